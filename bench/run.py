@@ -1,0 +1,339 @@
+#!/usr/bin/env python3
+"""feedrate beside its peers, in one run: prints a table of ratios, exits 1 where a target is missed.
+
+Both sides of a comparison alternate, round by round; a ratio is taken within a round, and its median over the rounds is
+judged. See bench/README.md.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import harness
+from harness import FEEDRATE, ROOT, Failed, median
+
+README = ROOT / "bench/README.md"
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+
+
+@dataclass
+class Settings:
+    """How much to measure, and where."""
+
+    rounds: int
+    seconds: float
+    quick: bool
+    data: Path
+
+    @property
+    def results(self):
+        return self.data / "results"
+
+
+@dataclass
+class Row:
+    """One line of the table."""
+
+    what: str
+    ours: str
+    peer: str
+    figure: str
+    target: str
+    met: bool
+
+
+def main():
+    arguments = parse_arguments()
+    quick = arguments.quick
+    settings = Settings(1 if quick else 5, 0.5 if quick else 5.0, quick, arguments.data.resolve())
+    if arguments.write and arguments.only != list(CASES):
+        sys.exit("error: `--write` writes the whole table\n  hint: leave out `--only`")
+    if not FEEDRATE.exists():
+        sys.exit("error: there is no target/release/feedrate\n  hint: run `cargo xtask bench`")
+    settings.data.mkdir(parents=True, exist_ok=True)
+    rows, failed = [], False
+    for name in arguments.only:
+        print(f"{name}: {CASES[name].__doc__.splitlines()[0]}", file=sys.stderr)
+        try:
+            rows += CASES[name](settings)
+        except Failed as error:
+            failed = True
+            print(f"error: {name}: {error}", file=sys.stderr)
+        shutil.rmtree(settings.results, ignore_errors=True)
+    table = as_markdown(rows, settings)
+    print(table)
+    if arguments.write and not failed:
+        write_table(table)
+    sys.exit(1 if failed or not all(row.met for row in rows) else 0)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", type=case_names, default=list(CASES), help=f"of {','.join(CASES)}")
+    parser.add_argument("--quick", action="store_true", help="one short round: does it work at all")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/README.md")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")
+    return parser.parse_args()
+
+
+def case_names(text):
+    names = text.split(",")
+    unknown = [name for name in names if name not in CASES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"`{unknown[0]}` is none of {','.join(CASES)}")
+    return names
+
+
+def warm_large(settings):
+    """8 MiB files from the page cache, against fio."""
+    folders = {kind: settings.data / f"warm_{kind}" for kind in ("npy", "npz")}
+    files = {}
+    for kind, folder in folders.items():
+        harness.generate(f"warm_{kind}.yaml", folder)
+        files[kind] = harness.dataset_files(folder, f".{kind}")
+        harness.warm(files[kind])
+    return [row for workers in (1, 2) for row in warm_large_with(workers, folders, files, settings)]
+
+
+def warm_large_with(workers, folders, files, settings):
+    variants = {
+        "npy": ("npy", []),
+        "npz, check off": ("npz", ["reader.check_crc=False"]),
+        "npz, check on": ("npz", ["reader.check_crc=True"]),
+    }
+    ours = {name: [] for name in variants}
+    fio = {kind: [] for kind in files}
+    crc = []
+    run = {}
+    for name, (kind, overrides) in variants.items():
+        keys = [*overrides, f"reader.read_threads={workers}"]
+        epochs = harness.epochs_for(
+            settings.seconds, f"warm_{kind}.yaml", keys, folders[kind], settings.results
+        )
+        run[name] = (f"warm_{kind}.yaml", [*keys, f"train.epochs={epochs}"], folders[kind], settings.results)
+    for _ in range(settings.rounds):
+        for kind in files:
+            fio[kind].append(harness.fio_read(files[kind], workers, settings.seconds, 1 << 20))
+            for name, (own_kind, _) in variants.items():
+                if own_kind == kind:
+                    ours[name].append(harness.feedrate_rate(*run[name]))
+        crc.append(harness.crc_rate(workers, min(2.0, settings.seconds)))
+    label = f"{workers} worker{'s' if workers > 1 else ''}"
+    rows = [
+        rate_row(f"warm 8 MiB {name}, {label}", ours[name], fio[kind], 0.95)
+        for name, (kind, _) in variants.items()
+        if name != "npz, check on"
+    ]
+    bounds = [1 / (1 / peer.bytes_per_second + 1 / check) for peer, check in zip(fio["npz"], crc)]
+    ratios = [run.bytes_per_second / bound for run, bound in zip(ours["npz, check on"], bounds)]
+    rows.append(
+        Row(
+            f"warm 8 MiB npz, check on, {label}",
+            gb(median_rate(ours["npz, check on"])),
+            f"fio and CRC-32 one after the other: {gb(median(bounds))} (CRC-32 alone {gb(median(crc))})",
+            ratio_text(ratios),
+            "≥ 0.90",
+            median(ratios) >= 0.9,
+        )
+    )
+    costs = [run.cpu_s_per_gb / peer.cpu_s_per_gb for run, peer in zip(ours["npy"], fio["npy"])]
+    rows.append(
+        Row(
+            f"CPU of warm 8 MiB npy, {label}",
+            f"{median([run.cpu_s_per_gb for run in ours['npy']]):.3f} s/GB",
+            f"fio: {median([peer.cpu_s_per_gb for peer in fio['npy']]):.3f} s/GB",
+            ratio_text(costs),
+            "≤ 1.10",
+            median(costs) <= 1.1,
+        )
+    )
+    return rows
+
+
+def warm_small(settings):
+    """114,660-byte files from the page cache, against fio reading whole files."""
+    folder = settings.data / "small_npy"
+    harness.generate("small_npy.yaml", folder)
+    files = harness.dataset_files(folder, ".npy")
+    harness.warm(files)
+    file_bytes = files[0].stat().st_size
+    rows = []
+    for workers in (1, 2):
+        keys = [f"reader.read_threads={workers}"]
+        epochs = harness.epochs_for(settings.seconds, "small_npy.yaml", keys, folder, settings.results)
+        ours, fio = [], []
+        for _ in range(settings.rounds):
+            fio.append(harness.fio_read(files, workers, settings.seconds, file_bytes, "sequential"))
+            overrides = [*keys, f"train.epochs={epochs}"]
+            ours.append(harness.feedrate_rate("small_npy.yaml", overrides, folder, settings.results))
+        label = f"{workers} worker{'s' if workers > 1 else ''}"
+        rows.append(rate_row(f"warm {file_bytes:,}-byte npy files, {label}", ours, fio, 0.6))
+    return rows
+
+
+def generation(settings):
+    """npz files written and made durable, against fio."""
+    count = 32 if settings.quick else 512
+    jobs = len(os.sched_getaffinity(0))
+    folder, peer_folder = settings.data / "generate_npz", settings.data / "generate_fio"
+    ours, fio = [], []
+    argv = [FEEDRATE, "generate", harness.WORKLOADS / "generate_npz.yaml"]
+    argv += [f"dataset.num_files_train={count}", "--data", folder, "--quiet"]
+    file_bytes = 0
+    for _ in range(settings.rounds):
+        harness.empty(folder)
+        made = harness.run_child(argv)
+        synced = harness.run_child(["sync", "-f", folder])
+        files = harness.dataset_files(folder, ".npz")
+        file_bytes = files[0].stat().st_size
+        moved = sum(path.stat().st_size for path in files)
+        rate = moved / (made.wall_s + synced.wall_s)
+        ours.append(harness.Rate(rate, made.cpu_s / (moved / 1e9)))
+        harness.empty(folder)
+        harness.empty(peer_folder)
+        fio.append(harness.fio_write(peer_folder, count, file_bytes, jobs))
+        harness.empty(peer_folder)
+    return [rate_row(f"generate {count} npz of 8 MiB, {jobs} jobs, durable", ours, fio, 0.8)]
+
+
+def start_up(settings):
+    """Two files of 1 KiB, one step: from start to end."""
+    folder = settings.data / "tiny"
+    harness.generate("tiny.yaml", folder)
+    runs = [
+        harness.feedrate_run("tiny.yaml", [], 1, folder, settings.results)[1]
+        for _ in range(3 if settings.quick else 25)
+    ]
+    wall_ms = median([run.wall_s for run in runs[1:]]) * 1e3
+    rss_mib = max(run.peak_rss_bytes for run in runs) / 2**20
+    floor = f"a program that needs nothing shows {harness.rss_floor_bytes() / 2**20:.1f} MiB"
+    return [
+        Row("run of 2 files of 1 KiB, 1 step: wall", f"{wall_ms:.1f} ms", "", "", "≤ 50 ms", wall_ms <= 50),
+        Row("the same: peak memory", f"{rss_mib:.1f} MiB", floor, "", "≤ 20 MiB", rss_mib <= 20),
+    ]
+
+
+def compute_waits(settings):
+    """How exact the wait that stands for compute is, with the null storage."""
+    cores = len(os.sched_getaffinity(0))
+    rows = []
+    for compute_ms, accelerators, limit_us in ((1, 1, 10), (10, 1, 10), (1, 4 * cores, 100), (10, 4 * cores, 100)):
+        steps = max(10, int(settings.seconds * 1000 / compute_ms))
+        keys = [f"dataset.num_files_train={steps * accelerators}", f"train.computation_time={compute_ms / 1e3}"]
+        overshoots, shares = [], []
+        for _ in range(settings.rounds):
+            summary, child = harness.feedrate_run("null.yaml", keys, accelerators, settings.data / "null", settings.results)
+            lasted_ns = compute_ns(summary["run_dir"])
+            overshoots.append(median(lasted_ns) / 1e3 - compute_ms * 1e3)
+            shares.append(100 * steps * compute_ms / 1e3 / child.wall_s)
+        who = "1 accelerator" if accelerators == 1 else f"{accelerators} accelerators on {cores} cores"
+        overshoot_us = median(overshoots)
+        rows.append(
+            Row(
+                f"overshoot of a {compute_ms} ms wait, {who}",
+                f"{overshoot_us:.1f} µs",
+                "",
+                "",
+                f"≤ {limit_us} µs",
+                overshoot_us <= limit_us,
+            )
+        )
+        if compute_ms == 1 and accelerators == 1:
+            share = median(shares)
+            what = "steps × 1 ms ÷ wall of the process, null storage"
+            rows.append(Row(what, f"{share:.1f} %", "", "", "≥ 97 %", share >= 97))
+    return rows
+
+
+def compute_ns(run_dir):
+    """Every step's compute time of a run, all accelerators and epochs."""
+    record = json.loads((ROOT / run_dir / "record.json").read_text())
+    return [
+        ns
+        for epoch in record["epochs"]
+        for accelerator in epoch["accelerators"]
+        for block in accelerator["blocks"]
+        for ns in block["compute_ns"]
+    ]
+
+
+def many_accelerators(settings):
+    """1000 accelerators in one process, with the null storage."""
+    count, steps = (100, 5) if settings.quick else (1000, 60)
+
+    def run(accelerators):
+        keys = [f"dataset.num_files_train={steps * accelerators}", "train.computation_time=0.1"]
+        return harness.feedrate_run("null.yaml", keys, accelerators, settings.data / "null", settings.results)
+
+    one = run(1)[1].peak_rss_bytes
+    runs = [run(count) for _ in range(settings.rounds)]
+    au = median([summary["au"]["all_steps_percent"] for summary, _ in runs])
+    each_kib = (median([child.peak_rss_bytes for _, child in runs]) - one) / (count - 1) / 1024
+    cores = len(os.sched_getaffinity(0))
+    return [
+        Row(f"{count} accelerators on {cores} cores: AU of all steps", f"{au:.2f} %", "", "", "≥ 95 %", au >= 95),
+        Row("the same: memory each, record included", f"{each_kib:.0f} KiB", "", "", "≤ 200 KiB", each_kib <= 200),
+    ]
+
+
+CASES = {
+    "a": warm_large,
+    "b": warm_small,
+    "c": generation,
+    "d": start_up,
+    "e": compute_waits,
+    "f": many_accelerators,
+}
+
+
+def rate_row(what, ours, peers, least):
+    """feedrate's rate against fio's, which it should reach to a share of `least`."""
+    ratios = [run.bytes_per_second / peer.bytes_per_second for run, peer in zip(ours, peers)]
+    return Row(
+        what,
+        gb(median_rate(ours)),
+        f"fio: {gb(median_rate(peers))}",
+        ratio_text(ratios),
+        f"≥ {least:.2f}",
+        median(ratios) >= least,
+    )
+
+
+def median_rate(rates):
+    return median([rate.bytes_per_second for rate in rates])
+
+
+def gb(bytes_per_second):
+    return f"{bytes_per_second / 1e9:.2f} GB/s"
+
+
+def ratio_text(ratios):
+    if len(ratios) == 1:
+        return f"{ratios[0]:.2f}"
+    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def as_markdown(rows, settings):
+    lines = ["| what | feedrate | beside it | ratio (range) | target | met |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        met = "yes" if row.met else "**no**"
+        lines.append(f"| {row.what} | {row.ours} | {row.peer} | {row.figure} | {row.target} | {met} |")
+    today = datetime.date.today().isoformat()
+    rounds = "1 short round, a smoke test" if settings.quick else f"medians of {settings.rounds}, {settings.seconds:.0f} s each"
+    return "\n".join([f"{today}: {harness.machine_line()}; {rounds}.", "", *lines])
+
+
+def write_table(table):
+    text = README.read_text()
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    README.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+//! Storages: one file per backend, one row per backend in [`STORAGES`].
+//!
+//! A storage is rooted at a folder and serves byte ranges of files named by paths relative to it.
+//! Wrappers that cost time (throttle, delay, recording) live in `feedrate-run`, which has the clock.
+//!
+//! To add a storage: copy `memory.rs`, implement [`Storage`], add its `mod` line and its row; the
+//! contract suite (`tests.rs`) runs on it.
+
+use feedrate_spec::catalog::Member;
+use std::path::{Path, PathBuf};
+
+/// An open file of a storage: a token only that storage can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handle(pub u64);
+
+/// A backend.
+pub trait Storage: Send + Sync {
+    /// Name, summary, abilities.
+    fn member(&self) -> &'static Member;
+
+    /// Open for reading. `path` is relative to the root. Does not allocate.
+    ///
+    /// # Errors
+    /// There is no such file, or it may not be read.
+    fn open(&self, path: &str) -> Result<Handle, StorageError>;
+
+    /// Length of an open file.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn len(&self, file: Handle) -> Result<u64, StorageError>;
+
+    /// Fill `buffer` from `offset`; fewer bytes only where the file ends. Does not allocate.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError>;
+
+    /// Close.
+    fn close(&self, file: Handle);
+
+    /// Length of a file that may not be there.
+    ///
+    /// # Errors
+    /// Anything but absence.
+    fn stat(&self, path: &str) -> Result<Option<u64>, StorageError>;
+
+    /// Make a folder and those above it.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn make_dir(&self, path: &str) -> Result<(), StorageError>;
+
+    /// Start a file that becomes visible under `path` only at `commit`.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError>;
+
+    /// Remove a file; absence is fine.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn remove(&self, path: &str) -> Result<(), StorageError>;
+
+    /// Names in a folder, sorted; empty where there is no such folder.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn list(&self, path: &str) -> Result<Vec<String>, StorageError>;
+
+    /// Make all that was committed durable.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn sync_all(&self) -> Result<(), StorageError>;
+
+    /// Drop a file from the page cache. Storages without the ability `page_cache` do nothing.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn evict(&self, _path: &str) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    /// Bytes of a file in the page cache, `None` where that cannot be known.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn resident_bytes(&self, _path: &str) -> Result<Option<u64>, StorageError> {
+        Ok(None)
+    }
+}
+
+/// A file being written.
+pub trait WriteFile: Send {
+    /// Append.
+    ///
+    /// # Errors
+    /// The device is full, or the backend's own.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError>;
+
+    /// Overwrite what was written.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StorageError>;
+
+    /// Make it visible under its name. A file dropped before this leaves nothing that looks whole.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn commit(self: Box<Self>) -> Result<(), StorageError>;
+}
+
+/// What a storage refused, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} `{}`: {source}", path.display())]
+pub struct StorageError {
+    /// A verb: `open`, `read`.
+    pub action: &'static str,
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The operating system's word.
+    pub source: std::io::Error,
+}
+
+impl StorageError {
+    /// `action` on `path` was refused.
+    pub fn new(action: &'static str, path: impl AsRef<Path>, source: impl Into<std::io::Error>) -> Self {
+        StorageError { action, path: path.as_ref().to_path_buf(), source: source.into() }
+    }
+
+    /// Advice, where the reason is a common one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self.source.kind() {
+            std::io::ErrorKind::StorageFull => {
+                Some("free space on the device, point `--data` elsewhere, or use `--scale`")
+            }
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                Some("point `--data` (or `--results`) at a folder you may write")
+            }
+            std::io::ErrorKind::NotADirectory | std::io::ErrorKind::AlreadyExists => {
+                Some("a file is in the way where a folder is needed; point elsewhere or move it")
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! All that is built in, collected from the families' tables for the planner.
+
+use feedrate_data::{format, storage};
+use feedrate_run::loader;
+use feedrate_spec::catalog::Catalog;
+
+/// The catalog of this binary.
+pub(crate) fn catalog() -> Catalog {
+    Catalog {
+        formats: format::entries(),
+        storages: storage::STORAGES.iter().map(|kind| kind.member).collect(),
+        loaders: loader::LOADERS.iter().map(|loader| loader.entry()).collect(),
+    }
+}

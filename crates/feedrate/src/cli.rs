@@ -1,0 +1,163 @@
+//! The command line: every command and flag, with its help.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Can this storage feed these accelerators, and if not, why not and what would help?
+#[derive(Debug, Parser)]
+#[command(version, about, propagate_version = true, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but below --fail-below-au; 130 interrupted.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Generate what is missing, train, and say whether the storage kept up.
+    Run(RunArguments),
+    /// Make the dataset only.
+    Generate(DataArguments),
+    /// Show what would run: files, bytes, steps, memory, doubts.
+    Plan(DataArguments),
+    /// Read the whole dataset and compare every byte with what generation wrote.
+    Verify(DataArguments),
+    /// Summarise a finished run again from its record.
+    Show(ShowArguments),
+    /// List workloads, formats, storages, loaders, keys, metrics or doubts.
+    List(ListArguments),
+    /// Describe one workload, format, storage, loader, key, metric or doubt.
+    Describe(DescribeArguments),
+    /// Show this machine as a table of component and specification.
+    System(SystemArguments),
+    /// Measure the CRC-32 of this machine, for the benchmarks.
+    #[command(hide = true)]
+    BenchCrc(BenchArguments),
+}
+
+/// Which workload, where its data lies, how large.
+#[derive(Debug, Args)]
+pub(crate) struct DataArguments {
+    /// A bundled workload's name (`feedrate list workloads`), or a YAML file.
+    pub(crate) workload: String,
+    /// Overrides as Hydra writes them: `reader.batch_size=4`, `++workload.train.epochs=2`.
+    #[arg(value_name = "KEY=VALUE", allow_hyphen_values = false)]
+    pub(crate) overrides: Vec<String>,
+    /// Emulated accelerators [default: the workload's own number, else 1].
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) accelerators: Option<u32>,
+    /// Folder that datasets lie in [default: the workload's `dataset.data_folder`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Share of the files and samples to use, above 0 and at most 1.
+    #[arg(long, value_name = "F", default_value_t = 1.0)]
+    pub(crate) scale: f64,
+    /// Share of each record's bytes to use; this changes the workload, and is doubted.
+    #[arg(long, value_name = "F", default_value_t = 1.0)]
+    pub(crate) shrink_records: f64,
+    /// Use the files in the data folder as they are, without a manifest, after a probe.
+    #[arg(long)]
+    pub(crate) foreign: bool,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress on stderr.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// `feedrate run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+    /// Folder that results go to.
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) results: PathBuf,
+    /// Drop the dataset from the page cache before each epoch, and check that it is gone.
+    #[arg(long)]
+    pub(crate) cold: bool,
+    /// Compare every byte read with what generation wrote.
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Exit with 3 if au_all_steps is below this percentage.
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) fail_below_au: Option<f64>,
+}
+
+/// `feedrate show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// The folder of a run.
+    pub(crate) run: PathBuf,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `feedrate list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// What to list.
+    #[arg(value_enum, default_value_t = Family::Workloads)]
+    pub(crate) family: Family,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `feedrate describe`.
+#[derive(Debug, Args)]
+pub(crate) struct DescribeArguments {
+    /// A name from any list, or `FAMILY NAME`.
+    #[arg(required = true, num_args = 1..=2)]
+    pub(crate) name: Vec<String>,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `feedrate system`.
+#[derive(Debug, Args)]
+pub(crate) struct SystemArguments {
+    /// A folder whose storage is described.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) data: PathBuf,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `feedrate bench-crc`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    /// How long to measure.
+    #[arg(long, default_value_t = 2.0)]
+    pub(crate) seconds: f64,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Family {
+    /// Bundled workloads.
+    Workloads,
+    /// File formats.
+    Formats,
+    /// Storages.
+    Storages,
+    /// Loaders.
+    Loaders,
+    /// Ways of computing.
+    Computes,
+    /// Ways of communicating.
+    Comms,
+    /// Workload keys.
+    Keys,
+    /// Metrics.
+    Metrics,
+    /// Doubts.
+    Doubts,
+}

@@ -1,0 +1,51 @@
+//! Exit codes, as the README states them.
+
+use feedrate_spec::problem::Problems;
+use std::process::ExitCode;
+
+/// What the process returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Fine = 0,
+    /// The run failed.
+    Failed = 1,
+    /// Bad usage or workload.
+    Usage = 2,
+    /// Done, but an expectation was not met.
+    Unmet = 3,
+    /// Interrupted.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Bad usage of a command that clap cannot see.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct UsageError {
+    /// A lowercase fragment.
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) hint: Option<String>,
+}
+
+/// The run was interrupted and left what it had.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted; what was measured is in `{0}`")]
+pub(crate) struct Interrupted(pub(crate) String);
+
+/// The code that belongs to an error.
+pub(crate) fn code_of(error: &anyhow::Error) -> Exit {
+    if error.is::<Problems>() || error.is::<UsageError>() {
+        Exit::Usage
+    } else if error.is::<Interrupted>() {
+        Exit::Interrupted
+    } else {
+        Exit::Failed
+    }
+}

@@ -1,0 +1,54 @@
+//! Talk on stderr: errors, warnings, hints. Data goes to stdout, and not from here.
+
+use crate::exit::UsageError;
+use feedrate_data::storage::StorageError;
+use feedrate_spec::problem::Problems;
+use std::fmt::Display;
+
+/// One error with its causes and, where there is one, its hint.
+#[expect(clippy::print_stderr, reason = "this is where talk goes")]
+pub(crate) fn print_error(error: &anyhow::Error) {
+    if let Some(problems) = error.downcast_ref::<Problems>() {
+        eprintln!("{problems}");
+        return;
+    }
+    eprintln!("error: {}", causes(error));
+    if let Some(hint) = hint_of(error) {
+        eprintln!("  hint: {hint}");
+    }
+}
+
+/// Something the user should know that stops nothing.
+#[expect(clippy::print_stderr, reason = "this is where talk goes")]
+pub(crate) fn say(text: impl Display) {
+    eprintln!("{text}");
+}
+
+/// Data: the answer to the command. A reader that has gone away (`| head`) is no error.
+pub(crate) fn print(text: impl Display) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Causes that say something new, joined.
+fn causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+fn hint_of(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        if let Some(usage) = cause.downcast_ref::<UsageError>() {
+            return usage.hint.clone();
+        }
+        cause.downcast_ref::<StorageError>()?.hint().map(str::to_string)
+    })
+}

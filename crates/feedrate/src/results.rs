@@ -1,0 +1,45 @@
+//! The folder of a run: `<results>/<model>/<timestamp>/`, never one that was there before.
+
+use anyhow::Context;
+use feedrate_spec::plan::Plan;
+use jiff::Zoned;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Local time as DLIO writes it: `2026-11-21T10:00:00.000000`.
+pub(crate) fn wall(time: SystemTime) -> String {
+    match Zoned::try_from(time) {
+        Ok(zoned) => zoned.strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+/// Make the folder of a run that starts now.
+pub(crate) fn make_run_dir(results: &Path, plan: &Plan) -> anyhow::Result<PathBuf> {
+    let parent = results.join(file_name(&plan.model));
+    fs::create_dir_all(&parent)
+        .map_err(|source| feedrate_data::storage::StorageError::new("make", &parent, source))?;
+    let stamp = Zoned::now().strftime("%Y-%m-%d-%H-%M-%S").to_string();
+    for n in 1..10_000 {
+        let name = if n == 1 { stamp.clone() } else { format!("{stamp}-{n}") };
+        let folder = parent.join(name);
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(feedrate_data::storage::StorageError::new("make", &folder, error))
+                    .context("no folder for the results");
+            }
+        }
+    }
+    anyhow::bail!("ten thousand runs started in one second in `{}`", parent.display())
+}
+
+/// A model's name as a folder's.
+fn file_name(model: &str) -> String {
+    let name: String =
+        model.chars().map(|c| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' }).collect();
+    if name.trim_matches('.').is_empty() { "default".into() } else { name }
+}

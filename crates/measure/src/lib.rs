@@ -1,0 +1,12 @@
+//! What happened and what it means: records, metrics, doubts, verdicts, and DLIO's result files.
+//!
+//! A metric is a function of a [`record::Record`]; it can be recomputed years later from the file.
+//! Nothing here has a clock, and only `record::file` and `dlio::files` touch the disk.
+
+pub mod histogram;
+pub mod record;
+pub mod metric;
+pub mod verdict;
+pub mod doubt;
+pub mod summary;
+pub mod dlio;

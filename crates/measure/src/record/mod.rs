@@ -1,0 +1,197 @@
+//! The record of a run: what was planned, on what machine, and every step's times. Never edited.
+//!
+//! Times are integers of nanoseconds on the monotonic clock, counted from the start of the run.
+
+pub mod file;
+
+use crate::histogram::Histogram;
+use feedrate_spec::plan::{Plan, PlanDoubt};
+use serde::{Deserialize, Serialize};
+
+/// Raised when a field changes meaning; a reader refuses versions above its own.
+pub const RECORD_VERSION: u32 = 1;
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`RECORD_VERSION`] of the writer.
+    pub version: u32,
+    /// The program and version that wrote it.
+    pub program: String,
+    /// What was decided.
+    pub plan: Plan,
+    /// The machine.
+    pub system: System,
+    /// Local wall-clock start, DLIO's form `2026-11-21T10:00:00.000000`.
+    pub started: String,
+    /// Local wall-clock end; empty until then.
+    pub ended: String,
+    /// Whether the run reached its end.
+    pub complete: bool,
+    /// Why it did not, where it did not.
+    pub stopped_because: Option<String>,
+    /// Whether compute waits spun over their last stretch.
+    pub compute_spins: bool,
+    /// Whether time was simulated.
+    pub simulated: bool,
+    /// Epochs, in order.
+    pub epochs: Vec<EpochRecord>,
+    /// Doubts seen while running or planning that no metric can recompute.
+    pub doubts: Vec<PlanDoubt>,
+}
+
+/// One epoch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EpochRecord {
+    /// From 1.
+    pub number: u32,
+    /// From the start of the run.
+    pub start_ns: u64,
+    /// From the start of the run.
+    pub end_ns: u64,
+    /// Local wall-clock start.
+    pub started: String,
+    /// Local wall-clock end.
+    pub ended: String,
+    /// One entry for each accelerator, in their order.
+    pub accelerators: Vec<AcceleratorEpoch>,
+    /// What the machine did meanwhile.
+    pub host: HostEpoch,
+}
+
+/// One accelerator's epoch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AcceleratorEpoch {
+    /// Steps between checkpoints; one block where there is none.
+    pub blocks: Vec<Block>,
+    /// When the loader started its last read, from the start of the run; `None` if it read nothing.
+    pub last_read_start_ns: Option<u64>,
+    /// Bytes of the epoch read by then.
+    pub last_read_start_bytes: u64,
+    /// Where the waits for batches went.
+    pub stall: Stall,
+    /// What the workers of this accelerator did.
+    pub io: IoCounters,
+}
+
+/// The steps between two checkpoints, contiguous: each step is load, compute, barrier.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Block {
+    /// From the start of the run.
+    pub start_ns: u64,
+    /// From the start of the run; the end of the last barrier.
+    pub end_ns: u64,
+    /// From asking for the batch to having it.
+    pub load_ns: Vec<u64>,
+    /// The wait as it really lasted.
+    pub compute_ns: Vec<u64>,
+    /// From the end of compute to the opening of the barrier.
+    pub barrier_ns: Vec<u64>,
+    /// Bytes this accelerator's loader had read since the epoch began, at the end of each step.
+    pub read_bytes: Vec<u64>,
+}
+
+/// Where the time of waiting for batches went. The sum is the sum of `load_ns`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stall {
+    /// The batch's worker was opening, asking lengths or closing.
+    pub open_ns: u64,
+    /// Its worker was reading.
+    pub read_ns: u64,
+    /// Its worker was decoding or checking.
+    pub decode_ns: u64,
+    /// No worker had begun it, or its worker waited for something else.
+    pub queue_ns: u64,
+}
+
+/// Counters of the workers of one accelerator over an epoch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct IoCounters {
+    /// Files opened.
+    pub opens: u64,
+    /// Read calls.
+    pub reads: u64,
+    /// Bytes that read calls returned: the logical bytes.
+    pub read_bytes: u64,
+    /// Samples finished.
+    pub samples: u64,
+    /// Time in open, length and close calls.
+    pub open_ns: u64,
+    /// Time in read calls.
+    pub read_ns: u64,
+    /// Time decoding and checking.
+    pub decode_ns: u64,
+    /// Time with nothing to do.
+    pub idle_ns: u64,
+    /// Latency of open calls.
+    pub open_latency: Histogram,
+    /// Latency of read calls.
+    pub read_latency: Histogram,
+    /// Latency of whole samples.
+    pub sample_latency: Histogram,
+}
+
+/// What the machine did during an epoch. `None` is "not known".
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostEpoch {
+    /// `read_bytes` of `/proc/self/io`: what this process caused to be fetched from storage.
+    pub process_device_read_bytes: Option<u64>,
+    /// Bytes read from the block device under the dataset, by anybody.
+    pub device_read_bytes: Option<u64>,
+    /// Bytes written to it.
+    pub device_write_bytes: Option<u64>,
+    /// Dataset bytes in the page cache before the epoch.
+    pub resident_before_bytes: Option<u64>,
+    /// Dataset bytes in the page cache after the epoch.
+    pub resident_after_bytes: Option<u64>,
+    /// Share of the dataset's files looked at for residency, 0 to 1.
+    pub resident_sampled_share: f64,
+    /// CPU time of this process.
+    pub process_cpu_ns: Option<u64>,
+    /// Busy share of all cores, 0 to 1.
+    pub cpu_busy_share: Option<f64>,
+    /// Nanoseconds the wall clock moved against the monotonic clock.
+    pub clock_step_ns: Option<i64>,
+}
+
+/// The machine a run ran on. Values as found; empty where unknown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct System {
+    /// Host name.
+    pub hostname: String,
+    /// The seeds' table: (Component, Specification).
+    pub components: Vec<(String, String)>,
+    /// Logical CPUs usable by this process.
+    pub cpus: u32,
+    /// `MemTotal`.
+    pub memory_bytes: Option<u64>,
+    /// `uname -m`, DLIO's `host_processor_name`.
+    pub processor: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// Last CPU of `/proc/cpuinfo`, without `processor`.
+    pub cpuinfo: Vec<(String, String)>,
+    /// `/proc/meminfo` lines, values as printed, at the start of the run.
+    pub meminfo: Vec<(String, String)>,
+    /// Dataset folder: file system type, mount options, device.
+    pub data_mount: Option<Mount>,
+    /// Results folder, likewise.
+    pub results_mount: Option<Mount>,
+}
+
+/// Where a folder is mounted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// Mount point.
+    pub point: String,
+    /// `ext4`, `nfs4`, `lustre`.
+    pub file_system: String,
+    /// Source device or export.
+    pub source: String,
+    /// Mount options.
+    pub options: String,
+    /// `st_dev` as `major:minor`.
+    pub device: String,
+    /// Bytes free for this user.
+    pub free_bytes: u64,
+}

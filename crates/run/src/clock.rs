@@ -1,0 +1,45 @@
+//! The monotonic clock of a run, in nanoseconds from its start. The only reader of time.
+
+use std::time::{Duration, Instant, SystemTime};
+
+/// Starts at 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: Instant,
+    wall_origin: SystemTime,
+}
+
+impl Clock {
+    /// A clock that starts now.
+    #[expect(clippy::new_without_default, reason = "a clock's start is an act, not a default")]
+    pub fn new() -> Self {
+        Clock { origin: Instant::now(), wall_origin: SystemTime::now() }
+    }
+
+    /// Nanoseconds since the start.
+    pub fn now_ns(&self) -> u64 {
+        self.origin.elapsed().as_nanos() as u64
+    }
+
+    /// The wall clock at `ns`, as it was set at the start.
+    pub fn wall_at(&self, ns: u64) -> SystemTime {
+        self.wall_origin + Duration::from_nanos(ns)
+    }
+
+    /// How far the wall clock has moved against the monotonic clock since the start.
+    pub fn wall_step_ns(&self) -> i64 {
+        let expected = self.wall_at(self.now_ns());
+        match SystemTime::now().duration_since(expected) {
+            Ok(ahead) => ahead.as_nanos() as i64,
+            Err(behind) => -(behind.duration().as_nanos() as i64),
+        }
+    }
+
+    /// Sleep until `deadline_ns`; later by the kernel's timer slack and scheduling.
+    pub fn sleep_until(&self, deadline_ns: u64) {
+        let now = self.now_ns();
+        if deadline_ns > now {
+            std::thread::sleep(Duration::from_nanos(deadline_ns - now));
+        }
+    }
+}

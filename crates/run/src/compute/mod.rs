@@ -1,0 +1,28 @@
+//! What a step costs an accelerator: one file per kind, one row in [`COMPUTES`].
+//!
+//! A kind draws the length of each step's wait before or between steps; the driver waits. To add one:
+//! copy `sleep.rs`, implement [`Compute`], add its `mod` line and its row.
+
+mod none;
+mod sleep;
+
+use feedrate_spec::catalog::Member;
+use feedrate_spec::plan::TrainPlan;
+use feedrate_spec::workload::TimeSpec;
+
+/// The lengths of one accelerator's steps.
+pub trait Compute: Send {
+    /// Nanoseconds of the next step.
+    fn next_ns(&mut self) -> u64;
+}
+
+/// Every kind, in the order docs show them.
+pub static COMPUTES: &[&Member] = &[&none::MEMBER, &sleep::MEMBER];
+
+/// The compute of accelerator `accelerator` under `plan`.
+pub fn of(plan: &TrainPlan, accelerator: u32) -> Box<dyn Compute> {
+    match plan.compute {
+        TimeSpec::None => Box::new(none::NoCompute),
+        spec => Box::new(sleep::Sleep::new(spec, plan.compute_seed, accelerator)),
+    }
+}

@@ -1,0 +1,75 @@
+//! Turns the training's actions into calls on queues, timers and workers, whatever the driver.
+
+use crate::engine::{Action, Event};
+use crate::loader::{Loader, Queue, Wakes};
+use std::collections::VecDeque;
+
+/// What a driver can do for the training.
+pub(super) trait Hands {
+    /// Workers of an accelerator may have work.
+    fn wake(&mut self, accelerator: u32, wakes: Wakes);
+    /// Say when.
+    fn set_timer(&mut self, accelerator: u32, at_ns: u64);
+    /// Wait for the other processes.
+    fn barrier(&mut self);
+}
+
+/// Events to be handled, each at a known time or now.
+pub(super) type Events = VecDeque<(Event, Option<u64>)>;
+
+/// Carry out one action at `now_ns`. True when the epoch is over.
+pub(super) fn perform(
+    action: Action,
+    now_ns: u64,
+    queues: &[Queue],
+    loader: &dyn Loader,
+    hands: &mut dyn Hands,
+    events: &mut Events,
+) -> bool {
+    match action {
+        Action::Ask(accelerator, batch) => {
+            let queue = &queues[accelerator as usize];
+            if queue.ask(batch) {
+                deliver(accelerator, batch, queues, loader, hands, events);
+            } else if queue.reads_when_asked() {
+                hands.wake(accelerator, loader.wakes(queue, batch));
+            }
+        }
+        // A step without compute ends when it begins.
+        Action::ComputeUntil(accelerator, at_ns) if at_ns <= now_ns => {
+            events.push_back((Event::ComputeDone(accelerator), Some(now_ns)));
+        }
+        Action::ComputeUntil(accelerator, at_ns) => hands.set_timer(accelerator, at_ns),
+        Action::Barrier => {
+            hands.barrier();
+            events.push_back((Event::BarrierOpen, None));
+        }
+        Action::EpochDone => return true,
+    }
+    false
+}
+
+/// Take a whole batch, let its place be filled, and tell the training.
+pub(super) fn deliver(
+    accelerator: u32,
+    batch: u64,
+    queues: &[Queue],
+    loader: &dyn Loader,
+    hands: &mut dyn Hands,
+    events: &mut Events,
+) {
+    let queue = &queues[accelerator as usize];
+    let (delivered, opened) = queue.take(batch);
+    if let Some(opened) = opened {
+        hands.wake(accelerator, loader.wakes(queue, opened));
+    }
+    events.push_back((Event::BatchReady(accelerator, delivered), None));
+}
+
+/// Open the next epoch's batches on all queues, and wake their workers.
+pub(super) fn publish(steps: u64, queues: &[Queue], hands: &mut dyn Hands) {
+    for (accelerator, queue) in queues.iter().enumerate() {
+        queue.publish(steps);
+        hands.wake(accelerator as u32, Wakes::Any);
+    }
+}

@@ -1,0 +1,157 @@
+//! What both drivers need to read the samples of a plan.
+
+use crate::loader::{self, Loader, Queue, Task};
+use crate::reader::SampleReader;
+use feedrate_data::format::{CursorOptions, Format, FormatError};
+use feedrate_data::storage::{Storage, StorageError};
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::plan::order::{self, Order, SampleId};
+use feedrate_spec::plan::{PIECE_BYTES, Plan};
+use std::sync::Arc;
+
+/// A plan with the members it names, and the storage it reads.
+pub struct Job {
+    /// What was decided.
+    pub plan: Plan,
+    /// Where the files are.
+    pub layout: Layout,
+    /// How samples lie in them.
+    pub format: &'static dyn Format,
+    /// Who reads what.
+    pub loader: &'static dyn Loader,
+    /// Where the bytes come from, wrappers included.
+    pub storage: Arc<dyn Storage>,
+    /// The files must be what the plan says; false for a foreign dataset.
+    pub trusts_plan: bool,
+}
+
+/// Why a run stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The plan names a member that is not built in.
+    #[error("there is no {family} `{name}`")]
+    NoMember {
+        /// `format`, `loader`.
+        family: &'static str,
+        /// The name in the plan.
+        name: String,
+    },
+    /// The storage refused.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A file is not what its format or the plan says.
+    #[error("`{path}`: {source}")]
+    Format {
+        /// The file, relative to the dataset's folder.
+        path: String,
+        /// What is wrong.
+        source: FormatError,
+    },
+    /// A thread could not be started.
+    #[error("cannot start worker thread {worker} of {workers}: {source}")]
+    Thread {
+        /// Which.
+        worker: usize,
+        /// Of how many.
+        workers: usize,
+        /// The system's word.
+        source: std::io::Error,
+    },
+}
+
+impl Job {
+    /// Look up the plan's members.
+    ///
+    /// # Errors
+    /// There is none of a name.
+    pub fn new(plan: &Plan, storage: Arc<dyn Storage>, trusts_plan: bool) -> Result<Self, RunError> {
+        let no = |family, name: &str| RunError::NoMember { family, name: name.to_string() };
+        let format = feedrate_data::format::find(&plan.dataset.format)
+            .ok_or_else(|| no("format", &plan.dataset.format))?;
+        let loader =
+            loader::find(&plan.loader.kind).ok_or_else(|| no("loader", &plan.loader.kind))?;
+        Ok(Job { plan: plan.clone(), layout: Layout::new(&plan.dataset), format, loader, storage, trusts_plan })
+    }
+
+    /// Reading threads of one accelerator; without workers one thread stands for the training's own.
+    pub fn workers(&self) -> u32 {
+        self.plan.loader.workers.max(1)
+    }
+
+    pub(super) fn queues(&self) -> Vec<Queue> {
+        let (loader, train) = (&self.plan.loader, &self.plan.train);
+        (0..self.plan.accelerators)
+            .map(|_| {
+                Queue::new(
+                    self.workers(),
+                    loader.batch_size,
+                    train.steps_per_epoch,
+                    train.steps(),
+                    loader.stock_batches,
+                )
+            })
+            .collect()
+    }
+
+    pub(super) fn reader(&self) -> SampleReader {
+        SampleReader::new(self.format, &self.cursor_options(), self.trusts_plan)
+    }
+
+    pub(super) fn piece_bytes(&self) -> usize {
+        let piece = self.plan.loader.transfer_bytes.unwrap_or(PIECE_BYTES);
+        (piece.clamp(1, 64 << 20) as usize).next_multiple_of(4096)
+    }
+
+    fn cursor_options(&self) -> CursorOptions {
+        CursorOptions {
+            piece_bytes: self.piece_bytes(),
+            check_crc: self.plan.loader.check_crc,
+            wants_payload: self.plan.loader.materialize || self.plan.loader.verify,
+        }
+    }
+
+    pub(super) fn claims_of_epoch(&self, epoch: u32) -> u64 {
+        self.plan.train.steps_in_epoch(epoch) * self.loader.claims_per_batch(self.plan.loader.batch_size)
+    }
+}
+
+/// Which samples the batches of one accelerator are, without a list.
+pub(super) struct Shard {
+    epoch: u32,
+    order: Order,
+    start: u64,
+}
+
+impl Shard {
+    pub(super) fn new(plan: &Plan, accelerator: u32) -> Self {
+        let order = Order::of_epoch(&plan.dataset, &plan.loader, 1);
+        let start = order::shard(order.samples(), plan.accelerators, accelerator).start;
+        Shard { epoch: 1, order, start }
+    }
+
+    /// Make ready for the batch of a task.
+    pub(super) fn turn_to(&mut self, plan: &Plan, epoch: u32) {
+        if self.epoch != epoch {
+            self.order = Order::of_epoch(&plan.dataset, &plan.loader, epoch);
+            self.epoch = epoch;
+        }
+    }
+
+    /// Sample `sample` of the batch of step `step`.
+    pub(super) fn sample(&self, plan: &Plan, step: u64, sample: u64) -> SampleId {
+        self.order.at(self.start + step * plan.loader.batch_size + sample)
+    }
+}
+
+/// A task being read, one sample after another.
+pub(super) struct Reading {
+    pub(super) task: Task,
+    pub(super) epoch: u32,
+    pub(super) step: u64,
+}
+
+impl Reading {
+    pub(super) fn new(task: Task, queue: &Queue) -> Self {
+        Reading { epoch: queue.epoch_of(task.batch), step: queue.step_of(task.batch), task }
+    }
+}

@@ -1,0 +1,369 @@
+//! The real driver: one conductor thread runs all accelerators on a heap of timers, worker threads read.
+//!
+//! Accelerators cost no thread of their own. The conductor sleeps to absolute deadlines; over the last stretch
+//! it may spin, where cores are to spare.
+
+use super::Driver;
+use super::conduct::{self, Events, Hands};
+use super::job::{Job, RunError};
+use super::worker::Worker;
+use crate::clock::Clock;
+use crate::comm::Comm;
+use crate::engine::{Event, Training};
+use crate::loader::{Queue, Wakes};
+use crossbeam_queue::ArrayQueue;
+use feedrate_measure::record::{AcceleratorEpoch, IoCounters};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{JoinHandle, Thread};
+use std::time::Duration;
+
+/// Over this stretch before a deadline the conductor may spin: what the kernel's wake-up may overshoot.
+const SPIN_NS: u64 = 120_000;
+/// The conductor looks at the interrupt flag at least so often.
+const LOOK_NS: u64 = 100_000_000;
+/// A worker needs a few kilobytes; formats keep their buffers on the heap.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Figures of the epoch being run, for whoever shows them.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// From 1; 0 before the first.
+    pub epoch: AtomicU32,
+    /// Steps finished.
+    pub step: AtomicU64,
+    /// Steps of this epoch.
+    pub steps: AtomicU64,
+    /// Summed over accelerators.
+    pub load_ns: AtomicU64,
+    /// Summed over accelerators.
+    pub compute_ns: AtomicU64,
+    /// Summed over accelerators.
+    pub barrier_ns: AtomicU64,
+    /// Read by all loaders in this epoch.
+    pub read_bytes: AtomicU64,
+    /// Since the epoch began.
+    pub elapsed_ns: AtomicU64,
+}
+
+/// What conductor and workers share.
+pub(super) struct Shared {
+    pub(super) job: Job,
+    pub(super) clock: Clock,
+    pub(super) queues: Vec<Queue>,
+    pub(super) places: Vec<Place>,
+    pub(super) stop: AtomicBool,
+    pub(super) flush_wanted: AtomicU32,
+    flushed: AtomicU32,
+    ready: ArrayQueue<u32>,
+    conductor: Thread,
+    failure: Mutex<Option<RunError>>,
+    kept: Vec<Mutex<Vec<u8>>>,
+}
+
+/// A worker as the conductor sees it.
+#[derive(Default)]
+pub(super) struct Place {
+    pub(super) idle: AtomicBool,
+    pub(super) counters: Mutex<IoCounters>,
+    thread: OnceLock<Thread>,
+}
+
+/// Runs on the thread that made it.
+pub struct RealDriver {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    comm: Arc<dyn Comm>,
+    interrupted: Arc<AtomicBool>,
+    live: Arc<Live>,
+    spins: bool,
+    events: Events,
+    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    asked: u64,
+}
+
+impl RealDriver {
+    /// Start the workers of `job`. `spins`: the conductor may spin before deadlines.
+    ///
+    /// # Errors
+    /// A thread could not be started.
+    pub fn new(
+        job: Job,
+        clock: Clock,
+        comm: Arc<dyn Comm>,
+        interrupted: Arc<AtomicBool>,
+        live: Arc<Live>,
+        spins: bool,
+    ) -> Result<Self, RunError> {
+        fine_timers();
+        let accelerators = job.plan.accelerators as usize;
+        let shared = Arc::new(Shared::new(job, clock));
+        let mut driver = RealDriver {
+            shared,
+            threads: Vec::new(),
+            comm,
+            interrupted,
+            live,
+            spins,
+            events: Events::with_capacity(2 * accelerators + 2),
+            timers: BinaryHeap::with_capacity(accelerators),
+            asked: 0,
+        };
+        driver.start_workers()?;
+        Ok(driver)
+    }
+
+    fn start_workers(&mut self) -> Result<(), RunError> {
+        let workers = self.shared.job.workers();
+        for place in 0..self.shared.places.len() {
+            let shared = Arc::clone(&self.shared);
+            let (accelerator, worker) = (place as u32 / workers, place as u32 % workers);
+            let thread = std::thread::Builder::new()
+                .name(format!("a{accelerator}w{worker}"))
+                .stack_size(STACK_BYTES)
+                .spawn(move || Worker::new(&shared, accelerator, worker).run())
+                .map_err(|source| RunError::Thread { worker: place, workers: self.shared.places.len(), source })?;
+            let _ = self.shared.places[place].thread.set(thread.thread().clone());
+            self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    /// Handle events until the epoch is over, or nothing may go on.
+    fn conduct(&mut self, training: &mut Training) {
+        let shared = Arc::clone(&self.shared);
+        let queues = &shared.queues;
+        let mut hands = RealHands { shared: &shared, comm: &*self.comm, timers: &mut self.timers };
+        self.events.push_back((Event::EpochStarted, None));
+        loop {
+            while let Some((event, at_ns)) = self.events.pop_front() {
+                let now_ns = at_ns.unwrap_or_else(|| shared.clock.now_ns());
+                let mut done = false;
+                let read_bytes = |accelerator: u32| queues[accelerator as usize].read_bytes();
+                training.on(event, now_ns, read_bytes, |action| {
+                    let loader = shared.job.loader;
+                    done |= conduct::perform(action, now_ns, queues, loader, &mut hands, &mut self.events);
+                });
+                if let Event::BarrierOpen = event {
+                    self.asked += 1;
+                    show(&self.live, training, queues, now_ns);
+                }
+                if done {
+                    return;
+                }
+            }
+            while let Some(accelerator) = shared.ready.pop() {
+                conduct::deliver(accelerator, self.asked, queues, shared.job.loader, &mut hands, &mut self.events);
+            }
+            let now_ns = shared.clock.now_ns();
+            while let Some(&Reverse((at_ns, accelerator))) = hands.timers.peek()
+                && at_ns <= now_ns
+            {
+                hands.timers.pop();
+                self.events.push_back((Event::ComputeDone(accelerator), None));
+            }
+            if self.events.is_empty() {
+                if self.interrupted.load(Relaxed) || shared.stop.load(Acquire) {
+                    return;
+                }
+                let deadline_ns = hands.timers.peek().map(|Reverse((at_ns, _))| *at_ns);
+                wait(&shared, now_ns, deadline_ns, self.spins);
+            }
+        }
+    }
+
+    /// Ask all workers for their counters, and wait for them.
+    fn collect(&mut self, epochs: &mut [AcceleratorEpoch]) {
+        let shared = &self.shared;
+        if !shared.stop.load(Acquire) {
+            shared.flushed.store(0, SeqCst);
+            shared.flush_wanted.fetch_add(1, SeqCst);
+            for place in &shared.places {
+                place.unpark();
+            }
+            while (shared.flushed.load(SeqCst) as usize) < shared.places.len() && !shared.stop.load(Acquire) {
+                std::thread::park_timeout(Duration::from_millis(10));
+            }
+        }
+        let workers = shared.job.workers() as usize;
+        for (accelerator, epoch) in epochs.iter_mut().enumerate() {
+            for place in &shared.places[accelerator * workers..(accelerator + 1) * workers] {
+                epoch.io.add(&place.counters.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+            if let Some((at_ns, bytes)) = shared.queues[accelerator].last_claim() {
+                epoch.last_read_start_ns = Some(at_ns);
+                epoch.last_read_start_bytes = bytes;
+            }
+        }
+    }
+
+    /// Let the workers finish the sample they are at, and end.
+    fn stop_workers(&mut self) {
+        self.shared.stop.store(true, Release);
+        for place in &self.shared.places {
+            place.unpark();
+        }
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has told its story on stderr; the run has failed or is over.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Driver for RealDriver {
+    fn epoch(&mut self, training: &mut Training, steps: u64) -> Result<Vec<AcceleratorEpoch>, RunError> {
+        training.prepare(steps);
+        self.live.epoch.fetch_add(1, Relaxed);
+        self.live.steps.store(steps, Relaxed);
+        self.live.step.store(0, Relaxed);
+        let shared = Arc::clone(&self.shared);
+        let mut hands = RealHands { shared: &shared, comm: &*self.comm, timers: &mut self.timers };
+        conduct::publish(steps, &shared.queues, &mut hands);
+        self.conduct(training);
+        if self.interrupted.load(Relaxed) || self.shared.stop.load(Acquire) {
+            self.stop_workers();
+        }
+        if let Some(error) = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(error);
+        }
+        let mut epochs = training.finish();
+        self.collect(&mut epochs);
+        Ok(epochs)
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.shared.clock.now_ns()
+    }
+}
+
+impl Drop for RealDriver {
+    fn drop(&mut self) {
+        self.stop_workers();
+    }
+}
+
+impl Shared {
+    fn new(job: Job, clock: Clock) -> Self {
+        let queues = job.queues();
+        let places = job.plan.accelerators * job.workers();
+        let slots = u64::from(job.plan.loader.stock_batches.max(1)) * job.plan.loader.batch_size;
+        let kept = if job.plan.loader.materialize { slots * u64::from(job.plan.accelerators) } else { 0 };
+        Shared {
+            ready: ArrayQueue::new(job.plan.accelerators as usize),
+            queues,
+            places: (0..places).map(|_| Place::default()).collect(),
+            stop: AtomicBool::new(false),
+            flush_wanted: AtomicU32::new(0),
+            flushed: AtomicU32::new(0),
+            conductor: std::thread::current(),
+            failure: Mutex::new(None),
+            kept: (0..kept).map(|_| Mutex::default()).collect(),
+            job,
+            clock,
+        }
+    }
+
+    /// A batch that the training waits for is whole.
+    pub(super) fn tell(&self, accelerator: u32) {
+        // One accelerator waits for one batch at a time, so there is always room.
+        let _ = self.ready.push(accelerator);
+        self.conductor.unpark();
+    }
+
+    /// The first error stops everything.
+    pub(super) fn fail(&self, error: RunError) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.stop.store(true, Release);
+        self.conductor.unpark();
+    }
+
+    pub(super) fn flushed_one(&self) {
+        self.flushed.fetch_add(1, SeqCst);
+        self.conductor.unpark();
+    }
+
+    /// Memory for one sample of a batch in flight, where batches are kept.
+    pub(super) fn kept_sample(&self, accelerator: u32, slot: usize, sample: u64) -> Option<&Mutex<Vec<u8>>> {
+        let loader = &self.job.plan.loader;
+        let slots = loader.stock_batches.max(1) as usize;
+        let batch = accelerator as usize * slots + slot;
+        self.kept.get(batch * loader.batch_size as usize + sample as usize)
+    }
+}
+
+impl Place {
+    fn unpark(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}
+
+struct RealHands<'a> {
+    shared: &'a Shared,
+    comm: &'a dyn Comm,
+    timers: &'a mut BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Hands for RealHands<'_> {
+    fn wake(&mut self, accelerator: u32, wakes: Wakes) {
+        let workers = self.shared.job.workers();
+        let first = accelerator * workers;
+        let range = match wakes {
+            Wakes::One(worker) => first + worker..first + worker + 1,
+            Wakes::Any => first..first + workers,
+        };
+        for place in range {
+            let place = &self.shared.places[place as usize];
+            if place.idle.load(SeqCst) {
+                place.unpark();
+            }
+        }
+    }
+
+    fn set_timer(&mut self, accelerator: u32, at_ns: u64) {
+        self.timers.push(Reverse((at_ns, accelerator)));
+    }
+
+    fn barrier(&mut self) {
+        if self.comm.size() > 1 {
+            self.comm.barrier();
+        }
+    }
+}
+
+/// Sleep until something may have happened.
+fn wait(shared: &Shared, now_ns: u64, deadline_ns: Option<u64>, spins: bool) {
+    let Some(deadline_ns) = deadline_ns else {
+        return std::thread::park_timeout(Duration::from_nanos(LOOK_NS));
+    };
+    let left_ns = deadline_ns - now_ns;
+    if !spins {
+        return std::thread::park_timeout(Duration::from_nanos(left_ns.min(LOOK_NS)));
+    }
+    if left_ns > SPIN_NS {
+        return std::thread::park_timeout(Duration::from_nanos((left_ns - SPIN_NS).min(LOOK_NS)));
+    }
+    while shared.ready.is_empty() && shared.clock.now_ns() < deadline_ns {
+        std::hint::spin_loop();
+    }
+}
+
+fn show(live: &Live, training: &Training, queues: &[Queue], now_ns: u64) {
+    let totals = training.recorder().totals();
+    live.step.store(training.steps_done(), Relaxed);
+    live.load_ns.store(totals.load_ns, Relaxed);
+    live.compute_ns.store(totals.compute_ns, Relaxed);
+    live.barrier_ns.store(totals.barrier_ns, Relaxed);
+    live.read_bytes.store(queues.iter().map(Queue::read_bytes).sum(), Relaxed);
+    live.elapsed_ns.store(now_ns, Relaxed);
+}
+
+/// The kernel may delay timers of a thread by its slack, 50 µs by default; the conductor wants none.
+fn fine_timers() {
+    // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory.
+    let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0, 0, 0) };
+}

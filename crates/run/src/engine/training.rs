@@ -1,0 +1,127 @@
+//! The training loop of all accelerators of a process: load, compute, barrier, next step.
+//!
+//! A state machine without clock, thread or I/O: it takes events with their time and returns actions.
+
+use super::recorder::Recorder;
+use crate::compute::{self, Compute};
+use crate::loader::Delivered;
+use feedrate_measure::record::AcceleratorEpoch;
+use feedrate_spec::plan::Plan;
+
+/// What happened.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// The loaders were told; all accelerators start.
+    EpochStarted,
+    /// An accelerator has the batch it asked for.
+    BatchReady(u32, Delivered),
+    /// Its wait is over.
+    ComputeDone(u32),
+    /// Every process has arrived.
+    BarrierOpen,
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask the accelerator's loader for this batch (counted over the run).
+    Ask(u32, u64),
+    /// Come back with [`Event::ComputeDone`] at this time.
+    ComputeUntil(u32, u64),
+    /// All accelerators here have arrived: wait for the other processes.
+    Barrier,
+    /// The epoch is over.
+    EpochDone,
+}
+
+/// The loop over the steps of an epoch.
+pub struct Training {
+    computes: Vec<Box<dyn Compute>>,
+    recorder: Recorder,
+    first_batch: u64,
+    steps: u64,
+    step: u64,
+    arrived: u32,
+}
+
+impl Training {
+    /// For the accelerators of `plan`.
+    pub fn new(plan: &Plan) -> Self {
+        Training {
+            computes: (0..plan.accelerators).map(|a| compute::of(&plan.train, a)).collect(),
+            recorder: Recorder::new(plan.accelerators),
+            first_batch: 0,
+            steps: 0,
+            step: 0,
+            arrived: 0,
+        }
+    }
+
+    /// Prepare for an epoch of `steps` steps. Allocates, so that the loop need not.
+    pub fn prepare(&mut self, steps: u64) {
+        self.first_batch += self.steps;
+        (self.steps, self.step, self.arrived) = (steps, 0, 0);
+        self.recorder.prepare(steps);
+    }
+
+    /// What follows from `event` at `now_ns`. `read_bytes` tells what an accelerator's loader has read so far.
+    pub fn on(
+        &mut self,
+        event: Event,
+        now_ns: u64,
+        read_bytes: impl Fn(u32) -> u64,
+        mut act: impl FnMut(Action),
+    ) {
+        match event {
+            Event::EpochStarted => {
+                self.recorder.start(now_ns);
+                self.ask_all(&mut act);
+            }
+            Event::BatchReady(accelerator, delivered) => {
+                self.recorder.loaded(accelerator, now_ns, delivered);
+                let wait_ns = self.computes[accelerator as usize].next_ns();
+                act(Action::ComputeUntil(accelerator, now_ns + wait_ns));
+            }
+            Event::ComputeDone(accelerator) => {
+                self.recorder.computed(accelerator, now_ns);
+                self.arrived += 1;
+                if self.arrived == self.computes.len() as u32 {
+                    act(Action::Barrier);
+                }
+            }
+            Event::BarrierOpen => {
+                self.arrived = 0;
+                self.step += 1;
+                for accelerator in 0..self.computes.len() as u32 {
+                    self.recorder.released(accelerator, now_ns, read_bytes(accelerator));
+                }
+                if self.step < self.steps {
+                    self.ask_all(&mut act);
+                } else {
+                    act(Action::EpochDone);
+                }
+            }
+        }
+    }
+
+    /// Steps that all accelerators have finished in this epoch.
+    pub fn steps_done(&self) -> u64 {
+        self.step
+    }
+
+    /// Times summed over accelerators since the epoch began.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// What the epoch was, so far.
+    pub fn finish(&mut self) -> Vec<AcceleratorEpoch> {
+        self.recorder.finish()
+    }
+
+    fn ask_all(&self, act: &mut impl FnMut(Action)) {
+        for accelerator in 0..self.computes.len() as u32 {
+            act(Action::Ask(accelerator, self.first_batch + self.step));
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The engine: loaders, training, drivers, clocks. The only crate that knows the time.
+//!
+//! What happens next is decided by two state machines without clock, thread or I/O ([`loader`],
+//! [`engine`]); a driver carries it out, on the real machine or in simulated time ([`drive`]).
+
+pub mod clock;
+pub mod comm;
+pub mod buffer;
+pub mod wrap;
+pub mod compute;
+pub mod loader;
+pub mod reader;
+pub mod engine;
+pub mod drive;
+pub mod system;
+pub mod session;

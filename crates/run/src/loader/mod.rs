@@ -1,0 +1,83 @@
+//! Loaders: which worker reads what, and when. One file per loader, one row in [`LOADERS`].
+//!
+//! A loader has no clock, thread or I/O: workers ask [`Loader::claim`] for work, and the shared [`Queue`]
+//! counts what is published, taken and finished. Both drivers call the same code.
+//!
+//! To add a loader: copy `pytorch.rs`, implement [`Loader`], add its `mod` line and its row.
+
+mod queue;
+mod pytorch;
+mod native;
+#[cfg(test)]
+mod tests;
+
+pub use queue::{Delivered, Finished, Queue, TaskTimes};
+
+use feedrate_spec::catalog::{LoaderEntry, Member};
+use std::ops::Range;
+
+/// How a framework's loader shares batches among its workers.
+pub trait Loader: Sync {
+    /// Name, summary, abilities, and the stock rule.
+    fn entry(&self) -> LoaderEntry;
+
+    /// The next work of `worker`. Claimed work must be finished.
+    fn claim(&self, queue: &Queue, worker: &mut WorkerState) -> Claim;
+
+    /// Which workers may have work now that `batch` can be begun.
+    fn wakes(&self, queue: &Queue, batch: u64) -> Wakes;
+
+    /// Pieces of work a batch is claimed in.
+    fn claims_per_batch(&self, batch_size: u64) -> u64;
+}
+
+/// What a worker knows between claims.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerState {
+    /// Its number, from 0.
+    pub worker: u32,
+    /// The batch it claimed last, where batches belong to workers.
+    last_batch: Option<u64>,
+}
+
+impl WorkerState {
+    /// Worker `worker` before its first claim.
+    pub fn new(worker: u32) -> Self {
+        WorkerState { worker, last_batch: None }
+    }
+}
+
+/// Samples of one batch, to be read by one worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Batch, counted over the run from 0.
+    pub batch: u64,
+    /// Samples of the batch.
+    pub samples: Range<u64>,
+}
+
+/// The answer to a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Read this.
+    Task(Task),
+    /// Nothing may be begun yet.
+    Wait,
+}
+
+/// Whom to wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wakes {
+    /// The batch belongs to this worker.
+    One(u32),
+    /// Any worker may take it.
+    Any,
+}
+
+/// Every loader, in the order docs show them.
+pub static LOADERS: &[&dyn Loader] = &[&pytorch::PyTorch, &native::Native];
+
+/// The loader of that name.
+pub fn find(name: &str) -> Option<&'static dyn Loader> {
+    LOADERS.iter().copied().find(|loader| loader.entry().member.name == name)
+}

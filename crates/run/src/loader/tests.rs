@@ -1,0 +1,80 @@
+//! The contract of every loader: all samples of all batches exactly once, never beyond the stock, in any interleaving.
+
+use super::{Claim, Finished, LOADERS, Queue, TaskTimes, Wakes, WorkerState};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+proptest! {
+    #[test]
+    fn every_sample_is_claimed_once(
+        loader in 0..LOADERS.len(),
+        workers in 1u32..9,
+        batch_size in 1u64..5,
+        steps in 1u64..20,
+        last in 1u64..20,
+        prefetch in 0u32..5,
+        picks in proptest::collection::vec(0usize..1000, 1..50),
+    ) {
+        let loader = LOADERS[loader];
+        let total = steps + last.min(steps);
+        let stock = (loader.entry().stock_batches)(workers, prefetch);
+        let queue = Queue::new(workers, batch_size, steps, total, stock);
+        let mut states: Vec<_> = (0..workers).map(WorkerState::new).collect();
+        let mut read: HashMap<(u64, u64), u32> = HashMap::new();
+        let mut pick = picks.iter().cycle();
+        let (mut taken, mut claims) = (0, 0);
+        for epoch_steps in [steps, last.min(steps)] {
+            queue.publish(epoch_steps);
+            let end = taken + epoch_steps;
+            while taken < end {
+                let w = pick.next().unwrap() % states.len();
+                if let Claim::Task(task) = loader.claim(&queue, &mut states[w]) {
+                    claims += 1;
+                    prop_assert!(task.batch < taken + u64::from(stock));
+                    prop_assert!(task.batch < end);
+                    for sample in task.samples.clone() {
+                        *read.entry((task.batch, sample)).or_default() += 1;
+                    }
+                    let samples = task.samples.end - task.samples.start;
+                    prop_assert_eq!(queue.finish(task.batch, samples, TaskTimes::default()), Finished::Quietly);
+                } else if queue.ask(taken) {
+                    queue.take(taken);
+                    taken += 1;
+                }
+            }
+        }
+        prop_assert_eq!(read.len() as u64, total * batch_size);
+        prop_assert!(read.values().all(|&n| n == 1));
+        prop_assert_eq!(claims, total * loader.claims_per_batch(batch_size));
+    }
+}
+
+#[test]
+fn without_workers_nothing_is_read_ahead() {
+    let loader = super::find("pytorch").unwrap();
+    assert_eq!((loader.entry().stock_batches)(0, 2), 0);
+    let queue = Queue::new(1, 1, 3, 3, 0);
+    let mut worker = WorkerState::new(0);
+    queue.publish(3);
+    assert_eq!(loader.claim(&queue, &mut worker), Claim::Wait);
+    assert!(!queue.ask(0));
+    let Claim::Task(task) = loader.claim(&queue, &mut worker) else { panic!("asked for") };
+    assert_eq!(queue.finish(task.batch, 1, TaskTimes::default()), Finished::Awaited);
+    assert_eq!(loader.claim(&queue, &mut worker), Claim::Wait);
+}
+
+#[test]
+fn prefetch_factor_is_dlios() {
+    let stock = super::find("pytorch").unwrap().entry().stock_batches;
+    let cases = [((4, 2), 4), ((1, 2), 2), ((8, 2), 8), ((4, 8), 8), ((4, 9), 12), ((2, 0), 4)];
+    for ((threads, prefetch), expected) in cases {
+        assert_eq!(stock(threads, prefetch), expected, "{threads} threads, prefetch {prefetch}");
+    }
+}
+
+#[test]
+fn batches_of_a_worker_wake_that_worker() {
+    let loader = super::find("pytorch").unwrap();
+    let queue = Queue::new(4, 1, 10, 20, 4);
+    assert_eq!(loader.wakes(&queue, 13), Wakes::One(3));
+}

@@ -1,0 +1,148 @@
+//! Reads one sample after another through a format's cursor: which operation comes next, without doing it.
+//!
+//! Both drivers carry the operations out: the real one with blocking calls, the simulated one in virtual time.
+
+use feedrate_data::format::{Cursor, CursorOptions, Format, FormatError, Need, PayloadSink};
+use feedrate_data::storage::Handle;
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::plan::order::SampleId;
+
+/// The most parts a format's file has (data and its indexes).
+const PARTS_MAX: usize = 4;
+
+/// The state of one worker's reading.
+pub struct SampleReader {
+    cursor: Box<dyn Cursor>,
+    parts: &'static [&'static str],
+    keeps_open: bool,
+    trusts_plan: bool,
+    file: Option<u64>,
+    path: String,
+    path_stem_len: usize,
+    handles: [Option<Handle>; PARTS_MAX],
+    pending: Pending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    Nothing,
+    Open(usize),
+    Cursor,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Open [`SampleReader::path`], then [`SampleReader::opened`].
+    Open,
+    /// Ask its length, then [`SampleReader::feed`] it as 8 little-endian bytes.
+    Length(Handle),
+    /// Read, then [`SampleReader::feed`] what came.
+    Read {
+        /// The file.
+        handle: Handle,
+        /// From its start.
+        offset: u64,
+        /// At most this many bytes.
+        len: usize,
+    },
+    /// Close.
+    Close(Handle),
+    /// The sample is whole.
+    Done,
+}
+
+impl SampleReader {
+    /// For samples in `format`. `trusts_plan`: files must be what the plan says; else what their headers say.
+    pub fn new(format: &dyn Format, options: &CursorOptions, trusts_plan: bool) -> Self {
+        assert!(format.parts().len() <= PARTS_MAX, "a format of more than {PARTS_MAX} parts");
+        SampleReader {
+            cursor: format.cursor(options),
+            parts: format.parts(),
+            keeps_open: format.member().has(Ability::KeepsOpen),
+            trusts_plan,
+            file: None,
+            path: String::with_capacity(256),
+            path_stem_len: 0,
+            handles: [None; PARTS_MAX],
+            pending: Pending::Nothing,
+        }
+    }
+
+    /// Start on a sample. Files kept open from another file are closed by the next operations.
+    pub fn begin(&mut self, id: SampleId, layout: &Layout) {
+        if self.file != Some(id.file) {
+            debug_assert!(self.keeps_open || self.handles == [None; PARTS_MAX]);
+            layout.write_path(id.file, &mut self.path);
+            self.path_stem_len = self.path.len();
+        }
+        let shape = self.trusts_plan.then(|| layout.shape(id.file));
+        self.cursor.begin(id.file, id.sample, shape.as_ref());
+        self.pending = if self.file == Some(id.file) { Pending::Cursor } else { Pending::Nothing };
+        self.file = Some(id.file);
+    }
+
+    /// The next operation. Call again only after the last was completed.
+    ///
+    /// # Errors
+    /// The file is not what its format says.
+    pub fn next_op(&mut self) -> Result<Op, FormatError> {
+        if self.pending == Pending::Nothing {
+            if let Some(handle) = self.take_open() {
+                return Ok(Op::Close(handle));
+            }
+            self.pending = Pending::Cursor;
+        }
+        let need = self.cursor.need()?;
+        let part = match need {
+            Need::Bytes { part, .. } | Need::Length { part } => part,
+            Need::Done if self.keeps_open => return Ok(Op::Done),
+            Need::Done => {
+                return Ok(match self.take_open() {
+                    Some(handle) => Op::Close(handle),
+                    None => {
+                        self.file = None;
+                        Op::Done
+                    }
+                });
+            }
+        };
+        let Some(handle) = self.handles[part] else {
+            self.pending = Pending::Open(part);
+            self.path.truncate(self.path_stem_len);
+            self.path.push_str(self.parts[part]);
+            return Ok(Op::Open);
+        };
+        Ok(match need {
+            Need::Bytes { offset, len, .. } => Op::Read { handle, offset, len },
+            _ => Op::Length(handle),
+        })
+    }
+
+    /// The file to open, or the one being read.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// [`Op::Open`] was done.
+    pub fn opened(&mut self, handle: Handle) {
+        if let Pending::Open(part) = self.pending {
+            self.handles[part] = Some(handle);
+            self.pending = Pending::Cursor;
+        }
+    }
+
+    /// The bytes that were asked for; fewer where the file ends.
+    ///
+    /// # Errors
+    /// The file is not what its format says, or the sink refused the payload.
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        self.cursor.feed(bytes, sink)
+    }
+
+    /// A file still open, to be closed at the end of the run.
+    pub fn take_open(&mut self) -> Option<Handle> {
+        self.handles.iter_mut().find_map(Option::take)
+    }
+}

@@ -1,0 +1,101 @@
+//! One run: epoch after epoch, with what the machine did, into a record that is whole at every moment.
+
+use crate::drive::{Driver, Job, RunError};
+use crate::engine::Training;
+use crate::system::{Residency, Sampler, residency};
+use crate::clock::Clock;
+use feedrate_data::storage::{Storage, StorageError};
+use feedrate_measure::record::{EpochRecord, HostEpoch, Record};
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::plan::{Plan, PlanDoubt};
+use std::time::SystemTime;
+
+/// What a run needs beside its driver.
+pub struct Session<'a> {
+    /// What was decided.
+    pub plan: &'a Plan,
+    /// Where the files are.
+    pub layout: &'a Layout,
+    /// The bare storage, for eviction and residency.
+    pub storage: &'a dyn Storage,
+    /// The run's clock.
+    pub clock: Clock,
+    /// `major:minor` under the dataset.
+    pub device: Option<&'a str>,
+    /// Local time in DLIO's form.
+    pub wall: &'a dyn Fn(SystemTime) -> String,
+    /// Whether the user wants to stop.
+    pub interrupted: &'a dyn Fn() -> bool,
+    /// Called after each epoch with the record so far.
+    pub on_epoch: &'a mut dyn FnMut(&Record),
+}
+
+impl Session<'_> {
+    /// Run all epochs of the plan into `record`.
+    ///
+    /// # Errors
+    /// A sample could not be read; the record holds the epochs before.
+    pub fn run(&mut self, driver: &mut dyn Driver, record: &mut Record) -> Result<(), RunError> {
+        let mut training = Training::new(self.plan);
+        for number in 1..=self.plan.train.epochs_run() {
+            let steps = self.plan.train.steps_in_epoch(number);
+            let before = self.prepare_cache(number, record)?;
+            let sampler = Sampler::start(self.device, self.clock);
+            let start_ns = driver.now_ns();
+            let outcome = driver.epoch(&mut training, steps);
+            let end_ns = driver.now_ns();
+            let host = HostEpoch {
+                resident_before_bytes: before.bytes,
+                resident_after_bytes: residency(self.storage, self.layout)?.bytes,
+                resident_sampled_share: before.sampled_share,
+                ..sampler.finish()
+            };
+            record.epochs.push(EpochRecord {
+                number,
+                start_ns,
+                end_ns,
+                started: (self.wall)(self.clock.wall_at(start_ns)),
+                ended: (self.wall)(self.clock.wall_at(end_ns)),
+                accelerators: outcome?,
+                host,
+            });
+            (self.on_epoch)(record);
+            if (self.interrupted)() {
+                record.stopped_because = Some("interrupted".into());
+                return Ok(());
+            }
+        }
+        record.complete = true;
+        Ok(())
+    }
+
+    /// Empty the page cache of the dataset where that is asked for, and see how much of it is there.
+    fn prepare_cache(&self, epoch: u32, record: &mut Record) -> Result<Residency, StorageError> {
+        if self.plan.train.cold {
+            evict(self.storage, self.layout)?;
+        }
+        let before = residency(self.storage, self.layout)?;
+        if self.plan.train.cold && before.bytes != Some(0) {
+            let left = before.bytes.map_or("an unknown number of".into(), |bytes| bytes.to_string());
+            record.doubts.push(PlanDoubt {
+                name: "not_cold".into(),
+                evidence: format!("{left} bytes of the dataset were in the page cache when epoch {epoch} began"),
+                advice: "other processes may hold the files open or mapped; drop caches as root, or use a larger dataset".into(),
+            });
+        }
+        Ok(before)
+    }
+}
+
+fn evict(storage: &dyn Storage, layout: &Layout) -> Result<(), StorageError> {
+    let mut path = String::new();
+    (0..layout.files_train()).try_for_each(|file| {
+        layout.write_path(file, &mut path);
+        storage.evict(&path)
+    })
+}
+
+/// Whether a conductor may spin before deadlines: never when accelerators outnumber idle cores.
+pub fn may_spin(job: &Job, idle_cores: u32) -> bool {
+    job.plan.accelerators <= idle_cores
+}

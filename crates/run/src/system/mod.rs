@@ -1,0 +1,9 @@
+//! The machine: what it is, and what it did during an epoch. Reads `/proc` and `/sys`; what is not there is unknown.
+
+mod facts;
+mod mount;
+mod sample;
+
+pub use facts::{idle_cores, memory_bytes, system};
+pub use mount::mount_of;
+pub use sample::{Residency, Sampler, residency};

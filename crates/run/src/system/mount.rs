@@ -1,0 +1,71 @@
+//! Where a folder is mounted, and on what device.
+
+use feedrate_measure::record::Mount;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The mount of `path`, or of the nearest folder above it that exists.
+pub fn mount_of(path: &Path) -> Option<Mount> {
+    let existing = existing(path)?;
+    let device = fs::metadata(&existing).ok()?.dev();
+    let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let mut mount = mountinfo
+        .lines()
+        .filter_map(parse)
+        .filter(|mount| existing.starts_with(&mount.point))
+        .max_by_key(|mount| mount.point.len())?;
+    mount.device = device;
+    let space = rustix::fs::statvfs(&existing).ok()?;
+    mount.free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
+    Some(mount)
+}
+
+/// The folder of a `major:minor` device in `/sys`, of the whole disk where it is a partition.
+pub(super) fn block_device(device: &str) -> Option<String> {
+    let link = fs::canonicalize(format!("/sys/dev/block/{device}")).ok()?;
+    let disk = if link.join("partition").exists() { link.parent()?.to_path_buf() } else { link };
+    Some(disk.to_string_lossy().into_owned())
+}
+
+fn existing(path: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(path).ok()?;
+    absolute.ancestors().find_map(|folder| fs::canonicalize(folder).ok())
+}
+
+/// One line of mountinfo (proc_pid_mountinfo(5)): fields up to ` - `, then type, source, super options.
+fn parse(line: &str) -> Option<Mount> {
+    let (left, right) = line.split_once(" - ")?;
+    let left: Vec<&str> = left.split(' ').collect();
+    let mut right = right.split(' ');
+    Some(Mount {
+        point: left.get(4)?.replace("\\040", " "),
+        options: left.get(5)?.to_string(),
+        file_system: right.next()?.to_string(),
+        source: right.next()?.to_string(),
+        ..Mount::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mountinfo_lines_are_read() {
+        let mount = parse("36 35 98:0 /mnt1 /mnt/my\\040disk rw,noatime master:1 - ext3 /dev/root rw,errors=continue").unwrap();
+        assert_eq!(mount.point, "/mnt/my disk");
+        assert_eq!(mount.file_system, "ext3");
+        assert_eq!(mount.source, "/dev/root");
+        assert_eq!(mount.options, "rw,noatime");
+        assert_eq!(parse("nonsense"), None);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_has_the_mount_above_it() {
+        let here = mount_of(Path::new("/")).unwrap();
+        let below = mount_of(Path::new("/no/such/folder")).unwrap();
+        assert_eq!(here.point, below.point);
+    }
+}

@@ -1,0 +1,74 @@
+//! Storages around a storage, of known cost. Each works with any storage and any format.
+
+mod recorded;
+mod throttle;
+mod delay;
+
+pub use delay::Delayed;
+pub use recorded::Recorded;
+pub use throttle::Throttled;
+
+use crate::clock::Clock;
+use feedrate_data::storage::Storage;
+use feedrate_spec::plan::StoragePlan;
+use std::sync::Arc;
+
+/// `storage` with the plan's wrappers around it.
+pub fn wrapped(plan: &StoragePlan, storage: Arc<dyn Storage>, clock: Clock) -> Arc<dyn Storage> {
+    let mut storage = storage;
+    if plan.throttle_bytes_per_second.is_some() || plan.throttle_latency_s > 0.0 {
+        storage = Arc::new(Throttled::new(
+            storage,
+            clock,
+            plan.throttle_bytes_per_second,
+            plan.throttle_latency_s,
+        ));
+    }
+    if plan.delay_s > 0.0 {
+        storage = Arc::new(Delayed::new(storage, clock, plan.delay_s));
+    }
+    storage
+}
+
+/// Implements [`Storage`] for a wrapper by passing on all but the named methods.
+macro_rules! pass_on {
+    () => {
+        fn member(&self) -> &'static feedrate_spec::catalog::Member {
+            self.inner.member()
+        }
+        fn len(&self, file: Handle) -> Result<u64, StorageError> {
+            self.inner.len(file)
+        }
+        fn close(&self, file: Handle) {
+            self.inner.close(file);
+        }
+        fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
+            self.inner.stat(path)
+        }
+        fn make_dir(&self, path: &str) -> Result<(), StorageError> {
+            self.inner.make_dir(path)
+        }
+        fn create(
+            &self,
+            path: &str,
+        ) -> Result<Box<dyn feedrate_data::storage::WriteFile>, StorageError> {
+            self.inner.create(path)
+        }
+        fn remove(&self, path: &str) -> Result<(), StorageError> {
+            self.inner.remove(path)
+        }
+        fn list(&self, path: &str) -> Result<Vec<String>, StorageError> {
+            self.inner.list(path)
+        }
+        fn sync_all(&self) -> Result<(), StorageError> {
+            self.inner.sync_all()
+        }
+        fn evict(&self, path: &str) -> Result<(), StorageError> {
+            self.inner.evict(path)
+        }
+        fn resident_bytes(&self, path: &str) -> Result<Option<u64>, StorageError> {
+            self.inner.resident_bytes(path)
+        }
+    };
+}
+use pass_on;

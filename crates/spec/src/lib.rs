@@ -1,0 +1,11 @@
+//! What is asked and what is decided: units, problems, the catalog of plug-ins, workloads and plans.
+//!
+//! Everything here is a function of its arguments. No file, clock, environment variable, rank or
+//! random source is read, so the same workload and catalog give the same plan everywhere.
+
+pub mod units;
+pub mod problem;
+pub mod shape;
+pub mod catalog;
+pub mod workload;
+pub mod plan;

@@ -1,0 +1,87 @@
+//! What a plan will do, before it does it: bytes, steps, least times, memory.
+
+use super::Plan;
+use super::layout::Layout;
+use crate::catalog::Catalog;
+use serde::Serialize;
+
+/// The figures of a plan. Bytes and seconds; `None` where there is no compute to be fed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Files, training and evaluation.
+    pub files: u64,
+    /// Bytes on storage, headers and sidecars included.
+    pub file_bytes: u64,
+    /// Payload bytes of the training files.
+    pub train_payload_bytes: u64,
+    /// Payload of one sample, mean over the training files.
+    pub sample_bytes_mean: f64,
+    /// Smallest and largest sample.
+    pub sample_bytes_range: (u64, u64),
+    /// Payload bytes one accelerator reads in a whole epoch.
+    pub accelerator_epoch_bytes: f64,
+    /// Steps of a whole epoch, each accelerator.
+    pub steps_per_epoch: u64,
+    /// Steps over the run.
+    pub steps: u64,
+    /// Samples dropped at the end of an epoch because they fill no batch.
+    pub dropped_samples: u64,
+    /// The least an epoch can take, all waits for data hidden: compute alone.
+    pub epoch_least_s: f64,
+    /// Bytes per second that all accelerators together need to wait for nothing.
+    pub needed_bytes_per_second: Option<f64>,
+    /// Memory of the loaders: reading buffers, and whole batches where they are kept.
+    pub loader_memory_bytes: f64,
+}
+
+/// Reading buffer of a worker when the format chooses.
+pub const PIECE_BYTES: u64 = 256 << 10;
+
+/// The figures of `plan`.
+pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
+    let dataset = &plan.dataset;
+    let layout = Layout::new(dataset);
+    let file_bytes = catalog
+        .format(&dataset.format)
+        .map_or(0, |format| layout.sum(layout.files(), |shape| (format.file_bytes)(shape)) as u64);
+    let payload = layout.sum(layout.files_train(), |shape| shape.payload_bytes()) as u64;
+    let samples = dataset.files_train * dataset.samples_per_file;
+    let sample_bytes_mean = payload as f64 / samples.max(1) as f64;
+    let accelerators = u64::from(plan.accelerators);
+    let step_samples = accelerators * plan.loader.batch_size;
+    let batch_bytes = sample_bytes_mean * plan.loader.batch_size as f64;
+    let compute_s = plan.train.compute.mean_s();
+    let buffers = u64::from(plan.loader.workers.max(1)) * plan.loader.transfer_bytes.unwrap_or(PIECE_BYTES);
+    let kept = if plan.loader.materialize {
+        (f64::from(plan.loader.stock_batches) + 1.0) * batch_bytes
+    } else {
+        0.0
+    };
+    Estimate {
+        files: layout.files(),
+        file_bytes,
+        train_payload_bytes: payload,
+        sample_bytes_mean,
+        sample_bytes_range: sample_range(&layout),
+        accelerator_epoch_bytes: plan.train.steps_per_epoch as f64 * batch_bytes,
+        steps_per_epoch: plan.train.steps_per_epoch,
+        steps: plan.train.steps(),
+        dropped_samples: samples - plan.train.steps_per_epoch * step_samples,
+        epoch_least_s: plan.train.steps_per_epoch as f64 * compute_s,
+        needed_bytes_per_second: (compute_s > 0.0).then(|| batch_bytes * f64::from(plan.accelerators) / compute_s),
+        loader_memory_bytes: f64::from(plan.accelerators) * (buffers as f64 + kept),
+    }
+}
+
+fn sample_range(layout: &Layout) -> (u64, u64) {
+    if let Some(shape) = layout.common_shape() {
+        return (shape.sample_bytes(), shape.sample_bytes());
+    }
+    let range = std::cell::Cell::new((u64::MAX, 0));
+    layout.sum(layout.files_train(), |shape| {
+        let (least, most) = range.get();
+        range.set((least.min(shape.sample_bytes()), most.max(shape.sample_bytes())));
+        0
+    });
+    range.get()
+}

@@ -1,0 +1,236 @@
+//! Where each file of a dataset lies and what it holds: names and folders as DLIO makes them
+//! (`data_generator.py:74-121`). A function of the file's index; no list of names is kept.
+
+use super::DatasetPlan;
+use super::sizes::DrawnSizes;
+use crate::shape::{Dims, FileShape};
+use std::fmt::Write;
+
+/// The layout of one dataset: training files first, then evaluation files.
+pub struct Layout {
+    format: String,
+    prefix: String,
+    samples_per_file: u64,
+    element: crate::shape::Element,
+    train: Split,
+    eval: Split,
+    dims: FileDims,
+}
+
+struct Split {
+    folder: &'static str,
+    files: u64,
+    file_digits: usize,
+    subfolders: u64,
+    subfolder_digits: usize,
+}
+
+enum FileDims {
+    Constant(Dims),
+    Drawn(DrawnSizes),
+}
+
+impl Layout {
+    /// The layout of `plan`.
+    pub fn new(plan: &DatasetPlan) -> Self {
+        Layout {
+            format: plan.format.clone(),
+            prefix: plan.prefix.clone(),
+            samples_per_file: plan.samples_per_file,
+            element: plan.element,
+            train: Split::new("train", plan.files_train, plan.subfolders_train),
+            eval: Split::new("valid", plan.files_eval, plan.subfolders_eval),
+            dims: file_dims(plan),
+        }
+    }
+
+    /// Files, training and evaluation.
+    pub fn files(&self) -> u64 {
+        self.train.files + self.eval.files
+    }
+
+    /// Training files; they come first.
+    pub fn files_train(&self) -> u64 {
+        self.train.files
+    }
+
+    /// What file `file` holds.
+    pub fn shape(&self, file: u64) -> FileShape {
+        let dims = match &self.dims {
+            FileDims::Constant(dims) => *dims,
+            FileDims::Drawn(drawn) => two_dims(drawn.at(file)),
+        };
+        self.with_dims(dims)
+    }
+
+    /// Sum of `measure` over files `0..files`, in order. Constant sizes cost nothing.
+    pub fn sum(&self, files: u64, measure: impl Fn(&FileShape) -> u64) -> u128 {
+        match &self.dims {
+            FileDims::Constant(dims) => {
+                u128::from(measure(&self.with_dims(*dims))) * u128::from(files)
+            }
+            FileDims::Drawn(drawn) => drawn
+                .iter(files)
+                .map(|dims| u128::from(measure(&self.with_dims(two_dims(dims)))))
+                .sum(),
+        }
+    }
+
+    /// The shape all files share; `None` where sizes are drawn.
+    pub fn common_shape(&self) -> Option<FileShape> {
+        match &self.dims {
+            FileDims::Constant(dims) => Some(self.with_dims(*dims)),
+            FileDims::Drawn(_) => None,
+        }
+    }
+
+    /// Write the path of file `file`, relative to the dataset's folder: `train/img_000_of_168.npz`.
+    pub fn write_path(&self, file: u64, path: &mut String) {
+        let (split, i) =
+            if file < self.train.files { (&self.train, file) } else { (&self.eval, file - self.train.files) };
+        path.clear();
+        path.push_str(split.folder);
+        path.push('/');
+        // Writing to a String cannot fail.
+        if split.subfolders > 1 {
+            let _ = write!(path, "{:0w$}/", i % split.subfolders, w = split.subfolder_digits);
+        }
+        let _ = write!(
+            path,
+            "{}_{:0w$}_of_{}.{}",
+            self.prefix,
+            i,
+            split.files,
+            self.format,
+            w = split.file_digits
+        );
+    }
+
+    /// The folders that files lie in, relative to the dataset's folder; both splits always exist.
+    pub fn folders(&self) -> Vec<String> {
+        let mut folders = Vec::new();
+        for split in [&self.train, &self.eval] {
+            folders.push(split.folder.to_string());
+            if split.subfolders > 1 {
+                folders.extend((0..split.subfolders).map(|i| {
+                    format!("{}/{:0w$}", split.folder, i, w = split.subfolder_digits)
+                }));
+            }
+        }
+        folders
+    }
+
+    fn with_dims(&self, dims: Dims) -> FileShape {
+        FileShape { dims, element: self.element, samples: self.samples_per_file }
+    }
+}
+
+impl Split {
+    fn new(folder: &'static str, files: u64, subfolders: u64) -> Self {
+        Split {
+            folder,
+            files,
+            file_digits: digits(files),
+            subfolders,
+            subfolder_digits: digits(subfolders),
+        }
+    }
+}
+
+fn digits(n: u64) -> usize {
+    n.checked_ilog10().map_or(1, |d| d as usize + 1)
+}
+
+fn two_dims(dims: [u64; 2]) -> Dims {
+    Dims::new(&dims).unwrap_or_else(|| unreachable!("two dimensions fit"))
+}
+
+/// DLIO takes a square of `isqrt(record length)` elements and spreads each side so that the area has about the
+/// asked-for deviation (`config.py:446-470`). Bytes are divided by the element's size first, which DLIO forgets.
+fn file_dims(plan: &DatasetPlan) -> FileDims {
+    if let Some(dims) = Dims::new(&plan.record_dims).filter(|d| !d.as_slice().is_empty()) {
+        return FileDims::Constant(dims);
+    }
+    let element_bytes = plan.element.bytes() as f64;
+    let elements = plan.record_bytes / element_bytes;
+    let side = (elements as u64).isqrt().max(1);
+    if plan.record_stdev_bytes == 0.0 {
+        return FileDims::Constant(two_dims([side, side]));
+    }
+    let stdev = plan.record_stdev_bytes / element_bytes / 2.0 / elements.sqrt();
+    let files = plan.files_train + plan.files_eval;
+    FileDims::Drawn(DrawnSizes::new(side as f64, stdev, files))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::DatasetPlan;
+    use crate::shape::Element;
+
+    fn plan() -> DatasetPlan {
+        DatasetPlan {
+            format: "npz".into(),
+            files_train: 168,
+            files_eval: 3,
+            samples_per_file: 1,
+            subfolders_train: 0,
+            subfolders_eval: 2,
+            prefix: "img".into(),
+            record_bytes: 146_600_628.0,
+            record_stdev_bytes: 68_341_808.0,
+            record_dims: vec![],
+            element: Element::Uint8,
+            compression: "none".into(),
+            content_seed: 10,
+        }
+    }
+
+    fn path(layout: &Layout, file: u64) -> String {
+        let mut path = String::new();
+        layout.write_path(file, &mut path);
+        path
+    }
+
+    #[test]
+    fn names_are_dlios() {
+        let layout = Layout::new(&plan());
+        assert_eq!(path(&layout, 0), "train/img_000_of_168.npz");
+        assert_eq!(path(&layout, 167), "train/img_167_of_168.npz");
+        assert_eq!(path(&layout, 169), "valid/1/img_1_of_3.npz");
+        assert_eq!(layout.folders(), ["train", "valid", "valid/0", "valid/1"]);
+    }
+
+    /// From numpy: `np.random.seed(10); np.random.normal(isqrt(146600628), 68341808/2/sqrt(146600628), 342)`.
+    #[test]
+    fn sizes_of_unet3d_are_dlios() {
+        let layout = Layout::new(&plan());
+        let first: Vec<Vec<u64>> =
+            (0..10).map(|i| layout.shape(i).dims.as_slice().to_vec()).collect();
+        assert_eq!(first, UNET3D_FIRST_TEN);
+    }
+
+    const UNET3D_FIRST_TEN: [[u64; 2]; 10] = [
+        [15865, 14125],
+        [7745, 12083],
+        [13860, 10074],
+        [12856, 12413],
+        [12119, 11614],
+        [13329, 15502],
+        [9383, 15009],
+        [12752, 13363],
+        [8899, 12488],
+        [16296, 9059],
+    ];
+
+    #[test]
+    fn element_size_divides_the_record() {
+        let layout = Layout::new(&DatasetPlan {
+            element: Element::Float32,
+            record_bytes: 65536.0,
+            record_stdev_bytes: 0.0,
+            ..plan()
+        });
+        assert_eq!(layout.shape(5).sample_bytes(), 65536);
+    }
+}

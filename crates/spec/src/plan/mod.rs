@@ -1,0 +1,167 @@
+//! Everything decided before a run. No default is left open; every rank makes the same plan.
+
+pub mod mt19937;
+pub mod sizes;
+pub mod layout;
+pub mod order;
+pub mod schedule;
+mod build;
+mod explain;
+
+pub use build::{Context, Request, build};
+pub use explain::{Estimate, PIECE_BYTES, estimate};
+
+use crate::shape::Element;
+use crate::workload::TimeSpec;
+use serde::{Deserialize, Serialize};
+
+/// One plan. Written into every record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The workload's name: a bundled name, or the file's stem.
+    pub workload: String,
+    /// `model.name`, which names the results folder.
+    pub model: String,
+    /// `framework`, for the record.
+    pub framework: String,
+    /// Emulated accelerators over all processes.
+    pub accelerators: u32,
+    /// The dataset.
+    pub dataset: DatasetPlan,
+    /// Where the dataset lies and what slows it down.
+    pub storage: StoragePlan,
+    /// How samples are read.
+    pub loader: LoaderPlan,
+    /// Epochs, steps, compute.
+    pub train: TrainPlan,
+    /// What is judged, and what is left out of the window.
+    pub metric: MetricPlan,
+    /// Doubts that are known before running: (name, what was seen, advice).
+    pub doubts: Vec<PlanDoubt>,
+}
+
+/// A doubt known at planning; becomes one of the record's doubts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanDoubt {
+    /// Stable name in snake_case, one of the doubt table's.
+    pub name: String,
+    /// What was seen, with figures.
+    pub evidence: String,
+    /// What to do.
+    pub advice: String,
+}
+
+/// Everything that decides the bytes of a dataset, and where its files lie.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DatasetPlan {
+    /// Format name.
+    pub format: String,
+    /// Training files.
+    pub files_train: u64,
+    /// Evaluation files.
+    pub files_eval: u64,
+    /// Samples in each file.
+    pub samples_per_file: u64,
+    /// Subfolders of `train/`; 0 and 1 mean flat.
+    pub subfolders_train: u64,
+    /// Subfolders of `valid/`; 0 and 1 mean flat.
+    pub subfolders_eval: u64,
+    /// File name prefix, `img`.
+    pub prefix: String,
+    /// `record_length_bytes` as configured, after `--shrink-records`; the nominal bytes of a sample.
+    pub record_bytes: f64,
+    /// `record_length_bytes_stdev`, likewise.
+    pub record_stdev_bytes: f64,
+    /// `record_dims`; empty means a square of `isqrt(record_bytes)`.
+    pub record_dims: Vec<u64>,
+    /// Element type.
+    pub element: Element,
+    /// `none`, or the member compression of the format.
+    pub compression: String,
+    /// Seed of the content.
+    pub content_seed: u64,
+}
+
+/// The storage and its wrappers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoragePlan {
+    /// Storage name: `file`, `memory`, `null`.
+    pub kind: String,
+    /// Bytes per second, all accelerators of a process together; `None` is unthrottled.
+    pub throttle_bytes_per_second: Option<f64>,
+    /// Added to each operation behind the throttle, in seconds.
+    pub throttle_latency_s: f64,
+    /// Added to each operation, in seconds.
+    pub delay_s: f64,
+}
+
+/// How samples are read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoaderPlan {
+    /// Loader name.
+    pub kind: String,
+    /// Samples in a batch.
+    pub batch_size: u64,
+    /// Reading threads of each accelerator; 0 reads in the training thread.
+    pub workers: u32,
+    /// `prefetch_size` as configured.
+    pub prefetch_size: u32,
+    /// Batches in flight or stocked, of one accelerator; the loader's own rule applied.
+    pub stock_batches: u32,
+    /// Order of files.
+    pub file_shuffle: ShufflePlan,
+    /// Order of samples.
+    pub sample_shuffle: ShufflePlan,
+    /// Seed of the first epoch's order.
+    pub order_seed: u64,
+    /// Whether each epoch has a seed of its own.
+    pub seed_change_epoch: bool,
+    /// Bytes read at once; `None` lets the format choose.
+    pub transfer_bytes: Option<u64>,
+    /// Whole batches are kept in memory, as a framework does.
+    pub materialize: bool,
+    /// Every byte is compared with what generation wrote.
+    pub verify: bool,
+    /// Checksums of the format are checked (npz's CRC-32).
+    pub check_crc: bool,
+}
+
+/// Whether an order is shuffled. `random` differs from `seed` only in where `order_seed` came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShufflePlan {
+    /// As listed.
+    Off,
+    /// By the configured seed.
+    Seed,
+    /// By a seed drawn for this run, kept in the plan.
+    Random,
+}
+
+/// Epochs, steps, compute.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrainPlan {
+    /// Epochs.
+    pub epochs: u32,
+    /// Steps of a whole epoch.
+    pub steps_per_epoch: u64,
+    /// Steps over the run, at most; `None` runs all epochs whole.
+    pub total_steps: Option<u64>,
+    /// Emulated compute of a step.
+    pub compute: TimeSpec,
+    /// Seed of the drawn compute times.
+    pub compute_seed: u64,
+    /// The page cache is emptied of the dataset before each epoch.
+    pub cold: bool,
+}
+
+/// What is judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricPlan {
+    /// `metric.au` in percent.
+    pub au_target_percent: f64,
+    /// Steps left out at the start of each block.
+    pub exclude_start_steps: u64,
+    /// Steps left out at the end of each block.
+    pub exclude_end_steps: u64,
+}

@@ -1,0 +1,153 @@
+//! Which sample each accelerator reads at each position of an epoch: shards and orders as functions of an index.
+//!
+//! Laws (property tests): an order is a permutation; the shards of an epoch partition it; the same
+//! seed gives the same order. As with torch's `DistributedSampler` the whole epoch is shuffled first
+//! and then cut, so that accelerators see other samples in each epoch.
+
+use super::{DatasetPlan, LoaderPlan, ShufflePlan};
+use std::ops::Range;
+
+/// A sample of a dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SampleId {
+    /// File index.
+    pub file: u64,
+    /// Index within the file.
+    pub sample: u64,
+}
+
+/// The order of one epoch.
+#[derive(Clone, Debug)]
+pub struct Order {
+    samples: u64,
+    samples_per_file: u64,
+    files: Option<Permutation>,
+    all: Option<Permutation>,
+}
+
+impl Order {
+    /// The training order of epoch `epoch` (from 1).
+    pub fn of_epoch(dataset: &DatasetPlan, loader: &LoaderPlan, epoch: u32) -> Self {
+        let epoch_seed = if loader.seed_change_epoch {
+            mix(loader.order_seed, u64::from(epoch))
+        } else {
+            mix(loader.order_seed, 0)
+        };
+        let samples = dataset.files_train * dataset.samples_per_file;
+        let all = (loader.sample_shuffle != ShufflePlan::Off)
+            .then(|| Permutation::new(samples, mix(epoch_seed, 1)));
+        // Shuffled samples are in no file order already.
+        let files = (all.is_none() && loader.file_shuffle != ShufflePlan::Off)
+            .then(|| Permutation::new(dataset.files_train, mix(epoch_seed, 2)));
+        Order { samples, samples_per_file: dataset.samples_per_file, files, all }
+    }
+
+    /// Samples of the epoch.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// The sample at `position` of the epoch.
+    pub fn at(&self, position: u64) -> SampleId {
+        let g = self.all.as_ref().map_or(position, |p| p.at(position));
+        let (place, sample) = (g / self.samples_per_file, g % self.samples_per_file);
+        SampleId { file: self.files.as_ref().map_or(place, |p| p.at(place)), sample }
+    }
+}
+
+/// Positions of an epoch of `samples` that belong to `accelerator`; sizes differ by at most one.
+pub fn shard(samples: u64, accelerators: u32, accelerator: u32) -> Range<u64> {
+    let cut = |a: u32| (u128::from(samples) * u128::from(a) / u128::from(accelerators)) as u64;
+    cut(accelerator)..cut(accelerator + 1)
+}
+
+/// A permutation of `0..n` without a table: a Feistel network over the next power of four, walked until
+/// it lands inside (Black and Rogaway 2002).
+#[derive(Clone, Debug)]
+pub struct Permutation {
+    n: u64,
+    half_bits: u32,
+    keys: [u64; ROUNDS],
+}
+
+const ROUNDS: usize = 6;
+
+impl Permutation {
+    /// The permutation of `0..n` that belongs to `seed`.
+    pub fn new(n: u64, seed: u64) -> Self {
+        let bits = 64 - n.saturating_sub(1).leading_zeros();
+        let keys = std::array::from_fn(|round| mix(seed, 0x5eed + round as u64));
+        Permutation { n, half_bits: bits.div_ceil(2).max(1), keys }
+    }
+
+    /// Where `i` goes.
+    pub fn at(&self, i: u64) -> u64 {
+        debug_assert!(i < self.n);
+        let mut value = i;
+        loop {
+            value = self.scramble(value);
+            if value < self.n {
+                return value;
+            }
+        }
+    }
+
+    fn scramble(&self, value: u64) -> u64 {
+        let mask = (1u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (value >> self.half_bits, value & mask);
+        for key in self.keys {
+            (left, right) = (right, left ^ (mix(key, right) & mask));
+        }
+        (left << self.half_bits) | right
+    }
+}
+
+/// SplitMix64's finaliser over a seed and a value (Steele, Lea, Flood 2014).
+pub fn mix(seed: u64, value: u64) -> u64 {
+    let mut z = seed
+        .wrapping_add(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(value.wrapping_mul(0xd1b5_4a32_d192_ed03));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_order_is_a_permutation(n in 1u64..3000, seed: u64) {
+            let permutation = Permutation::new(n, seed);
+            let mut seen = vec![false; n as usize];
+            for i in 0..n {
+                let j = permutation.at(i) as usize;
+                prop_assert!(!seen[j]);
+                seen[j] = true;
+            }
+        }
+
+        #[test]
+        fn shards_partition_the_epoch(samples in 0u64..100_000, accelerators in 1u32..300) {
+            let mut next = 0;
+            for a in 0..accelerators {
+                let shard = shard(samples, accelerators, a);
+                prop_assert_eq!(shard.start, next);
+                prop_assert!(shard.end - shard.start >= samples / u64::from(accelerators));
+                prop_assert!(shard.end - shard.start <= samples.div_ceil(u64::from(accelerators)));
+                next = shard.end;
+            }
+            prop_assert_eq!(next, samples);
+        }
+    }
+
+    #[test]
+    fn seeds_matter_and_repeat() {
+        let order = |seed| (0..100).map(|i| Permutation::new(100, seed).at(i)).collect::<Vec<_>>();
+        assert_eq!(order(1), order(1));
+        assert_ne!(order(1), order(2));
+        assert_ne!(order(1), (0..100).collect::<Vec<_>>());
+    }
+}

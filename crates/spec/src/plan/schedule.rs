@@ -1,0 +1,66 @@
+//! How many steps each epoch has.
+
+use super::TrainPlan;
+
+/// Steps of a whole epoch: whole batches only, as many on each accelerator.
+pub fn steps_per_epoch(samples: u64, batch_size: u64, accelerators: u32) -> u64 {
+    match batch_size.checked_mul(u64::from(accelerators)) {
+        Some(0) | None => 0,
+        Some(step_samples) => samples / step_samples,
+    }
+}
+
+impl TrainPlan {
+    /// Steps of epoch `epoch` (from 1): `total_steps` holds over the run, as its name says.
+    pub fn steps_in_epoch(&self, epoch: u32) -> u64 {
+        let before = self.steps_per_epoch.saturating_mul(u64::from(epoch) - 1);
+        let left = self.total_steps.map_or(u64::MAX, |total| total.saturating_sub(before));
+        left.min(self.steps_per_epoch)
+    }
+
+    /// Epochs that have at least one step.
+    pub fn epochs_run(&self) -> u32 {
+        (1..=self.epochs).take_while(|&epoch| self.steps_in_epoch(epoch) > 0).count() as u32
+    }
+
+    /// Steps over the run.
+    pub fn steps(&self) -> u64 {
+        (1..=self.epochs_run()).map(|epoch| self.steps_in_epoch(epoch)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::TimeSpec;
+
+    fn check(epochs: u32, per_epoch: u64, total: Option<u64>, expected: &[u64]) {
+        let plan = TrainPlan {
+            epochs,
+            steps_per_epoch: per_epoch,
+            total_steps: total,
+            compute: TimeSpec::None,
+            compute_seed: 0,
+            cold: false,
+        };
+        let steps: Vec<u64> = (1..=plan.epochs_run()).map(|e| plan.steps_in_epoch(e)).collect();
+        assert_eq!(steps, expected);
+        assert_eq!(plan.steps(), expected.iter().sum::<u64>());
+    }
+
+    #[test]
+    fn total_steps_hold_over_the_run() {
+        check(3, 2, None, &[2, 2, 2]);
+        check(3, 2, Some(3), &[2, 1]);
+        check(3, 2, Some(100), &[2, 2, 2]);
+        check(3, 1000, Some(2), &[2]);
+    }
+
+    #[test]
+    fn partial_batches_are_dropped() {
+        assert_eq!(steps_per_epoch(168, 7, 2), 12);
+        assert_eq!(steps_per_epoch(10, 2, 4), 1);
+        assert_eq!(steps_per_epoch(1024 * 1251, 400, 8), 400);
+        assert_eq!(steps_per_epoch(3, 4, 1), 0);
+    }
+}

@@ -1,0 +1,135 @@
+//! Problems of a workload: where, what, what to do. Collected, never thrown one at a time.
+
+use std::fmt;
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line and column, both counted from 1, of a named file.
+    File {
+        /// The file as the user named it.
+        name: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+    },
+    /// An override on the command line, as it was typed.
+    Override(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::File { name, line, column } => write!(f, "{name}:{line}:{column}"),
+            Place::Override(text) => write!(f, "override `{text}`"),
+        }
+    }
+}
+
+/// Whether a problem stops the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The command cannot go on.
+    Error,
+    /// It can, and the user should know.
+    Warning,
+}
+
+/// One thing wrong with a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Whether it stops the command.
+    pub severity: Severity,
+    /// Where the value was written; `None` for a default or a combination.
+    pub place: Option<Place>,
+    /// The dotted key, `reader.batch_size`; empty where no single key is at fault.
+    pub key: String,
+    /// A lowercase fragment, the offending value in backticks.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    /// An error about `key`.
+    pub fn error(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Problem {
+            severity: Severity::Error,
+            place: None,
+            key: key.into(),
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// A warning about `key`.
+    pub fn warning(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Problem { severity: Severity::Warning, ..Problem::error(key, message) }
+    }
+
+    /// The same with advice.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with its place.
+    #[must_use]
+    pub fn at(mut self, place: Option<Place>) -> Self {
+        self.place = place;
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        write!(f, "{word}: ")?;
+        if let Some(place) = &self.place {
+            write!(f, "{place}: ")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        write!(f, "{}", self.message)?;
+        if let Some(hint) = &self.hint {
+            write!(f, "\n  hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// All problems found, in the order they were found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Problems(pub Vec<Problem>);
+
+impl Problems {
+    /// Add one.
+    pub fn push(&mut self, problem: Problem) {
+        self.0.push(problem);
+    }
+
+    /// Whether any stops the command.
+    pub fn has_errors(&self) -> bool {
+        self.0.iter().any(|p| p.severity == Severity::Error)
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.0.iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}

@@ -1,0 +1,134 @@
+//! Elements, dimensions and the shape of one file. Values only.
+
+use serde::{Deserialize, Serialize};
+
+/// The most dimensions a sample may have.
+pub const DIMS_MAX: usize = 8;
+
+/// A numpy element type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names are numpy's")]
+pub enum Element {
+    Uint8,
+    Int8,
+    Uint16,
+    Int16,
+    Uint32,
+    Int32,
+    Uint64,
+    Int64,
+    Float16,
+    Float32,
+    Float64,
+}
+
+impl Element {
+    /// Every element type, in numpy's order.
+    pub const ALL: [Element; 11] = [
+        Element::Uint8,
+        Element::Int8,
+        Element::Uint16,
+        Element::Int16,
+        Element::Uint32,
+        Element::Int32,
+        Element::Uint64,
+        Element::Int64,
+        Element::Float16,
+        Element::Float32,
+        Element::Float64,
+    ];
+
+    /// Bytes of one element.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Element::Uint8 | Element::Int8 => 1,
+            Element::Uint16 | Element::Int16 | Element::Float16 => 2,
+            Element::Uint32 | Element::Int32 | Element::Float32 => 4,
+            Element::Uint64 | Element::Int64 | Element::Float64 => 8,
+        }
+    }
+
+    /// numpy's name, as in `record_element_type`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Element::Uint8 => "uint8",
+            Element::Int8 => "int8",
+            Element::Uint16 => "uint16",
+            Element::Int16 => "int16",
+            Element::Uint32 => "uint32",
+            Element::Int32 => "int32",
+            Element::Uint64 => "uint64",
+            Element::Int64 => "int64",
+            Element::Float16 => "float16",
+            Element::Float32 => "float32",
+            Element::Float64 => "float64",
+        }
+    }
+
+    /// The `descr` of an npy header, little-endian.
+    pub fn npy_descr(self) -> &'static str {
+        match self {
+            Element::Uint8 => "|u1",
+            Element::Int8 => "|i1",
+            Element::Uint16 => "<u2",
+            Element::Int16 => "<i2",
+            Element::Uint32 => "<u4",
+            Element::Int32 => "<i4",
+            Element::Uint64 => "<u8",
+            Element::Int64 => "<i8",
+            Element::Float16 => "<f2",
+            Element::Float32 => "<f4",
+            Element::Float64 => "<f8",
+        }
+    }
+}
+
+/// The dimensions of one sample, without allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dims {
+    count: usize,
+    extents: [u64; DIMS_MAX],
+}
+
+impl Dims {
+    /// `None` if there are more than [`DIMS_MAX`].
+    pub fn new(extents: &[u64]) -> Option<Self> {
+        let mut all = [1; DIMS_MAX];
+        all.get_mut(..extents.len())?.copy_from_slice(extents);
+        Some(Dims { count: extents.len(), extents: all })
+    }
+
+    /// The extents, outermost first.
+    pub fn as_slice(&self) -> &[u64] {
+        &self.extents[..self.count]
+    }
+
+    /// Elements in a sample; saturates instead of overflowing.
+    pub fn elements(&self) -> u64 {
+        self.as_slice().iter().fold(1, |product: u64, &d| product.saturating_mul(d))
+    }
+}
+
+/// What one file holds: `samples` samples of the same dimensions and element type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileShape {
+    /// Dimensions of each sample.
+    pub dims: Dims,
+    /// Element type.
+    pub element: Element,
+    /// Samples in the file.
+    pub samples: u64,
+}
+
+impl FileShape {
+    /// Payload bytes of one sample.
+    pub fn sample_bytes(&self) -> u64 {
+        self.dims.elements().saturating_mul(self.element.bytes())
+    }
+
+    /// Payload bytes of the file, without headers.
+    pub fn payload_bytes(&self) -> u64 {
+        self.sample_bytes().saturating_mul(self.samples)
+    }
+}

@@ -1,0 +1,238 @@
+//! Quantities as text, and text as quantities. MB is 10⁶ bytes, MiB is 2²⁰, each named. No locale.
+
+const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+/// `146.6 MB`: powers of 1000, at most four digits.
+pub fn bytes(bytes: u64) -> String {
+    scaled(bytes as f64, 1000.0, &DECIMAL)
+}
+
+/// `139.8 MiB`: powers of 1024.
+pub fn bytes_binary(bytes: u64) -> String {
+    scaled(bytes as f64, 1024.0, &BINARY)
+}
+
+/// `400 MB/s`.
+pub fn bytes_per_second(rate: f64) -> String {
+    format!("{}/s", scaled(rate, 1000.0, &DECIMAL))
+}
+
+/// `139.8 MiB/s`.
+pub fn bytes_per_second_binary(rate: f64) -> String {
+    format!("{}/s", scaled(rate, 1024.0, &BINARY))
+}
+
+/// `12.3 samples/s`: a rate of anything.
+pub fn per_second(rate: f64, what: &str) -> String {
+    let number = if rate.abs() >= 1e4 && rate.abs() < 1e18 { count(rate.round() as u64) } else { three_digits(rate) };
+    format!("{number} {what}/s")
+}
+
+/// `1.25 s`, `340 ms`, `12 µs`, `3 min 20 s`, `2 h 5 min`.
+pub fn seconds(seconds: f64) -> String {
+    if !seconds.is_finite() {
+        return seconds.to_string();
+    }
+    let size = seconds.abs();
+    if size >= 60.0 {
+        let sign = if seconds < 0.0 { "-" } else { "" };
+        let whole = size.round() as u64;
+        return match (whole / 3600, whole / 60 % 60, whole % 60) {
+            (0, minutes, 0) => format!("{sign}{minutes} min"),
+            (0, minutes, rest) => format!("{sign}{minutes} min {rest} s"),
+            (hours, 0, _) => format!("{sign}{} h", count(hours)),
+            (hours, minutes, _) => format!("{sign}{} h {minutes} min", count(hours)),
+        };
+    }
+    let (value, unit) = match size {
+        0.0 => (0.0, "s"),
+        s if s >= 0.9995 => (seconds, "s"),
+        s if s >= 0.9995e-3 => (seconds * 1e3, "ms"),
+        s if s >= 0.9995e-6 => (seconds * 1e6, "µs"),
+        _ => (seconds * 1e9, "ns"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// `1,234,567`.
+pub fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `8MiB`, `1.5 GB`, `4096`, `64k`: bytes, not negative.
+pub fn parse_bytes(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let unit_at = text
+        .char_indices()
+        .find(|&(at, c)| c.is_ascii_alphabetic() && !is_exponent(text, at) || c == ' ')
+        .map_or(text.len(), |(at, _)| at);
+    let (number, unit) = text.split_at(unit_at);
+    let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b"_.eE+-".contains(&b));
+    let value: f64 = if plain { number.replace('_', "").parse().ok()? } else { return None };
+    let factor = factor(unit.trim_start())?;
+    Some(value * factor).filter(|bytes| bytes.is_finite() && *bytes >= 0.0)
+}
+
+/// `500MB/s`, `1.5 GiB/s`, `400e6`: bytes per second, not negative.
+pub fn parse_bytes_per_second(text: &str) -> Option<f64> {
+    let text = text.trim();
+    parse_bytes(text.strip_suffix("/s").unwrap_or(text))
+}
+
+/// Whether the letter at `at` is the `e` of `4e6`.
+fn is_exponent(text: &str, at: usize) -> bool {
+    let rest = &text.as_bytes()[at..];
+    let digits = if matches!(rest.get(1), Some(b'+' | b'-')) { rest.get(2) } else { rest.get(1) };
+    at > 0 && matches!(rest[0], b'e' | b'E') && digits.is_some_and(u8::is_ascii_digit)
+}
+
+fn factor(unit: &str) -> Option<f64> {
+    let short = unit.strip_suffix('B').unwrap_or(unit);
+    let power = |letter: &str| match letter {
+        "" => Some(0),
+        "k" | "K" => Some(1),
+        "M" => Some(2),
+        "G" => Some(3),
+        "T" => Some(4),
+        "P" => Some(5),
+        "E" => Some(6),
+        _ => None,
+    };
+    match short.strip_suffix('i') {
+        Some("") => None,
+        Some(letter) => Some(1024f64.powi(power(letter)?)),
+        None => Some(1000f64.powi(power(short)?)),
+    }
+}
+
+fn scaled(value: f64, base: f64, names: &[&str; 7]) -> String {
+    if !value.is_finite() {
+        return value.to_string();
+    }
+    let mut scaled = value;
+    let mut power = 0;
+    while scaled.abs() >= base - 0.05 && power + 1 < names.len() {
+        scaled /= base;
+        power += 1;
+    }
+    let text = if power == 0 { format!("{scaled:.0}") } else { format!("{scaled:.1}") };
+    format!("{} {}", text.strip_suffix(".0").unwrap_or(&text), names[power])
+}
+
+/// Three significant digits below 1000, trailing zeros cut off.
+fn three_digits(value: f64) -> String {
+    if !value.is_finite() {
+        return value.to_string();
+    }
+    let decimals = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_decimal_or_binary() {
+        for (value, decimal, binary) in [
+            (0, "0 B", "0 B"),
+            (999, "999 B", "999 B"),
+            (1000, "1 kB", "1000 B"),
+            (1024, "1 kB", "1 KiB"),
+            (146_600_628, "146.6 MB", "139.8 MiB"),
+            (8 << 20, "8.4 MB", "8 MiB"),
+            (999_990_000, "1 GB", "953.7 MiB"),
+            (2_048_000_000, "2 GB", "1.9 GiB"),
+            (u64::MAX, "18.4 EB", "16 EiB"),
+        ] {
+            assert_eq!(bytes(value), decimal);
+            assert_eq!(bytes_binary(value), binary);
+        }
+    }
+
+    #[test]
+    fn rates_name_their_unit() {
+        assert_eq!(bytes_per_second(400e6), "400 MB/s");
+        assert_eq!(bytes_per_second(0.4), "0 B/s");
+        assert_eq!(bytes_per_second_binary(146_600_628.0), "139.8 MiB/s");
+        assert_eq!(per_second(12.345, "samples"), "12.3 samples/s");
+        assert_eq!(per_second(123_456.7, "samples"), "123,457 samples/s");
+        assert_eq!(bytes_per_second(f64::NAN), "NaN/s");
+    }
+
+    #[test]
+    fn seconds_choose_their_unit() {
+        for (value, expected) in [
+            (0.0, "0 s"),
+            (1.25, "1.25 s"),
+            (0.323, "323 ms"),
+            (0.9999, "1 s"),
+            (0.064296, "64.3 ms"),
+            (12.5e-6, "12.5 µs"),
+            (3e-9, "3 ns"),
+            (59.5, "59.5 s"),
+            (60.0, "1 min"),
+            (200.0, "3 min 20 s"),
+            (7500.0, "2 h 5 min"),
+            (-0.5, "-500 ms"),
+        ] {
+            assert_eq!(seconds(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn counts_have_separators() {
+        for (value, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (277_203_535, "277,203,535")] {
+            assert_eq!(count(value), expected);
+        }
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, expected) in [
+            ("4096", Some(4096.0)),
+            ("8MiB", Some(8_388_608.0)),
+            ("1.5GB", Some(1.5e9)),
+            ("1.5 GB", Some(1.5e9)),
+            ("64k", Some(64e3)),
+            ("64Ki", Some(65536.0)),
+            ("4e6", Some(4e6)),
+            ("4e6B", Some(4e6)),
+            ("2E", Some(2e18)),
+            ("1_000B", Some(1000.0)),
+            ("-1MB", None),
+            ("MB", None),
+            ("", None),
+            ("inf", None),
+            ("8 Mib", None),
+            ("8iB", None),
+            ("8 M B", None),
+            ("1e400", None),
+            ("µ", None),
+        ] {
+            assert_eq!(parse_bytes(text), expected, "{text}");
+        }
+        for (text, expected) in
+            [("500MB/s", Some(5e8)), ("1.5 GiB/s", Some(1_610_612_736.0)), ("400e6", Some(4e8)), ("fast", None)]
+        {
+            assert_eq!(parse_bytes_per_second(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Every key of a workload: one table, which is the typed [`Workload`], the reference page and the spelling
+//! of every message. A new key costs one row. Nothing is decided here.
+//!
+//! A row: `field: type = Kind, "path" ["alias"], "default as YAML", "unit", effect, "meaning";`
+
+use super::time::{Time, TimeSpec};
+use super::tree::Node;
+use super::value::*;
+use crate::problem::{Place, Problems};
+use crate::shape::Element;
+use std::collections::BTreeMap;
+
+/// What is known of one key.
+#[derive(Debug)]
+pub struct KeyInfo {
+    /// The dotted key.
+    pub path: &'static str,
+    /// Other dotted keys that mean it.
+    pub aliases: &'static [&'static str],
+    /// What kind of value it takes.
+    pub kind: &'static str,
+    /// The default as YAML text.
+    pub default: &'static str,
+    /// What a number counts; empty for none.
+    pub unit: &'static str,
+    /// What it means, in one sentence.
+    pub meaning: &'static str,
+    /// What it does.
+    pub effect: Effect,
+    /// Whose key it is.
+    pub origin: Origin,
+}
+
+/// What a key does in this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It takes effect.
+    Now,
+    /// It belongs to something that is not built yet; a plan that would reach it is refused.
+    NotYet {
+        /// What is not built.
+        feature: &'static str,
+    },
+    /// It is accepted and changes nothing.
+    Nothing {
+        /// Why.
+        reason: &'static str,
+    },
+}
+
+/// Whose key it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// DLIO reads it.
+    Dlio,
+    /// Only feedrate has it.
+    Feedrate,
+    /// Users' files carry it and DLIO ignores it; giving it is a warning.
+    Ignored,
+}
+
+/// Whole sections with a second name.
+pub(super) const SECTION_ALIASES: &[(&str, &str)] = &[("data_reader", "reader")];
+
+/// What was written: the tree of file and overrides.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    pub(super) tree: Node,
+    pub(super) places: BTreeMap<String, Place>,
+}
+
+const fn not_yet(feature: &'static str) -> Effect {
+    Effect::NotYet { feature }
+}
+
+const fn nothing(reason: &'static str) -> Effect {
+    Effect::Nothing { reason }
+}
+
+macro_rules! keys {
+    (
+        dlio { $($field:ident: $type:ty = $kind:ident, $path:literal $([$alias:literal])?, $default:literal, $unit:literal, $effect:expr, $meaning:literal;)* }
+        feedrate { $($our_field:ident: $our_type:ty = $our_kind:ident, $our_path:literal, $our_default:literal, $our_unit:literal, $our_meaning:literal;)* }
+        ignored { $($old_path:literal, $old_meaning:literal;)* }
+    ) => {
+        /// What the user asks for: every key, with its default where it is not given.
+        #[derive(Clone, Debug)]
+        pub struct Workload {
+            $(#[doc = concat!("`", $path, "`: ", $meaning)] pub $field: $type,)*
+            $(#[doc = concat!("`", $our_path, "`: ", $our_meaning)] pub $our_field: $our_type,)*
+            pub(super) given: Given,
+        }
+
+        impl Workload {
+            /// Read every key of the tree; what is wrong becomes a problem, and its default is taken.
+            pub(super) fn read(given: Given, problems: &mut Problems) -> Self {
+                let tree = &given.tree;
+                Workload {
+                    $($field: super::parse::value::<$kind>(tree, $path, $default, problems),)*
+                    $($our_field: super::parse::value::<$our_kind>(tree, $our_path, $our_default, problems),)*
+                    given,
+                }
+            }
+        }
+
+        /// Every key, DLIO's first.
+        pub static KEYS: &[KeyInfo] = &[
+            $(KeyInfo {
+                path: $path, aliases: &[$($alias)?], kind: <$kind as Kind>::NAME, default: $default,
+                unit: $unit, meaning: $meaning, effect: $effect, origin: Origin::Dlio,
+            },)*
+            $(KeyInfo {
+                path: $our_path, aliases: &[], kind: <$our_kind as Kind>::NAME, default: $our_default,
+                unit: $our_unit, meaning: $our_meaning, effect: Effect::Now, origin: Origin::Feedrate,
+            },)*
+            $(KeyInfo {
+                path: $old_path, aliases: &[], kind: "anything", default: "null",
+                unit: "", meaning: $old_meaning, effect: nothing("DLIO ignores it too"), origin: Origin::Ignored,
+            },)*
+        ];
+    };
+}
+
+impl Workload {
+    /// Where a key, or a section, was written.
+    pub fn place(&self, key: &str) -> Option<&Place> {
+        self.given.places.get(key)
+    }
+
+    /// Whether a key, or a section, was written.
+    pub fn is_given(&self, key: &str) -> bool {
+        self.given.places.contains_key(key)
+    }
+
+    /// The tree of file and overrides, aliases renamed.
+    pub fn tree(&self) -> &Node {
+        &self.given.tree
+    }
+
+    /// The given keys that do not take effect, in the order of the table.
+    pub fn given_without_effect(&self) -> impl Iterator<Item = &'static KeyInfo> {
+        KEYS.iter().filter(|key| key.effect != Effect::Now && self.is_given(key.path))
+    }
+}
+
+const CHECKPOINTS: Effect = not_yet("checkpoints");
+const EVALUATION: Effect = not_yet("evaluation");
+const PREPROCESSING: Effect = not_yet("preprocessing");
+const PROFILERS: Effect = not_yet("external profilers");
+const TENSORFLOW: Effect = not_yet("the tensorflow loader");
+const DALI: Effect = not_yet("the dali loader");
+const HDF5: Effect = not_yet("format hdf5");
+const OBJECT_STORE: Effect = not_yet("object storage");
+const NO_PYTHON: Effect = nothing("no Python class is loaded");
+const NO_TENSOR: Effect = nothing("no tensor is handed to training");
+const UNUSED: Effect = nothing("DLIO reads it and never uses it");
+
+keys! {
+    dlio {
+        framework: String = Framework, "framework", "tensorflow", "", Effect::Now,
+            "The framework that is emulated; picks the loader where `reader.data_loader` is not given.";
+
+        workflow_generate_data: bool = Flag, "workflow.generate_data", "false", "", Effect::Now, "Generate the dataset.";
+        workflow_train: bool = Flag, "workflow.train", "true", "", Effect::Now, "Train.";
+        workflow_evaluation: bool = Flag, "workflow.evaluation", "false", "", EVALUATION, "Evaluate between epochs.";
+        workflow_checkpoint: bool = Flag, "workflow.checkpoint", "false", "", CHECKPOINTS, "Write checkpoints.";
+        workflow_profiling: bool = Flag, "workflow.profiling", "false", "", PROFILERS, "Run the profiler beside the training.";
+        workflow_query: Option<String> = OptionalText, "workflow.query", "null", "",
+            nothing("only `dlio_benchmark_query` reads it"), "The key that `dlio_benchmark_query` prints.";
+
+        model_name: String = Text, "model.name", "default", "", Effect::Now, "The model's name, which names the results folder.";
+        model_type: Option<String> = OptionalText, "model.type", "null", "", CHECKPOINTS,
+            "`transformer` derives the checkpoint from the dimensions of the model.";
+        model_model_size_bytes: u64 = WholeBytes, "model.model_size_bytes" ["model.model_size"], "10240", "bytes", CHECKPOINTS,
+            "Size of the model in a checkpoint.";
+        model_optimization_groups: Vec<u64> = Counts, "model.optimization_groups", "[]", "elements", CHECKPOINTS,
+            "Sizes of the optimizer's groups in a checkpoint.";
+        model_num_layers: Option<u64> = OptionalCount, "model.num_layers", "-1", "layers", CHECKPOINTS, "Layers of the model.";
+        model_layer_parameters: Vec<u64> = Counts, "model.layer_parameters", "[]", "elements", CHECKPOINTS,
+            "Sizes of the parameters of one layer in a checkpoint.";
+        model_model_datatype: String = Datatype, "model.model_datatype", "fp16", "", CHECKPOINTS, "Element type of the model in a checkpoint.";
+        model_optimizer_datatype: String = Datatype, "model.optimizer_datatype", "fp32", "", CHECKPOINTS,
+            "Element type of the optimizer in a checkpoint.";
+        model_parallelism_tensor: u32 = Count32, "model.parallelism.tensor", "1", "ranks", CHECKPOINTS, "Tensor parallelism.";
+        model_parallelism_pipeline: u32 = Count32, "model.parallelism.pipeline", "1", "ranks", CHECKPOINTS, "Pipeline parallelism.";
+        model_parallelism_data: Option<u64> = OptionalCount, "model.parallelism.data", "-1", "ranks", CHECKPOINTS,
+            "Data parallelism; needed in checkpoint mode `subset` only.";
+        model_parallelism_zero_stage: u32 = Count32, "model.parallelism.zero_stage", "0", "", CHECKPOINTS, "ZeRO stage, 0 to 3.";
+        model_transformer_vocab_size: u64 = Count, "model.transformer.vocab_size", "32000", "", CHECKPOINTS, "Words of the vocabulary.";
+        model_transformer_hidden_size: u64 = Count, "model.transformer.hidden_size", "2048", "", CHECKPOINTS, "Width of the model.";
+        model_transformer_ffn_hidden_size: u64 = Count, "model.transformer.ffn_hidden_size", "8192", "", CHECKPOINTS,
+            "Width of the feed-forward layers.";
+        model_transformer_num_attention_heads: u64 = Count, "model.transformer.num_attention_heads", "32", "", CHECKPOINTS, "Attention heads.";
+        model_transformer_num_kv_heads: u64 = Count, "model.transformer.num_kv_heads", "8", "", CHECKPOINTS, "Key and value heads.";
+
+        dataset_record_length_bytes: f64 = Bytes, "dataset.record_length_bytes", "65536", "bytes", Effect::Now,
+            "Mean size of a sample; elements of a wider `record_element_type` make it larger on disk, as in DLIO.";
+        dataset_record_length_bytes_stdev: f64 = Bytes, "dataset.record_length_bytes_stdev", "0", "bytes", Effect::Now,
+            "Deviation of the size of samples from file to file.";
+        dataset_record_length_bytes_resize: f64 = Bytes, "dataset.record_length_bytes_resize", "0", "bytes", NO_TENSOR,
+            "Size of the tensor that DLIO hands to the training.";
+        dataset_num_files_train: u64 = Count, "dataset.num_files_train", "8", "files", Effect::Now, "Training files.";
+        dataset_num_files_eval: u64 = Count, "dataset.num_files_eval", "0", "files", Effect::Now, "Evaluation files.";
+        dataset_generation_buffer_size: u64 = WholeBytes, "dataset.generation_buffer_size", "2147483648", "bytes",
+            nothing("files are written in small pieces"), "DLIO's buffer when it generates indexed binary files.";
+        dataset_num_samples_per_file: u64 = Count, "dataset.num_samples_per_file", "1", "samples", Effect::Now, "Samples in each file.";
+        dataset_data_folder: String = Text, "dataset.data_folder", "./data/", "", Effect::Now, "Folder of the dataset, below `storage.storage_root`.";
+        dataset_num_subfolders_train: u64 = Count, "dataset.num_subfolders_train", "0", "folders", Effect::Now,
+            "Subfolders of the training files; 0 and 1 are flat.";
+        dataset_num_subfolders_eval: u64 = Count, "dataset.num_subfolders_eval", "0", "folders", Effect::Now,
+            "Subfolders of the evaluation files; 0 and 1 are flat.";
+        dataset_enable_chunking: bool = Flag, "dataset.enable_chunking", "false", "", UNUSED, "Chunked HDF5 files.";
+        dataset_chunk_size: u64 = WholeBytes, "dataset.chunk_size", "0", "bytes", UNUSED, "Size of HDF5 chunks.";
+        dataset_compression: String = Compression, "dataset.compression", "none", "", Effect::Now, "Compression inside the files.";
+        dataset_compression_level: u32 = Count32, "dataset.compression_level", "4", "", HDF5, "Level of gzip in HDF5 files.";
+        dataset_file_prefix: String = Text, "dataset.file_prefix", "img", "", Effect::Now, "Start of every file's name.";
+        dataset_format: String = Text, "dataset.format", "tfrecord", "", Effect::Now, "File format; `feedrate list` names those that are built.";
+        dataset_keep_files: bool = Flag, "dataset.keep_files", "true", "", not_yet("deleting a dataset after the run"),
+            "Keep the dataset after the run.";
+        dataset_record_element_bytes: u64 = Count, "dataset.record_element_bytes", "4", "bytes",
+            nothing("the element type decides, in DLIO too"), "Bytes of an element.";
+        dataset_record_element_type: Element = ElementKind, "dataset.record_element_type", "uint8", "", Effect::Now, "Element type of samples.";
+        dataset_record_dims: Vec<u64> = Counts, "dataset.record_dims", "[]", "elements", Effect::Now,
+            "Dimensions of a sample; without them a square of `record_length_bytes`.";
+        dataset_hdf5_chunk_dims: Vec<u64> = Counts, "dataset.hdf5.chunk_dims", "[]", "elements", HDF5, "Dimensions of a chunk.";
+        dataset_hdf5_num_dset_per_record: u64 = Count, "dataset.hdf5.num_dset_per_record", "1", "datasets", HDF5, "Datasets that share a record.";
+        dataset_hdf5_max_shape: Vec<u64> = Counts, "dataset.hdf5.max_shape", "[]", "elements", HDF5, "Largest shape of a dataset.";
+
+        reader_data_loader: Option<String> = OptionalText, "reader.data_loader", "null", "", Effect::Now,
+            "Loader that is emulated; without it the framework's own (DLIO fails).";
+        reader_data_loader_classname: Option<String> = OptionalText, "reader.data_loader_classname", "null", "", NO_PYTHON,
+            "Python class of a custom loader.";
+        reader_reader_classname: Option<String> = OptionalText, "reader.reader_classname", "null", "", NO_PYTHON,
+            "Python class of a custom reader.";
+        reader_data_loader_sampler: String = Sampler, "reader.data_loader_sampler", "auto", "",
+            nothing("the loader decides how samples are shared"), "How DLIO shares samples among ranks.";
+        reader_multiprocessing_context: String = ProcessStart, "reader.multiprocessing_context", "fork", "",
+            nothing("workers are threads"), "How worker processes start.";
+        reader_read_threads: u32 = Count32, "reader.read_threads", "1", "threads", Effect::Now,
+            "Workers of each accelerator; 0 reads in the training thread.";
+        reader_computation_threads: u32 = Count32, "reader.computation_threads", "1", "threads", TENSORFLOW, "Parallel decoding of TFRecords.";
+        reader_batch_size: u64 = Count, "reader.batch_size", "1", "samples", Effect::Now, "Samples in a batch.";
+        reader_batch_size_eval: u64 = Count, "reader.batch_size_eval", "1", "samples", EVALUATION, "Samples in a batch of the evaluation.";
+        reader_prefetch_size: u32 = Count32, "reader.prefetch_size", "2", "batches", Effect::Now,
+            "Batches to prefetch; loader `pytorch` shares them among its workers, rounded up.";
+        reader_file_shuffle: Shuffle = ShuffleKind, "reader.file_shuffle", "off", "", Effect::Now, "Order of files.";
+        reader_sample_shuffle: Shuffle = ShuffleKind, "reader.sample_shuffle", "off", "", Effect::Now, "Order of samples.";
+        reader_shuffle_size: u64 = Count, "reader.shuffle_size", "1024", "samples", TENSORFLOW, "Size of the shuffle buffer.";
+        reader_file_access: String = FileAccess, "reader.file_access", "multi", "", UNUSED, "How ranks share files.";
+        reader_read_type_memory: bool = InMemory, "reader.read_type", "on_demand", "", not_yet("reading into memory"),
+            "Read each sample when it is needed, or all of them once.";
+        reader_transfer_size: Option<u64> = OptionalBytes, "reader.transfer_size", "null", "bytes", Effect::Now,
+            "Bytes read at once; without it the format chooses.";
+        reader_odirect: bool = Flag, "reader.odirect", "false", "", not_yet("reading with O_DIRECT"), "Read past the page cache.";
+        reader_dont_use_mmap: bool = Flag, "reader.dont_use_mmap", "false", "", DALI, "Keep DALI from mapping files.";
+        reader_pin_memory: bool = Flag, "reader.pin_memory", "true", "", nothing("there is no GPU to copy to"), "Pin the memory of batches.";
+        reader_preprocess_time: TimeSpec = Time, "reader.preprocess_time", "{}", "seconds", PREPROCESSING, "Work on each sample in the worker.";
+        reader_preprocess_time_stdev: f64 = Number, "reader.preprocess_time_stdev", "0", "seconds", PREPROCESSING,
+            "Deviation of `preprocess_time`.";
+        reader_transformed_record_dims: Vec<u64> = Counts, "reader.transformed_record_dims", "[]", "elements", NO_TENSOR,
+            "Dimensions of the tensor that DLIO hands to the training.";
+        reader_transformed_record_element_type: Element = ElementKind, "reader.transformed_record_element_type", "uint8", "", NO_TENSOR,
+            "Element type of that tensor.";
+
+        train_epochs: u32 = Count32, "train.epochs", "1", "epochs", Effect::Now, "Epochs.";
+        train_total_training_steps: Option<u64> = OptionalCount, "train.total_training_steps", "-1", "steps", Effect::Now,
+            "Steps over the whole run, at most (DLIO: of each epoch).";
+        train_seed_change_epoch: bool = Flag, "train.seed_change_epoch", "true", "", Effect::Now, "Shuffle each epoch anew.";
+        train_seed: u64 = Count, "train.seed", "123", "", Effect::Now, "Seed of the orders.";
+        train_computation_time: TimeSpec = Time, "train.computation_time", "{}", "seconds", Effect::Now, "Emulated compute of a step.";
+        train_computation_time_stdev: f64 = Number, "train.computation_time_stdev", "0", "seconds", Effect::Now,
+            "Deviation of `computation_time`.";
+
+        evaluation_eval_time: TimeSpec = Time, "evaluation.eval_time", "{}", "seconds", EVALUATION, "Emulated compute of an evaluation step.";
+        evaluation_eval_time_stdev: f64 = Number, "evaluation.eval_time_stdev", "0", "seconds", EVALUATION, "Deviation of `eval_time`.";
+        evaluation_eval_after_epoch: u32 = Count32, "evaluation.eval_after_epoch", "1", "epochs", EVALUATION, "Epoch after which the first evaluation comes.";
+        evaluation_epochs_between_evals: u32 = Count32, "evaluation.epochs_between_evals", "1", "epochs", EVALUATION, "Epochs from one evaluation to the next.";
+
+        checkpoint_checkpoint_folder: String = Text, "checkpoint.checkpoint_folder", "./checkpoints/", "", CHECKPOINTS, "Folder of the checkpoints.";
+        checkpoint_checkpoint_after_epoch: u32 = Count32, "checkpoint.checkpoint_after_epoch", "1", "epochs", CHECKPOINTS,
+            "Epoch after which the first checkpoint comes.";
+        checkpoint_epochs_between_checkpoints: u32 = Count32, "checkpoint.epochs_between_checkpoints", "1", "epochs", CHECKPOINTS,
+            "Epochs from one checkpoint to the next.";
+        checkpoint_steps_between_checkpoints: Option<u64> = OptionalCount, "checkpoint.steps_between_checkpoints", "-1", "steps", CHECKPOINTS,
+            "Steps from one checkpoint to the next, instead of epochs.";
+        checkpoint_type: String = CheckpointType, "checkpoint.type", "rank_zero", "", CHECKPOINTS, "Who writes (DLIO never uses it).";
+        checkpoint_mechanism_classname: Option<String> = OptionalText, "checkpoint.checkpoint_mechanism_classname", "null", "", NO_PYTHON,
+            "Python class of a custom mechanism.";
+        checkpoint_fsync: bool = Flag, "checkpoint.fsync", "false", "", CHECKPOINTS, "Sync each file (no effect in DLIO, by a slip of the pen).";
+        checkpoint_time_between_checkpoints: Option<f64> = OptionalNumber, "checkpoint.time_between_checkpoints", "-1", "seconds", CHECKPOINTS,
+            "Wait between checkpoints in a run of checkpoints only.";
+        checkpoint_num_checkpoints_write: Option<u64> = OptionalCount, "checkpoint.num_checkpoints_write", "-1", "checkpoints", CHECKPOINTS,
+            "Checkpoints written in a run of checkpoints only.";
+        checkpoint_num_checkpoints_read: Option<u64> = OptionalCount, "checkpoint.num_checkpoints_read", "-1", "checkpoints", CHECKPOINTS,
+            "Checkpoints read in a run of checkpoints only.";
+        checkpoint_recovery_rank_shift: bool = Flag, "checkpoint.recovery_rank_shift", "false", "", CHECKPOINTS,
+            "Let each rank read what another wrote.";
+        checkpoint_rank_sync: bool = Flag, "checkpoint.rank_sync", "false", "", CHECKPOINTS, "Wait for all ranks inside the timed part.";
+        checkpoint_mode: String = CheckpointMode, "checkpoint.mode", "default", "", CHECKPOINTS, "Write all of the model, or a part of its ranks.";
+        checkpoint_randomize_tensor: bool = Flag, "checkpoint.randomize_tensor", "true", "", CHECKPOINTS, "Random content instead of ones.";
+        checkpoint_ksm_madv_mergeable_id: u32 = Count32, "checkpoint.ksm.madv_mergeable_id", "12", "", CHECKPOINTS, "The advice that marks memory as mergeable.";
+        checkpoint_ksm_high_ram_trigger: f64 = Number, "checkpoint.ksm.high_ram_trigger", "30.0", "percent", CHECKPOINTS, "Memory in use at which merging begins.";
+        checkpoint_ksm_low_ram_exit: f64 = Number, "checkpoint.ksm.low_ram_exit", "15", "percent", CHECKPOINTS, "Memory in use at which merging ends.";
+        checkpoint_ksm_await_time: f64 = Number, "checkpoint.ksm.await_time", "200", "seconds", CHECKPOINTS, "Longest wait for merging.";
+
+        output_folder: Option<String> = OptionalText, "output.folder", "null", "", Effect::Now, "Folder of the results.";
+        output_log_file: String = Text, "output.log_file", "dlio.log", "", Effect::Now, "Name of the log.";
+        output_metric_exclude_start_steps: u64 = Count, "output.metric.exclude_start_steps", "1", "steps", Effect::Now,
+            "Steps left out at the start of each block.";
+        output_metric_exclude_end_steps: u64 = Count, "output.metric.exclude_end_steps", "0", "steps", Effect::Now,
+            "Steps left out at the end of each block.";
+
+        metric_au: f64 = Share, "metric.au", "0.90", "", Effect::Now, "The accelerator utilisation that is expected.";
+
+        profiling_profiler: String = Profiler, "profiling.profiler", "iostat", "", PROFILERS, "Which profiler.";
+        profiling_iostat_devices: Vec<String> = Texts, "profiling.iostat_devices", "[]", "", PROFILERS, "Devices that iostat watches.";
+
+        storage_storage_type: String = StorageType, "storage.storage_type", "local_fs", "", Effect::Now,
+            "Where the dataset lies; `local_fs` (or `file`) is any mounted file system.";
+        storage_storage_root: String = Text, "storage.storage_root", "./", "", Effect::Now, "Folder, or bucket, above `dataset.data_folder`.";
+        storage_storage_options: Vec<(String, String)> = Options, "storage.storage_options", "{}", "", OBJECT_STORE, "Options of an object storage.";
+    }
+    feedrate {
+        accelerators: Option<u32> = OptionalCount32, "accelerators", "null", "accelerators",
+            "Emulated accelerators where the command line gives no number.";
+        reader_materialize: bool = Flag, "reader.materialize", "false", "",
+            "Keep whole batches in memory, as a framework does, instead of reading in pieces.";
+        reader_verify: bool = Flag, "reader.verify", "false", "", "Compare every byte read with what was generated.";
+        reader_check_crc: bool = Flag, "reader.check_crc", "true", "", "Check the checksums that the format carries.";
+        storage_throttle_bytes_per_second: Option<f64> = OptionalRate, "storage.throttle.bytes_per_second", "null", "bytes per second",
+            "Read no faster, all accelerators of a process together; `400MB/s` can be written.";
+        storage_throttle_latency_seconds: f64 = Number, "storage.throttle.latency_seconds", "0", "seconds",
+            "Wait of each read behind the throttle.";
+        storage_delay_seconds: f64 = Number, "storage.delay_seconds", "0", "seconds", "Wait of each operation.";
+        dataset_content_seed: u64 = Count, "dataset.content_seed", "10", "", "Seed of the content of the files.";
+    }
+    ignored {
+        "workflow.debug", "Left in DLIO's bert.";
+        "workflow.do_eval", "Old name of `workflow.evaluation`.";
+        "dataset.record_length", "Old name of `dataset.record_length_bytes`.";
+        "dataset.record_length_stdev", "Old name of `dataset.record_length_bytes_stdev`.";
+        "dataset.record_length_resize", "Old name of `dataset.record_length_bytes_resize`.";
+        "dataset.eval_num_samples_per_file", "Left in DLIO's old dlrm.";
+        "dataset.chunk_dims", "DLIO reads `dataset.hdf5.chunk_dims`.";
+        "dataset.num_dset_per_record", "DLIO reads `dataset.hdf5.num_dset_per_record`.";
+        "dataset.max_shape", "DLIO reads `dataset.hdf5.max_shape`.";
+        "train.total_eval_steps", "Left in DLIO's old dlrm.";
+        "evaluation.steps_between_evals", "Left in DLIO's old dlrm.";
+        "checkpoint.model_size", "Old place of `model.model_size_bytes`.";
+        "checkpoint.optimization_groups", "Old place of `model.optimization_groups`.";
+        "checkpoint.layer_parameters", "Old place of `model.layer_parameters`.";
+        "checkpoint.num_layers", "Old place of `model.num_layers`.";
+        "checkpoint.pipeline_parallelism", "Old name of `model.parallelism.pipeline`.";
+        "checkpoint.tensor_parallelism", "Old name of `model.parallelism.tensor`.";
+    }
+}

@@ -1,0 +1,26 @@
+//! What the user asks for: DLIO's workload YAML, its keys, and overrides as Hydra writes them.
+
+mod time;
+mod tree;
+mod yaml;
+mod scalar;
+mod value;
+mod overrides;
+mod apply;
+mod keys;
+mod parse;
+mod write;
+mod suggest;
+mod reference;
+#[cfg(test)]
+mod tests;
+
+pub use keys::{Effect, KEYS, KeyInfo, Origin, Workload};
+pub use overrides::Override;
+pub use parse::{Strictness, parse};
+pub use reference::keys_markdown;
+pub use suggest::nearest;
+pub use time::TimeSpec;
+pub use tree::{Content, Entry, Node};
+pub use value::Shuffle;
+pub use write::resolved_yaml;

@@ -1,0 +1,282 @@
+//! Overrides as Hydra 1.3 writes them (`hydra/grammar/OverrideParser.g4`): `key=value`, `+key=`, `++key=`, `~key`.
+//! Text to [`Override`]; applying one is `apply.rs`.
+
+use super::scalar::{self, Plain};
+use super::tree::{Content, DEPTH_MAX, Entry, Node};
+use crate::problem::{Place, Problem};
+
+/// One override of a workload's key, as typed on the command line.
+#[derive(Clone, Debug)]
+pub struct Override {
+    pub(super) text: String,
+    pub(super) action: Action,
+    pub(super) path: Vec<String>,
+    pub(super) value: Option<Node>,
+}
+
+/// What an override does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// `key=value` and `++key=value`: set, whether given or not.
+    Set,
+    /// `+key=value`: set what is not given.
+    Add,
+    /// `~key`: back to the default.
+    Delete,
+}
+
+impl Override {
+    /// Read one override; the prefix `workload.` may be left out.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let place = Place::Override(text.to_string());
+        let problem = |key: &str, message: String, hint: &str| {
+            let problem = Problem::error(key, message).at(Some(place.clone()));
+            if hint.is_empty() { problem } else { problem.hint(hint) }
+        };
+        let (action, rest) = if let Some(rest) = text.strip_prefix("++") {
+            (Action::Set, rest)
+        } else if let Some(rest) = text.strip_prefix('+') {
+            (Action::Add, rest)
+        } else if let Some(rest) = text.strip_prefix('~') {
+            (Action::Delete, rest)
+        } else {
+            (Action::Set, text)
+        };
+        let (key, value) = match rest.split_once('=') {
+            Some((key, value)) => (key.trim(), Some(value)),
+            None => (rest.trim(), None),
+        };
+        let path = path(key).map_err(|(message, hint)| problem("", message, hint))?;
+        let dotted = path.join(".");
+        if value.is_none() && action != Action::Delete {
+            return Err(problem(&dotted, "an override needs a value".into(), "write `KEY=VALUE`"));
+        }
+        let value = match value.map(str::trim) {
+            None => None,
+            Some("") if action == Action::Delete => None,
+            Some(text) => Some(
+                value_node(text, &place).map_err(|(message, hint)| problem(&dotted, message, hint))?,
+            ),
+        };
+        Ok(Override { text: text.to_string(), action, path, value })
+    }
+
+    /// As typed.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The dotted key, without `workload.`.
+    pub fn key(&self) -> String {
+        self.path.join(".")
+    }
+}
+
+/// A value in the grammar of overrides, as the table of keys writes its defaults.
+pub(super) fn literal(text: &str) -> Option<Node> {
+    value_node(text, &Place::Override(text.to_string())).ok()
+}
+
+/// What is wrong, and what to do; empty if nothing is to say.
+type Fault = (String, &'static str);
+
+fn path(key: &str) -> Result<Vec<String>, Fault> {
+    let own = key.strip_prefix("workload.").unwrap_or(key);
+    let well_formed = |word: &str| {
+        let mut chars = word.chars();
+        chars.next().is_some_and(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
+            && chars.all(|c| c.is_ascii_alphanumeric() || "_-$".contains(c))
+    };
+    if own == "workload" {
+        return Err(("`workload` is no key of a workload".into(), "the workload is chosen by its own argument"));
+    }
+    if own.starts_with("hydra.") {
+        return Err((format!("`{key}` sets Hydra itself"), "only keys of the workload can be overridden here"));
+    }
+    let path: Vec<String> = own.split('.').map(str::to_string).collect();
+    if path.len() > DEPTH_MAX || !path.iter().all(|word| well_formed(word)) {
+        let shown: String = key.chars().take(60).collect();
+        return Err((format!("`{shown}` is no key"), "write `section.key=VALUE`, as in `reader.batch_size=4`"));
+    }
+    Ok(path)
+}
+
+fn value_node(text: &str, place: &Place) -> Result<Node, Fault> {
+    let mut reader = Reader { rest: text, place };
+    if text.is_empty() {
+        return Ok(Node::scalar("", true, place.clone()));
+    }
+    let node = reader.element(&[], 0)?;
+    reader.skip_space();
+    match reader.peek() {
+        None => Ok(node),
+        Some(',') => Err((
+            format!("`{text}` is a sweep over several values"),
+            "an override sets one value: write `[a,b]` for a list; several runs are a study",
+        )),
+        Some(c) => Err((format!("`{c}` is not expected in `{text}`"), QUOTE)),
+    }
+}
+
+const QUOTE: &str = "put text with special characters in quotes: `key='a,b'`";
+
+struct Reader<'a> {
+    rest: &'a str,
+    place: &'a Place,
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&self) -> Option<char> {
+        self.rest.chars().next()
+    }
+
+    fn skip_space(&mut self) {
+        self.rest = self.rest.trim_start_matches([' ', '\t']);
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        self.skip_space();
+        match self.rest.strip_prefix(wanted) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// One value, up to one of `ends`.
+    fn element(&mut self, ends: &[char], depth: usize) -> Result<Node, Fault> {
+        if depth > DEPTH_MAX {
+            return Err((format!("nested deeper than the limit of {DEPTH_MAX}"), ""));
+        }
+        self.skip_space();
+        let content = match self.peek() {
+            Some('[') => self.list(depth)?,
+            Some('{') => self.dict(depth)?,
+            Some(quote @ ('\'' | '"')) => Content::Scalar { text: self.quoted(quote)?, quoted: true },
+            _ => return self.unquoted(ends),
+        };
+        Ok(Node { place: self.place.clone(), content })
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Content, Fault> {
+        self.eat('[');
+        let mut items = Vec::new();
+        if self.eat(']') {
+            return Ok(Content::List(items));
+        }
+        loop {
+            items.push(self.element(&[',', ']'], depth + 1)?);
+            if self.eat(']') {
+                return Ok(Content::List(items));
+            }
+            if !self.eat(',') {
+                return Err(("a list without its `]`".into(), "write `[1,2]`"));
+            }
+        }
+    }
+
+    fn dict(&mut self, depth: usize) -> Result<Content, Fault> {
+        const HINT: &str = "write `{mean:1.0,stdev:0.1}`";
+        self.eat('{');
+        let mut entries: Vec<Entry> = Vec::new();
+        if self.eat('}') {
+            return Ok(Content::Map(entries));
+        }
+        loop {
+            self.skip_space();
+            let end = self.rest.find([':', ',', '}', '{', '[', ']', '\'', '"']);
+            let Some(end) = end.filter(|&end| end > 0 && self.rest[end..].starts_with(':')) else {
+                return Err(("a key and `:` are expected after `{` or `,`".into(), HINT));
+            };
+            let key = self.rest[..end].trim().to_string();
+            self.rest = &self.rest[end + 1..];
+            let value = self.element(&[',', '}'], depth + 1)?;
+            if entries.iter().any(|e| e.key == key) {
+                return Err((format!("the key `{key}` is given twice"), ""));
+            }
+            entries.push(Entry { key, key_place: self.place.clone(), value });
+            if self.eat('}') {
+                return Ok(Content::Map(entries));
+            }
+            if !self.eat(',') {
+                return Err(("a dictionary without its `}`".into(), HINT));
+            }
+        }
+    }
+
+    /// Backslashes count only before the quote: pairs of them, and one that keeps the quote.
+    fn quoted(&mut self, quote: char) -> Result<String, Fault> {
+        let mut text = String::new();
+        let mut backslashes = 0;
+        for (at, c) in self.rest.char_indices().skip(1) {
+            if c == '\\' {
+                backslashes += 1;
+                continue;
+            }
+            let kept = if c == quote { backslashes / 2 } else { backslashes };
+            text.extend(std::iter::repeat_n('\\', kept));
+            if c == quote && backslashes % 2 == 0 {
+                self.rest = &self.rest[at + 1..];
+                return Ok(text);
+            }
+            backslashes = 0;
+            text.push(c);
+        }
+        Err((format!("a text without its closing `{quote}`"), "the shell takes quotes away: quote twice, `'key=\"text\"'`"))
+    }
+
+    fn unquoted(&mut self, ends: &[char]) -> Result<Node, Fault> {
+        let mut text = String::new();
+        let mut escaped = false;
+        let mut chars = self.rest.char_indices();
+        let end = loop {
+            let Some((at, c)) = chars.next() else { break self.rest.len() };
+            match c {
+                '\\' => match self.rest[at + 1..].chars().next() {
+                    Some(next) if "\\()[]{}:=, \t".contains(next) => {
+                        chars.next();
+                        text.push(next);
+                        escaped = true;
+                    }
+                    _ => text.push(c),
+                },
+                '$' if self.rest[at..].starts_with("${") => return Err((
+                    "interpolation `${…}` is not supported".into(),
+                    "write the value itself",
+                )),
+                '(' | ')' => return Err((
+                    format!("`{c}`: functions and sweeps are not supported"),
+                    QUOTE,
+                )),
+                '[' | '{' | '}' | ']' | ',' | '\'' | '"' | '=' => break at,
+                _ => text.push(c),
+            }
+        };
+        let stopped = self.rest[end..].chars().next();
+        if let Some(c) = stopped.filter(|c| !ends.contains(c) && *c != ',') {
+            return Err((format!("`{c}` is not expected in a value without quotes"), QUOTE));
+        }
+        self.rest = &self.rest[end..];
+        let text = if escaped { text } else { text.trim().to_string() };
+        if text.is_empty() {
+            return Err(("a value is missing".into(), "leave out the comma, or write `''` for empty text"));
+        }
+        let plain = !escaped && is_plain(&text);
+        let text = if is_word(&text) { text.to_ascii_lowercase() } else { text };
+        Ok(Node::scalar(text, !plain, self.place.clone()))
+    }
+}
+
+/// Numbers, null, and `true` or `false` in any case; `yes` and `off` are text to Hydra.
+fn is_plain(text: &str) -> bool {
+    is_word(text) || matches!(scalar::resolve(text), Plain::Int(_) | Plain::Float(_))
+}
+
+fn is_word(text: &str) -> bool {
+    ["true", "false", "null"].iter().any(|word| text.eq_ignore_ascii_case(word))
+}

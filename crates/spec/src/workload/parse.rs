@@ -1,0 +1,208 @@
+//! A workload from YAML text and overrides: every problem at once, each with its place. Decides nothing.
+
+use super::apply;
+use super::keys::{Given, KEYS, Origin, Workload};
+use super::overrides::{Override, literal};
+use super::suggest::nearest_key;
+use super::time::TimeSpec;
+use super::tree::{Content, Entry, Node};
+use super::value::{Fault, Kind};
+use super::yaml::from_yaml;
+use crate::problem::{Place, Problem, Problems, Severity};
+use std::collections::BTreeMap;
+
+/// Problems that are listed; more are counted.
+const PROBLEMS_MAX: usize = 100;
+
+/// What a key is that nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    /// It stops the command, as `feedrate` does.
+    Error,
+    /// It is mentioned and ignored, as DLIO ignores it.
+    Warning,
+}
+
+/// Read a workload. `name` is what places call the file; on success the problems are warnings.
+///
+/// # Errors
+/// All problems, where one is an error.
+pub fn parse(
+    name: &str,
+    yaml: &str,
+    overrides: &[Override],
+    unknown_keys: Strictness,
+) -> Result<(Workload, Problems), Problems> {
+    let root = from_yaml(name, yaml).map_err(|problem| Problems(vec![problem]))?;
+    let mut tree = below_workload(root).map_err(|problem| Problems(vec![problem]))?;
+    let mut problems = Problems::default();
+    apply::canonical(&mut tree, &mut problems);
+    for change in overrides {
+        if let Err(problem) = apply::apply(&mut tree, change) {
+            problems.push(problem);
+        }
+    }
+    apply::canonical(&mut tree, &mut problems);
+    let mut walk = Walk { places: BTreeMap::new(), problems, unknown_keys };
+    walk.section("", &tree);
+    let Walk { places, mut problems, .. } = walk;
+    let mut workload = Workload::read(Given { tree, places }, &mut problems);
+    fold_deviations(&mut workload, &mut problems);
+    let problems = listed(problems);
+    if problems.has_errors() { Err(problems) } else { Ok((workload, problems)) }
+}
+
+/// The value of one key, its default where it is not given or is wrong.
+pub(super) fn value<K: Kind>(tree: &Node, path: &str, default: &str, problems: &mut Problems) -> K::Value {
+    if let Some(node) = tree.at(path) {
+        match K::parse(node) {
+            Ok(value) => return value,
+            Err(Fault { message, hint, place }) => {
+                let problem = Problem::error(path, message).at(place.or_else(|| Some(node.place.clone())));
+                let hint = hint.unwrap_or_else(|| format!("leave it out for the default, `{default}`"));
+                problems.push(problem.hint(hint));
+            }
+        }
+    }
+    match literal(default).map(|node| K::parse(&node)) {
+        Some(Ok(value)) => value,
+        _ => unreachable!("every default of the table parses, by test: {path}"),
+    }
+}
+
+/// A root may be the workload, or hold it under `workload`, as `.hydra/config.yaml` does.
+fn below_workload(root: Node) -> Result<Node, Problem> {
+    let Content::Map(entries) = root.content else { return Ok(root) };
+    if !entries.iter().any(|e| e.key == "workload") {
+        return Ok(Node { place: root.place, content: Content::Map(entries) });
+    }
+    if let Some(other) = entries.iter().find(|e| e.key != "workload") {
+        return Err(Problem::error(other.key.clone(), "stands beside `workload`")
+            .at(Some(other.key_place.clone()))
+            .hint("put it inside `workload`, or take it out"));
+    }
+    let Some(Entry { value, .. }) = entries.into_iter().next() else { return Ok(Node::empty_map(root.place)) };
+    if value.entries().is_none() {
+        let message = format!("expected a map of keys, found `{}`", value.brief());
+        return Err(Problem::error("workload", message).at(Some(value.place)));
+    }
+    Ok(value)
+}
+
+struct Walk {
+    places: BTreeMap<String, Place>,
+    problems: Problems,
+    unknown_keys: Strictness,
+}
+
+impl Walk {
+    /// Note where keys are given, and what is no key.
+    fn section(&mut self, path: &str, node: &Node) {
+        for entry in node.entries().unwrap_or_default() {
+            let full = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+            if entry.key.contains('.') {
+                self.dotted(path, entry);
+            } else if let Some(key) = KEYS.iter().find(|key| key.path == full) {
+                if key.origin == Origin::Ignored {
+                    self.problems.push(
+                        Problem::warning(&full, "has no effect: DLIO ignores it too")
+                            .at(Some(entry.value.place.clone()))
+                            .hint(format!("leave it out. {}", key.meaning)),
+                    );
+                }
+                self.places.insert(full, entry.value.place.clone());
+            } else if is_section(&full) {
+                self.places.insert(full.clone(), entry.value.place.clone());
+                if entry.value.entries().is_some() {
+                    self.section(&full, &entry.value);
+                } else if !entry.value.is_null() {
+                    self.not_a_section(&full, &entry.value);
+                }
+            } else {
+                self.unknown(&full, &entry.key_place);
+            }
+        }
+    }
+
+    fn not_a_section(&mut self, path: &str, node: &Node) {
+        let first = KEYS.iter().find(|key| is_below(key.path, path)).map_or("", |key| key.path);
+        let message = format!("is a section, found `{}`", node.brief());
+        let problem = Problem::error(path, message).at(Some(node.place.clone()));
+        self.problems.push(problem.hint(format!("give its keys, as `{first}`")));
+    }
+
+    fn dotted(&mut self, path: &str, entry: &Entry) {
+        let inside = if path.is_empty() { "the file" } else { path };
+        self.problems.push(
+            Problem::error(path, format!("the key `{}` has a dot", entry.key))
+                .at(Some(entry.key_place.clone()))
+                .hint(format!("in {inside}, nest the sections instead; dots are for overrides")),
+        );
+    }
+
+    fn unknown(&mut self, path: &str, place: &Place) {
+        let problem = match self.unknown_keys {
+            Strictness::Error => Problem::error("", format!("unknown key `{}`", shown(path))),
+            Strictness::Warning => Problem::warning("", format!("unknown key `{}` is ignored", shown(path))),
+        };
+        let near = if self.problems.0.len() < PROBLEMS_MAX { near(path) } else { None };
+        self.problems.push(problem.at(Some(place.clone())).hint(match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "all keys are in docs/reference/keys.md".to_string(),
+        }));
+    }
+}
+
+fn near(path: &str) -> Option<&'static str> {
+    let keys: Vec<&str> = KEYS.iter().filter(|k| k.origin != Origin::Ignored).map(|k| k.path).collect();
+    nearest_key(path, &keys)
+}
+
+fn shown(path: &str) -> String {
+    path.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Whether any key lies below `path`.
+fn is_section(path: &str) -> bool {
+    KEYS.iter().any(|key| is_below(key.path, path))
+}
+
+fn is_below(key: &str, section: &str) -> bool {
+    key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// `computation_time_stdev` and its like are part of the time they stand beside.
+fn fold_deviations(w: &mut Workload, problems: &mut Problems) {
+    let mut fold = |time: &mut TimeSpec, stdev: f64, key: &str, place: Option<Place>| match time.with_stdev(stdev) {
+        Ok(folded) => *time = folded,
+        Err(fault) => {
+            let problem = Problem::error(key, fault.message).at(place);
+            problems.push(problem.hint(fault.hint.unwrap_or_default()));
+        }
+    };
+    let place = |key: &str| w.given.places.get(key).cloned();
+    let key = "reader.preprocess_time_stdev";
+    let at = place(key);
+    fold(&mut w.reader_preprocess_time, w.reader_preprocess_time_stdev, key, at);
+    let key = "train.computation_time_stdev";
+    let at = place(key);
+    fold(&mut w.train_computation_time, w.train_computation_time_stdev, key, at);
+    let key = "evaluation.eval_time_stdev";
+    let at = place(key);
+    fold(&mut w.evaluation_eval_time, w.evaluation_eval_time_stdev, key, at);
+}
+
+/// In the order of the file, then of the command line; the rest is counted.
+fn listed(mut problems: Problems) -> Problems {
+    problems.0.sort_by_key(|problem| match &problem.place {
+        Some(Place::File { line, column, .. }) => (*line, *column),
+        Some(Place::Override(_)) | None => (usize::MAX, 0),
+    });
+    let more = problems.0.len().saturating_sub(PROBLEMS_MAX);
+    if more > 0 {
+        let worst = if problems.has_errors() { Severity::Error } else { Severity::Warning };
+        problems.0.truncate(PROBLEMS_MAX);
+        problems.push(Problem { severity: worst, ..Problem::error("", format!("and {more} more problems")) });
+    }
+    problems
+}

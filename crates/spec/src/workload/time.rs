@@ -1,0 +1,158 @@
+//! A wait as DLIO configures it: a number, or a distribution (`utility.py:sleep`).
+
+use super::suggest::nearest;
+use super::tree::{Content, Entry, Node};
+use super::value::{Fault, Kind, number, wrong};
+use serde::{Deserialize, Serialize};
+
+/// Seconds, constant or drawn. DLIO takes the absolute value of what it draws.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "numpy's parameter names, all in seconds but `shape` and `lam`")]
+pub enum TimeSpec {
+    /// No wait.
+    None,
+    /// Always the same.
+    Constant { mean: f64 },
+    Normal { mean: f64, stdev: f64 },
+    Uniform { min: f64, max: f64 },
+    Gamma { shape: f64, scale: f64 },
+    Exponential { scale: f64 },
+    Poisson { lam: f64 },
+}
+
+impl TimeSpec {
+    /// The expected wait in seconds.
+    pub fn mean_s(&self) -> f64 {
+        match *self {
+            TimeSpec::None => 0.0,
+            TimeSpec::Constant { mean } => mean.abs(),
+            TimeSpec::Normal { mean, .. } => mean.abs(),
+            TimeSpec::Uniform { min, max } => f64::midpoint(min, max).abs(),
+            TimeSpec::Gamma { shape, scale } => shape * scale,
+            TimeSpec::Exponential { scale } => scale,
+            TimeSpec::Poisson { lam } => lam,
+        }
+    }
+}
+
+/// The kind of a key that is a wait: a number, or a distribution.
+#[derive(Debug)]
+pub(super) struct Time;
+
+impl Kind for Time {
+    type Value = TimeSpec;
+    const NAME: &'static str = "seconds or distribution";
+
+    fn parse(node: &Node) -> Result<TimeSpec, Fault> {
+        match &node.content {
+            Content::Scalar { .. } if node.is_null() => Ok(TimeSpec::None),
+            Content::Scalar { .. } => Ok(constant(number(node).map_err(|fault| with_example(node, fault))?)),
+            Content::Map(entries) if entries.is_empty() => Ok(TimeSpec::None),
+            Content::Map(entries) => distribution(node, entries),
+            Content::List(_) => Err(with_example(node, wrong(node, "seconds, or a distribution"))),
+        }
+    }
+}
+
+impl TimeSpec {
+    /// The same with a deviation given beside it, as `train.computation_time_stdev` is.
+    pub(super) fn with_stdev(self, stdev: f64) -> Result<Self, Fault> {
+        match self {
+            _ if stdev == 0.0 => Ok(self),
+            TimeSpec::Constant { mean } | TimeSpec::Normal { mean, .. } => Ok(TimeSpec::Normal { mean, stdev }),
+            TimeSpec::None => Err(Fault::new(format!("a deviation of `{stdev}` without a mean"))
+                .hint("give the time itself too")),
+            TimeSpec::Uniform { .. }
+            | TimeSpec::Gamma { .. }
+            | TimeSpec::Exponential { .. }
+            | TimeSpec::Poisson { .. } => Err(Fault::new(format!("a deviation of `{stdev}` for a distribution that has none"))
+                .hint("leave it out, or use `type: normal`")),
+        }
+    }
+}
+
+/// Each distribution and its fields, as numpy names them.
+const TYPES: &[(&str, &[&str])] = &[
+    ("normal", &["mean", "stdev"]),
+    ("uniform", &["min", "max"]),
+    ("gamma", &["shape", "scale"]),
+    ("exponential", &["scale"]),
+    ("poisson", &["lam"]),
+];
+
+fn constant(mean: f64) -> TimeSpec {
+    if mean == 0.0 { TimeSpec::None } else { TimeSpec::Constant { mean } }
+}
+
+fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Fault> {
+    let Some(kind) = node.get("type") else {
+        known_fields(entries, &["mean", "stdev"], "a time without `type`")?;
+        let mean = field(node, "mean", "a time without `type`")?;
+        let stdev = node.get("stdev").map_or(Ok(0.0), |stdev| inner("stdev", stdev))?;
+        return Ok(if stdev > 0.0 { TimeSpec::Normal { mean, stdev } } else { constant(mean) });
+    };
+    let names: Vec<String> = TYPES.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let name = match &kind.content {
+        Content::Scalar { text, .. } => text.as_str(),
+        Content::List(_) | Content::Map(_) => "",
+    };
+    let Some((name, fields)) = TYPES.iter().find(|(known, _)| *known == name) else {
+        let mut fault = Fault::new(format!("type: expected one of {}, found `{}`", names.join(", "), kind.brief()));
+        fault.place = Some(kind.place.clone());
+        return Err(match nearest(name, TYPES.iter().map(|(name, _)| *name)) {
+            Some(near) => fault.hint(format!("did you mean `{near}`?")),
+            None => fault,
+        });
+    };
+    let what = format!("`type: {name}`");
+    let mut allowed = vec!["type"];
+    allowed.extend(*fields);
+    known_fields(entries, &allowed, &what)?;
+    let first = field(node, fields[0], &what)?;
+    let second = fields.get(1).map_or(Ok(0.0), |second| field(node, second, &what))?;
+    match *name {
+        "normal" => Ok(TimeSpec::Normal { mean: first, stdev: second }),
+        "uniform" if first > second => {
+            Err(Fault::new(format!("`min` `{first}` is above `max` `{second}`")).hint("swap them"))
+        }
+        "uniform" => Ok(TimeSpec::Uniform { min: first, max: second }),
+        "gamma" => Ok(TimeSpec::Gamma { shape: first, scale: second }),
+        "exponential" => Ok(TimeSpec::Exponential { scale: first }),
+        _ => Ok(TimeSpec::Poisson { lam: first }),
+    }
+}
+
+fn field(node: &Node, name: &str, what: &str) -> Result<f64, Fault> {
+    match node.get(name) {
+        Some(value) => inner(name, value),
+        None => Err(Fault::new(format!("{what} needs `{name}`")).hint(format!("add `{name}: …` in seconds"))),
+    }
+}
+
+fn inner(name: &str, value: &Node) -> Result<f64, Fault> {
+    number(value).map_err(|fault| Fault {
+        message: format!("{name}: {}", fault.message),
+        place: Some(value.place.clone()),
+        ..fault
+    })
+}
+
+fn known_fields(entries: &[Entry], known: &[&str], what: &str) -> Result<(), Fault> {
+    let Some(unknown) = entries.iter().find(|e| !known.contains(&e.key.as_str())) else { return Ok(()) };
+    let mut fault = Fault::new(format!("{what} has no `{}`", unknown.key)).hint(match nearest(&unknown.key, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("it has {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")),
+    });
+    fault.place = Some(unknown.key_place.clone());
+    Err(fault)
+}
+
+fn with_example(node: &Node, fault: Fault) -> Fault {
+    match (&fault.hint, &node.content) {
+        (None, Content::Scalar { .. } | Content::List(_)) => {
+            fault.hint("write seconds, as `0.323`, or `{mean: 0.323, stdev: 0.01}`")
+        }
+        _ => fault,
+    }
+}

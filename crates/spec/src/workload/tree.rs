@@ -1,0 +1,192 @@
+//! A workload as written: scalars, lists and maps, each with its place. Nothing here knows a key.
+
+use crate::problem::Place;
+
+/// No tree that is read is deeper.
+pub(super) const DEPTH_MAX: usize = 32;
+
+/// One value and where it was written.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub content: Content,
+}
+
+/// What a node holds.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// Text as written, without its quotes.
+    Scalar {
+        /// The text.
+        text: String,
+        /// It is text whatever it looks like.
+        quoted: bool,
+    },
+    /// Items in order.
+    List(Vec<Node>),
+    /// Entries in order, each key once.
+    Map(Vec<Entry>),
+}
+
+/// A key of a map and its value.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key was written.
+    pub key_place: Place,
+    /// The value.
+    pub value: Node,
+}
+
+impl Node {
+    /// A scalar.
+    pub(super) fn scalar(text: impl Into<String>, quoted: bool, place: Place) -> Self {
+        Node { place, content: Content::Scalar { text: text.into(), quoted } }
+    }
+
+    /// An empty map.
+    pub(super) fn empty_map(place: Place) -> Self {
+        Node { place, content: Content::Map(Vec::new()) }
+    }
+
+    /// Nodes in the tree, this one included.
+    pub(super) fn count(&self) -> usize {
+        1 + match &self.content {
+            Content::Scalar { .. } => 0,
+            Content::List(items) => items.iter().map(Node::count).sum(),
+            Content::Map(entries) => entries.iter().map(|e| e.value.count()).sum(),
+        }
+    }
+
+    /// The value of `key`, in a map that has it.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        Some(&self.entries()?.iter().find(|e| e.key == key)?.value)
+    }
+
+    /// The value at a dotted path.
+    pub fn at(&self, path: &str) -> Option<&Node> {
+        path.split('.').try_fold(self, |node, key| node.get(key))
+    }
+
+    /// The entries of a map.
+    pub fn entries(&self) -> Option<&[Entry]> {
+        match &self.content {
+            Content::Map(entries) => Some(entries),
+            Content::Scalar { .. } | Content::List(_) => None,
+        }
+    }
+
+    /// The entry of `key`, made if it is missing. What is no map becomes one.
+    pub(super) fn entry(&mut self, key: &str, place: &Place) -> &mut Node {
+        if !matches!(self.content, Content::Map(_)) {
+            *self = Node::empty_map(place.clone());
+        }
+        let Content::Map(entries) = &mut self.content else { unreachable!("made a map above") };
+        let at = entries.iter().position(|e| e.key == key).unwrap_or_else(|| {
+            entries.push(Entry {
+                key: key.to_string(),
+                key_place: place.clone(),
+                value: Node::scalar("null", false, place.clone()),
+            });
+            entries.len() - 1
+        });
+        &mut entries[at].value
+    }
+
+    /// Take the value at a path out of the tree.
+    pub(super) fn remove(&mut self, path: &[&str]) -> Option<Node> {
+        let (first, rest) = path.split_first()?;
+        let Content::Map(entries) = &mut self.content else { return None };
+        let at = entries.iter().position(|e| e.key == *first)?;
+        if rest.is_empty() { Some(entries.remove(at).value) } else { entries[at].value.remove(rest) }
+    }
+
+    /// Put `value` at a path: a map is merged into a map, all else replaces.
+    pub(super) fn set(&mut self, path: &[&str], value: Node) {
+        match path.split_first() {
+            Some((first, rest)) => {
+                let place = value.place.clone();
+                self.entry(first, &place).set(rest, value);
+            }
+            None => self.merge(value),
+        }
+    }
+
+    fn merge(&mut self, other: Node) {
+        match (&self.content, other.content) {
+            (Content::Map(_), Content::Map(entries)) => {
+                for Entry { key, value, .. } in entries {
+                    let place = value.place.clone();
+                    self.entry(&key, &place).merge(value);
+                }
+            }
+            (_, content) => *self = Node { place: other.place, content },
+        }
+    }
+
+    /// Whether both say the same, wherever they say it.
+    pub(super) fn same(&self, other: &Node) -> bool {
+        match (&self.content, &other.content) {
+            (Content::Scalar { text: a, .. }, Content::Scalar { text: b, .. }) => a == b,
+            (Content::List(a), Content::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b))
+            }
+            (Content::Map(a), Content::Map(b)) => {
+                a.len() == b.len()
+                    && a.iter().all(|e| other.get(&e.key).is_some_and(|v| v.same(&e.value)))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it is YAML's null.
+    pub fn is_null(&self) -> bool {
+        matches!(&self.content, Content::Scalar { text, quoted: false } if super::scalar::is_null(text))
+    }
+
+    /// One line for messages, cut short.
+    pub(super) fn brief(&self) -> String {
+        let mut text = String::new();
+        self.write_brief(&mut text);
+        if text.chars().nth(BRIEF_MAX).is_some() {
+            text = text.chars().take(BRIEF_MAX).chain(['…']).collect();
+        }
+        text
+    }
+
+    fn write_brief(&self, out: &mut String) {
+        if out.len() > 4 * BRIEF_MAX {
+            return;
+        }
+        match &self.content {
+            Content::Scalar { text, quoted: false } if text.is_empty() => out.push_str("null"),
+            Content::Scalar { text, .. } => {
+                out.extend(text.chars().take(BRIEF_MAX + 1).map(|c| if c.is_control() { ' ' } else { c }));
+            }
+            Content::List(items) => {
+                out.push('[');
+                for (i, item) in items.iter().take(BRIEF_MAX).enumerate() {
+                    out.push_str(if i > 0 { ", " } else { "" });
+                    item.write_brief(out);
+                }
+                out.push(']');
+            }
+            Content::Map(entries) => {
+                out.push('{');
+                for (i, entry) in entries.iter().take(BRIEF_MAX).enumerate() {
+                    out.push_str(if i > 0 { ", " } else { "" });
+                    out.extend(entry.key.chars().take(BRIEF_MAX));
+                    out.push_str(": ");
+                    entry.value.write_brief(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+/// Characters of a value that a message shows.
+const BRIEF_MAX: usize = 60;

@@ -1,0 +1,339 @@
+//! The kinds of values that keys take: what each accepts, and what it says of the rest. No key is named here.
+
+use super::scalar::{self, Plain};
+use super::suggest::nearest;
+use super::tree::{Content, Node};
+use crate::problem::Place;
+use crate::shape::Element;
+use crate::units;
+
+/// What is wrong with a value.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+    /// Where, if not at the value itself.
+    pub(super) place: Option<Place>,
+}
+
+impl Fault {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Fault { message: message.into(), hint: None, place: None }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    fn at(mut self, node: &Node) -> Self {
+        self.place = Some(node.place.clone());
+        self
+    }
+}
+
+/// A kind of value.
+pub(super) trait Kind {
+    /// What a value of this kind becomes.
+    type Value;
+    /// What reference pages call it.
+    const NAME: &'static str;
+
+    /// Read one value.
+    fn parse(node: &Node) -> Result<Self::Value, Fault>;
+}
+
+/// Order of files or samples, as asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shuffle {
+    /// As listed.
+    Off,
+    /// By `train.seed`.
+    Seed,
+    /// By a seed drawn for the run.
+    Random,
+}
+
+/// A scalar's text, with what it resolves to; text if quoted.
+pub(super) fn scalar_of<'a>(node: &'a Node, expected: &str) -> Result<(&'a str, Plain), Fault> {
+    match &node.content {
+        Content::Scalar { text, quoted: true } => Ok((text, Plain::Text)),
+        Content::Scalar { text, quoted: false } => Ok((text, scalar::resolve(text))),
+        Content::List(_) | Content::Map(_) => Err(wrong(node, expected)),
+    }
+}
+
+pub(super) fn wrong(node: &Node, expected: &str) -> Fault {
+    let fault = Fault::new(format!("expected {expected}, found `{}`", node.brief()));
+    match &node.content {
+        Content::Scalar { text, quoted: true } if matches!(scalar::resolve(text), Plain::Int(_) | Plain::Float(_)) => {
+            fault.hint("take the quotes away")
+        }
+        Content::Scalar { text, quoted: false } if text.len() > 1 && text.bytes().all(|b| b.is_ascii_digit()) => {
+            fault.hint("YAML reads a leading zero as octal: leave it out")
+        }
+        _ => fault,
+    }
+}
+
+/// A number of seconds, bytes and the like: finite, not negative.
+pub(super) fn number(node: &Node) -> Result<f64, Fault> {
+    let value = match scalar_of(node, "a number")?.1 {
+        Plain::Int(int) => int as f64,
+        Plain::Float(float) => float,
+        Plain::Null | Plain::Bool(_) | Plain::Text => return Err(wrong(node, "a number")),
+    };
+    if !value.is_finite() {
+        return Err(Fault::new(format!("`{}` is not a finite number", node.brief())));
+    }
+    if value < 0.0 {
+        return Err(Fault::new(format!("`{}` is negative", node.brief())).hint("give a number of at least 0"));
+    }
+    Ok(value)
+}
+
+/// A whole number; `-1` is left to the caller.
+fn whole(node: &Node) -> Result<i128, Fault> {
+    const EXPECTED: &str = "a whole number";
+    match scalar_of(node, EXPECTED)?.1 {
+        Plain::Int(int) => Ok(int),
+        Plain::Float(float) if float.fract() == 0.0 && float.abs() < 1e18 => Ok(float as i128),
+        Plain::Float(_) | Plain::Null | Plain::Bool(_) | Plain::Text => Err(wrong(node, EXPECTED)),
+    }
+}
+
+fn in_range<T: TryFrom<i128>>(node: &Node, value: i128) -> Result<T, Fault> {
+    T::try_from(value).map_err(|_| {
+        if value < 0 {
+            Fault::new(format!("`{}` is negative", node.brief())).hint("give a number of at least 0")
+        } else {
+            Fault::new(format!("`{}` is too large", node.brief()))
+        }
+    })
+}
+
+fn items<'a>(node: &'a Node, expected: &str) -> Result<&'a [Node], Fault> {
+    match &node.content {
+        Content::List(items) => Ok(items),
+        Content::Scalar { .. } | Content::Map(_) => Err(wrong(node, expected)),
+    }
+}
+
+/// `kind! { Name: "what pages call it" => type, |node| parse }`, one for each kind.
+macro_rules! kinds {
+    ($($kind:ident: $name:expr => $value:ty, |$node:ident| $parse:expr;)*) => {$(
+        #[derive(Debug)]
+        pub(super) struct $kind;
+
+        impl Kind for $kind {
+            type Value = $value;
+            const NAME: &'static str = $name;
+
+            fn parse($node: &Node) -> Result<$value, Fault> {
+                $parse
+            }
+        }
+    )*};
+}
+
+kinds! {
+    Flag: "boolean" => bool, |node| flag(node);
+    Count: "whole number" => u64, |node| in_range(node, whole(node)?);
+    Count32: "whole number" => u32, |node| in_range(node, whole(node)?);
+    OptionalCount: "whole number or -1" => Option<u64>, |node| match node.is_null() {
+        true => Ok(None),
+        false => match whole(node)? {
+            -1 => Ok(None),
+            value => in_range(node, value).map(Some),
+        },
+    };
+    OptionalCount32: "whole number or null" => Option<u32>, |node| match node.is_null() {
+        true => Ok(None),
+        false => in_range(node, whole(node)?).map(Some),
+    };
+    Number: "number" => f64, |node| number(node);
+    OptionalNumber: "number or -1" => Option<f64>, |node| match scalar_of(node, "a number")?.1 {
+        Plain::Null | Plain::Int(-1) => Ok(None),
+        Plain::Float(-1.0) => Ok(None),
+        Plain::Bool(_) | Plain::Int(_) | Plain::Float(_) | Plain::Text => number(node).map(Some),
+    };
+    Share: "number from 0 to 1" => f64, |node| match number(node)? {
+        value if value <= 1.0 => Ok(value),
+        _ => Err(Fault::new(format!("`{}` is above 1", node.brief())).hint("give a share: `0.9` is 90 %")),
+    };
+    Bytes: "bytes" => f64, |node| bytes(node);
+    WholeBytes: "bytes" => u64, |node| whole_bytes(node);
+    OptionalBytes: "bytes or null" => Option<u64>, |node| match node.is_null() {
+        true => Ok(None),
+        false => whole_bytes(node).map(Some),
+    };
+    OptionalRate: "bytes per second or null" => Option<f64>, |node| match node.is_null() {
+        true => Ok(None),
+        false => rate(node).map(Some),
+    };
+    Text: "text" => String, |node| text(node);
+    OptionalText: "text or null" => Option<String>, |node| match node.is_null() {
+        true => Ok(None),
+        false => text(node).map(Some),
+    };
+    Texts: "list of texts" => Vec<String>, |node| match &node.content {
+        Content::List(items) => items.iter().map(|item| text(item).map_err(|f| f.at(item))).collect(),
+        Content::Scalar { .. } | Content::Map(_) => text(node).map(|one| vec![one]),
+    };
+    Counts: "list of whole numbers" => Vec<u64>, |node| items(node, "a list of whole numbers, as `[64, 64]`")?
+        .iter()
+        .map(|item| whole(item).and_then(|value| in_range(item, value)).map_err(|f| f.at(item)))
+        .collect();
+    Options: "map" => Vec<(String, String)>, |node| options(node);
+    ShuffleKind: "off | seed | random" => Shuffle, |node| shuffle(node);
+    InMemory: "on_demand | memory" => bool, |node| {
+        Ok(choice(node, &["on_demand", "memory"])? == "memory")
+    };
+    ElementKind: "numpy type" => Element, |node| element(node);
+    StorageType: "local_fs | memory | null | parallel_fs | s3 | aistore" => String, |node| match &node.content {
+        Content::Scalar { text, .. } if text == "null" => Ok("null".into()),
+        Content::Scalar { text, .. } if text == "file" => Ok("local_fs".into()),
+        _ => choice(node, &["local_fs", "memory", "null", "parallel_fs", "s3", "aistore"]),
+    };
+}
+
+/// `choices! { Name: "a" | "b" }`: text that is one of a few words.
+macro_rules! choices {
+    ($($kind:ident: $first:literal $(| $rest:literal)*;)*) => {
+        kinds! {$(
+            $kind: (concat!($first $(, " | ", $rest)*)) => String, |node| choice(node, &[$first $(, $rest)*]);
+        )*}
+    };
+}
+
+choices! {
+    Framework: "tensorflow" | "pytorch";
+    Datatype: "int8" | "uint8" | "fp16" | "bf16" | "fp32" | "fp64";
+    Compression: "none" | "gzip" | "lzf" | "bz2" | "zip" | "xz";
+    Sampler: "auto" | "iterative" | "index" | "none";
+    ProcessStart: "fork" | "spawn" | "forkserver";
+    FileAccess: "multi" | "shared" | "collective" | "mpio" | "posix";
+    CheckpointType: "rank_zero" | "all_ranks";
+    CheckpointMode: "default" | "subset";
+    Profiler: "none" | "iostat" | "darshan" | "tensorboard";
+}
+
+fn flag(node: &Node) -> Result<bool, Fault> {
+    const EXPECTED: &str = "`true` or `false`";
+    match &node.content {
+        Content::Scalar { text, .. } => scalar::boolean(text).ok_or_else(|| wrong(node, EXPECTED)),
+        Content::List(_) | Content::Map(_) => Err(wrong(node, EXPECTED)),
+    }
+}
+
+fn text(node: &Node) -> Result<String, Fault> {
+    let (text, plain) = scalar_of(node, "text")?;
+    if plain == Plain::Null {
+        return Err(wrong(node, "text"));
+    }
+    if text.contains("${") {
+        return Err(Fault::new(format!("interpolation is not supported: `{}`", node.brief()))
+            .hint("write the value itself"));
+    }
+    if text.contains('\0') {
+        return Err(Fault::new("a text with a zero byte"));
+    }
+    Ok(text.to_string())
+}
+
+fn choice(node: &Node, choices: &[&'static str]) -> Result<String, Fault> {
+    let expected = || {
+        let quoted: Vec<String> = choices.iter().map(|choice| format!("`{choice}`")).collect();
+        format!("one of {}", quoted.join(", "))
+    };
+    let (text, _) = scalar_of(node, &expected())?;
+    if choices.contains(&text) {
+        return Ok(text.to_string());
+    }
+    let fault = wrong(node, &expected());
+    Err(match nearest(text, choices.iter().copied()) {
+        Some(near) => fault.hint(format!("did you mean `{near}`?")),
+        None => fault,
+    })
+}
+
+fn bytes(node: &Node) -> Result<f64, Fault> {
+    let (text, plain) = scalar_of(node, "bytes")?;
+    match (plain, units::parse_bytes(text)) {
+        (Plain::Text, Some(bytes)) if text.ends_with('B') => Ok(bytes),
+        (Plain::Text | Plain::Null | Plain::Bool(_), _) => Err(wrong(node, "bytes, as `1048576` or `1MiB`")),
+        (Plain::Int(_) | Plain::Float(_), _) => number(node),
+    }
+}
+
+fn whole_bytes(node: &Node) -> Result<u64, Fault> {
+    if let Ok((_, Plain::Int(_))) = scalar_of(node, "bytes") {
+        return in_range(node, whole(node)?);
+    }
+    let bytes = bytes(node)?;
+    if bytes.fract() != 0.0 || bytes > 1e18 {
+        return Err(Fault::new(format!("`{}` is no whole number of bytes", node.brief())));
+    }
+    Ok(bytes as u64)
+}
+
+fn rate(node: &Node) -> Result<f64, Fault> {
+    let (text, plain) = scalar_of(node, "bytes per second")?;
+    let rate = match (plain, units::parse_bytes_per_second(text)) {
+        (Plain::Text, Some(rate)) if text.contains('B') => rate,
+        (Plain::Text | Plain::Null | Plain::Bool(_), _) => {
+            return Err(wrong(node, "bytes per second, as `400e6` or `400MB/s`"));
+        }
+        (Plain::Int(_) | Plain::Float(_), _) => number(node)?,
+    };
+    if rate < 1.0 {
+        return Err(Fault::new(format!("`{}` is less than one byte per second", node.brief()))
+            .hint("leave it out for no limit"));
+    }
+    Ok(rate)
+}
+
+fn options(node: &Node) -> Result<Vec<(String, String)>, Fault> {
+    match &node.content {
+        Content::Map(entries) => entries
+            .iter()
+            .map(|e| match text(&e.value) {
+                Ok(value) => Ok((e.key.clone(), value)),
+                Err(fault) => Err(Fault { message: format!("{}: {}", e.key, fault.message), ..fault.at(&e.value) }),
+            })
+            .collect(),
+        Content::Scalar { .. } if node.is_null() => Ok(Vec::new()),
+        Content::Scalar { .. } | Content::List(_) => Err(wrong(node, "a map")),
+    }
+}
+
+fn shuffle(node: &Node) -> Result<Shuffle, Fault> {
+    const CHOICES: &[&str] = &["off", "seed", "random"];
+    if let Content::Scalar { text, .. } = &node.content {
+        match scalar::boolean(text) {
+            Some(false) => return Ok(Shuffle::Off),
+            Some(true) => {
+                return Err(wrong(node, "one of `off`, `seed`, `random`").hint("write `seed` to shuffle by `train.seed`"));
+            }
+            None => {}
+        }
+    }
+    Ok(match choice(node, CHOICES)?.as_str() {
+        "seed" => Shuffle::Seed,
+        "random" => Shuffle::Random,
+        _ => Shuffle::Off,
+    })
+}
+
+fn element(node: &Node) -> Result<Element, Fault> {
+    let (text, _) = scalar_of(node, "a numpy type")?;
+    let found = Element::ALL.into_iter().find(|e| e.name() == text || e.npy_descr() == text);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = Element::ALL.iter().map(|e| e.name()).collect();
+        let fault = wrong(node, "a numpy type");
+        match nearest(text, names.iter().copied()) {
+            Some(near) => fault.hint(format!("did you mean `{near}`?")),
+            None => fault.hint(format!("types there are: {}", names.join(", "))),
+        }
+    })
+}

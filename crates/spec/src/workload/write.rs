@@ -1,0 +1,152 @@
+//! A tree as YAML text, in the style of OmegaConf's `to_yaml`. Writes no file.
+
+use super::keys::Workload;
+use super::scalar::{self, Plain};
+use super::tree::{Content, Node};
+
+/// Hydra's `.hydra/config.yaml`: what file and overrides give, no defaults, under `workload`. Aliases are renamed.
+pub fn resolved_yaml(workload: &Workload) -> String {
+    let mut out = String::from("workload:");
+    value(&mut out, workload.tree(), 1);
+    out
+}
+
+/// The value after `key:` or `-`, its newline included.
+fn value(out: &mut String, node: &Node, indent: usize) {
+    match &node.content {
+        Content::Scalar { text, quoted } => {
+            out.push(' ');
+            out.push_str(&scalar_text(text, *quoted));
+            out.push('\n');
+        }
+        Content::List(items) if items.is_empty() => out.push_str(" []\n"),
+        Content::Map(entries) if entries.is_empty() => out.push_str(" {}\n"),
+        Content::List(items) => {
+            out.push('\n');
+            for item in items {
+                pad(out, indent - 1);
+                out.push('-');
+                item_value(out, item, indent);
+            }
+        }
+        Content::Map(entries) => {
+            out.push('\n');
+            for entry in entries {
+                pad(out, indent);
+                out.push_str(&key_text(&entry.key));
+                out.push(':');
+                value(out, &entry.value, indent + 1);
+            }
+        }
+    }
+}
+
+/// An item of a list: a list or map inside it begins on a line of its own.
+fn item_value(out: &mut String, node: &Node, indent: usize) {
+    match &node.content {
+        Content::List(items) if !items.is_empty() => value(out, node, indent + 1),
+        Content::Scalar { .. } | Content::List(_) | Content::Map(_) => value(out, node, indent),
+    }
+}
+
+fn pad(out: &mut String, indent: usize) {
+    out.extend(std::iter::repeat_n("  ", indent));
+}
+
+fn key_text(key: &str) -> String {
+    scalar_text(key, true)
+}
+
+fn scalar_text(text: &str, quoted: bool) -> String {
+    match if quoted { Plain::Text } else { scalar::resolve(text) } {
+        Plain::Null => "null".to_string(),
+        Plain::Bool(bool) => bool.to_string(),
+        Plain::Int(int) => int.to_string(),
+        Plain::Float(float) => float_text(float),
+        Plain::Text => text_text(text),
+    }
+}
+
+/// As Python's `repr` and PyYAML write it.
+fn float_text(float: f64) -> String {
+    if float.is_nan() {
+        return ".nan".to_string();
+    }
+    if float.is_infinite() {
+        return if float > 0.0 { ".inf" } else { "-.inf" }.to_string();
+    }
+    let text = format!("{float:?}");
+    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
+    let mantissa = if mantissa.contains('.') { mantissa.to_string() } else { format!("{mantissa}.0") };
+    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+    format!("{mantissa}e{sign}{digits:0>2}")
+}
+
+fn text_text(text: &str) -> String {
+    let plain = text.starts_with(|c: char| c.is_alphanumeric() || "_/.".contains(c))
+        && text.chars().all(|c| c.is_alphanumeric() || "_/.-+ @=;()".contains(c))
+        && !text.ends_with(' ')
+        && !matches!(text, "." | ".." | "...")
+        && scalar::resolve(text) == Plain::Text
+        && !looks_like_yaml_1_1(text);
+    if plain {
+        text.to_string()
+    } else if text.chars().any(|c| c.is_control() || c == '\u{feff}' || c == '\u{2028}' || c == '\u{2029}') {
+        double_quoted(text)
+    } else {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+/// Numbers and dates of YAML 1.1 that we read as text: octal, binary, `2001-01-01`, `y`.
+fn looks_like_yaml_1_1(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_hexdigit() || "xob_-+.: TtZz".contains(c))
+        || matches!(text, "y" | "Y" | "n" | "N" | "=")
+}
+
+fn double_quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if c.is_control() || c == '\u{feff}' || c == '\u{2028}' || c == '\u{2029}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, quoted: bool, expected: &str) {
+        assert_eq!(scalar_text(text, quoted), expected);
+    }
+
+    #[test]
+    fn scalars_are_written_as_omegaconf_does() {
+        check("True", false, "true");
+        check("0.90", false, "0.9");
+        check("1e-3", false, "0.001");
+        check("1e-5", false, "1.0e-05");
+        check("1e16", false, "1.0e+16");
+        check("1_000", false, "1000");
+        check("", false, "null");
+        check("off", true, "'off'");
+        check("4", true, "'4'");
+        check("010", true, "'010'");
+        check("data/unet3d/", false, "data/unet3d/");
+        check("it's: a", true, "'it''s: a'");
+        check("a\nb", true, "\"a\\nb\"");
+        check("", true, "''");
+        check("-x", true, "'-x'");
+    }
+}

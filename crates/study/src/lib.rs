@@ -1,0 +1,5 @@
+//! Studies: reading records back, and comparing runs. Knows records only, never the engine.
+
+mod import;
+
+pub use import::{ImportError, load_run};

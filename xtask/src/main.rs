@@ -1,0 +1,57 @@
+//! What developers and CI run: `cargo xtask ci|setup|tidy|bench`. No part of the product.
+
+mod shell;
+mod setup;
+mod tidy;
+mod ci;
+
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask <command>
+
+  ci            all that CI does: setup, format, lints, tests, docs, tidy
+  setup         install what the tests need into .venv; `--bench`: what the benchmarks need as well
+  tidy          check the rules of the source tree (also run by `cargo test -p xtask`)
+  bench [...]   build for release and run bench/run.py with these arguments";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match command(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn command(words: &[&str]) -> Result<()> {
+    let root = workspace_root();
+    match words {
+        ["ci"] => ci::ci(&root),
+        ["setup"] => setup::for_tests(&root),
+        ["setup", "--bench"] => setup::for_tests(&root).and_then(|()| setup::for_bench()),
+        ["tidy"] => tidy::tidy(&root),
+        ["bench", rest @ ..] => bench(&root, rest),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => bail!("`{}` is no command\n\n{USAGE}", words.join(" ")),
+    }
+}
+
+fn bench(root: &Path, arguments: &[&str]) -> Result<()> {
+    setup::for_bench()?;
+    shell::run(root, "cargo", &["build", "--release", "--package", "feedrate"])?;
+    shell::run(root, "python3", &[&["bench/run.py"], arguments].concat())
+}
+
+fn workspace_root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}

@@ -1,0 +1,84 @@
+//! Installs what the tests and the benchmarks need, or says what is missing. Never goes on without it.
+
+use crate::shell::{run, run_with, works};
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+
+/// A C compiler, Rust's own tools, and a `.venv` with the libraries that tests compare with.
+pub(crate) fn for_tests(root: &Path) -> Result<()> {
+    if !works("cc", &["--version"]) {
+        bail!(
+            "there is no C compiler `cc`\n  hint: `apt-get install gcc libc6-dev`, or your system's equal"
+        );
+    }
+    rust_component(root, "fmt", "rustfmt")?;
+    rust_component(root, "clippy", "clippy")?;
+    virtual_environment(root)
+}
+
+/// fio, the peer that the benchmarks measure against.
+pub(crate) fn for_bench() -> Result<()> {
+    if works("fio", &["--version"]) {
+        return Ok(());
+    }
+    apt_install("fio")?;
+    if !works("fio", &["--version"]) {
+        bail!("`fio` was installed, and still does not start");
+    }
+    Ok(())
+}
+
+fn rust_component(root: &Path, command: &str, component: &str) -> Result<()> {
+    if works("cargo", &[command, "--version"]) {
+        return Ok(());
+    }
+    run(root, "rustup", &["component", "add", component])
+        .with_context(|| format!("`cargo {command}` is missing\n  hint: install `{component}`"))
+}
+
+fn virtual_environment(root: &Path) -> Result<()> {
+    let folder = root.join(".venv");
+    let requirements = root.join("xtask/requirements.txt");
+    let wanted = std::fs::read_to_string(&requirements)
+        .with_context(|| format!("cannot read `{}`", requirements.display()))?;
+    let stamp = folder.join("requirements.installed");
+    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    if !works("python3", &["--version"]) {
+        bail!("there is no `python3`\n  hint: install Python 3.10 or newer");
+    }
+    let python = folder.join("bin/python3").display().to_string();
+    if !works(&python, &["-m", "pip", "--version"]) {
+        make_virtual_environment(root)?;
+    }
+    let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r"];
+    run(root, &python, &[&pip[..], &["xtask/requirements.txt"]].concat())?;
+    if !works(&python, &["-c", "import numpy"]) {
+        bail!("numpy was installed into `.venv`, and still cannot be imported");
+    }
+    std::fs::write(&stamp, wanted).with_context(|| format!("cannot write `{}`", stamp.display()))
+}
+
+/// Debian's python3 comes without `venv`; it is installed where apt is there.
+fn make_virtual_environment(root: &Path) -> Result<()> {
+    let arguments = ["-m", "venv", "--clear", ".venv"];
+    if run(root, "python3", &arguments).is_err() {
+        apt_install("python3-venv")?;
+        run(root, "python3", &arguments)?;
+    }
+    Ok(())
+}
+
+fn apt_install(package: &str) -> Result<()> {
+    let here = Path::new(".");
+    let advice =
+        format!("`{package}` is missing\n  hint: install it by your system's package manager");
+    if !works("apt-get", &["--version"]) {
+        bail!(advice);
+    }
+    let quiet = [("DEBIAN_FRONTEND", "noninteractive")];
+    run_with(here, "apt-get", &["update", "-qq"], &quiet).context(advice.clone())?;
+    let install = ["install", "-y", "-qq", "--no-install-recommends", package];
+    run_with(here, "apt-get", &install, &quiet).context(advice)
+}

@@ -1,0 +1,38 @@
+//! Runs commands, shows each before it starts, and fails with its words.
+
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Run to the end with our own output.
+pub(crate) fn run(folder: &Path, program: &str, arguments: &[&str]) -> Result<()> {
+    run_with(folder, program, arguments, &[])
+}
+
+/// The same with environment variables set.
+pub(crate) fn run_with(
+    folder: &Path,
+    program: &str,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> Result<()> {
+    let line = format!("{program} {}", arguments.join(" "));
+    eprintln!("\n$ {line}");
+    let status = Command::new(program)
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .current_dir(folder)
+        .status()
+        .with_context(|| format!("cannot start `{program}`"))?;
+    if !status.success() {
+        bail!("`{line}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// Whether a command starts and succeeds. Silent.
+pub(crate) fn works(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}

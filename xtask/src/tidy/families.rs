@@ -1,0 +1,125 @@
+//! Rules about plug-in families: members do not know each other, formats and storages do not either.
+
+use super::modules::{crate_paths, first_words};
+use super::repo::{File, Repo};
+use super::tokens::{Token, reads};
+use super::{Check, Finding};
+
+/// A folder of members.
+struct Family {
+    folder: &'static str,
+    /// Files that members share: (module, why it is no member).
+    shared: &'static [(&'static str, &'static str)],
+}
+
+/// Families that are planned and not there yet cost nothing here.
+const FAMILIES: &[Family] = &[
+    Family { folder: "crates/data/src/format", shared: &[] },
+    Family { folder: "crates/data/src/storage", shared: &[] },
+    Family {
+        folder: "crates/run/src/loader",
+        shared: &[("queue", "counts batches for every loader and driver")],
+    },
+    Family { folder: "crates/run/src/comm", shared: &[] },
+    Family { folder: "crates/run/src/compute", shared: &[] },
+    Family { folder: "crates/run/src/checkpoint", shared: &[] },
+    Family { folder: "crates/run/src/wrap", shared: &[] },
+    Family { folder: "crates/measure/src/metric", shared: &[] },
+    Family { folder: "crates/measure/src/doubt", shared: &[] },
+    Family { folder: "crates/study/src/design", shared: &[] },
+    Family { folder: "crates/study/src/launch", shared: &[] },
+    Family { folder: "crates/study/src/plot", shared: &[] },
+    Family { folder: "crates/study/src/advice", shared: &[] },
+];
+
+pub(super) static MEMBERS_APART: Check = Check {
+    rule: "members of a family do not import each other",
+    advice: "move what they share into the family's `mod.rs`, or into a helper named with its reason in \
+             xtask/src/tidy/families.rs",
+    find: members_apart,
+};
+
+fn members_apart(repo: &Repo) -> Vec<Finding> {
+    FAMILIES.iter().flat_map(|family| mixed_members(repo, family)).collect()
+}
+
+fn mixed_members(repo: &Repo, family: &Family) -> Vec<Finding> {
+    let files: Vec<(&str, &File)> = repo
+        .live_rust()
+        .filter_map(|file| {
+            let inside = file.path.strip_prefix(family.folder)?.strip_prefix('/')?;
+            let name = inside.split('/').next()?.trim_end_matches(".rs");
+            (name != "mod").then_some((name, file))
+        })
+        .collect();
+    let is_shared = |name: &str| family.shared.iter().any(|(shared, _)| *shared == name);
+    let is_member =
+        |name: &str| !is_shared(name) && files.iter().any(|(member, _)| *member == name);
+    let mut findings = stale_exemptions(family, &files);
+    for (own, file) in &files {
+        for (used, line) in sibling_paths(family, file) {
+            if used != *own && is_member(&used) {
+                findings.push(Finding::new(&file.path, line, format!("`{own}` imports `{used}`")));
+            }
+        }
+    }
+    findings
+}
+
+fn stale_exemptions(family: &Family, files: &[(&str, &File)]) -> Vec<Finding> {
+    let gone = |name: &str| !files.is_empty() && files.iter().all(|(file, _)| *file != name);
+    let stale = family.shared.iter().filter(|(name, _)| gone(name));
+    stale
+        .map(|(name, _)| Finding::new(family.folder, 1, format!("the helper `{name}` is gone")))
+        .collect()
+}
+
+/// What a file names inside its family: `super::x`, `crate::family::x`.
+fn sibling_paths(family: &Family, file: &File) -> Vec<(String, usize)> {
+    let tokens = file.live_tokens();
+    let Some((_, modules)) = family.folder.split_once("/src/") else { return Vec::new() };
+    let above = file.modules().map_or(0, |own| own.len() - modules.split('/').count());
+    let up = ["super", "::"].repeat(above);
+    let down: Vec<&str> =
+        ["crate", "::"].into_iter().chain(modules.split('/').flat_map(|m| [m, "::"])).collect();
+    let mut paths = Vec::new();
+    for i in 0..tokens.len() {
+        for pattern in [&up, &down] {
+            let starts = i == 0 || tokens[i - 1].text != "::";
+            if starts && !pattern.is_empty() && reads(&tokens, i, pattern) {
+                first_words(&tokens, i + pattern.len(), &mut paths);
+            }
+        }
+    }
+    paths
+}
+
+/// Where one of the two may name the other: (file, why).
+const MEETING_POINTS: &[(&str, &str)] =
+    &[("crates/data/src/format/mod.rs", "a sink fails as the storage under it fails")];
+
+pub(super) static FORMAT_AND_STORAGE_APART: Check = Check {
+    rule: "formats and storages do not import each other",
+    advice: "a format asks for byte ranges and is fed bytes; whoever drives it talks to the storage",
+    find: format_and_storage_apart,
+};
+
+fn format_and_storage_apart(repo: &Repo) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (own, other) in [("format", "storage"), ("storage", "format")] {
+        let folder = format!("crates/data/src/{own}/");
+        let strangers = repo.live_rust().filter(|file| {
+            file.path.starts_with(&folder)
+                && MEETING_POINTS.iter().all(|(path, _)| *path != file.path)
+        });
+        for file in strangers {
+            let tokens: Vec<Token> = file.live_tokens();
+            let depth = file.modules().map_or(0, |modules| modules.len());
+            let used = crate_paths(&tokens, depth).into_iter().filter(|(used, _)| used == other);
+            findings.extend(
+                used.map(|(_, line)| Finding::new(&file.path, line, format!("names `{other}`"))),
+            );
+        }
+    }
+    findings
+}

@@ -1,0 +1,56 @@
+//! The rule about crates: who may depend on whom, read from their manifests.
+
+use super::repo::{File, Repo};
+use super::{Check, Finding};
+
+/// What each crate may use. The arrows of ARCHITECTURE.md.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("spec", &[]),
+    ("data", &["spec"]),
+    ("measure", &["spec"]),
+    ("run", &["spec", "data", "measure"]),
+    ("study", &["spec", "measure"]),
+    ("feedrate", &["spec", "data", "measure", "run", "study"]),
+];
+
+pub(super) static CRATE_DIRECTIONS: Check = Check {
+    rule: "crates depend only on the crates below them",
+    advice: "move the shared piece down into `spec`, or pass it in as a value; a new crate needs a row in \
+             xtask/src/tidy/layout.rs and a paragraph in ARCHITECTURE.md",
+    find: crate_directions,
+};
+
+fn crate_directions(repo: &Repo) -> Vec<Finding> {
+    let manifests = repo.files().iter().filter(|file| file.path.ends_with("/Cargo.toml"));
+    manifests.flat_map(wrong_arrows).collect()
+}
+
+fn wrong_arrows(manifest: &File) -> Vec<Finding> {
+    let Some(name) = manifest.package().strip_prefix("crates/") else { return Vec::new() };
+    let Some((_, may_use)) = MAY_USE.iter().find(|(row, _)| *row == name) else {
+        return vec![Finding::new(&manifest.path, 1, format!("crate `{name}` has no row"))];
+    };
+    let mut findings = Vec::new();
+    let mut in_dependencies = false;
+    for (i, line) in manifest.text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(section) = line.strip_prefix('[') {
+            in_dependencies = section.contains("dependencies");
+        }
+        let used = dependency(line).filter(|_| in_dependencies || line.starts_with('['));
+        if let Some(used) = used.filter(|used| !may_use.contains(used)) {
+            findings.push(Finding::new(&manifest.path, i + 1, format!("`{name}` uses `{used}`")));
+        }
+    }
+    findings
+}
+
+/// Our crate that a line of a manifest asks for: `feedrate-spec = …`, `[dependencies.feedrate-spec]`.
+fn dependency(line: &str) -> Option<&str> {
+    let key = match line.strip_prefix('[') {
+        Some(section) => section.trim_end_matches(']').split_once("dependencies.")?.1,
+        None => line.split(['=', '.']).next()?.trim(),
+    };
+    let key = key.trim_matches('"');
+    key.strip_prefix("feedrate-").or((key == "feedrate").then_some("feedrate"))
+}

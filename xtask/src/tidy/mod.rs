@@ -1,0 +1,88 @@
+//! The rules of the source tree that the compiler does not know. A row of [`CHECKS`] is a rule.
+//!
+//! To add one: write a function from [`Repo`] to findings, add its row, its test line, and a bad snippet
+//! in `tests.rs` that it must find.
+
+mod repo;
+mod tokens;
+mod text;
+mod layout;
+mod modules;
+mod families;
+mod calls;
+#[cfg(test)]
+mod tests;
+
+use anyhow::{Result, bail};
+use repo::Repo;
+use std::fmt;
+use std::path::Path;
+
+/// One rule.
+struct Check {
+    /// The rule as a sentence.
+    rule: &'static str,
+    /// What to do where it is broken.
+    advice: &'static str,
+    /// Where it is broken.
+    find: fn(&Repo) -> Vec<Finding>,
+}
+
+/// One place where a rule is broken.
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    path: String,
+    line: usize,
+    what: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
+        Finding { path: path.to_string(), line, what: what.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "  {}:{}: {}", self.path, self.line, self.what)
+    }
+}
+
+/// Every rule, in the order ARCHITECTURE.md and STYLE.md give them.
+static CHECKS: &[&Check] = &[
+    &layout::CRATE_DIRECTIONS,
+    &modules::MODULE_ORDER,
+    &modules::NO_DEAD_FILE,
+    &families::MEMBERS_APART,
+    &families::FORMAT_AND_STORAGE_APART,
+    &calls::ONLY_THE_BINARY_PRINTS,
+    &calls::ONLY_THE_CLOCK_TELLS_TIME,
+    &text::FILES_SAY_WHAT_THEY_ARE,
+    &text::SHORT_FUNCTIONS,
+    &text::SHORT_FILES,
+    &text::NO_LOOSE_ENDS,
+    &text::NO_SILENCED_LINTS,
+    &text::NO_MACHINE_PATHS,
+];
+
+/// Run every check on the tree at `root`.
+pub(crate) fn tidy(root: &Path) -> Result<()> {
+    eprintln!("\n$ tidy");
+    let repo = Repo::read(root)?;
+    let broken: Vec<String> = CHECKS.iter().filter_map(|check| report(check, &repo)).collect();
+    if !broken.is_empty() {
+        bail!("{}", broken.join("\n\n"));
+    }
+    eprintln!("{} rules hold in {} files", CHECKS.len(), repo.files().len());
+    Ok(())
+}
+
+/// The message of a broken rule; `None` where it holds.
+fn report(check: &Check, repo: &Repo) -> Option<String> {
+    let findings = (check.find)(repo);
+    if findings.is_empty() {
+        return None;
+    }
+    let places: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    Some(format!("tidy: {}\n{}\n  hint: {}", check.rule, places.join("\n"), check.advice))
+}

@@ -1,0 +1,117 @@
+//! The text files of the tree, read once. Checks see this and nothing else, so that tests can plant files.
+
+use super::tokens::{Token, cut_tests, tokens};
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::Command;
+
+/// All text files that git tracks or would track.
+pub(super) struct Repo {
+    files: Vec<File>,
+}
+
+/// One file.
+pub(super) struct File {
+    /// From the root, with `/`.
+    pub(super) path: String,
+    /// Its text.
+    pub(super) text: String,
+}
+
+impl Repo {
+    /// Ask git for the files, and read those that are text.
+    pub(super) fn read(root: &Path) -> Result<Self> {
+        let listing = Command::new("git")
+            .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
+            .current_dir(root)
+            .output()
+            .context("tidy needs `git` to list the files")?;
+        if !listing.status.success() {
+            bail!("git ls-files: {}", String::from_utf8_lossy(&listing.stderr).trim());
+        }
+        let paths = String::from_utf8(listing.stdout).context("a file name is not UTF-8")?;
+        let mut files = Vec::new();
+        for path in paths.split('\0').filter(|path| !path.is_empty()) {
+            // A file deleted and not yet committed is listed and cannot be read; binary files are no text.
+            if let Ok(text) = std::fs::read_to_string(root.join(path)) {
+                files.push(File { path: path.to_string(), text });
+            }
+        }
+        Ok(Repo { files })
+    }
+
+    /// A tree of planted files.
+    #[cfg(test)]
+    pub(super) fn of(files: &[(&str, &str)]) -> Self {
+        let file = |&(path, text): &(&str, &str)| File { path: path.into(), text: text.into() };
+        Repo { files: files.iter().map(file).collect() }
+    }
+
+    /// Every text file.
+    pub(super) fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    /// The file at `path`.
+    pub(super) fn file(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    /// Rust files of the crates and of xtask.
+    pub(super) fn rust(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.path.ends_with(".rs") && !file.package().is_empty())
+    }
+
+    /// Rust files that are part of what runs: no tests, no benches.
+    pub(super) fn live_rust(&self) -> impl Iterator<Item = &File> {
+        self.rust().filter(|file| !file.is_test())
+    }
+
+    /// Folders of packages: `crates/spec`, `xtask`.
+    pub(super) fn packages(&self) -> Vec<&str> {
+        let manifests = self.files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
+        manifests.map(File::package).filter(|package| !package.is_empty()).collect()
+    }
+}
+
+impl File {
+    /// The folder of its package; empty outside `crates/` and `xtask/`.
+    pub(super) fn package(&self) -> &str {
+        if self.path.starts_with("xtask/") {
+            return "xtask";
+        }
+        let Some(inside) = self.path.strip_prefix("crates/") else { return "" };
+        inside.find('/').map_or("", |end| &self.path[.."crates/".len() + end])
+    }
+
+    /// Its modules from the root of its crate: `src/format/npy.rs` is `[format, npy]`, `src/lib.rs` is `[]`.
+    /// `None` outside `src/`.
+    pub(super) fn modules(&self) -> Option<Vec<&str>> {
+        let inside = self.path.strip_prefix(self.package())?.strip_prefix("/src/")?;
+        let stem = inside.strip_suffix(".rs")?;
+        let mut modules: Vec<&str> = stem.split('/').collect();
+        let last = modules.last().copied();
+        if last == Some("mod") || (modules.len() == 1 && matches!(last, Some("lib" | "main"))) {
+            modules.pop();
+        }
+        Some(modules)
+    }
+
+    /// Its tokens, without comments and the content of literals.
+    pub(super) fn tokens(&self) -> Vec<Token> {
+        tokens(&self.text)
+    }
+
+    /// The same without what only tests compile.
+    pub(super) fn live_tokens(&self) -> Vec<Token> {
+        cut_tests(self.tokens())
+    }
+
+    fn is_test(&self) -> bool {
+        let inside = &self.path[self.package().len()..];
+        inside.starts_with("/tests/")
+            || inside.starts_with("/benches/")
+            || inside.contains("/tests/")
+            || inside.ends_with("/tests.rs")
+    }
+}

@@ -1,0 +1,348 @@
+//! Each rule on this tree, and on planted files that break it.
+
+use super::repo::Repo;
+use super::tokens::{cut_tests, tokens};
+use super::{Check, calls, families, layout, modules, report, text};
+
+/// The rule holds in the tree we are in.
+fn holds(check: &Check) {
+    let repo = Repo::read(&crate::workspace_root()).unwrap();
+    if let Some(message) = report(check, &repo) {
+        panic!("\n{message}\n");
+    }
+}
+
+/// The rule finds `expected` (`path:line: what`) in planted files, and nothing else.
+fn finds(check: &Check, files: &[(&str, &str)], expected: &[&str]) {
+    let repo = Repo::of(files);
+    let findings: Vec<String> =
+        (check.find)(&repo).iter().map(|finding| finding.to_string().trim().to_string()).collect();
+    assert_eq!(findings, expected);
+}
+
+#[test]
+fn crates_depend_only_on_the_crates_below_them() {
+    holds(&layout::CRATE_DIRECTIONS);
+}
+
+#[test]
+fn a_module_uses_only_modules_listed_before_it() {
+    holds(&modules::MODULE_ORDER);
+}
+
+#[test]
+fn every_rust_file_is_compiled() {
+    holds(&modules::NO_DEAD_FILE);
+}
+
+#[test]
+fn members_of_a_family_do_not_import_each_other() {
+    holds(&families::MEMBERS_APART);
+}
+
+#[test]
+fn formats_and_storages_do_not_import_each_other() {
+    holds(&families::FORMAT_AND_STORAGE_APART);
+}
+
+#[test]
+fn only_the_binary_prints_and_exits() {
+    holds(&calls::ONLY_THE_BINARY_PRINTS);
+}
+
+#[test]
+fn only_the_clock_tells_the_time() {
+    holds(&calls::ONLY_THE_CLOCK_TELLS_TIME);
+}
+
+#[test]
+fn every_rust_file_says_what_it_is() {
+    holds(&text::FILES_SAY_WHAT_THEY_ARE);
+}
+
+#[test]
+fn no_function_is_long() {
+    holds(&text::SHORT_FUNCTIONS);
+}
+
+#[test]
+fn no_file_is_long_without_a_reason() {
+    holds(&text::SHORT_FILES);
+}
+
+#[test]
+fn what_is_left_to_do_has_an_issue_number() {
+    holds(&text::NO_LOOSE_ENDS);
+}
+
+#[test]
+fn lints_are_expected_with_a_reason() {
+    holds(&text::NO_SILENCED_LINTS);
+}
+
+#[test]
+fn no_file_names_a_place_on_a_machine() {
+    holds(&text::NO_MACHINE_PATHS);
+}
+
+#[test]
+fn planted_crate_directions_are_found() {
+    let manifest = "[dependencies]\nfeedrate-spec = { workspace = true }\nfeedrate-run.workspace = true\n\
+                    [dev-dependencies.feedrate-data]\npath = \"../data\"\n";
+    finds(
+        &layout::CRATE_DIRECTIONS,
+        &[
+            ("crates/measure/Cargo.toml", manifest),
+            ("crates/new/Cargo.toml", "[package]\nname = \"feedrate-new\"\n"),
+        ],
+        &[
+            "crates/measure/Cargo.toml:3: `measure` uses `run`",
+            "crates/measure/Cargo.toml:4: `measure` uses `data`",
+            "crates/new/Cargo.toml:1: crate `new` has no row",
+        ],
+    );
+}
+
+#[test]
+fn planted_module_order_is_found() {
+    finds(
+        &modules::MODULE_ORDER,
+        &[
+            ("crates/x/Cargo.toml", ""),
+            ("crates/x/src/lib.rs", "//! X.\npub mod a;\npub mod b;\npub mod c;\n"),
+            (
+                "crates/x/src/a.rs",
+                "//! [`crate::b`]\nuse crate::{a::x, b::{y, z}, c};\n#[cfg(test)]\nuse crate::c;\n",
+            ),
+            ("crates/x/src/b/mod.rs", "use crate::a;\nfn f() { super::c::g() }\n"),
+            ("crates/x/src/b/d.rs", "use super::c;\nuse super::super::c;\n"),
+            ("crates/x/src/a/tests.rs", "use crate::c;\n"),
+            (
+                "crates/x/src/c.rs",
+                "use crate::a;\nuse crate::b;\n#[cfg(test)]\nmod tests {\n use super::*;\n}\n",
+            ),
+        ],
+        &[
+            "crates/x/src/a.rs:2: `a` uses `b`, which comes after it",
+            "crates/x/src/a.rs:2: `a` uses `c`, which comes after it",
+            "crates/x/src/b/mod.rs:2: `b` uses `c`, which comes after it",
+            "crates/x/src/b/d.rs:2: `b` uses `c`, which comes after it",
+        ],
+    );
+}
+
+#[test]
+fn planted_dead_files_are_found() {
+    finds(
+        &modules::NO_DEAD_FILE,
+        &[
+            ("crates/x/Cargo.toml", "[[test]]\npath = \"tests/it/main.rs\"\n"),
+            ("crates/x/src/lib.rs", "mod a;\n// mod dead;\n"),
+            ("crates/x/src/a/mod.rs", "mod b;\n"),
+            ("crates/x/src/a/b.rs", "mod c;\n"),
+            ("crates/x/src/a/b/c.rs", ""),
+            ("crates/x/src/dead.rs", ""),
+            ("crates/x/src/a/c.rs", ""),
+            ("crates/x/src/bin/tool.rs", ""),
+            ("crates/x/tests/it/main.rs", "mod plan;"),
+            ("crates/x/tests/it/plan.rs", ""),
+            ("crates/x/tests/it/gone.rs", ""),
+        ],
+        &[
+            "crates/x/src/dead.rs:1: no `mod` line leads to it",
+            "crates/x/src/a/c.rs:1: no `mod` line leads to it",
+            "crates/x/tests/it/gone.rs:1: no `mod` line leads to it",
+        ],
+    );
+}
+
+#[test]
+fn planted_member_imports_are_found() {
+    let format = "crates/data/src/format";
+    finds(
+        &families::MEMBERS_APART,
+        &[
+            (&format!("{format}/mod.rs"), "mod npy;\nmod npz;\npub use npy::Npy;\n"),
+            (
+                &format!("{format}/npy.rs"),
+                "use super::{Format, npz::Zip};\n// super::npz is only spoken of\n",
+            ),
+            (&format!("{format}/npz.rs"), "use crate::format::npy;\nuse super::Format;\n"),
+            (&format!("{format}/hdf5/mod.rs"), "mod npy;\nuse super::npz;\n"),
+            (&format!("{format}/hdf5/chunk.rs"), "use super::npz;\nuse super::super::npy;\n"),
+            (&format!("{format}/tests.rs"), "use super::npz;\n"),
+            ("crates/run/src/loader/pytorch.rs", "use super::queue::Queue;\n"),
+            ("crates/run/src/loader/queue.rs", ""),
+            ("crates/run/src/comm/solo.rs", "const TEXT: &str = \"use super::threads\";\n"),
+            ("crates/run/src/comm/threads.rs", ""),
+        ],
+        &[
+            "crates/data/src/format/npy.rs:1: `npy` imports `npz`",
+            "crates/data/src/format/npz.rs:1: `npz` imports `npy`",
+            "crates/data/src/format/hdf5/mod.rs:2: `hdf5` imports `npz`",
+            "crates/data/src/format/hdf5/chunk.rs:2: `hdf5` imports `npy`",
+        ],
+    );
+}
+
+#[test]
+fn planted_meetings_of_format_and_storage_are_found() {
+    finds(
+        &families::FORMAT_AND_STORAGE_APART,
+        &[
+            ("crates/data/src/format/npy.rs", "//! No storage.\nuse crate::storage::Handle;\n"),
+            (
+                "crates/data/src/storage/file.rs",
+                "use super::super::format::Need;\nuse crate::content;\n",
+            ),
+        ],
+        &[
+            "crates/data/src/format/npy.rs:2: names `storage`",
+            "crates/data/src/storage/file.rs:1: names `format`",
+        ],
+    );
+}
+
+#[test]
+fn planted_printing_is_found() {
+    let source = "fn f() {\n  println!(\"{}\", 1);\n  std::process::exit(2);\n  let s = \"println!\";\n}\n\
+                  #[cfg(test)]\nmod tests {\n  fn g() { eprintln!(); }\n}\n";
+    finds(
+        &calls::ONLY_THE_BINARY_PRINTS,
+        &[("crates/run/src/x.rs", source), ("crates/feedrate/src/x.rs", source)],
+        &[
+            "crates/run/src/x.rs:2: calls `println!`",
+            "crates/run/src/x.rs:3: calls `process::exit`",
+        ],
+    );
+}
+
+#[test]
+fn planted_clocks_are_found() {
+    let source = "fn f() {\n  let t = Instant::now();\n  let s = std::time::SystemTime::now();\n  clock.now_ns();\n}\n";
+    finds(
+        &calls::ONLY_THE_CLOCK_TELLS_TIME,
+        &[("crates/data/src/x.rs", source), ("crates/run/src/clock.rs", source)],
+        &[
+            "crates/data/src/x.rs:2: calls `Instant::now`",
+            "crates/data/src/x.rs:3: calls `SystemTime::now`",
+        ],
+    );
+}
+
+#[test]
+fn planted_silent_files_are_found() {
+    finds(
+        &text::FILES_SAY_WHAT_THEY_ARE,
+        &[
+            ("crates/x/src/lib.rs", "//! Says.\n"),
+            ("crates/x/src/a.rs", "// Does not.\n"),
+            ("bench/a.rs", ""),
+        ],
+        &["crates/x/src/a.rs:1: does not open with `//! `"],
+    );
+}
+
+#[test]
+fn planted_long_functions_are_found() {
+    let body = |lines: usize| "  x();\n\n  // why }\n".repeat(lines);
+    let source = format!(
+        "fn just(a: [u8; 2]) -> u8 {{\n{}}}\ntrait T {{\n  fn none();\n  fn long(f: fn(u8) -> u8) {{\n{}  }}\n}}\n",
+        body(70),
+        body(71)
+    );
+    finds(
+        &text::SHORT_FUNCTIONS,
+        &[("xtask/src/x.rs", &source)],
+        &["xtask/src/x.rs:215: `long` has 71 lines of code"],
+    );
+}
+
+#[test]
+fn planted_long_files_are_found() {
+    let long = "\n".repeat(500);
+    finds(
+        &text::SHORT_FILES,
+        &[
+            ("crates/x/src/a.rs", &format!("//! A.\n{long}")),
+            ("crates/x/src/b.rs", &format!("//! B.\n//! Long because it is a table.\n{long}")),
+            ("crates/x/src/c.rs", &long),
+        ],
+        &["crates/x/src/a.rs:1: 501 lines"],
+    );
+}
+
+#[test]
+fn planted_loose_ends_are_found() {
+    finds(
+        &text::NO_LOOSE_ENDS,
+        &[
+            (
+                "crates/x/src/a.rs",
+                "// TODO: later\n// TODO(#12): fine\n/* FIXME #3 fine */\n// no `TODO` here\nlet s = \"TODO\";\n",
+            ),
+            ("bench/run.py", "x = 1  # FIXME\n"),
+            ("README.md", "TODO lists are for others\n"),
+        ],
+        &[
+            "crates/x/src/a.rs:1: `TODO` without `#` and a number",
+            "bench/run.py:1: `FIXME` without `#` and a number",
+        ],
+    );
+}
+
+#[test]
+fn planted_silenced_lints_are_found() {
+    finds(
+        &text::NO_SILENCED_LINTS,
+        &[(
+            "crates/x/src/a.rs",
+            "#![allow(dead_code)]\n#[allow(unused)]\n#[expect(unused)]\n#[expect(unused, reason = \"later\")]\n#[cfg(feature = \"allow\")]\n",
+        )],
+        &[
+            "crates/x/src/a.rs:1: `allow`",
+            "crates/x/src/a.rs:2: `allow`",
+            "crates/x/src/a.rs:3: `expect` without `reason`",
+        ],
+    );
+}
+
+#[test]
+fn planted_machine_paths_are_found() {
+    let text = [
+        "see ",
+        "/ro",
+        "ot/x, a/root/b, https://x/",
+        "home/y, \"",
+        "/ho",
+        "me/me/z\", /workspace/",
+    ]
+    .concat();
+    finds(
+        &text::NO_MACHINE_PATHS,
+        &[("README.md", &text)],
+        &[&["README.md:1: `/ro", "ot/`"].concat(), &["README.md:1: `/ho", "me/`"].concat()],
+    );
+}
+
+#[test]
+fn literals_and_comments_are_no_code() {
+    let check = |source: &str, expected: &str| {
+        let words: Vec<String> = tokens(source).into_iter().map(|token| token.text).collect();
+        assert_eq!(words.join(" "), expected, "{source}");
+    };
+    check("let a = \"}\\\"//\"; // b", "let a = \" ;");
+    check("f('{', '\\'', b'\"', 'x')", "f ( \" , \" , b \" , \" )");
+    check("fn f<'a>(x: &'a str)", "fn f < ' a > ( x : & ' a str )");
+    check("r#\"a \" b\"# r\"\\\" br##\"\"#\"## var\"\"", "\" \" \" var \"");
+    check("a /* b /* c */ d */ e::f", "a e :: f");
+}
+
+#[test]
+fn tests_are_cut_out() {
+    let source = "a; #[cfg(test)] use b::{c}; #[cfg(all(test, unix))] mod d { e } #[test] fn f() {} \
+                  #[cfg(not(test))] g; #[cfg(test)] mod h; i";
+    let words: Vec<String> =
+        cut_tests(tokens(source)).into_iter().map(|token| token.text).collect();
+    assert_eq!(words.join(" "), "a ; # [ cfg ( not ( test ) ) ] g ; i");
+}
