@@ -5,6 +5,7 @@
 mod cli;
 mod exit;
 mod messages;
+mod interrupt;
 mod bundled;
 mod catalog;
 mod progress;

@@ -25,7 +25,11 @@ pub fn bytes_per_second_binary(rate: f64) -> String {
 
 /// `12.3 samples/s`: a rate of anything.
 pub fn per_second(rate: f64, what: &str) -> String {
-    let number = if rate.abs() >= 1e4 && rate.abs() < 1e18 { count(rate.round() as u64) } else { three_digits(rate) };
+    let number = if rate.abs() >= 1e4 && rate.abs() < 1e18 {
+        count(rate.round() as u64)
+    } else {
+        three_digits(rate)
+    };
     format!("{number} {what}/s")
 }
 
@@ -76,7 +80,8 @@ pub fn parse_bytes(text: &str) -> Option<f64> {
         .find(|&(at, c)| c.is_ascii_alphabetic() && !is_exponent(text, at) || c == ' ')
         .map_or(text.len(), |(at, _)| at);
     let (number, unit) = text.split_at(unit_at);
-    let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b"_.eE+-".contains(&b));
+    let plain =
+        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b"_.eE+-".contains(&b));
     let value: f64 = if plain { number.replace('_', "").parse().ok()? } else { return None };
     let factor = factor(unit.trim_start())?;
     Some(value * factor).filter(|bytes| bytes.is_finite() && *bytes >= 0.0)
@@ -199,7 +204,9 @@ mod tests {
 
     #[test]
     fn counts_have_separators() {
-        for (value, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (277_203_535, "277,203,535")] {
+        for (value, expected) in
+            [(0, "0"), (999, "999"), (1000, "1,000"), (277_203_535, "277,203,535")]
+        {
             assert_eq!(count(value), expected);
         }
     }
@@ -229,9 +236,12 @@ mod tests {
         ] {
             assert_eq!(parse_bytes(text), expected, "{text}");
         }
-        for (text, expected) in
-            [("500MB/s", Some(5e8)), ("1.5 GiB/s", Some(1_610_612_736.0)), ("400e6", Some(4e8)), ("fast", None)]
-        {
+        for (text, expected) in [
+            ("500MB/s", Some(5e8)),
+            ("1.5 GiB/s", Some(1_610_612_736.0)),
+            ("400e6", Some(4e8)),
+            ("fast", None),
+        ] {
             assert_eq!(parse_bytes_per_second(text), expected, "{text}");
         }
     }

@@ -124,6 +124,10 @@ impl Builder<'_> {
     fn dataset(&mut self) -> DatasetPlan {
         let w = self.w;
         self.format();
+        if !w.dataset_keep_files {
+            let message = "deleting the dataset after the run is not supported yet";
+            self.error("dataset.keep_files", message.into(), "set it to true, and delete the folder yourself");
+        }
         let (files_train, samples_per_file) = self.scaled(w.dataset_num_files_train, w.dataset_num_samples_per_file);
         let (files_eval, _) = self.scaled(w.dataset_num_files_eval, w.dataset_num_samples_per_file);
         if files_train == 0 && self.trains() {
@@ -302,6 +306,9 @@ impl Builder<'_> {
         }
         if w.reader_preprocess_time != TimeSpec::None {
             self.error("reader.preprocess_time", "preprocessing is not supported yet".into(), "set it to 0");
+        }
+        if w.workflow_profiling {
+            self.error("workflow.profiling", "profilers are not supported yet".into(), "set it to false");
         }
         if w.reader_read_type_memory {
             self.error("reader.read_type", "reading into memory is not supported yet".into(), "use `on_demand`");

@@ -43,13 +43,18 @@ pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
 /// Rename aliases to the keys they stand for. What is given under both names is a warning.
 pub(super) fn canonical(root: &mut Node, problems: &mut Problems) {
     for (alias, section) in SECTION_ALIASES {
-        if root.get(section).is_some() && root.get(alias).is_some_and(|node| node.entries().is_some()) {
+        if root.get(section).is_some()
+            && root.get(alias).is_some_and(|node| node.entries().is_some())
+        {
             let node = root.get(alias);
             let place = node.map(|node| node.place.clone());
             problems.push(
-                Problem::warning(*alias, format!("both `{alias}` and `{section}` are given: `{alias}` wins"))
-                    .at(place)
-                    .hint(format!("keep one of them; DLIO would ignore all of `{section}`")),
+                Problem::warning(
+                    *alias,
+                    format!("both `{alias}` and `{section}` are given: `{alias}` wins"),
+                )
+                .at(place)
+                .hint(format!("keep one of them; DLIO would ignore all of `{section}`")),
             );
         }
         if let Some(node) = root.remove(&[alias]).filter(|node| !node.is_null()) {

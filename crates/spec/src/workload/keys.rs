@@ -194,7 +194,7 @@ keys! {
         model_transformer_num_kv_heads: u64 = Count, "model.transformer.num_kv_heads", "8", "", CHECKPOINTS, "Key and value heads.";
 
         dataset_record_length_bytes: f64 = Bytes, "dataset.record_length_bytes", "65536", "bytes", Effect::Now,
-            "Mean size of a sample; elements of a wider `record_element_type` make it larger on disk, as in DLIO.";
+            "Mean size of a sample in bytes, whatever the element type (DLIO counts elements).";
         dataset_record_length_bytes_stdev: f64 = Bytes, "dataset.record_length_bytes_stdev", "0", "bytes", Effect::Now,
             "Deviation of the size of samples from file to file.";
         dataset_record_length_bytes_resize: f64 = Bytes, "dataset.record_length_bytes_resize", "0", "bytes", NO_TENSOR,

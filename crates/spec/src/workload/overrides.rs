@@ -2,7 +2,7 @@
 //! Text to [`Override`]; applying one is `apply.rs`.
 
 use super::scalar::{self, Plain};
-use super::tree::{Content, DEPTH_MAX, Entry, Node};
+use super::tree::{Content, DEPTH_MAX, Entry, Node, brief};
 use crate::problem::{Place, Problem};
 
 /// One override of a workload's key, as typed on the command line.
@@ -54,11 +54,12 @@ impl Override {
         if value.is_none() && action != Action::Delete {
             return Err(problem(&dotted, "an override needs a value".into(), "write `KEY=VALUE`"));
         }
-        let value = match value.map(str::trim) {
+        let value = match value.map(str::trim_start) {
             None => None,
             Some("") if action == Action::Delete => None,
             Some(text) => Some(
-                value_node(text, &place).map_err(|(message, hint)| problem(&dotted, message, hint))?,
+                value_node(text, &place)
+                    .map_err(|(message, hint)| problem(&dotted, message, hint))?,
             ),
         };
         Ok(Override { text: text.to_string(), action, path, value })
@@ -91,15 +92,23 @@ fn path(key: &str) -> Result<Vec<String>, Fault> {
             && chars.all(|c| c.is_ascii_alphanumeric() || "_-$".contains(c))
     };
     if own == "workload" {
-        return Err(("`workload` is no key of a workload".into(), "the workload is chosen by its own argument"));
+        return Err((
+            "`workload` is no key of a workload".into(),
+            "the workload is chosen by its own argument",
+        ));
     }
     if own.starts_with("hydra.") {
-        return Err((format!("`{key}` sets Hydra itself"), "only keys of the workload can be overridden here"));
+        return Err((
+            format!("`{key}` sets Hydra itself"),
+            "only keys of the workload can be overridden here",
+        ));
     }
     let path: Vec<String> = own.split('.').map(str::to_string).collect();
     if path.len() > DEPTH_MAX || !path.iter().all(|word| well_formed(word)) {
-        let shown: String = key.chars().take(60).collect();
-        return Err((format!("`{shown}` is no key"), "write `section.key=VALUE`, as in `reader.batch_size=4`"));
+        return Err((
+            format!("`{}` is no key", brief(key)),
+            "write `section.key=VALUE`, as in `reader.batch_size=4`",
+        ));
     }
     Ok(path)
 }
@@ -157,7 +166,9 @@ impl<'a> Reader<'a> {
         let content = match self.peek() {
             Some('[') => self.list(depth)?,
             Some('{') => self.dict(depth)?,
-            Some(quote @ ('\'' | '"')) => Content::Scalar { text: self.quoted(quote)?, quoted: true },
+            Some(quote @ ('\'' | '"')) => {
+                Content::Scalar { text: self.quoted(quote)?, quoted: true }
+            }
             _ => return self.unquoted(ends),
         };
         Ok(Node { place: self.place.clone(), content })
@@ -227,11 +238,15 @@ impl<'a> Reader<'a> {
             backslashes = 0;
             text.push(c);
         }
-        Err((format!("a text without its closing `{quote}`"), "the shell takes quotes away: quote twice, `'key=\"text\"'`"))
+        Err((
+            format!("a text without its closing `{quote}`"),
+            "the shell takes quotes away: quote twice, `'key=\"text\"'`",
+        ))
     }
 
     fn unquoted(&mut self, ends: &[char]) -> Result<Node, Fault> {
         let mut text = String::new();
+        let mut kept = 0;
         let mut escaped = false;
         let mut chars = self.rest.char_indices();
         let end = loop {
@@ -241,30 +256,38 @@ impl<'a> Reader<'a> {
                     Some(next) if "\\()[]{}:=, \t".contains(next) => {
                         chars.next();
                         text.push(next);
+                        kept = text.len();
                         escaped = true;
                     }
                     _ => text.push(c),
                 },
-                '$' if self.rest[at..].starts_with("${") => return Err((
-                    "interpolation `${…}` is not supported".into(),
-                    "write the value itself",
-                )),
-                '(' | ')' => return Err((
-                    format!("`{c}`: functions and sweeps are not supported"),
-                    QUOTE,
-                )),
+                '$' if self.rest[at..].starts_with("${") => {
+                    return Err((
+                        "interpolation `${…}` is not supported".into(),
+                        "write the value itself",
+                    ));
+                }
+                '(' | ')' => {
+                    return Err((format!("`{c}`: functions and sweeps are not supported"), QUOTE));
+                }
                 '[' | '{' | '}' | ']' | ',' | '\'' | '"' | '=' => break at,
                 _ => text.push(c),
             }
+            if !c.is_whitespace() {
+                kept = text.len();
+            }
         };
+        text.truncate(kept);
         let stopped = self.rest[end..].chars().next();
         if let Some(c) = stopped.filter(|c| !ends.contains(c) && *c != ',') {
             return Err((format!("`{c}` is not expected in a value without quotes"), QUOTE));
         }
         self.rest = &self.rest[end..];
-        let text = if escaped { text } else { text.trim().to_string() };
         if text.is_empty() {
-            return Err(("a value is missing".into(), "leave out the comma, or write `''` for empty text"));
+            return Err((
+                "a value is missing".into(),
+                "leave out the comma, or write `''` for empty text",
+            ));
         }
         let plain = !escaped && is_plain(&text);
         let text = if is_word(&text) { text.to_ascii_lowercase() } else { text };

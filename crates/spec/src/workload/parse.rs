@@ -5,7 +5,7 @@ use super::keys::{Given, KEYS, Origin, Workload};
 use super::overrides::{Override, literal};
 use super::suggest::nearest_key;
 use super::time::TimeSpec;
-use super::tree::{Content, Entry, Node};
+use super::tree::{Content, Entry, Node, brief};
 use super::value::{Fault, Kind};
 use super::yaml::from_yaml;
 use crate::problem::{Place, Problem, Problems, Severity};
@@ -53,13 +53,20 @@ pub fn parse(
 }
 
 /// The value of one key, its default where it is not given or is wrong.
-pub(super) fn value<K: Kind>(tree: &Node, path: &str, default: &str, problems: &mut Problems) -> K::Value {
+pub(super) fn value<K: Kind>(
+    tree: &Node,
+    path: &str,
+    default: &str,
+    problems: &mut Problems,
+) -> K::Value {
     if let Some(node) = tree.at(path) {
         match K::parse(node) {
             Ok(value) => return value,
             Err(Fault { message, hint, place }) => {
-                let problem = Problem::error(path, message).at(place.or_else(|| Some(node.place.clone())));
-                let hint = hint.unwrap_or_else(|| format!("leave it out for the default, `{default}`"));
+                let problem =
+                    Problem::error(path, message).at(place.or_else(|| Some(node.place.clone())));
+                let hint =
+                    hint.unwrap_or_else(|| format!("leave it out for the default, `{default}`"));
                 problems.push(problem.hint(hint));
             }
         }
@@ -77,11 +84,13 @@ fn below_workload(root: Node) -> Result<Node, Problem> {
         return Ok(Node { place: root.place, content: Content::Map(entries) });
     }
     if let Some(other) = entries.iter().find(|e| e.key != "workload") {
-        return Err(Problem::error(other.key.clone(), "stands beside `workload`")
+        return Err(Problem::error(brief(&other.key), "stands beside `workload`")
             .at(Some(other.key_place.clone()))
             .hint("put it inside `workload`, or take it out"));
     }
-    let Some(Entry { value, .. }) = entries.into_iter().next() else { return Ok(Node::empty_map(root.place)) };
+    let Some(Entry { value, .. }) = entries.into_iter().next() else {
+        return Ok(Node::empty_map(root.place));
+    };
     if value.entries().is_none() {
         let message = format!("expected a map of keys, found `{}`", value.brief());
         return Err(Problem::error("workload", message).at(Some(value.place)));
@@ -99,7 +108,8 @@ impl Walk {
     /// Note where keys are given, and what is no key.
     fn section(&mut self, path: &str, node: &Node) {
         for entry in node.entries().unwrap_or_default() {
-            let full = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+            let full =
+                if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
             if entry.key.contains('.') {
                 self.dotted(path, entry);
             } else if let Some(key) = KEYS.iter().find(|key| key.path == full) {
@@ -134,7 +144,7 @@ impl Walk {
     fn dotted(&mut self, path: &str, entry: &Entry) {
         let inside = if path.is_empty() { "the file" } else { path };
         self.problems.push(
-            Problem::error(path, format!("the key `{}` has a dot", entry.key))
+            Problem::error(path, format!("the key `{}` has a dot", brief(&entry.key)))
                 .at(Some(entry.key_place.clone()))
                 .hint(format!("in {inside}, nest the sections instead; dots are for overrides")),
         );
@@ -142,8 +152,10 @@ impl Walk {
 
     fn unknown(&mut self, path: &str, place: &Place) {
         let problem = match self.unknown_keys {
-            Strictness::Error => Problem::error("", format!("unknown key `{}`", shown(path))),
-            Strictness::Warning => Problem::warning("", format!("unknown key `{}` is ignored", shown(path))),
+            Strictness::Error => Problem::error("", format!("unknown key `{}`", brief(path))),
+            Strictness::Warning => {
+                Problem::warning("", format!("unknown key `{}` is ignored", brief(path)))
+            }
         };
         let near = if self.problems.0.len() < PROBLEMS_MAX { near(path) } else { None };
         self.problems.push(problem.at(Some(place.clone())).hint(match near {
@@ -154,12 +166,9 @@ impl Walk {
 }
 
 fn near(path: &str) -> Option<&'static str> {
-    let keys: Vec<&str> = KEYS.iter().filter(|k| k.origin != Origin::Ignored).map(|k| k.path).collect();
+    let keys: Vec<&str> =
+        KEYS.iter().filter(|k| k.origin != Origin::Ignored).map(|k| k.path).collect();
     nearest_key(path, &keys)
-}
-
-fn shown(path: &str) -> String {
-    path.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Whether any key lies below `path`.
@@ -173,7 +182,9 @@ fn is_below(key: &str, section: &str) -> bool {
 
 /// `computation_time_stdev` and its like are part of the time they stand beside.
 fn fold_deviations(w: &mut Workload, problems: &mut Problems) {
-    let mut fold = |time: &mut TimeSpec, stdev: f64, key: &str, place: Option<Place>| match time.with_stdev(stdev) {
+    let mut fold = |time: &mut TimeSpec, stdev: f64, key: &str, place: Option<Place>| match time
+        .with_stdev(stdev)
+    {
         Ok(folded) => *time = folded,
         Err(fault) => {
             let problem = Problem::error(key, fault.message).at(place);
@@ -202,7 +213,10 @@ fn listed(mut problems: Problems) -> Problems {
     if more > 0 {
         let worst = if problems.has_errors() { Severity::Error } else { Severity::Warning };
         problems.0.truncate(PROBLEMS_MAX);
-        problems.push(Problem { severity: worst, ..Problem::error("", format!("and {more} more problems")) });
+        problems.push(Problem {
+            severity: worst,
+            ..Problem::error("", format!("and {more} more problems"))
+        });
     }
     problems
 }

@@ -8,11 +8,27 @@ pub fn keys_markdown() -> String {
     for (alias, section) in SECTION_ALIASES {
         out.push_str(&format!("The section `{section}` may also be called `{alias}`; where both give a key, `{alias}` wins.\n"));
     }
-    let sections = ["", "workflow", "model", "dataset", "reader", "train", "evaluation", "checkpoint", "output", "metric", "profiling", "storage"];
+    let sections = [
+        "",
+        "workflow",
+        "model",
+        "dataset",
+        "reader",
+        "train",
+        "evaluation",
+        "checkpoint",
+        "output",
+        "metric",
+        "profiling",
+        "storage",
+    ];
     for section in sections {
         let title = if section.is_empty() { "top level" } else { section };
-        out.push_str(&format!("\n## {title}\n\n| key | value | default | meaning | effect |\n|---|---|---|---|---|\n"));
-        let of_section = |key: &&KeyInfo| key.origin != Origin::Ignored && section_of(key) == section;
+        out.push_str(&format!(
+            "\n## {title}\n\n| key | value | default | meaning | effect |\n|---|---|---|---|---|\n"
+        ));
+        let of_section =
+            |key: &&KeyInfo| key.origin != Origin::Ignored && section_of(key) == section;
         for key in KEYS.iter().filter(of_section) {
             out.push_str(&row(key));
         }
@@ -53,7 +69,11 @@ fn section_of(key: &KeyInfo) -> &'static str {
 fn row(key: &KeyInfo) -> String {
     let own = if key.origin == Origin::Feedrate { " *" } else { "" };
     let alias: String = key.aliases.iter().map(|alias| format!(", also `{alias}`")).collect();
-    let unit = if key.unit.is_empty() || key.kind.contains(key.unit) { String::new() } else { format!(", {}", key.unit) };
+    let unit = if key.unit.is_empty() || key.kind.contains(key.unit) {
+        String::new()
+    } else {
+        format!(", {}", key.unit)
+    };
     let effect = match key.effect {
         Effect::Now => "yes".to_string(),
         Effect::NotYet { feature } => format!("not built yet: {feature}"),
@@ -80,7 +100,10 @@ mod tests {
             return;
         }
         let file = include_str!("../../../../docs/reference/keys.md");
-        assert!(file == keys_markdown(), "docs/reference/keys.md is out of date: run UPDATE_DOCS=1 cargo test -p feedrate-spec reference");
+        assert!(
+            file == keys_markdown(),
+            "docs/reference/keys.md is out of date: run UPDATE_DOCS=1 cargo test -p feedrate-spec reference"
+        );
     }
 
     #[test]

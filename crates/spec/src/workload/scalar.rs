@@ -42,7 +42,9 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
 pub(super) fn integer(text: &str) -> Option<i128> {
     let (negative, digits) = signed(text);
     let value = if let Some(hex) = digits.strip_prefix("0x") {
-        i128::from_str_radix(&hex.replace('_', ""), 16).ok().filter(|_| !hex.starts_with(['+', '-']))?
+        i128::from_str_radix(&hex.replace('_', ""), 16)
+            .ok()
+            .filter(|_| !hex.starts_with(['+', '-']))?
     } else {
         let leading_zero = digits.len() > 1 && digits.starts_with('0');
         let well_formed = digits.starts_with(|c: char| c.is_ascii_digit())
@@ -64,7 +66,8 @@ pub(super) fn float(text: &str) -> Option<f64> {
         _ => {
             let starts = body.trim_start_matches('.').starts_with(|c: char| c.is_ascii_digit());
             let well_formed = body.bytes().all(|b| b.is_ascii_digit() || b"_.eE+-".contains(&b));
-            let octal = body.len() > 1 && body.starts_with('0') && body.bytes().all(|b| b.is_ascii_digit());
+            let octal =
+                body.len() > 1 && body.starts_with('0') && body.bytes().all(|b| b.is_ascii_digit());
             if !starts || !well_formed || octal {
                 return None;
             }
@@ -111,7 +114,10 @@ mod tests {
         check(".5", Plain::Float(0.5));
         check("1.", Plain::Float(1.0));
         check("-.inf", Plain::Float(f64::NEG_INFINITY));
-        for text in ["010", "0x", "0x-1", "1:30", "yEs", "e5", "1__a", "-", "+", ".", "--1", "+-1", "1e", "nano", "_1"] {
+        for text in [
+            "010", "0x", "0x-1", "1:30", "yEs", "e5", "1__a", "-", "+", ".", "--1", "+-1", "1e",
+            "nano", "_1",
+        ] {
             check(text, Plain::Text);
         }
         assert!(matches!(resolve("nan"), Plain::Float(x) if x.is_nan()));

@@ -11,8 +11,12 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let wanted = word.to_ascii_lowercase();
     candidates
         .into_iter()
-        .map(|candidate| (strsim::osa_distance(&wanted, &candidate.to_ascii_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= (wanted.len().max(candidate.len()) / 4).clamp(1, 6))
+        .map(|candidate| {
+            (strsim::osa_distance(&wanted, &candidate.to_ascii_lowercase()), candidate)
+        })
+        .filter(|(distance, candidate)| {
+            *distance <= (wanted.len().max(candidate.len()) / 4).clamp(1, 6)
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -45,8 +49,17 @@ mod tests {
 
     #[test]
     fn near_keys_are_offered_and_far_ones_are_not() {
-        let keys = ["reader.batch_size", "reader.batch_size_eval", "train.epochs", "model.name", "a.x", "b.x"];
-        let check = |path: &str, expected: Option<&str>| assert_eq!(nearest_key(path, &keys), expected, "{path}");
+        let keys = [
+            "reader.batch_size",
+            "reader.batch_size_eval",
+            "train.epochs",
+            "model.name",
+            "a.x",
+            "b.x",
+        ];
+        let check = |path: &str, expected: Option<&str>| {
+            assert_eq!(nearest_key(path, &keys), expected, "{path}")
+        };
         check("reader.batchsize", Some("reader.batch_size"));
         check("Reader.Batch_Size", Some("reader.batch_size"));
         check("batch_size", Some("reader.batch_size"));

@@ -13,12 +13,27 @@ pub enum TimeSpec {
     /// No wait.
     None,
     /// Always the same.
-    Constant { mean: f64 },
-    Normal { mean: f64, stdev: f64 },
-    Uniform { min: f64, max: f64 },
-    Gamma { shape: f64, scale: f64 },
-    Exponential { scale: f64 },
-    Poisson { lam: f64 },
+    Constant {
+        mean: f64,
+    },
+    Normal {
+        mean: f64,
+        stdev: f64,
+    },
+    Uniform {
+        min: f64,
+        max: f64,
+    },
+    Gamma {
+        shape: f64,
+        scale: f64,
+    },
+    Exponential {
+        scale: f64,
+    },
+    Poisson {
+        lam: f64,
+    },
 }
 
 impl TimeSpec {
@@ -47,7 +62,9 @@ impl Kind for Time {
     fn parse(node: &Node) -> Result<TimeSpec, Fault> {
         match &node.content {
             Content::Scalar { .. } if node.is_null() => Ok(TimeSpec::None),
-            Content::Scalar { .. } => Ok(constant(number(node).map_err(|fault| with_example(node, fault))?)),
+            Content::Scalar { .. } => {
+                Ok(constant(number(node).map_err(|fault| with_example(node, fault))?))
+            }
             Content::Map(entries) if entries.is_empty() => Ok(TimeSpec::None),
             Content::Map(entries) => distribution(node, entries),
             Content::List(_) => Err(with_example(node, wrong(node, "seconds, or a distribution"))),
@@ -60,14 +77,18 @@ impl TimeSpec {
     pub(super) fn with_stdev(self, stdev: f64) -> Result<Self, Fault> {
         match self {
             _ if stdev == 0.0 => Ok(self),
-            TimeSpec::Constant { mean } | TimeSpec::Normal { mean, .. } => Ok(TimeSpec::Normal { mean, stdev }),
+            TimeSpec::Constant { mean } | TimeSpec::Normal { mean, .. } => {
+                Ok(TimeSpec::Normal { mean, stdev })
+            }
             TimeSpec::None => Err(Fault::new(format!("a deviation of `{stdev}` without a mean"))
                 .hint("give the time itself too")),
             TimeSpec::Uniform { .. }
             | TimeSpec::Gamma { .. }
             | TimeSpec::Exponential { .. }
-            | TimeSpec::Poisson { .. } => Err(Fault::new(format!("a deviation of `{stdev}` for a distribution that has none"))
-                .hint("leave it out, or use `type: normal`")),
+            | TimeSpec::Poisson { .. } => Err(Fault::new(format!(
+                "a deviation of `{stdev}` for a distribution that has none"
+            ))
+            .hint("leave it out, or use `type: normal`")),
         }
     }
 }
@@ -98,7 +119,11 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Fault> {
         Content::List(_) | Content::Map(_) => "",
     };
     let Some((name, fields)) = TYPES.iter().find(|(known, _)| *known == name) else {
-        let mut fault = Fault::new(format!("type: expected one of {}, found `{}`", names.join(", "), kind.brief()));
+        let mut fault = Fault::new(format!(
+            "type: expected one of {}, found `{}`",
+            names.join(", "),
+            kind.brief()
+        ));
         fault.place = Some(kind.place.clone());
         return Err(match nearest(name, TYPES.iter().map(|(name, _)| *name)) {
             Some(near) => fault.hint(format!("did you mean `{near}`?")),
@@ -126,7 +151,8 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Fault> {
 fn field(node: &Node, name: &str, what: &str) -> Result<f64, Fault> {
     match node.get(name) {
         Some(value) => inner(name, value),
-        None => Err(Fault::new(format!("{what} needs `{name}`")).hint(format!("add `{name}: …` in seconds"))),
+        None => Err(Fault::new(format!("{what} needs `{name}`"))
+            .hint(format!("add `{name}: …` in seconds"))),
     }
 }
 
@@ -139,11 +165,18 @@ fn inner(name: &str, value: &Node) -> Result<f64, Fault> {
 }
 
 fn known_fields(entries: &[Entry], known: &[&str], what: &str) -> Result<(), Fault> {
-    let Some(unknown) = entries.iter().find(|e| !known.contains(&e.key.as_str())) else { return Ok(()) };
-    let mut fault = Fault::new(format!("{what} has no `{}`", unknown.key)).hint(match nearest(&unknown.key, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("it has {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")),
-    });
+    let Some(unknown) = entries.iter().find(|e| !known.contains(&e.key.as_str())) else {
+        return Ok(());
+    };
+    let mut fault = Fault::new(format!("{what} has no `{}`", unknown.key)).hint(
+        match nearest(&unknown.key, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!(
+                "it has {}",
+                known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")
+            ),
+        },
+    );
     fault.place = Some(unknown.key_place.clone());
     Err(fault)
 }

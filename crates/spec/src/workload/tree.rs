@@ -52,12 +52,24 @@ impl Node {
         Node { place, content: Content::Map(Vec::new()) }
     }
 
-    /// Nodes in the tree, this one included.
-    pub(super) fn count(&self) -> usize {
-        1 + match &self.content {
+    /// What the tree weighs against a budget, this node included.
+    pub(super) fn weight(&self) -> usize {
+        match &self.content {
+            Content::Scalar { text, .. } => text_weight(text),
+            Content::List(items) => 1 + items.iter().map(Node::weight).sum::<usize>(),
+            Content::Map(entries) => {
+                let entry = |e: &Entry| text_weight(&e.key) + e.value.weight();
+                1 + entries.iter().map(entry).sum::<usize>()
+            }
+        }
+    }
+
+    /// Lists and maps inside each other, this one included.
+    pub(super) fn depth(&self) -> usize {
+        match &self.content {
             Content::Scalar { .. } => 0,
-            Content::List(items) => items.iter().map(Node::count).sum(),
-            Content::Map(entries) => entries.iter().map(|e| e.value.count()).sum(),
+            Content::List(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
+            Content::Map(entries) => 1 + entries.iter().map(|e| e.value.depth()).max().unwrap_or(0),
         }
     }
 
@@ -101,7 +113,11 @@ impl Node {
         let (first, rest) = path.split_first()?;
         let Content::Map(entries) = &mut self.content else { return None };
         let at = entries.iter().position(|e| e.key == *first)?;
-        if rest.is_empty() { Some(entries.remove(at).value) } else { entries[at].value.remove(rest) }
+        if rest.is_empty() {
+            Some(entries.remove(at).value)
+        } else {
+            entries[at].value.remove(rest)
+        }
     }
 
     /// Put `value` at a path: a map is merged into a map, all else replaces.
@@ -151,10 +167,7 @@ impl Node {
     pub(super) fn brief(&self) -> String {
         let mut text = String::new();
         self.write_brief(&mut text);
-        if text.chars().nth(BRIEF_MAX).is_some() {
-            text = text.chars().take(BRIEF_MAX).chain(['…']).collect();
-        }
-        text
+        brief(&text)
     }
 
     fn write_brief(&self, out: &mut String) {
@@ -164,7 +177,9 @@ impl Node {
         match &self.content {
             Content::Scalar { text, quoted: false } if text.is_empty() => out.push_str("null"),
             Content::Scalar { text, .. } => {
-                out.extend(text.chars().take(BRIEF_MAX + 1).map(|c| if c.is_control() { ' ' } else { c }));
+                out.extend(
+                    text.chars().take(BRIEF_MAX + 1).map(|c| if c.is_control() { ' ' } else { c }),
+                );
             }
             Content::List(items) => {
                 out.push('[');
@@ -186,6 +201,18 @@ impl Node {
             }
         }
     }
+}
+
+/// Text of one line for messages, cut short.
+pub(super) fn brief(text: &str) -> String {
+    let short = text.chars().take(BRIEF_MAX).map(|c| if c.is_control() { ' ' } else { c });
+    let more = if text.chars().nth(BRIEF_MAX).is_some() { "…" } else { "" };
+    short.chain(more.chars()).collect()
+}
+
+/// A value counts once, and once more for each 32 bytes.
+pub(super) fn text_weight(text: &str) -> usize {
+    1 + text.len() / 32
 }
 
 /// Characters of a value that a message shows.

@@ -66,10 +66,14 @@ pub(super) fn scalar_of<'a>(node: &'a Node, expected: &str) -> Result<(&'a str, 
 pub(super) fn wrong(node: &Node, expected: &str) -> Fault {
     let fault = Fault::new(format!("expected {expected}, found `{}`", node.brief()));
     match &node.content {
-        Content::Scalar { text, quoted: true } if matches!(scalar::resolve(text), Plain::Int(_) | Plain::Float(_)) => {
+        Content::Scalar { text, quoted: true }
+            if matches!(scalar::resolve(text), Plain::Int(_) | Plain::Float(_)) =>
+        {
             fault.hint("take the quotes away")
         }
-        Content::Scalar { text, quoted: false } if text.len() > 1 && text.bytes().all(|b| b.is_ascii_digit()) => {
+        Content::Scalar { text, quoted: false }
+            if text.len() > 1 && text.bytes().all(|b| b.is_ascii_digit()) =>
+        {
             fault.hint("YAML reads a leading zero as octal: leave it out")
         }
         _ => fault,
@@ -87,7 +91,8 @@ pub(super) fn number(node: &Node) -> Result<f64, Fault> {
         return Err(Fault::new(format!("`{}` is not a finite number", node.brief())));
     }
     if value < 0.0 {
-        return Err(Fault::new(format!("`{}` is negative", node.brief())).hint("give a number of at least 0"));
+        return Err(Fault::new(format!("`{}` is negative", node.brief()))
+            .hint("give a number of at least 0"));
     }
     Ok(value)
 }
@@ -105,7 +110,8 @@ fn whole(node: &Node) -> Result<i128, Fault> {
 fn in_range<T: TryFrom<i128>>(node: &Node, value: i128) -> Result<T, Fault> {
     T::try_from(value).map_err(|_| {
         if value < 0 {
-            Fault::new(format!("`{}` is negative", node.brief())).hint("give a number of at least 0")
+            Fault::new(format!("`{}` is negative", node.brief()))
+                .hint("give a number of at least 0")
         } else {
             Fault::new(format!("`{}` is too large", node.brief()))
         }
@@ -261,7 +267,9 @@ fn bytes(node: &Node) -> Result<f64, Fault> {
     let (text, plain) = scalar_of(node, "bytes")?;
     match (plain, units::parse_bytes(text)) {
         (Plain::Text, Some(bytes)) if text.ends_with('B') => Ok(bytes),
-        (Plain::Text | Plain::Null | Plain::Bool(_), _) => Err(wrong(node, "bytes, as `1048576` or `1MiB`")),
+        (Plain::Text | Plain::Null | Plain::Bool(_), _) => {
+            Err(wrong(node, "bytes, as `1048576` or `1MiB`"))
+        }
         (Plain::Int(_) | Plain::Float(_), _) => number(node),
     }
 }
@@ -299,7 +307,10 @@ fn options(node: &Node) -> Result<Vec<(String, String)>, Fault> {
             .iter()
             .map(|e| match text(&e.value) {
                 Ok(value) => Ok((e.key.clone(), value)),
-                Err(fault) => Err(Fault { message: format!("{}: {}", e.key, fault.message), ..fault.at(&e.value) }),
+                Err(fault) => Err(Fault {
+                    message: format!("{}: {}", e.key, fault.message),
+                    ..fault.at(&e.value)
+                }),
             })
             .collect(),
         Content::Scalar { .. } if node.is_null() => Ok(Vec::new()),
@@ -313,7 +324,8 @@ fn shuffle(node: &Node) -> Result<Shuffle, Fault> {
         match scalar::boolean(text) {
             Some(false) => return Ok(Shuffle::Off),
             Some(true) => {
-                return Err(wrong(node, "one of `off`, `seed`, `random`").hint("write `seed` to shuffle by `train.seed`"));
+                return Err(wrong(node, "one of `off`, `seed`, `random`")
+                    .hint("write `seed` to shuffle by `train.seed`"));
             }
             None => {}
         }

@@ -77,7 +77,8 @@ fn float_text(float: f64) -> String {
     }
     let text = format!("{float:?}");
     let Some((mantissa, exponent)) = text.split_once('e') else { return text };
-    let mantissa = if mantissa.contains('.') { mantissa.to_string() } else { format!("{mantissa}.0") };
+    let mantissa =
+        if mantissa.contains('.') { mantissa.to_string() } else { format!("{mantissa}.0") };
     let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
     format!("{mantissa}e{sign}{digits:0>2}")
 }
@@ -91,7 +92,10 @@ fn text_text(text: &str) -> String {
         && !looks_like_yaml_1_1(text);
     if plain {
         text.to_string()
-    } else if text.chars().any(|c| c.is_control() || c == '\u{feff}' || c == '\u{2028}' || c == '\u{2029}') {
+    } else if text
+        .chars()
+        .any(|c| c.is_control() || c == '\u{feff}' || c == '\u{2028}' || c == '\u{2029}')
+    {
         double_quoted(text)
     } else {
         format!("'{}'", text.replace('\'', "''"))

@@ -1,22 +1,24 @@
 //! YAML text to a tree: one document, a map at its root, each key once. Expansion is bounded: a text whose
 //! aliases would blow up is an error, never memory.
 
-use super::tree::{Content, DEPTH_MAX, Entry, Node};
+use super::tree::{Content, DEPTH_MAX, Entry, Node, brief, text_weight};
 use crate::problem::{Place, Problem};
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// Bytes of text that are read.
 const TEXT_MAX: usize = 1 << 20;
-/// Values in the tree, aliases expanded.
-const NODES_MAX: usize = 50_000;
+/// Values in the tree, aliases expanded; long text counts for several.
+const WEIGHT_MAX: usize = 50_000;
 
 /// The tree of `yaml`, whose places name the file `name`.
 pub(super) fn from_yaml(name: &str, yaml: &str) -> Result<Node, Problem> {
-    let builder = Builder { name, nodes: 0, anchors: HashMap::new(), open: Vec::new(), root: None };
+    let builder =
+        Builder { name, weight: 0, anchors: HashMap::new(), open: Vec::new(), root: None };
     if yaml.len() > TEXT_MAX {
-        let message = format!("`{}` bytes of YAML are more than the limit of {TEXT_MAX}", yaml.len());
+        let message =
+            format!("`{}` bytes of YAML are more than the limit of {TEXT_MAX}", yaml.len());
         return Err(builder.problem(Marker::new(0, 1, 0), message));
     }
     builder.build(Parser::new_from_str(yaml.strip_prefix('\u{feff}').unwrap_or(yaml)))
@@ -24,10 +26,17 @@ pub(super) fn from_yaml(name: &str, yaml: &str) -> Result<Node, Problem> {
 
 struct Builder<'a> {
     name: &'a str,
-    nodes: usize,
-    anchors: HashMap<usize, (Node, usize)>,
+    weight: usize,
+    anchors: HashMap<usize, Anchored>,
     open: Vec<Frame>,
     root: Option<Node>,
+}
+
+/// A value that aliases may stand for.
+struct Anchored {
+    node: Node,
+    weight: usize,
+    depth: usize,
 }
 
 /// A list or map whose end has not come.
@@ -53,12 +62,13 @@ impl Builder<'_> {
         let mut documents = 0;
         let mut end = Marker::new(0, 1, 0);
         while let Some(event) = parser.next_event() {
-            let (event, span) = event.map_err(|e| self.problem(*e.marker(), format!("not YAML: {}", e.info())))?;
+            let (event, span) = event.map_err(|e| self.syntax(&e))?;
             end = span.start;
             if let Event::DocumentStart(_) = event {
                 documents += 1;
                 if documents > 1 {
-                    let problem = self.problem(span.start, "a second YAML document begins here".into());
+                    let problem =
+                        self.problem(span.start, "a second YAML document begins here".into());
                     return Err(problem.hint("one file holds one workload"));
                 }
             }
@@ -72,7 +82,9 @@ impl Builder<'_> {
             Some(root) if root.entries().is_some() => Ok(root),
             Some(root) => {
                 let message = format!("a workload is a map of keys, found `{}`", root.brief());
-                Err(Problem::error("", message).at(Some(root.place)).hint("write `key: value` lines"))
+                Err(Problem::error("", message)
+                    .at(Some(root.place))
+                    .hint("write `key: value` lines"))
             }
             None => Err(self.problem(end, "the file is empty".into()).hint(empty)),
         }
@@ -81,7 +93,7 @@ impl Builder<'_> {
     fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                self.spend(1, span.start)?;
+                self.spend(text_weight(&text), span.start)?;
                 let quoted = self.is_text(style, tag.as_ref(), span.start)?;
                 let node = Node::scalar(text, quoted, self.place(span.start));
                 self.finish(node, anchor, span.start)
@@ -92,16 +104,24 @@ impl Builder<'_> {
             }
             Event::MappingStart(anchor, tag) => {
                 self.is_text(ScalarStyle::Plain, tag.as_ref(), span.start)?;
-                self.begin(Items::Map { entries: Vec::new(), merges: Vec::new(), key: None }, anchor, span.start)
+                self.begin(
+                    Items::Map { entries: Vec::new(), merges: Vec::new(), key: None },
+                    anchor,
+                    span.start,
+                )
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span.start),
             Event::Alias(anchor) => {
-                let Some(&(_, count)) = self.anchors.get(&anchor) else {
-                    return Err(self.problem(span.start, "an alias inside the value it stands for".into()));
+                let Some(anchored) = self.anchors.get(&anchor) else {
+                    let message = "an alias inside the value it stands for";
+                    return Err(self.problem(span.start, message.into()));
                 };
-                self.spend(count, span.start)?;
-                let mut node = self.anchors[&anchor].0.clone();
-                node.place = self.place(span.start);
+                if self.open.len() + anchored.depth > DEPTH_MAX {
+                    return Err(self.problem(span.start, too_deep()));
+                }
+                self.spend(anchored.weight, span.start)?;
+                let node =
+                    Node { place: self.place(span.start), ..self.anchors[&anchor].node.clone() };
                 self.finish(node, 0, span.start)
             }
             Event::Nothing
@@ -115,7 +135,7 @@ impl Builder<'_> {
     fn begin(&mut self, items: Items, anchor: usize, at: Marker) -> Result<(), Problem> {
         self.spend(1, at)?;
         if self.open.len() >= DEPTH_MAX {
-            return Err(self.problem(at, format!("nested deeper than the limit of {DEPTH_MAX}")));
+            return Err(self.problem(at, too_deep()));
         }
         self.open.push(Frame { place: self.place(at), anchor, items });
         Ok(())
@@ -133,9 +153,9 @@ impl Builder<'_> {
     /// Put a whole value where it belongs.
     fn finish(&mut self, node: Node, anchor: usize, at: Marker) -> Result<(), Problem> {
         if anchor != 0 {
-            let count = node.count();
-            self.spend(count, at)?;
-            self.anchors.insert(anchor, (node.clone(), count));
+            let (weight, depth) = (node.weight(), node.depth());
+            self.spend(weight, at)?;
+            self.anchors.insert(anchor, Anchored { node: node.clone(), weight, depth });
         }
         match self.open.last_mut().map(|frame| &mut frame.items) {
             None => self.root = Some(node),
@@ -153,17 +173,24 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn spend(&mut self, nodes: usize, at: Marker) -> Result<(), Problem> {
-        self.nodes = self.nodes.saturating_add(nodes);
-        if self.nodes > NODES_MAX {
-            let message = format!("more values than the limit of {NODES_MAX}, aliases expanded");
-            return Err(self.problem(at, message).hint("write the values out instead of nesting aliases"));
+    fn spend(&mut self, weight: usize, at: Marker) -> Result<(), Problem> {
+        self.weight = self.weight.saturating_add(weight);
+        if self.weight > WEIGHT_MAX {
+            let message = format!("larger than the limit of {WEIGHT_MAX} values, aliases expanded");
+            return Err(self
+                .problem(at, message)
+                .hint("write the values out instead of nesting aliases"));
         }
         Ok(())
     }
 
     /// Whether a scalar is text whatever it looks like.
-    fn is_text(&self, style: ScalarStyle, tag: Option<&Cow<'_, Tag>>, at: Marker) -> Result<bool, Problem> {
+    fn is_text(
+        &self,
+        style: ScalarStyle,
+        tag: Option<&Cow<'_, Tag>>,
+        at: Marker,
+    ) -> Result<bool, Problem> {
         match tag {
             None => Ok(style != ScalarStyle::Plain),
             Some(tag) if tag.is_yaml_core_schema() => match tag.suffix.as_str() {
@@ -178,6 +205,14 @@ impl Builder<'_> {
         }
     }
 
+    fn syntax(&self, error: &ScanError) -> Problem {
+        let message = match error.info() {
+            "recursion limit exceeded" => too_deep(),
+            info => format!("not YAML: {info}"),
+        };
+        self.problem(*error.marker(), message)
+    }
+
     fn place(&self, at: Marker) -> Place {
         Place::File { name: self.name.to_string(), line: at.line().max(1), column: at.col() + 1 }
     }
@@ -185,6 +220,10 @@ impl Builder<'_> {
     fn problem(&self, at: Marker, message: String) -> Problem {
         Problem::error("", message).at(Some(self.place(at)))
     }
+}
+
+fn too_deep() -> String {
+    format!("nested deeper than the limit of {DEPTH_MAX}")
 }
 
 fn key_of(node: Node) -> Result<Key, Problem> {
@@ -204,8 +243,11 @@ fn merged(entries: Vec<Entry>, merges: Vec<Node>) -> Result<Vec<Entry>, Problem>
     let mut seen: HashMap<String, Place> = HashMap::with_capacity(entries.len());
     for entry in &entries {
         if let Some(first) = seen.insert(entry.key.clone(), entry.key_place.clone()) {
-            let problem = Problem::error("", format!("the key `{}` is given twice", entry.key));
-            return Err(problem.at(Some(entry.key_place.clone())).hint(format!("the first is at {first}")));
+            let problem =
+                Problem::error("", format!("the key `{}` is given twice", brief(&entry.key)));
+            return Err(problem
+                .at(Some(entry.key_place.clone()))
+                .hint(format!("the first is at {first}")));
         }
     }
     let mut all = entries;

@@ -1,0 +1,29 @@
+//! The commands: one file each, dispatched here.
+
+mod run;
+mod generate;
+mod plan;
+mod verify;
+mod show;
+mod list;
+mod describe;
+mod system;
+mod bench;
+
+use crate::cli::{Arguments, Command};
+use crate::exit::Exit;
+
+/// Do what was asked.
+pub(crate) fn dispatch(arguments: &Arguments) -> anyhow::Result<Exit> {
+    match &arguments.command {
+        Command::Run(a) => run::run(a),
+        Command::Generate(a) => generate::generate(a),
+        Command::Plan(a) => plan::plan(a),
+        Command::Verify(a) => verify::verify(a),
+        Command::Show(a) => show::show(a),
+        Command::List(a) => list::list(a),
+        Command::Describe(a) => describe::describe(a),
+        Command::System(a) => system::system(a),
+        Command::BenchCrc(a) => bench::crc(a),
+    }
+}

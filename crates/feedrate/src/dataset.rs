@@ -1,0 +1,117 @@
+//! Finds, makes or refuses the dataset of a plan. Datasets of different settings live side by side.
+
+use crate::exit::UsageError;
+use crate::progress;
+use anyhow::Context;
+use feedrate_data::generate::{self, Generated};
+use feedrate_data::manifest::{Manifest, State};
+use feedrate_data::storage::{self, Storage};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::Plan;
+use feedrate_spec::plan::layout::Layout;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A dataset that may be read.
+pub(crate) struct Dataset {
+    /// Where it lies.
+    pub(crate) folder: PathBuf,
+    /// Its storage, rooted there.
+    pub(crate) storage: Arc<dyn Storage>,
+    /// Where each file is.
+    pub(crate) layout: Layout,
+    /// The files are what the plan says.
+    pub(crate) trusts_plan: bool,
+}
+
+/// How a dataset is to be got.
+pub(crate) struct Want<'a> {
+    /// Where datasets lie.
+    pub(crate) root: &'a Path,
+    /// Take the files in `root` as they are.
+    pub(crate) foreign: bool,
+    /// No progress.
+    pub(crate) quiet: bool,
+    /// Set when the user wants to stop.
+    pub(crate) interrupted: &'a AtomicBool,
+}
+
+/// The dataset of `plan`, generated where it is missing.
+pub(crate) fn ready(plan: &Plan, want: &Want, file_bytes: u64) -> anyhow::Result<(Dataset, Option<Generated>)> {
+    let layout = Layout::new(&plan.dataset);
+    let folder = folder(plan, want)?;
+    let storage: Arc<dyn Storage> = Arc::from(storage::open(&plan.storage.kind, &folder)?);
+    if want.foreign {
+        generate::probe_foreign(&*storage, &plan.dataset, &layout)
+            .with_context(|| format!("the files in `{}` are not what the plan wants", folder.display()))?;
+        return Ok((Dataset { folder, storage, layout, trusts_plan: false }, None));
+    }
+    let mut generated = None;
+    if needs_files(plan, &*storage) && !is_complete(&*storage, plan)? {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let bar = progress::byte_bar("generating", file_bytes, want.quiet);
+        let show = |_files: u64, bytes: u64| bar.set_position(bytes);
+        let made = generate::generate(&plan.dataset, &layout, &*storage, threads, &show, want.interrupted);
+        bar.finish_and_clear();
+        generated = Some(made.with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?);
+    }
+    Ok((Dataset { folder, storage, layout, trusts_plan: true }, generated))
+}
+
+/// Whether anything lies on a storage at all.
+pub(crate) fn needs_files(plan: &Plan, storage: &dyn Storage) -> bool {
+    let format = feedrate_data::format::find(&plan.dataset.format);
+    storage.member().has(Ability::KeepsBytes)
+        && format.is_some_and(|format| !format.member().has(Ability::NoFiles))
+}
+
+fn is_complete(storage: &dyn Storage, plan: &Plan) -> anyhow::Result<bool> {
+    Ok(match Manifest::read(storage)? {
+        Some(manifest) => {
+            manifest.state == State::Complete && manifest.differences(&plan.dataset).is_empty()
+        }
+        None => false,
+    })
+}
+
+/// The folder of the dataset: the root itself where a manifest lies there, or one beside others named by its settings.
+pub(crate) fn folder(plan: &Plan, want: &Want) -> anyhow::Result<PathBuf> {
+    if want.foreign || plan.storage.kind != "file" {
+        return Ok(want.root.to_path_buf());
+    }
+    if want.root.is_file() {
+        return Err(UsageError {
+            message: format!("the data folder `{}` is a file", want.root.display()),
+            hint: Some("point `--data` (or `dataset.data_folder`) at a folder".into()),
+        }
+        .into());
+    }
+    let here = storage::open("file", want.root).ok();
+    if let Some(here) = here.filter(|_| want.root.join("manifest.json").exists()) {
+        refuse_misfit(&*here, plan, want.root)?;
+        return Ok(want.root.to_path_buf());
+    }
+    if want.root.join("train").is_dir() {
+        return Err(UsageError {
+            message: format!("`{}` holds files that no manifest describes", want.root.display()),
+            hint: Some("use `--foreign` to train on them as they are, or another `--data` folder".into()),
+        }
+        .into());
+    }
+    let fingerprint = Manifest::fingerprint_of(&plan.dataset);
+    Ok(want.root.join(format!("{}-{}", plan.dataset.format, &fingerprint[..12.min(fingerprint.len())])))
+}
+
+fn refuse_misfit(storage: &dyn Storage, plan: &Plan, root: &Path) -> anyhow::Result<()> {
+    let Some(manifest) = Manifest::read(storage)? else { return Ok(()) };
+    let differences = manifest.differences(&plan.dataset);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    Err(UsageError {
+        message: format!("the dataset in `{}` does not fit the plan:\n  {}", root.display(), differences.join("\n  ")),
+        hint: Some("point `--data` at the folder above it, where datasets lie side by side, or change the workload".into()),
+    }
+    .into())
+}

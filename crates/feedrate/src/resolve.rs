@@ -1,0 +1,117 @@
+//! From the command line to a plan: find the workload, apply the overrides, plan.
+
+use crate::bundled::{Bundled, WORKLOADS};
+use crate::catalog::catalog;
+use crate::cli::DataArguments;
+use crate::exit::UsageError;
+use crate::messages;
+use feedrate_spec::catalog::Catalog;
+use feedrate_spec::plan::{self, Context, Plan, Request};
+use feedrate_spec::problem::{Problem, Problems, Severity};
+use feedrate_spec::workload::{self, Override, Strictness, Workload, nearest};
+use std::path::{Path, PathBuf};
+
+/// A workload and its plan.
+pub(crate) struct Resolved {
+    /// What was asked.
+    pub(crate) workload: Workload,
+    /// What was decided.
+    pub(crate) plan: Plan,
+    /// What there is.
+    pub(crate) catalog: Catalog,
+    /// Where datasets lie.
+    pub(crate) data_root: PathBuf,
+}
+
+/// What a command wants of the plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wish {
+    /// `--cold`.
+    pub(crate) cold: bool,
+    /// `--verify`.
+    pub(crate) verify: bool,
+    /// Nothing is trained.
+    pub(crate) generate_only: bool,
+}
+
+/// Resolve `arguments`. Warnings are said on stderr.
+pub(crate) fn resolve(arguments: &DataArguments, wish: Wish) -> anyhow::Result<Resolved> {
+    let (name, file, yaml) = find(&arguments.workload)?;
+    let overrides = overrides(&arguments.overrides)?;
+    let (workload, warnings) = workload::parse(&file, &yaml, &overrides, Strictness::Error)?;
+    warn(&warnings);
+    let request = Request {
+        name,
+        accelerators: arguments.accelerators,
+        scale: arguments.scale,
+        shrink_records: arguments.shrink_records,
+        cold: wish.cold,
+        generate_only: wish.generate_only,
+    };
+    let context = Context { memory_bytes: feedrate_run::system::memory_bytes(), entropy: entropy() };
+    let catalog = catalog();
+    let (mut plan, warnings) = plan::build(&workload, &request, &catalog, context)?;
+    warn(&warnings);
+    plan.loader.verify |= wish.verify;
+    let data_root = match &arguments.data {
+        Some(folder) => folder.clone(),
+        None => Path::new(&workload.storage_storage_root).join(&workload.dataset_data_folder),
+    };
+    Ok(Resolved { workload, plan, catalog, data_root })
+}
+
+/// (name, what places call the file, text).
+fn find(wanted: &str) -> anyhow::Result<(String, String, String)> {
+    let path = Path::new(wanted);
+    let is_path = wanted.contains('/') || path.extension().is_some_and(|e| e == "yaml" || e == "yml");
+    if !is_path {
+        let bundled = WORKLOADS.iter().find(|w| w.name == wanted).ok_or_else(|| unknown(wanted))?;
+        return Ok(of_bundled(bundled));
+    }
+    let yaml = std::fs::read_to_string(path).map_err(|error| UsageError {
+        message: format!("cannot read workload `{wanted}`: {error}"),
+        hint: Some("give a YAML file, or a name from `feedrate list workloads`".into()),
+    })?;
+    let stem = path.file_stem().map_or_else(|| wanted.to_string(), |s| s.to_string_lossy().into_owned());
+    Ok((stem, wanted.to_string(), yaml))
+}
+
+/// A bundled workload as [`resolve`] takes it.
+pub(crate) fn of_bundled(bundled: &Bundled) -> (String, String, String) {
+    (bundled.name.into(), format!("{}.yaml", bundled.name), bundled.yaml.into())
+}
+
+fn unknown(wanted: &str) -> UsageError {
+    let near = nearest(wanted, WORKLOADS.iter().map(|w| w.name));
+    UsageError {
+        message: format!("there is no bundled workload `{wanted}`"),
+        hint: Some(match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "see `feedrate list workloads`, or give a YAML file as `./NAME.yaml`".into(),
+        }),
+    }
+}
+
+fn overrides(texts: &[String]) -> Result<Vec<Override>, Problems> {
+    let mut problems = Problems::default();
+    let mut overrides = Vec::new();
+    for text in texts {
+        match Override::parse(text) {
+            Ok(parsed) => overrides.push(parsed),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.has_errors() { Err(problems) } else { Ok(overrides) }
+}
+
+fn warn(problems: &Problems) {
+    for problem in problems.0.iter().filter(|p: &&Problem| p.severity == Severity::Warning) {
+        messages::say(problem);
+    }
+}
+
+/// A seed for orders that the user wants random; kept in the plan.
+fn entropy() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}

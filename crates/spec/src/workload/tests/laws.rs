@@ -1,0 +1,93 @@
+//! Laws over arbitrary text.
+
+use super::super::{Node, Override, Strictness, parse, resolved_yaml};
+use crate::problem::{Place, Problem};
+use proptest::prelude::*;
+
+/// Pieces that reach more of the parsers than random letters do.
+fn fragments() -> impl Strategy<Value = String> {
+    let pieces = [
+        "train",
+        "reader",
+        "model",
+        ":",
+        " ",
+        "\n",
+        "\n  ",
+        "- ",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        "'",
+        "\"",
+        "&a ",
+        "*a",
+        "<<: ",
+        "!!str ",
+        "batch_size",
+        "computation_time",
+        "type: normal",
+        "mean",
+        "1e400",
+        "-1",
+        "0x",
+        "null",
+        "off",
+        "|\n",
+        "\\",
+        "=",
+        "+",
+        "~",
+        "${",
+        "\t",
+        "#",
+        "?",
+        "%",
+        "@",
+        "é",
+        "\u{0}",
+        "\u{feff}",
+        "---\n",
+        "...\n",
+        "workload.",
+        "data_reader",
+        "storage_options",
+    ];
+    proptest::collection::vec(proptest::sample::select(pieces.to_vec()), 0..24)
+        .prop_map(|v| v.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_text_panics(yaml in prop_oneof![any::<String>(), fragments()], change in prop_oneof![any::<String>(), fragments()], value in fragments()) {
+        let overrides: Vec<Override> = [change.clone(), format!("train.computation_time={value}"), format!("reader={value}")]
+            .iter()
+            .filter_map(|text| Override::parse(text).ok())
+            .collect();
+        for yaml in [yaml.as_str(), "{}"] {
+            if let Ok((w, _)) = parse("w", yaml, &overrides, Strictness::Warning) {
+                resolved_yaml(&w);
+            }
+        }
+    }
+
+    #[test]
+    fn resolved_yaml_reads_back(name in any::<String>(), prefix in fragments()) {
+        let mut all: Vec<Override> = Vec::new();
+        let place = || Place::Override("test".into());
+        for (key, text) in [("name", &name), ("type", &prefix)] {
+            let text = text.replace("${", "").replace('\0', "");
+            let mut change = Override::parse(&format!("model.{key}=x")).map_err(|p: Problem| TestCaseError::fail(p.to_string()))?;
+            change.value = Some(Node::scalar(text, true, place()));
+            all.push(change);
+        }
+        let (w, _) = parse("w", "{}", &all, Strictness::Error).map_err(|p| TestCaseError::fail(p.to_string()))?;
+        let text = resolved_yaml(&w);
+        let (again, _) = parse("w", &text, &[], Strictness::Error).map_err(|p| TestCaseError::fail(format!("{p}\n{text}")))?;
+        prop_assert_eq!((&again.model_name, &again.model_type), (&w.model_name, &w.model_type));
+    }
+}

@@ -1,0 +1,36 @@
+//! Whole workloads, in and out: text and overrides to values, or to the full text of every problem.
+
+mod values;
+mod problems;
+mod laws;
+
+use super::{Override, Strictness, Workload, parse};
+use crate::problem::Problems;
+
+fn read(yaml: &str, overrides: &[&str]) -> Result<(Workload, Problems), Problems> {
+    let mut all = Vec::new();
+    for text in overrides {
+        all.push(Override::parse(text).map_err(|problem| Problems(vec![problem]))?);
+    }
+    parse("w.yaml", yaml, &all, Strictness::Error)
+}
+
+fn workload(yaml: &str, overrides: &[&str]) -> Workload {
+    let (workload, warnings) =
+        read(yaml, overrides).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(warnings.to_string(), "");
+    workload
+}
+
+/// All problems, as users see them.
+fn problems(yaml: &str, overrides: &[&str]) -> String {
+    match read(yaml, overrides) {
+        Ok((_, warnings)) => warnings.to_string(),
+        Err(problems) => {
+            assert!(problems.has_errors());
+            problems.to_string()
+        }
+    }
+}
+
+const UNET3D: &str = include_str!("../../../../../workloads/unet3d_h100_custom.yaml");
