@@ -1,0 +1,187 @@
+//! The dataset of a plan: formats, counts, sizes.
+
+use super::Builder;
+use crate::plan::layout::Layout;
+use crate::plan::{DatasetPlan, Plan};
+use crate::problem::Problem;
+use crate::shape::DIMS_MAX;
+use crate::units;
+
+/// No file system holds more.
+const FILES_MAX: u64 = 1 << 40;
+/// Drawn sizes are walked one by one.
+const DRAWN_FILES_MAX: u64 = 100_000_000;
+
+impl Builder<'_> {
+    pub(super) fn dataset(&mut self) -> DatasetPlan {
+        let w = self.w;
+        self.format();
+        if !w.dataset_keep_files {
+            let message = "deleting the dataset after the run is not supported yet";
+            self.error("dataset.keep_files", message.into(), "set it to true, and delete the folder yourself");
+        }
+        let (files_train, samples_per_file) = self.scaled(w.dataset_num_files_train, w.dataset_num_samples_per_file);
+        let (files_eval, _) = self.scaled(w.dataset_num_files_eval, w.dataset_num_samples_per_file);
+        if files_train == 0 && self.trains() {
+            self.error(
+                "dataset.num_files_train",
+                "there is nothing to train on: `0` files".into(),
+                "give at least one file",
+            );
+        }
+        if samples_per_file == 0 {
+            self.error("dataset.num_samples_per_file", "`0` samples in a file".into(), "give at least one");
+        }
+        if files_train.saturating_add(files_eval) > FILES_MAX {
+            self.error(
+                "dataset.num_files_train",
+                format!("`{}` files are more than any file system holds", files_train.saturating_add(files_eval)),
+                &format!("give at most {FILES_MAX}, or put more samples in each file"),
+            );
+        }
+        let shrink = self.request.shrink_records;
+        if !(shrink > 0.0 && shrink <= 1.0) {
+            self.error("", format!("`--shrink-records {shrink}` is no share"), "give a number above 0, at most 1");
+        }
+        let dims = w.dataset_record_dims.clone();
+        self.record_dims(&dims);
+        let record_bytes = if dims.is_empty() {
+            (w.dataset_record_length_bytes * shrink).max(1.0)
+        } else {
+            dims.iter().map(|&d| d as f64).product::<f64>() * w.dataset_record_element_type.bytes() as f64
+        };
+        if record_bytes < w.dataset_record_element_type.bytes() as f64 {
+            self.error(
+                "dataset.record_length_bytes",
+                format!("a record of `{record_bytes}` bytes holds no element of {}", w.dataset_record_element_type.name()),
+                "give a longer record",
+            );
+        }
+        DatasetPlan {
+            format: w.dataset_format.clone(),
+            files_train: files_train.min(FILES_MAX),
+            files_eval: files_eval.min(FILES_MAX),
+            samples_per_file,
+            subfolders_train: w.dataset_num_subfolders_train,
+            subfolders_eval: w.dataset_num_subfolders_eval,
+            prefix: w.dataset_file_prefix.clone(),
+            record_bytes,
+            record_stdev_bytes: w.dataset_record_length_bytes_stdev * shrink,
+            record_dims: dims,
+            element: w.dataset_record_element_type,
+            compression: self.compression(),
+            content_seed: w.dataset_content_seed,
+        }
+    }
+
+    fn format(&mut self) {
+        let name = self.w.dataset_format.clone();
+        if self.catalog.format(&name).is_none() {
+            let built: Vec<&str> = self.catalog.formats.iter().map(|f| f.member.name).collect();
+            self.error(
+                "dataset.format",
+                format!("needs format `{name}`, which is not built yet"),
+                &format!("formats there are: {}", built.join(", ")),
+            );
+        }
+    }
+
+    fn compression(&mut self) -> String {
+        let compression = self.w.dataset_compression.clone();
+        if compression != "none" {
+            self.error(
+                "dataset.compression",
+                format!("writing with compression `{compression}` is not supported yet"),
+                "leave it out, or use `none`; compressed npz files of others are read with `--foreign`",
+            );
+        }
+        compression
+    }
+
+    fn record_dims(&mut self, dims: &[u64]) {
+        if dims.is_empty() {
+            return;
+        }
+        if dims.len() > DIMS_MAX || dims.contains(&0) {
+            self.error(
+                "dataset.record_dims",
+                format!("`{dims:?}` are no dimensions of a sample"),
+                &format!("give 1 to {DIMS_MAX} numbers above 0"),
+            );
+        }
+        if self.w.dataset_record_length_bytes_stdev > 0.0 {
+            self.error(
+                "dataset.record_dims",
+                "`record_dims` and `record_length_bytes_stdev` exclude each other".into(),
+                "fixed dimensions have no deviation: set `dataset.record_length_bytes_stdev` to 0",
+            );
+        }
+        if self.request.shrink_records != 1.0 {
+            self.error(
+                "dataset.record_dims",
+                "`--shrink-records` cannot shrink fixed dimensions".into(),
+                "override `dataset.record_dims` instead",
+            );
+        }
+    }
+
+    /// Files first; below one file, the samples of it.
+    fn scaled(&mut self, files: u64, samples_per_file: u64) -> (u64, u64) {
+        let scale = self.request.scale;
+        if !(scale > 0.0 && scale <= 1.0) {
+            if !self.problems.0.iter().any(|p| p.message.contains("--scale")) {
+                self.error("", format!("`--scale {scale}` is no share"), "give a number above 0, at most 1");
+            }
+            return (files, samples_per_file);
+        }
+        if files == 0 || scale == 1.0 {
+            return (files, samples_per_file);
+        }
+        let wanted = files as f64 * scale;
+        if wanted >= 1.0 {
+            (wanted.round() as u64, samples_per_file)
+        } else {
+            (1, ((samples_per_file as f64 * wanted).round() as u64).max(1))
+        }
+    }
+
+    pub(super) fn sizes(&mut self, plan: &Plan) {
+        let dataset = &plan.dataset;
+        if dataset.record_stdev_bytes > 0.0 && dataset.files_train + dataset.files_eval > DRAWN_FILES_MAX {
+            self.error(
+                "dataset.record_length_bytes_stdev",
+                "sizes of so many files cannot be drawn one by one".into(),
+                &format!("set it to 0, or use at most {DRAWN_FILES_MAX} files"),
+            );
+            return;
+        }
+        let layout = Layout::new(dataset);
+        let Some(format) = self.catalog.format(&dataset.format) else { return };
+        let total = layout.sum(layout.files(), |shape| (format.file_bytes)(shape));
+        if total >= 1 << 62 {
+            self.error(
+                "dataset.num_files_train",
+                format!("the dataset would be {} bytes", total),
+                "use fewer files, or smaller records",
+            );
+        }
+        if dataset.record_stdev_bytes > dataset.record_bytes {
+            let mean = layout.sum(layout.files(), |shape| shape.payload_bytes()) as f64
+                / (layout.files().max(1) * dataset.samples_per_file.max(1)) as f64;
+            let key = "dataset.record_length_bytes_stdev";
+            self.problems.push(
+                Problem::warning(
+                    key,
+                    format!(
+                        "the deviation `{}` is larger than the record: sizes are cut off at one element, their mean is {} instead of {}",
+                        dataset.record_stdev_bytes,
+                        units::bytes(mean as u64),
+                        units::bytes(dataset.record_bytes as u64)
+                    ),
+                )
+                .at(self.w.place(key).cloned())
+                .hint("scale the deviation with the record"),
+            );
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! From a workload to a plan: every default decided, every combination checked, all problems at once.
+
+mod dataset;
+mod doubts;
+mod unbuilt;
+
+use super::{DatasetPlan, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan, schedule};
+use crate::catalog::{Ability, Catalog};
+use crate::problem::{Problem, Problems};
+use crate::workload::{Shuffle, TimeSpec, Workload};
+
+const ACCELERATORS_MAX: u32 = 100_000;
+const EPOCHS_MAX: u32 = 1_000_000;
+/// Steps of all accelerators whose times a record keeps: 32 bytes each.
+const RECORDED_STEPS_MAX: u64 = 1 << 28;
+
+/// What the command line says beside the workload.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The workload's name.
+    pub name: String,
+    /// `-n`; else the workload's own number, else 1.
+    pub accelerators: Option<u32>,
+    /// `--scale`: share of the files and samples.
+    pub scale: f64,
+    /// `--shrink-records`: share of each record.
+    pub shrink_records: f64,
+    /// `--cold`.
+    pub cold: bool,
+    /// Only data is wanted: nothing is trained.
+    pub generate_only: bool,
+}
+
+/// What the planner may know of the world, passed in so that it stays pure.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// Memory of this machine, for the page-cache doubt.
+    pub memory_bytes: Option<u64>,
+    /// Drawn once for `random` orders; kept in the plan.
+    pub entropy: u64,
+}
+
+/// Decide everything. On success the problems are warnings.
+///
+/// # Errors
+/// All problems, where one stops the plan.
+pub fn build(
+    workload: &Workload,
+    request: &Request,
+    catalog: &Catalog,
+    context: Context,
+) -> Result<(Plan, Problems), Problems> {
+    let mut builder = Builder { w: workload, request, catalog, problems: Problems::default() };
+    let plan = builder.plan(context);
+    if builder.problems.has_errors() {
+        return Err(builder.problems);
+    }
+    Ok((plan, builder.problems))
+}
+
+struct Builder<'a> {
+    w: &'a Workload,
+    request: &'a Request,
+    catalog: &'a Catalog,
+    problems: Problems,
+}
+
+impl Builder<'_> {
+    fn plan(&mut self, context: Context) -> Plan {
+        let accelerators = self.accelerators();
+        let dataset = self.dataset();
+        let storage = self.storage();
+        let loader = self.loader(context);
+        let train = self.train(&dataset, &loader, accelerators);
+        self.unbuilt_features(&dataset, &train);
+        let mut plan = Plan {
+            workload: self.request.name.clone(),
+            model: self.w.model_name.clone(),
+            framework: self.w.framework.clone(),
+            accelerators,
+            dataset,
+            storage,
+            loader,
+            train,
+            metric: MetricPlan {
+                au_target_percent: self.w.metric_au * 100.0,
+                exclude_start_steps: self.w.output_metric_exclude_start_steps,
+                exclude_end_steps: self.w.output_metric_exclude_end_steps,
+            },
+            doubts: Vec::new(),
+        };
+        if !self.problems.has_errors() {
+            self.sizes(&plan);
+        }
+        if !self.problems.has_errors() {
+            plan.doubts = self.doubts(&plan, context);
+        }
+        plan
+    }
+
+    fn error(&mut self, key: &str, message: String, hint: &str) {
+        let place = self.w.place(key).cloned();
+        let problem = Problem::error(key, message).at(place);
+        self.problems.push(if hint.is_empty() { problem } else { problem.hint(hint) });
+    }
+
+    fn accelerators(&mut self) -> u32 {
+        let n = self.request.accelerators.or(self.w.accelerators).unwrap_or(1);
+        if n == 0 || n > ACCELERATORS_MAX {
+            self.error(
+                "accelerators",
+                format!("`{n}` accelerators cannot be emulated"),
+                &format!("give a number from 1 to {ACCELERATORS_MAX}"),
+            );
+        }
+        n.clamp(1, ACCELERATORS_MAX)
+    }
+
+    fn storage(&mut self) -> StoragePlan {
+        let kind = match self.w.storage_storage_type.as_str() {
+            "local_fs" => "file",
+            other => other,
+        }
+        .to_string();
+        if self.catalog.storage(&kind).is_none() {
+            self.error(
+                "storage.storage_type",
+                format!("needs storage `{kind}`, which is not built yet"),
+                "a mounted file system of any kind is `local_fs`",
+            );
+        }
+        self.format_on_storage(&kind);
+        if self.w.reader_odirect {
+            self.error(
+                "reader.odirect",
+                "reading with O_DIRECT is not supported yet".into(),
+                "leave it out; `--cold` reads past the page cache for the first time in each epoch",
+            );
+        }
+        StoragePlan {
+            kind,
+            throttle_bytes_per_second: self.w.storage_throttle_bytes_per_second,
+            throttle_latency_s: self.w.storage_throttle_latency_seconds,
+            delay_s: self.w.storage_delay_seconds,
+        }
+    }
+
+    /// A format that makes no files needs a storage that keeps none, and the other way round.
+    fn format_on_storage(&mut self, storage: &str) {
+        let format = self.w.dataset_format.clone();
+        let (Some(entry), Some(member)) = (self.catalog.format(&format), self.catalog.storage(storage)) else { return };
+        let (no_files, keeps) = (entry.member.has(Ability::NoFiles), member.has(Ability::KeepsBytes));
+        if no_files && keeps {
+            let hint = "set `storage.storage_type=\"null\"`, or choose a format that has files";
+            self.error("dataset.format", format!("format `{format}` makes no files, storage `{storage}` needs them"), hint);
+        } else if !no_files && !keeps {
+            let hint = "set `dataset.format=\"null\"`, or choose a storage that keeps bytes";
+            self.error("storage.storage_type", format!("storage `{storage}` keeps no bytes, format `{format}` needs them"), hint);
+        }
+    }
+
+    fn loader(&mut self, context: Context) -> LoaderPlan {
+        let w = self.w;
+        let kind = w.reader_data_loader.clone().unwrap_or_else(|| w.framework.clone());
+        let workers = w.reader_read_threads;
+        let prefetch_size = w.reader_prefetch_size;
+        let stock_batches = match self.catalog.loader(&kind) {
+            Some(loader) => (loader.stock_batches)(workers, prefetch_size),
+            None => {
+                let built: Vec<&str> = self.catalog.loaders.iter().map(|l| l.member.name).collect();
+                self.error(
+                    "reader.data_loader",
+                    format!("needs loader `{kind}`, which is not built yet"),
+                    &format!("loaders there are: {}", built.join(", ")),
+                );
+                1
+            }
+        };
+        if w.reader_batch_size == 0 {
+            self.error("reader.batch_size", "a batch of `0` samples".into(), "give at least one");
+        }
+        if workers > 4096 {
+            self.error("reader.read_threads", format!("`{workers}` threads for one accelerator"), "give at most 4096");
+        }
+        if w.reader_preprocess_time != TimeSpec::None {
+            self.error("reader.preprocess_time", "preprocessing is not supported yet".into(), "set it to 0");
+        }
+        if w.workflow_profiling {
+            self.error("workflow.profiling", "profilers are not supported yet".into(), "set it to false");
+        }
+        if w.reader_read_type_memory {
+            self.error("reader.read_type", "reading into memory is not supported yet".into(), "use `on_demand`");
+        }
+        let random = [w.reader_file_shuffle, w.reader_sample_shuffle].contains(&Shuffle::Random);
+        LoaderPlan {
+            kind,
+            batch_size: w.reader_batch_size.max(1),
+            workers,
+            prefetch_size,
+            stock_batches,
+            file_shuffle: shuffle(w.reader_file_shuffle),
+            sample_shuffle: shuffle(w.reader_sample_shuffle),
+            order_seed: if random { context.entropy } else { w.train_seed },
+            seed_change_epoch: w.train_seed_change_epoch,
+            transfer_bytes: w.reader_transfer_size,
+            materialize: w.reader_materialize,
+            verify: w.reader_verify,
+            check_crc: w.reader_check_crc,
+        }
+    }
+
+    fn train(&mut self, dataset: &DatasetPlan, loader: &LoaderPlan, accelerators: u32) -> TrainPlan {
+        let w = self.w;
+        let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
+        let steps = schedule::steps_per_epoch(samples, loader.batch_size, accelerators);
+        if steps == 0 && samples > 0 && self.trains() {
+            self.too_few_samples(samples, loader.batch_size, accelerators);
+        }
+        if w.train_epochs == 0 || w.train_epochs > EPOCHS_MAX {
+            self.error("train.epochs", format!("`{}` epochs", w.train_epochs), &format!("give 1 to {EPOCHS_MAX}"));
+        }
+        let train = TrainPlan {
+            epochs: w.train_epochs.clamp(1, EPOCHS_MAX),
+            steps_per_epoch: steps,
+            total_steps: w.train_total_training_steps,
+            compute: w.train_computation_time,
+            compute_seed: w.train_seed,
+            cold: self.request.cold,
+        };
+        let recorded = train.steps().saturating_mul(u64::from(accelerators));
+        if recorded > RECORDED_STEPS_MAX && self.trains() {
+            self.error(
+                "train.epochs",
+                format!("a record of `{recorded}` accelerator steps would not fit"),
+                "use fewer epochs, `--scale`, or `train.total_training_steps`",
+            );
+        }
+        train
+    }
+
+    fn too_few_samples(&mut self, samples: u64, batch_size: u64, accelerators: u32) {
+        if u64::from(accelerators) > samples {
+            self.error(
+                "accelerators",
+                format!("`{accelerators}` accelerators share {samples} samples: some would get none"),
+                "use fewer accelerators or more files",
+            );
+        } else {
+            self.error(
+                "reader.batch_size",
+                format!(
+                    "{accelerators} accelerators with batches of `{batch_size}` need {} samples for one step, the dataset has {samples}",
+                    u128::from(batch_size) * u128::from(accelerators)
+                ),
+                "use a smaller batch, fewer accelerators or more files",
+            );
+        }
+    }
+
+    fn trains(&self) -> bool {
+        !self.request.generate_only
+    }
+
+}
+
+fn shuffle(shuffle: Shuffle) -> ShufflePlan {
+    match shuffle {
+        Shuffle::Off => ShufflePlan::Off,
+        Shuffle::Seed => ShufflePlan::Seed,
+        Shuffle::Random => ShufflePlan::Random,
+    }
+}

@@ -1,0 +1,55 @@
+//! What a plan would reach and cannot do yet. Where it would not be reached, it is accepted.
+
+use super::Builder;
+use crate::plan::{DatasetPlan, TrainPlan};
+
+impl Builder<'_> {
+    /// What this plan would reach and cannot do yet.
+    pub(super) fn unbuilt_features(&mut self, dataset: &DatasetPlan, train: &TrainPlan) {
+        if !self.trains() {
+            return;
+        }
+        let w = self.w;
+        if !w.workflow_train {
+            let (what, hint) = if w.workflow_checkpoint {
+                ("a run of checkpoints only is not supported yet", "set `workflow.train=true`")
+            } else {
+                ("nothing is trained", "use `feedrate generate` to make the data only, or set `workflow.train=true`")
+            };
+            self.error("workflow.train", what.into(), hint);
+            return;
+        }
+        if w.workflow_evaluation && dataset.files_eval > 0 && w.evaluation_eval_after_epoch <= train.epochs_run() {
+            self.error(
+                "workflow.evaluation",
+                format!("evaluation after epoch `{}` is not supported yet", w.evaluation_eval_after_epoch),
+                "set `workflow.evaluation=false`",
+            );
+        }
+        if let Some(at) = self.first_checkpoint(train) {
+            self.error(
+                "workflow.checkpoint",
+                format!("this plan reaches its first checkpoint {at}; checkpoints are not supported yet"),
+                "set `workflow.checkpoint=false`, or use fewer epochs",
+            );
+        }
+    }
+
+    /// Where the first checkpoint falls, if this plan reaches it.
+    fn first_checkpoint(&self, train: &TrainPlan) -> Option<String> {
+        let w = self.w;
+        if !w.workflow_checkpoint {
+            return None;
+        }
+        match w.checkpoint_steps_between_checkpoints {
+            Some(steps) => {
+                let longest = train.steps_in_epoch(1);
+                (steps > 0 && steps <= longest).then(|| format!("after step {steps}"))
+            }
+            None => {
+                let after = w.checkpoint_checkpoint_after_epoch;
+                (after <= train.epochs_run()).then(|| format!("after epoch {after}"))
+            }
+        }
+    }
+}
