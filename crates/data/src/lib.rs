@@ -4,8 +4,15 @@
 //! storage serves ranges. Nothing here knows the time.
 
 pub mod content;
+mod piece;
 pub mod storage;
 pub mod format;
+mod sink;
+mod walk;
 pub mod manifest;
+mod foreign;
 pub mod generate;
 pub mod verify;
+
+#[cfg(test)]
+mod tests;

@@ -74,9 +74,9 @@ pub(crate) struct DataArguments {
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) data: DataArguments,
-    /// Folder that results go to.
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    pub(crate) results: PathBuf,
+    /// Folder that results go to [default: the workload's `output.folder`, else `results`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) results: Option<PathBuf>,
     /// Drop the dataset from the page cache before each epoch, and check that it is gone.
     #[arg(long)]
     pub(crate) cold: bool,

@@ -13,6 +13,7 @@ mod resolve;
 mod dataset;
 mod results;
 mod text;
+mod summary;
 mod command;
 
 use clap::Parser;

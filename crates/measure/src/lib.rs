@@ -1,12 +1,16 @@
 //! What happened and what it means: records, metrics, doubts, verdicts, and DLIO's result files.
 //!
 //! A metric is a function of a [`record::Record`]; it can be recomputed years later from the file.
-//! Nothing here has a clock, and only `record::file` and `dlio::files` touch the disk.
+//! Nothing here has a clock, and only `record::file` touches the disk.
 
 pub mod histogram;
 pub mod record;
+pub mod window;
 pub mod metric;
-pub mod verdict;
+pub mod facts;
 pub mod doubt;
+pub mod verdict;
 pub mod summary;
 pub mod dlio;
+#[cfg(test)]
+mod example;

@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod comm;
 pub mod buffer;
+pub mod times;
 pub mod wrap;
 pub mod compute;
 pub mod loader;

@@ -1,9 +1,9 @@
 //! One run: epoch after epoch, with what the machine did, into a record that is whole at every moment.
 
+use crate::clock::Clock;
 use crate::drive::{Driver, Job, RunError};
 use crate::engine::Training;
 use crate::system::{Residency, Sampler, residency};
-use crate::clock::Clock;
 use feedrate_data::storage::{Storage, StorageError};
 use feedrate_measure::record::{EpochRecord, HostEpoch, Record};
 use feedrate_spec::plan::layout::Layout;
@@ -76,7 +76,8 @@ impl Session<'_> {
         }
         let before = residency(self.storage, self.layout)?;
         if self.plan.train.cold && before.bytes != Some(0) {
-            let left = before.bytes.map_or("an unknown number of".into(), |bytes| bytes.to_string());
+            let left =
+                before.bytes.map_or("an unknown number of".into(), |bytes| bytes.to_string());
             record.doubts.push(PlanDoubt {
                 name: "not_cold".into(),
                 evidence: format!("{left} bytes of the dataset were in the page cache when epoch {epoch} began"),

@@ -2,4 +2,4 @@
 
 mod import;
 
-pub use import::{ImportError, load_run};
+pub use import::load_run;

@@ -6,16 +6,44 @@
 //! To add a format: copy `npy.rs`, implement [`Format`], add its `mod` line and its row. The catalog,
 //! the CLI, the reference pages and the contract suite (`tests.rs`) read the table.
 
-use feedrate_spec::catalog::Member;
+mod npy_header;
+mod npy_stream;
+mod npz;
+mod npy;
+mod indexed_binary;
+mod null;
+#[cfg(test)]
+mod tests;
+
+use feedrate_spec::catalog::{FormatEntry, Member};
 use feedrate_spec::shape::FileShape;
 
 /// What an encoder asks for its payload, and what `verify` compares with.
 pub use crate::content::Content;
 
+/// Every format.
+pub static FORMATS: &[&dyn Format] =
+    &[&npz::Npz, &npy::Npy, &indexed_binary::IndexedBinary, &null::Null];
+
+/// The format called `name`.
+pub fn find(name: &str) -> Option<&'static dyn Format> {
+    FORMATS.iter().copied().find(|format| format.member().name == name)
+}
+
+/// The table as the planner sees it.
+pub fn entries() -> Vec<FormatEntry> {
+    FORMATS.iter().map(|format| format.entry()).collect()
+}
+
 /// A format: how samples lie in a file.
 pub trait Format: Sync {
+    /// Name, summary, abilities, size.
+    fn entry(&self) -> FormatEntry;
+
     /// Name, summary, abilities.
-    fn member(&self) -> &'static Member;
+    fn member(&self) -> &'static Member {
+        self.entry().member
+    }
 
     /// Suffixes of the files of one dataset file, the data file (`""`) first: `["", ".off.idx", ".sz.idx"]`.
     fn parts(&self) -> &'static [&'static str] {
@@ -23,9 +51,12 @@ pub trait Format: Sync {
     }
 
     /// Exact bytes of all parts of a file of this shape.
-    fn file_bytes(&self, shape: &FileShape) -> u64;
+    fn file_bytes(&self, shape: &FileShape) -> u64 {
+        (self.entry().file_bytes)(shape)
+    }
 
-    /// Write one file. `content` fills payload; pieces go to `sink` in order, and may be patched.
+    /// Write one file. `content`, which was started on the file, fills payload; pieces go to `sink` in order,
+    /// and may be patched.
     ///
     /// # Errors
     /// Whatever the sink refuses.
@@ -68,6 +99,11 @@ pub trait Cursor: Send {
     /// # Errors
     /// The file is not what its format says.
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError>;
+
+    /// What the file says it holds, once that was read since `begin`; `None` where a format does not say.
+    fn found(&self) -> Option<FileShape> {
+        None
+    }
 }
 
 /// What a cursor needs next.
@@ -110,19 +146,52 @@ impl PayloadSink for Discard {
     }
 }
 
-/// Takes an encoded file.
+/// Takes an encoded file. It owns the memory that payload is made in, so that pieces lie as their bytes will
+/// in the file, and are not copied.
 pub trait FileSink {
+    /// Memory for the next bytes of part `part`, never empty. They count once they are given to
+    /// [`FileSink::advance`].
+    fn space(&mut self, part: usize) -> &mut [u8];
+
+    /// The first `len` bytes of [`FileSink::space`] are the next of part `part`.
+    ///
+    /// # Errors
+    /// The storage refused.
+    fn advance(&mut self, part: usize, len: usize) -> Result<(), SinkError>;
+
     /// Append to part `part`.
     ///
     /// # Errors
     /// The storage refused.
-    fn write(&mut self, part: usize, bytes: &[u8]) -> Result<(), SinkError>;
+    fn write(&mut self, part: usize, bytes: &[u8]) -> Result<(), SinkError> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let space = self.space(part);
+            let (now, later) = rest.split_at(rest.len().min(space.len()));
+            space[..now.len()].copy_from_slice(now);
+            self.advance(part, now.len())?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Leave `len` bytes of part `part` to a later [`FileSink::patch`].
+    ///
+    /// # Errors
+    /// The storage refused.
+    fn reserve(&mut self, part: usize, len: usize) -> Result<(), SinkError>;
 
     /// Overwrite bytes already written.
     ///
     /// # Errors
     /// The storage refused.
     fn patch(&mut self, part: usize, offset: u64, bytes: &[u8]) -> Result<(), SinkError>;
+
+    /// Whether the next `len` bytes need not be made: the sink has moved on past them then. What depends on
+    /// them is reserved, and never patched.
+    fn skip(&mut self, _part: usize, _len: u64) -> bool {
+        false
+    }
 }
 
 /// What a sink's storage said.
@@ -130,7 +199,7 @@ pub type SinkError = crate::storage::StorageError;
 
 /// A file that is not what its format says. The driver adds the file's name.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{message} at byte {offset}")]
+#[error("at byte {offset}: {message}")]
 pub struct FormatError {
     /// Where in the part.
     pub offset: u64,
@@ -143,4 +212,43 @@ impl FormatError {
     pub fn new(offset: u64, message: impl Into<String>) -> Self {
         FormatError { offset, message: message.into() }
     }
+}
+
+/// Bytes to ask for at `offset`, `left` of which are wanted: up to the next multiple of the piece, so that later
+/// pieces begin at one.
+fn piece_len(piece_bytes: usize, offset: u64, left: u64) -> usize {
+    let piece = piece_bytes.max(1) as u64;
+    left.min(piece - offset % piece) as usize
+}
+
+/// The file ended `missing` bytes before it should have.
+fn cut_off(offset: u64, missing: u64) -> FormatError {
+    FormatError::new(offset, format!("the file ends, but {missing} more bytes were expected"))
+}
+
+/// An error if a file holds something else than the plan says.
+fn compare_shapes(found: &FileShape, expected: Option<&FileShape>) -> Result<(), FormatError> {
+    match expected {
+        Some(expected) if expected != found => Err(FormatError::new(
+            0,
+            format!("holds {}, but the plan says {}", in_words(found), in_words(expected)),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// An error if a file has no sample of that number.
+fn check_sample(found: &FileShape, sample: u64) -> Result<(), FormatError> {
+    if sample < found.samples {
+        return Ok(());
+    }
+    Err(FormatError::new(0, format!("holds {}, so there is no sample {sample}", in_words(found))))
+}
+
+/// `3 samples of 4×5 float32`.
+pub(crate) fn in_words(shape: &FileShape) -> String {
+    let dims: Vec<String> = shape.dims.as_slice().iter().map(u64::to_string).collect();
+    let dims = if dims.is_empty() { "1".to_string() } else { dims.join("×") };
+    let plural = if shape.samples == 1 { "" } else { "s" };
+    format!("{} sample{plural} of {dims} {}", shape.samples, shape.element.name())
 }

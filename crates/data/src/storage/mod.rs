@@ -6,8 +6,42 @@
 //! To add a storage: copy `memory.rs`, implement [`Storage`], add its `mod` line and its row; the
 //! contract suite (`tests.rs`) runs on it.
 
+mod file;
+mod memory;
+mod null;
+#[cfg(test)]
+mod tests;
+
 use feedrate_spec::catalog::Member;
 use std::path::{Path, PathBuf};
+
+/// Every storage.
+pub static STORAGES: &[StorageKind] = &[file::KIND, memory::KIND, null::KIND];
+
+/// A row of [`STORAGES`].
+pub struct StorageKind {
+    /// Name, summary, abilities.
+    pub member: &'static Member,
+    /// A storage rooted at a folder, which need not exist before the first [`Storage::make_dir`].
+    pub open: fn(&Path) -> Result<Box<dyn Storage>, StorageError>,
+}
+
+/// The storage called `name`, rooted at `root`.
+///
+/// # Errors
+/// There is none of that name, or `root` cannot be used.
+pub fn open(name: &str, root: &Path) -> Result<Box<dyn Storage>, StorageError> {
+    let Some(kind) = STORAGES.iter().find(|kind| kind.member.name == name) else {
+        let source = std::io::Error::other(format!("there is no storage `{name}`"));
+        return Err(StorageError::new("open", root, source));
+    };
+    (kind.open)(root)
+}
+
+/// Whether a name in a folder is that of a file whose writing was broken off.
+pub(crate) fn is_unfinished(name: &str) -> bool {
+    name.starts_with('.') && name.ends_with(".part")
+}
 
 /// An open file of a storage: a token only that storage can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +79,7 @@ pub trait Storage: Send + Sync {
     /// Anything but absence.
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError>;
 
-    /// Make a folder and those above it.
+    /// Make a folder and those above it; `""` is the root.
     ///
     /// # Errors
     /// The backend's own.
@@ -74,6 +108,14 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The backend's own.
     fn sync_all(&self) -> Result<(), StorageError>;
+
+    /// Bytes that can still be written, `None` where that cannot be known.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn free_bytes(&self) -> Result<Option<u64>, StorageError> {
+        Ok(None)
+    }
 
     /// Drop a file from the page cache. Storages without the ability `page_cache` do nothing.
     ///
@@ -106,6 +148,14 @@ pub trait WriteFile: Send {
     /// The backend's own.
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StorageError>;
 
+    /// Make what was written durable.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn sync(&mut self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
     /// Make it visible under its name. A file dropped before this leaves nothing that looks whole.
     ///
     /// # Errors
@@ -127,12 +177,19 @@ pub struct StorageError {
 
 impl StorageError {
     /// `action` on `path` was refused.
-    pub fn new(action: &'static str, path: impl AsRef<Path>, source: impl Into<std::io::Error>) -> Self {
+    pub fn new(
+        action: &'static str,
+        path: impl AsRef<Path>,
+        source: impl Into<std::io::Error>,
+    ) -> Self {
         StorageError { action, path: path.as_ref().to_path_buf(), source: source.into() }
     }
 
     /// Advice, where the reason is a common one.
     pub fn hint(&self) -> Option<&'static str> {
+        if self.source.raw_os_error() == Some(libc::EMFILE) {
+            return Some("too many files are open: raise `ulimit -n`, or use fewer workers");
+        }
         match self.source.kind() {
             std::io::ErrorKind::StorageFull => {
                 Some("free space on the device, point `--data` elsewhere, or use `--scale`")

@@ -91,6 +91,13 @@ pub struct Block {
     pub read_bytes: Vec<u64>,
 }
 
+impl Block {
+    /// Steps that every accelerator finished.
+    pub fn steps(&self) -> usize {
+        self.barrier_ns.len()
+    }
+}
+
 /// Where the time of waiting for batches went. The sum is the sum of `load_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
@@ -131,6 +138,23 @@ pub struct IoCounters {
     pub sample_latency: Histogram,
 }
 
+impl IoCounters {
+    /// Count what `other` counted too.
+    pub fn add(&mut self, other: &IoCounters) {
+        self.opens += other.opens;
+        self.reads += other.reads;
+        self.read_bytes += other.read_bytes;
+        self.samples += other.samples;
+        self.open_ns += other.open_ns;
+        self.read_ns += other.read_ns;
+        self.decode_ns += other.decode_ns;
+        self.idle_ns += other.idle_ns;
+        self.open_latency.merge(&other.open_latency);
+        self.read_latency.merge(&other.read_latency);
+        self.sample_latency.merge(&other.sample_latency);
+    }
+}
+
 /// What the machine did during an epoch. `None` is "not known".
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostEpoch {
@@ -152,6 +176,9 @@ pub struct HostEpoch {
     pub cpu_busy_share: Option<f64>,
     /// Nanoseconds the wall clock moved against the monotonic clock.
     pub clock_step_ns: Option<i64>,
+    /// `/proc/meminfo` lines, values as printed, when the epoch began; empty where unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meminfo: Vec<(String, String)>,
 }
 
 /// The machine a run ran on. Values as found; empty where unknown.

@@ -3,8 +3,11 @@
 use super::Compute;
 use feedrate_spec::catalog::Member;
 
-pub(super) static MEMBER: Member =
-    Member { name: "none", summary: "no compute: batches are taken as fast as they come", abilities: &[] };
+pub(super) static MEMBER: Member = Member {
+    name: "none",
+    summary: "no compute: batches are taken as fast as they come",
+    abilities: &[],
+};
 
 /// Steps of length zero.
 #[derive(Debug)]

@@ -64,13 +64,24 @@ impl Job {
     ///
     /// # Errors
     /// There is none of a name.
-    pub fn new(plan: &Plan, storage: Arc<dyn Storage>, trusts_plan: bool) -> Result<Self, RunError> {
+    pub fn new(
+        plan: &Plan,
+        storage: Arc<dyn Storage>,
+        trusts_plan: bool,
+    ) -> Result<Self, RunError> {
         let no = |family, name: &str| RunError::NoMember { family, name: name.to_string() };
         let format = feedrate_data::format::find(&plan.dataset.format)
             .ok_or_else(|| no("format", &plan.dataset.format))?;
         let loader =
             loader::find(&plan.loader.kind).ok_or_else(|| no("loader", &plan.loader.kind))?;
-        Ok(Job { plan: plan.clone(), layout: Layout::new(&plan.dataset), format, loader, storage, trusts_plan })
+        Ok(Job {
+            plan: plan.clone(),
+            layout: Layout::new(&plan.dataset),
+            format,
+            loader,
+            storage,
+            trusts_plan,
+        })
     }
 
     /// Reading threads of one accelerator; without workers one thread stands for the training's own.
@@ -111,7 +122,8 @@ impl Job {
     }
 
     pub(super) fn claims_of_epoch(&self, epoch: u32) -> u64 {
-        self.plan.train.steps_in_epoch(epoch) * self.loader.claims_per_batch(self.plan.loader.batch_size)
+        self.plan.train.steps_in_epoch(epoch)
+            * self.loader.claims_per_batch(self.plan.loader.batch_size)
     }
 }
 

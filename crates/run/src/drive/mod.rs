@@ -22,7 +22,11 @@ pub trait Driver {
     ///
     /// # Errors
     /// A sample could not be read.
-    fn epoch(&mut self, training: &mut Training, steps: u64) -> Result<Vec<AcceleratorEpoch>, RunError>;
+    fn epoch(
+        &mut self,
+        training: &mut Training,
+        steps: u64,
+    ) -> Result<Vec<AcceleratorEpoch>, RunError>;
 
     /// Time since the start of the run.
     fn now_ns(&self) -> u64;

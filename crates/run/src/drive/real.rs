@@ -125,7 +125,11 @@ impl RealDriver {
                 .name(format!("a{accelerator}w{worker}"))
                 .stack_size(STACK_BYTES)
                 .spawn(move || Worker::new(&shared, accelerator, worker).run())
-                .map_err(|source| RunError::Thread { worker: place, workers: self.shared.places.len(), source })?;
+                .map_err(|source| RunError::Thread {
+                    worker: place,
+                    workers: self.shared.places.len(),
+                    source,
+                })?;
             let _ = self.shared.places[place].thread.set(thread.thread().clone());
             self.threads.push(thread);
         }
@@ -145,7 +149,14 @@ impl RealDriver {
                 let read_bytes = |accelerator: u32| queues[accelerator as usize].read_bytes();
                 training.on(event, now_ns, read_bytes, |action| {
                     let loader = shared.job.loader;
-                    done |= conduct::perform(action, now_ns, queues, loader, &mut hands, &mut self.events);
+                    done |= conduct::perform(
+                        action,
+                        now_ns,
+                        queues,
+                        loader,
+                        &mut hands,
+                        &mut self.events,
+                    );
                 });
                 if let Event::BarrierOpen = event {
                     self.asked += 1;
@@ -156,7 +167,14 @@ impl RealDriver {
                 }
             }
             while let Some(accelerator) = shared.ready.pop() {
-                conduct::deliver(accelerator, self.asked, queues, shared.job.loader, &mut hands, &mut self.events);
+                conduct::deliver(
+                    accelerator,
+                    self.asked,
+                    queues,
+                    shared.job.loader,
+                    &mut hands,
+                    &mut self.events,
+                );
             }
             let now_ns = shared.clock.now_ns();
             while let Some(&Reverse((at_ns, accelerator))) = hands.timers.peek()
@@ -184,7 +202,9 @@ impl RealDriver {
             for place in &shared.places {
                 place.unpark();
             }
-            while (shared.flushed.load(SeqCst) as usize) < shared.places.len() && !shared.stop.load(Acquire) {
+            while (shared.flushed.load(SeqCst) as usize) < shared.places.len()
+                && !shared.stop.load(Acquire)
+            {
                 std::thread::park_timeout(Duration::from_millis(10));
             }
         }
@@ -214,7 +234,11 @@ impl RealDriver {
 }
 
 impl Driver for RealDriver {
-    fn epoch(&mut self, training: &mut Training, steps: u64) -> Result<Vec<AcceleratorEpoch>, RunError> {
+    fn epoch(
+        &mut self,
+        training: &mut Training,
+        steps: u64,
+    ) -> Result<Vec<AcceleratorEpoch>, RunError> {
         training.prepare(steps);
         self.live.epoch.fetch_add(1, Relaxed);
         self.live.steps.store(steps, Relaxed);
@@ -226,7 +250,9 @@ impl Driver for RealDriver {
         if self.interrupted.load(Relaxed) || self.shared.stop.load(Acquire) {
             self.stop_workers();
         }
-        if let Some(error) = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(error) =
+            self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
             return Err(error);
         }
         let mut epochs = training.finish();
@@ -250,7 +276,8 @@ impl Shared {
         let queues = job.queues();
         let places = job.plan.accelerators * job.workers();
         let slots = u64::from(job.plan.loader.stock_batches.max(1)) * job.plan.loader.batch_size;
-        let kept = if job.plan.loader.materialize { slots * u64::from(job.plan.accelerators) } else { 0 };
+        let kept =
+            if job.plan.loader.materialize { slots * u64::from(job.plan.accelerators) } else { 0 };
         Shared {
             ready: ArrayQueue::new(job.plan.accelerators as usize),
             queues,
@@ -286,7 +313,12 @@ impl Shared {
     }
 
     /// Memory for one sample of a batch in flight, where batches are kept.
-    pub(super) fn kept_sample(&self, accelerator: u32, slot: usize, sample: u64) -> Option<&Mutex<Vec<u8>>> {
+    pub(super) fn kept_sample(
+        &self,
+        accelerator: u32,
+        slot: usize,
+        sample: u64,
+    ) -> Option<&Mutex<Vec<u8>>> {
         let loader = &self.job.plan.loader;
         let slots = loader.stock_batches.max(1) as usize;
         let batch = accelerator as usize * slots + slot;

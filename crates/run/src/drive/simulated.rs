@@ -8,8 +8,9 @@ use super::job::{Job, Reading, RunError, Shard};
 use super::sink::Sink;
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::engine::{Event, Training};
-use crate::loader::{Claim, Finished, Queue, TaskTimes, Wakes, WorkerState};
+use crate::loader::{Claim, Finished, Queue, Wakes, WorkerState};
 use crate::reader::{Op, SampleReader};
+use crate::times::TaskTimes;
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -75,7 +76,8 @@ impl SimulatedDriver {
     pub fn new(job: Job, model: SimulatedStorage) -> Self {
         let workers_each = job.workers();
         let loader = &job.plan.loader;
-        let check = loader.verify.then_some((job.plan.dataset.content_seed, job.plan.dataset.element));
+        let check =
+            loader.verify.then_some((job.plan.dataset.content_seed, job.plan.dataset.element));
         let workers: Vec<_> = (0..job.plan.accelerators * workers_each)
             .map(|place| SimulatedWorker {
                 accelerator: place / workers_each,
@@ -110,7 +112,8 @@ impl SimulatedDriver {
                 return Ok(());
             }
             let worker = &mut self.workers[place];
-            let op = worker.reader.next_op().map_err(|source| format_error(&worker.reader, source))?;
+            let op =
+                worker.reader.next_op().map_err(|source| format_error(&worker.reader, source))?;
             let ends_ns = match op {
                 Op::Open => self.open(place)?,
                 Op::Length(handle) => {
@@ -170,7 +173,8 @@ impl SimulatedDriver {
         let service_ns = self.model.bytes_per_second.map_or(0.0, |rate| bytes as f64 * 1e9 / rate);
         self.world.free_at_ns = self.world.free_at_ns.max(now_ns as f64) + service_ns;
         let read_ns = self.world.free_at_ns.round() as u64 + self.model.latency_ns - now_ns;
-        let decode_ns = self.model.decode_bytes_per_second.map_or(0.0, |rate| bytes as f64 * 1e9 / rate) as u64;
+        let decode_ns =
+            self.model.decode_bytes_per_second.map_or(0.0, |rate| bytes as f64 * 1e9 / rate) as u64;
         let worker = &mut self.workers[place];
         worker.counters.read_ns += read_ns;
         worker.counters.decode_ns += decode_ns;
@@ -210,7 +214,14 @@ impl SimulatedDriver {
         let queue = &self.queues[worker.accelerator as usize];
         if queue.finish(reading.task.batch, samples, worker.times) == Finished::Awaited {
             let accelerator = worker.accelerator;
-            conduct::deliver(accelerator, self.asked, &self.queues, self.job.loader, &mut self.world, &mut self.events);
+            conduct::deliver(
+                accelerator,
+                self.asked,
+                &self.queues,
+                self.job.loader,
+                &mut self.world,
+                &mut self.events,
+            );
         }
     }
 
@@ -226,7 +237,14 @@ impl SimulatedDriver {
                     |accelerator| queues[accelerator as usize].read_bytes(),
                     |action| {
                         let loader = self.job.loader;
-                        done |= conduct::perform(action, now_ns, queues, loader, &mut self.world, &mut self.events);
+                        done |= conduct::perform(
+                            action,
+                            now_ns,
+                            queues,
+                            loader,
+                            &mut self.world,
+                            &mut self.events,
+                        );
                     },
                 );
                 if let Event::BarrierOpen = event {
@@ -245,7 +263,11 @@ impl SimulatedDriver {
 }
 
 impl Driver for SimulatedDriver {
-    fn epoch(&mut self, training: &mut Training, steps: u64) -> Result<Vec<AcceleratorEpoch>, RunError> {
+    fn epoch(
+        &mut self,
+        training: &mut Training,
+        steps: u64,
+    ) -> Result<Vec<AcceleratorEpoch>, RunError> {
         training.prepare(steps);
         conduct::publish(steps, &self.queues, &mut self.world);
         self.events.push_back((Event::EpochStarted, None));

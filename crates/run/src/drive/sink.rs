@@ -15,7 +15,11 @@ pub(super) struct Sink {
 impl Sink {
     /// `check`: the content seed and element type to compare with.
     pub(super) fn new(check: Option<(u64, Element)>) -> Self {
-        Sink { check: check.map(|(seed, element)| (Content::new(seed), element)), sample: 0, kept: None }
+        Sink {
+            check: check.map(|(seed, element)| (Content::new(seed), element)),
+            sample: 0,
+            kept: None,
+        }
     }
 
     /// The next payload is of this sample; it is kept in `memory` where some is given.
@@ -44,7 +48,10 @@ impl PayloadSink for Sink {
         }
         let Some((content, element)) = &mut self.check else { return Ok(()) };
         content.matches(self.sample, offset, *element, bytes).map_err(|at| {
-            FormatError::new(at, format!("payload of sample {} differs from what was generated", self.sample))
+            FormatError::new(
+                at,
+                format!("payload of sample {} differs from what was generated", self.sample),
+            )
         })
     }
 }

@@ -81,7 +81,11 @@ fn plan(case: Case) -> Plan {
             compute_seed: 123,
             cold: false,
         },
-        metric: MetricPlan { au_target_percent: 90.0, exclude_start_steps: 1, exclude_end_steps: 0 },
+        metric: MetricPlan {
+            au_target_percent: 90.0,
+            exclude_start_steps: 1,
+            exclude_end_steps: 0,
+        },
         doubts: vec![],
     }
 }
@@ -113,12 +117,21 @@ fn one_accelerator_takes_as_long_as_worked_out() {
     for workers in [1, 4, 16, 64] {
         for steps in [6, 50, 500, 2000] {
             for compute_ms in [1.0, 5.0, 9.0, 11.0, 20.0] {
-                let case = Case { loader: "pytorch", accelerators: 1, workers, steps, compute_s: compute_ms / 1e3 };
+                let case = Case {
+                    loader: "pytorch",
+                    accelerators: 1,
+                    workers,
+                    steps,
+                    compute_s: compute_ms / 1e3,
+                };
                 let epochs = simulate(case, rate(1e8));
                 let n = steps as f64;
                 let expected = (10.0 + n * compute_ms).max(n * 10.0 + compute_ms);
                 let length = lengths_ms(&epochs)[0];
-                assert!((length - expected).abs() < 1e-3, "{workers} workers, {steps} steps, {compute_ms} ms: {length} {expected}");
+                assert!(
+                    (length - expected).abs() < 1e-3,
+                    "{workers} workers, {steps} steps, {compute_ms} ms: {length} {expected}"
+                );
                 let computed: u64 = epochs[0].blocks[0].compute_ns.iter().sum();
                 assert_eq!(computed, (n * compute_ms * 1e6).round() as u64);
             }
@@ -139,9 +152,18 @@ fn several_accelerators_take_as_long_as_worked_out() {
                     (8.0, n * s * 10.0 + 8.0),
                     (100.0 * n, ((n - 1.0) * ahead + 1.0) * 10.0 + s * 100.0 * n),
                 ] {
-                    let case = Case { loader: "pytorch", accelerators, workers, steps, compute_s: compute_ms / 1e3 };
+                    let case = Case {
+                        loader: "pytorch",
+                        accelerators,
+                        workers,
+                        steps,
+                        compute_s: compute_ms / 1e3,
+                    };
                     for length in lengths_ms(&simulate(case, rate(1e8))) {
-                        assert!((length - expected).abs() < 1e-3, "{accelerators} × {workers} × {steps}, {compute_ms} ms: {length} {expected}");
+                        assert!(
+                            (length - expected).abs() < 1e-3,
+                            "{accelerators} × {workers} × {steps}, {compute_ms} ms: {length} {expected}"
+                        );
                     }
                 }
             }
@@ -158,7 +180,9 @@ fn without_workers_reading_and_computing_take_turns() {
 /// A latency of 10 ms, and no limit of rate: as many reads at once as there are workers.
 #[test]
 fn workers_hide_latency() {
-    for (loader, workers, expected_ms) in [("pytorch", 1, 600.0), ("pytorch", 4, 150.0), ("native", 4, 150.0)] {
+    for (loader, workers, expected_ms) in
+        [("pytorch", 1, 600.0), ("pytorch", 4, 150.0), ("native", 4, 150.0)]
+    {
         let case = Case { loader, accelerators: 1, workers, steps: 60, compute_s: 0.0 };
         let model = SimulatedStorage { latency_ns: 10_000_000, ..SimulatedStorage::default() };
         assert_eq!(lengths_ms(&simulate(case, model)), [expected_ms], "{loader} × {workers}");
@@ -168,12 +192,20 @@ fn workers_hide_latency() {
 #[test]
 fn the_sum_of_the_parts_is_the_whole() {
     let case = Case { loader: "native", accelerators: 3, workers: 2, steps: 40, compute_s: 0.012 };
-    let model = SimulatedStorage { open_ns: 300_000, latency_ns: 1_000_000, decode_bytes_per_second: Some(1e9), ..rate(1e8) };
+    let model = SimulatedStorage {
+        open_ns: 300_000,
+        latency_ns: 1_000_000,
+        decode_bytes_per_second: Some(1e9),
+        ..rate(1e8)
+    };
     for epoch in simulate(case, model) {
         let block = &epoch.blocks[0];
         let sum = |times: &[u64]| times.iter().sum::<u64>();
         let load = sum(&block.load_ns);
-        assert_eq!(load + sum(&block.compute_ns) + sum(&block.barrier_ns), block.end_ns - block.start_ns);
+        assert_eq!(
+            load + sum(&block.compute_ns) + sum(&block.barrier_ns),
+            block.end_ns - block.start_ns
+        );
         let stall = epoch.stall;
         assert_eq!(stall.open_ns + stall.read_ns + stall.decode_ns + stall.queue_ns, load);
         assert!(stall.read_ns > 0 && stall.decode_ns > 0);
@@ -185,8 +217,15 @@ fn the_sum_of_the_parts_is_the_whole() {
 
 fn really(case: Case) -> Vec<AcceleratorEpoch> {
     let plan = plan(case);
-    let mut driver =
-        RealDriver::new(job(&plan), Clock::new(), Arc::new(Solo), Arc::default(), Arc::default(), false).unwrap();
+    let mut driver = RealDriver::new(
+        job(&plan),
+        Clock::new(),
+        Arc::new(Solo),
+        Arc::default(),
+        Arc::default(),
+        false,
+    )
+    .unwrap();
     driver.epoch(&mut Training::new(&plan), case.steps).unwrap()
 }
 
@@ -194,7 +233,9 @@ fn really(case: Case) -> Vec<AcceleratorEpoch> {
 fn threads_read_what_the_simulation_reads() {
     for (loader, workers) in [("pytorch", 0), ("pytorch", 1), ("pytorch", 4), ("native", 3)] {
         let case = Case { loader, accelerators: 3, workers, steps: 200, compute_s: 0.0 };
-        for (real, simulated) in really(case).iter().zip(simulate(case, SimulatedStorage::default())) {
+        for (real, simulated) in
+            really(case).iter().zip(simulate(case, SimulatedStorage::default()))
+        {
             assert_eq!(real.io.samples, simulated.io.samples);
             assert_eq!(real.io.read_bytes, simulated.io.read_bytes);
             assert_eq!(real.io.opens, simulated.io.opens);

@@ -89,7 +89,11 @@ impl<'s> Worker<'s> {
                 return Ok(());
             }
             let id = self.shard.sample(plan, reading.step, sample);
-            let memory = self.shared.kept_sample(self.accelerator, self.queue.slot_of(reading.task.batch), sample);
+            let memory = self.shared.kept_sample(
+                self.accelerator,
+                self.queue.slot_of(reading.task.batch),
+                sample,
+            );
             match memory {
                 None => self.sample(id, None)?,
                 Some(memory) => {
@@ -132,7 +136,12 @@ impl<'s> Worker<'s> {
         Ok(())
     }
 
-    fn read(&mut self, handle: feedrate_data::storage::Handle, offset: u64, len: usize) -> Result<(), RunError> {
+    fn read(
+        &mut self,
+        handle: feedrate_data::storage::Handle,
+        offset: u64,
+        len: usize,
+    ) -> Result<(), RunError> {
         if self.buffer.len() < len + crate::buffer::ALIGN {
             self.buffer = AlignedBuffer::new(len + crate::buffer::ALIGN);
         }

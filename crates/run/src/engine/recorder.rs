@@ -119,7 +119,11 @@ fn split_stall(stall: &mut Stall, asked_ns: u64, load_ns: u64, delivered: Delive
     let worked_ns = load_ns - queued_ns;
     let busy_ns = delivered.open_ns + delivered.read_ns + delivered.decode_ns;
     let share = |part_ns: u64| {
-        if busy_ns == 0 { 0 } else { (u128::from(worked_ns) * u128::from(part_ns) / u128::from(busy_ns)) as u64 }
+        if busy_ns == 0 {
+            0
+        } else {
+            (u128::from(worked_ns) * u128::from(part_ns) / u128::from(busy_ns)) as u64
+        }
     };
     let (open_ns, read_ns, decode_ns) =
         (share(delivered.open_ns), share(delivered.read_ns), share(delivered.decode_ns));

@@ -11,9 +11,9 @@ mod native;
 #[cfg(test)]
 mod tests;
 
-pub use queue::{Delivered, Finished, Queue, TaskTimes};
+pub use queue::{Delivered, Finished, Queue};
 
-use feedrate_spec::catalog::{LoaderEntry, Member};
+use feedrate_spec::catalog::LoaderEntry;
 use std::ops::Range;
 
 /// How a framework's loader shares batches among its workers.

@@ -2,7 +2,11 @@
 //!
 //! Counters only grow, and are atomics, so that a claim or a delivery takes no lock. Batches are counted over the run.
 
-use std::sync::atomic::{AtomicU64, Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst}};
+use crate::times::TaskTimes;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
+};
 
 /// Shared by the workers and the training of one accelerator.
 #[derive(Debug)]
@@ -35,19 +39,6 @@ struct Slot {
     decode_ns: AtomicU64,
 }
 
-/// What a worker spent on a task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TaskTimes {
-    /// When it was claimed.
-    pub begun_ns: u64,
-    /// In open, length and close calls.
-    pub open_ns: u64,
-    /// In read calls.
-    pub read_ns: u64,
-    /// Decoding and checking.
-    pub decode_ns: u64,
-}
-
 /// Whether a finished task made its batch whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
@@ -73,7 +64,13 @@ pub struct Delivered {
 impl Queue {
     /// For `workers` reading threads (at least 1), batches of `batch_size`, epochs of `steps_per_epoch`, `total_batches` over
     /// the run, `stock` batches open beyond those taken (0: only the one asked for).
-    pub fn new(workers: u32, batch_size: u64, steps_per_epoch: u64, total_batches: u64, stock: u32) -> Self {
+    pub fn new(
+        workers: u32,
+        batch_size: u64,
+        steps_per_epoch: u64,
+        total_batches: u64,
+        stock: u32,
+    ) -> Self {
         let slots: Box<[Slot]> = (0..stock.max(1)).map(|_| Slot::default()).collect();
         for slot in &slots {
             slot.reset(batch_size);
@@ -214,7 +211,8 @@ impl Queue {
         }
         self.waiting_for.store(batch + 1, SeqCst);
         // A worker that finished in between either sees the wish, and tells, or is seen here.
-        self.is_whole(batch) && self.waiting_for.compare_exchange(batch + 1, 0, SeqCst, SeqCst).is_ok()
+        self.is_whole(batch)
+            && self.waiting_for.compare_exchange(batch + 1, 0, SeqCst, SeqCst).is_ok()
     }
 
     fn is_whole(&self, batch: u64) -> bool {

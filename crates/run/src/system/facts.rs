@@ -48,7 +48,11 @@ fn cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
 }
 
-fn components(cpuinfo: &[(String, String)], memory: Option<u64>, mount: Option<&Mount>) -> Vec<(String, String)> {
+fn components(
+    cpuinfo: &[(String, String)],
+    memory: Option<u64>,
+    mount: Option<&Mount>,
+) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let mut row = |component: &str, specification: String| {
         rows.push((component.to_string(), specification));

@@ -62,7 +62,11 @@ impl Sampler {
             device_write_bytes: since(writes(before), writes(after)),
             process_cpu_ns: since(before.process_cpu_ns, after.process_cpu_ns),
             cpu_busy_share: busy_share(before.cpu_ticks, after.cpu_ticks),
-            clock_step_ns: Some(if step_ns.unsigned_abs() < CLOCK_STEP_MIN_NS { 0 } else { step_ns }),
+            clock_step_ns: Some(if step_ns.unsigned_abs() < CLOCK_STEP_MIN_NS {
+                0
+            } else {
+                step_ns
+            }),
             ..HostEpoch::default()
         }
     }
@@ -81,7 +85,8 @@ pub fn residency(storage: &dyn Storage, layout: &Layout) -> Result<Residency, St
     let mut path = String::new();
     let mut bytes: u64 = 0;
     for i in 0..looked {
-        layout.write_path((u128::from(i) * u128::from(files) / u128::from(looked)) as u64, &mut path);
+        layout
+            .write_path((u128::from(i) * u128::from(files) / u128::from(looked)) as u64, &mut path);
         match storage.resident_bytes(&path)? {
             Some(resident) => bytes += resident,
             None => return Ok(Residency::default()),
@@ -109,17 +114,24 @@ fn field(text: &str, name: &str) -> Option<u64> {
 /// Bytes read and written: fields 6 and 10 of the device's line (Documentation/admin-guide/iostats.rst).
 fn disk_bytes(diskstats: &str, device: &str) -> Option<(u64, u64)> {
     let (major, minor) = device.split_once(':')?;
-    let line = diskstats.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find(|fields| {
-        fields.first() == Some(&major) && fields.get(1) == Some(&minor)
-    })?;
+    let line = diskstats
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .find(|fields| fields.first() == Some(&major) && fields.get(1) == Some(&minor))?;
     let sectors = |i: usize| line.get(i)?.parse::<u64>().ok();
     Some((sectors(5)? * SECTOR_BYTES, sectors(9)? * SECTOR_BYTES))
 }
 
 /// (busy, all) ticks of all cores; waiting for I/O is idle.
 fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
-    let ticks: Vec<u64> =
-        stat.lines().next()?.split_whitespace().skip(1).take(8).filter_map(|f| f.parse().ok()).collect();
+    let ticks: Vec<u64> = stat
+        .lines()
+        .next()?
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .filter_map(|f| f.parse().ok())
+        .collect();
     let all: u64 = ticks.iter().sum();
     Some((all - ticks.get(3)? - ticks.get(4)?, all))
 }

@@ -1,7 +1,7 @@
 //! A storage as one worker sees it: every operation is timed and counted. Time that no operation took is decoding.
 
 use crate::clock::Clock;
-use crate::loader::TaskTimes;
+use crate::times::TaskTimes;
 use feedrate_data::storage::{Handle, Storage, StorageError};
 use feedrate_measure::record::IoCounters;
 use std::sync::Arc;
@@ -81,7 +81,12 @@ impl Recorded {
     ///
     /// # Errors
     /// The storage's.
-    pub fn read_at(&mut self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+    pub fn read_at(
+        &mut self,
+        file: Handle,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, StorageError> {
         let result = self.storage.read_at(file, offset, buffer);
         let ns = self.lap();
         self.task.read_ns += ns;

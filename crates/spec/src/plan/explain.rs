@@ -35,7 +35,7 @@ pub struct Estimate {
 }
 
 /// Reading buffer of a worker when the format chooses.
-pub const PIECE_BYTES: u64 = 256 << 10;
+pub const PIECE_BYTES: u64 = 512 << 10;
 
 /// The figures of `plan`.
 pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
@@ -51,7 +51,8 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
     let step_samples = accelerators * plan.loader.batch_size;
     let batch_bytes = sample_bytes_mean * plan.loader.batch_size as f64;
     let compute_s = plan.train.compute.mean_s();
-    let buffers = u64::from(plan.loader.workers.max(1)) * plan.loader.transfer_bytes.unwrap_or(PIECE_BYTES);
+    let buffers =
+        u64::from(plan.loader.workers.max(1)) * plan.loader.transfer_bytes.unwrap_or(PIECE_BYTES);
     let kept = if plan.loader.materialize {
         (f64::from(plan.loader.stock_batches) + 1.0) * batch_bytes
     } else {
@@ -68,7 +69,8 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
         steps: plan.train.steps(),
         dropped_samples: samples - plan.train.steps_per_epoch * step_samples,
         epoch_least_s: plan.train.steps_per_epoch as f64 * compute_s,
-        needed_bytes_per_second: (compute_s > 0.0).then(|| batch_bytes * f64::from(plan.accelerators) / compute_s),
+        needed_bytes_per_second: (compute_s > 0.0)
+            .then(|| batch_bytes * f64::from(plan.accelerators) / compute_s),
         loader_memory_bytes: f64::from(plan.accelerators) * (buffers as f64 + kept),
     }
 }

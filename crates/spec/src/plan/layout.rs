@@ -86,8 +86,11 @@ impl Layout {
 
     /// Write the path of file `file`, relative to the dataset's folder: `train/img_000_of_168.npz`.
     pub fn write_path(&self, file: u64, path: &mut String) {
-        let (split, i) =
-            if file < self.train.files { (&self.train, file) } else { (&self.eval, file - self.train.files) };
+        let (split, i) = if file < self.train.files {
+            (&self.train, file)
+        } else {
+            (&self.eval, file - self.train.files)
+        };
         path.clear();
         path.push_str(split.folder);
         path.push('/');
@@ -112,9 +115,10 @@ impl Layout {
         for split in [&self.train, &self.eval] {
             folders.push(split.folder.to_string());
             if split.subfolders > 1 {
-                folders.extend((0..split.subfolders).map(|i| {
-                    format!("{}/{:0w$}", split.folder, i, w = split.subfolder_digits)
-                }));
+                folders
+                    .extend((0..split.subfolders).map(|i| {
+                        format!("{}/{:0w$}", split.folder, i, w = split.subfolder_digits)
+                    }));
             }
         }
         folders

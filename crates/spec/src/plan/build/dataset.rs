@@ -18,45 +18,17 @@ impl Builder<'_> {
         self.format();
         if !w.dataset_keep_files {
             let message = "deleting the dataset after the run is not supported yet";
-            self.error("dataset.keep_files", message.into(), "set it to true, and delete the folder yourself");
+            self.error(
+                "dataset.keep_files",
+                message.into(),
+                "set it to true, and delete the folder yourself",
+            );
         }
-        let (files_train, samples_per_file) = self.scaled(w.dataset_num_files_train, w.dataset_num_samples_per_file);
+        let (files_train, samples_per_file) =
+            self.scaled(w.dataset_num_files_train, w.dataset_num_samples_per_file);
         let (files_eval, _) = self.scaled(w.dataset_num_files_eval, w.dataset_num_samples_per_file);
-        if files_train == 0 && self.trains() {
-            self.error(
-                "dataset.num_files_train",
-                "there is nothing to train on: `0` files".into(),
-                "give at least one file",
-            );
-        }
-        if samples_per_file == 0 {
-            self.error("dataset.num_samples_per_file", "`0` samples in a file".into(), "give at least one");
-        }
-        if files_train.saturating_add(files_eval) > FILES_MAX {
-            self.error(
-                "dataset.num_files_train",
-                format!("`{}` files are more than any file system holds", files_train.saturating_add(files_eval)),
-                &format!("give at most {FILES_MAX}, or put more samples in each file"),
-            );
-        }
-        let shrink = self.request.shrink_records;
-        if !(shrink > 0.0 && shrink <= 1.0) {
-            self.error("", format!("`--shrink-records {shrink}` is no share"), "give a number above 0, at most 1");
-        }
-        let dims = w.dataset_record_dims.clone();
-        self.record_dims(&dims);
-        let record_bytes = if dims.is_empty() {
-            (w.dataset_record_length_bytes * shrink).max(1.0)
-        } else {
-            dims.iter().map(|&d| d as f64).product::<f64>() * w.dataset_record_element_type.bytes() as f64
-        };
-        if record_bytes < w.dataset_record_element_type.bytes() as f64 {
-            self.error(
-                "dataset.record_length_bytes",
-                format!("a record of `{record_bytes}` bytes holds no element of {}", w.dataset_record_element_type.name()),
-                "give a longer record",
-            );
-        }
+        self.counts(files_train, files_eval, samples_per_file);
+        let record_bytes = self.record_bytes();
         DatasetPlan {
             format: w.dataset_format.clone(),
             files_train: files_train.min(FILES_MAX),
@@ -66,12 +38,71 @@ impl Builder<'_> {
             subfolders_eval: w.dataset_num_subfolders_eval,
             prefix: w.dataset_file_prefix.clone(),
             record_bytes,
-            record_stdev_bytes: w.dataset_record_length_bytes_stdev * shrink,
-            record_dims: dims,
+            record_stdev_bytes: w.dataset_record_length_bytes_stdev * self.request.shrink_records,
+            record_dims: w.dataset_record_dims.clone(),
             element: w.dataset_record_element_type,
             compression: self.compression(),
             content_seed: w.dataset_content_seed,
         }
+    }
+
+    fn counts(&mut self, files_train: u64, files_eval: u64, samples_per_file: u64) {
+        if files_train == 0 && self.trains() {
+            self.error(
+                "dataset.num_files_train",
+                "there is nothing to train on: `0` files".into(),
+                "give at least one file",
+            );
+        }
+        if samples_per_file == 0 {
+            self.error(
+                "dataset.num_samples_per_file",
+                "`0` samples in a file".into(),
+                "give at least one",
+            );
+        }
+        if files_train.saturating_add(files_eval) > FILES_MAX {
+            self.error(
+                "dataset.num_files_train",
+                format!(
+                    "`{}` files are more than any file system holds",
+                    files_train.saturating_add(files_eval)
+                ),
+                &format!("give at most {FILES_MAX}, or put more samples in each file"),
+            );
+        }
+    }
+
+    /// Nominal bytes of a sample.
+    fn record_bytes(&mut self) -> f64 {
+        let w = self.w;
+        let shrink = self.request.shrink_records;
+        if !(shrink > 0.0 && shrink <= 1.0) {
+            self.error(
+                "",
+                format!("`--shrink-records {shrink}` is no share"),
+                "give a number above 0, at most 1",
+            );
+        }
+        let dims = w.dataset_record_dims.clone();
+        self.record_dims(&dims);
+        let record_bytes = if dims.is_empty() {
+            (w.dataset_record_length_bytes * shrink).max(1.0)
+        } else {
+            dims.iter().map(|&d| d as f64).product::<f64>()
+                * w.dataset_record_element_type.bytes() as f64
+        };
+        if record_bytes < w.dataset_record_element_type.bytes() as f64 {
+            self.error(
+                "dataset.record_length_bytes",
+                format!(
+                    "a record of `{record_bytes}` bytes holds no element of {}",
+                    w.dataset_record_element_type.name()
+                ),
+                "give a longer record",
+            );
+        }
+        record_bytes
     }
 
     fn format(&mut self) {
@@ -130,7 +161,11 @@ impl Builder<'_> {
         let scale = self.request.scale;
         if !(scale > 0.0 && scale <= 1.0) {
             if !self.problems.0.iter().any(|p| p.message.contains("--scale")) {
-                self.error("", format!("`--scale {scale}` is no share"), "give a number above 0, at most 1");
+                self.error(
+                    "",
+                    format!("`--scale {scale}` is no share"),
+                    "give a number above 0, at most 1",
+                );
             }
             return (files, samples_per_file);
         }
@@ -147,7 +182,9 @@ impl Builder<'_> {
 
     pub(super) fn sizes(&mut self, plan: &Plan) {
         let dataset = &plan.dataset;
-        if dataset.record_stdev_bytes > 0.0 && dataset.files_train + dataset.files_eval > DRAWN_FILES_MAX {
+        if dataset.record_stdev_bytes > 0.0
+            && dataset.files_train + dataset.files_eval > DRAWN_FILES_MAX
+        {
             self.error(
                 "dataset.record_length_bytes_stdev",
                 "sizes of so many files cannot be drawn one by one".into(),

@@ -14,35 +14,51 @@ impl Builder<'_> {
         };
         let steps = plan.train.steps_in_epoch(1);
         let stock = u64::from(plan.loader.stock_batches);
-        let window = steps.saturating_sub(plan.metric.exclude_start_steps + plan.metric.exclude_end_steps);
+        let window =
+            steps.saturating_sub(plan.metric.exclude_start_steps + plan.metric.exclude_end_steps);
         if window <= stock {
             doubt(
                 "window_shorter_than_stock",
-                format!("{window} steps are judged, and the loader may hold {stock} batches by then"),
+                format!(
+                    "{window} steps are judged, and the loader may hold {stock} batches by then"
+                ),
                 "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps",
             );
         }
         let layout = Layout::new(&plan.dataset);
         let bytes = layout.sum(layout.files_train(), |shape| shape.payload_bytes()) as u64;
-        let keeps = self.catalog.storage(&plan.storage.kind).is_some_and(|m| m.has(Ability::PageCache));
+        let keeps =
+            self.catalog.storage(&plan.storage.kind).is_some_and(|m| m.has(Ability::PageCache));
         if let Some(memory) = context.memory_bytes.filter(|&memory| keeps && bytes < memory) {
             doubt(
                 "dataset_fits_page_cache",
-                format!("the dataset is {}, the memory {}", units::bytes(bytes), units::bytes(memory)),
+                format!(
+                    "the dataset is {}, the memory {}",
+                    units::bytes(bytes),
+                    units::bytes(memory)
+                ),
                 "use a dataset of at least five times the memory, or `--cold`",
             );
         }
         if self.request.scale != 1.0 {
             doubt(
                 "scaled",
-                format!("`--scale {}`: {} files instead of {}", self.request.scale, plan.dataset.files_train, self.w.dataset_num_files_train),
+                format!(
+                    "`--scale {}`: {} files instead of {}",
+                    self.request.scale, plan.dataset.files_train, self.w.dataset_num_files_train
+                ),
                 "shorter epochs: compare only with runs of the same scale",
             );
         }
         if self.request.shrink_records != 1.0 {
             doubt(
                 "records_shrunk",
-                format!("`--shrink-records {}`: records of {} instead of {}", self.request.shrink_records, units::bytes(plan.dataset.record_bytes as u64), units::bytes(self.w.dataset_record_length_bytes as u64)),
+                format!(
+                    "`--shrink-records {}`: records of {} instead of {}",
+                    self.request.shrink_records,
+                    units::bytes(plan.dataset.record_bytes as u64),
+                    units::bytes(self.w.dataset_record_length_bytes as u64)
+                ),
                 "this is another workload: do not compare it with the full one",
             );
         }

@@ -4,7 +4,9 @@ mod dataset;
 mod doubts;
 mod unbuilt;
 
-use super::{DatasetPlan, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan, schedule};
+use super::{
+    DatasetPlan, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan, schedule,
+};
 use crate::catalog::{Ability, Catalog};
 use crate::problem::{Problem, Problems};
 use crate::workload::{Shuffle, TimeSpec, Workload};
@@ -148,14 +150,27 @@ impl Builder<'_> {
     /// A format that makes no files needs a storage that keeps none, and the other way round.
     fn format_on_storage(&mut self, storage: &str) {
         let format = self.w.dataset_format.clone();
-        let (Some(entry), Some(member)) = (self.catalog.format(&format), self.catalog.storage(storage)) else { return };
-        let (no_files, keeps) = (entry.member.has(Ability::NoFiles), member.has(Ability::KeepsBytes));
+        let (Some(entry), Some(member)) =
+            (self.catalog.format(&format), self.catalog.storage(storage))
+        else {
+            return;
+        };
+        let (no_files, keeps) =
+            (entry.member.has(Ability::NoFiles), member.has(Ability::KeepsBytes));
         if no_files && keeps {
             let hint = "set `storage.storage_type=\"null\"`, or choose a format that has files";
-            self.error("dataset.format", format!("format `{format}` makes no files, storage `{storage}` needs them"), hint);
+            self.error(
+                "dataset.format",
+                format!("format `{format}` makes no files, storage `{storage}` needs them"),
+                hint,
+            );
         } else if !no_files && !keeps {
             let hint = "set `dataset.format=\"null\"`, or choose a storage that keeps bytes";
-            self.error("storage.storage_type", format!("storage `{storage}` keeps no bytes, format `{format}` needs them"), hint);
+            self.error(
+                "storage.storage_type",
+                format!("storage `{storage}` keeps no bytes, format `{format}` needs them"),
+                hint,
+            );
         }
     }
 
@@ -180,16 +195,32 @@ impl Builder<'_> {
             self.error("reader.batch_size", "a batch of `0` samples".into(), "give at least one");
         }
         if workers > 4096 {
-            self.error("reader.read_threads", format!("`{workers}` threads for one accelerator"), "give at most 4096");
+            self.error(
+                "reader.read_threads",
+                format!("`{workers}` threads for one accelerator"),
+                "give at most 4096",
+            );
         }
         if w.reader_preprocess_time != TimeSpec::None {
-            self.error("reader.preprocess_time", "preprocessing is not supported yet".into(), "set it to 0");
+            self.error(
+                "reader.preprocess_time",
+                "preprocessing is not supported yet".into(),
+                "set it to 0",
+            );
         }
         if w.workflow_profiling {
-            self.error("workflow.profiling", "profilers are not supported yet".into(), "set it to false");
+            self.error(
+                "workflow.profiling",
+                "profilers are not supported yet".into(),
+                "set it to false",
+            );
         }
         if w.reader_read_type_memory {
-            self.error("reader.read_type", "reading into memory is not supported yet".into(), "use `on_demand`");
+            self.error(
+                "reader.read_type",
+                "reading into memory is not supported yet".into(),
+                "use `on_demand`",
+            );
         }
         let random = [w.reader_file_shuffle, w.reader_sample_shuffle].contains(&Shuffle::Random);
         LoaderPlan {
@@ -209,7 +240,12 @@ impl Builder<'_> {
         }
     }
 
-    fn train(&mut self, dataset: &DatasetPlan, loader: &LoaderPlan, accelerators: u32) -> TrainPlan {
+    fn train(
+        &mut self,
+        dataset: &DatasetPlan,
+        loader: &LoaderPlan,
+        accelerators: u32,
+    ) -> TrainPlan {
         let w = self.w;
         let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
         let steps = schedule::steps_per_epoch(samples, loader.batch_size, accelerators);
@@ -217,7 +253,11 @@ impl Builder<'_> {
             self.too_few_samples(samples, loader.batch_size, accelerators);
         }
         if w.train_epochs == 0 || w.train_epochs > EPOCHS_MAX {
-            self.error("train.epochs", format!("`{}` epochs", w.train_epochs), &format!("give 1 to {EPOCHS_MAX}"));
+            self.error(
+                "train.epochs",
+                format!("`{}` epochs", w.train_epochs),
+                &format!("give 1 to {EPOCHS_MAX}"),
+            );
         }
         let train = TrainPlan {
             epochs: w.train_epochs.clamp(1, EPOCHS_MAX),
@@ -242,7 +282,9 @@ impl Builder<'_> {
         if u64::from(accelerators) > samples {
             self.error(
                 "accelerators",
-                format!("`{accelerators}` accelerators share {samples} samples: some would get none"),
+                format!(
+                    "`{accelerators}` accelerators share {samples} samples: some would get none"
+                ),
                 "use fewer accelerators or more files",
             );
         } else {
@@ -260,7 +302,6 @@ impl Builder<'_> {
     fn trains(&self) -> bool {
         !self.request.generate_only
     }
-
 }
 
 fn shuffle(shuffle: Shuffle) -> ShufflePlan {

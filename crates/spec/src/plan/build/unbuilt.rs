@@ -14,22 +14,33 @@ impl Builder<'_> {
             let (what, hint) = if w.workflow_checkpoint {
                 ("a run of checkpoints only is not supported yet", "set `workflow.train=true`")
             } else {
-                ("nothing is trained", "use `feedrate generate` to make the data only, or set `workflow.train=true`")
+                (
+                    "nothing is trained",
+                    "use `feedrate generate` to make the data only, or set `workflow.train=true`",
+                )
             };
             self.error("workflow.train", what.into(), hint);
             return;
         }
-        if w.workflow_evaluation && dataset.files_eval > 0 && w.evaluation_eval_after_epoch <= train.epochs_run() {
+        if w.workflow_evaluation
+            && dataset.files_eval > 0
+            && w.evaluation_eval_after_epoch <= train.epochs_run()
+        {
             self.error(
                 "workflow.evaluation",
-                format!("evaluation after epoch `{}` is not supported yet", w.evaluation_eval_after_epoch),
+                format!(
+                    "evaluation after epoch `{}` is not supported yet",
+                    w.evaluation_eval_after_epoch
+                ),
                 "set `workflow.evaluation=false`",
             );
         }
         if let Some(at) = self.first_checkpoint(train) {
             self.error(
                 "workflow.checkpoint",
-                format!("this plan reaches its first checkpoint {at}; checkpoints are not supported yet"),
+                format!(
+                    "this plan reaches its first checkpoint {at}; checkpoints are not supported yet"
+                ),
                 "set `workflow.checkpoint=false`, or use fewer epochs",
             );
         }

@@ -1,0 +1,245 @@
+//! Looks at a folder of files that feedrate did not make, before it trusts them: are they enough, can they be read,
+//! do they hold what the plan says.
+
+use crate::format::{self, Cursor, CursorOptions, Discard, Format, FormatError, Need};
+use crate::piece::{PIECE_BYTES, Piece};
+use crate::storage::{Handle, Storage, StorageError};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::DatasetPlan;
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::shape::FileShape;
+use feedrate_spec::units;
+
+/// Files that are opened, at most: the first, the last, and some between.
+const PROBED_MAX: u64 = 16;
+/// Mean sizes this far apart are worth a note.
+const SIZE_TOLERANCE: f64 = 0.02;
+
+/// What was seen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Probe {
+    /// The files that were opened.
+    pub files: Vec<Probed>,
+    /// What differs from the plan and can be lived with, each a sentence.
+    pub notes: Vec<String>,
+}
+
+/// One file that was opened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probed {
+    /// Relative to the dataset's folder.
+    pub path: String,
+    /// Of all its parts.
+    pub bytes: u64,
+    /// What it says it holds, where the format says that.
+    pub shape: Option<FileShape>,
+}
+
+/// Why a foreign dataset is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ForeignError {
+    /// The plan names a format that is not built in.
+    #[error("there is no format `{0}`")]
+    NoFormat(String),
+    /// The storage refused.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// There are not enough files.
+    #[error("the plan wants {wanted} files `*.{format}` under `{folder}`, and there are {found}")]
+    TooFew {
+        /// `train` or `valid`.
+        folder: String,
+        /// The suffix looked for.
+        format: String,
+        /// By the plan.
+        wanted: u64,
+        /// In the folder.
+        found: u64,
+    },
+    /// A file has another name than DLIO gives it.
+    #[error("there is no `{path}`; files must be named as DLIO names them")]
+    NoFile {
+        /// Relative to the dataset's folder.
+        path: String,
+    },
+    /// A file cannot be read as its format.
+    #[error("`{path}`: {source}")]
+    Format {
+        /// Relative to the dataset's folder.
+        path: String,
+        /// What is wrong.
+        source: FormatError,
+    },
+}
+
+/// Look at some files of a folder that feedrate did not make.
+///
+/// # Errors
+/// Too few files, or one that cannot be read, or holds fewer samples than the plan says.
+pub fn probe_foreign(
+    storage: &dyn Storage,
+    plan: &DatasetPlan,
+    layout: &Layout,
+) -> Result<Probe, ForeignError> {
+    let format =
+        format::find(&plan.format).ok_or_else(|| ForeignError::NoFormat(plan.format.clone()))?;
+    if format.member().has(Ability::NoFiles) {
+        return Ok(Probe::default());
+    }
+    check_counts(storage, plan, layout)?;
+    let mut probe = Probe::default();
+    let options = CursorOptions { piece_bytes: PIECE_BYTES, check_crc: true, wants_payload: false };
+    let mut opener = Opener {
+        storage,
+        format,
+        cursor: format.cursor(&options),
+        piece: Piece::new(PIECE_BYTES),
+        handles: Vec::new(),
+    };
+    for file in sampled(layout.files()) {
+        let mut path = String::new();
+        layout.write_path(file, &mut path);
+        let probed = opener.probe(file, path, plan.samples_per_file.saturating_sub(1));
+        opener.close();
+        probe.files.push(probed?);
+    }
+    probe.notes = notes(&probe.files, plan, layout, format);
+    Ok(probe)
+}
+
+fn check_counts(
+    storage: &dyn Storage,
+    plan: &DatasetPlan,
+    layout: &Layout,
+) -> Result<(), ForeignError> {
+    let suffix = format!(".{}", plan.format);
+    let folders = layout.folders();
+    for (split, wanted) in [("train", plan.files_train), ("valid", plan.files_eval)] {
+        let mut found = 0;
+        let inside = |folder: &&String| folder.split('/').next() == Some(split);
+        for folder in folders.iter().filter(inside) {
+            let names = storage.list(folder)?;
+            found += names.iter().filter(|name| name.ends_with(&suffix)).count() as u64;
+        }
+        if found < wanted {
+            let (folder, format) = (split.to_string(), plan.format.clone());
+            return Err(ForeignError::TooFew { folder, format, wanted, found });
+        }
+    }
+    Ok(())
+}
+
+/// At most [`PROBED_MAX`] of `files`, spread evenly, the first and the last among them.
+fn sampled(files: u64) -> impl Iterator<Item = u64> {
+    let count = files.min(PROBED_MAX);
+    (0..count).map(move |i| {
+        let last = u128::from(files - 1);
+        (last * u128::from(i) / u128::from((count - 1).max(1))) as u64
+    })
+}
+
+fn notes(
+    files: &[Probed],
+    plan: &DatasetPlan,
+    layout: &Layout,
+    format: &dyn Format,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    let more = files
+        .iter()
+        .find(|file| file.shape.is_some_and(|shape| shape.samples > plan.samples_per_file));
+    if let Some((file, shape)) = more.and_then(|file| Some((file, file.shape?))) {
+        notes.push(format!(
+            "`{}` holds {}, of which the plan reads {}",
+            file.path,
+            format::in_words(&shape),
+            plan.samples_per_file
+        ));
+    }
+    let mean = |sum: u128, count: usize| sum as f64 / count.max(1) as f64;
+    let found = mean(files.iter().map(|file| u128::from(file.bytes)).sum(), files.len());
+    let planned =
+        sampled(layout.files()).map(|file| u128::from(format.file_bytes(&layout.shape(file))));
+    let planned = mean(planned.sum(), files.len());
+    if (found - planned).abs() > SIZE_TOLERANCE * planned {
+        notes.push(format!(
+            "the files have {} on average, the plan says {}",
+            units::bytes(found as u64),
+            units::bytes(planned as u64)
+        ));
+    }
+    notes
+}
+
+/// Opens one file after another, as far as its header.
+struct Opener<'o> {
+    storage: &'o dyn Storage,
+    format: &'static dyn Format,
+    cursor: Box<dyn Cursor>,
+    piece: Piece,
+    handles: Vec<Handle>,
+}
+
+impl Opener<'_> {
+    fn probe(&mut self, file: u64, path: String, last_sample: u64) -> Result<Probed, ForeignError> {
+        let mut bytes = 0;
+        for suffix in self.format.parts() {
+            let part = format!("{path}{suffix}");
+            bytes +=
+                self.storage.stat(&part)?.ok_or(ForeignError::NoFile { path: part.clone() })?;
+            self.handles.push(self.storage.open(&part)?);
+        }
+        self.cursor.begin(file, last_sample, None);
+        while self.cursor.found().is_none() {
+            match self.step() {
+                Ok(Step::More) => {}
+                Ok(Step::Done) => break,
+                Err(Stop::Storage(source)) => return Err(source.into()),
+                Err(Stop::Format(source)) => return Err(ForeignError::Format { path, source }),
+            }
+        }
+        Ok(Probed { path, bytes, shape: self.cursor.found() })
+    }
+
+    fn step(&mut self) -> Result<Step, Stop> {
+        match self.cursor.need()? {
+            Need::Done => return Ok(Step::Done),
+            Need::Length { part } => {
+                let length = self.storage.len(self.handles[part])?;
+                self.cursor.feed(&length.to_le_bytes(), &mut Discard)?;
+            }
+            Need::Bytes { part, offset, len } => {
+                let piece = &mut self.piece[..len];
+                let came = self.storage.read_at(self.handles[part], offset, piece)?;
+                self.cursor.feed(&piece[..came], &mut Discard)?;
+            }
+        }
+        Ok(Step::More)
+    }
+
+    fn close(&mut self) {
+        self.handles.drain(..).for_each(|file| self.storage.close(file));
+    }
+}
+
+enum Step {
+    More,
+    Done,
+}
+
+enum Stop {
+    Storage(StorageError),
+    Format(FormatError),
+}
+
+impl From<StorageError> for Stop {
+    fn from(error: StorageError) -> Self {
+        Stop::Storage(error)
+    }
+}
+
+impl From<FormatError> for Stop {
+    fn from(error: FormatError) -> Self {
+        Stop::Format(error)
+    }
+}

@@ -1,0 +1,93 @@
+//! `npy`: one numpy array a file, samples along the last axis, as `numpy.save` writes it.
+
+use super::npy_stream::{self, ArrayStream};
+use super::{
+    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
+    cut_off, npy_header, piece_len,
+};
+use feedrate_spec::catalog::{FormatEntry, Member};
+use feedrate_spec::shape::FileShape;
+
+pub(super) struct Npy;
+
+static MEMBER: Member = Member {
+    name: "npy",
+    summary: "One numpy array a file; a sample is read by reading the whole file.",
+    abilities: &[],
+};
+
+impl Format for Npy {
+    fn entry(&self) -> FormatEntry {
+        FormatEntry { member: &MEMBER, file_bytes: npy_header::array_bytes }
+    }
+
+    fn encode(
+        &self,
+        shape: &FileShape,
+        content: &mut Content,
+        sink: &mut dyn FileSink,
+    ) -> Result<(), SinkError> {
+        sink.write(0, &npy_header::write(shape))?;
+        npy_stream::write_payload(shape, content, sink, &mut |_| {})?;
+        Ok(())
+    }
+
+    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
+        Box::new(NpyCursor {
+            piece_bytes: options.piece_bytes,
+            array: ArrayStream::new(options.wants_payload),
+            at: 0,
+            expected_bytes: None,
+            asked: 0,
+        })
+    }
+}
+
+struct NpyCursor {
+    piece_bytes: usize,
+    array: ArrayStream,
+    at: u64,
+    expected_bytes: Option<u64>,
+    asked: usize,
+}
+
+impl NpyCursor {
+    /// The end of the array: by its header, else by the plan; unknown for a foreign file not yet begun.
+    fn end(&self) -> u64 {
+        let guess = self.expected_bytes.filter(|&end| end > self.at).unwrap_or(u64::MAX);
+        self.array.bytes().unwrap_or(guess)
+    }
+}
+
+impl Cursor for NpyCursor {
+    fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
+        self.array.begin(sample, expected);
+        self.at = 0;
+        self.expected_bytes = expected.map(npy_header::array_bytes);
+    }
+
+    fn need(&mut self) -> Result<Need, FormatError> {
+        if self.array.is_done() {
+            return Ok(Need::Done);
+        }
+        self.asked = piece_len(self.piece_bytes, self.at, self.end() - self.at);
+        Ok(Need::Bytes { part: 0, offset: self.at, len: self.asked })
+    }
+
+    fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        self.array.feed(bytes, sink)?;
+        self.at += bytes.len() as u64;
+        if bytes.len() < self.asked && !self.array.is_done() {
+            let missing = match self.end() {
+                u64::MAX => self.array.missing(),
+                end => end - self.at,
+            };
+            return Err(cut_off(self.at, missing));
+        }
+        Ok(())
+    }
+
+    fn found(&self) -> Option<FileShape> {
+        self.array.shape()
+    }
+}

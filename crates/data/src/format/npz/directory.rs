@@ -1,0 +1,330 @@
+//! Finds the member `x.npy` in the directory at the end of a zip archive (PKWARE's APPNOTE 6.3, zip64 included).
+//! Memory is bounded whatever the archive claims.
+
+use super::{FormatError, cut_off, piece_len};
+
+const NAME: &[u8] = b"x.npy";
+/// The first look at the end of a file.
+const TAIL_BYTES: u64 = 4096;
+const END_BYTES: usize = 22;
+const ZIP64_END_BYTES: u64 = 56;
+const ZIP64_LOCATOR_BYTES: usize = 20;
+const COMMENT_BYTES_MAX: usize = 0xffff;
+/// The longest directory that is read: about 20 000 members.
+const DIRECTORY_BYTES_MAX: u64 = 1 << 20;
+
+/// Where `x.npy` is, and how it is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Of the local header.
+    pub(super) offset: u64,
+    pub(super) packed_bytes: u64,
+    pub(super) bytes: u64,
+    pub(super) crc: u32,
+    pub(super) method: u16,
+    /// The member ends before this.
+    pub(super) limit: u64,
+}
+
+/// Loads one range after another until the member is found.
+pub(super) struct DirectoryReader {
+    piece_bytes: usize,
+    file_bytes: u64,
+    phase: Phase,
+    asked: usize,
+    loaded: Vec<u8>,
+}
+
+/// What is looked for, and in which bytes.
+#[derive(Clone, Copy)]
+enum Phase {
+    End(Range),
+    Zip64End(Range),
+    Directory(Range),
+}
+
+#[derive(Clone, Copy)]
+struct Range {
+    start: u64,
+    end: u64,
+}
+
+impl Phase {
+    fn range(self) -> Range {
+        let (Phase::End(range) | Phase::Zip64End(range) | Phase::Directory(range)) = self;
+        range
+    }
+}
+
+impl DirectoryReader {
+    pub(super) fn new(piece_bytes: usize) -> Self {
+        DirectoryReader {
+            piece_bytes,
+            file_bytes: 0,
+            phase: Phase::End(Range { start: 0, end: 0 }),
+            asked: 0,
+            loaded: Vec::with_capacity(TAIL_BYTES as usize),
+        }
+    }
+
+    /// Start on a file of this length. A file that fits a piece is read whole.
+    pub(super) fn begin(&mut self, file_bytes: u64) {
+        let fits = file_bytes <= self.piece_bytes as u64;
+        let tail = if fits { file_bytes } else { TAIL_BYTES.min(file_bytes) };
+        self.file_bytes = file_bytes;
+        self.phase = Phase::End(Range { start: file_bytes - tail, end: file_bytes });
+        self.loaded.clear();
+    }
+
+    /// Offset and length of the bytes needed next.
+    ///
+    /// # Errors
+    /// The file is too short for an archive.
+    pub(super) fn need(&mut self) -> Result<(u64, usize), FormatError> {
+        if self.file_bytes < END_BYTES as u64 {
+            let message = format!("a file of {} bytes is too short for an npz", self.file_bytes);
+            return Err(FormatError::new(0, message));
+        }
+        let range = self.phase.range();
+        let at = range.start + self.loaded.len() as u64;
+        // A range that fits a piece is one read, wherever it begins.
+        let fits = range.end - at <= self.piece_bytes as u64;
+        let piece = piece_len(self.piece_bytes, at, range.end - at);
+        self.asked = if fits { (range.end - at) as usize } else { piece };
+        Ok((at, self.asked))
+    }
+
+    /// Take what was asked for. Once the member is found: it, and where in the file `bytes` begin.
+    ///
+    /// # Errors
+    /// Not an archive, or one without `x.npy`.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Option<(Entry, u64)>, FormatError> {
+        let range = self.phase.range();
+        let at = range.start + self.loaded.len() as u64;
+        let end = at + bytes.len() as u64;
+        if bytes.len() < self.asked {
+            return Err(cut_off(end, range.end - end));
+        }
+        let found = if self.loaded.is_empty() && end == range.end {
+            self.look(bytes, range.start)?
+        } else {
+            self.loaded.extend_from_slice(bytes);
+            if end < range.end {
+                return Ok(None);
+            }
+            let loaded = std::mem::take(&mut self.loaded);
+            let found = self.look(&loaded, range.start)?;
+            self.loaded = loaded;
+            self.loaded.clear();
+            found
+        };
+        Ok(found.map(|entry| (entry, at)))
+    }
+
+    /// Go on as far as `bytes`, which begin at `start`, lead. `None`: the phase now needs others.
+    fn look(&mut self, bytes: &[u8], start: u64) -> Result<Option<Entry>, FormatError> {
+        loop {
+            let range = self.phase.range();
+            let Some(part) = part_of(bytes, start, range) else {
+                return Ok(None);
+            };
+            self.phase = match self.phase {
+                Phase::End(_) => self.end(part, range.start)?,
+                Phase::Zip64End(_) => self.zip64_end(part, range.start)?,
+                Phase::Directory(_) => return find(part, range.start).map(Some),
+            };
+        }
+    }
+
+    /// The end record, searched for from the end: where it leads.
+    fn end(&self, tail: &[u8], start: u64) -> Result<Phase, FormatError> {
+        let is_end = |&at: &usize| {
+            let comment_bytes = tail.len() - at - END_BYTES;
+            tail[at..].starts_with(b"PK\x05\x06")
+                && u16_at(tail, at + 20).is_some_and(|bytes| usize::from(bytes) == comment_bytes)
+        };
+        let last = tail.len().saturating_sub(END_BYTES);
+        let first = last.saturating_sub(COMMENT_BYTES_MAX);
+        let Some(at) = (first..=last).rev().find(is_end) else {
+            return self.longer_tail(start);
+        };
+        let Some(locator) = at.checked_sub(ZIP64_LOCATOR_BYTES).map(|from| &tail[from..at]) else {
+            return if start > 0 {
+                self.longer_tail(start)
+            } else {
+                directory_by(&tail[at..], at as u64)
+            };
+        };
+        let end_offset = start + at as u64;
+        if !locator.starts_with(b"PK\x06\x07") {
+            return directory_by(&tail[at..], end_offset);
+        }
+        let record = u64_at(locator, 8).unwrap_or(u64::MAX);
+        inside("zip64 end record", record, ZIP64_END_BYTES, end_offset).map(Phase::Zip64End)
+    }
+
+    /// A comment may stand between the end record and the end of the file.
+    fn longer_tail(&self, start: u64) -> Result<Phase, FormatError> {
+        let most = END_BYTES + COMMENT_BYTES_MAX + ZIP64_LOCATOR_BYTES;
+        let earliest = self.file_bytes.saturating_sub(most as u64);
+        if start <= earliest {
+            let message = "no zip directory: the file is cut off, or is not an npz";
+            return Err(FormatError::new(self.file_bytes, message));
+        }
+        Ok(Phase::End(Range { start: earliest, end: self.file_bytes }))
+    }
+
+    fn zip64_end(&self, record: &[u8], start: u64) -> Result<Phase, FormatError> {
+        if !record.starts_with(b"PK\x06\x06") {
+            return Err(FormatError::new(start, "no zip64 end record where its locator points"));
+        }
+        let bytes = u64_at(record, 40).unwrap_or(u64::MAX);
+        directory(u64_at(record, 48).unwrap_or(u64::MAX), bytes, start)
+    }
+}
+
+fn part_of(bytes: &[u8], start: u64, range: Range) -> Option<&[u8]> {
+    let from = usize::try_from(range.start.checked_sub(start)?).ok()?;
+    let to = usize::try_from(range.end - start).ok()?;
+    bytes.get(from..to)
+}
+
+fn directory_by(end_record: &[u8], end_offset: u64) -> Result<Phase, FormatError> {
+    let word = |at| u32_at(end_record, at).map_or(u64::MAX, u64::from);
+    directory(word(16), word(12), end_offset)
+}
+
+fn directory(start: u64, bytes: u64, end: u64) -> Result<Phase, FormatError> {
+    let range = inside("zip directory", start, bytes, end)?;
+    if bytes > DIRECTORY_BYTES_MAX {
+        let message = format!("zip directory of {bytes} bytes, more than {DIRECTORY_BYTES_MAX}");
+        return Err(FormatError::new(start, message));
+    }
+    Ok(Phase::Directory(range))
+}
+
+fn inside(what: &str, start: u64, bytes: u64, end: u64) -> Result<Range, FormatError> {
+    match start.checked_add(bytes) {
+        Some(its_end) if its_end <= end => Ok(Range { start, end: its_end }),
+        _ => {
+            let message =
+                format!("{what} of {bytes} bytes, said to begin at {start}, does not fit");
+            Err(FormatError::new(end, message))
+        }
+    }
+}
+
+/// The last entry called `x.npy`: the one that Python takes.
+fn find(directory: &[u8], start: u64) -> Result<Entry, FormatError> {
+    let mut found = None;
+    let mut names = Names::default();
+    let mut at = 0;
+    while at < directory.len() {
+        let here = start + at as u64;
+        let header = CentralHeader::read(&directory[at..])
+            .ok_or_else(|| FormatError::new(here, "broken zip directory"))?;
+        names.add(header.name);
+        if header.name == NAME {
+            let entry = header.entry(start);
+            found = Some(entry.map_err(|message| FormatError::new(here, message))?);
+        }
+        at += header.bytes;
+    }
+    found.ok_or_else(|| {
+        FormatError::new(start, format!("no member `x.npy`: the archive holds {}", names.shown()))
+    })
+}
+
+struct CentralHeader<'d> {
+    fixed: &'d [u8],
+    name: &'d [u8],
+    extra: &'d [u8],
+    bytes: usize,
+}
+
+impl<'d> CentralHeader<'d> {
+    fn read(directory: &'d [u8]) -> Option<Self> {
+        let fixed = directory.get(..46).filter(|fixed| fixed.starts_with(b"PK\x01\x02"))?;
+        let name_end = 46 + usize::from(u16_at(fixed, 28)?);
+        let extra_end = name_end + usize::from(u16_at(fixed, 30)?);
+        let bytes = extra_end + usize::from(u16_at(fixed, 32)?);
+        let name = directory.get(46..name_end)?;
+        let extra = directory.get(name_end..extra_end)?;
+        (bytes <= directory.len()).then_some(CentralHeader { fixed, name, extra, bytes })
+    }
+
+    fn entry(&self, directory_start: u64) -> Result<Entry, String> {
+        let word = |at| u32_at(self.fixed, at).unwrap_or_default();
+        if u16_at(self.fixed, 8).unwrap_or_default() & 1 == 1 {
+            return Err("member `x.npy` is encrypted, which is not supported".to_string());
+        }
+        let mut wide = self.zip64_values();
+        let mut value = |at| match word(at) {
+            u32::MAX => wide.next().ok_or("zip64 sizes are missing".to_string()),
+            small => Ok(u64::from(small)),
+        };
+        // The order in which zip64 lists those that are too big.
+        let (bytes, packed_bytes, offset) = (value(24)?, value(20)?, value(42)?);
+        let limit = directory_start;
+        let end = offset.checked_add(packed_bytes).and_then(|end| end.checked_add(30));
+        if end.is_none_or(|end| end > limit) {
+            return Err(format!(
+                "member `x.npy` of {packed_bytes} bytes at {offset} does not fit before the directory"
+            ));
+        }
+        let method = u16_at(self.fixed, 10).unwrap_or_default();
+        Ok(Entry { offset, packed_bytes, bytes, crc: word(16), method, limit })
+    }
+
+    fn zip64_values(&self) -> impl Iterator<Item = u64> + 'd {
+        let mut extra = self.extra;
+        let mut values: &[u8] = &[];
+        while let (Some(id), Some(len)) = (u16_at(extra, 0), u16_at(extra, 2)) {
+            let end = (4 + usize::from(len)).min(extra.len());
+            if id == 1 {
+                values = &extra[4..end];
+            }
+            extra = &extra[end..];
+        }
+        values.chunks_exact(8).filter_map(|value| u64_at(value, 0))
+    }
+}
+
+/// The first few names of members, for an error.
+#[derive(Default)]
+struct Names {
+    shown: Vec<String>,
+    count: usize,
+}
+
+impl Names {
+    const SHOWN_MAX: usize = 8;
+
+    fn add(&mut self, name: &[u8]) {
+        self.count += 1;
+        if self.shown.len() < Self::SHOWN_MAX {
+            let name = String::from_utf8_lossy(&name[..name.len().min(64)]);
+            self.shown.push(format!("`{}`", name.escape_debug()));
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self.count - self.shown.len() {
+            0 if self.count == 0 => "nothing".to_string(),
+            0 => self.shown.join(", "),
+            more => format!("{} and {more} more", self.shown.join(", ")),
+        }
+    }
+}
+
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().copied().map(u16::from_le_bytes)
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
+}

@@ -1,0 +1,50 @@
+//! `npz`: a zip archive of numpy arrays, `x` the samples along the last axis and `y` their labels, as
+//! `numpy.savez` writes it and DLIO generates it (`npz_generator.py`).
+//!
+//! Reads what others write too: compressed members, zip64, any order. Never reads `y`.
+
+mod write;
+mod directory;
+mod member;
+mod cursor;
+
+use super::npy_stream::{self, ArrayStream};
+use super::{
+    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
+    cut_off, npy_header, piece_len,
+};
+use feedrate_spec::catalog::{Ability, FormatEntry, Member};
+use feedrate_spec::shape::{Dims, Element, FileShape};
+
+pub(super) struct Npz;
+
+static MEMBER: Member = Member {
+    name: "npz",
+    summary: "A zip archive of numpy arrays `x` and `y`; a sample is read by reading the whole of `x`.",
+    abilities: &[Ability::ChecksContent],
+};
+
+impl Format for Npz {
+    fn entry(&self) -> FormatEntry {
+        FormatEntry { member: &MEMBER, file_bytes: write::archive_bytes }
+    }
+
+    fn encode(
+        &self,
+        shape: &FileShape,
+        content: &mut Content,
+        sink: &mut dyn FileSink,
+    ) -> Result<(), SinkError> {
+        write::archive(shape, content, sink)
+    }
+
+    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
+        Box::new(cursor::NpzCursor::new(options))
+    }
+}
+
+/// DLIO's labels: one int64 zero a sample.
+fn labels(shape: &FileShape) -> FileShape {
+    let no_dims = Dims::new(&[]).unwrap_or_else(|| unreachable!("no dimension fits"));
+    FileShape { dims: no_dims, element: Element::Int64, samples: shape.samples }
+}

@@ -1,0 +1,222 @@
+//! Writes the archive that `numpy.savez` writes: stored members, local headers in zip64 form (Python's
+//! `zipfile` with `force_zip64`), dated 1980-01-01.
+
+use super::npy_stream::Payload;
+use super::{Content, FileSink, SinkError, labels, npy_header, npy_stream};
+use feedrate_spec::shape::FileShape;
+
+/// `zipfile.ZIP64_LIMIT`: from here on sizes are written as zip64.
+const ZIP64_LIMIT: u64 = (1 << 31) - 1;
+const LOCAL_HEADER_BYTES: u64 = 30 + 5 + 20;
+/// Of the checksum in a local header.
+const CRC_OFFSET: u64 = 14;
+/// 1980-01-01 as MS-DOS has it.
+const DATE: u16 = 1 << 5 | 1;
+const VERSION: u16 = 45;
+const STORED: u16 = 0;
+/// `0o600 << 16`, as `ZipFile.open` sets it.
+const ATTRIBUTES: u32 = 0o600 << 16;
+
+/// Exact bytes of the archive.
+pub(super) fn archive_bytes(shape: &FileShape) -> u64 {
+    let [x, y] = members(shape);
+    let end = end_of_archive(&[x.with_crc(Some(0)), y.with_crc(Some(0))]);
+    let end_bytes: usize = end.iter().map(Chunk::len).sum();
+    y.end().saturating_add(end_bytes as u64)
+}
+
+/// Write the archive to part 0.
+pub(super) fn archive(
+    shape: &FileShape,
+    content: &mut Content,
+    sink: &mut dyn FileSink,
+) -> Result<(), SinkError> {
+    let [x, y] = members(shape);
+    let x = x.write(sink, |sink, crc| {
+        let header = npy_header::write(shape);
+        crc.update(&header);
+        sink.write(0, &header)?;
+        npy_stream::write_payload(shape, content, sink, &mut |piece| crc.update(piece))
+    })?;
+    let y = y.write(sink, |sink, crc| {
+        let labels = labels(shape);
+        let header = npy_header::write(&labels);
+        crc.update(&header);
+        sink.write(0, &header)?;
+        write_zeros(labels.payload_bytes(), sink, crc)
+    })?;
+    for chunk in end_of_archive(&[x, y]) {
+        match chunk {
+            Chunk::Bytes(bytes) => sink.write(0, &bytes)?,
+            Chunk::UnknownCrc => sink.reserve(0, 4)?,
+        }
+    }
+    Ok(())
+}
+
+fn write_zeros(
+    len: u64,
+    sink: &mut dyn FileSink,
+    crc: &mut crc32fast::Hasher,
+) -> Result<Payload, SinkError> {
+    let mut left = len;
+    while left > 0 {
+        let space = sink.space(0);
+        let now = (space.len() as u64).min(left) as usize;
+        space[..now].fill(0);
+        crc.update(&space[..now]);
+        sink.advance(0, now)?;
+        left -= now as u64;
+    }
+    Ok(Payload::Whole)
+}
+
+fn members(shape: &FileShape) -> [Unwritten; 2] {
+    let x = Unwritten { name: b"x.npy", offset: 0, bytes: npy_header::array_bytes(shape) };
+    let y_bytes = npy_header::array_bytes(&labels(shape));
+    let y = Unwritten { name: b"y.npy", offset: x.end(), bytes: y_bytes };
+    [x, y]
+}
+
+#[derive(Clone, Copy)]
+struct Unwritten {
+    name: &'static [u8; 5],
+    offset: u64,
+    bytes: u64,
+}
+
+struct Written {
+    member: Unwritten,
+    crc: Option<u32>,
+}
+
+impl Unwritten {
+    fn end(&self) -> u64 {
+        self.offset.saturating_add(LOCAL_HEADER_BYTES).saturating_add(self.bytes)
+    }
+
+    fn with_crc(self, crc: Option<u32>) -> Written {
+        Written { member: self, crc }
+    }
+
+    /// The checksum comes before what it sums up: it is patched in.
+    fn write(
+        self,
+        sink: &mut dyn FileSink,
+        payload: impl FnOnce(&mut dyn FileSink, &mut crc32fast::Hasher) -> Result<Payload, SinkError>,
+    ) -> Result<Written, SinkError> {
+        let header = self.local_header();
+        sink.write(0, &header[..CRC_OFFSET as usize])?;
+        sink.reserve(0, 4)?;
+        sink.write(0, &header[CRC_OFFSET as usize + 4..])?;
+        let mut crc = crc32fast::Hasher::new();
+        let made = payload(sink, &mut crc)?;
+        if made == Payload::Skipped {
+            return Ok(self.with_crc(None));
+        }
+        let crc = crc.finalize();
+        sink.patch(0, self.offset + CRC_OFFSET, &crc.to_le_bytes())?;
+        Ok(self.with_crc(Some(crc)))
+    }
+
+    fn local_header(&self) -> Vec<u8> {
+        let mut header = Vec::with_capacity(LOCAL_HEADER_BYTES as usize);
+        header.extend(b"PK\x03\x04");
+        put16(&mut header, &[VERSION, 0, STORED, 0, DATE]);
+        put32(&mut header, &[0, u32::MAX, u32::MAX]);
+        put16(&mut header, &[5, 20]);
+        header.extend(self.name);
+        put16(&mut header, &[1, 16]);
+        put64(&mut header, &[self.bytes, self.bytes]);
+        header
+    }
+}
+
+/// Bytes, or the place of a checksum that nobody summed up.
+enum Chunk {
+    Bytes(Vec<u8>),
+    UnknownCrc,
+}
+
+impl Chunk {
+    fn len(&self) -> usize {
+        match self {
+            Chunk::Bytes(bytes) => bytes.len(),
+            Chunk::UnknownCrc => 4,
+        }
+    }
+}
+
+/// Central directory and end records, as `ZipFile._write_end_record` lays them out.
+fn end_of_archive(members: &[Written; 2]) -> Vec<Chunk> {
+    let mut chunks = Vec::with_capacity(8);
+    for member in members {
+        central_header(member, &mut chunks);
+    }
+    let start = members[1].member.end();
+    let bytes: usize = chunks.iter().map(Chunk::len).sum();
+    let (count, bytes) = (members.len() as u16, bytes as u64);
+    let mut end = Vec::with_capacity(98);
+    if start > ZIP64_LIMIT {
+        end.extend(b"PK\x06\x06");
+        put64(&mut end, &[44]);
+        put16(&mut end, &[VERSION, VERSION]);
+        put32(&mut end, &[0, 0]);
+        put64(&mut end, &[count.into(), count.into(), bytes, start]);
+        end.extend(b"PK\x06\x07");
+        put32(&mut end, &[0]);
+        put64(&mut end, &[start.saturating_add(bytes)]);
+        put32(&mut end, &[1]);
+    }
+    end.extend(b"PK\x05\x06");
+    put16(&mut end, &[0, 0, count, count]);
+    put32(&mut end, &[bytes as u32, saturated(start)]);
+    put16(&mut end, &[0]);
+    chunks.push(Chunk::Bytes(end));
+    chunks
+}
+
+fn central_header(written: &Written, chunks: &mut Vec<Chunk>) {
+    let Unwritten { name, offset, bytes } = written.member;
+    let mut extra = Vec::new();
+    if bytes > ZIP64_LIMIT {
+        put64(&mut extra, &[bytes, bytes]);
+    }
+    if offset > ZIP64_LIMIT {
+        put64(&mut extra, &[offset]);
+    }
+    let mut before = Vec::with_capacity(16);
+    before.extend(b"PK\x01\x02");
+    put16(&mut before, &[3 << 8 | VERSION, VERSION, 0, STORED, 0, DATE]);
+    chunks.push(Chunk::Bytes(before));
+    chunks
+        .push(written.crc.map_or(Chunk::UnknownCrc, |crc| Chunk::Bytes(crc.to_le_bytes().into())));
+    let sizes = if bytes > ZIP64_LIMIT { u32::MAX } else { bytes as u32 };
+    let extra_bytes = if extra.is_empty() { 0 } else { extra.len() as u16 + 4 };
+    let mut after = Vec::with_capacity(64);
+    put32(&mut after, &[sizes, sizes]);
+    put16(&mut after, &[5, extra_bytes, 0, 0, 0]);
+    put32(&mut after, &[ATTRIBUTES, if offset > ZIP64_LIMIT { u32::MAX } else { offset as u32 }]);
+    after.extend(name);
+    if !extra.is_empty() {
+        put16(&mut after, &[1, extra.len() as u16]);
+        after.extend(extra);
+    }
+    chunks.push(Chunk::Bytes(after));
+}
+
+fn saturated(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn put16(bytes: &mut Vec<u8>, values: &[u16]) {
+    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+}
+
+fn put32(bytes: &mut Vec<u8>, values: &[u32]) {
+    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+}
+
+fn put64(bytes: &mut Vec<u8>, values: &[u64]) {
+    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+}

@@ -1,0 +1,296 @@
+//! Makes the files of a dataset on all cores. A generation that was broken off is continued; a file is visible
+//! only once it is whole.
+
+pub use crate::foreign::{ForeignError, Probe, Probed, probe_foreign};
+
+use crate::content::Content;
+use crate::format::{self, Format};
+use crate::manifest::{self, Manifest, ManifestError, State};
+use crate::sink::{CompareSink, Extent, WriteSink};
+use crate::storage::{Storage, StorageError, is_unfinished};
+use crate::walk::{Watch, for_each_file};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::DatasetPlan;
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::units;
+use std::collections::HashSet;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Generated {
+    /// Files made.
+    pub files_written: u64,
+    /// Files that were there already.
+    pub files_kept: u64,
+    /// Bytes of the files made.
+    pub bytes_written: u64,
+}
+
+/// Why a dataset was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum GenerateError {
+    /// The plan names a format that is not built in.
+    #[error("there is no format `{0}`")]
+    NoFormat(String),
+    /// The format cannot be written so.
+    #[error("{format} cannot be written with compression `{compression}`")]
+    Compression {
+        /// The format.
+        format: String,
+        /// As the plan says.
+        compression: String,
+    },
+    /// The storage refused.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The manifest cannot be read or written.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// Another dataset lies there.
+    #[error("a dataset of other settings lies there:\n  {}", .differences.join("\n  "))]
+    OtherDataset {
+        /// One line a setting.
+        differences: Vec<String>,
+    },
+    /// Files lie there that this tool did not make.
+    #[error("`{path}` lies there, and no manifest says that feedrate made it")]
+    Strangers {
+        /// One of them, relative to the dataset's folder.
+        path: String,
+    },
+    /// The device is too small.
+    #[error("the dataset needs {}, but only {} are free", units::bytes(*.needed_bytes), units::bytes(*.free_bytes))]
+    NoSpace {
+        /// Of what is still to be written, with the last block of each file.
+        needed_bytes: u64,
+        /// On the device.
+        free_bytes: u64,
+    },
+    /// Somebody wanted it to end. What was made is kept.
+    #[error(
+        "interrupted after {files} of {files_total} files; the next generation goes on from there"
+    )]
+    Cancelled {
+        /// Whole files.
+        files: u64,
+        /// Of the dataset.
+        files_total: u64,
+    },
+}
+
+/// Make what is missing of the dataset of `plan`. `progress` gets files and bytes done so far, from any thread;
+/// `cancel` ends it early.
+///
+/// # Errors
+/// See [`GenerateError`]. Whole files stay, and are kept by the next generation.
+pub fn generate(
+    plan: &DatasetPlan,
+    layout: &Layout,
+    storage: &dyn Storage,
+    threads: usize,
+    progress: &(dyn Fn(u64, u64) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Generated, GenerateError> {
+    let format =
+        format::find(&plan.format).ok_or_else(|| GenerateError::NoFormat(plan.format.clone()))?;
+    if format.member().has(Ability::NoFiles) {
+        return Ok(Generated::default());
+    }
+    if plan.compression != "none" {
+        let (format, compression) = (plan.format.clone(), plan.compression.clone());
+        return Err(GenerateError::Compression { format, compression });
+    }
+    let watch = Watch::new(progress, cancel);
+    let kept = Kept::default();
+    let generation = Generation { plan, layout, storage, format, watch: &watch, kept };
+    let begun = generation.prepare()?;
+    generation.make(threads, begun)?;
+    if watch.is_cancelled() && watch.files() < layout.files() {
+        return Err(GenerateError::Cancelled { files: watch.files(), files_total: layout.files() });
+    }
+    storage.sync_all()?;
+    let manifest = Manifest { state: State::Complete, ..generation.manifest() };
+    manifest.write(storage)?;
+    let files_kept = generation.kept.files.load(Relaxed);
+    let files_written = layout.files() - files_kept;
+    let bytes_written = watch.bytes() - generation.kept.bytes.load(Relaxed);
+    Ok(Generated { files_written, files_kept, bytes_written })
+}
+
+/// Whether files may be there already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begun {
+    Now,
+    Before,
+}
+
+struct Generation<'g> {
+    plan: &'g DatasetPlan,
+    layout: &'g Layout,
+    storage: &'g dyn Storage,
+    format: &'static dyn Format,
+    watch: &'g Watch<'g>,
+    kept: Kept,
+}
+
+/// What was there already.
+#[derive(Default)]
+struct Kept {
+    files: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Generation<'_> {
+    /// Refuse what cannot work before anything is written, then say in a manifest what is being made.
+    fn prepare(&self) -> Result<Begun, GenerateError> {
+        let begun = match Manifest::read(self.storage)? {
+            None => Begun::Now,
+            Some(manifest) => {
+                let differences = manifest.differences(self.plan);
+                if !differences.is_empty() {
+                    return Err(GenerateError::OtherDataset { differences });
+                }
+                Begun::Before
+            }
+        };
+        self.storage.make_dir("")?;
+        self.check_space(begun)?;
+        let folders = self.layout.folders();
+        self.sweep(&folders, begun)?;
+        self.manifest().write(self.storage)?;
+        for folder in &folders {
+            self.storage.make_dir(folder)?;
+        }
+        Ok(begun)
+    }
+
+    fn manifest(&self) -> Manifest {
+        Manifest::of(self.plan, self.layout, self.format)
+    }
+
+    fn check_space(&self, begun: Begun) -> Result<(), GenerateError> {
+        let Some(free_bytes) = self.storage.free_bytes()? else { return Ok(()) };
+        let mut needed_bytes = self.manifest().total_bytes;
+        if needed_bytes > free_bytes && begun == Begun::Before {
+            needed_bytes = needed_bytes.saturating_sub(self.bytes_there()?);
+        }
+        if needed_bytes > free_bytes {
+            return Err(GenerateError::NoSpace { needed_bytes, free_bytes });
+        }
+        Ok(())
+    }
+
+    fn bytes_there(&self) -> Result<u64, StorageError> {
+        let mut path = String::new();
+        let mut bytes = 0u64;
+        for file in 0..self.layout.files() {
+            for suffix in self.format.parts() {
+                self.layout.write_path(file, &mut path);
+                path.push_str(suffix);
+                bytes = bytes.saturating_add(self.storage.stat(&path)?.unwrap_or(0));
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Remove files whose writing was broken off. Where nothing was begun, nothing else may lie there.
+    fn sweep(&self, folders: &[String], begun: Begun) -> Result<(), GenerateError> {
+        let own: HashSet<&str> = folders.iter().map(String::as_str).collect();
+        self.storage.remove(&format!(".{}.part", manifest::FILE_NAME))?;
+        for folder in folders {
+            for name in self.storage.list(folder)? {
+                let path = format!("{folder}/{name}");
+                if is_unfinished(&name) {
+                    self.storage.remove(&path)?;
+                } else if begun == Begun::Now && !own.contains(path.as_str()) {
+                    return Err(GenerateError::Strangers { path });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn make(&self, threads: usize, begun: Begun) -> Result<(), GenerateError> {
+        let files = self.layout.files();
+        let made = for_each_file(
+            files,
+            threads,
+            self.watch,
+            || Maker::new(self),
+            |maker, file| {
+                maker.layout_path(file);
+                if begun == Begun::Before && maker.is_there(file)? {
+                    let bytes = self.format.file_bytes(&self.layout.shape(file));
+                    self.kept.files.fetch_add(1, Relaxed);
+                    self.kept.bytes.fetch_add(bytes, Relaxed);
+                    self.watch.bytes_done(bytes);
+                } else {
+                    maker.write(file)?;
+                }
+                self.watch.file_done();
+                Ok(())
+            },
+        );
+        match made {
+            Err(_) if self.watch.is_cancelled() => Ok(()),
+            made => made.map_err(GenerateError::Storage),
+        }
+    }
+}
+
+/// One thread's memory.
+struct Maker<'g> {
+    generation: &'g Generation<'g>,
+    content: Content,
+    writer: WriteSink<'g>,
+    comparer: CompareSink<'g>,
+    path: String,
+}
+
+impl<'g> Maker<'g> {
+    fn new(generation: &'g Generation<'g>) -> Self {
+        let parts = generation.format.parts().len();
+        let (storage, watch) = (generation.storage, generation.watch);
+        Maker {
+            generation,
+            content: Content::new(generation.plan.content_seed),
+            writer: WriteSink::new(watch, parts),
+            comparer: CompareSink::new(storage, watch, parts, Extent::Ends),
+            path: String::new(),
+        }
+    }
+
+    fn layout_path(&mut self, file: u64) {
+        self.generation.layout.write_path(file, &mut self.path);
+        self.content.start(file);
+    }
+
+    /// Whether the file is there, of the right length, and right at both ends.
+    fn is_there(&mut self, file: u64) -> Result<bool, StorageError> {
+        let Generation { format, layout, .. } = self.generation;
+        let opened = self.comparer.begin(&self.path, format.parts());
+        let compared = match opened {
+            true => format.encode(&layout.shape(file), &mut self.content, &mut self.comparer),
+            false => Ok(()),
+        };
+        let difference = self.comparer.finish();
+        compared?;
+        Ok(difference.is_none())
+    }
+
+    fn write(&mut self, file: u64) -> Result<(), StorageError> {
+        let Generation { format, layout, storage, .. } = self.generation;
+        let shape = layout.shape(file);
+        let written = self
+            .writer
+            .begin(*storage, &self.path, format.parts())
+            .and_then(|()| format.encode(&shape, &mut self.content, &mut self.writer))
+            .and_then(|()| self.writer.commit());
+        if written.is_err() {
+            self.writer.abandon();
+        }
+        written
+    }
+}

@@ -1,0 +1,205 @@
+//! What a dataset is: every setting that changes its bytes, a fingerprint of them, the length of each file, and
+//! whether all of it is there. Lies beside the dataset as [`FILE_NAME`].
+
+use crate::content::CONTENT_VERSION;
+use crate::format::Format;
+use crate::storage::{Storage, StorageError};
+use feedrate_spec::plan::DatasetPlan;
+use feedrate_spec::plan::layout::Layout;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// In the dataset's folder.
+pub const FILE_NAME: &str = "manifest.json";
+/// Of the manifest's own form.
+const VERSION: u32 = 1;
+/// The longest manifest that is read.
+const BYTES_MAX: u64 = 16 << 20;
+/// Datasets of more runs of equal lengths name none: they follow from the settings.
+const RUNS_MAX: u64 = 1 << 16;
+
+/// A dataset's manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Of the manifest's own form.
+    pub feedrate_dataset: u32,
+    /// Whether all files are there.
+    pub state: State,
+    /// Of the settings.
+    pub fingerprint: Fingerprint,
+    /// Of the function that makes payload.
+    pub content_version: u32,
+    /// Every setting that changes bytes.
+    pub settings: DatasetPlan,
+    /// Bytes of all files.
+    pub total_bytes: u64,
+    /// Bytes of each file with its sidecars, in the files' order; `None` where that would be a long list.
+    pub files: Option<Vec<Run>>,
+}
+
+/// Whether a dataset is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Some files may be missing.
+    Generating,
+    /// Every file was written, and made durable.
+    Complete,
+}
+
+/// Equal for equal settings, and practically only for those.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// How it is made.
+    pub algorithm: String,
+    /// 32 hexadecimal digits.
+    pub hex: String,
+}
+
+/// Files of the same length, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// How many.
+    pub files: u64,
+    /// Of each.
+    pub bytes: u64,
+}
+
+/// A manifest that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// The storage refused.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// It is there, and not what a manifest is.
+    #[error("`{FILE_NAME}` cannot be read as a manifest: {reason}")]
+    Broken {
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Manifest {
+    /// The manifest of a dataset of which nothing is there yet.
+    pub fn of(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Self {
+        let total_bytes = layout.sum(layout.files(), |shape| format.file_bytes(shape));
+        Manifest {
+            feedrate_dataset: VERSION,
+            state: State::Generating,
+            fingerprint: Fingerprint {
+                algorithm: "fnv1a-128 of the canonical settings".to_string(),
+                hex: Self::fingerprint_of(plan),
+            },
+            content_version: CONTENT_VERSION,
+            settings: plan.clone(),
+            total_bytes: u64::try_from(total_bytes).unwrap_or(u64::MAX),
+            files: runs(layout, format),
+        }
+    }
+
+    /// 32 hexadecimal digits that stand for the settings of `plan`.
+    pub fn fingerprint_of(plan: &DatasetPlan) -> String {
+        let settings: Vec<String> =
+            settings(plan).iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let text = format!("content={CONTENT_VERSION}\n{}", settings.join("\n"));
+        format!("{:032x}", fnv1a_128(text.as_bytes()))
+    }
+
+    /// The manifest at the root of `storage`; `None` where there is none.
+    ///
+    /// # Errors
+    /// The storage refused, or what is there is no manifest.
+    pub fn read(storage: &dyn Storage) -> Result<Option<Self>, ManifestError> {
+        let broken = |reason: String| ManifestError::Broken { reason };
+        let Some(bytes) = storage.stat(FILE_NAME)? else { return Ok(None) };
+        if bytes > BYTES_MAX {
+            return Err(broken(format!("it has {bytes} bytes, more than {BYTES_MAX}")));
+        }
+        let file = storage.open(FILE_NAME)?;
+        let mut text = vec![0; bytes as usize];
+        let came = storage.read_at(file, 0, &mut text);
+        storage.close(file);
+        text.truncate(came?);
+        let value: Value =
+            serde_json::from_slice(&text).map_err(|error| broken(error.to_string()))?;
+        let version = value.get("feedrate_dataset").and_then(Value::as_u64);
+        if version != Some(VERSION.into()) {
+            return Err(broken(match version {
+                Some(version) => {
+                    format!("it is of version {version}, this feedrate knows {VERSION}")
+                }
+                None => "it has no `feedrate_dataset`".to_string(),
+            }));
+        }
+        serde_json::from_value(value).map(Some).map_err(|error| broken(error.to_string()))
+    }
+
+    /// Write it to the root of `storage`, durably, in place of the one that is there.
+    ///
+    /// # Errors
+    /// The storage refused.
+    pub fn write(&self, storage: &dyn Storage) -> Result<(), ManifestError> {
+        let mut text = serde_json::to_string_pretty(self)
+            .map_err(|error| ManifestError::Broken { reason: error.to_string() })?;
+        text.push('\n');
+        let mut file = storage.create(FILE_NAME)?;
+        file.write(text.as_bytes())?;
+        file.sync()?;
+        file.commit()?;
+        Ok(())
+    }
+
+    /// One line for each setting in which the dataset and `plan` differ; none if it fits.
+    pub fn differences(&self, plan: &DatasetPlan) -> Vec<String> {
+        let (has, wants) = (settings(&self.settings), settings(plan));
+        let mut lines: Vec<String> = wants
+            .iter()
+            .filter_map(|(key, wanted)| {
+                let held = has.get(key).unwrap_or(&Value::Null);
+                (held != wanted)
+                    .then(|| format!("{key}: dataset has {held}, the plan wants {wanted}"))
+            })
+            .collect();
+        if self.content_version != CONTENT_VERSION {
+            let held = self.content_version;
+            lines.push(format!(
+                "content_version: dataset has {held}, the plan wants {CONTENT_VERSION}"
+            ));
+        }
+        lines
+    }
+}
+
+/// The settings by name, in the alphabet's order. A dataset plan is plain data: it is always an object.
+fn settings(plan: &DatasetPlan) -> BTreeMap<String, Value> {
+    match serde_json::to_value(plan) {
+        Ok(Value::Object(fields)) => fields.into_iter().collect(),
+        _ => BTreeMap::new(),
+    }
+}
+
+fn runs(layout: &Layout, format: &dyn Format) -> Option<Vec<Run>> {
+    if let Some(shape) = layout.common_shape() {
+        return Some(vec![Run { files: layout.files(), bytes: format.file_bytes(&shape) }]);
+    }
+    if layout.files() > RUNS_MAX {
+        return None;
+    }
+    let mut runs: Vec<Run> = Vec::new();
+    for file in 0..layout.files() {
+        let bytes = format.file_bytes(&layout.shape(file));
+        match runs.last_mut() {
+            Some(run) if run.bytes == bytes => run.files += 1,
+            _ => runs.push(Run { files: 1, bytes }),
+        }
+    }
+    Some(runs)
+}
+
+/// Fowler, Noll, Vo: FNV-1a of 128 bits.
+fn fnv1a_128(bytes: &[u8]) -> u128 {
+    const OFFSET_BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    bytes.iter().fold(OFFSET_BASIS, |hash, &byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
+}

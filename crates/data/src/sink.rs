@@ -1,0 +1,288 @@
+//! Where encoders write to: a storage, or a comparison with what already lies there.
+
+use crate::content::first_difference;
+use crate::format::{FileSink, SinkError};
+use crate::piece::{PIECE_BYTES, Piece};
+use crate::storage::{Handle, Storage, StorageError, WriteFile};
+use crate::walk::Watch;
+use std::io::ErrorKind;
+
+/// Writes the parts of one file after another, in pieces that begin at multiples of their length.
+pub(crate) struct WriteSink<'w> {
+    watch: &'w Watch<'w>,
+    path: String,
+    parts: Vec<PartWriter>,
+}
+
+struct PartWriter {
+    file: Option<Box<dyn WriteFile>>,
+    piece: Piece,
+    filled: usize,
+    written: u64,
+}
+
+impl<'w> WriteSink<'w> {
+    /// For files of `parts` parts.
+    pub(crate) fn new(watch: &'w Watch<'w>, parts: usize) -> Self {
+        let part =
+            |_| PartWriter { file: None, piece: Piece::new(PIECE_BYTES), filled: 0, written: 0 };
+        WriteSink { watch, path: String::new(), parts: (0..parts).map(part).collect() }
+    }
+
+    /// Start on a file.
+    pub(crate) fn begin(
+        &mut self,
+        storage: &dyn Storage,
+        path: &str,
+        suffixes: &[&str],
+    ) -> Result<(), SinkError> {
+        self.path.clear();
+        self.path.push_str(path);
+        for (part, suffix) in self.parts.iter_mut().zip(suffixes) {
+            part.file = Some(storage.create(&format!("{path}{suffix}"))?);
+            (part.filled, part.written) = (0, 0);
+        }
+        Ok(())
+    }
+
+    /// The file is whole: make it visible, the data last.
+    pub(crate) fn commit(&mut self) -> Result<(), SinkError> {
+        for part in 0..self.parts.len() {
+            self.flush(part)?;
+        }
+        for part in self.parts.iter_mut().rev() {
+            if let Some(file) = part.file.take() {
+                file.commit()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Give up the file.
+    pub(crate) fn abandon(&mut self) {
+        self.parts.iter_mut().for_each(|part| part.file = None);
+    }
+
+    fn flush(&mut self, part: usize) -> Result<(), SinkError> {
+        if self.watch.is_over() {
+            return Err(StorageError::new("write", &self.path, ErrorKind::Interrupted));
+        }
+        let PartWriter { file: Some(file), piece, filled, written } = &mut self.parts[part] else {
+            return Ok(());
+        };
+        file.write(&piece[..*filled])?;
+        *written += *filled as u64;
+        self.watch.bytes_done(std::mem::take(filled) as u64);
+        Ok(())
+    }
+}
+
+impl FileSink for WriteSink<'_> {
+    fn space(&mut self, part: usize) -> &mut [u8] {
+        let PartWriter { piece, filled, .. } = &mut self.parts[part];
+        &mut piece[*filled..]
+    }
+
+    fn advance(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
+        self.parts[part].filled += len;
+        if self.parts[part].filled < PIECE_BYTES { Ok(()) } else { self.flush(part) }
+    }
+
+    fn reserve(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
+        self.write(part, &vec![0; len])
+    }
+
+    fn patch(&mut self, part: usize, offset: u64, bytes: &[u8]) -> Result<(), SinkError> {
+        let PartWriter { file: Some(file), piece, written, .. } = &mut self.parts[part] else {
+            return Ok(());
+        };
+        let outside = (written.saturating_sub(offset) as usize).min(bytes.len());
+        let (outside, inside) = bytes.split_at(outside);
+        if !outside.is_empty() {
+            file.patch(offset, outside)?;
+        }
+        if !inside.is_empty() {
+            let from = (offset + outside.len() as u64 - *written) as usize;
+            piece[from..from + inside.len()].copy_from_slice(inside);
+        }
+        Ok(())
+    }
+}
+
+/// How much of a file is compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Every byte.
+    Whole,
+    /// Its length, its first and its last [`ENDS_BYTES`].
+    Ends,
+}
+
+/// Compared at each end of a file: a file that a crash left in pieces shows it there.
+const ENDS_BYTES: u64 = 64 << 10;
+
+/// The first place where a file is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// Of the file: the index of its suffix.
+    pub(crate) part: usize,
+    /// From the part's start; `None` where the part as a whole is meant.
+    pub(crate) offset: Option<u64>,
+    /// A lowercase fragment.
+    pub(crate) what: String,
+}
+
+/// Compares what an encoder makes with the files that lie on a storage.
+pub(crate) struct CompareSink<'w> {
+    storage: &'w dyn Storage,
+    watch: &'w Watch<'w>,
+    extent: Extent,
+    path: String,
+    parts: Vec<PartReader>,
+    found: Option<Difference>,
+}
+
+struct PartReader {
+    file: Option<Handle>,
+    len: u64,
+    at: u64,
+    made: Piece,
+    read: Piece,
+}
+
+impl<'w> CompareSink<'w> {
+    /// For files of `parts` parts.
+    pub(crate) fn new(
+        storage: &'w dyn Storage,
+        watch: &'w Watch<'w>,
+        parts: usize,
+        extent: Extent,
+    ) -> Self {
+        let part = |_| PartReader {
+            file: None,
+            len: 0,
+            at: 0,
+            made: Piece::new(PIECE_BYTES),
+            read: Piece::new(PIECE_BYTES),
+        };
+        let parts = (0..parts).map(part).collect();
+        CompareSink { storage, watch, extent, path: String::new(), parts, found: None }
+    }
+
+    /// Start on a file. False where a part is missing or cannot be opened, which is a difference.
+    pub(crate) fn begin(&mut self, path: &str, suffixes: &[&str]) -> bool {
+        self.path.clear();
+        self.path.push_str(path);
+        self.found = None;
+        for (i, suffix) in suffixes.iter().enumerate() {
+            if let Err(error) = self.open(i, &format!("{path}{suffix}")) {
+                let missing = error.source.kind() == ErrorKind::NotFound;
+                let what = if missing { "is missing".to_string() } else { error.to_string() };
+                self.differs(i, None, what);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Close the file: where it first differs, if it does.
+    pub(crate) fn finish(&mut self) -> Option<Difference> {
+        for i in 0..self.parts.len() {
+            let PartReader { at, len, .. } = self.parts[i];
+            if at < len {
+                self.differs(i, Some(at), format!("{} bytes more than there should be", len - at));
+            }
+            if let Some(file) = self.parts[i].file.take() {
+                self.storage.close(file);
+            }
+        }
+        self.found.take()
+    }
+
+    fn open(&mut self, part: usize, path: &str) -> Result<(), StorageError> {
+        let file = self.storage.open(path)?;
+        let part = &mut self.parts[part];
+        part.file = Some(file);
+        part.at = 0;
+        part.len = self.storage.len(file)?;
+        Ok(())
+    }
+
+    fn differs(&mut self, part: usize, offset: Option<u64>, what: impl Into<String>) {
+        self.found.get_or_insert(Difference { part, offset, what: what.into() });
+    }
+
+    /// Compare `len` bytes made at `skew` of the piece with those at `offset` of the file.
+    fn compare(&mut self, i: usize, offset: u64, skew: usize, len: usize) -> Option<Difference> {
+        let PartReader { file, made, read, .. } = &mut self.parts[i];
+        let (made, read) = (&made[skew..skew + len], &mut read[skew..skew + len]);
+        let differs = |offset, what: String| Some(Difference { part: i, offset, what });
+        match self.storage.read_at((*file)?, offset, read) {
+            Err(error) => differs(None, error.to_string()),
+            Ok(came) => match first_difference(&made[..came], &read[..came]) {
+                Some(at) => differs(Some(offset + at as u64), "not what was generated".to_string()),
+                None if came < len => {
+                    differs(Some(offset + came as u64), "the file ends too early".to_string())
+                }
+                None => None,
+            },
+        }
+    }
+}
+
+impl FileSink for CompareSink<'_> {
+    fn space(&mut self, part: usize) -> &mut [u8] {
+        let PartReader { made, at, .. } = &mut self.parts[part];
+        &mut made[skew(*at)..]
+    }
+
+    fn advance(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
+        if self.watch.is_over() {
+            return Err(StorageError::new("verify", &self.path, ErrorKind::Interrupted));
+        }
+        let at = self.parts[part].at;
+        if self.found.is_none() {
+            self.found = self.compare(part, at, skew(at), len);
+        }
+        self.parts[part].at += len as u64;
+        if self.extent == Extent::Whole {
+            self.watch.bytes_done(len as u64);
+        }
+        Ok(())
+    }
+
+    fn reserve(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
+        self.parts[part].at += len as u64;
+        Ok(())
+    }
+
+    fn patch(&mut self, part: usize, offset: u64, bytes: &[u8]) -> Result<(), SinkError> {
+        for (i, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
+            let offset = offset + (i * PIECE_BYTES) as u64;
+            self.parts[part].made[..piece.len()].copy_from_slice(piece);
+            let difference = self.compare(part, offset, 0, piece.len());
+            // What is patched lies before what was compared since.
+            self.found = difference.or(self.found.take());
+            if self.extent == Extent::Whole {
+                self.watch.bytes_done(piece.len() as u64);
+            }
+        }
+        Ok(())
+    }
+
+    /// After a difference nothing more is looked at.
+    fn skip(&mut self, part: usize, len: u64) -> bool {
+        let PartReader { at, len: file_bytes, .. } = self.parts[part];
+        let between =
+            at >= ENDS_BYTES && at.saturating_add(len).saturating_add(ENDS_BYTES) <= file_bytes;
+        let skips = self.found.is_some() || (self.extent == Extent::Ends && between);
+        if skips {
+            self.parts[part].at += len;
+        }
+        skips
+    }
+}
+
+fn skew(offset: u64) -> usize {
+    (offset % PIECE_BYTES as u64) as usize
+}

@@ -1,0 +1,338 @@
+//! A file system, by blocking `pread` (fio's `psync`).
+//!
+//! A handle is a file descriptor's number. Paths are opened relative to the root's descriptor. A file being
+//! written is `.<name>.part` until it is committed.
+
+use super::{Handle, Storage, StorageError, StorageKind, WriteFile};
+use feedrate_spec::catalog::{Ability, Member};
+use rustix::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use rustix::fs::{self, AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+pub(super) const KIND: StorageKind = StorageKind { member: &MEMBER, open };
+
+static MEMBER: Member = Member {
+    name: "file",
+    summary: "A file system, local or parallel, read by blocking pread.",
+    abilities: &[Ability::KeepsBytes, Ability::PageCache, Ability::Writable],
+};
+
+fn open(root: &Path) -> Result<Box<dyn Storage>, StorageError> {
+    let file = File(Arc::new(Root { path: root.to_path_buf(), fd: OnceLock::new() }));
+    match file.0.find() {
+        Ok(_) => Ok(Box::new(file)),
+        Err(Errno::NOENT) => Ok(Box::new(file)),
+        Err(errno) => Err(StorageError::new("open", root, errno)),
+    }
+}
+
+struct File(Arc<Root>);
+
+struct Root {
+    path: PathBuf,
+    fd: OnceLock<OwnedFd>,
+}
+
+impl Root {
+    /// The root's descriptor; the folder may come into being after the storage.
+    fn find(&self) -> Result<BorrowedFd<'_>, Errno> {
+        if let Some(fd) = self.fd.get() {
+            return Ok(fd.as_fd());
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = fs::open(&self.path, flags, Mode::empty())?;
+        Ok(self.fd.get_or_init(|| fd).as_fd())
+    }
+
+    fn error(&self, action: &'static str, path: &str, source: impl Into<Error>) -> StorageError {
+        StorageError::new(action, self.path.join(path), source)
+    }
+
+    /// Where a descriptor leads, for an error.
+    fn error_of(&self, action: &'static str, file: Handle, source: Errno) -> StorageError {
+        let link = format!("/proc/self/fd/{}", file.0);
+        let path = std::fs::read_link(link).unwrap_or_else(|_| self.path.clone());
+        StorageError::new(action, path, source)
+    }
+
+    fn open_to_read(&self, action: &'static str, path: &str) -> Result<OwnedFd, StorageError> {
+        let open =
+            || fs::openat(self.find()?, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        open().map_err(|errno| self.error(action, path, errno))
+    }
+}
+
+/// The descriptor behind a handle.
+fn fd_of(file: &Handle) -> BorrowedFd<'_> {
+    // SAFETY: handles are made by `open` from descriptors that stay open until `close`.
+    unsafe { BorrowedFd::borrow_raw(file.0 as RawFd) }
+}
+
+impl Storage for File {
+    fn member(&self) -> &'static Member {
+        &MEMBER
+    }
+
+    fn open(&self, path: &str) -> Result<Handle, StorageError> {
+        let fd = self.0.open_to_read("open", path)?;
+        Ok(Handle(fd.into_raw_fd() as u64))
+    }
+
+    fn len(&self, file: Handle) -> Result<u64, StorageError> {
+        let stat = fs::fstat(fd_of(&file));
+        stat.map(|stat| stat.st_size as u64).map_err(|errno| self.0.error_of("stat", file, errno))
+    }
+
+    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match rustix::io::pread(fd_of(&file), &mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(bytes) => filled += bytes,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.0.error_of("read", file, errno)),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn close(&self, file: Handle) {
+        // SAFETY: the handle came from `open`, and its owner gives it up here.
+        drop(unsafe { OwnedFd::from_raw_fd(file.0 as RawFd) });
+    }
+
+    fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
+        let stat = || fs::statat(self.0.find()?, path, AtFlags::empty());
+        match stat() {
+            Ok(stat) => Ok(Some(stat.st_size as u64)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(self.0.error("stat", path, errno)),
+        }
+    }
+
+    fn make_dir(&self, path: &str) -> Result<(), StorageError> {
+        let whole = self.0.path.join(path);
+        std::fs::create_dir_all(&whole).map_err(|source| StorageError::new("make", whole, source))
+    }
+
+    fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
+        let part = part_path(path);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+        let create = || fs::openat(self.0.find()?, &part, flags, Mode::from_raw_mode(0o666));
+        let fd = create().map_err(|errno| self.0.error("create", path, errno))?;
+        let root = Arc::clone(&self.0);
+        Ok(Box::new(Part { root, fd, path: path.to_string(), part, state: State::Partial }))
+    }
+
+    fn remove(&self, path: &str) -> Result<(), StorageError> {
+        let remove = || fs::unlinkat(self.0.find()?, path, AtFlags::empty());
+        match remove() {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(self.0.error("remove", path, errno)),
+        }
+    }
+
+    fn list(&self, path: &str) -> Result<Vec<String>, StorageError> {
+        let whole = self.0.path.join(path);
+        let entries = match std::fs::read_dir(&whole) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(StorageError::new("list", whole, error)),
+        };
+        let names: Result<Vec<String>, Error> =
+            entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect();
+        let mut names = names.map_err(|source| StorageError::new("list", whole, source))?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn sync_all(&self) -> Result<(), StorageError> {
+        let sync = || fs::syncfs(self.0.find()?);
+        sync().map_err(|errno| self.0.error("sync", "", errno))
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>, StorageError> {
+        let space = || fs::fstatvfs(self.0.find()?);
+        let space = space().map_err(|errno| self.0.error("stat", "", errno))?;
+        Ok(Some(space.f_bavail.saturating_mul(space.f_frsize)))
+    }
+
+    /// Dirty pages cannot be dropped, so they are written first.
+    fn evict(&self, path: &str) -> Result<(), StorageError> {
+        let fd = self.0.open_to_read("evict", path)?;
+        let evict = || {
+            fs::fdatasync(&fd)?;
+            fs::fadvise(&fd, 0, None, fs::Advice::DontNeed)
+        };
+        evict().map_err(|errno| self.0.error("evict", path, errno))
+    }
+
+    fn resident_bytes(&self, path: &str) -> Result<Option<u64>, StorageError> {
+        let fd = self.0.open_to_read("open", path)?;
+        let len = fs::fstat(&fd).map_err(|errno| self.0.error("stat", path, errno))?.st_size as u64;
+        Ok(residency::resident_bytes(fd.as_fd(), len))
+    }
+}
+
+/// `train/a.npz` is written as `train/.a.npz.part`.
+fn part_path(path: &str) -> String {
+    match path.rsplit_once('/') {
+        Some((folder, name)) => format!("{folder}/.{name}.part"),
+        None => format!(".{path}.part"),
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum State {
+    Partial,
+    Committed,
+}
+
+struct Part {
+    root: Arc<Root>,
+    fd: OwnedFd,
+    path: String,
+    part: String,
+    state: State,
+}
+
+impl Part {
+    fn error(&self, action: &'static str, errno: Errno) -> StorageError {
+        self.root.error(action, &self.path, errno)
+    }
+}
+
+impl WriteFile for Part {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match rustix::io::write(&self.fd, rest) {
+                Ok(written) => rest = &rest[written..],
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.error("write", errno)),
+            }
+        }
+        Ok(())
+    }
+
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match rustix::io::pwrite(&self.fd, &bytes[done..], offset + done as u64) {
+                Ok(written) => done += written,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.error("write", errno)),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), StorageError> {
+        fs::fsync(&self.fd).map_err(|errno| self.error("sync", errno))
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<(), StorageError> {
+        let rename = || {
+            let root = self.root.find()?;
+            fs::renameat(root, &self.part, root, &self.path)
+        };
+        rename().map_err(|errno| self.error("write", errno))?;
+        self.state = State::Committed;
+        Ok(())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let (State::Partial, Ok(root)) = (&self.state, self.root.find()) {
+            // What cannot be removed still does not look whole.
+            let _ = fs::unlinkat(root, &self.part, AtFlags::empty());
+        }
+    }
+}
+
+/// How much of a file is in the page cache.
+mod residency {
+    use rustix::fd::{AsRawFd, BorrowedFd};
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+    /// Mapped at once where `cachestat` is missing.
+    const WINDOW_BYTES: u64 = 1 << 30;
+
+    /// By `cachestat` (Linux 6.5), else by `mincore`; `None` where neither works.
+    pub(super) fn resident_bytes(fd: BorrowedFd<'_>, len: u64) -> Option<u64> {
+        if len == 0 {
+            return Some(0);
+        }
+        let pages = cached_pages(fd).or_else(|| mapped_pages(fd, len))?;
+        Some(pages.saturating_mul(rustix::param::page_size() as u64).min(len))
+    }
+
+    #[repr(C)]
+    #[derive(Default)]
+    struct CacheStat {
+        cached: u64,
+        dirty: u64,
+        writeback: u64,
+        evicted: u64,
+        recently_evicted: u64,
+    }
+
+    /// The number of the system call on every architecture.
+    const CACHESTAT: libc::c_long = 451;
+
+    fn cached_pages(fd: BorrowedFd<'_>) -> Option<u64> {
+        let whole_file = [0u64; 2];
+        let mut stat = CacheStat::default();
+        // SAFETY: both structures are as linux/mman.h has them, and live through the call.
+        let status = unsafe {
+            libc::syscall(CACHESTAT, fd.as_raw_fd(), whole_file.as_ptr(), &raw mut stat, 0)
+        };
+        (status == 0).then_some(stat.cached)
+    }
+
+    pub(super) fn mapped_pages(fd: BorrowedFd<'_>, len: u64) -> Option<u64> {
+        let mut pages = 0;
+        let mut offset = 0;
+        while offset < len {
+            let window = WINDOW_BYTES.min(len - offset);
+            pages += window_pages(fd, offset, window as usize)?;
+            offset += window;
+        }
+        Some(pages)
+    }
+
+    fn window_pages(fd: BorrowedFd<'_>, offset: u64, len: usize) -> Option<u64> {
+        let mut resident = vec![0u8; len.div_ceil(rustix::param::page_size())];
+        // SAFETY: a new mapping that nothing reads; `resident` has a byte for each of its pages.
+        let status = unsafe {
+            let start =
+                mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, fd, offset)
+                    .ok()?;
+            let status = libc::mincore(start, len, resident.as_mut_ptr());
+            munmap(start, len).ok()?;
+            status
+        };
+        (status == 0).then(|| resident.iter().filter(|&&page| page & 1 == 1).count() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_of_counting_resident_pages_agree() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        std::fs::write(&path, vec![1u8; 1_000_000]).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        let by_cachestat = residency::resident_bytes(file.as_fd(), 1_000_000).unwrap();
+        let pages = residency::mapped_pages(file.as_fd(), 1_000_000).unwrap();
+        assert_eq!(by_cachestat, (pages * rustix::param::page_size() as u64).min(1_000_000));
+        assert_eq!(by_cachestat, 1_000_000);
+    }
+}

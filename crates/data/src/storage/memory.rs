@@ -1,0 +1,160 @@
+//! Files in the memory of this process, gone when it ends. Costs a copy, so it tests everything but the device.
+
+use super::{Handle, Storage, StorageError, StorageKind, WriteFile};
+use feedrate_spec::catalog::{Ability, Member};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+pub(super) const KIND: StorageKind = StorageKind { member: &MEMBER, open };
+
+static MEMBER: Member = Member {
+    name: "memory",
+    summary: "Files in the memory of this process, for tests and for runs without a device.",
+    abilities: &[Ability::KeepsBytes, Ability::Writable],
+};
+
+fn open(_root: &Path) -> Result<Box<dyn Storage>, StorageError> {
+    Ok(Box::new(Memory::default()))
+}
+
+#[derive(Default)]
+struct Memory {
+    files: Arc<Files>,
+}
+
+#[derive(Default)]
+struct Files(RwLock<Table>);
+
+/// A file replaced or removed loses its number, so that an old handle reads an error, not another file.
+#[derive(Default)]
+struct Table {
+    numbers: BTreeMap<String, u64>,
+    bytes: HashMap<u64, Vec<u8>>,
+    next: u64,
+}
+
+impl Files {
+    fn read(&self) -> RwLockReadGuard<'_, Table> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn remove(&mut self, path: &str) {
+        if let Some(number) = self.numbers.remove(path) {
+            self.bytes.remove(&number);
+        }
+    }
+
+    fn file(&self, action: &'static str, file: Handle) -> Result<&[u8], StorageError> {
+        let gone = || StorageError::new(action, "a removed file", ErrorKind::NotFound);
+        self.bytes.get(&file.0).map(Vec::as_slice).ok_or_else(gone)
+    }
+}
+
+impl Storage for Memory {
+    fn member(&self) -> &'static Member {
+        &MEMBER
+    }
+
+    fn open(&self, path: &str) -> Result<Handle, StorageError> {
+        let table = self.files.read();
+        let number = table.numbers.get(path).copied();
+        number.map(Handle).ok_or_else(|| StorageError::new("open", path, ErrorKind::NotFound))
+    }
+
+    fn len(&self, file: Handle) -> Result<u64, StorageError> {
+        Ok(self.files.read().file("stat", file)?.len() as u64)
+    }
+
+    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+        let table = self.files.read();
+        let bytes = table.file("read", file)?;
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let len = buffer.len().min(bytes.len() - from);
+        buffer[..len].copy_from_slice(&bytes[from..from + len]);
+        Ok(len)
+    }
+
+    fn close(&self, _file: Handle) {}
+
+    fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
+        let table = self.files.read();
+        let number = table.numbers.get(path);
+        Ok(number.and_then(|number| table.bytes.get(number)).map(|bytes| bytes.len() as u64))
+    }
+
+    fn make_dir(&self, _path: &str) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
+        let files = Arc::clone(&self.files);
+        Ok(Box::new(Written { files, path: path.to_string(), bytes: Vec::new() }))
+    }
+
+    fn remove(&self, path: &str) -> Result<(), StorageError> {
+        self.files.write().remove(path);
+        Ok(())
+    }
+
+    fn list(&self, path: &str) -> Result<Vec<String>, StorageError> {
+        let folder = path.trim_end_matches('/');
+        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let table = self.files.read();
+        let names = table.numbers.keys().filter_map(|file| file.strip_prefix(&prefix));
+        let names: BTreeSet<&str> = names.filter_map(|name| name.split('/').next()).collect();
+        Ok(names.into_iter().map(str::to_string).collect())
+    }
+
+    fn sync_all(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    /// The machine's memory less what the files hold: refuses the absurd, promises nothing.
+    fn free_bytes(&self) -> Result<Option<u64>, StorageError> {
+        let system = rustix::system::sysinfo();
+        let held: usize = self.files.read().bytes.values().map(Vec::len).sum();
+        let total = (system.totalram as u64).saturating_mul(u64::from(system.mem_unit));
+        Ok(Some(total.saturating_sub(held as u64)))
+    }
+}
+
+struct Written {
+    files: Arc<Files>,
+    path: String,
+    bytes: Vec<u8>,
+}
+
+impl WriteFile for Written {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        let place = self.bytes.get_mut(from..).and_then(|rest| rest.get_mut(..bytes.len()));
+        let Some(place) = place else {
+            return Err(StorageError::new("patch", &self.path, ErrorKind::InvalidInput));
+        };
+        place.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn commit(self: Box<Self>) -> Result<(), StorageError> {
+        let mut table = self.files.write();
+        table.remove(&self.path);
+        let number = table.next;
+        table.next += 1;
+        table.numbers.insert(self.path, number);
+        table.bytes.insert(number, self.bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! The storage that does nothing: every file is there, endless, and read at no cost.
+
+use super::{Handle, Storage, StorageError, StorageKind, WriteFile};
+use feedrate_spec::catalog::Member;
+use std::io::ErrorKind;
+use std::path::Path;
+
+pub(super) const KIND: StorageKind = StorageKind { member: &MEMBER, open };
+
+static MEMBER: Member = Member {
+    name: "null",
+    summary: "Reads cost nothing and leave the buffer as it was; for measuring the emulation itself.",
+    abilities: &[],
+};
+
+/// Length of every file.
+const LEN_BYTES: u64 = u64::MAX / 2;
+
+fn open(_root: &Path) -> Result<Box<dyn Storage>, StorageError> {
+    Ok(Box::new(Null))
+}
+
+struct Null;
+
+impl Storage for Null {
+    fn member(&self) -> &'static Member {
+        &MEMBER
+    }
+
+    fn open(&self, _path: &str) -> Result<Handle, StorageError> {
+        Ok(Handle(0))
+    }
+
+    fn len(&self, _file: Handle) -> Result<u64, StorageError> {
+        Ok(LEN_BYTES)
+    }
+
+    fn read_at(
+        &self,
+        _file: Handle,
+        _offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, StorageError> {
+        Ok(buffer.len())
+    }
+
+    fn close(&self, _file: Handle) {}
+
+    fn stat(&self, _path: &str) -> Result<Option<u64>, StorageError> {
+        Ok(Some(LEN_BYTES))
+    }
+
+    fn make_dir(&self, _path: &str) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
+        Err(StorageError::new("create", path, ErrorKind::Unsupported))
+    }
+
+    fn remove(&self, _path: &str) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    fn list(&self, _path: &str) -> Result<Vec<String>, StorageError> {
+        Ok(Vec::new())
+    }
+
+    fn sync_all(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! The contract of a storage, run over every row, by ability.
+
+use super::*;
+use feedrate_spec::catalog::Ability;
+use std::io::ErrorKind;
+
+/// Each storage with a folder of its own, which does not exist yet.
+fn each(check: impl Fn(&dyn Storage, &Path)) {
+    for kind in STORAGES {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("deep/root");
+        let storage = (kind.open)(&root).unwrap();
+        assert_eq!(storage.member().name, kind.member.name);
+        check(&*storage, &root);
+    }
+}
+
+fn each_that_keeps(check: impl Fn(&dyn Storage, &Path)) {
+    each(|storage, root| {
+        if storage.member().has(Ability::KeepsBytes) {
+            storage.make_dir("train/0").unwrap();
+            check(storage, root);
+        }
+    });
+}
+
+fn put(storage: &dyn Storage, path: &str, bytes: &[u8]) {
+    let mut file = storage.create(path).unwrap();
+    file.write(bytes).unwrap();
+    file.sync().unwrap();
+    file.commit().unwrap();
+}
+
+fn get(storage: &dyn Storage, path: &str) -> Vec<u8> {
+    let file = storage.open(path).unwrap();
+    let mut bytes = vec![0; storage.len(file).unwrap() as usize];
+    assert_eq!(storage.read_at(file, 0, &mut bytes).unwrap(), bytes.len());
+    storage.close(file);
+    bytes
+}
+
+#[test]
+fn names_are_unique_and_found() {
+    for kind in STORAGES {
+        let name = kind.member.name;
+        assert_eq!(STORAGES.iter().filter(|other| other.member.name == name).count(), 1);
+        assert_eq!(open(name, Path::new("/")).unwrap().member().name, name);
+    }
+    let error = open("nosuch", Path::new("/")).err().unwrap();
+    assert_eq!(error.to_string(), "cannot open `/`: there is no storage `nosuch`");
+}
+
+#[test]
+fn what_is_written_is_read_back_in_any_range() {
+    each_that_keeps(|storage, _| {
+        let bytes: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
+        let mut file = storage.create("train/a").unwrap();
+        file.write(&bytes[..70_000]).unwrap();
+        file.write(&bytes[70_000..]).unwrap();
+        file.commit().unwrap();
+        assert_eq!(get(storage, "train/a"), bytes);
+        let file = storage.open("train/a").unwrap();
+        let mut part = [0; 5000];
+        assert_eq!(storage.read_at(file, 12_345, &mut part).unwrap(), 5000);
+        assert_eq!(part, bytes[12_345..17_345]);
+        assert_eq!(storage.read_at(file, 99_999, &mut part).unwrap(), 1);
+        assert_eq!(storage.read_at(file, 100_000, &mut part).unwrap(), 0);
+        assert_eq!(storage.read_at(file, 1 << 40, &mut part).unwrap(), 0);
+        storage.close(file);
+    });
+}
+
+#[test]
+fn a_file_can_be_patched_before_it_is_visible() {
+    each_that_keeps(|storage, _| {
+        let mut file = storage.create("a").unwrap();
+        file.write(b"0123456789").unwrap();
+        file.patch(3, b"xyz").unwrap();
+        file.write(b"ab").unwrap();
+        assert_eq!(storage.stat("a").unwrap(), None);
+        file.commit().unwrap();
+        assert_eq!(get(storage, "a"), b"012xyz6789ab");
+    });
+}
+
+#[test]
+fn a_file_dropped_before_its_commit_leaves_nothing() {
+    each_that_keeps(|storage, _| {
+        put(storage, "train/a", b"old");
+        let mut file = storage.create("train/a").unwrap();
+        file.write(b"new and longer").unwrap();
+        let listed = storage.list("train").unwrap();
+        assert!(
+            listed.iter().all(|name| ["0", "a"].contains(&name.as_str()) || is_unfinished(name))
+        );
+        drop(file);
+        assert_eq!(get(storage, "train/a"), b"old");
+        assert!(!storage.list("train").unwrap().iter().any(|name| is_unfinished(name)));
+    });
+}
+
+#[test]
+fn files_are_listed_stated_and_removed() {
+    each_that_keeps(|storage, _| {
+        for path in ["train/0/b", "train/c", "train/a"] {
+            put(storage, path, path.as_bytes());
+        }
+        assert_eq!(storage.list("train").unwrap(), ["0", "a", "c"]);
+        assert_eq!(storage.list("train/0").unwrap(), ["b"]);
+        assert_eq!(storage.list("nowhere").unwrap(), [""; 0]);
+        assert_eq!(storage.stat("train/0/b").unwrap(), Some(9));
+        assert_eq!(storage.stat("train/nothing").unwrap(), None);
+        storage.remove("train/a").unwrap();
+        storage.remove("train/a").unwrap();
+        assert_eq!(storage.stat("train/a").unwrap(), None);
+        storage.sync_all().unwrap();
+        assert!(storage.free_bytes().unwrap().is_none_or(|bytes| bytes > 0));
+    });
+}
+
+#[test]
+fn a_file_that_is_not_there_is_an_error_that_names_it() {
+    each_that_keeps(|storage, _| {
+        let error = storage.open("train/no such file").unwrap_err();
+        assert_eq!(error.source.kind(), ErrorKind::NotFound);
+        assert!(error.to_string().contains("train/no such file"), "{error}");
+    });
+}
+
+#[test]
+fn an_empty_root_reads_as_an_empty_folder() {
+    each(|storage, _| {
+        assert!(storage.list("").unwrap().is_empty());
+        if storage.member().has(Ability::KeepsBytes) {
+            assert_eq!(storage.stat("manifest.json").unwrap(), None);
+            assert!(storage.open("manifest.json").is_err());
+        }
+    });
+}
+
+#[test]
+fn storages_without_the_ability_refuse_writes() {
+    each(|storage, _| {
+        let writable = storage.member().has(Ability::Writable);
+        storage.make_dir("").unwrap();
+        assert_eq!(storage.create("a").is_ok(), writable);
+    });
+}
+
+#[test]
+fn the_page_cache_is_seen_and_emptied() {
+    each_that_keeps(|storage, _| {
+        put(storage, "a", &vec![1; 1 << 20]);
+        storage.evict("a").unwrap();
+        if !storage.member().has(Ability::PageCache) {
+            assert_eq!(storage.resident_bytes("a").unwrap(), None);
+            return;
+        }
+        // A file system in memory (tmpfs) cannot let go; elsewhere nothing stays.
+        let after = storage.resident_bytes("a").unwrap().unwrap();
+        assert!(after == 0 || after == 1 << 20, "{after}");
+        get(storage, "a");
+        assert_eq!(storage.resident_bytes("a").unwrap(), Some(1 << 20));
+    });
+}
+
+#[test]
+fn null_serves_anything_and_leaves_the_buffer() {
+    let storage = open("null", Path::new("/")).unwrap();
+    let file = storage.open("any").unwrap();
+    let mut buffer = [7; 100];
+    assert_eq!(storage.read_at(file, 1 << 50, &mut buffer).unwrap(), 100);
+    assert_eq!(buffer, [7; 100]);
+}
+
+#[test]
+fn a_root_that_is_a_file_is_refused_with_a_hint() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = open("file", file.path()).err().unwrap();
+    assert_eq!(error.source.kind(), ErrorKind::NotADirectory);
+    assert!(error.hint().is_some());
+}
+
+#[test]
+fn a_name_longer_than_the_stack_buffer_works() {
+    each_that_keeps(|storage, _| {
+        let path = format!("train/{}", "n".repeat(240));
+        put(storage, &path, b"x");
+        assert_eq!(get(storage, &path), b"x");
+    });
+}

@@ -1,0 +1,352 @@
+//! Whole datasets: generated, broken off, continued, spoiled and verified, on every storage that can be written.
+
+use crate::format::{FORMATS, Format};
+use crate::generate::{ForeignError, GenerateError, Generated, generate, probe_foreign};
+use crate::manifest::{FILE_NAME, Manifest, ManifestError, State};
+use crate::storage::{self, STORAGES, Storage};
+use crate::verify::{Report, verify};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::DatasetPlan;
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::shape::Element;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+const THREADS: usize = 3;
+
+fn plan(format: &str) -> DatasetPlan {
+    DatasetPlan {
+        format: format.to_string(),
+        files_train: 12,
+        files_eval: 2,
+        samples_per_file: 1,
+        subfolders_train: 3,
+        subfolders_eval: 0,
+        prefix: "img".into(),
+        record_bytes: 300_000.0,
+        record_stdev_bytes: 0.0,
+        record_dims: vec![],
+        element: Element::Uint8,
+        compression: "none".into(),
+        content_seed: 10,
+    }
+}
+
+fn made(plan: &DatasetPlan, storage: &dyn Storage) -> Result<Generated, GenerateError> {
+    generate(plan, &Layout::new(plan), storage, THREADS, &|_, _| {}, &AtomicBool::new(false))
+}
+
+fn verified(plan: &DatasetPlan, storage: &dyn Storage) -> Report {
+    verify(plan, &Layout::new(plan), storage, THREADS, &|_, _| {}).unwrap()
+}
+
+fn path_of(plan: &DatasetPlan, file: u64) -> String {
+    let mut path = String::new();
+    Layout::new(plan).write_path(file, &mut path);
+    path
+}
+
+/// Every format with files on every storage that keeps them.
+fn each(check: impl Fn(DatasetPlan, &dyn Format, &dyn Storage)) {
+    for kind in STORAGES.iter().filter(|kind| kind.member.has(Ability::Writable)) {
+        for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
+            let folder = tempfile::tempdir().unwrap();
+            let storage = (kind.open)(&folder.path().join("data")).unwrap();
+            check(plan(format.member().name), *format, &*storage);
+        }
+    }
+}
+
+/// Replace a file by a changed copy of it.
+fn change(storage: &dyn Storage, path: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    let file = storage.open(path).unwrap();
+    let mut bytes = vec![0; storage.len(file).unwrap() as usize];
+    storage.read_at(file, 0, &mut bytes).unwrap();
+    storage.close(file);
+    change(&mut bytes);
+    let mut file = storage.create(path).unwrap();
+    file.write(&bytes).unwrap();
+    file.commit().unwrap();
+}
+
+#[test]
+fn a_generated_dataset_is_whole() {
+    each(|plan, format, storage| {
+        let layout = Layout::new(&plan);
+        let bytes = layout.sum(layout.files(), |shape| format.file_bytes(shape)) as u64;
+        let generated = made(&plan, storage).unwrap();
+        assert_eq!(generated, Generated { files_written: 14, files_kept: 0, bytes_written: bytes });
+        let manifest = Manifest::read(storage).unwrap().unwrap();
+        assert_eq!(manifest.state, State::Complete);
+        assert_eq!(manifest.total_bytes, bytes);
+        assert_eq!(manifest.differences(&plan), [""; 0]);
+        assert_eq!(
+            verified(&plan, storage),
+            Report { files: 14, bytes, bad_files: 0, bad: vec![] }
+        );
+        assert_eq!(storage.list("train").unwrap(), ["0", "1", "2"]);
+    });
+}
+
+#[test]
+fn samples_of_many_shapes_are_whole() {
+    each(|plan, _, storage| {
+        let plan = DatasetPlan {
+            samples_per_file: 3,
+            record_bytes: 90_000.0,
+            record_stdev_bytes: 60_000.0,
+            element: Element::Float32,
+            ..plan
+        };
+        made(&plan, storage).unwrap();
+        assert_eq!(verified(&plan, storage).bad_files, 0);
+    });
+}
+
+#[test]
+fn threads_make_the_same_bytes() {
+    let plan = plan("npz");
+    let layout = Layout::new(&plan);
+    let never = AtomicBool::new(false);
+    let bytes_by = |threads: usize| {
+        let storage = storage::open("memory", Path::new("")).unwrap();
+        generate(&plan, &layout, &*storage, threads, &|_, _| {}, &never).unwrap();
+        let file = storage.open(&path_of(&plan, 7)).unwrap();
+        let mut bytes = vec![0; storage.len(file).unwrap() as usize];
+        storage.read_at(file, 0, &mut bytes).unwrap();
+        bytes
+    };
+    assert_eq!(bytes_by(1), bytes_by(8));
+}
+
+#[test]
+fn a_generation_broken_off_is_continued() {
+    each(|plan, _, storage| {
+        let cancel = AtomicBool::new(false);
+        let stop_midway = |files: u64, _bytes: u64| cancel.store(files >= 5, Relaxed);
+        let layout = Layout::new(&plan);
+        let broken = generate(&plan, &layout, storage, THREADS, &stop_midway, &cancel);
+        let Err(GenerateError::Cancelled { files, files_total: 14 }) = broken else {
+            panic!("{broken:?}")
+        };
+        assert!((5..14).contains(&files));
+        assert_eq!(Manifest::read(storage).unwrap().unwrap().state, State::Generating);
+        assert!(verified(&plan, storage).bad_files > 0);
+        let continued = made(&plan, storage).unwrap();
+        assert!(continued.files_kept >= files && continued.files_written > 0, "{continued:?}");
+        assert_eq!(continued.files_kept + continued.files_written, 14);
+        assert_eq!(verified(&plan, storage).bad_files, 0);
+        assert_eq!(
+            made(&plan, storage).unwrap(),
+            Generated { files_kept: 14, ..Generated::default() }
+        );
+    });
+}
+
+#[test]
+fn a_half_written_file_is_not_taken_for_whole() {
+    each(|plan, _, storage| {
+        made(&plan, storage).unwrap();
+        change(storage, &path_of(&plan, 1), |bytes| bytes.truncate(bytes.len() / 2));
+        change(storage, &path_of(&plan, 2), |bytes| bytes.fill(0));
+        change(storage, &path_of(&plan, 3), |bytes| bytes.push(0));
+        let tail = |bytes: &mut Vec<u8>| {
+            let from = bytes.len() - 4096;
+            bytes[from..].fill(0);
+        };
+        change(storage, &path_of(&plan, 4), tail);
+        storage.remove(&path_of(&plan, 5)).unwrap();
+        let part = format!("train/0/.{}.part", "img_00_of_12");
+        drop(storage.create("train/0/x").map(|mut file| file.write(b"x")));
+        change_or_make(storage, &part);
+        let repaired = made(&plan, storage).unwrap();
+        assert_eq!((repaired.files_written, repaired.files_kept), (5, 9));
+        assert_eq!(verified(&plan, storage).bad_files, 0);
+        assert_eq!(storage.stat(&part).unwrap(), None);
+    });
+}
+
+/// What a killed process leaves.
+fn change_or_make(storage: &dyn Storage, path: &str) {
+    let mut file = storage.create(path).unwrap();
+    file.write(b"half").unwrap();
+    file.commit().unwrap();
+}
+
+#[test]
+fn verification_names_the_first_bad_byte() {
+    each(|plan, format, storage| {
+        made(&plan, storage).unwrap();
+        let bad: Vec<(u64, u64)> = vec![(0, 0), (3, 1000), (4, 299_000), (13, 150_000)];
+        for &(file, offset) in &bad {
+            change(storage, &path_of(&plan, file), |bytes| bytes[offset as usize] ^= 0x80);
+        }
+        storage.remove(&path_of(&plan, 8)).unwrap();
+        let report = verified(&plan, storage);
+        let found: Vec<(u64, u64)> =
+            report.bad.iter().filter_map(|bad| Some((bad.file, bad.offset?))).collect();
+        assert_eq!(found, bad);
+        assert_eq!(report.bad_files, 5);
+        assert_eq!(report.bad[3].what, "is missing");
+        assert_eq!(report.bad[3].path, path_of(&plan, 8));
+        for suffix in &format.parts()[1..] {
+            let path = format!("{}{suffix}", path_of(&plan, 9));
+            change(storage, &path, |bytes| bytes[3] ^= 1);
+            let report = verified(&plan, storage);
+            assert!(report.bad.iter().any(|bad| bad.path == path && bad.offset == Some(3)));
+            change(storage, &path, |bytes| bytes[3] ^= 1);
+        }
+    });
+}
+
+/// The checksum in a local header comes after what was compared since.
+#[test]
+fn verification_sees_a_wrong_checksum() {
+    let plan = plan("npz");
+    let storage = storage::open("memory", Path::new("")).unwrap();
+    made(&plan, &*storage).unwrap();
+    change(&*storage, &path_of(&plan, 2), |bytes| bytes[16] ^= 1);
+    assert_eq!(verified(&plan, &*storage).bad[0].offset, Some(16));
+}
+
+#[test]
+fn verification_names_ten_and_counts_all() {
+    each(|plan, _, storage| {
+        made(&plan, storage).unwrap();
+        (0..14).for_each(|file| storage.remove(&path_of(&plan, file)).unwrap());
+        let report = verified(&plan, storage);
+        assert_eq!((report.bad_files, report.bad.len()), (14, 10));
+        assert!(report.bad.is_sorted_by_key(|bad| bad.file));
+    });
+}
+
+#[test]
+fn another_dataset_is_not_overwritten() {
+    each(|plan, _, storage| {
+        made(&plan, storage).unwrap();
+        let other = DatasetPlan { content_seed: 11, record_bytes: 1000.5, ..plan.clone() };
+        let Err(GenerateError::OtherDataset { differences }) = made(&other, storage) else {
+            panic!()
+        };
+        assert_eq!(
+            differences,
+            [
+                "content_seed: dataset has 10, the plan wants 11",
+                "record_bytes: dataset has 300000.0, the plan wants 1000.5",
+            ]
+        );
+        assert_eq!(verified(&plan, storage).bad_files, 0);
+    });
+}
+
+#[test]
+fn files_that_feedrate_did_not_make_are_not_overwritten() {
+    each(|plan, _, storage| {
+        storage.make_dir("train/1").unwrap();
+        let path = path_of(&plan, 1);
+        change_or_make(storage, &path);
+        let Err(GenerateError::Strangers { path: named }) = made(&plan, storage) else { panic!() };
+        assert_eq!(named, path);
+        assert_eq!(storage.stat(&path).unwrap(), Some(4));
+    });
+}
+
+#[test]
+fn a_broken_manifest_is_an_error() {
+    let cases = [
+        ("{", "EOF"),
+        ("[]", "no `feedrate_dataset`"),
+        (r#"{"feedrate_dataset": 99}"#, "of version 99"),
+        (r#"{"feedrate_dataset": 1}"#, "missing field"),
+    ];
+    for (text, expected) in cases {
+        let storage = storage::open("memory", Path::new("")).unwrap();
+        let mut file = storage.create(FILE_NAME).unwrap();
+        file.write(text.as_bytes()).unwrap();
+        file.commit().unwrap();
+        let error = Manifest::read(&*storage).unwrap_err();
+        assert!(matches!(&error, ManifestError::Broken { .. }));
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+/// Datasets are found again by their fingerprint: it must not change.
+#[test]
+fn fingerprints_stay_and_differ() {
+    assert_eq!(Manifest::fingerprint_of(&plan("npz")), "416c8db501e91e32ae38d902d5dfbf61");
+    let other = DatasetPlan { samples_per_file: 2, ..plan("npz") };
+    assert_ne!(Manifest::fingerprint_of(&other), Manifest::fingerprint_of(&plan("npz")));
+}
+
+#[test]
+fn a_dataset_beyond_any_device_is_refused_at_once() {
+    each(|plan, _, storage| {
+        let huge =
+            DatasetPlan { files_train: 1_000_000_000_000_000_000, subfolders_train: 0, ..plan };
+        let error = made(&huge, storage).unwrap_err();
+        assert!(matches!(error, GenerateError::NoSpace { .. }), "{error}");
+        assert!(storage.list("").unwrap().is_empty());
+    });
+}
+
+#[test]
+fn compression_that_cannot_be_written_is_refused() {
+    let storage = storage::open("memory", Path::new("")).unwrap();
+    let zipped = DatasetPlan { compression: "zip".into(), ..plan("npz") };
+    assert!(matches!(made(&zipped, &*storage), Err(GenerateError::Compression { .. })));
+}
+
+#[test]
+fn progress_ends_at_the_whole() {
+    let plan = plan("npy");
+    let storage = storage::open("memory", Path::new("")).unwrap();
+    let layout = Layout::new(&plan);
+    let last = std::sync::Mutex::new((0, 0));
+    let show = |files: u64, bytes: u64| {
+        let mut last = last.lock().unwrap();
+        *last = (last.0.max(files), last.1.max(bytes));
+    };
+    let never = AtomicBool::new(false);
+    let first = generate(&plan, &layout, &*storage, THREADS, &show, &never).unwrap();
+    assert_eq!(*last.lock().unwrap(), (14, first.bytes_written));
+    *last.lock().unwrap() = (0, 0);
+    generate(&plan, &layout, &*storage, THREADS, &show, &never).unwrap();
+    assert_eq!(*last.lock().unwrap(), (14, first.bytes_written), "kept files count too");
+}
+
+#[test]
+fn a_foreign_dataset_is_probed() {
+    each(|plan, format, storage| {
+        made(&plan, storage).unwrap();
+        let layout = Layout::new(&plan);
+        let probe = probe_foreign(storage, &plan, &layout).unwrap();
+        assert_eq!(probe.notes, [""; 0]);
+        assert_eq!(probe.files.len(), 14);
+        assert!(probe.files.iter().all(|file| file.shape.is_some_and(|shape| shape.samples == 1)));
+
+        let more_samples = DatasetPlan { samples_per_file: 5, ..plan.clone() };
+        let error = probe_foreign(storage, &more_samples, &layout).unwrap_err();
+        assert!(error.to_string().contains("no sample 4"), "{error}");
+
+        let smaller = DatasetPlan { record_bytes: 100_000.0, ..plan.clone() };
+        let notes = probe_foreign(storage, &smaller, &Layout::new(&smaller)).unwrap().notes;
+        assert!(notes[0].contains("on average"), "{notes:?}");
+
+        change(storage, &path_of(&plan, 0), |bytes| bytes.truncate(90));
+        let broken = probe_foreign(storage, &plan, &layout);
+        // An index says nothing about the data's end; that is seen when the sample is read.
+        assert_eq!(matches!(broken, Err(ForeignError::Format { .. })), format.parts().len() == 1);
+
+        storage.remove(&path_of(&plan, 3)).unwrap();
+        let error = probe_foreign(storage, &plan, &layout).unwrap_err();
+        assert!(matches!(error, ForeignError::TooFew { wanted: 12, found: 11, .. }), "{error}");
+    });
+}
+
+#[test]
+fn the_null_format_makes_nothing() {
+    let storage = storage::open("memory", Path::new("")).unwrap();
+    assert_eq!(made(&plan("null"), &*storage).unwrap(), Generated::default());
+    assert!(storage.list("").unwrap().is_empty());
+}

@@ -1,0 +1,89 @@
+//! `feedrate list`: what there is, a line each.
+
+use crate::bundled::{Bundled, WORKLOADS};
+use crate::catalog::catalog;
+use crate::cli::{Family, ListArguments};
+use crate::exit::Exit;
+use crate::messages;
+use crate::resolve;
+use crate::text;
+use feedrate_data::{format, storage};
+use feedrate_measure::{doubt, metric};
+use feedrate_run::{comm, compute, loader};
+use feedrate_spec::catalog::Member;
+use feedrate_spec::plan::{self, Context, Request};
+use feedrate_spec::workload::{self, KEYS, Strictness};
+use serde_json::{Value, json};
+
+/// A line of a list.
+pub(crate) struct Line {
+    /// What users write.
+    pub(crate) name: String,
+    /// One sentence.
+    pub(crate) summary: String,
+    /// Abilities, unit, or why it cannot run.
+    pub(crate) notes: String,
+}
+
+/// Print a family.
+pub(crate) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
+    let lines = lines(arguments.family);
+    if arguments.json {
+        let items: Vec<Value> =
+            lines.iter().map(|l| json!({ "name": l.name, "summary": l.summary, "notes": l.notes })).collect();
+        messages::print(Value::from(items));
+    } else {
+        let rows: Vec<(&str, String)> = lines
+            .iter()
+            .map(|l| (l.name.as_str(), if l.notes.is_empty() { l.summary.clone() } else { format!("{} [{}]", l.summary, l.notes) }))
+            .collect();
+        messages::print(text::rows(&rows));
+    }
+    Ok(Exit::Fine)
+}
+
+/// The members of a family.
+pub(crate) fn lines(family: Family) -> Vec<Line> {
+    match family {
+        Family::Workloads => WORKLOADS.iter().map(workload).collect(),
+        Family::Formats => format::FORMATS.iter().map(|f| member(f.member())).collect(),
+        Family::Storages => storage::STORAGES.iter().map(|s| member(s.member)).collect(),
+        Family::Loaders => loader::LOADERS.iter().map(|l| member(l.entry().member)).collect(),
+        Family::Computes => compute::COMPUTES.iter().map(|m| member(m)).collect(),
+        Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
+        Family::Keys => KEYS
+            .iter()
+            .map(|key| Line { name: key.path.into(), summary: key.meaning.into(), notes: format!("{}, default {}", key.kind, key.default) })
+            .collect(),
+        Family::Metrics => metric::METRICS
+            .iter()
+            .map(|m| Line { name: m.name.into(), summary: m.definition.into(), notes: m.unit.into() })
+            .collect(),
+        Family::Doubts => doubt::DOUBTS
+            .iter()
+            .map(|d| Line { name: d.name.into(), summary: d.summary.into(), notes: d.severity.name().into() })
+            .collect(),
+    }
+}
+
+fn member(member: &Member) -> Line {
+    let abilities: Vec<&str> = member.abilities.iter().map(|a| a.name()).collect();
+    Line { name: member.name.into(), summary: member.summary.into(), notes: abilities.join(", ") }
+}
+
+/// A bundled workload, and why it cannot run as it stands, if it cannot.
+fn workload(bundled: &Bundled) -> Line {
+    let refusal = refusal(bundled).map_or(String::new(), |why| format!("refused: {why}"));
+    Line { name: bundled.name.into(), summary: bundled.summary(), notes: refusal }
+}
+
+fn refusal(bundled: &Bundled) -> Option<String> {
+    let (name, file, yaml) = resolve::of_bundled(bundled);
+    let request = Request { name, accelerators: None, scale: 1.0, shrink_records: 1.0, cold: false, generate_only: false };
+    let planned = workload::parse(&file, &yaml, &[], Strictness::Error).and_then(|(workload, _)| {
+        plan::build(&workload, &request, &catalog(), Context { memory_bytes: None, entropy: 0 })
+    });
+    let problems = planned.err()?;
+    let messages: Vec<&str> = problems.0.iter().map(|p| p.message.as_str()).collect();
+    Some(messages.join("; "))
+}

@@ -1,0 +1,103 @@
+//! `feedrate plan`: what would run, before it runs.
+
+use crate::cli::DataArguments;
+use crate::exit::Exit;
+use crate::messages;
+use crate::resolve::{Resolved, Wish, resolve};
+use crate::text;
+use feedrate_spec::plan::{self, Estimate};
+use feedrate_spec::units;
+use feedrate_spec::workload::{Effect, resolved_yaml};
+
+/// Print the plan.
+pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
+    let resolved = resolve(arguments, Wish::default())?;
+    let estimate = plan::estimate(&resolved.plan, &resolved.catalog);
+    if arguments.json {
+        messages::print(serde_json::json!({
+            "plan": resolved.plan,
+            "estimate": estimate,
+            "config": resolved_yaml(&resolved.workload),
+        }));
+    } else {
+        messages::print(describe(&resolved, &estimate));
+    }
+    Ok(Exit::Fine)
+}
+
+fn describe(resolved: &Resolved, estimate: &Estimate) -> String {
+    let plan = &resolved.plan;
+    let mut rows: Vec<(&str, String)> = vec![
+        ("workload", format!("{} (model {})", plan.workload, plan.model)),
+        ("accelerators", units::count(plan.accelerators.into())),
+        ("dataset", dataset(resolved, estimate)),
+        ("sample", sample(estimate)),
+        ("loader", loader(resolved)),
+        ("schedule", schedule(resolved, estimate)),
+        ("each accelerator", format!("reads {} in an epoch", units::bytes(estimate.accelerator_epoch_bytes as u64))),
+        ("an epoch takes", format!("at least {}, if no accelerator ever waits", units::seconds(estimate.epoch_least_s))),
+    ];
+    if let Some(needed) = estimate.needed_bytes_per_second {
+        rows.push(("to be fed", format!("the storage must deliver {}", units::bytes_per_second(needed))));
+    }
+    if let Some(rate) = plan.storage.throttle_bytes_per_second {
+        rows.push(("throttle", format!("reads are held to {}", units::bytes_per_second(rate))));
+        let least = estimate.accelerator_epoch_bytes * f64::from(plan.accelerators) / rate;
+        rows.push(("so an epoch takes", format!("at least {}", units::seconds(least.max(estimate.epoch_least_s)))));
+    }
+    rows.push(("loader memory", format!("about {}", units::bytes(estimate.loader_memory_bytes as u64))));
+    let mut out = text::rows(&rows);
+    for doubt in &plan.doubts {
+        out.push_str(&format!("\ndoubt {}: {}\n  {}", doubt.name, doubt.evidence, doubt.advice));
+    }
+    for key in resolved.workload.given_without_effect() {
+        match key.effect {
+            Effect::Nothing { reason } => out.push_str(&format!("\nno effect: {} ({reason})", key.path)),
+            Effect::NotYet { feature } => out.push_str(&format!("\nnot reached: {} (needs {feature})", key.path)),
+            Effect::Now => {}
+        }
+    }
+    out
+}
+
+fn dataset(resolved: &Resolved, estimate: &Estimate) -> String {
+    let dataset = &resolved.plan.dataset;
+    format!(
+        "{} {} files of {} samples ({} to evaluate), {} on storage, under {}",
+        units::count(estimate.files),
+        dataset.format,
+        units::count(dataset.samples_per_file),
+        units::count(dataset.files_eval),
+        units::bytes(estimate.file_bytes),
+        resolved.data_root.display(),
+    )
+}
+
+fn sample(estimate: &Estimate) -> String {
+    let (least, most) = estimate.sample_bytes_range;
+    let mean = units::bytes(estimate.sample_bytes_mean as u64);
+    if least == most { mean } else { format!("{mean} on average, from {} to {}", units::bytes(least), units::bytes(most)) }
+}
+
+fn loader(resolved: &Resolved) -> String {
+    let loader = &resolved.plan.loader;
+    format!(
+        "{}, batches of {}, {} workers each, at most {} batches in flight",
+        loader.kind, loader.batch_size, loader.workers, loader.stock_batches
+    )
+}
+
+fn schedule(resolved: &Resolved, estimate: &Estimate) -> String {
+    let train = &resolved.plan.train;
+    let mut text = format!(
+        "{} epochs of {} steps, {} steps in all, {} of compute a step",
+        train.epochs_run(),
+        units::count(estimate.steps_per_epoch),
+        units::count(estimate.steps),
+        units::seconds(train.compute.mean_s()),
+    );
+    if estimate.dropped_samples > 0 {
+        text.push_str(&format!("; {} samples fill no step and are dropped", units::count(estimate.dropped_samples)));
+    }
+    text
+}

@@ -1,0 +1,55 @@
+//! `feedrate verify`: read everything, compare everything.
+
+use crate::cli::DataArguments;
+use crate::dataset::{self, Want};
+use crate::exit::{Exit, UsageError};
+use crate::{interrupt, messages, progress};
+use crate::resolve::{Wish, resolve};
+use feedrate_data::storage;
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::{plan, units};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Verify the dataset of a workload.
+pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
+    let resolved = resolve(arguments, Wish { generate_only: true, ..Wish::default() })?;
+    let interrupted = interrupt::flag();
+    let want = Want { root: &resolved.data_root, foreign: arguments.foreign, quiet: arguments.quiet, interrupted: &interrupted };
+    let folder = dataset::folder(&resolved.plan, &want)?;
+    if !folder.join("manifest.json").exists() {
+        return Err(UsageError {
+            message: format!("there is no generated dataset in `{}`", folder.display()),
+            hint: Some("make it with `feedrate generate`".into()),
+        }
+        .into());
+    }
+    let storage = storage::open(&resolved.plan.storage.kind, &folder)?;
+    let layout = Layout::new(&resolved.plan.dataset);
+    let estimate = plan::estimate(&resolved.plan, &resolved.catalog);
+    let bar = progress::byte_bar("verifying", estimate.file_bytes, arguments.quiet);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let show = |_files: u64, bytes: u64| bar.set_position(bytes);
+    let report = feedrate_data::verify::verify(&resolved.plan.dataset, &layout, &*storage, threads, &show, &interrupted);
+    bar.finish_and_clear();
+    if arguments.json {
+        messages::print(serde_json::json!({
+            "folder": folder, "files": report.files, "payload_bytes": report.payload_bytes,
+            "bad_files": report.bad_files, "named": report.named,
+        }));
+    } else {
+        for bad in &report.named {
+            messages::say(format!("error: {bad}"));
+        }
+        messages::print(format!(
+            "{}: {} of {} files are as they were generated, {} compared",
+            folder.display(),
+            report.files - report.bad_files,
+            units::count(estimate.files),
+            units::bytes(report.payload_bytes),
+        ));
+    }
+    if interrupted.load(Relaxed) {
+        return Ok(Exit::Interrupted);
+    }
+    Ok(if report.bad_files == 0 { Exit::Fine } else { Exit::Failed })
+}

@@ -1,0 +1,178 @@
+//! Bad input: each its own error with where, what and what to do, and no panic.
+
+use crate::harness::{TINY, Test};
+use std::path::Path;
+use std::process::Command;
+
+#[track_caller]
+fn refused(yaml: &str, arguments: &[&str], words: &[&str]) {
+    let test = Test::with(yaml);
+    let mut all = vec!["run", "workload.yaml"];
+    all.extend(arguments);
+    test.feedrate(&all).refuses(2, words);
+    assert!(!test.path("results").exists(), "a refused run leaves nothing");
+}
+
+#[test]
+fn all_problems_of_a_workload_come_at_once_with_their_places() {
+    let yaml = TINY.replace("batch_size: 4", "batch_sise: 4\n  read_threads: many");
+    refused(
+        &yaml,
+        &["train.epoch=3"],
+        &["workload.yaml:10:3", "batch_sise", "`batch_size`", "workload.yaml:11:", "`many`", "train.epoch"],
+    );
+}
+
+#[test]
+fn an_unknown_workload_is_refused_with_the_nearest() {
+    Test::new().feedrate(&["run", "unet3d_h10"]).refuses(2, &["`unet3d_h10`", "hint: did you mean `unet3d_h100`"]);
+    Test::new().feedrate(&["run", "./nowhere.yaml"]).refuses(2, &["nowhere.yaml", "hint:"]);
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused() {
+    refused(TINY, &["dataset.num_files_train=0"], &["nothing to train on"]);
+    refused(TINY, &["reader.batch_size=9"], &["batches of `9`", "the dataset has 8", "hint:"]);
+    refused(TINY, &["-n", "9"], &["`9` accelerators share 8 samples"]);
+    refused(TINY, &["dataset.num_files_train=1000000000000000000"], &["more than any file system holds"]);
+    refused(TINY, &["--scale", "0"], &["--scale 0"]);
+    refused(TINY, &["dataset.format=hdf5"], &["needs format `hdf5`, which is not built yet"]);
+    refused(TINY, &["workflow.checkpoint=true", "checkpoint.type=all_ranks"], &["checkpoint"]);
+}
+
+#[test]
+fn a_yaml_bomb_is_refused() {
+    let mut yaml = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for i in 1..12 {
+        let last = i - 1;
+        yaml.push_str(&format!("a{i}: &a{i} [{}]\n", vec![format!("*a{last}"); 10].join(", ")));
+    }
+    refused(&yaml, &[], &["error:"]);
+}
+
+/// Generate, spoil the first file with `spoil`, run.
+#[track_caller]
+fn spoiled(spoil: impl Fn(&Path), words: &[&str]) {
+    let test = Test::with(TINY);
+    assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
+    spoil(&test.data_files(".npz")[0]);
+    test.feedrate(&["run", "workload.yaml"]).refuses(1, words);
+    let verify = test.feedrate(&["verify", "workload.yaml"]);
+    verify.refuses(1, &["img_0_of_8.npz"]);
+}
+
+#[test]
+fn a_truncated_npz_is_named() {
+    spoiled(
+        |file| {
+            let bytes = std::fs::read(file).unwrap();
+            std::fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
+        },
+        &["img_0_of_8.npz"],
+    );
+}
+
+#[test]
+fn a_wrong_crc_is_named() {
+    spoiled(
+        |file| {
+            let mut bytes = std::fs::read(file).unwrap();
+            bytes[1000] ^= 1;
+            std::fs::write(file, bytes).unwrap();
+        },
+        &["img_0_of_8.npz", "CRC"],
+    );
+}
+
+#[test]
+fn an_npz_without_x_is_named() {
+    spoiled(
+        |file| {
+            let mut bytes = std::fs::read(file).unwrap();
+            for i in 0..bytes.len() - 5 {
+                if bytes[i..].starts_with(b"x.npy") {
+                    bytes[i] = b'z';
+                }
+            }
+            std::fs::write(file, bytes).unwrap();
+        },
+        &["img_0_of_8.npz", "x.npy", "z.npy"],
+    );
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    spoiled(|file| std::fs::remove_file(file).unwrap(), &["img_0_of_8.npz", "cannot open"]);
+}
+
+#[test]
+fn a_data_folder_that_is_a_file_is_refused() {
+    let test = Test::with(TINY);
+    test.write("data", "in the way");
+    test.feedrate(&["run", "workload.yaml"]).refuses(2, &["is a file", "hint:"]);
+}
+
+#[test]
+fn files_without_manifest_are_not_touched() {
+    let test = Test::with(TINY);
+    std::fs::create_dir_all(test.path("data/train")).unwrap();
+    test.write("data/train/mine.npz", "precious");
+    test.feedrate(&["run", "workload.yaml"]).refuses(2, &["no manifest", "--foreign"]);
+    assert_eq!(std::fs::read(test.path("data/train/mine.npz")).unwrap(), b"precious");
+    test.feedrate(&["run", "workload.yaml", "--foreign"]).refuses(1, &["train"]);
+}
+
+#[test]
+fn a_manifest_that_does_not_fit_names_the_setting() {
+    let test = Test::with(TINY);
+    assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
+    let dataset = test.data_files("manifest.json")[0].parent().unwrap().to_string_lossy().into_owned();
+    let answer = test.feedrate(&["run", "workload.yaml", "--data", &dataset, "dataset.record_length_bytes=8192"]);
+    answer.refuses(2, &["record_bytes", "4096", "8192", "hint:"]);
+}
+
+/// A file system of its own, unmounted when dropped. Needs root, as CI has it.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    fn tmpfs(folder: &Path, options: &str) -> Self {
+        std::fs::create_dir_all(folder).unwrap();
+        let status = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder).status();
+        assert!(status.is_ok_and(|s| s.success()), "these tests mount small file systems: run them as root");
+        Mounted(folder.to_path_buf())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_disk_that_is_too_small_is_refused_before_writing() {
+    let test = Test::with(TINY);
+    let disk = Mounted::tmpfs(&test.path("small"), "size=1m");
+    let data = disk.0.to_string_lossy().into_owned();
+    let answer = test.feedrate(&["run", "workload.yaml", "--data", &data, "dataset.record_length_bytes=1000000"]);
+    answer.refuses(1, &["free", "8.0"]);
+}
+
+#[test]
+fn results_on_a_full_disk_fail_with_the_reason() {
+    let test = Test::with(TINY);
+    let disk = Mounted::tmpfs(&test.path("full"), "size=64k");
+    std::fs::write(disk.0.join("filler"), vec![0; 48 << 10]).unwrap();
+    let results = disk.0.to_string_lossy().into_owned();
+    let answer = test.feedrate(&["run", "workload.yaml", "--results", &results, "train.epochs=500"]);
+    answer.refuses(1, &["No space left", "hint:"]);
+}
+
+#[test]
+fn a_read_only_folder_is_refused() {
+    let test = Test::with(TINY);
+    let disk = Mounted::tmpfs(&test.path("locked"), "size=1m,ro");
+    let folder = disk.0.to_string_lossy().into_owned();
+    test.feedrate(&["run", "workload.yaml", "--data", &folder]).refuses(1, &["ead-only", "hint:"]);
+    test.feedrate(&["run", "workload.yaml", "--results", &folder]).refuses(1, &["ead-only", "hint:"]);
+}

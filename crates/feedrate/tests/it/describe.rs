@@ -1,0 +1,85 @@
+//! Plans, lists, descriptions: what can be asked without running.
+
+use crate::harness::{TINY, Test};
+use serde_json::Value;
+
+fn json(test: &Test, arguments: &[&str]) -> Value {
+    let answer = test.feedrate(arguments);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    serde_json::from_str(&answer.stdout).unwrap()
+}
+
+#[test]
+fn a_plan_says_files_bytes_and_steps() {
+    let test = Test::with(TINY);
+    let answer = json(&test, &["plan", "workload.yaml", "--json", "train.computation_time=0.5"]);
+    let estimate = &answer["estimate"];
+    assert_eq!(estimate["files"], 8);
+    assert_eq!(estimate["steps_per_epoch"], 2);
+    assert_eq!(estimate["train_payload_bytes"], 8 * 4096);
+    assert_eq!(estimate["epoch_least_s"], 1.0);
+    assert_eq!(estimate["needed_bytes_per_second"], 4.0 * 4096.0 / 0.5);
+    assert!(!test.path("data").exists(), "a plan writes nothing");
+}
+
+#[test]
+fn planned_bytes_are_the_bytes_that_are_made() {
+    for format in ["npz", "npy", "indexed_binary"] {
+        let test = Test::with(TINY);
+        let overrides = [format!("dataset.format={format}"), "dataset.record_length_bytes_stdev=1000".into(), "dataset.num_samples_per_file=2".into()];
+        let mut arguments = vec!["plan", "workload.yaml", "--json"];
+        arguments.extend(overrides.iter().map(String::as_str));
+        let planned = json(&test, &arguments)["estimate"]["file_bytes"].as_u64().unwrap();
+        arguments[0] = "generate";
+        json(&test, &arguments);
+        let made: u64 = test.data_files("").iter().filter(|f| !f.ends_with("manifest.json")).map(|f| f.metadata().unwrap().len()).sum();
+        assert_eq!(planned, made, "{format}");
+    }
+}
+
+#[test]
+fn a_plan_of_fifty_million_files_is_quick_and_small() {
+    let test = Test::with(TINY);
+    let answer = json(&test, &["plan", "workload.yaml", "--json", "dataset.num_files_train=50000000"]);
+    assert_eq!(answer["estimate"]["steps_per_epoch"], 12_500_000);
+}
+
+#[test]
+fn a_checkpoint_that_is_not_reached_is_accepted_with_a_doubt() {
+    let test = Test::new();
+    let answer = json(&test, &["plan", "unet3d_h100_custom", "train.epochs=2", "--json"]);
+    let doubts = answer["plan"]["doubts"].to_string();
+    assert!(doubts.contains("checkpoint_not_reached"), "{doubts}");
+}
+
+#[test]
+fn every_family_is_listed_and_described() {
+    let test = Test::new();
+    for family in ["workloads", "formats", "storages", "loaders", "computes", "comms", "keys", "metrics", "doubts"] {
+        let items = json(&test, &["list", family, "--json"]);
+        let items = items.as_array().unwrap();
+        assert!(!items.is_empty(), "{family}");
+        let name = items[0]["name"].as_str().unwrap();
+        let answer = test.feedrate(&["describe", family, name]);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        assert!(!answer.stdout.trim().is_empty());
+    }
+}
+
+#[test]
+fn a_workload_that_cannot_run_says_why() {
+    let test = Test::new();
+    let answer = test.feedrate(&["list", "workloads"]);
+    let line = answer.stdout.lines().find(|line| line.starts_with("cosmoflow_h100_custom")).unwrap();
+    assert!(line.contains("needs format `tfrecord`, which is not built yet"), "{line}");
+}
+
+#[test]
+fn the_system_is_a_table_of_component_and_specification() {
+    let test = Test::new();
+    let answer = test.feedrate(&["system"]);
+    assert_eq!(answer.code, 0);
+    for word in ["Component", "Specification", "CPU", "Memory", "GPU", "Storage"] {
+        assert!(answer.stdout.contains(word), "{}", answer.stdout);
+    }
+}

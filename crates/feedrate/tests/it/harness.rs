@@ -1,0 +1,110 @@
+//! A folder for one test, and the program run in it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// Removed with its folder when dropped.
+pub(crate) struct Test {
+    folder: TempDir,
+}
+
+/// What the program answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Two steps on four small npz files, nothing to wait for.
+pub(crate) const TINY: &str = "\
+model:
+  name: tiny
+framework: pytorch
+dataset:
+  data_folder: data
+  format: npz
+  num_files_train: 8
+  record_length_bytes: 4096
+reader:
+  data_loader: pytorch
+  batch_size: 4
+train:
+  epochs: 2
+";
+
+impl Test {
+    pub(crate) fn new() -> Self {
+        Test { folder: TempDir::new().unwrap() }
+    }
+
+    /// With `workload.yaml`.
+    pub(crate) fn with(yaml: &str) -> Self {
+        let test = Test::new();
+        test.write("workload.yaml", yaml);
+        test
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), content).unwrap();
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_feedrate"));
+        command.args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1");
+        command
+    }
+
+    pub(crate) fn feedrate(&self, arguments: &[&str]) -> Answer {
+        Answer::of(&self.command(arguments).output().unwrap())
+    }
+
+    /// `feedrate run workload.yaml … --json`, which must succeed.
+    pub(crate) fn run_json(&self, more: &[&str]) -> serde_json::Value {
+        let mut arguments = vec!["run", "workload.yaml", "--json"];
+        arguments.extend(more);
+        let answer = self.feedrate(&arguments);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        serde_json::from_str(&answer.stdout).unwrap()
+    }
+
+    /// Every file below the dataset folder with this ending.
+    pub(crate) fn data_files(&self, ending: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        walk(&self.path("data"), &mut found);
+        found.retain(|path| path.to_string_lossy().ends_with(ending));
+        found.sort();
+        found
+    }
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().is_dir() { walk(&entry.path(), found) } else { found.push(entry.path()) }
+    }
+}
+
+impl Answer {
+    pub(crate) fn of(output: &Output) -> Self {
+        Answer {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Failed with `code`, every word on stderr, and no panic.
+    #[track_caller]
+    pub(crate) fn refuses(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, code, "{}", self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        for word in words {
+            assert!(self.stderr.contains(word), "no `{word}` in: {}", self.stderr);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Runs: what they print, what they leave, how they end.
+
+use crate::harness::{Answer, TINY, Test};
+use serde_json::Value;
+use std::process::Stdio;
+
+#[test]
+fn the_json_has_every_promised_key() {
+    let test = Test::with(TINY);
+    let json = test.run_json(&["train.computation_time=0.001", "-n", "2"]);
+    assert_eq!(json["workload"], "workload");
+    assert_eq!(json["accelerators"], 2);
+    assert_eq!(json["epochs"], 2);
+    assert_eq!(json["steps"], 1);
+    assert_eq!(json["complete"], true);
+    for (section, keys) in [
+        ("au", &["windowed_percent", "all_steps_percent", "sustained_percent", "sustained_needs_steps"][..]),
+        ("throughput", &["delivered_bytes_per_second", "nominal_bytes_per_second", "samples_per_second"]),
+        ("time", &["load_s", "compute_s", "barrier_s"]),
+        ("stall", &["open_s", "read_s", "decode_s", "queue_s"]),
+        ("bytes", &["logical", "device"]),
+    ] {
+        for key in keys {
+            assert!(json[section].get(key).is_some(), "{section}.{key} is missing: {json}");
+        }
+    }
+    for key in ["delivered_bytes_per_second", "nominal_bytes_per_second", "samples_per_second"] {
+        assert!(json["throughput"][key].get("windowed").is_some() && json["throughput"][key].get("whole").is_some());
+    }
+    assert!(json["au"]["sustained_percent"].is_null(), "one step is not enough");
+    for doubt in json["doubts"].as_array().unwrap() {
+        assert!(doubt["name"].is_string() && doubt["severity"].is_string() && doubt["advice"].is_string());
+    }
+}
+
+#[test]
+fn dlios_files_are_there_and_strict_json() {
+    let test = Test::with(TINY);
+    let json = test.run_json(&["-n", "2", "reader.batch_size=2"]);
+    let dir = test.path(json["run_dir"].as_str().unwrap());
+    for name in ["summary.json", "0_output.json", "1_output.json", "0_per_epoch_stats.json", "1_per_epoch_stats.json", "record.json"] {
+        let text = std::fs::read_to_string(dir.join(name)).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    for name in ["dlio.log", ".hydra/config.yaml", ".hydra/overrides.yaml", ".hydra/hydra.yaml"] {
+        assert!(dir.join(name).exists(), "{name}");
+    }
+    let summary: Value = serde_json::from_slice(&std::fs::read(dir.join("summary.json")).unwrap()).unwrap();
+    assert_eq!(summary["num_accelerators"], 2);
+    assert!(summary["metric"]["train_au_mean_percentage"].is_number());
+    assert!(std::fs::read_to_string(dir.join(".hydra/config.yaml")).unwrap().starts_with("workload:"));
+}
+
+#[test]
+fn a_record_gives_the_same_summary_again() {
+    let test = Test::with(TINY);
+    let json = test.run_json(&["train.computation_time=0.001"]);
+    let dir = json["run_dir"].as_str().unwrap();
+    let answer = test.feedrate(&["show", dir, "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&answer.stdout).unwrap(), json);
+    let table = test.feedrate(&["show", dir]);
+    assert_eq!(table.code, 0, "{}", table.stderr);
+}
+
+#[test]
+fn folders_of_runs_are_never_reused() {
+    let test = Test::with(TINY);
+    let dirs: Vec<String> =
+        (0..3).map(|_| test.run_json(&[])["run_dir"].as_str().unwrap().to_string()).collect();
+    assert_ne!(dirs[0], dirs[1]);
+    assert_ne!(dirs[1], dirs[2]);
+    assert!(dirs.iter().all(|dir| test.path(dir).join("record.json").exists()));
+}
+
+#[test]
+fn stdout_is_data_and_stderr_is_talk() {
+    let test = Test::with(TINY);
+    let answer = test.feedrate(&["run", "workload.yaml", "--quiet"]);
+    assert_eq!(answer.code, 0);
+    assert!(answer.stdout.contains("AU"), "{}", answer.stdout);
+    assert_eq!(answer.stderr, "");
+}
+
+#[test]
+fn an_unmet_expectation_exits_with_3() {
+    let test = Test::with(TINY);
+    let answer = test.feedrate(&["run", "workload.yaml", "--fail-below-au", "99"]);
+    answer.refuses(3, &["99 %"]);
+}
+
+#[test]
+fn total_steps_hold_over_the_run() {
+    let test = Test::with(TINY);
+    let json = test.run_json(&["train.total_training_steps=3", "train.epochs=5"]);
+    let dir = test.path(json["run_dir"].as_str().unwrap());
+    let record: Value = serde_json::from_slice(&std::fs::read(dir.join("record.json")).unwrap()).unwrap();
+    let steps: usize = record["epochs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|epoch| epoch["accelerators"][0]["blocks"][0]["load_ns"].as_array().unwrap().len())
+        .sum();
+    assert_eq!(steps, 3);
+}
+
+/// The run goes on for minutes if nobody stops it; it is stopped once its results folder is there.
+#[test]
+fn ctrl_c_leaves_an_incomplete_record() {
+    let test = Test::with(TINY);
+    let mut child = test
+        .command(&["run", "workload.yaml", "train.computation_time=0.05", "train.epochs=2000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let parent = test.path("results/tiny");
+    let dir = loop {
+        if let Some(dir) = std::fs::read_dir(&parent).ok().and_then(|mut entries| entries.next()) {
+            break dir.unwrap().path();
+        }
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::yield_now();
+    };
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    answer.refuses(130, &["interrupted"]);
+    let record: Value = serde_json::from_slice(&std::fs::read(dir.join("record.json")).unwrap()).unwrap();
+    assert_eq!(record["complete"], false);
+}

@@ -1,0 +1,19 @@
+//! The run did not reach its end.
+
+use super::{Doubt, Severity, found};
+
+pub(super) static DOUBT: Doubt = Doubt {
+    name: "incomplete_run",
+    severity: Severity::Invalid,
+    meaning: "The run was interrupted or failed: what it measured is kept, and is no result.",
+    check: |facts| {
+        let record = facts.record;
+        if record.complete {
+            return None;
+        }
+        let why = record.stopped_because.as_deref().unwrap_or("it was killed, or is still going on");
+        let planned = record.plan.train.epochs_run();
+        let evidence = format!("{} of {planned} epochs are there: {why}", record.epochs.len());
+        found(evidence, "run again to the end")
+    },
+};

@@ -1,0 +1,38 @@
+//! Doubts that were known before or while running and that no figure of a record shows: they are passed on, never found here.
+
+use super::{Doubt, Severity};
+
+pub(super) static RECORDS_SHRUNK: Doubt = Doubt {
+    name: "records_shrunk",
+    severity: Severity::Warning,
+    meaning: "Records were made smaller than the workload's: this is another workload.",
+    check: |_| None,
+};
+
+pub(super) static NOT_COLD: Doubt = Doubt {
+    name: "not_cold",
+    severity: Severity::Warning,
+    meaning: "The page cache should have been emptied of the dataset, and was not.",
+    check: |_| None,
+};
+
+pub(super) static SCALED: Doubt = Doubt {
+    name: "scaled",
+    severity: Severity::Note,
+    meaning: "Fewer files than the workload's were used: epochs are shorter.",
+    check: |_| None,
+};
+
+pub(super) static DATASET_FITS_PAGE_CACHE: Doubt = Doubt {
+    name: "dataset_fits_page_cache",
+    severity: Severity::Note,
+    meaning: "The dataset is smaller than the memory, so that later epochs may not touch the storage; page_cache says whether that happened.",
+    check: |_| None,
+};
+
+pub(super) static CHECKPOINT_NOT_REACHED: Doubt = Doubt {
+    name: "checkpoint_not_reached",
+    severity: Severity::Note,
+    meaning: "Checkpoints are asked for, and the run ended before the first: what they cost is not in the numbers.",
+    check: |_| None,
+};

@@ -1,0 +1,160 @@
+//! Plans and records for tests. No test of its own.
+
+use crate::record::{
+    AcceleratorEpoch, Block, EpochRecord, HostEpoch, IoCounters, RECORD_VERSION, Record, System,
+};
+use feedrate_spec::plan::{
+    DatasetPlan, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan,
+};
+use feedrate_spec::shape::Element;
+use feedrate_spec::workload::TimeSpec;
+
+/// One sample of a million bytes a file, a batch of one, one worker, two batches of stock.
+pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
+    Plan {
+        workload: "example".into(),
+        model: "unet3d".into(),
+        framework: "pytorch".into(),
+        accelerators,
+        dataset: DatasetPlan {
+            format: "npy".into(),
+            files_train: steps * u64::from(accelerators),
+            files_eval: 0,
+            samples_per_file: 1,
+            subfolders_train: 0,
+            subfolders_eval: 0,
+            prefix: "img".into(),
+            record_bytes: 1e6,
+            record_stdev_bytes: 0.0,
+            record_dims: vec![1000, 1000],
+            element: Element::Uint8,
+            compression: "none".into(),
+            content_seed: 10,
+        },
+        storage: StoragePlan {
+            kind: "file".into(),
+            throttle_bytes_per_second: None,
+            throttle_latency_s: 0.0,
+            delay_s: 0.0,
+        },
+        loader: LoaderPlan {
+            kind: "pytorch".into(),
+            batch_size: 1,
+            workers: 1,
+            prefetch_size: 2,
+            stock_batches: 2,
+            file_shuffle: ShufflePlan::Off,
+            sample_shuffle: ShufflePlan::Off,
+            order_seed: 123,
+            seed_change_epoch: true,
+            transfer_bytes: None,
+            materialize: false,
+            verify: false,
+            check_crc: true,
+        },
+        train: TrainPlan {
+            epochs: 1,
+            steps_per_epoch: steps,
+            total_steps: None,
+            compute: TimeSpec::Constant { mean: 0.5 },
+            compute_seed: 123,
+            cold: false,
+        },
+        metric: MetricPlan {
+            au_target_percent: 90.0,
+            exclude_start_steps: 1,
+            exclude_end_steps: 0,
+        },
+        doubts: vec![],
+    }
+}
+
+/// A block that begins at `start_ms`, of steps (load, compute, barrier, bytes read in it) in milliseconds and bytes.
+/// Bytes count from the block's start; see [`accelerator`] for several blocks.
+pub(crate) fn block(start_ms: u64, steps: &[(u64, u64, u64, u64)]) -> Block {
+    let column = |of: fn(&(u64, u64, u64, u64)) -> u64| steps.iter().map(of).collect::<Vec<_>>();
+    let ms = |of| column(of).into_iter().map(|ms| ms * 1_000_000).collect();
+    let total_ms: u64 = steps.iter().map(|(load, compute, barrier, _)| load + compute + barrier).sum();
+    Block {
+        start_ns: start_ms * 1_000_000,
+        end_ns: (start_ms + total_ms) * 1_000_000,
+        load_ns: ms(|s| s.0),
+        compute_ns: ms(|s| s.1),
+        barrier_ns: ms(|s| s.2),
+        read_bytes: steps
+            .iter()
+            .scan(0, |sum, step| {
+                *sum += step.3;
+                Some(*sum)
+            })
+            .collect(),
+    }
+}
+
+/// Bytes run on over blocks; the counters hold their sum; the last read begins when the last step ends.
+pub(crate) fn accelerator(mut blocks: Vec<Block>) -> AcceleratorEpoch {
+    let mut before = 0;
+    for block in &mut blocks {
+        block.read_bytes.iter_mut().for_each(|bytes| *bytes += before);
+        before = block.read_bytes.last().copied().unwrap_or(before);
+    }
+    let steps = blocks.iter().map(|block| block.steps() as u64).sum();
+    let mut accelerator = AcceleratorEpoch {
+        last_read_start_ns: blocks.last().map(|block| block.end_ns),
+        last_read_start_bytes: before,
+        io: IoCounters { opens: steps, reads: steps, read_bytes: before, samples: steps, ..IoCounters::default() },
+        blocks,
+        ..AcceleratorEpoch::default()
+    };
+    let load_ns = accelerator.blocks.iter().flat_map(|block| &block.load_ns).sum();
+    accelerator.stall.read_ns = load_ns;
+    accelerator.io.read_ns = load_ns;
+    accelerator
+}
+
+/// An epoch of accelerators' blocks, from the first block's start to the last one's end.
+pub(crate) fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
+    let accelerators: Vec<_> = accelerators.into_iter().map(accelerator).collect();
+    let blocks = || accelerators.iter().flat_map(|a| &a.blocks);
+    EpochRecord {
+        number,
+        start_ns: blocks().map(|block| block.start_ns).min().unwrap_or(0),
+        end_ns: blocks().map(|block| block.end_ns).max().unwrap_or(0),
+        started: "2026-11-21T23:59:59.500000".into(),
+        ended: "2026-11-22T00:00:09.500000".into(),
+        host: HostEpoch::default(),
+        accelerators,
+    }
+}
+
+/// A complete record of a plain machine.
+pub(crate) fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
+    Record {
+        version: RECORD_VERSION,
+        program: "feedrate 0.1.0".into(),
+        plan: Plan { train: TrainPlan { epochs: epochs.len() as u32, ..plan.train }, ..plan },
+        system: System {
+            hostname: "node1".into(),
+            cpus: 8,
+            memory_bytes: Some(16 << 30),
+            processor: "x86_64".into(),
+            cpuinfo: vec![("model name".into(), "Example".into())],
+            meminfo: vec![("MemTotal".into(), "16777216 kB".into())],
+            ..System::default()
+        },
+        started: "2026-11-21T23:59:59.000000".into(),
+        ended: "2026-11-22T00:00:10.000000".into(),
+        complete: true,
+        stopped_because: None,
+        compute_spins: false,
+        simulated: false,
+        epochs,
+        doubts: vec![],
+    }
+}
+
+/// One epoch of one accelerator with one block.
+pub(crate) fn simple(steps: &[(u64, u64, u64, u64)]) -> Record {
+    let plan = plan(1, steps.len() as u64);
+    record(plan, vec![epoch(1, vec![vec![block(0, steps)]])])
+}

@@ -1,0 +1,114 @@
+//! What the pipeline can go on delivering: the rate of reading against the rate that full utilisation needs.
+//!
+//! Neither the stock filled while step 1 waited nor living off it at the end is credited. Pauses between blocks are cut out.
+
+use super::{Metric, mean_over_epochs};
+use crate::record::AcceleratorEpoch;
+use crate::window::{Scope, seconds, step_end_ns};
+use feedrate_spec::plan::Plan;
+
+/// The metric.
+pub static AU_SUSTAINED: Metric = Metric {
+    name: "au_sustained",
+    unit: "percent",
+    definition: "min(1, batches read per second by all loaders × mean compute time ÷ accelerators), reading taken between the end of the excluded \
+                 steps and the last step that ends before the loaders start their last read, pauses between blocks cut out; mean over the epochs that have enough steps (feedrate).",
+    of_accelerator: |scope, accelerator| utilisation(scope, accelerator).ok().map(percent),
+    of_epoch: |scope| sustained(scope).ok(),
+    of_run: |record| mean_over_epochs(record, AU_SUSTAINED.of_epoch),
+};
+
+/// Why an epoch has no sustained utilisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotMeasurable {
+    /// Fewer than [`sustained_needs_steps`].
+    TooFewSteps,
+    /// The loaders read no bytes.
+    NothingRead,
+    /// Reading was over when the excluded steps were.
+    NoWindow,
+}
+
+/// Steps of an epoch from which [`AU_SUSTAINED`] can be measured: four times the batches in flight.
+pub fn sustained_needs_steps(plan: &Plan) -> u64 {
+    let stock = u64::from(plan.loader.stock_batches);
+    (4 * stock).max(plan.metric.exclude_start_steps.saturating_add(2))
+}
+
+/// Of one epoch, in percent.
+///
+/// # Errors
+/// Why it cannot be measured.
+pub fn sustained(scope: Scope) -> Result<f64, NotMeasurable> {
+    let accelerators = &scope.epoch.accelerators;
+    let mut sum = 0.0;
+    for accelerator in accelerators {
+        sum += utilisation(scope, accelerator)?;
+    }
+    match accelerators.len() {
+        0 => Err(NotMeasurable::TooFewSteps),
+        count => Ok(percent(sum / count as f64)),
+    }
+}
+
+fn percent(share: f64) -> f64 {
+    share.min(1.0) * 100.0
+}
+
+/// Batches per second × mean compute time, not capped: loaders that are ahead make up for those behind.
+fn utilisation(scope: Scope, accelerator: &AcceleratorEpoch) -> Result<f64, NotMeasurable> {
+    let steps = accelerator.steps();
+    if steps < sustained_needs_steps(scope.plan) {
+        return Err(NotMeasurable::TooFewSteps);
+    }
+    if accelerator.io.read_bytes == 0 || accelerator.io.samples == 0 {
+        return Err(NotMeasurable::NothingRead);
+    }
+    let (bytes, ns) = read_in_window(scope, accelerator).ok_or(NotMeasurable::NoWindow)?;
+    let batches = accelerator.io.samples as f64 / scope.plan.loader.batch_size as f64;
+    let batches_read = bytes as f64 * batches / accelerator.io.read_bytes as f64;
+    let compute_ns: u64 = accelerator.blocks.iter().flat_map(|block| &block.compute_ns).sum();
+    Ok(batches_read / seconds(ns) * seconds(compute_ns) / steps as f64)
+}
+
+/// Bytes read in the window, and its length without pauses.
+///
+/// Both ends are ends of steps. They come at the same point of a reader's round, so that a read under way at either end is
+/// missed at both; the last read's own start would miss it at one only.
+fn read_in_window(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<(u64, u64)> {
+    let last_read_ns = accelerator.last_read_start_ns?;
+    let mut before = scope.plan.metric.exclude_start_steps;
+    let mut pauses_ns = 0;
+    let mut previous_end_ns = None;
+    let mut start: Option<Point> = None;
+    let mut end: Option<Point> = None;
+    for block in &accelerator.blocks {
+        pauses_ns += previous_end_ns.map_or(0, |end_ns| block.start_ns.saturating_sub(end_ns));
+        previous_end_ns = Some(block.end_ns);
+        let mut now_ns = step_end_ns(block, 0);
+        if before == 0 && start.is_none() {
+            start = Some(Point { ns: now_ns - pauses_ns, bytes: 0 });
+        }
+        let times = block.load_ns.iter().zip(&block.compute_ns).zip(&block.barrier_ns);
+        for (((load, compute), barrier), &bytes) in times.zip(&block.read_bytes) {
+            now_ns += load + compute + barrier;
+            let point = Point { ns: now_ns.saturating_sub(pauses_ns), bytes };
+            match before {
+                0 if now_ns <= last_read_ns => end = Some(point),
+                1 => start = Some(point),
+                _ => {}
+            }
+            before = before.saturating_sub(1);
+        }
+    }
+    let (start, end) = (start?, end?);
+    let ns = end.ns.checked_sub(start.ns).filter(|&ns| ns > 0)?;
+    Some((end.bytes.checked_sub(start.bytes)?, ns))
+}
+
+/// The end of a step, pauses before it cut out.
+#[derive(Clone, Copy)]
+struct Point {
+    ns: u64,
+    bytes: u64,
+}

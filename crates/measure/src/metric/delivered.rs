@@ -1,0 +1,48 @@
+//! Bytes per second that read calls really returned.
+
+use super::{Metric, mean_over_epochs, sum_over_accelerators};
+use crate::record::AcceleratorEpoch;
+use crate::window::{Scope, seconds};
+
+/// In the window.
+pub static DELIVERED_WINDOWED: Metric = Metric {
+    name: "delivered_bytes_per_second_windowed",
+    unit: "bytes/s",
+    definition: "Bytes that read calls returned between the end of the last step before the window and the end of its last step ÷ that time, \
+                 summed over accelerators, mean over epochs (feedrate).",
+    of_accelerator: windowed,
+    of_epoch: |scope| sum_over_accelerators(scope, windowed),
+    of_run: |record| mean_over_epochs(record, DELIVERED_WINDOWED.of_epoch),
+};
+
+/// Over whole epochs.
+pub static DELIVERED_WHOLE: Metric = Metric {
+    name: "delivered_bytes_per_second_whole",
+    unit: "bytes/s",
+    definition: "Bytes that read calls of all accelerators returned ÷ length of the epochs (feedrate).",
+    of_accelerator: whole,
+    of_epoch: |scope| sum_over_accelerators(scope, whole),
+    of_run: |record| {
+        let scopes = || Scope::all(record);
+        let wall_s: f64 = scopes().filter_map(Scope::wall_s).sum();
+        let bytes: u64 =
+            scopes().flat_map(|s| &s.epoch.accelerators).map(|a| a.io.read_bytes).sum();
+        (wall_s > 0.0).then(|| bytes as f64 / wall_s)
+    },
+};
+
+fn windowed(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
+    let (mut bytes, mut ns, mut before_bytes) = (0, 0, 0);
+    for (window, block) in scope.windows(accelerator).zip(&accelerator.blocks) {
+        if let Some((read_bytes, read_ns)) = window.read(before_bytes) {
+            bytes += read_bytes;
+            ns += read_ns;
+        }
+        before_bytes = block.read_bytes.last().copied().unwrap_or(before_bytes);
+    }
+    (ns > 0).then(|| bytes as f64 / seconds(ns))
+}
+
+fn whole(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
+    Some(accelerator.io.read_bytes as f64 / scope.wall_s()?)
+}

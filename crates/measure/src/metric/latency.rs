@@ -1,0 +1,99 @@
+//! How long single opens, reads and samples took: quantiles of the merged histograms.
+
+use super::Metric;
+use crate::histogram::Histogram;
+use crate::record::{AcceleratorEpoch, EpochRecord, IoCounters, Record};
+use crate::window::seconds;
+use serde::Serialize;
+
+/// A latency: its quantiles, and as a metric its 99th percentile.
+pub struct Latency {
+    /// The row.
+    pub metric: Metric,
+    histogram: fn(&IoCounters) -> &Histogram,
+}
+
+/// Open calls.
+pub static OPEN_LATENCY: Latency = Latency {
+    metric: Metric {
+        name: "open_latency_p99_s",
+        unit: "s",
+        definition: "99 % of open calls took no longer, to one sixteenth, over accelerators and epochs (feedrate; p50, p90, p99.9 and max stand beside it).",
+        of_accelerator: |_, accelerator| p99(&accelerator.io.open_latency),
+        of_epoch: |scope| OPEN_LATENCY.of_epoch(scope.epoch).p99_s,
+        of_run: |record| OPEN_LATENCY.of_run(record).p99_s,
+    },
+    histogram: |io| &io.open_latency,
+};
+
+/// Read calls.
+pub static READ_LATENCY: Latency = Latency {
+    metric: Metric {
+        name: "read_latency_p99_s",
+        unit: "s",
+        definition: "99 % of read calls took no longer, to one sixteenth, over accelerators and epochs (feedrate; p50, p90, p99.9 and max stand beside it).",
+        of_accelerator: |_, accelerator| p99(&accelerator.io.read_latency),
+        of_epoch: |scope| READ_LATENCY.of_epoch(scope.epoch).p99_s,
+        of_run: |record| READ_LATENCY.of_run(record).p99_s,
+    },
+    histogram: |io| &io.read_latency,
+};
+
+/// Whole samples: open, reads, decoding.
+pub static SAMPLE_LATENCY: Latency = Latency {
+    metric: Metric {
+        name: "sample_latency_p99_s",
+        unit: "s",
+        definition: "99 % of samples were read and decoded in no longer, to one sixteenth, over accelerators and epochs (feedrate; p50, p90, p99.9 and max \
+                     stand beside it).",
+        of_accelerator: |_, accelerator| p99(&accelerator.io.sample_latency),
+        of_epoch: |scope| SAMPLE_LATENCY.of_epoch(scope.epoch).p99_s,
+        of_run: |record| SAMPLE_LATENCY.of_run(record).p99_s,
+    },
+    histogram: |io| &io.sample_latency,
+};
+
+/// Quantiles in seconds; `None` where nothing was counted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the names are the quantiles")]
+pub struct Quantiles {
+    pub count: u64,
+    pub p50_s: Option<f64>,
+    pub p90_s: Option<f64>,
+    pub p99_s: Option<f64>,
+    #[serde(rename = "p99_9_s")]
+    pub p999_s: Option<f64>,
+    pub max_s: Option<f64>,
+}
+
+impl Latency {
+    /// Over the accelerators of an epoch.
+    pub fn of_epoch(&self, epoch: &EpochRecord) -> Quantiles {
+        self.merged(&epoch.accelerators)
+    }
+
+    /// Over the run.
+    pub fn of_run(&self, record: &Record) -> Quantiles {
+        self.merged(record.epochs.iter().flat_map(|epoch| &epoch.accelerators))
+    }
+
+    fn merged<'a>(&self, accelerators: impl IntoIterator<Item = &'a AcceleratorEpoch>) -> Quantiles {
+        let mut merged = Histogram::default();
+        for accelerator in accelerators {
+            merged.merge((self.histogram)(&accelerator.io));
+        }
+        let quantile = |q| merged.quantile(q).map(seconds);
+        Quantiles {
+            count: merged.count(),
+            p50_s: quantile(0.5),
+            p90_s: quantile(0.9),
+            p99_s: quantile(0.99),
+            p999_s: quantile(0.999),
+            max_s: merged.max().map(seconds),
+        }
+    }
+}
+
+fn p99(histogram: &Histogram) -> Option<f64> {
+    histogram.quantile(0.99).map(seconds)
+}

@@ -1,0 +1,57 @@
+//! Samples trained on per second.
+
+use super::{Metric, mean_over_epochs, sum_over_accelerators};
+use crate::record::AcceleratorEpoch;
+use crate::window::{Scope, Window, seconds};
+
+/// DLIO's `train_throughput_samples_per_second`, with the steps counted right.
+pub static SAMPLES_WINDOWED: Metric = Metric {
+    name: "samples_per_second_windowed",
+    unit: "samples/s",
+    definition: "Steps in the window × batch size ÷ (length of the block − load and compute time of the steps left out), blocks weighted by \
+                 their steps, summed over accelerators, mean over epochs (DLIO's definition; DLIO counts two steps too few, whatever is left out).",
+    of_accelerator: windowed,
+    of_epoch: |scope| sum_over_accelerators(scope, windowed),
+    of_run: |record| mean_over_epochs(record, SAMPLES_WINDOWED.of_epoch),
+};
+
+/// Over whole epochs.
+pub static SAMPLES_WHOLE: Metric = Metric {
+    name: "samples_per_second_whole",
+    unit: "samples/s",
+    definition: "Samples of all finished steps of all accelerators ÷ length of the epochs (feedrate).",
+    of_accelerator: whole,
+    of_epoch: |scope| sum_over_accelerators(scope, whole),
+    of_run: |record| {
+        let scopes = || Scope::all(record);
+        let wall_s: f64 = scopes().filter_map(Scope::wall_s).sum();
+        let samples: f64 =
+            scopes().flat_map(|s| s.epoch.accelerators.iter().map(move |a| samples(s, a))).sum();
+        (wall_s > 0.0).then(|| samples / wall_s)
+    },
+};
+
+/// Of one block; `None` if no step is in its window.
+pub fn block_samples_per_second(scope: Scope, window: Window) -> Option<f64> {
+    Some(window.steps() as f64 / seconds(window.time_ns()?) * scope.plan.loader.batch_size as f64)
+}
+
+/// Blocks without a window have no say.
+fn windowed(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
+    let (mut weighted, mut steps) = (0.0, 0.0);
+    for window in scope.windows(accelerator) {
+        if let Some(rate) = block_samples_per_second(scope, window) {
+            weighted += rate * window.block_steps() as f64;
+            steps += window.block_steps() as f64;
+        }
+    }
+    (steps > 0.0).then(|| weighted / steps)
+}
+
+fn whole(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
+    Some(samples(scope, accelerator) / scope.wall_s()?)
+}
+
+fn samples(scope: Scope, accelerator: &AcceleratorEpoch) -> f64 {
+    (accelerator.steps() * scope.plan.loader.batch_size) as f64
+}

@@ -1,0 +1,261 @@
+//! `record.json`, and how result files get onto the disk: whole and synced, or not at all.
+
+use super::{Block, RECORD_VERSION, Record};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The name of the record in a run's folder.
+pub const RECORD_FILE: &str = "record.json";
+
+/// A record or result file could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum RecordFileError {
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("`{}` is no record: {source}", path.display())]
+    NoRecord { path: PathBuf, source: serde_json::Error },
+    #[error("`{}` has record version `{found}`, and this feedrate reads versions up to {RECORD_VERSION}", path.display())]
+    Newer { path: PathBuf, found: u32 },
+    #[error("`{}` is damaged: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("cannot write `{}` as JSON: {source}", path.display())]
+    Encode { path: PathBuf, source: serde_json::Error },
+}
+
+impl RecordFileError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            RecordFileError::Io { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => Some("give the folder of a run, one that holds `record.json`"),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    Some("free some space, or choose another folder with `--results`")
+                }
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    Some("choose a folder that you may write, with `--results`")
+                }
+                _ => None,
+            },
+            RecordFileError::Newer { .. } => Some("use the feedrate that wrote it, or a newer one"),
+            RecordFileError::NoRecord { .. } | RecordFileError::Damaged { .. } => {
+                Some("it was cut short, edited, or written by another program; run again")
+            }
+            RecordFileError::Encode { .. } => None,
+        }
+    }
+}
+
+/// Write `record.json` into a run's folder.
+///
+/// # Errors
+/// It cannot be written; what was there before is still there.
+pub fn write(folder: &Path, record: &Record) -> Result<(), RecordFileError> {
+    let path = folder.join(RECORD_FILE);
+    let bytes = to_json(&path, record)?;
+    write_atomically(&path, &bytes)
+}
+
+/// Read a record: its file, or the folder of its run.
+///
+/// # Errors
+/// There is none, it is damaged, or a newer feedrate wrote it.
+pub fn read(path: &Path) -> Result<Record, RecordFileError> {
+    let path = if path.is_dir() { path.join(RECORD_FILE) } else { path.to_path_buf() };
+    let bytes = fs::read(&path).map_err(|source| io_error("read", &path, source))?;
+    let parsed = serde_json::from_slice::<Record>(&bytes);
+    let version = match &parsed {
+        Ok(record) => record.version,
+        Err(_) => serde_json::from_slice::<Version>(&bytes).map_or(0, |version| version.version),
+    };
+    if RECORD_VERSION < version {
+        return Err(RecordFileError::Newer { path, found: version });
+    }
+    match parsed {
+        Ok(record) => match find_damage(&record) {
+            None => Ok(record),
+            Some(what) => Err(RecordFileError::Damaged { path, what }),
+        },
+        Err(source) => Err(RecordFileError::NoRecord { path, source }),
+    }
+}
+
+/// Write one file under another name in the same folder, sync it, and give it its name.
+///
+/// # Errors
+/// It cannot be written; what was there before is still there.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordFileError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = path.parent().unwrap_or(Path::new(""));
+    write_all_atomically(folder, &[(name, bytes.to_vec())])
+}
+
+/// The same for many files of a folder: all are written, then all synced, then all named, so that one wait for the disk
+/// serves for most of them.
+///
+/// # Errors
+/// The first that cannot be written; none has its name then.
+pub fn write_all_atomically(
+    folder: &Path,
+    files: &[(String, Vec<u8>)],
+) -> Result<(), RecordFileError> {
+    let parts: Vec<PathBuf> =
+        files.iter().map(|(name, _)| folder.join(format!(".{name}.part"))).collect();
+    let result = write_parts(folder, files, &parts);
+    if result.is_err() {
+        for part in &parts {
+            // What was never made cannot be removed; the first error is the one to tell.
+            let _ = fs::remove_file(part);
+        }
+    }
+    result
+}
+
+/// Open files wait for their sync in groups of this size, well below the usual limit of descriptors.
+const OPEN_FILES_MAX: usize = 256;
+
+fn write_parts(
+    folder: &Path,
+    files: &[(String, Vec<u8>)],
+    parts: &[PathBuf],
+) -> Result<(), RecordFileError> {
+    for (files, parts) in files.chunks(OPEN_FILES_MAX).zip(parts.chunks(OPEN_FILES_MAX)) {
+        let mut open = Vec::with_capacity(parts.len());
+        for ((_, bytes), part) in files.iter().zip(parts) {
+            let written = File::create(part).and_then(|mut file| file.write_all(bytes).map(|()| file));
+            open.push(written.map_err(|source| io_error("write", part, source))?);
+        }
+        for (file, part) in open.iter().zip(parts) {
+            file.sync_data().map_err(|source| io_error("sync", part, source))?;
+        }
+    }
+    for ((name, _), part) in files.iter().zip(parts) {
+        let path = folder.join(name);
+        fs::rename(part, &path).map_err(|source| io_error("write", &path, source))?;
+    }
+    sync_folder(folder)
+}
+
+/// Makes the new names last. Some file systems cannot sync a folder; the files are whole there all the same.
+fn sync_folder(folder: &Path) -> Result<(), RecordFileError> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let open = File::open(folder).map_err(|source| io_error("open", folder, source))?;
+    match open.sync_all() {
+        Err(source) if !matches!(source.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+            Err(io_error("sync", folder, source))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Compact JSON.
+pub(crate) fn to_json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, RecordFileError> {
+    serde_json::to_vec(value)
+        .map_err(|source| RecordFileError::Encode { path: path.to_path_buf(), source })
+}
+
+pub(crate) fn io_error(action: &'static str, path: &Path, source: io::Error) -> RecordFileError {
+    RecordFileError::Io { action, path: path.to_path_buf(), source }
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+/// What metrics rely on: every step has all its figures.
+fn find_damage(record: &Record) -> Option<String> {
+    record.epochs.iter().find_map(|epoch| {
+        let blocks = epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
+        let uneven = blocks.into_iter().find(|block| !is_even(block))?;
+        Some(format!(
+            "a block of epoch {} has {} load, {} compute, {} barrier times and {} byte counts",
+            epoch.number,
+            uneven.load_ns.len(),
+            uneven.compute_ns.len(),
+            uneven.barrier_ns.len(),
+            uneven.read_bytes.len()
+        ))
+    })
+}
+
+fn is_even(block: &Block) -> bool {
+    [block.load_ns.len(), block.compute_ns.len(), block.read_bytes.len()]
+        .iter()
+        .all(|&len| len == block.barrier_ns.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::simple;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_record_comes_back_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut record = simple(&[(10, 5, 1, 100), (20, 5, 0, 100)]);
+        record.epochs[0].accelerators[0].io.read_latency.record(12_345);
+        record.epochs[0].host.cpu_busy_share = Some(0.1 + 0.2);
+        write(folder.path(), &record).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), record);
+        assert_eq!(read(&folder.path().join(RECORD_FILE)).unwrap(), record);
+        assert_eq!(names(folder.path()), [RECORD_FILE]);
+    }
+
+    fn check(text: &str, message: &str, hint: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(RECORD_FILE), text).unwrap();
+        let error = read(folder.path()).unwrap_err();
+        assert!(error.to_string().contains(message), "{error}");
+        assert!(error.hint().unwrap().contains(hint), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused() {
+        let text = serde_json::to_string(&simple(&[(1, 1, 1, 1)])).unwrap();
+        check(&text.replacen("\"version\":1", "\"version\":7", 1), "record version `7`", "a newer one");
+        check(r#"{"version":7,"unheard_of":1}"#, "record version `7`", "a newer one");
+        check(&text[..text.len() / 2], "is no record", "run again");
+        check(r#"{"version":1}"#, "missing field", "run again");
+        check(&text.replacen("\"load_ns\":[1000000]", "\"load_ns\":[]", 1), "0 load, 1 compute", "run again");
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = read(folder.path()).unwrap_err();
+        assert!(error.to_string().contains("cannot read `") && error.to_string().contains(RECORD_FILE));
+        assert!(error.hint().unwrap().contains("folder of a run"));
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing_and_keeps_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = |b: &str| vec![("a".to_string(), b"one".to_vec()), (b.to_string(), b"two".to_vec())];
+        write_all_atomically(folder.path(), &files("b")).unwrap();
+        let error = write_all_atomically(folder.path(), &files("no/such")).unwrap_err();
+        assert!(error.to_string().starts_with("cannot write `"), "{error}");
+        assert_eq!(names(folder.path()), ["a", "b"]);
+        assert_eq!(fs::read(folder.path().join("a")).unwrap(), b"one");
+    }
+
+    #[test]
+    fn more_files_than_may_be_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let files: Vec<(String, Vec<u8>)> = (0..600).map(|i| (i.to_string(), vec![1; i])).collect();
+        write_all_atomically(folder.path(), &files).unwrap();
+        assert_eq!(names(folder.path()).len(), 600);
+        assert_eq!(fs::read(folder.path().join("599")).unwrap().len(), 599);
+    }
+}

@@ -1,0 +1,255 @@
+//! The verdict: what held the accelerators up, with the evidence in bytes and seconds. No advice here.
+
+use crate::doubt::{SeenDoubt, Severity};
+use crate::facts::Facts;
+use feedrate_spec::units;
+use serde::Serialize;
+
+/// What the run was bound by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Reading held the accelerators up.
+    StorageBound,
+    /// Opening, asking lengths and closing did.
+    MetadataBound,
+    /// Checking, decoding and handing over on this machine did.
+    DecodeBound,
+    /// The accelerators were fed: compute is what takes the time.
+    ComputeBound,
+    /// They waited for each other.
+    BarrierBound,
+    /// Most bytes came from memory, so that nothing is known about the storage.
+    CacheFed,
+    /// There is no result to judge.
+    Invalid,
+}
+
+/// A bound and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// In a word.
+    pub name: Bound,
+    /// In sentences.
+    pub evidence: String,
+}
+
+/// From this share of bytes out of memory on, a statement about the storage would be one about memory.
+const CACHED_SHARE_MAX: f64 = 0.5;
+
+impl Bound {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bound::StorageBound => "storage-bound",
+            Bound::MetadataBound => "metadata-bound",
+            Bound::DecodeBound => "decode-bound",
+            Bound::ComputeBound => "compute-bound",
+            Bound::BarrierBound => "barrier-bound",
+            Bound::CacheFed => "cache-fed",
+            Bound::Invalid => "invalid",
+        }
+    }
+}
+
+/// Judge a record whose doubts are known.
+pub fn of(facts: &Facts, doubts: &[SeenDoubt]) -> Verdict {
+    if let Some(doubt) = doubts.iter().find(|doubt| doubt.severity == Severity::Invalid) {
+        return Verdict { name: Bound::Invalid, evidence: sentence(&doubt.evidence) };
+    }
+    let Some(times) = Times::of(facts) else {
+        return Verdict { name: Bound::Invalid, evidence: "No step was finished.".into() };
+    };
+    let bound = bound(facts, &times);
+    let cached = facts.cached_share().is_some_and(|share| CACHED_SHARE_MAX < share);
+    let name = match bound {
+        Bound::ComputeBound | Bound::StorageBound if cached => Bound::CacheFed,
+        other => other,
+    };
+    let mut evidence = times.sentence();
+    evidence.push_str(&reason(name, facts, &times));
+    Verdict { name, evidence }
+}
+
+/// Seconds of an accelerator, in the mean; the load split into its causes.
+struct Times {
+    load_s: f64,
+    compute_s: f64,
+    barrier_s: f64,
+    open_s: f64,
+    read_s: f64,
+    decode_s: f64,
+}
+
+impl Times {
+    fn of(facts: &Facts) -> Option<Self> {
+        let load_s = facts.time.load_s?;
+        let (open_s, read_s, decode_s) =
+            (facts.stall.open_s?, facts.stall.read_s?, facts.stall.decode_s?);
+        // Queueing is for what the workers were busy with.
+        let io = facts.io;
+        let busy_ns = io.open_ns + io.read_ns + io.decode_ns;
+        let queue_share = |ns: u64| {
+            if busy_ns == 0 { 0.0 } else { facts.stall.queue_s.unwrap_or(0.0) * ns as f64 / busy_ns as f64 }
+        };
+        (facts.steps > 0).then(|| Times {
+            load_s,
+            compute_s: facts.time.compute_s.unwrap_or(0.0),
+            barrier_s: facts.time.barrier_s.unwrap_or(0.0),
+            open_s: open_s + queue_share(io.open_ns),
+            read_s: read_s + queue_share(io.read_ns),
+            decode_s: decode_s + queue_share(io.decode_ns),
+        })
+    }
+
+    fn sentence(&self) -> String {
+        format!(
+            "An accelerator computed for {}, waited {} for data and {} for the others.",
+            units::seconds(self.compute_s),
+            units::seconds(self.load_s),
+            units::seconds(self.barrier_s)
+        )
+    }
+}
+
+/// Fed if the sustained utilisation, or without one that of all steps, reaches what the workload asks for. Otherwise the longest wait.
+fn bound(facts: &Facts, times: &Times) -> Bound {
+    let target = facts.record.plan.metric.au_target_percent;
+    let reached = facts.au_sustained.or(facts.au_all_steps).is_some_and(|au| target <= au);
+    if times.compute_s > 0.0 && reached {
+        return Bound::ComputeBound;
+    }
+    if times.load_s < times.barrier_s {
+        return Bound::BarrierBound;
+    }
+    if times.load_s == 0.0 {
+        return Bound::ComputeBound;
+    }
+    if times.open_s.max(times.decode_s) < times.read_s {
+        Bound::StorageBound
+    } else if times.decode_s < times.open_s {
+        Bound::MetadataBound
+    } else {
+        Bound::DecodeBound
+    }
+}
+
+fn reason(name: Bound, facts: &Facts, times: &Times) -> String {
+    let bytes = units::bytes(facts.logical_bytes);
+    let device = match facts.device_bytes {
+        Some(device) => format!(", {} of them from the device", units::bytes(device)),
+        None => String::new(),
+    };
+    let of_load = |s: f64| {
+        let share = if times.load_s > 0.0 { s / times.load_s * 100.0 } else { 0.0 };
+        format!("{share:.0} % of the wait for data ({})", units::seconds(s))
+    };
+    match name {
+        Bound::StorageBound => {
+            format!(" Reading was {}: {bytes} were read{device}.", of_load(times.read_s))
+        }
+        Bound::MetadataBound => {
+            let opens = units::count(facts.io.opens);
+            format!(" Opening and closing was {}: {opens} files were opened for {bytes}.", of_load(times.open_s))
+        }
+        Bound::DecodeBound => {
+            format!(" Checking and decoding was {}, reading {}: {bytes} were read{device}.", of_load(times.decode_s), units::seconds(times.read_s))
+        }
+        Bound::ComputeBound => {
+            let target = facts.record.plan.metric.au_target_percent;
+            format!(" The storage kept up with the {target:.0} % asked for: {bytes} were read{device}.")
+        }
+        Bound::BarrierBound => " They waited longer for the slowest among them than for data.".to_string(),
+        Bound::CacheFed => format!(" {bytes} were read{device}: memory served the rest, and nothing is shown about the storage."),
+        Bound::Invalid => String::new(),
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first: String = chars.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+    format!("{first}{}.", chars.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doubt;
+    use crate::example::simple;
+    use crate::record::{Record, Stall};
+
+    fn check(expected: Bound, evidence: &str, change: impl Fn(&mut Record)) {
+        let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
+        change(&mut record);
+        let facts = Facts::of(&record);
+        let verdict = of(&facts, &doubt::of(&facts));
+        assert_eq!(verdict.name, expected, "{}", verdict.evidence);
+        assert!(verdict.evidence.contains(evidence), "{}", verdict.evidence);
+        assert_eq!(serde_json::to_value(verdict.name).unwrap(), verdict.name.name());
+    }
+
+    fn stall(record: &mut Record, open_s: u64, read_s: u64, decode_s: u64, queue_s: u64) {
+        let ns = |s: u64| s * 1_000_000_000;
+        record.epochs[0].accelerators[0].stall =
+            Stall { open_ns: ns(open_s), read_ns: ns(read_s), decode_ns: ns(decode_s), queue_ns: ns(queue_s) };
+    }
+
+    #[test]
+    fn the_longest_wait_is_the_bound() {
+        check(Bound::StorageBound, "Reading was 100 % of the wait for data (10 s): 20 MB were read.", |_| {});
+        check(Bound::MetadataBound, "Opening and closing was 60 % of the wait for data (6 s): 20 files", |r| stall(r, 6, 3, 1, 0));
+        check(Bound::DecodeBound, "Checking and decoding was 70 %", |r| stall(r, 1, 2, 7, 0));
+        check(Bound::BarrierBound, "and 20 s for the others.", |r| {
+            let block = &mut r.epochs[0].accelerators[0].blocks[0];
+            block.barrier_ns.iter_mut().for_each(|ns| *ns += 1_000_000_000);
+            block.end_ns += 20_000_000_000;
+        });
+    }
+
+    #[test]
+    fn queueing_is_for_what_workers_do() {
+        check(Bound::DecodeBound, "70 %", |r| {
+            stall(r, 0, 0, 0, 10);
+            let io = &mut r.epochs[0].accelerators[0].io;
+            (io.open_ns, io.read_ns, io.decode_ns) = (1, 2, 7);
+        });
+    }
+
+    #[test]
+    fn who_reaches_the_target_is_fed() {
+        check(Bound::ComputeBound, "kept up with the 50 % asked for", |r| r.plan.metric.au_target_percent = 50.0);
+        check(Bound::StorageBound, "", |r| {
+            r.plan.metric.au_target_percent = 0.0;
+            r.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
+        });
+    }
+
+    #[test]
+    fn memory_proves_nothing_about_storage() {
+        let cached = |r: &mut Record| {
+            r.epochs[0].host.process_device_read_bytes = Some(4_000_000);
+            r.epochs[0].host.resident_before_bytes = Some(16_000_000);
+        };
+        check(Bound::CacheFed, "20 MB were read, 4 MB of them from the device", cached);
+        check(Bound::CacheFed, "", |r| {
+            cached(r);
+            r.plan.metric.au_target_percent = 10.0;
+        });
+        check(Bound::StorageBound, "", |r| {
+            cached(r);
+            r.plan.storage.throttle_bytes_per_second = Some(1e6);
+        });
+        check(Bound::DecodeBound, "", |r| {
+            cached(r);
+            stall(r, 0, 1, 9, 0);
+        });
+    }
+
+    #[test]
+    fn without_a_result_there_is_no_bound() {
+        check(Bound::Invalid, "1 of 1 epochs are there: interrupted.", |r| {
+            (r.complete, r.stopped_because) = (false, Some("interrupted".into()));
+        });
+        check(Bound::Invalid, "No step was finished.", |r| r.epochs.clear());
+    }
+}

@@ -1,0 +1,153 @@
+//! Which steps count: DLIO's window of a block (`statscounter.py:compute_metrics_train`), in nanoseconds.
+//! Counts and sums only; what they mean is a metric's business.
+
+use crate::record::{AcceleratorEpoch, Block, EpochRecord, Record};
+use feedrate_spec::plan::Plan;
+
+/// One epoch, and the plan it followed.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    /// What was decided.
+    pub plan: &'a Plan,
+    /// What happened.
+    pub epoch: &'a EpochRecord,
+}
+
+impl<'a> Scope<'a> {
+    /// Every epoch of a record.
+    pub fn all(record: &'a Record) -> impl Iterator<Item = Scope<'a>> {
+        record.epochs.iter().map(|epoch| Scope { plan: &record.plan, epoch })
+    }
+
+    /// Seconds the epoch lasted; `None` if it had no length.
+    pub fn wall_s(self) -> Option<f64> {
+        positive(self.epoch.end_ns.checked_sub(self.epoch.start_ns)?).map(seconds)
+    }
+
+    /// Steps that each accelerator finished.
+    pub fn steps(self) -> u64 {
+        self.epoch.accelerators.iter().map(AcceleratorEpoch::steps).min().unwrap_or(0)
+    }
+
+    /// The window of each block of an accelerator.
+    pub fn windows(self, accelerator: &'a AcceleratorEpoch) -> impl Iterator<Item = Window<'a>> {
+        accelerator.blocks.iter().map(move |block| Window::of(self, block))
+    }
+}
+
+impl AcceleratorEpoch {
+    /// Steps over all blocks.
+    pub fn steps(&self) -> u64 {
+        self.blocks.iter().map(|block| block.steps() as u64).sum()
+    }
+}
+
+/// The judged steps of one block: `first..end`, counted from the block's first step.
+///
+/// Steps left out at the end are counted back from the epoch's last step, as DLIO does, so that only a block that reaches it loses them.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<'a> {
+    block: &'a Block,
+    first: usize,
+    end: usize,
+}
+
+impl<'a> Window<'a> {
+    fn of(scope: Scope, block: &'a Block) -> Self {
+        let metric = &scope.plan.metric;
+        let planned = scope.plan.train.steps_in_epoch(scope.epoch.number.max(1));
+        let end = usize::try_from(planned.saturating_sub(metric.exclude_end_steps));
+        let end = block.steps().min(end.unwrap_or(usize::MAX));
+        let first = usize::try_from(metric.exclude_start_steps).unwrap_or(usize::MAX);
+        Window { block, first: first.min(end), end }
+    }
+
+    /// Steps inside.
+    pub fn steps(self) -> usize {
+        self.end - self.first
+    }
+
+    /// Steps of the whole block, inside or not: DLIO's weight of a block.
+    pub fn block_steps(self) -> usize {
+        self.block.steps()
+    }
+
+    /// Compute time of the steps inside.
+    pub fn compute_ns(self) -> u64 {
+        self.block.compute_ns[self.first..self.end].iter().sum()
+    }
+
+    /// Compute time of each step inside.
+    pub fn computes_ns(self) -> &'a [u64] {
+        &self.block.compute_ns[self.first..self.end]
+    }
+
+    /// The block's length less load and compute of the steps outside. `None` if no step is inside or no time is left.
+    pub fn time_ns(self) -> Option<u64> {
+        if self.steps() == 0 {
+            return None;
+        }
+        let outside = |times: &[u64]| -> u64 {
+            times[..self.first].iter().chain(&times[self.end..]).sum()
+        };
+        let length_ns = self.block.end_ns.checked_sub(self.block.start_ns)?;
+        let outside_ns = outside(&self.block.load_ns) + outside(&self.block.compute_ns);
+        positive(length_ns.checked_sub(outside_ns)?)
+    }
+
+    /// Bytes read, and the time from the end of the step before the window to the end of its last step.
+    /// `before_bytes` had been read when the block began. `None` if no step is inside.
+    pub fn read(self, before_bytes: u64) -> Option<(u64, u64)> {
+        let last = self.end.checked_sub(1).filter(|_| self.steps() > 0)?;
+        let at_first =
+            self.first.checked_sub(1).map_or(before_bytes, |step| self.block.read_bytes[step]);
+        let bytes = self.block.read_bytes[last].checked_sub(at_first)?;
+        let ns = step_end_ns(self.block, self.end).checked_sub(step_end_ns(self.block, self.first))?;
+        Some((bytes, positive(ns)?))
+    }
+}
+
+/// When the first `steps` steps of a block were over, from the start of the run.
+pub fn step_end_ns(block: &Block, steps: usize) -> u64 {
+    let sum = |times: &[u64]| times.iter().take(steps).sum::<u64>();
+    block.start_ns + sum(&block.load_ns) + sum(&block.compute_ns) + sum(&block.barrier_ns)
+}
+
+/// Nanoseconds as seconds.
+pub fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn positive(ns: u64) -> Option<u64> {
+    (ns > 0).then_some(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::{block, epoch, plan};
+
+    /// Steps of the epoch, steps of the block, (excluded at the start, at the end) → first and end of the window.
+    fn check(planned: u64, steps: usize, excluded: (u64, u64), expected: (usize, usize)) {
+        let mut plan = plan(1, planned);
+        (plan.metric.exclude_start_steps, plan.metric.exclude_end_steps) = excluded;
+        let epoch = epoch(1, vec![vec![block(0, &vec![(1, 1, 1, 1); steps])]]);
+        let scope = Scope { plan: &plan, epoch: &epoch };
+        let window = scope.windows(&epoch.accelerators[0]).next().unwrap();
+        assert_eq!((window.first, window.end), expected);
+        assert_eq!(window.time_ns().is_some(), window.steps() > 0);
+        assert_eq!(window.read(0).is_some(), window.steps() > 0);
+    }
+
+    #[test]
+    fn the_end_is_counted_from_the_epochs_last_step() {
+        check(6, 6, (1, 0), (1, 6));
+        check(6, 6, (1, 2), (1, 4));
+        check(6, 3, (1, 2), (1, 3));
+        check(6, 6, (0, 0), (0, 6));
+        check(6, 1, (1, 0), (1, 1));
+        check(6, 0, (1, 0), (0, 0));
+        check(6, 6, (9, 0), (6, 6));
+        check(6, 6, (1, u64::MAX), (0, 0));
+    }
+}
