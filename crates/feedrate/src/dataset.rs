@@ -1,6 +1,7 @@
 //! Finds, makes or refuses the dataset of a plan. Datasets of different settings live side by side.
 
 use crate::exit::UsageError;
+use crate::messages;
 use crate::progress;
 use anyhow::Context;
 use feedrate_data::generate::{self, Generated};
@@ -43,8 +44,11 @@ pub(crate) fn ready(plan: &Plan, want: &Want, file_bytes: u64) -> anyhow::Result
     let folder = folder(plan, want)?;
     let storage: Arc<dyn Storage> = Arc::from(storage::open(&plan.storage.kind, &folder)?);
     if want.foreign {
-        generate::probe_foreign(&*storage, &plan.dataset, &layout)
+        let probe = generate::probe_foreign(&*storage, &plan.dataset, &layout)
             .with_context(|| format!("the files in `{}` are not what the plan wants", folder.display()))?;
+        for note in &probe.notes {
+            messages::say(format!("warning: {note}"));
+        }
         return Ok((Dataset { folder, storage, layout, trusts_plan: false }, None));
     }
     let mut generated = None;

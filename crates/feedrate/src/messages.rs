@@ -2,6 +2,7 @@
 
 use crate::exit::UsageError;
 use feedrate_data::storage::StorageError;
+use feedrate_measure::record::file::RecordFileError;
 use feedrate_spec::problem::Problems;
 use std::fmt::Display;
 
@@ -48,6 +49,9 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         if let Some(usage) = cause.downcast_ref::<UsageError>() {
             return usage.hint.clone();
+        }
+        if let Some(file) = cause.downcast_ref::<RecordFileError>() {
+            return file.hint().map(str::to_string);
         }
         cause.downcast_ref::<StorageError>()?.hint().map(str::to_string)
     })

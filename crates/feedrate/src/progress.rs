@@ -85,6 +85,6 @@ fn line(live: &Live, epochs: u32, bytes_per_second: Option<f64>) -> String {
         live.steps.load(Relaxed),
         percent(compute),
         percent(load),
-        bytes_per_second.map_or("-".into(), units::rate),
+        bytes_per_second.map_or("-".into(), units::bytes_per_second),
     )
 }

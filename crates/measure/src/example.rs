@@ -74,7 +74,8 @@ pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
 pub(crate) fn block(start_ms: u64, steps: &[(u64, u64, u64, u64)]) -> Block {
     let column = |of: fn(&(u64, u64, u64, u64)) -> u64| steps.iter().map(of).collect::<Vec<_>>();
     let ms = |of| column(of).into_iter().map(|ms| ms * 1_000_000).collect();
-    let total_ms: u64 = steps.iter().map(|(load, compute, barrier, _)| load + compute + barrier).sum();
+    let total_ms: u64 =
+        steps.iter().map(|(load, compute, barrier, _)| load + compute + barrier).sum();
     Block {
         start_ns: start_ms * 1_000_000,
         end_ns: (start_ms + total_ms) * 1_000_000,
@@ -102,7 +103,13 @@ pub(crate) fn accelerator(mut blocks: Vec<Block>) -> AcceleratorEpoch {
     let mut accelerator = AcceleratorEpoch {
         last_read_start_ns: blocks.last().map(|block| block.end_ns),
         last_read_start_bytes: before,
-        io: IoCounters { opens: steps, reads: steps, read_bytes: before, samples: steps, ..IoCounters::default() },
+        io: IoCounters {
+            opens: steps,
+            reads: steps,
+            read_bytes: before,
+            samples: steps,
+            ..IoCounters::default()
+        },
         blocks,
         ..AcceleratorEpoch::default()
     };

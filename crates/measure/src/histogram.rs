@@ -117,7 +117,8 @@ impl TryFrom<Sparse> for Histogram {
         let mut histogram = Histogram { counts: None, max_ns: sparse.max_ns };
         for (at, count) in sparse.counts {
             let counts = histogram.counts.get_or_insert_with(no_counts);
-            let place = counts.get_mut(at).ok_or_else(|| format!("a histogram has no bucket `{at}`"))?;
+            let place =
+                counts.get_mut(at).ok_or_else(|| format!("a histogram has no bucket `{at}`"))?;
             *place = place.checked_add(count).ok_or("a histogram counts beyond 2^64")?;
         }
         Ok(histogram)
@@ -137,7 +138,17 @@ mod tests {
 
     #[test]
     fn buckets_follow_one_another() {
-        for (ns, expected) in [(0, 0), (7, 7), (15, 15), (16, 16), (17, 16), (18, 17), (31, 23), (32, 24), (u64::MAX, 495)] {
+        for (ns, expected) in [
+            (0, 0),
+            (7, 7),
+            (15, 15),
+            (16, 16),
+            (17, 16),
+            (18, 17),
+            (31, 23),
+            (32, 24),
+            (u64::MAX, 495),
+        ] {
             assert_eq!(bucket(ns), expected, "{ns}");
         }
         assert_eq!([middle(0), middle(15), middle(16), middle(24)], [0, 15, 17, 34]);
@@ -149,7 +160,9 @@ mod tests {
         let hundred: Vec<u64> = (1..=100).map(|ms| ms * 1_000_000).collect();
         let histogram = of(&hundred);
         assert_eq!((histogram.count(), histogram.max()), (100, Some(100_000_000)));
-        for (q, expected) in [(0.0, 1e6), (0.5, 50e6), (0.9, 90e6), (0.99, 99e6), (0.999, 100e6), (1.0, 100e6)] {
+        for (q, expected) in
+            [(0.0, 1e6), (0.5, 50e6), (0.9, 90e6), (0.99, 99e6), (0.999, 100e6), (1.0, 100e6)]
+        {
             let found = histogram.quantile(q).unwrap() as f64;
             assert!((found / expected - 1.0).abs() <= 1.0 / 16.0, "{q}: {found}");
         }
@@ -163,7 +176,10 @@ mod tests {
         let text = serde_json::to_string(&of(&[5, 5, 20_000])).unwrap();
         assert_eq!(text, r#"{"max_ns":20000,"counts":[[5,2],[97,1]]}"#);
         assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), of(&[5, 20_000, 5]));
-        assert_eq!(serde_json::to_string(&Histogram::default()).unwrap(), r#"{"max_ns":0,"counts":[]}"#);
+        assert_eq!(
+            serde_json::to_string(&Histogram::default()).unwrap(),
+            r#"{"max_ns":0,"counts":[]}"#
+        );
         assert!(serde_json::from_str::<Histogram>(r#"{"max_ns":1,"counts":[[512,1]]}"#).is_err());
         assert_eq!(Histogram::new(), Histogram::default());
     }

@@ -126,7 +126,11 @@ impl Summary {
         let doubts = doubt::of(&facts);
         let verdict = verdict::of(&facts, &doubts);
         let run = |metric: &Metric| (metric.of_run)(record);
-        let steps = if record.epochs.is_empty() { record.plan.train.steps_in_epoch(1) } else { facts.steps };
+        let steps = if record.epochs.is_empty() {
+            record.plan.train.steps_in_epoch(1)
+        } else {
+            facts.steps
+        };
         Summary {
             run_dir: None,
             workload: record.plan.workload.clone(),
@@ -164,7 +168,11 @@ impl EpochSummary {
             time: Time::of(value),
             stall: StallTime::of(value),
             bytes: Bytes {
-                logical: epoch.accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum(),
+                logical: epoch
+                    .accelerators
+                    .iter()
+                    .map(|accelerator| accelerator.io.read_bytes)
+                    .sum(),
                 device: epoch.host.process_device_read_bytes,
             },
             latency: Latencies {
@@ -231,19 +239,42 @@ mod tests {
 
     #[test]
     fn the_object_has_the_promised_keys() {
-        let value = serde_json::to_value(Summary::of(&simple(&[(10, 5, 1, 100), (20, 5, 0, 100)]))).unwrap();
+        let value = serde_json::to_value(Summary::of(&simple(&[(10, 5, 1, 100), (20, 5, 0, 100)])))
+            .unwrap();
         let top = [
-            "run_dir", "workload", "accelerators", "epochs", "steps", "au", "throughput", "time", "stall", "bytes",
-            "latency", "doubts", "verdict", "per_epoch", "complete",
+            "run_dir",
+            "workload",
+            "accelerators",
+            "epochs",
+            "steps",
+            "au",
+            "throughput",
+            "time",
+            "stall",
+            "bytes",
+            "latency",
+            "doubts",
+            "verdict",
+            "per_epoch",
+            "complete",
         ];
         assert_eq!(keys(&value), top);
-        assert_eq!(keys(&value["au"]), ["windowed_percent", "all_steps_percent", "sustained_percent", "sustained_needs_steps"]);
-        assert_eq!(keys(&value["throughput"]), ["delivered_bytes_per_second", "nominal_bytes_per_second", "samples_per_second"]);
+        assert_eq!(
+            keys(&value["au"]),
+            ["windowed_percent", "all_steps_percent", "sustained_percent", "sustained_needs_steps"]
+        );
+        assert_eq!(
+            keys(&value["throughput"]),
+            ["delivered_bytes_per_second", "nominal_bytes_per_second", "samples_per_second"]
+        );
         assert_eq!(keys(&value["throughput"]["samples_per_second"]), ["windowed", "whole"]);
         assert_eq!(keys(&value["time"]), ["load_s", "compute_s", "barrier_s"]);
         assert_eq!(keys(&value["stall"]), ["open_s", "read_s", "decode_s", "queue_s"]);
         assert_eq!(keys(&value["bytes"]), ["logical", "device"]);
-        assert_eq!(keys(&value["latency"]["read"]), ["count", "p50_s", "p90_s", "p99_s", "p99_9_s", "max_s"]);
+        assert_eq!(
+            keys(&value["latency"]["read"]),
+            ["count", "p50_s", "p90_s", "p99_s", "p99_9_s", "max_s"]
+        );
         assert_eq!(keys(&value["verdict"]), ["name", "evidence"]);
         assert_eq!(keys(&value["doubts"][0]), ["name", "severity", "evidence", "advice"]);
         assert_eq!(value["per_epoch"][0]["epoch"], 1);
@@ -252,10 +283,15 @@ mod tests {
     #[test]
     fn what_cannot_be_known_is_null() {
         let value = serde_json::to_value(Summary::of(&simple(&[(1000, 1000, 0, 5)]))).unwrap();
-        assert!(value["au"]["windowed_percent"].is_null() && value["au"]["sustained_percent"].is_null());
+        assert!(
+            value["au"]["windowed_percent"].is_null() && value["au"]["sustained_percent"].is_null()
+        );
         assert_eq!(value["au"]["all_steps_percent"], 50.0);
         assert_eq!(value["au"]["sustained_needs_steps"], 8);
-        assert!(value["throughput"]["samples_per_second"]["windowed"].is_null() && value["bytes"]["device"].is_null());
+        assert!(
+            value["throughput"]["samples_per_second"]["windowed"].is_null()
+                && value["bytes"]["device"].is_null()
+        );
         assert!(value["latency"]["open"]["p50_s"].is_null());
         let nothing = Summary::of(&record(plan(2, 7), vec![]));
         assert_eq!((nothing.steps, nothing.epochs, nothing.au.all_steps_percent), (7, 0, None));
@@ -263,7 +299,8 @@ mod tests {
 
     #[test]
     fn the_same_follows_from_the_file() {
-        let steps: Vec<_> = (0..40).map(|i| (i * 37 % 91, 300 + i % 3, i * 13 % 7, 999_983)).collect();
+        let steps: Vec<_> =
+            (0..40).map(|i| (i * 37 % 91, 300 + i % 3, i * 13 % 7, 999_983)).collect();
         let blocks = |at| vec![vec![block(at, &steps)], vec![block(at, &steps)]];
         let mut record = record(plan(2, 40), vec![epoch(1, blocks(0)), epoch(2, blocks(50_000))]);
         record.epochs[0].host.process_device_read_bytes = Some(12_345);

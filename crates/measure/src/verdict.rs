@@ -90,7 +90,11 @@ impl Times {
         let io = facts.io;
         let busy_ns = io.open_ns + io.read_ns + io.decode_ns;
         let queue_share = |ns: u64| {
-            if busy_ns == 0 { 0.0 } else { facts.stall.queue_s.unwrap_or(0.0) * ns as f64 / busy_ns as f64 }
+            if busy_ns == 0 {
+                0.0
+            } else {
+                facts.stall.queue_s.unwrap_or(0.0) * ns as f64 / busy_ns as f64
+            }
         };
         (facts.steps > 0).then(|| Times {
             load_s,
@@ -150,17 +154,30 @@ fn reason(name: Bound, facts: &Facts, times: &Times) -> String {
         }
         Bound::MetadataBound => {
             let opens = units::count(facts.io.opens);
-            format!(" Opening and closing was {}: {opens} files were opened for {bytes}.", of_load(times.open_s))
+            format!(
+                " Opening and closing was {}: {opens} files were opened for {bytes}.",
+                of_load(times.open_s)
+            )
         }
         Bound::DecodeBound => {
-            format!(" Checking and decoding was {}, reading {}: {bytes} were read{device}.", of_load(times.decode_s), units::seconds(times.read_s))
+            format!(
+                " Checking and decoding was {}, reading {}: {bytes} were read{device}.",
+                of_load(times.decode_s),
+                units::seconds(times.read_s)
+            )
         }
         Bound::ComputeBound => {
             let target = facts.record.plan.metric.au_target_percent;
-            format!(" The storage kept up with the {target:.0} % asked for: {bytes} were read{device}.")
+            format!(
+                " The storage kept up with the {target:.0} % asked for: {bytes} were read{device}."
+            )
         }
-        Bound::BarrierBound => " They waited longer for the slowest among them than for data.".to_string(),
-        Bound::CacheFed => format!(" {bytes} were read{device}: memory served the rest, and nothing is shown about the storage."),
+        Bound::BarrierBound => {
+            " They waited longer for the slowest among them than for data.".to_string()
+        }
+        Bound::CacheFed => format!(
+            " {bytes} were read{device}: memory served the rest, and nothing is shown about the storage."
+        ),
         Bound::Invalid => String::new(),
     }
 }
@@ -190,14 +207,26 @@ mod tests {
 
     fn stall(record: &mut Record, open_s: u64, read_s: u64, decode_s: u64, queue_s: u64) {
         let ns = |s: u64| s * 1_000_000_000;
-        record.epochs[0].accelerators[0].stall =
-            Stall { open_ns: ns(open_s), read_ns: ns(read_s), decode_ns: ns(decode_s), queue_ns: ns(queue_s) };
+        record.epochs[0].accelerators[0].stall = Stall {
+            open_ns: ns(open_s),
+            read_ns: ns(read_s),
+            decode_ns: ns(decode_s),
+            queue_ns: ns(queue_s),
+        };
     }
 
     #[test]
     fn the_longest_wait_is_the_bound() {
-        check(Bound::StorageBound, "Reading was 100 % of the wait for data (10 s): 20 MB were read.", |_| {});
-        check(Bound::MetadataBound, "Opening and closing was 60 % of the wait for data (6 s): 20 files", |r| stall(r, 6, 3, 1, 0));
+        check(
+            Bound::StorageBound,
+            "Reading was 100 % of the wait for data (10 s): 20 MB were read.",
+            |_| {},
+        );
+        check(
+            Bound::MetadataBound,
+            "Opening and closing was 60 % of the wait for data (6 s): 20 files",
+            |r| stall(r, 6, 3, 1, 0),
+        );
         check(Bound::DecodeBound, "Checking and decoding was 70 %", |r| stall(r, 1, 2, 7, 0));
         check(Bound::BarrierBound, "and 20 s for the others.", |r| {
             let block = &mut r.epochs[0].accelerators[0].blocks[0];
@@ -217,7 +246,9 @@ mod tests {
 
     #[test]
     fn who_reaches_the_target_is_fed() {
-        check(Bound::ComputeBound, "kept up with the 50 % asked for", |r| r.plan.metric.au_target_percent = 50.0);
+        check(Bound::ComputeBound, "kept up with the 50 % asked for", |r| {
+            r.plan.metric.au_target_percent = 50.0
+        });
         check(Bound::StorageBound, "", |r| {
             r.plan.metric.au_target_percent = 0.0;
             r.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);

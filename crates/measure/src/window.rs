@@ -87,9 +87,8 @@ impl<'a> Window<'a> {
         if self.steps() == 0 {
             return None;
         }
-        let outside = |times: &[u64]| -> u64 {
-            times[..self.first].iter().chain(&times[self.end..]).sum()
-        };
+        let outside =
+            |times: &[u64]| -> u64 { times[..self.first].iter().chain(&times[self.end..]).sum() };
         let length_ns = self.block.end_ns.checked_sub(self.block.start_ns)?;
         let outside_ns = outside(&self.block.load_ns) + outside(&self.block.compute_ns);
         positive(length_ns.checked_sub(outside_ns)?)
@@ -102,7 +101,8 @@ impl<'a> Window<'a> {
         let at_first =
             self.first.checked_sub(1).map_or(before_bytes, |step| self.block.read_bytes[step]);
         let bytes = self.block.read_bytes[last].checked_sub(at_first)?;
-        let ns = step_end_ns(self.block, self.end).checked_sub(step_end_ns(self.block, self.first))?;
+        let ns =
+            step_end_ns(self.block, self.end).checked_sub(step_end_ns(self.block, self.first))?;
         Some((bytes, positive(ns)?))
     }
 }

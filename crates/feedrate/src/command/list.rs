@@ -61,7 +61,7 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
             .collect(),
         Family::Doubts => doubt::DOUBTS
             .iter()
-            .map(|d| Line { name: d.name.into(), summary: d.summary.into(), notes: d.severity.name().into() })
+            .map(|d| Line { name: d.name.into(), summary: d.meaning.into(), notes: d.severity.name().into() })
             .collect(),
     }
 }

@@ -50,12 +50,14 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     if let Err(error) = &outcome {
         record.stopped_because = Some(format!("{error:#}"));
     }
+    file::write(&run_dir, &record).context("cannot write the results")?;
     dlio::write(&run_dir, &record, &hydra).context("cannot write the results")?;
     outcome.with_context(|| format!("the run failed; what was measured is in `{}`", run_dir.display()))?;
     if interrupted.load(Relaxed) {
         return Err(Interrupted(run_dir.display().to_string()).into());
     }
-    let summary = Summary::of(&record).in_dir(&run_dir);
+    let mut summary = Summary::of(&record);
+    summary.run_dir = Some(run_dir.display().to_string());
     summary::print(&summary, &record, arguments.data.json)?;
     Ok(exit(arguments, &summary))
 }

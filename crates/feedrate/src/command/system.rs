@@ -13,7 +13,7 @@ pub(crate) fn system(arguments: &SystemArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN).set_header(["Component", "Specification"]);
+    table.load_style(presets::ASCII_MARKDOWN).set_header(["Component", "Specification"]);
     for (component, specification) in &system.components {
         table.add_row([component, specification]);
     }

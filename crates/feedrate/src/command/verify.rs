@@ -6,6 +6,7 @@ use crate::exit::{Exit, UsageError};
 use crate::{interrupt, messages, progress};
 use crate::resolve::{Wish, resolve};
 use feedrate_data::storage;
+use feedrate_data::verify::BadFile;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::{plan, units};
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,27 +30,34 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let bar = progress::byte_bar("verifying", estimate.file_bytes, arguments.quiet);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let show = |_files: u64, bytes: u64| bar.set_position(bytes);
-    let report = feedrate_data::verify::verify(&resolved.plan.dataset, &layout, &*storage, threads, &show, &interrupted);
+    let report = feedrate_data::verify::verify(&resolved.plan.dataset, &layout, &*storage, threads, &show)?;
     bar.finish_and_clear();
     if arguments.json {
         messages::print(serde_json::json!({
-            "folder": folder, "files": report.files, "payload_bytes": report.payload_bytes,
-            "bad_files": report.bad_files, "named": report.named,
+            "folder": folder, "files": report.files, "bytes": report.bytes,
+            "bad_files": report.bad_files, "bad": report.bad.iter().map(text).collect::<Vec<_>>(),
         }));
     } else {
-        for bad in &report.named {
-            messages::say(format!("error: {bad}"));
+        for bad in &report.bad {
+            messages::say(format!("error: {}", text(bad)));
         }
         messages::print(format!(
             "{}: {} of {} files are as they were generated, {} compared",
             folder.display(),
             report.files - report.bad_files,
             units::count(estimate.files),
-            units::bytes(report.payload_bytes),
+            units::bytes(report.bytes),
         ));
     }
     if interrupted.load(Relaxed) {
         return Ok(Exit::Interrupted);
     }
     Ok(if report.bad_files == 0 { Exit::Fine } else { Exit::Failed })
+}
+
+fn text(bad: &BadFile) -> String {
+    match bad.offset {
+        Some(offset) => format!("`{}`: {} at byte {offset}", bad.path, bad.what),
+        None => format!("`{}`: {}", bad.path, bad.what),
+    }
 }

@@ -1,0 +1,108 @@
+//! DLIO's result files: the same names, keys, order, types and units, with values computed correctly. What cannot be known is
+//! left out, as strict JSON has no NaN. Only forms are made here, no numbers.
+
+mod timestamp;
+mod host;
+mod summary;
+mod output;
+mod epoch_stats;
+mod log;
+#[cfg(test)]
+mod tests;
+
+use crate::facts::Facts;
+use crate::record::Record;
+use crate::record::file::{RecordFileError, io_error, write_all_atomically};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::Path;
+
+/// What `.hydra/` holds, as YAML.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HydraText {
+    /// `config.yaml`: the resolved workload.
+    pub config: String,
+    /// `overrides.yaml`: a list, one override an entry, `workload=NAME` first.
+    pub overrides: String,
+    /// `hydra.yaml`: Hydra's own settings.
+    pub hydra: String,
+}
+
+/// Files kept in memory before they are written; thousands of accelerators have as many thousand.
+const FILES_AT_ONCE: usize = 128;
+
+/// Write all of DLIO's files into a run's folder. An accelerator is one of DLIO's ranks.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write(folder: &Path, record: &Record, hydra: &HydraText) -> Result<(), RecordFileError> {
+    let hydra_folder = folder.join(".hydra");
+    fs::create_dir_all(&hydra_folder).map_err(|source| io_error("make", &hydra_folder, source))?;
+    let facts = Facts::of(record);
+    let mut files = Vec::new();
+    for rank in 0..record.plan.accelerators as usize {
+        let name = format!("{rank}_output.json");
+        files.push((name.clone(), python_json(&folder.join(name), &output::of(&facts, rank))?));
+        let name = format!("{rank}_per_epoch_stats.json");
+        files
+            .push((name.clone(), python_json(&folder.join(name), &epoch_stats::of(record, rank))?));
+        if FILES_AT_ONCE <= files.len() {
+            write_all_atomically(folder, &files)?;
+            files.clear();
+        }
+    }
+    let name = "summary.json".to_string();
+    files.push((name.clone(), python_json(&folder.join(name), &summary::of(&facts))?));
+    files.push(("dlio.log".into(), log::of(record, folder).into_bytes()));
+    for (name, text) in
+        [("config", &hydra.config), ("overrides", &hydra.overrides), ("hydra", &hydra.hydra)]
+    {
+        files.push((format!(".hydra/{name}.yaml"), text.clone().into_bytes()));
+    }
+    write_all_atomically(folder, &files)
+}
+
+/// A JSON object whose keys keep their order, and whose unknown values are left out.
+#[derive(Default)]
+struct Object(Map<String, Value>);
+
+impl Object {
+    fn put(&mut self, key: impl Into<String>, value: impl Into<Value>) {
+        self.0.insert(key.into(), value.into());
+    }
+
+    fn put_known(&mut self, key: &str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.put(key, value);
+        }
+    }
+
+    /// Text that is not known is empty.
+    fn put_text(&mut self, key: &str, text: &str) {
+        self.put_known(key, (!text.is_empty()).then_some(text));
+    }
+}
+
+impl From<Object> for Value {
+    fn from(object: Object) -> Value {
+        Value::Object(object.0)
+    }
+}
+
+impl FromIterator<(String, Value)> for Object {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(entries: I) -> Self {
+        Object(entries.into_iter().collect())
+    }
+}
+
+/// As Python's `json.dump(…, indent=4)` writes it.
+fn python_json(path: &Path, value: &Value) -> Result<Vec<u8>, RecordFileError> {
+    let mut bytes = Vec::new();
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
+    value
+        .serialize(&mut serializer)
+        .map_err(|source| RecordFileError::Encode { path: path.to_path_buf(), source })?;
+    Ok(bytes)
+}

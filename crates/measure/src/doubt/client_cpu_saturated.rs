@@ -15,7 +15,11 @@ pub(super) static DOUBT: Doubt = Doubt {
             return None;
         }
         found(
-            format!("the {} cores were {:.0} % busy in an epoch", facts.record.system.cpus, busiest * 100.0),
+            format!(
+                "the {} cores were {:.0} % busy in an epoch",
+                facts.record.system.cpus,
+                busiest * 100.0
+            ),
             "use fewer accelerators or workers on this machine, stop other programs, or check less (`--verify`, checksums)",
         )
     },

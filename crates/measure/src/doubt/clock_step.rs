@@ -15,7 +15,8 @@ pub(super) static DOUBT: Doubt = Doubt {
         let (epoch, step_ns) = facts.record.epochs.iter().find_map(|epoch| {
             let step_ns = epoch.host.clock_step_ns?;
             let slewed_ns = epoch.end_ns.saturating_sub(epoch.start_ns) as f64 * SLEW_MAX;
-            let is_step = STEP_MIN_NS < step_ns.unsigned_abs() && slewed_ns < step_ns.unsigned_abs() as f64;
+            let is_step =
+                STEP_MIN_NS < step_ns.unsigned_abs() && slewed_ns < step_ns.unsigned_abs() as f64;
             is_step.then_some((epoch.number, step_ns))
         })?;
         found(

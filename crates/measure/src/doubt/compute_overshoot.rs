@@ -16,7 +16,13 @@ pub(super) static DOUBT: Doubt = Doubt {
         let TimeSpec::Constant { mean: configured_s } = facts.record.plan.train.compute else {
             return None;
         };
-        let steps: u64 = facts.record.epochs.iter().filter_map(|e| e.accelerators.first()).map(|a| a.steps()).sum();
+        let steps: u64 = facts
+            .record
+            .epochs
+            .iter()
+            .filter_map(|e| e.accelerators.first())
+            .map(|a| a.steps())
+            .sum();
         if steps == 0 || configured_s <= 0.0 {
             return None;
         }

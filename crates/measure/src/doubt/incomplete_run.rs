@@ -11,7 +11,8 @@ pub(super) static DOUBT: Doubt = Doubt {
         if record.complete {
             return None;
         }
-        let why = record.stopped_because.as_deref().unwrap_or("it was killed, or is still going on");
+        let why =
+            record.stopped_because.as_deref().unwrap_or("it was killed, or is still going on");
         let planned = record.plan.train.epochs_run();
         let evidence = format!("{} of {planned} epochs are there: {why}", record.epochs.len());
         found(evidence, "run again to the end")

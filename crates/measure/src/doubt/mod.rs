@@ -70,6 +70,17 @@ pub enum Severity {
     Note,
 }
 
+impl Severity {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Invalid => "invalid",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
 /// What a check saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -91,7 +102,8 @@ pub struct SeenDoubt {
 
 /// All doubts a record deserves, the worst first: those that its figures show, those of its plan, those seen while it ran.
 pub fn of(facts: &Facts) -> Vec<SeenDoubt> {
-    let mut seen: Vec<SeenDoubt> = DOUBTS.iter().filter_map(|doubt| seen_in(doubt, facts)).collect();
+    let mut seen: Vec<SeenDoubt> =
+        DOUBTS.iter().filter_map(|doubt| seen_in(doubt, facts)).collect();
     for known in facts.record.doubts.iter().chain(&facts.record.plan.doubts) {
         if seen.iter().all(|doubt| doubt.name != known.name) {
             seen.push(passed_on(known));

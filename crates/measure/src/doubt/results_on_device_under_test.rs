@@ -7,7 +7,8 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Note,
     meaning: "Results are written to the device under the dataset; they are small, and written between epochs.",
     check: |facts| {
-        let (data, results) = (facts.record.system.data_mount.as_ref()?, facts.record.system.results_mount.as_ref()?);
+        let (data, results) =
+            (facts.record.system.data_mount.as_ref()?, facts.record.system.results_mount.as_ref()?);
         if data.device.is_empty() || data.device != results.device {
             return None;
         }

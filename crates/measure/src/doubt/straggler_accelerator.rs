@@ -36,7 +36,8 @@ fn own_times_s(record: &crate::record::Record) -> Vec<f64> {
     let mut own_s = vec![0.0; count];
     for epoch in &record.epochs {
         for (own_s, accelerator) in own_s.iter_mut().zip(&epoch.accelerators) {
-            let times = accelerator.blocks.iter().flat_map(|b| b.load_ns.iter().chain(&b.compute_ns));
+            let times =
+                accelerator.blocks.iter().flat_map(|b| b.load_ns.iter().chain(&b.compute_ns));
             *own_s += seconds(times.sum());
         }
     }

@@ -9,7 +9,10 @@ use feedrate_spec::workload::TimeSpec;
 fn good() -> Record {
     let steps = vec![(500, 500, 0, 1_000_000); 40];
     let accelerators = |start| vec![vec![block(start, &steps)], vec![block(start, &steps)]];
-    let mut record = record(plan(2, 40), (0..3).map(|i| epoch(i + 1, accelerators(u64::from(i) * 100_000))).collect());
+    let mut record = record(
+        plan(2, 40),
+        (0..3).map(|i| epoch(i + 1, accelerators(u64::from(i) * 100_000))).collect(),
+    );
     for epoch in &mut record.epochs {
         epoch.host = HostEpoch {
             process_device_read_bytes: Some(80_000_000),
@@ -58,13 +61,16 @@ fn a_good_record_has_no_doubts() {
 #[test]
 fn incomplete_run() {
     fires("incomplete_run", "3 of 5 epochs are there: interrupted", |r| {
-        (r.complete, r.plan.train.epochs, r.stopped_because) = (false, 5, Some("interrupted".into()));
+        (r.complete, r.plan.train.epochs, r.stopped_because) =
+            (false, 5, Some("interrupted".into()));
     });
 }
 
 #[test]
 fn window_shorter_than_stock() {
-    fires("window_shorter_than_stock", "39 steps are judged, and the loader may hold 39", |r| r.plan.loader.stock_batches = 39);
+    fires("window_shorter_than_stock", "39 steps are judged, and the loader may hold 39", |r| {
+        r.plan.loader.stock_batches = 39
+    });
     let mut record = good();
     record.plan.loader.stock_batches = 38;
     assert_eq!(names(&record), ["too_few_steps"]);
@@ -72,7 +78,9 @@ fn window_shorter_than_stock() {
 
 #[test]
 fn too_few_steps() {
-    fires("too_few_steps", "40 steps an epoch, and at least 44", |r| r.plan.loader.stock_batches = 11);
+    fires("too_few_steps", "40 steps an epoch, and at least 44", |r| {
+        r.plan.loader.stock_batches = 11
+    });
     silent(|r| r.plan.loader.stock_batches = 10);
 }
 
@@ -80,7 +88,9 @@ fn too_few_steps() {
 fn au_disagrees() {
     let slow_start = |ms: u64| {
         move |r: &mut Record| {
-            for block in r.epochs.iter_mut().flat_map(|e| &mut e.accelerators).flat_map(|a| &mut a.blocks) {
+            for block in
+                r.epochs.iter_mut().flat_map(|e| &mut e.accelerators).flat_map(|a| &mut a.blocks)
+            {
                 block.load_ns[0] += ms * 1_000_000;
                 block.end_ns += ms * 1_000_000;
             }
@@ -93,12 +103,24 @@ fn au_disagrees() {
 #[test]
 fn page_cache() {
     let from_device = |bytes| {
-        move |r: &mut Record| r.epochs[1].host.process_device_read_bytes = Some(bytes)
+        move |r: &mut Record| {
+            r.epochs[1].host.process_device_read_bytes = Some(bytes);
+            r.epochs[1].host.device_read_bytes = Some(bytes);
+        }
     };
-    fires("page_cache", "240 MB were read and 200 MB came from the device (17 % from memory)", from_device(40_000_000));
+    fires(
+        "page_cache",
+        "240 MB were read and 200 MB came from the device (17 % from memory)",
+        from_device(40_000_000),
+    );
     silent(from_device(79_000_000));
     silent(from_device(90_000_000));
-    let nothing = |r: &mut Record| r.epochs.iter_mut().for_each(|e| e.host.process_device_read_bytes = Some(0));
+    let nothing = |r: &mut Record| {
+        for epoch in &mut r.epochs {
+            epoch.host.process_device_read_bytes = Some(0);
+            epoch.host.device_read_bytes = Some(0);
+        }
+    };
     fires("page_cache", "100 % from memory", nothing);
     silent(|r| {
         nothing(r);
@@ -113,8 +135,12 @@ fn page_cache() {
 
 #[test]
 fn other_io() {
-    fires("other_io", "the device read 40 MB and wrote 0 B", |r| r.epochs[0].host.device_read_bytes = Some(120_000_000));
-    fires("other_io", "read 0 B and wrote 50 MB", |r| r.epochs[2].host.device_write_bytes = Some(50_000_000));
+    fires("other_io", "the device read 40 MB and wrote 0 B", |r| {
+        r.epochs[0].host.device_read_bytes = Some(120_000_000)
+    });
+    fires("other_io", "read 0 B and wrote 50 MB", |r| {
+        r.epochs[2].host.device_write_bytes = Some(50_000_000)
+    });
     silent(|r| r.epochs[0].host.device_read_bytes = Some(81_000_000));
     silent(|r| r.epochs[0].host.device_read_bytes = None);
     silent(|r| r.epochs[0].host.device_write_bytes = Some(20_000_000));
@@ -122,7 +148,9 @@ fn other_io() {
 
 #[test]
 fn client_cpu_saturated() {
-    fires("client_cpu_saturated", "the 8 cores were 97 % busy", |r| r.epochs[2].host.cpu_busy_share = Some(0.97));
+    fires("client_cpu_saturated", "the 8 cores were 97 % busy", |r| {
+        r.epochs[2].host.cpu_busy_share = Some(0.97)
+    });
     silent(|r| r.epochs[2].host.cpu_busy_share = Some(0.9));
     silent(|r| r.epochs[2].host.cpu_busy_share = None);
 }
@@ -134,20 +162,30 @@ fn straggler_accelerator() {
         move |r: &mut Record| {
             for epoch in &mut r.epochs {
                 for (i, accelerator) in epoch.accelerators.iter_mut().enumerate() {
-                    let times = if i == 1 { &mut accelerator.blocks[0].load_ns } else { &mut accelerator.blocks[0].barrier_ns };
+                    let times = if i == 1 {
+                        &mut accelerator.blocks[0].load_ns
+                    } else {
+                        &mut accelerator.blocks[0].barrier_ns
+                    };
                     times.iter_mut().for_each(|ns| *ns += by_ms * 1_000_000);
                     accelerator.blocks[0].end_ns += 40 * by_ms * 1_000_000;
                 }
             }
         }
     };
-    fires("straggler_accelerator", "accelerator 1 loaded and computed for 3 min, the median one for 2 min", slower(500));
+    fires(
+        "straggler_accelerator",
+        "accelerator 1 loaded and computed for 3 min, the median one for 2 min",
+        slower(500),
+    );
     silent(slower(150));
 }
 
 #[test]
 fn compute_overshoot() {
-    fires("compute_overshoot", "lasted 500 ms in the mean, 490 ms is configured", |r| r.plan.train.compute = TimeSpec::Constant { mean: 0.49 });
+    fires("compute_overshoot", "lasted 500 ms in the mean, 490 ms is configured", |r| {
+        r.plan.train.compute = TimeSpec::Constant { mean: 0.49 }
+    });
     silent(|r| r.plan.train.compute = TimeSpec::Constant { mean: 0.496 });
     silent(|r| r.plan.train.compute = TimeSpec::Normal { mean: 0.4, stdev: 0.1 });
     silent(|r| r.plan.train.compute = TimeSpec::None);
@@ -155,21 +193,30 @@ fn compute_overshoot() {
 
 #[test]
 fn first_epoch_differs() {
-    fires("first_epoch_differs", "1.9 samples/s in the first epoch, 2.0 in the others", |r| r.epochs[0].end_ns += 3_000_000_000);
+    fires("first_epoch_differs", "1.9 samples/s in the first epoch, 2.0 in the others", |r| {
+        r.epochs[0].end_ns += 3_000_000_000
+    });
     silent(|r| r.epochs[0].end_ns += 1_000_000_000);
     silent(|r| r.epochs[1].end_ns += 1_000_000_000);
 }
 
 #[test]
 fn results_on_device_under_test() {
-    fires("results_on_device_under_test", "8:1", |r| r.system.results_mount.clone_from(&r.system.data_mount));
+    fires("results_on_device_under_test", "8:1", |r| {
+        r.system.results_mount.clone_from(&r.system.data_mount)
+    });
     silent(|r| r.system.results_mount = None);
-    silent(|r| (r.system.results_mount, r.system.data_mount) = (Some(Mount::default()), Some(Mount::default())));
+    silent(|r| {
+        (r.system.results_mount, r.system.data_mount) =
+            (Some(Mount::default()), Some(Mount::default()))
+    });
 }
 
 #[test]
 fn clock_step() {
-    fires("clock_step", "it moved by -2 s in epoch 2", |r| r.epochs[1].host.clock_step_ns = Some(-2_000_000_000));
+    fires("clock_step", "it moved by -2 s in epoch 2", |r| {
+        r.epochs[1].host.clock_step_ns = Some(-2_000_000_000)
+    });
     silent(|r| r.epochs[1].host.clock_step_ns = Some(15_000_000));
     silent(|r| r.epochs[1].host.clock_step_ns = None);
 }
@@ -182,8 +229,18 @@ fn no_replicates() {
 
 #[test]
 fn known_doubts_are_passed_on_once() {
-    let known = |name: &str| PlanDoubt { name: name.into(), evidence: format!("{name} was seen"), advice: "do".into() };
-    for name in ["records_shrunk", "not_cold", "scaled", "dataset_fits_page_cache", "checkpoint_not_reached"] {
+    let known = |name: &str| PlanDoubt {
+        name: name.into(),
+        evidence: format!("{name} was seen"),
+        advice: "do".into(),
+    };
+    for name in [
+        "records_shrunk",
+        "not_cold",
+        "scaled",
+        "dataset_fits_page_cache",
+        "checkpoint_not_reached",
+    ] {
         fires(name, "was seen", |r| r.plan.doubts = vec![known(name)]);
         fires(name, "was seen", |r| r.doubts = vec![known(name), known(name)]);
     }

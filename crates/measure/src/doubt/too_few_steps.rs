@@ -12,7 +12,10 @@ pub(super) static DOUBT: Doubt = Doubt {
             return None;
         }
         found(
-            format!("{} steps an epoch, and at least {needed} are needed to see a steady state", facts.steps),
+            format!(
+                "{} steps an epoch, and at least {needed} are needed to see a steady state",
+                facts.steps
+            ),
             "use more files (a larger `--scale`, or `dataset.num_files_train`), a smaller batch, or fewer reading threads",
         )
     },

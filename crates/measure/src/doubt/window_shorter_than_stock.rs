@@ -8,7 +8,8 @@ pub(super) static DOUBT: Doubt = Doubt {
     meaning: "The steps in the window are no more than the batches the loader may have stocked by then: au_windowed can be near 100 % where accelerators mostly idled.",
     check: |facts| {
         let plan = &facts.record.plan;
-        let excluded = plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
+        let excluded =
+            plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
         let window = facts.steps.saturating_sub(excluded);
         let stock = u64::from(plan.loader.stock_batches);
         if facts.steps == 0 || stock < window {

@@ -77,7 +77,10 @@ impl Latency {
         self.merged(record.epochs.iter().flat_map(|epoch| &epoch.accelerators))
     }
 
-    fn merged<'a>(&self, accelerators: impl IntoIterator<Item = &'a AcceleratorEpoch>) -> Quantiles {
+    fn merged<'a>(
+        &self,
+        accelerators: impl IntoIterator<Item = &'a AcceleratorEpoch>,
+    ) -> Quantiles {
         let mut merged = Histogram::default();
         for accelerator in accelerators {
             merged.merge((self.histogram)(&accelerator.io));

@@ -28,7 +28,10 @@ fn one_block_by_hand() {
     // Two bytes between 11.5 s and 19.5 s, six in all.
     assert_eq!(run(&DELIVERED_WINDOWED, &record), Some(2.0 / 8.0));
     assert_eq!(run(&DELIVERED_WHOLE, &record), Some(6.0 / 19.5));
-    assert_eq!((run(&LOAD_S, &record), run(&COMPUTE_S, &record), run(&BARRIER_S, &record)), (Some(15.0), Some(3.0), Some(1.5)));
+    assert_eq!(
+        (run(&LOAD_S, &record), run(&COMPUTE_S, &record), run(&BARRIER_S, &record)),
+        (Some(15.0), Some(3.0), Some(1.5))
+    );
     assert_eq!((run(&LOGICAL_BYTES, &record), run(&DEVICE_BYTES, &record)), (Some(6.0), None));
 }
 
@@ -47,7 +50,8 @@ fn dlio_au_epoch(blocks: &[Block], first: usize, last: usize) -> f64 {
     for block in blocks {
         let s = |times: &[u64]| times.iter().map(|&ns| ns as f64 / 1e9).collect::<Vec<f64>>();
         let (load, compute) = (s(&block.load_ns), s(&block.compute_ns));
-        let proc: Vec<f64> = load.iter().zip(&compute).map(|(load, compute)| load + compute).collect();
+        let proc: Vec<f64> =
+            load.iter().zip(&compute).map(|(load, compute)| load + compute).collect();
         let n = proc.len();
         let end = n.min(last + 1);
         let total_compute_time: f64 = compute[first.min(end)..end].iter().sum();
@@ -85,12 +89,19 @@ fn au_windowed_is_dlios_to_the_last_digit() {
 fn accelerators_are_averaged_and_epochs_too() {
     let fast = block(0, &[(0, 1000, 1000, 1), (0, 1000, 1000, 1)]);
     let slow = block(0, &[(1000, 1000, 0, 1), (1000, 1000, 0, 1)]);
-    let later = |block: &Block| Block { start_ns: block.start_ns + 9, end_ns: block.end_ns + 9, ..block.clone() };
+    let later = |block: &Block| Block {
+        start_ns: block.start_ns + 9,
+        end_ns: block.end_ns + 9,
+        ..block.clone()
+    };
     let fed = block(4000, &[(0, 2000, 0, 1), (0, 2000, 0, 1)]);
-    let record = record(plan(2, 2), vec![
-        epoch(1, vec![vec![fast.clone()], vec![slow]]),
-        epoch(2, vec![vec![later(&fed)], vec![later(&fed)]]),
-    ]);
+    let record = record(
+        plan(2, 2),
+        vec![
+            epoch(1, vec![vec![fast.clone()], vec![slow]]),
+            epoch(2, vec![vec![later(&fed)], vec![later(&fed)]]),
+        ],
+    );
     // Fast: 1/(4 − 1), slow: 1/(4 − 2).
     let first = (1.0 / 3.0 * 100.0 + 50.0) / 2.0;
     assert_eq!(AU_WINDOWED.of_epochs(&record), [Some(first), Some(100.0)]);
@@ -110,7 +121,9 @@ fn a_missing_value_is_missing() {
     let no_steps = simple(&[]);
     let one_step = simple(&[(1000, 1000, 0, 7)]);
     let nothing = record(plan(1, 5), vec![]);
-    for metric in [&AU_WINDOWED, &SAMPLES_WINDOWED, &NOMINAL_WINDOWED, &DELIVERED_WINDOWED, &AU_SUSTAINED] {
+    for metric in
+        [&AU_WINDOWED, &SAMPLES_WINDOWED, &NOMINAL_WINDOWED, &DELIVERED_WINDOWED, &AU_SUSTAINED]
+    {
         for record in [&no_steps, &one_step, &nothing] {
             assert_eq!(run(metric, record), None, "{}", metric.name);
         }
@@ -126,7 +139,8 @@ fn a_missing_value_is_missing() {
 fn an_epoch_without_a_window_has_no_say() {
     let mut plan = plan(1, 3);
     plan.train.total_steps = Some(4);
-    let whole = epoch(1, vec![vec![block(0, &[(0, 500, 0, 1), (500, 500, 0, 1), (500, 500, 0, 1)])]]);
+    let whole =
+        epoch(1, vec![vec![block(0, &[(0, 500, 0, 1), (500, 500, 0, 1), (500, 500, 0, 1)])]]);
     let cut = epoch(2, vec![vec![block(9000, &[(500, 500, 0, 1)])]]);
     let record = record(plan, vec![whole, cut]);
     assert_eq!(AU_WINDOWED.of_epochs(&record), [Some(50.0), None]);
@@ -176,7 +190,9 @@ fn pipeline(steps: usize, read_ms: u64, compute_ms: u64, stock: usize) -> Record
 fn au_sustained_is_rate_times_compute() {
     for stock in [2, 8, 32, 128] {
         for steps in [6, 50, 500, 2000] {
-            for (read_ms, compute_ms) in [(100, 10), (100, 50), (100, 90), (100, 99), (100, 101), (100, 200), (10, 1000)] {
+            for (read_ms, compute_ms) in
+                [(100, 10), (100, 50), (100, 90), (100, 99), (100, 101), (100, 200), (10, 1000)]
+            {
                 let record = pipeline(steps, read_ms, compute_ms, stock);
                 let found = run(&AU_SUSTAINED, &record);
                 let expected = (compute_ms as f64 / read_ms as f64).min(1.0) * 100.0;
@@ -186,7 +202,10 @@ fn au_sustained_is_rate_times_compute() {
                     assert_eq!(sustained(scope), Err(NotMeasurable::TooFewSteps));
                 } else {
                     let found = found.unwrap();
-                    assert!((found - expected).abs() < 1.0, "{steps} × {stock}, {read_ms} {compute_ms}: {found} {expected}");
+                    assert!(
+                        (found - expected).abs() < 1.0,
+                        "{steps} × {stock}, {read_ms} {compute_ms}: {found} {expected}"
+                    );
                 }
             }
         }
@@ -196,7 +215,14 @@ fn au_sustained_is_rate_times_compute() {
 /// Six steps with eight batches of stock read 99 % in the window, and 22 % over all steps.
 #[test]
 fn a_short_window_lives_off_the_stock() {
-    let record = simple(&[(1700, 100, 0, 6), (1, 99, 0, 0), (1, 99, 0, 0), (1, 99, 0, 0), (1, 99, 0, 0), (1, 99, 0, 0)]);
+    let record = simple(&[
+        (1700, 100, 0, 6),
+        (1, 99, 0, 0),
+        (1, 99, 0, 0),
+        (1, 99, 0, 0),
+        (1, 99, 0, 0),
+        (1, 99, 0, 0),
+    ]);
     assert!(run(&AU_WINDOWED, &record).unwrap() > 98.9);
     assert!(run(&AU_ALL_STEPS, &record).unwrap() < 26.0);
     let mut record = record;
@@ -226,9 +252,18 @@ fn sustained_says_why_not() {
         sustained(scope).map(f64::round)
     };
     assert_eq!(why(|_| {}), Ok(50.0));
-    assert_eq!(why(|r| r.epochs[0].accelerators[0].io.read_bytes = 0), Err(NotMeasurable::NothingRead));
-    assert_eq!(why(|r| r.epochs[0].accelerators[0].last_read_start_ns = Some(5)), Err(NotMeasurable::NoWindow));
-    assert_eq!(why(|r| r.epochs[0].accelerators[0].last_read_start_ns = None), Err(NotMeasurable::NoWindow));
+    assert_eq!(
+        why(|r| r.epochs[0].accelerators[0].io.read_bytes = 0),
+        Err(NotMeasurable::NothingRead)
+    );
+    assert_eq!(
+        why(|r| r.epochs[0].accelerators[0].last_read_start_ns = Some(5)),
+        Err(NotMeasurable::NoWindow)
+    );
+    assert_eq!(
+        why(|r| r.epochs[0].accelerators[0].last_read_start_ns = None),
+        Err(NotMeasurable::NoWindow)
+    );
     assert_eq!(why(|r| r.plan.loader.stock_batches = 6), Err(NotMeasurable::TooFewSteps));
     assert_eq!(why(|r| r.epochs[0].accelerators.clear()), Err(NotMeasurable::TooFewSteps));
 }
@@ -237,7 +272,8 @@ fn sustained_says_why_not() {
 #[test]
 fn sustained_sums_over_accelerators() {
     let steps = |bytes| vec![(500, 500, 0, bytes); 20];
-    let mut epoch = epoch(1, vec![vec![block(0, &steps(1_000_000))], vec![block(0, &steps(1_000_000))]]);
+    let mut epoch =
+        epoch(1, vec![vec![block(0, &steps(1_000_000))], vec![block(0, &steps(1_000_000))]]);
     // The second has read all of its 20 batches when its tenth step ends.
     let second = &mut epoch.accelerators[1];
     for (i, bytes) in second.blocks[0].read_bytes.iter_mut().enumerate() {
@@ -266,8 +302,18 @@ fn every_row_is_complete() {
     let names: std::collections::HashSet<_> = METRICS.iter().map(|metric| metric.name).collect();
     assert_eq!(names.len(), METRICS.len());
     for metric in METRICS {
-        assert!(metric.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'), "{}", metric.name);
-        assert!(metric.definition.ends_with('.') && !metric.definition.contains("  ") && !metric.unit.is_empty(), "{}", metric.name);
+        assert!(
+            metric.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
+            "{}",
+            metric.name
+        );
+        assert!(
+            metric.definition.ends_with('.')
+                && !metric.definition.contains("  ")
+                && !metric.unit.is_empty(),
+            "{}",
+            metric.name
+        );
         let sources = ["feedrate", "DLIO", "proc(5)"];
         assert!(sources.iter().any(|source| metric.definition.contains(source)), "{}", metric.name);
         assert!(find(metric.name).is_some_and(|found| std::ptr::eq(found, *metric)));

@@ -2,6 +2,7 @@
 
 use super::{Block, RECORD_VERSION, Record};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -30,7 +31,9 @@ impl RecordFileError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             RecordFileError::Io { source, .. } => match source.kind() {
-                io::ErrorKind::NotFound => Some("give the folder of a run, one that holds `record.json`"),
+                io::ErrorKind::NotFound => {
+                    Some("give the folder of a run, one that holds `record.json`")
+                }
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     Some("free some space, or choose another folder with `--results`")
                 }
@@ -92,8 +95,8 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordFileError
     write_all_atomically(folder, &[(name, bytes.to_vec())])
 }
 
-/// The same for many files of a folder: all are written, then all synced, then all named, so that one wait for the disk
-/// serves for most of them.
+/// The same for many files below a folder: all are written, then all synced, then all named, so that one wait for the disk
+/// serves for most of them. Names may hold folders that exist.
 ///
 /// # Errors
 /// The first that cannot be written; none has its name then.
@@ -101,9 +104,9 @@ pub fn write_all_atomically(
     folder: &Path,
     files: &[(String, Vec<u8>)],
 ) -> Result<(), RecordFileError> {
-    let parts: Vec<PathBuf> =
-        files.iter().map(|(name, _)| folder.join(format!(".{name}.part"))).collect();
-    let result = write_parts(folder, files, &parts);
+    let paths: Vec<PathBuf> = files.iter().map(|(name, _)| folder.join(name)).collect();
+    let parts: Vec<PathBuf> = paths.iter().map(|path| part_of(path)).collect();
+    let result = write_parts(files, &parts).and_then(|()| name_parts(&parts, &paths));
     if result.is_err() {
         for part in &parts {
             // What was never made cannot be removed; the first error is the one to tell.
@@ -113,29 +116,35 @@ pub fn write_all_atomically(
     result
 }
 
+fn part_of(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.part"))
+}
+
 /// Open files wait for their sync in groups of this size, well below the usual limit of descriptors.
 const OPEN_FILES_MAX: usize = 256;
 
-fn write_parts(
-    folder: &Path,
-    files: &[(String, Vec<u8>)],
-    parts: &[PathBuf],
-) -> Result<(), RecordFileError> {
+fn write_parts(files: &[(String, Vec<u8>)], parts: &[PathBuf]) -> Result<(), RecordFileError> {
     for (files, parts) in files.chunks(OPEN_FILES_MAX).zip(parts.chunks(OPEN_FILES_MAX)) {
         let mut open = Vec::with_capacity(parts.len());
         for ((_, bytes), part) in files.iter().zip(parts) {
-            let written = File::create(part).and_then(|mut file| file.write_all(bytes).map(|()| file));
+            let written =
+                File::create(part).and_then(|mut file| file.write_all(bytes).map(|()| file));
             open.push(written.map_err(|source| io_error("write", part, source))?);
         }
         for (file, part) in open.iter().zip(parts) {
             file.sync_data().map_err(|source| io_error("sync", part, source))?;
         }
     }
-    for ((name, _), part) in files.iter().zip(parts) {
-        let path = folder.join(name);
-        fs::rename(part, &path).map_err(|source| io_error("write", &path, source))?;
+    Ok(())
+}
+
+fn name_parts(parts: &[PathBuf], paths: &[PathBuf]) -> Result<(), RecordFileError> {
+    for (part, path) in parts.iter().zip(paths) {
+        fs::rename(part, path).map_err(|source| io_error("write", path, source))?;
     }
-    sync_folder(folder)
+    let folders: BTreeSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
+    folders.into_iter().try_for_each(sync_folder)
 }
 
 /// Makes the new names last. Some file systems cannot sync a folder; the files are whole there all the same.
@@ -143,7 +152,12 @@ fn sync_folder(folder: &Path) -> Result<(), RecordFileError> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let open = File::open(folder).map_err(|source| io_error("open", folder, source))?;
     match open.sync_all() {
-        Err(source) if !matches!(source.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+        Err(source)
+            if !matches!(
+                source.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+            ) =>
+        {
             Err(io_error("sync", folder, source))
         }
         _ => Ok(()),
@@ -224,25 +238,36 @@ mod tests {
     #[test]
     fn what_is_no_record_is_refused() {
         let text = serde_json::to_string(&simple(&[(1, 1, 1, 1)])).unwrap();
-        check(&text.replacen("\"version\":1", "\"version\":7", 1), "record version `7`", "a newer one");
+        check(
+            &text.replacen("\"version\":1", "\"version\":7", 1),
+            "record version `7`",
+            "a newer one",
+        );
         check(r#"{"version":7,"unheard_of":1}"#, "record version `7`", "a newer one");
         check(&text[..text.len() / 2], "is no record", "run again");
         check(r#"{"version":1}"#, "missing field", "run again");
-        check(&text.replacen("\"load_ns\":[1000000]", "\"load_ns\":[]", 1), "0 load, 1 compute", "run again");
+        check(
+            &text.replacen("\"load_ns\":[1000000]", "\"load_ns\":[]", 1),
+            "0 load, 1 compute",
+            "run again",
+        );
     }
 
     #[test]
     fn what_is_not_there_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let error = read(folder.path()).unwrap_err();
-        assert!(error.to_string().contains("cannot read `") && error.to_string().contains(RECORD_FILE));
+        assert!(
+            error.to_string().contains("cannot read `") && error.to_string().contains(RECORD_FILE)
+        );
         assert!(error.hint().unwrap().contains("folder of a run"));
     }
 
     #[test]
     fn a_failed_write_leaves_nothing_and_keeps_what_was_there() {
         let folder = tempfile::tempdir().unwrap();
-        let files = |b: &str| vec![("a".to_string(), b"one".to_vec()), (b.to_string(), b"two".to_vec())];
+        let files =
+            |b: &str| vec![("a".to_string(), b"one".to_vec()), (b.to_string(), b"two".to_vec())];
         write_all_atomically(folder.path(), &files("b")).unwrap();
         let error = write_all_atomically(folder.path(), &files("no/such")).unwrap_err();
         assert!(error.to_string().starts_with("cannot write `"), "{error}");

@@ -160,7 +160,7 @@ keys! {
         framework: String = Framework, "framework", "tensorflow", "", Effect::Now,
             "The framework that is emulated; picks the loader where `reader.data_loader` is not given.";
 
-        workflow_generate_data: bool = Flag, "workflow.generate_data", "false", "", Effect::Now, "Generate the dataset.";
+        workflow_generate_data: bool = Flag, "workflow.generate_data", "false", "", nothing("what is missing is always generated"), "Generate the dataset.";
         workflow_train: bool = Flag, "workflow.train", "true", "", Effect::Now, "Train.";
         workflow_evaluation: bool = Flag, "workflow.evaluation", "false", "", EVALUATION, "Evaluate between epochs.";
         workflow_checkpoint: bool = Flag, "workflow.checkpoint", "false", "", CHECKPOINTS, "Write checkpoints.";
@@ -304,7 +304,7 @@ keys! {
         checkpoint_ksm_await_time: f64 = Number, "checkpoint.ksm.await_time", "200", "seconds", CHECKPOINTS, "Longest wait for merging.";
 
         output_folder: Option<String> = OptionalText, "output.folder", "null", "", Effect::Now, "Folder of the results.";
-        output_log_file: String = Text, "output.log_file", "dlio.log", "", Effect::Now, "Name of the log.";
+        output_log_file: String = Text, "output.log_file", "dlio.log", "", nothing("the log is always `dlio.log`"), "Name of the log.";
         output_metric_exclude_start_steps: u64 = Count, "output.metric.exclude_start_steps", "1", "steps", Effect::Now,
             "Steps left out at the start of each block.";
         output_metric_exclude_end_steps: u64 = Count, "output.metric.exclude_end_steps", "0", "steps", Effect::Now,

@@ -1,0 +1,136 @@
+//! The end of a run in the terminal: the three utilisations, rates, where the time went, doubts with advice.
+
+use crate::messages;
+use crate::text;
+use feedrate_measure::metric::NotMeasurable;
+use feedrate_measure::record::Record;
+use feedrate_measure::summary::{Au, EpochSummary, Rate, Summary};
+use feedrate_spec::units;
+
+/// Print one JSON object, or the summary for people.
+pub(crate) fn print(summary: &Summary, record: &Record, json: bool) -> anyhow::Result<()> {
+    if json {
+        messages::print(serde_json::to_string(summary)?);
+    } else {
+        messages::print(page(summary, record));
+    }
+    Ok(())
+}
+
+fn page(summary: &Summary, record: &Record) -> String {
+    let mut parts = vec![head(summary), figures(summary, record), epochs(&summary.per_epoch)];
+    if !summary.doubts.is_empty() {
+        parts.push(doubts(summary));
+    }
+    if let Some(dir) = &summary.run_dir {
+        parts.push(format!("Results: {dir}"));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n\n")
+}
+
+fn head(summary: &Summary) -> String {
+    let state = if summary.complete { "" } else { " (incomplete)" };
+    format!(
+        "{}: {} accelerators, {} epochs of {} steps{state}\nVerdict: {}\n  {}",
+        summary.workload,
+        summary.accelerators,
+        summary.epochs,
+        units::count(summary.steps),
+        summary.verdict.name.name(),
+        summary.verdict.evidence.replace('\n', "\n  "),
+    )
+}
+
+fn figures(summary: &Summary, record: &Record) -> String {
+    let target = record.plan.metric.au_target_percent;
+    let rate = &summary.throughput;
+    let bytes = |rate: Rate| both(rate, units::bytes_per_second);
+    let mut rows = vec![
+        ("AU all steps", format!("{}   nothing left out", percent(summary.au.all_steps_percent))),
+        ("AU windowed", format!("{}   first {} left out, as DLIO; asked for: {target:.0} %", percent(summary.au.windowed_percent), steps(record.plan.metric.exclude_start_steps))),
+        ("AU sustained", sustained(&summary.au)),
+        ("Delivered", bytes(rate.delivered_bytes_per_second)),
+        ("Nominal", bytes(rate.nominal_bytes_per_second)),
+        ("Samples", both(rate.samples_per_second, |r| units::per_second(r, "samples"))),
+        ("Time", shares(&[("load", summary.time.load_s), ("compute", summary.time.compute_s), ("barrier", summary.time.barrier_s)])),
+    ];
+    let stall = &summary.stall;
+    if summary.time.load_s.is_some_and(|s| s > 0.0) {
+        rows.push(("Stall", shares(&[("open", stall.open_s), ("read", stall.read_s), ("decode", stall.decode_s), ("queue", stall.queue_s)])));
+    }
+    let device = summary.bytes.device.map_or("unknown".into(), units::bytes);
+    rows.push(("Bytes", format!("{} read, {device} from the device", units::bytes(summary.bytes.logical))));
+    text::rows(&rows)
+}
+
+fn sustained(au: &Au) -> String {
+    if au.sustained_percent.is_some() {
+        return format!("{}   what the storage can keep up", percent(au.sustained_percent));
+    }
+    let why = match au.sustained_missing {
+        Some(NotMeasurable::NothingRead) => "nothing was read".into(),
+        Some(NotMeasurable::NoWindow) => "reading was over before the window began".into(),
+        _ => format!("run at least {} steps an epoch", units::count(au.sustained_needs_steps)),
+    };
+    format!("not measurable: {why}")
+}
+
+fn steps(count: u64) -> String {
+    if count == 1 { "step".into() } else { format!("{count} steps") }
+}
+
+fn epochs(epochs: &[EpochSummary]) -> String {
+    if epochs.len() < 2 {
+        return String::new();
+    }
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING).set_header([
+        "Epoch", "Steps", "Duration", "AU all", "AU windowed", "AU sustained", "Delivered", "Device",
+    ]);
+    for epoch in epochs {
+        table.add_row([
+            epoch.epoch.to_string(),
+            epoch.steps.to_string(),
+            epoch.duration_s.map_or("-".into(), units::seconds),
+            percent(epoch.au.all_steps_percent),
+            percent(epoch.au.windowed_percent),
+            percent(epoch.au.sustained_percent),
+            epoch.throughput.delivered_bytes_per_second.whole.map_or("-".into(), units::bytes_per_second),
+            epoch.bytes.device.map_or("-".into(), units::bytes),
+        ]);
+    }
+    let text = table.to_string();
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+fn doubts(summary: &Summary) -> String {
+    let lines: Vec<String> = summary
+        .doubts
+        .iter()
+        .map(|doubt| format!("  [{}] {}: {}\n    {}", doubt.severity.name(), doubt.name, doubt.evidence, doubt.advice))
+        .collect();
+    format!("Doubts:\n{}", lines.join("\n"))
+}
+
+fn percent(value: Option<f64>) -> String {
+    value.map_or("-".into(), |value| format!("{value:.1} %"))
+}
+
+fn both(rate: Rate, text: impl Fn(f64) -> String) -> String {
+    let one = |value: Option<f64>| value.map_or("-".into(), &text);
+    format!("{} over whole epochs, {} in the window", one(rate.whole), one(rate.windowed))
+}
+
+fn shares(parts: &[(&str, Option<f64>)]) -> String {
+    let sum: f64 = parts.iter().filter_map(|(_, seconds)| *seconds).sum();
+    let texts: Vec<String> = parts
+        .iter()
+        .map(|(name, seconds)| match seconds {
+            Some(seconds) if sum > 0.0 => format!("{name} {} ({:.1} %)", units::seconds(*seconds), 100.0 * seconds / sum),
+            Some(seconds) => format!("{name} {}", units::seconds(*seconds)),
+            None => format!("{name} -"),
+        })
+        .collect();
+    texts.join(" · ")
+}

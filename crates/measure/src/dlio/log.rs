@@ -1,0 +1,155 @@
+//! `dlio.log`: the lines DLIO's rank 0 writes, made from the record once the run is over. Lines whose numbers cannot be known are
+//! left out.
+
+use super::epoch_stats::{duration, wall_at};
+use super::summary::meets_expectation;
+use crate::facts::Facts;
+use crate::metric::{
+    AU_WINDOWED, Metric, NOMINAL_WINDOWED, SAMPLES_WINDOWED, block_au_percent,
+    block_samples_per_second, mean, stdev,
+};
+use crate::record::{Block, Record};
+use crate::window::{Scope, Window, seconds};
+use feedrate_spec::workload::TimeSpec;
+use std::path::Path;
+
+const RULE: &str = "[METRIC] ==========================================================";
+const MIB: f64 = (1u64 << 20) as f64;
+
+pub(super) fn of(record: &Record, folder: &Path) -> String {
+    let mut log = Log(String::new());
+    start(&mut log, record);
+    for scope in Scope::all(record) {
+        epoch(&mut log, scope);
+    }
+    end(&mut log, record, folder);
+    log.0
+}
+
+struct Log(String);
+
+impl Log {
+    fn output(&mut self, stamp: &str, text: &str) {
+        let between = if stamp.is_empty() { "" } else { " " };
+        self.line(&format!("[OUTPUT] {stamp}{between}{text}"));
+    }
+
+    fn line(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+    }
+}
+
+fn start(log: &mut Log, record: &Record) {
+    let (plan, at) = (&record.plan, &record.started);
+    log.output(at, &format!("Running DLIO [Training] with {} process(es)", plan.accelerators));
+    log.output(
+        at,
+        &format!(
+            "Max steps per epoch: {} = {} * {} / {} / {} (samples per file * num files / batch size / comm size)",
+            plan.train.steps_per_epoch,
+            plan.dataset.samples_per_file,
+            plan.dataset.files_train,
+            plan.loader.batch_size,
+            plan.accelerators
+        ),
+    );
+    if let Some(total) = plan.train.total_steps {
+        let steps = plan.train.steps();
+        log.output(
+            at,
+            &format!("Total training steps is set to be {total}. Will only run up to {steps}"),
+        );
+    }
+}
+
+fn epoch(log: &mut Log, scope: Scope) {
+    let (epoch, train) = (scope.epoch, &scope.plan.train);
+    let number = epoch.number;
+    let planned = train.steps_in_epoch(number.max(1));
+    let steps = if planned < train.steps_per_epoch {
+        format!("Overriding number of steps to {planned}.")
+    } else {
+        format!("{planned} steps expected")
+    };
+    log.output(&epoch.started, &format!("Starting epoch {number}: {steps}"));
+    if let Some(first) = epoch.accelerators.first() {
+        for (i, (block, window)) in first.blocks.iter().zip(scope.windows(first)).enumerate() {
+            block_lines(log, scope, i + 1, block, window);
+        }
+    }
+    let length_s = duration(epoch.start_ns, epoch.end_ns);
+    let ending =
+        format!("Ending epoch {number} - {} steps completed in {length_s} s", scope.steps());
+    log.output(&epoch.ended, &ending);
+}
+
+/// Utilisation is the first accelerator's, throughput its own times their number, as DLIO says it.
+fn block_lines(log: &mut Log, scope: Scope, number: usize, block: &Block, window: Window) {
+    let at = |ns| wall_at(scope.epoch, ns).unwrap_or_default();
+    let (started, ended) = (at(block.start_ns), at(block.end_ns));
+    let length_s = duration(block.start_ns, block.end_ns);
+    log.output(&started, &format!("Starting block {number}"));
+    log.output(
+        &ended,
+        &format!("Ending block {number} - {} steps completed in {length_s} s", block.steps()),
+    );
+    let what = format!("Epoch {} - Block {number} [Training]", scope.epoch.number);
+    if let Some(au) = block_au_percent(window) {
+        log.output(&ended, &format!("{what} Accelerator Utilization [AU] (%): {au:.4}"));
+    }
+    if let Some(rate) = block_samples_per_second(scope, window) {
+        let rate = rate * f64::from(scope.plan.accelerators);
+        log.output(&ended, &format!("{what} Throughput (samples/second): {rate:.4}"));
+    }
+    let computes_s: Vec<f64> = window.computes_ns().iter().map(|&ns| seconds(ns)).collect();
+    if let (Some(mean), Some(stdev)) = (mean(&computes_s), stdev(&computes_s)) {
+        let set = python_dict(&scope.plan.train.compute);
+        log.output(
+            &ended,
+            &format!("{what} Computation time per step (second): {mean:.4}+/-{stdev:.4} (set value: {set})"),
+        );
+    }
+}
+
+fn end(log: &mut Log, record: &Record, folder: &Path) {
+    let facts = Facts::of(record);
+    let both = |metric: &Metric, unit: f64| {
+        let (mean, stdev) = ((metric.of_run)(record)?, metric.stdev_over_epochs(record)?);
+        Some(format!("{:.4} ({:.4})", mean / unit, stdev / unit))
+    };
+    log.output(&record.ended, &format!("Saved outputs in {}", folder.display()));
+    log.output("", "Averaged metric over all steps/epochs");
+    log.line(RULE);
+    log.line(&format!("[METRIC] Number of Simulated Accelerators: {} ", record.plan.accelerators));
+    for (what, value) in [
+        ("Training Accelerator Utilization [AU] (%)", both(&AU_WINDOWED, 1.0)),
+        ("Training Throughput (samples/second)", both(&SAMPLES_WINDOWED, 1.0)),
+        ("Training I/O Throughput (MB/second)", both(&NOMINAL_WINDOWED, MIB)),
+        ("train_au_meet_expectation", meets_expectation(&facts).map(str::to_string)),
+    ] {
+        if let Some(value) = value {
+            log.line(&format!("[METRIC] {what}: {value}"));
+        }
+    }
+    log.line(RULE);
+    log.line("");
+    log.output(&record.ended, "outputs saved in RANKID_output.json");
+}
+
+/// As Python prints DLIO's `computation_time`.
+fn python_dict(time: &TimeSpec) -> String {
+    match time {
+        TimeSpec::None => "{}".into(),
+        TimeSpec::Constant { mean } => format!("{{'mean': {mean:?}}}"),
+        TimeSpec::Normal { mean, stdev } => format!("{{'mean': {mean:?}, 'stdev': {stdev:?}}}"),
+        TimeSpec::Uniform { min, max } => {
+            format!("{{'type': 'uniform', 'min': {min:?}, 'max': {max:?}}}")
+        }
+        TimeSpec::Gamma { shape, scale } => {
+            format!("{{'type': 'gamma', 'shape': {shape:?}, 'scale': {scale:?}}}")
+        }
+        TimeSpec::Exponential { scale } => format!("{{'type': 'exponential', 'scale': {scale:?}}}"),
+        TimeSpec::Poisson { lam } => format!("{{'type': 'poisson', 'lam': {lam:?}}}"),
+    }
+}

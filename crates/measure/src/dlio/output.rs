@@ -1,0 +1,69 @@
+//! `<rank>_output.json`: every step of one accelerator.
+
+use super::{Object, host};
+use crate::facts::Facts;
+use crate::metric::{block_au_percent, block_samples_per_second};
+use crate::record::{AcceleratorEpoch, Block, EpochRecord};
+use crate::window::{Scope, Window, seconds};
+use serde_json::Value;
+
+pub(super) fn of(facts: &Facts, rank: usize) -> Value {
+    let record = facts.record;
+    let system = &record.system;
+    let mut output = Object::default();
+    output.put_known("host_memory_GB", system.memory_bytes.map(host::gib));
+    output.put_known("host_cpu_count", host::cpu_count(system));
+    output.put_text("host_processor_name", &system.processor);
+    output.put_known("potential_caching", host::potential_caching(facts));
+    output.put_known("host_cpuinfo", host::lines(&system.cpuinfo));
+    output.put_known("host_meminfo", host::lines(&system.meminfo));
+    for scope in Scope::all(record) {
+        if let Some(accelerator) = scope.epoch.accelerators.get(rank) {
+            output.put(scope.epoch.number.to_string(), epoch(scope, accelerator));
+        }
+    }
+    output.put_text("hostname", &system.hostname);
+    output.into()
+}
+
+fn epoch(scope: Scope, accelerator: &AcceleratorEpoch) -> Object {
+    let EpochRecord { host: machine, ended, .. } = scope.epoch;
+    let each_window = |value: &dyn Fn(Window) -> Option<f64>| {
+        by_block(scope.windows(accelerator).map(|window| value(window).map(Value::from)))
+    };
+    let mut object = Object::default();
+    object.put(
+        "load",
+        lists(accelerator, |block| block.load_ns.iter().map(|&ns| seconds(ns)).collect()),
+    );
+    object.put("proc", lists(accelerator, proc_s));
+    object.put("throughput", each_window(&|window| block_samples_per_second(scope, window)));
+    object.put("au", each_window(&|window| block_au_percent(window)));
+    object.put(
+        "compute",
+        lists(accelerator, |block| block.compute_ns.iter().map(|&ns| seconds(ns)).collect()),
+    );
+    object.put_known("host_meminfo", host::lines(&machine.meminfo));
+    object.put_text("end", ended);
+    object
+}
+
+/// DLIO's `proc` is load and compute together.
+fn proc_s(block: &Block) -> Vec<f64> {
+    block
+        .load_ns
+        .iter()
+        .zip(&block.compute_ns)
+        .map(|(load, compute)| seconds(load + compute))
+        .collect()
+}
+
+fn lists(accelerator: &AcceleratorEpoch, list: fn(&Block) -> Vec<f64>) -> Object {
+    by_block(accelerator.blocks.iter().map(|block| Some(list(block).into())))
+}
+
+/// `block1`, `block2`, …; a block without a value has no key.
+fn by_block(values: impl Iterator<Item = Option<Value>>) -> Object {
+    let numbered = values.enumerate();
+    numbered.filter_map(|(i, value)| Some((format!("block{}", i + 1), value?))).collect()
+}

@@ -1,0 +1,71 @@
+//! `summary.json`: one host, the run's averages.
+
+use super::{Object, host};
+use crate::facts::Facts;
+use crate::metric::{AU_WINDOWED, DELIVERED_WINDOWED, Metric, NOMINAL_WINDOWED, SAMPLES_WINDOWED};
+use crate::record::Record;
+use serde_json::Value;
+
+/// DLIO's MB are 2^20 bytes.
+const MIB: f64 = (1u64 << 20) as f64;
+
+pub(super) fn of(facts: &Facts) -> Value {
+    let record = facts.record;
+    let (system, dataset) = (&record.system, &record.plan.dataset);
+    let mut summary = Object::default();
+    summary.put_text("start", &record.started);
+    summary.put("num_accelerators", record.plan.accelerators);
+    summary.put("num_hosts", 1);
+    summary.put_text("hostname", &system.hostname);
+    summary.put("metric", metric(facts));
+    summary.put("num_files_train", dataset.files_train);
+    summary.put("num_files_eval", dataset.files_eval);
+    summary.put("num_samples_per_file", dataset.samples_per_file);
+    summary.put_known("host_cpu_count", host::cpu_count(system).map(|count| vec![count]));
+    summary.put_text("host_processor_name", &system.processor);
+    summary.put_known("potential_caching", host::potential_caching(facts).map(|fits| vec![fits]));
+    summary.put_known("host_cpuinfo", host::lines(&system.cpuinfo));
+    summary.put_known("host_meminfo", host::lines(&system.meminfo));
+    summary.put_known("host_memory_GB", system.memory_bytes.map(|bytes| vec![host::gib(bytes)]));
+    summary.put("data_size_per_host_GB", host::gib(facts.dataset_bytes));
+    summary.put("epochs", record.epochs.len());
+    summary.put_text("end", &record.ended);
+    summary.into()
+}
+
+/// DLIO's keys first, then ours.
+fn metric(facts: &Facts) -> Object {
+    let record = facts.record;
+    let run = |metric: &Metric| (metric.of_run)(record);
+    let stdev = |metric: &Metric| metric.stdev_over_epochs(record);
+    let mib = |bytes: Option<f64>| bytes.map(|bytes| bytes / MIB);
+    let mut object = Object::default();
+    object.put_known("train_au_percentage", each_epoch(record, &AU_WINDOWED));
+    object.put_known("train_au_mean_percentage", facts.au_windowed);
+    object.put_known("train_au_meet_expectation", meets_expectation(facts));
+    object.put_known("train_au_stdev_percentage", stdev(&AU_WINDOWED));
+    object.put_known("train_throughput_samples_per_second", each_epoch(record, &SAMPLES_WINDOWED));
+    object.put_known("train_throughput_mean_samples_per_second", run(&SAMPLES_WINDOWED));
+    object.put_known("train_throughput_stdev_samples_per_second", stdev(&SAMPLES_WINDOWED));
+    object.put_known("train_io_mean_MB_per_second", mib(run(&NOMINAL_WINDOWED)));
+    object.put_known("train_io_stdev_MB_per_second", mib(stdev(&NOMINAL_WINDOWED)));
+    object.put_known("train_au_all_steps_percentage", facts.au_all_steps);
+    object.put_known("train_au_sustained_percentage", facts.au_sustained);
+    object.put_known("train_io_delivered_mean_MB_per_second", mib(run(&DELIVERED_WINDOWED)));
+    object
+}
+
+/// A list has an entry for each epoch, or is left out.
+fn each_epoch(record: &Record, metric: &Metric) -> Option<Vec<f64>> {
+    metric
+        .of_epochs(record)
+        .into_iter()
+        .collect::<Option<Vec<f64>>>()
+        .filter(|list| !list.is_empty())
+}
+
+/// `success` if the windowed utilisation reaches `metric.au`.
+pub(super) fn meets_expectation(facts: &Facts) -> Option<&'static str> {
+    let target = facts.record.plan.metric.au_target_percent;
+    facts.au_windowed.map(|au| if target <= au { "success" } else { "fail" })
+}

@@ -1,0 +1,303 @@
+//! DLIO's files key by key against the list in DLIO's own code: names, order, types, units.
+
+use super::*;
+use crate::example::{block, epoch, plan, record};
+use feedrate_spec::plan::PlanDoubt;
+
+/// Two accelerators, two epochs; the first has two blocks with a pause of a second between.
+fn example() -> Record {
+    let first = [(4000, 500, 0, 1_000_000), (500, 500, 0, 1_000_000), (0, 500, 500, 1_000_000)];
+    let second = [(250, 500, 0, 1_000_000), (250, 500, 0, 1_000_000)];
+    let both = || vec![block(1000, &first), block(8500, &second)];
+    let one = || vec![block(20_000, &[&first[..], &second[..]].concat())];
+    let mut record =
+        record(plan(2, 5), vec![epoch(1, vec![both(), both()]), epoch(2, vec![one(), one()])]);
+    record.epochs[0].host.meminfo = vec![("MemFree".into(), "1 kB".into())];
+    record.plan.dataset.files_train = 10;
+    record
+}
+
+fn hydra() -> HydraText {
+    HydraText {
+        config: "workload: {}\n".into(),
+        overrides: "- workload=example\n".into(),
+        hydra: "hydra: {}\n".into(),
+    }
+}
+
+fn written(record: &Record) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), record, &hydra()).unwrap();
+    folder
+}
+
+fn json(folder: &Path, name: &str) -> Value {
+    serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap()
+}
+
+/// `key type` of each entry, in order.
+fn form(value: &Value) -> Vec<String> {
+    let kind = |value: &Value| match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_f64() => "float",
+        Value::Number(_) => "int",
+        Value::String(_) => "str",
+        Value::Array(list) if list.iter().all(Value::is_f64) => "[float]",
+        Value::Array(list) if list.iter().all(Value::is_u64) => "[int]",
+        Value::Array(_) => "[?]",
+        Value::Object(_) => "{}",
+    };
+    value.as_object().unwrap().iter().map(|(key, value)| format!("{key} {}", kind(value))).collect()
+}
+
+#[test]
+fn summary_json() {
+    let record = example();
+    let summary = json(written(&record).path(), "summary.json");
+    assert_eq!(
+        form(&summary),
+        [
+            "start str",
+            "num_accelerators int",
+            "num_hosts int",
+            "hostname str",
+            "metric {}",
+            "num_files_train int",
+            "num_files_eval int",
+            "num_samples_per_file int",
+            "host_cpu_count [int]",
+            "host_processor_name str",
+            "potential_caching [int]",
+            "host_cpuinfo {}",
+            "host_meminfo {}",
+            "host_memory_GB [float]",
+            "data_size_per_host_GB float",
+            "epochs int",
+            "end str",
+        ]
+    );
+    assert_eq!(
+        form(&summary["metric"]),
+        [
+            "train_au_percentage [float]",
+            "train_au_mean_percentage float",
+            "train_au_meet_expectation str",
+            "train_au_stdev_percentage float",
+            "train_throughput_samples_per_second [float]",
+            "train_throughput_mean_samples_per_second float",
+            "train_throughput_stdev_samples_per_second float",
+            "train_io_mean_MB_per_second float",
+            "train_io_stdev_MB_per_second float",
+            "train_au_all_steps_percentage float",
+            "train_io_delivered_mean_MB_per_second float",
+        ]
+    );
+    assert_eq!(form(&summary["host_cpuinfo"]), ["model name str"]);
+    assert_eq!(summary["host_memory_GB"][0], 16.0);
+    // Ten files of a thousand by a thousand bytes.
+    assert_eq!(summary["data_size_per_host_GB"], 1e7 / 1_073_741_824.0);
+    assert_eq!(summary["potential_caching"][0], 1);
+}
+
+/// By hand. Epoch 1: (0.5 + 0.5) / (6.5 − 4.5) over three steps, 0.5 / (1.5 − 0.75) over two. Epoch 2: 4 · 0.5 / (8 − 4.5).
+#[test]
+fn the_numbers_of_summary_json() {
+    let record = example();
+    let metric = json(written(&record).path(), "summary.json")["metric"].clone();
+    let close = |key: &str, expected: f64| {
+        let found = metric[key].as_f64().unwrap();
+        assert!((found / expected - 1.0).abs() < 1e-12, "{key}: {found}, not {expected}");
+    };
+    let first_au = (50.0 * 3.0 + 0.5 / 0.75 * 100.0 * 2.0) / 5.0;
+    let second_au = 2.0 / 3.5 * 100.0;
+    close("train_au_mean_percentage", f64::midpoint(first_au, second_au));
+    close("train_au_stdev_percentage", (second_au - first_au).abs() / 2.0);
+    assert_eq!(metric["train_au_meet_expectation"], "fail");
+    let first_rate = (2.0 / 2.0 * 3.0 + 1.0 / 0.75 * 2.0) / 5.0 * 2.0;
+    let second_rate = 4.0 / 3.5 * 2.0;
+    let mean_rate = f64::midpoint(first_rate, second_rate);
+    close("train_throughput_mean_samples_per_second", mean_rate);
+    close("train_io_mean_MB_per_second", mean_rate * 1e6 / 1_048_576.0);
+    close("train_au_all_steps_percentage", f64::midpoint(2.5 / 8.0, 2.5 / 8.0) * 100.0);
+    // Each accelerator: 3 MB in 2 s and 0.75 s, then 4 MB in 3.5 s.
+    close(
+        "train_io_delivered_mean_MB_per_second",
+        f64::midpoint(2.0 * 3.0 / 2.75, 2.0 * 4.0 / 3.5) * 1e6 / 1_048_576.0,
+    );
+}
+
+#[test]
+fn output_json() {
+    let folder = written(&example());
+    for rank in ["0", "1"] {
+        let output = json(folder.path(), &format!("{rank}_output.json"));
+        assert_eq!(
+            form(&output),
+            [
+                "host_memory_GB float",
+                "host_cpu_count int",
+                "host_processor_name str",
+                "potential_caching int",
+                "host_cpuinfo {}",
+                "host_meminfo {}",
+                "1 {}",
+                "2 {}",
+                "hostname str",
+            ]
+        );
+        assert_eq!(
+            form(&output["1"]),
+            [
+                "load {}",
+                "proc {}",
+                "throughput {}",
+                "au {}",
+                "compute {}",
+                "host_meminfo {}",
+                "end str"
+            ]
+        );
+        for list in ["load", "proc", "compute"] {
+            assert_eq!(form(&output["1"][list]), ["block1 [float]", "block2 [float]"]);
+        }
+        for number in ["throughput", "au"] {
+            assert_eq!(form(&output["1"][number]), ["block1 float", "block2 float"]);
+        }
+        assert_eq!(output["1"]["load"]["block1"], serde_json::json!([4.0, 0.5, 0.0]));
+        assert_eq!(output["1"]["proc"]["block1"], serde_json::json!([4.5, 1.0, 0.5]));
+        assert_eq!(output["1"]["compute"]["block2"], serde_json::json!([0.5, 0.5]));
+        assert_eq!(output["1"]["au"]["block1"], 50.0);
+        assert_eq!(output["1"]["throughput"]["block1"], 1.0);
+        assert_eq!(output["2"].get("host_meminfo"), None);
+    }
+    assert!(!folder.path().join("2_output.json").exists());
+}
+
+#[test]
+fn per_epoch_stats_json() {
+    let stats = json(written(&example()).path(), "1_per_epoch_stats.json");
+    assert_eq!(form(&stats), ["1 {}", "2 {}"]);
+    assert_eq!(
+        form(&stats["1"]),
+        ["start str", "block1 {}", "block2 {}", "end str", "duration str"]
+    );
+    assert_eq!(form(&stats["1"]["block2"]), ["start str", "end str", "duration str"]);
+    // The epoch began at 1 s of the run and 23:59:59.5 of the day.
+    assert_eq!(stats["1"]["block1"]["start"], "2026-11-21T23:59:59.500000");
+    assert_eq!(stats["1"]["block1"]["end"], "2026-11-22T00:00:06.000000");
+    assert_eq!(stats["1"]["block2"]["start"], "2026-11-22T00:00:07.000000");
+    assert_eq!(stats["1"]["block2"]["duration"], "1.50");
+    assert_eq!(stats["1"]["duration"], "9.00");
+}
+
+#[test]
+fn dlio_log() {
+    let folder = written(&example());
+    let log = fs::read_to_string(folder.path().join("dlio.log")).unwrap();
+    let log = log.replace(&folder.path().display().to_string(), "DIR");
+    insta::assert_snapshot!(log, @r"
+    [OUTPUT] 2026-11-21T23:59:59.000000 Running DLIO [Training] with 2 process(es)
+    [OUTPUT] 2026-11-21T23:59:59.000000 Max steps per epoch: 5 = 1 * 10 / 1 / 2 (samples per file * num files / batch size / comm size)
+    [OUTPUT] 2026-11-21T23:59:59.500000 Starting epoch 1: 5 steps expected
+    [OUTPUT] 2026-11-21T23:59:59.500000 Starting block 1
+    [OUTPUT] 2026-11-22T00:00:06.000000 Ending block 1 - 3 steps completed in 6.50 s
+    [OUTPUT] 2026-11-22T00:00:06.000000 Epoch 1 - Block 1 [Training] Accelerator Utilization [AU] (%): 50.0000
+    [OUTPUT] 2026-11-22T00:00:06.000000 Epoch 1 - Block 1 [Training] Throughput (samples/second): 2.0000
+    [OUTPUT] 2026-11-22T00:00:06.000000 Epoch 1 - Block 1 [Training] Computation time per step (second): 0.5000+/-0.0000 (set value: {'mean': 0.5})
+    [OUTPUT] 2026-11-22T00:00:07.000000 Starting block 2
+    [OUTPUT] 2026-11-22T00:00:08.500000 Ending block 2 - 2 steps completed in 1.50 s
+    [OUTPUT] 2026-11-22T00:00:08.500000 Epoch 1 - Block 2 [Training] Accelerator Utilization [AU] (%): 66.6667
+    [OUTPUT] 2026-11-22T00:00:08.500000 Epoch 1 - Block 2 [Training] Throughput (samples/second): 2.6667
+    [OUTPUT] 2026-11-22T00:00:08.500000 Epoch 1 - Block 2 [Training] Computation time per step (second): 0.5000+/-0.0000 (set value: {'mean': 0.5})
+    [OUTPUT] 2026-11-22T00:00:09.500000 Ending epoch 1 - 5 steps completed in 9.00 s
+    [OUTPUT] 2026-11-21T23:59:59.500000 Starting epoch 2: 5 steps expected
+    [OUTPUT] 2026-11-21T23:59:59.500000 Starting block 1
+    [OUTPUT] 2026-11-22T00:00:07.500000 Ending block 1 - 5 steps completed in 8.00 s
+    [OUTPUT] 2026-11-22T00:00:07.500000 Epoch 2 - Block 1 [Training] Accelerator Utilization [AU] (%): 57.1429
+    [OUTPUT] 2026-11-22T00:00:07.500000 Epoch 2 - Block 1 [Training] Throughput (samples/second): 2.2857
+    [OUTPUT] 2026-11-22T00:00:07.500000 Epoch 2 - Block 1 [Training] Computation time per step (second): 0.5000+/-0.0000 (set value: {'mean': 0.5})
+    [OUTPUT] 2026-11-22T00:00:09.500000 Ending epoch 2 - 5 steps completed in 8.00 s
+    [OUTPUT] 2026-11-22T00:00:10.000000 Saved outputs in DIR
+    [OUTPUT] Averaged metric over all steps/epochs
+    [METRIC] ==========================================================
+    [METRIC] Number of Simulated Accelerators: 2 
+    [METRIC] Training Accelerator Utilization [AU] (%): 56.9048 (0.2381)
+    [METRIC] Training Throughput (samples/second): 2.2762 (0.0095)
+    [METRIC] Training I/O Throughput (MB/second): 2.1707 (0.0091)
+    [METRIC] train_au_meet_expectation: fail
+    [METRIC] ==========================================================
+
+    [OUTPUT] 2026-11-22T00:00:10.000000 outputs saved in RANKID_output.json
+    ");
+}
+
+#[test]
+fn hydra_files_are_as_given() {
+    let folder = written(&example());
+    let read = |name: &str| fs::read_to_string(folder.path().join(".hydra").join(name)).unwrap();
+    assert_eq!(
+        HydraText {
+            config: read("config.yaml"),
+            overrides: read("overrides.yaml"),
+            hydra: read("hydra.yaml")
+        },
+        hydra()
+    );
+    let left: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().ends_with(".part")), "{left:?}");
+}
+
+#[test]
+fn what_cannot_be_known_has_no_key() {
+    let mut record = record(plan(1, 1), vec![epoch(1, vec![vec![block(0, &[(10, 10, 0, 1)])]])]);
+    record.system = crate::record::System::default();
+    (record.started, record.ended, record.epochs[0].started) = Default::default();
+    record.doubts =
+        vec![PlanDoubt { name: "scaled".into(), evidence: String::new(), advice: String::new() }];
+    let folder = written(&record);
+    let summary = json(folder.path(), "summary.json");
+    assert_eq!(
+        form(&summary),
+        [
+            "num_accelerators int",
+            "num_hosts int",
+            "metric {}",
+            "num_files_train int",
+            "num_files_eval int",
+            "num_samples_per_file int",
+            "data_size_per_host_GB float",
+            "epochs int",
+        ]
+    );
+    assert_eq!(form(&summary["metric"]), ["train_au_all_steps_percentage float"]);
+    assert_eq!(form(&json(folder.path(), "0_output.json")["1"]["au"]), Vec::<String>::new());
+    assert_eq!(
+        form(&json(folder.path(), "0_per_epoch_stats.json")["1"]["block1"]),
+        ["duration str"]
+    );
+    let log = fs::read_to_string(folder.path().join("dlio.log")).unwrap();
+    assert!(
+        log.starts_with("[OUTPUT] Running DLIO [Training] with 1 process(es)\n")
+            && !log.contains("Utilization")
+    );
+}
+
+#[test]
+fn an_empty_record_writes_too() {
+    let folder = written(&record(plan(1, 1), vec![]));
+    assert_eq!(json(folder.path(), "summary.json")["metric"], serde_json::json!({}));
+    assert_eq!(json(folder.path(), "0_per_epoch_stats.json"), serde_json::json!({}));
+}
+
+/// More accelerators than are kept in memory at once.
+#[test]
+fn every_accelerator_has_its_files() {
+    let blocks = vec![vec![block(0, &[(10, 10, 0, 1)])]; 150];
+    let folder = written(&record(plan(150, 1), vec![epoch(1, blocks)]));
+    for rank in 0..150 {
+        assert!(folder.path().join(format!("{rank}_output.json")).exists());
+        assert!(folder.path().join(format!("{rank}_per_epoch_stats.json")).exists());
+    }
+}
