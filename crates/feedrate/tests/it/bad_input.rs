@@ -19,7 +19,7 @@ fn all_problems_of_a_workload_come_at_once_with_their_places() {
     refused(
         &yaml,
         &["train.epoch=3"],
-        &["workload.yaml:10:3", "batch_sise", "`batch_size`", "workload.yaml:11:", "`many`", "train.epoch"],
+        &["workload.yaml:11:3", "batch_sise", "did you mean `reader.batch_size`?", "workload.yaml:12:17", "`many`", "train.epoch"],
     );
 }
 
@@ -155,7 +155,7 @@ fn a_disk_that_is_too_small_is_refused_before_writing() {
     let disk = Mounted::tmpfs(&test.path("small"), "size=1m");
     let data = disk.0.to_string_lossy().into_owned();
     let answer = test.feedrate(&["run", "workload.yaml", "--data", &data, "dataset.record_length_bytes=1000000"]);
-    answer.refuses(1, &["free", "8.0"]);
+    answer.refuses(1, &["needs 8 MB", "1 MB are free", "hint:"]);
 }
 
 #[test]

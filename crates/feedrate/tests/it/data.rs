@@ -24,10 +24,13 @@ fn datasets_of_other_settings_lie_side_by_side() {
 }
 
 #[test]
-fn a_file_that_went_missing_is_made_again() {
+fn an_interrupted_generation_is_continued() {
     let test = Test::with(TINY);
     test.feedrate(&["generate", "workload.yaml"]);
-    std::fs::remove_file(&test.data_files("manifest.json")[0]).unwrap();
+    let manifest = &test.data_files("manifest.json")[0];
+    let text = std::fs::read_to_string(manifest).unwrap();
+    assert!(text.contains("\"complete\""), "{text}");
+    std::fs::write(manifest, text.replace("\"complete\"", "\"generating\"")).unwrap();
     let lost = &test.data_files(".npz")[3];
     std::fs::remove_file(lost).unwrap();
     let answer = test.feedrate(&["generate", "workload.yaml"]);

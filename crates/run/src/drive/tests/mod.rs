@@ -1,5 +1,7 @@
 //! Whole epochs under the simulated driver, against figures worked out by hand, and the real driver against the same laws.
 
+mod sustained;
+
 use super::{Driver, Job, RealDriver, SimulatedDriver, SimulatedStorage};
 use crate::clock::Clock;
 use crate::comm::Solo;
