@@ -72,6 +72,25 @@ pub enum ForeignError {
     },
 }
 
+impl ForeignError {
+    /// Advice, where the reason is a common one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ForeignError::Storage(error) => error.hint(),
+            ForeignError::TooFew { .. } => {
+                Some("set `dataset.num_files_train` and `dataset.num_files_eval` to what is there")
+            }
+            ForeignError::NoFile { .. } => Some(
+                "numbers of files and subfolders are part of the names: set them to what is there",
+            ),
+            ForeignError::Format { .. } => {
+                Some("set `dataset.format` and `dataset.num_samples_per_file` to what is there")
+            }
+            ForeignError::NoFormat(_) => None,
+        }
+    }
+}
+
 /// Look at some files of a folder that feedrate did not make.
 ///
 /// # Errors

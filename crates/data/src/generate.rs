@@ -63,7 +63,7 @@ pub enum GenerateError {
     /// The device is too small.
     #[error("the dataset needs {}, but only {} are free", units::bytes(*.needed_bytes), units::bytes(*.free_bytes))]
     NoSpace {
-        /// Of what is still to be written, with the last block of each file.
+        /// Still to be written.
         needed_bytes: u64,
         /// On the device.
         free_bytes: u64,
@@ -78,6 +78,30 @@ pub enum GenerateError {
         /// Of the dataset.
         files_total: u64,
     },
+}
+
+impl GenerateError {
+    /// Advice, where the reason is a common one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            GenerateError::Storage(error)
+            | GenerateError::Manifest(ManifestError::Storage(error)) => error.hint(),
+            GenerateError::Manifest(ManifestError::Broken { .. }) => {
+                Some("remove the dataset's folder, or point `--data` elsewhere")
+            }
+            GenerateError::Compression { .. } => Some("set `dataset.compression=none`"),
+            GenerateError::OtherDataset { .. } => {
+                Some("point `--data` elsewhere, or change the workload to what lies there")
+            }
+            GenerateError::Strangers { .. } => {
+                Some("use `--foreign` to read the files as they are, or point `--data` elsewhere")
+            }
+            GenerateError::NoSpace { .. } => {
+                Some("free space on the device, point `--data` elsewhere, or use `--scale`")
+            }
+            GenerateError::NoFormat(_) | GenerateError::Cancelled { .. } => None,
+        }
+    }
 }
 
 /// Make what is missing of the dataset of `plan`. `progress` gets files and bytes done so far, from any thread;

@@ -60,6 +60,7 @@ pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
             compute_seed: 123,
             cold: false,
         },
+        checkpoint: None,
         metric: MetricPlan {
             au_target_percent: 90.0,
             exclude_start_steps: 1,
@@ -130,6 +131,7 @@ pub(crate) fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
         started: "2026-11-21T23:59:59.500000".into(),
         ended: "2026-11-22T00:00:09.500000".into(),
         host: HostEpoch::default(),
+        checkpoints: vec![],
         accelerators,
     }
 }

@@ -85,15 +85,19 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Share of the logical bytes that no device gave: the page cache did. `None` where that cannot be known, where nothing was
-    /// read, and where the storage's speed is emulated and the cache behind it cannot matter.
-    pub fn cached_share(&self) -> Option<f64> {
+    /// Whether a throttle or delay stands for the storage, so that what lies behind it cannot matter.
+    pub fn storage_is_emulated(&self) -> bool {
         let storage = &self.record.plan.storage;
-        let emulated = storage.throttle_bytes_per_second.is_some()
+        storage.throttle_bytes_per_second.is_some()
             || storage.throttle_latency_s > 0.0
-            || storage.delay_s > 0.0;
+            || storage.delay_s > 0.0
+    }
+
+    /// Share of the logical bytes that no device gave: the page cache did. `None` where that cannot be known, where nothing was
+    /// read, and where the storage is emulated.
+    pub fn cached_share(&self) -> Option<f64> {
         let has_cache = self.record.epochs.iter().any(|e| e.host.resident_before_bytes.is_some());
-        if emulated || !has_cache || self.logical_bytes == 0 {
+        if self.storage_is_emulated() || !has_cache || self.logical_bytes == 0 {
             return None;
         }
         let from_device = self.device_bytes?.min(self.logical_bytes);

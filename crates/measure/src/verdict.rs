@@ -141,6 +141,7 @@ fn bound(facts: &Facts, times: &Times) -> Bound {
 fn reason(name: Bound, facts: &Facts, times: &Times) -> String {
     let bytes = units::bytes(facts.logical_bytes);
     let device = match facts.device_bytes {
+        _ if facts.storage_is_emulated() => " through the throttle or delay asked for".to_string(),
         Some(device) => format!(", {} of them from the device", units::bytes(device)),
         None => String::new(),
     };
@@ -266,7 +267,7 @@ mod tests {
             cached(r);
             r.plan.metric.au_target_percent = 10.0;
         });
-        check(Bound::StorageBound, "", |r| {
+        check(Bound::StorageBound, "20 MB were read through the throttle", |r| {
             cached(r);
             r.plan.storage.throttle_bytes_per_second = Some(1e6);
         });

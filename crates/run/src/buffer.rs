@@ -1,17 +1,17 @@
 //! Page-aligned memory that costs nothing until it is touched.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::ptr::NonNull;
 
 /// Alignment of every buffer that storage reads into: on AMD an unaligned copy from the page cache is
 /// six times slower, and O_DIRECT refuses it.
 pub const ALIGN: usize = 4096;
 
-/// A fixed, page-aligned, zeroed buffer.
+/// A fixed, page-aligned, zeroed buffer, mapped rather than allocated: an aligned allocation of zeros would write them.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     start: NonNull<u8>,
-    layout: Layout,
+    len: usize,
 }
 
 // SAFETY: the buffer owns its memory; `&mut` is needed to write it.
@@ -19,20 +19,23 @@ unsafe impl Send for AlignedBuffer {}
 
 impl AlignedBuffer {
     /// `bytes` of zeros, at least one page.
+    ///
+    /// # Panics
+    /// The system has no address space left.
     pub fn new(bytes: usize) -> Self {
-        let size = bytes.max(1).next_multiple_of(ALIGN);
-        let Ok(layout) = Layout::from_size_align(size, ALIGN) else {
-            unreachable!("buffers are far below isize::MAX")
-        };
-        // SAFETY: the layout has a size above zero.
-        let memory = unsafe { alloc_zeroed(layout) };
-        let Some(start) = NonNull::new(memory) else { handle_alloc_error(layout) };
-        AlignedBuffer { start, layout }
+        let len = bytes.max(1).next_multiple_of(ALIGN);
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new private mapping at an address of the kernel's choice aliases nothing.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, MapFlags::PRIVATE) };
+        match start.map(|start| NonNull::new(start.cast())) {
+            Ok(Some(start)) => AlignedBuffer { start, len },
+            _ => panic!("no memory for a reading buffer of {len} bytes"),
+        }
     }
 
     /// Bytes it holds.
     pub fn len(&self) -> usize {
-        self.layout.size()
+        self.len
     }
 
     /// Never: a buffer has at least one page.
@@ -44,19 +47,15 @@ impl AlignedBuffer {
     /// cache has source and destination aligned alike.
     pub fn aligned_like(&mut self, offset: u64, len: usize) -> &mut [u8] {
         let skew = (offset % ALIGN as u64) as usize;
-        &mut self.all()[skew..skew + len]
-    }
-
-    /// All of it.
-    pub fn all(&mut self) -> &mut [u8] {
-        // SAFETY: `start` is valid for `layout.size()` zeroed bytes, and `&mut self` is exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
+        // SAFETY: `start` is valid for `self.len` initialised bytes, and `&mut self` is exclusive.
+        let all = unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) };
+        &mut all[skew..skew + len]
     }
 }
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        // SAFETY: mapped in `new` with this length; nothing borrows it any more.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

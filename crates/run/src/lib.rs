@@ -9,6 +9,7 @@ pub mod buffer;
 pub mod times;
 pub mod wrap;
 pub mod compute;
+pub mod checkpoint;
 pub mod loader;
 pub mod reader;
 pub mod engine;

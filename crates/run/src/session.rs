@@ -5,7 +5,8 @@ use crate::drive::{Driver, Job, RunError};
 use crate::engine::Training;
 use crate::system::{Residency, Sampler, residency};
 use feedrate_data::storage::{Storage, StorageError};
-use feedrate_measure::record::{EpochRecord, HostEpoch, Record};
+use crate::checkpoint;
+use feedrate_measure::record::{CheckpointRecord, EpochRecord, HostEpoch, Record};
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use std::time::SystemTime;
@@ -58,7 +59,9 @@ impl Session<'_> {
                 ended: (self.wall)(self.clock.wall_at(end_ns)),
                 accelerators: outcome?,
                 host,
+                checkpoints: Vec::new(),
             });
+            self.checkpoint(number, steps, driver, record)?;
             (self.on_epoch)(record);
             if (self.interrupted)() {
                 record.stopped_because = Some("interrupted".into());
@@ -66,6 +69,16 @@ impl Session<'_> {
             }
         }
         record.complete = true;
+        Ok(())
+    }
+
+    /// Write the checkpoint that is due after an epoch, while all accelerators wait.
+    fn checkpoint(&self, epoch: u32, steps: u64, driver: &dyn Driver, record: &mut Record) -> Result<(), RunError> {
+        let due = self.plan.checkpoint.as_ref().filter(|plan| plan.is_due(epoch));
+        let (Some(plan), Some(epoch_record)) = (due, record.epochs.last_mut()) else { return Ok(()) };
+        let start_ns = driver.now_ns();
+        checkpoint::save(plan, epoch, steps)?;
+        epoch_record.checkpoints.push(CheckpointRecord { start_ns, end_ns: driver.now_ns(), bytes: plan.bytes });
         Ok(())
     }
 

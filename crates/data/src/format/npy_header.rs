@@ -13,34 +13,48 @@ const ALIGN_BYTES: usize = 64;
 const GROWTH_DIGITS: usize = 21;
 /// The longest header that is read; numpy itself stops at 10 000.
 const TEXT_BYTES_MAX: usize = 1 << 16;
-/// Magic, version and the longest length field.
+/// Magic, version 1.0 and its length field.
+const PREFIX_BYTES: usize = 10;
+/// The same with the longest length field.
 const PREFIX_BYTES_MAX: usize = 12;
 
 /// The header of an array of this shape, version 1.0.
 pub(super) fn write(shape: &FileShape) -> Vec<u8> {
-    let mut axes: Vec<String> = shape.dims.as_slice().iter().map(u64::to_string).collect();
-    axes.push(shape.samples.to_string());
-    let growth = GROWTH_DIGITS.saturating_sub(axes[0].len());
+    let axes: Vec<String> = axes(shape).map(|axis| axis.to_string()).collect();
     let axes = if axes.len() == 1 { format!("{},", axes[0]) } else { axes.join(", ") };
     let descr = shape.element.npy_descr();
     let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({axes}), }}");
-    let unpadded = MAGIC.len() + 4 + text.len() + growth + 1;
-    let padding = growth + ALIGN_BYTES - unpadded % ALIGN_BYTES;
-    let text_bytes = text.len() + padding + 1;
-    let mut header = Vec::with_capacity(MAGIC.len() + 4 + text_bytes);
+    let bytes = header_bytes(shape);
+    let mut header = Vec::with_capacity(bytes);
     header.extend_from_slice(MAGIC);
     header.extend_from_slice(&[1, 0]);
     // At most 9 axes of 20 digits: far below 65 536.
-    header.extend_from_slice(&(text_bytes as u16).to_le_bytes());
+    header.extend_from_slice(&((bytes - PREFIX_BYTES) as u16).to_le_bytes());
     header.extend_from_slice(text.as_bytes());
-    header.resize(header.len() + padding, b' ');
+    header.resize(bytes - 1, b' ');
     header.push(b'\n');
     header
 }
 
-/// Bytes of the whole array with its header.
+/// Bytes of the whole array with its header. Does not allocate.
 pub(super) fn array_bytes(shape: &FileShape) -> u64 {
-    (write(shape).len() as u64).saturating_add(shape.payload_bytes())
+    (header_bytes(shape) as u64).saturating_add(shape.payload_bytes())
+}
+
+/// numpy leaves room for the first axis to grow, then pads; by a whole line where nothing needs padding.
+fn header_bytes(shape: &FileShape) -> usize {
+    let digits = |axis: u64| axis.checked_ilog10().map_or(1, |digits| digits as usize + 1);
+    let count = axes(shape).count();
+    let commas = if count == 1 { 1 } else { 2 * (count - 1) };
+    let axes_bytes = axes(shape).map(digits).sum::<usize>() + commas;
+    let growth = GROWTH_DIGITS.saturating_sub(axes(shape).next().map_or(1, digits));
+    let fixed = "{'descr': '', 'fortran_order': False, 'shape': (), }\n".len();
+    let text = fixed + shape.element.npy_descr().len() + axes_bytes + growth;
+    (PREFIX_BYTES + text) / ALIGN_BYTES * ALIGN_BYTES + ALIGN_BYTES
+}
+
+fn axes(shape: &FileShape) -> impl Iterator<Item = u64> {
+    shape.dims.as_slice().iter().copied().chain([shape.samples])
 }
 
 /// A header of which more and more is known.
@@ -146,8 +160,8 @@ impl<'t> Parser<'t> {
                 descr.first() == known.first() || matches!(descr.first(), Some(b'<' | b'='));
             same_order && descr.get(1..) == known.get(1..)
         });
-        let shown = String::from_utf8_lossy(&descr[..descr.len().min(32)]).into_owned();
         known.ok_or_else(|| {
+            let shown = String::from_utf8_lossy(&descr[..descr.len().min(32)]);
             self.error(match descr {
                 [_, b'O', ..] | [b'O', ..] => {
                     format!("dtype `{shown}` holds Python objects: they are refused, as they run code when read")
@@ -274,6 +288,10 @@ mod tests {
                 let shape = shape(dims, element, 3);
                 let header = write(&shape);
                 assert_eq!(header.len() % 64, 0);
+                assert_eq!(
+                    array_bytes(&shape),
+                    shape.payload_bytes().saturating_add(header.len() as u64)
+                );
                 assert!(matches!(read(&header), Ok(Progress::Done(read)) if read == shape));
                 for len in 0..header.len() {
                     assert!(matches!(read(&header[..len]), Ok(Progress::Needs(n)) if n > len));

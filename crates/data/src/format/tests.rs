@@ -35,7 +35,7 @@ impl FileSink for MemorySink {
     }
 }
 
-fn shape(dims: &[u64], element: Element, samples: u64) -> FileShape {
+pub(super) fn shape(dims: &[u64], element: Element, samples: u64) -> FileShape {
     FileShape { dims: Dims::new(dims).unwrap(), element, samples }
 }
 
@@ -58,12 +58,12 @@ impl PayloadSink for Collect {
     }
 }
 
-fn options(piece_bytes: usize) -> CursorOptions {
+pub(super) fn options(piece_bytes: usize) -> CursorOptions {
     CursorOptions { piece_bytes, check_crc: true, wants_payload: true }
 }
 
 /// Read a sample of a file in memory, holding the cursor to its contract.
-fn read_with(
+pub(super) fn read_with(
     cursor: &mut dyn Cursor,
     piece_bytes: usize,
     parts: &[Vec<u8>],
@@ -91,7 +91,7 @@ fn read_with(
     panic!("the cursor does not come to an end");
 }
 
-fn read(
+pub(super) fn read(
     format: &dyn Format,
     parts: &[Vec<u8>],
     sample: u64,
@@ -346,177 +346,4 @@ fn null_reads_as_many_bytes_as_the_plan_says() {
     assert_eq!(read(format, &parts, 1, Some(&shape)).unwrap(), vec![7; 10_000]);
     assert!(read(format, &parts, 1, None).unwrap().is_empty());
     assert_eq!(format.file_bytes(&shape), 0);
-}
-
-mod npz {
-    //! Archives that feedrate does not write, put together byte by byte.
-
-    use super::*;
-    use flate2::{Compress, Compression, FlushCompress};
-
-    /// A member as Python's `zipfile` writes it to a seekable file.
-    struct Member {
-        name: &'static str,
-        method: u16,
-        packed: Vec<u8>,
-        bytes: u64,
-        crc: u32,
-    }
-
-    fn array(len: usize) -> Vec<u8> {
-        let mut bytes = npy_header::write(&shape(&[len as u64], Element::Uint8, 1));
-        bytes.extend((0..len).map(|i| (i % 251) as u8));
-        bytes
-    }
-
-    fn stored(name: &'static str, bytes: &[u8]) -> Member {
-        Member {
-            name,
-            method: 0,
-            packed: bytes.to_vec(),
-            bytes: bytes.len() as u64,
-            crc: crc32fast::hash(bytes),
-        }
-    }
-
-    fn deflated(name: &'static str, bytes: &[u8]) -> Member {
-        let mut packed = Vec::with_capacity(bytes.len() + 1000);
-        let mut compress = Compress::new(Compression::default(), false);
-        compress.compress_vec(bytes, &mut packed, FlushCompress::Finish).unwrap();
-        Member { packed, method: 8, ..stored(name, bytes) }
-    }
-
-    /// Small headers, no zip64; `comment` at the end.
-    fn archive(members: &[Member], comment: &[u8]) -> Vec<u8> {
-        let mut file = Vec::new();
-        let mut directory = Vec::new();
-        for m in members {
-            let offset = file.len() as u32;
-            let mut fields = Vec::new();
-            for value in [20, 0, m.method, 0, 33] {
-                fields.extend(u16::to_le_bytes(value));
-            }
-            fields.extend(m.crc.to_le_bytes());
-            fields.extend((m.packed.len() as u32).to_le_bytes());
-            fields.extend((m.bytes as u32).to_le_bytes());
-            fields.extend((m.name.len() as u16).to_le_bytes());
-            fields.extend([0, 0]);
-            file.extend(b"PK\x03\x04");
-            file.extend(&fields);
-            file.extend(m.name.as_bytes());
-            file.extend(&m.packed);
-            directory.extend(b"PK\x01\x02\x14\x00");
-            directory.extend(&fields);
-            directory.extend([0; 10]);
-            directory.extend(offset.to_le_bytes());
-            directory.extend(m.name.as_bytes());
-        }
-        let start = file.len() as u32;
-        file.extend(&directory);
-        file.extend(b"PK\x05\x06\0\0\0\0");
-        file.extend([(members.len() as u16).to_le_bytes(); 2].concat());
-        file.extend((directory.len() as u32).to_le_bytes());
-        file.extend(start.to_le_bytes());
-        file.extend((comment.len() as u16).to_le_bytes());
-        file.extend(comment);
-        file
-    }
-
-    fn read_npz(file: Vec<u8>) -> Result<Vec<u8>, String> {
-        let format = find("npz").unwrap();
-        let small = read(format, std::slice::from_ref(&file), 0, None);
-        let large = read_with(&mut *format.cursor(&options(1 << 20)), 1 << 20, &[file], 0, None);
-        assert_eq!(small, large);
-        small.map_err(|error| error.to_string())
-    }
-
-    fn check(members: &[Member], comment: &[u8], len: usize) {
-        let expected: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
-        assert_eq!(read_npz(archive(members, comment)), Ok(expected));
-    }
-
-    #[test]
-    fn other_archives_are_read() {
-        for len in [0, 1, 100, 4096, 100_000] {
-            let bytes = array(len);
-            check(&[stored("x.npy", &bytes)], b"", len);
-            check(&[deflated("x.npy", &bytes)], b"", len);
-            check(&[deflated("y.npy", &array(9)), stored("x.npy", &bytes)], b"a comment", len);
-            check(
-                &[deflated("x.npy", &bytes), stored("z.npy", &array(70_000))],
-                &[b'-'; 0xffff],
-                len,
-            );
-        }
-    }
-
-    #[test]
-    fn many_members_need_a_longer_look() {
-        let mut members: Vec<Member> =
-            (0..2000).map(|_| stored("some_other_member.npy", b"")).collect();
-        members.insert(1000, stored("x.npy", &array(5000)));
-        check(&members, b"", 5000);
-    }
-
-    #[test]
-    fn what_cannot_be_read_says_why() {
-        let bytes = array(100);
-        let lied = |change: fn(&mut Member)| {
-            let mut member = stored("x.npy", &array(100));
-            change(&mut member);
-            read_npz(archive(&[member], b"")).unwrap_err()
-        };
-        let many: Vec<Member> = (0..12).map(|_| stored("data.npy", &bytes)).collect();
-        let mut broken = deflated("x.npy", &bytes);
-        broken.packed[0] ^= 0x06;
-        insta::assert_snapshot!([
-            read_npz(Vec::new()).unwrap_err(),
-            read_npz(vec![b'x'; 5000]).unwrap_err(),
-            read_npz(vec![0; 100_000]).unwrap_err(),
-            read_npz(archive(&[], b"")).unwrap_err(),
-            read_npz(archive(&many, b"")).unwrap_err(),
-            lied(|m| m.crc ^= 1),
-            lied(|m| m.method = 93),
-            lied(|m| m.bytes += 1),
-            lied(|m| { m.packed.push(0); m.bytes += 1; }),
-            lied(|m| { m.packed.pop(); m.bytes -= 1; }),
-            lied(|m| { m.packed[0] = 0; }),
-            read_npz(archive(&[broken], b"")).unwrap_err(),
-        ].join("\n"), @r#"
-        at byte 0: a file of 0 bytes is too short for an npz
-        at byte 5000: no zip directory: the file is cut off, or is not an npz
-        at byte 100000: no zip directory: the file is cut off, or is not an npz
-        at byte 0: no member `x.npy`: the archive holds nothing
-        at byte 3192: no member `x.npy`: the archive holds `data.npy`, `data.npy`, `data.npy`, `data.npy`, `data.npy`, `data.npy`, `data.npy`, `data.npy` and 4 more
-        at byte 0: CRC-32 of `x.npy` is 36a7010f, the archive says 36a7010e
-        at byte 0: member `x.npy` is compressed by method `93`, not deflate
-        at byte 0: member `x.npy` is stored, yet 229 bytes take up 228
-        at byte 0: member `x.npy` holds 229 bytes, but its array is 228 long
-        at byte 0: member `x.npy` holds 227 bytes, but its array is 228 long
-        at byte 35: not an npy array: it does not start with `\x93NUMPY`
-        at byte 35: broken deflate stream: deflate decompression error: invalid code lengths set
-        "#);
-    }
-
-    /// A megabyte of zeros packs to a kilobyte: memory stays what it was, and a lie about the length is found.
-    #[test]
-    fn a_bomb_is_refused_when_it_exceeds_its_claim() {
-        let mut bytes = array(100);
-        bytes.extend(vec![0; 50_000_000]);
-        let mut bomb = deflated("x.npy", &bytes);
-        bomb.bytes = array(100).len() as u64;
-        let error = read_npz(archive(&[bomb], b"")).unwrap_err();
-        assert!(error.contains("goes on"), "{error}");
-    }
-
-    /// Of a member beyond 4 GiB: only the numbers are that large.
-    #[test]
-    fn sizes_beyond_32_bits_are_exact() {
-        let format = find("npz").unwrap();
-        let payload = 5_000_000_000;
-        let one = format.file_bytes(&shape(&[payload], Element::Uint8, 1));
-        // numpy.savez of the same shapes, by its own arithmetic: 20 more for x's sizes, 12 for y's offset, 76 at the end.
-        assert_eq!(one, 1_049_074 - (1 << 20) + payload + 20 + 12 + 76);
-        assert_eq!(format.file_bytes(&shape(&[1024, 1024], Element::Uint8, 1)), 1_049_074);
-    }
 }

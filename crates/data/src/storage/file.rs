@@ -5,7 +5,7 @@
 
 use super::{Handle, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::{Ability, Member};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::fs::{self, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::io::{Error, ErrorKind};
@@ -19,9 +19,6 @@ static MEMBER: Member = Member {
     summary: "A file system, local or parallel, read by blocking pread.",
     abilities: &[Ability::KeepsBytes, Ability::PageCache, Ability::Writable],
 };
-
-/// Files from this length on are written back as soon as they are committed.
-const WRITEBACK_BYTES_MIN: u64 = 1 << 20;
 
 fn open(root: &Path) -> Result<Box<dyn Storage>, StorageError> {
     let file = File(Arc::new(Root { path: root.to_path_buf(), fd: OnceLock::new() }));
@@ -127,14 +124,7 @@ impl Storage for File {
         let create = || fs::openat(self.0.find()?, &part, flags, Mode::from_raw_mode(0o666));
         let fd = create().map_err(|errno| self.0.error("create", path, errno))?;
         let root = Arc::clone(&self.0);
-        Ok(Box::new(Part {
-            root,
-            fd,
-            path: path.to_string(),
-            part,
-            written_bytes: 0,
-            state: State::Partial,
-        }))
+        Ok(Box::new(Part { root, fd, path: path.to_string(), part, state: State::Partial }))
     }
 
     fn remove(&self, path: &str) -> Result<(), StorageError> {
@@ -206,7 +196,6 @@ struct Part {
     fd: OwnedFd,
     path: String,
     part: String,
-    written_bytes: u64,
     state: State,
 }
 
@@ -216,22 +205,8 @@ impl Part {
     }
 }
 
-impl Part {
-    /// Ask the device to begin now: a generation is up to a third faster where it does not wait for its end.
-    /// Small files are left to the kernel, which writes many of them at once.
-    fn start_writeback(&self) {
-        if self.written_bytes >= WRITEBACK_BYTES_MIN {
-            // SAFETY: no memory is passed. A refusal costs nothing but time.
-            unsafe {
-                libc::sync_file_range(self.fd.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE);
-            }
-        }
-    }
-}
-
 impl WriteFile for Part {
     fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
-        self.written_bytes += bytes.len() as u64;
         let mut rest = bytes;
         while !rest.is_empty() {
             match rustix::io::write(&self.fd, rest) {
@@ -266,7 +241,6 @@ impl WriteFile for Part {
         };
         rename().map_err(|errno| self.error("write", errno))?;
         self.state = State::Committed;
-        self.start_writeback();
         Ok(())
     }
 }

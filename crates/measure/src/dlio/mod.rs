@@ -12,10 +12,9 @@ mod tests;
 
 use crate::facts::Facts;
 use crate::record::Record;
-use crate::record::file::{RecordFileError, io_error, write_all_atomically};
+use crate::record::file::{RecordFileError, make_folder, write_all_atomically};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::fs;
 use std::path::Path;
 
 /// What `.hydra/` holds, as YAML.
@@ -37,8 +36,7 @@ const FILES_AT_ONCE: usize = 128;
 /// # Errors
 /// A file cannot be written.
 pub fn write(folder: &Path, record: &Record, hydra: &HydraText) -> Result<(), RecordFileError> {
-    let hydra_folder = folder.join(".hydra");
-    fs::create_dir_all(&hydra_folder).map_err(|source| io_error("make", &hydra_folder, source))?;
+    make_folder(&folder.join(".hydra"))?;
     let facts = Facts::of(record);
     let mut files = Vec::new();
     for rank in 0..record.plan.accelerators as usize {

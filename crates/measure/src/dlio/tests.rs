@@ -3,6 +3,7 @@
 use super::*;
 use crate::example::{block, epoch, plan, record};
 use feedrate_spec::plan::PlanDoubt;
+use std::fs;
 
 /// Two accelerators, two epochs; the first has two blocks with a pause of a second between.
 fn example() -> Record {

@@ -121,6 +121,8 @@ fn part_of(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.part"))
 }
 
+/// Threads that sync files.
+const SYNC_THREADS: usize = 8;
 /// Open files wait for their sync in groups of this size, well below the usual limit of descriptors.
 const OPEN_FILES_MAX: usize = 256;
 
@@ -132,11 +134,28 @@ fn write_parts(files: &[(String, Vec<u8>)], parts: &[PathBuf]) -> Result<(), Rec
                 File::create(part).and_then(|mut file| file.write_all(bytes).map(|()| file));
             open.push(written.map_err(|source| io_error("write", part, source))?);
         }
-        for (file, part) in open.iter().zip(parts) {
-            file.sync_data().map_err(|source| io_error("sync", part, source))?;
-        }
+        sync_all(&open, parts)?;
     }
     Ok(())
+}
+
+/// Syncs that wait at the same time share a commit of the file system's journal; one after another each waits for its own.
+fn sync_all(open: &[File], parts: &[PathBuf]) -> Result<(), RecordFileError> {
+    let sync = |(file, part): (&File, &PathBuf)| {
+        file.sync_data().map_err(|source| io_error("sync", part, source))
+    };
+    let share = open.len().div_ceil(SYNC_THREADS).max(1);
+    std::thread::scope(|scope| {
+        let shares = open.chunks(share).zip(parts.chunks(share));
+        let mut shares =
+            shares.map(|(open, parts)| move || open.iter().zip(parts).try_for_each(sync));
+        let own = shares.next();
+        let others: Vec<_> = shares.map(|share| scope.spawn(share)).collect();
+        let result = own.map_or(Ok(()), |share| share());
+        others.into_iter().fold(result, |result, other| {
+            result.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    })
 }
 
 fn name_parts(parts: &[PathBuf], paths: &[PathBuf]) -> Result<(), RecordFileError> {
@@ -164,13 +183,18 @@ fn sync_folder(folder: &Path) -> Result<(), RecordFileError> {
     }
 }
 
+/// A folder for result files, unless it is there.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), RecordFileError> {
+    fs::create_dir_all(folder).map_err(|source| io_error("make", folder, source))
+}
+
 /// Compact JSON.
-pub(crate) fn to_json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, RecordFileError> {
+fn to_json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, RecordFileError> {
     serde_json::to_vec(value)
         .map_err(|source| RecordFileError::Encode { path: path.to_path_buf(), source })
 }
 
-pub(crate) fn io_error(action: &'static str, path: &Path, source: io::Error) -> RecordFileError {
+fn io_error(action: &'static str, path: &Path, source: io::Error) -> RecordFileError {
     RecordFileError::Io { action, path: path.to_path_buf(), source }
 }
 

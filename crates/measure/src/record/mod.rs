@@ -57,6 +57,20 @@ pub struct EpochRecord {
     pub accelerators: Vec<AcceleratorEpoch>,
     /// What the machine did meanwhile.
     pub host: HostEpoch,
+    /// Checkpoints written at the end of the epoch, after its steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkpoints: Vec<CheckpointRecord>,
+}
+
+/// One checkpoint, written while all accelerators waited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointRecord {
+    /// From the start of the run.
+    pub start_ns: u64,
+    /// From the start of the run.
+    pub end_ns: u64,
+    /// Of all files.
+    pub bytes: u64,
 }
 
 /// One accelerator's epoch.

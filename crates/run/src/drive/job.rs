@@ -1,5 +1,6 @@
 //! What both drivers need to read the samples of a plan.
 
+use crate::checkpoint::CheckpointError;
 use crate::loader::{self, Loader, Queue, Task};
 use crate::reader::SampleReader;
 use feedrate_data::format::{CursorOptions, Format, FormatError};
@@ -47,6 +48,9 @@ pub enum RunError {
         /// What is wrong.
         source: FormatError,
     },
+    /// A checkpoint could not be written.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
     /// A thread could not be started.
     #[error("cannot start worker thread {worker} of {workers}: {source}")]
     Thread {

@@ -82,6 +82,7 @@ pub struct RealDriver {
     spins: bool,
     events: Events,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
+    wakes: Vec<u32>,
     asked: u64,
 }
 
@@ -110,6 +111,7 @@ impl RealDriver {
             spins,
             events: Events::with_capacity(2 * accelerators + 2),
             timers: BinaryHeap::with_capacity(accelerators),
+            wakes: Vec::with_capacity(4 * accelerators),
             asked: 0,
         };
         driver.start_workers()?;
@@ -140,7 +142,7 @@ impl RealDriver {
     fn conduct(&mut self, training: &mut Training) {
         let shared = Arc::clone(&self.shared);
         let queues = &shared.queues;
-        let mut hands = RealHands { shared: &shared, comm: &*self.comm, timers: &mut self.timers };
+        let mut hands = RealHands { shared: &shared, comm: &*self.comm, timers: &mut self.timers, wakes: &mut self.wakes };
         self.events.push_back((Event::EpochStarted, None));
         loop {
             while let Some((event, at_ns)) = self.events.pop_front() {
@@ -184,6 +186,7 @@ impl RealDriver {
                 self.events.push_back((Event::ComputeDone(accelerator), None));
             }
             if self.events.is_empty() {
+                hands.wake_now();
                 if self.interrupted.load(Relaxed) || shared.stop.load(Acquire) {
                     return;
                 }
@@ -244,7 +247,7 @@ impl Driver for RealDriver {
         self.live.steps.store(steps, Relaxed);
         self.live.step.store(0, Relaxed);
         let shared = Arc::clone(&self.shared);
-        let mut hands = RealHands { shared: &shared, comm: &*self.comm, timers: &mut self.timers };
+        let mut hands = RealHands { shared: &shared, comm: &*self.comm, timers: &mut self.timers, wakes: &mut self.wakes };
         conduct::publish(steps, &shared.queues, &mut hands);
         self.conduct(training);
         if self.interrupted.load(Relaxed) || self.shared.stop.load(Acquire) {
@@ -338,6 +341,17 @@ struct RealHands<'a> {
     shared: &'a Shared,
     comm: &'a dyn Comm,
     timers: &'a mut BinaryHeap<Reverse<(u64, u32)>>,
+    /// Workers to wake once every accelerator has been told what happened: waking costs more than telling, and
+    /// whoever wakes takes a core.
+    wakes: &'a mut Vec<u32>,
+}
+
+impl RealHands<'_> {
+    fn wake_now(&mut self) {
+        for place in self.wakes.drain(..) {
+            self.shared.places[place as usize].unpark();
+        }
+    }
 }
 
 impl Hands for RealHands<'_> {
@@ -349,9 +363,8 @@ impl Hands for RealHands<'_> {
             Wakes::Any => first..first + workers,
         };
         for place in range {
-            let place = &self.shared.places[place as usize];
-            if place.idle.load(SeqCst) {
-                place.unpark();
+            if self.shared.places[place as usize].idle.load(SeqCst) {
+                self.wakes.push(place);
             }
         }
     }

@@ -34,6 +34,9 @@ pub struct Plan {
     pub loader: LoaderPlan,
     /// Epochs, steps, compute.
     pub train: TrainPlan,
+    /// Checkpoints between epochs; `None` where the run writes none.
+    #[serde(default)]
+    pub checkpoint: Option<CheckpointPlan>,
     /// What is judged, and what is left out of the window.
     pub metric: MetricPlan,
     /// Doubts that are known before running: (name, what was seen, advice).
@@ -164,4 +167,26 @@ pub struct MetricPlan {
     pub exclude_start_steps: u64,
     /// Steps left out at the end of each block.
     pub exclude_end_steps: u64,
+}
+
+/// Checkpoints that rank zero writes between epochs while all accelerators wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckpointPlan {
+    /// `checkpoint.checkpoint_folder`.
+    pub folder: String,
+    /// The first comes after this epoch.
+    pub after_epoch: u32,
+    /// Epochs from one to the next.
+    pub epochs_between: u32,
+    /// `model.model_size_bytes`.
+    pub bytes: u64,
+    /// Whether it is synced before it counts as written.
+    pub fsync: bool,
+}
+
+impl CheckpointPlan {
+    /// Whether one is written after `epoch`.
+    pub fn is_due(&self, epoch: u32) -> bool {
+        epoch >= self.after_epoch && (epoch - self.after_epoch) % self.epochs_between.max(1) == 0
+    }
 }

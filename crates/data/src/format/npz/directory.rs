@@ -12,6 +12,7 @@ const ZIP64_LOCATOR_BYTES: usize = 20;
 const COMMENT_BYTES_MAX: usize = 0xffff;
 /// The longest directory that is read: about 20 000 members.
 const DIRECTORY_BYTES_MAX: u64 = 1 << 20;
+const NAMES_SHOWN_MAX: usize = 8;
 
 /// Where `x.npy` is, and how it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,22 +218,45 @@ fn inside(what: &str, start: u64, bytes: u64, end: u64) -> Result<Range, FormatE
 /// The last entry called `x.npy`: the one that Python takes.
 fn find(directory: &[u8], start: u64) -> Result<Entry, FormatError> {
     let mut found = None;
-    let mut names = Names::default();
-    let mut at = 0;
-    while at < directory.len() {
-        let here = start + at as u64;
-        let header = CentralHeader::read(&directory[at..])
-            .ok_or_else(|| FormatError::new(here, "broken zip directory"))?;
-        names.add(header.name);
+    for header in headers(directory) {
+        let at = |offset: usize| start + offset as u64;
+        let (offset, header) =
+            header.map_err(|offset| FormatError::new(at(offset), "broken zip directory"))?;
         if header.name == NAME {
             let entry = header.entry(start);
-            found = Some(entry.map_err(|message| FormatError::new(here, message))?);
+            found = Some(entry.map_err(|message| FormatError::new(at(offset), message))?);
         }
-        at += header.bytes;
     }
     found.ok_or_else(|| {
-        FormatError::new(start, format!("no member `x.npy`: the archive holds {}", names.shown()))
+        let message = format!("no member `x.npy`: the archive holds {}", names(directory));
+        FormatError::new(start, message)
     })
+}
+
+/// The entries, each with where it begins; an error with where a broken one does.
+fn headers(directory: &[u8]) -> impl Iterator<Item = Result<(usize, CentralHeader<'_>), usize>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let here = at;
+        let rest = directory.get(here..).filter(|rest| !rest.is_empty())?;
+        let header = CentralHeader::read(rest);
+        at = header.as_ref().map_or(directory.len(), |header| here + header.bytes);
+        Some(header.map(|header| (here, header)).ok_or(here))
+    })
+}
+
+/// The first few names, for an error.
+fn names(directory: &[u8]) -> String {
+    let shown = headers(directory).flatten().take(NAMES_SHOWN_MAX).map(|(_, header)| {
+        let name = String::from_utf8_lossy(&header.name[..header.name.len().min(64)]);
+        format!("`{}`", name.escape_debug())
+    });
+    let shown: Vec<String> = shown.collect();
+    match headers(directory).count() - shown.len() {
+        0 if shown.is_empty() => "nothing".to_string(),
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 struct CentralHeader<'d> {
@@ -287,33 +311,6 @@ impl<'d> CentralHeader<'d> {
             extra = &extra[end..];
         }
         values.chunks_exact(8).filter_map(|value| u64_at(value, 0))
-    }
-}
-
-/// The first few names of members, for an error.
-#[derive(Default)]
-struct Names {
-    shown: Vec<String>,
-    count: usize,
-}
-
-impl Names {
-    const SHOWN_MAX: usize = 8;
-
-    fn add(&mut self, name: &[u8]) {
-        self.count += 1;
-        if self.shown.len() < Self::SHOWN_MAX {
-            let name = String::from_utf8_lossy(&name[..name.len().min(64)]);
-            self.shown.push(format!("`{}`", name.escape_debug()));
-        }
-    }
-
-    fn shown(&self) -> String {
-        match self.count - self.shown.len() {
-            0 if self.count == 0 => "nothing".to_string(),
-            0 => self.shown.join(", "),
-            more => format!("{} and {more} more", self.shown.join(", ")),
-        }
     }
 }
 

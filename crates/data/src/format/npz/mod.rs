@@ -7,6 +7,8 @@ mod write;
 mod directory;
 mod member;
 mod cursor;
+#[cfg(test)]
+mod tests;
 
 use super::npy_stream::{self, ArrayStream};
 use super::{

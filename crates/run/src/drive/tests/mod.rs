@@ -83,6 +83,7 @@ fn plan(case: Case) -> Plan {
             compute_seed: 123,
             cold: false,
         },
+        checkpoint: None,
         metric: MetricPlan {
             au_target_percent: 90.0,
             exclude_start_steps: 1,

@@ -28,6 +28,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
             ended: String::new(),
             accelerators,
             host: HostEpoch::default(),
+            checkpoints: vec![],
         }],
         doubts: vec![],
     }

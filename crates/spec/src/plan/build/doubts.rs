@@ -62,11 +62,18 @@ impl Builder<'_> {
                 "this is another workload: do not compare it with the full one",
             );
         }
-        if self.w.workflow_checkpoint {
+        if self.w.workflow_checkpoint && plan.checkpoint.is_none() {
             doubt(
                 "checkpoint_not_reached",
                 "checkpoints are asked for, and this plan ends before the first".into(),
                 "use more epochs to see what they cost",
+            );
+        }
+        if plan.checkpoint.is_some() {
+            doubt(
+                "raw_checkpoint",
+                "checkpoints are written as the bytes of the model alone".into(),
+                "their size and rate are right; torch cannot load them yet",
             );
         }
         doubts

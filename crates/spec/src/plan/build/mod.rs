@@ -1,5 +1,6 @@
 //! From a workload to a plan: every default decided, every combination checked, all problems at once.
 
+mod checkpoint;
 mod dataset;
 mod doubts;
 mod unbuilt;
@@ -83,6 +84,7 @@ impl Builder<'_> {
             dataset,
             storage,
             loader,
+            checkpoint: self.checkpoint(&train),
             train,
             metric: MetricPlan {
                 au_target_percent: self.w.metric_au * 100.0,

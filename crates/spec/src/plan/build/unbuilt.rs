@@ -35,32 +35,5 @@ impl Builder<'_> {
                 "set `workflow.evaluation=false`",
             );
         }
-        if let Some(at) = self.first_checkpoint(train) {
-            self.error(
-                "workflow.checkpoint",
-                format!(
-                    "this plan reaches its first checkpoint {at}; checkpoints are not supported yet"
-                ),
-                "set `workflow.checkpoint=false`, or use fewer epochs",
-            );
-        }
-    }
-
-    /// Where the first checkpoint falls, if this plan reaches it.
-    fn first_checkpoint(&self, train: &TrainPlan) -> Option<String> {
-        let w = self.w;
-        if !w.workflow_checkpoint {
-            return None;
-        }
-        match w.checkpoint_steps_between_checkpoints {
-            Some(steps) => {
-                let longest = train.steps_in_epoch(1);
-                (steps > 0 && steps <= longest).then(|| format!("after step {steps}"))
-            }
-            None => {
-                let after = w.checkpoint_checkpoint_after_epoch;
-                (after <= train.epochs_run()).then(|| format!("after epoch {after}"))
-            }
-        }
     }
 }

@@ -1,0 +1,109 @@
+//! A warm cursor and a file storage read samples without allocating: the measured path is free of it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use feedrate_data::format::{CursorOptions, Discard, FORMATS, Format, Need};
+use feedrate_data::generate::generate;
+use feedrate_data::storage::{self, Storage};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::DatasetPlan;
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::shape::Element;
+use std::alloc::{GlobalAlloc, System};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: std::alloc::Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: std::alloc::Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn plan(format: &dyn Format, samples: u64) -> DatasetPlan {
+    DatasetPlan {
+        format: format.member().name.to_string(),
+        files_train: 4,
+        files_eval: 0,
+        samples_per_file: samples,
+        subfolders_train: 0,
+        subfolders_eval: 0,
+        prefix: "img".into(),
+        record_bytes: 100_000.0,
+        record_stdev_bytes: 0.0,
+        record_dims: vec![],
+        element: Element::Float32,
+        compression: "none".into(),
+        content_seed: 10,
+    }
+}
+
+/// Read the first and the last sample of each file, opening and closing the parts.
+fn read_all(format: &dyn Format, storage: &dyn Storage, layout: &Layout, memory: &mut Memory) {
+    for file in 0..layout.files() {
+        let shape = layout.shape(file);
+        for sample in [0, shape.samples - 1] {
+            memory.cursor.begin(file, sample, Some(&shape));
+            loop {
+                let need = memory.cursor.need().unwrap();
+                let part = match need {
+                    Need::Done => break,
+                    Need::Length { part } | Need::Bytes { part, .. } => part,
+                };
+                layout.write_path(file, &mut memory.path);
+                memory.path.push_str(format.parts()[part]);
+                let handle = storage.open(&memory.path).unwrap();
+                if let Need::Bytes { offset, len, .. } = need {
+                    let came = storage.read_at(handle, offset, &mut memory.piece[..len]).unwrap();
+                    memory.cursor.feed(&memory.piece[..came], &mut Discard).unwrap();
+                } else {
+                    let length = storage.len(handle).unwrap();
+                    memory.cursor.feed(&length.to_le_bytes(), &mut Discard).unwrap();
+                }
+                storage.close(handle);
+            }
+        }
+    }
+}
+
+struct Memory {
+    cursor: Box<dyn feedrate_data::format::Cursor>,
+    path: String,
+    piece: Vec<u8>,
+}
+
+#[test]
+fn a_warm_cursor_does_not_allocate() {
+    for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
+        for (samples, piece_bytes) in [(1, 16 << 10), (1, 1 << 20), (3, 16 << 10)] {
+            let folder = tempfile::tempdir().unwrap();
+            let storage = storage::open("file", folder.path()).unwrap();
+            let plan = plan(*format, samples);
+            let layout = Layout::new(&plan);
+            generate(&plan, &layout, &*storage, 1, &|_, _| {}, &AtomicBool::new(false)).unwrap();
+            let options = CursorOptions { piece_bytes, check_crc: true, wants_payload: true };
+            let cursor = format.cursor(&options);
+            let path = String::with_capacity(256);
+            let mut memory = Memory { cursor, path, piece: vec![0; piece_bytes] };
+            read_all(*format, &*storage, &layout, &mut memory);
+            let before = ALLOCATIONS.load(Relaxed);
+            read_all(*format, &*storage, &layout, &mut memory);
+            let made = ALLOCATIONS.load(Relaxed) - before;
+            assert_eq!(made, 0, "{} with {samples} samples", format.member().name);
+        }
+    }
+}
