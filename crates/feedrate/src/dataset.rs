@@ -32,6 +32,8 @@ pub(crate) struct Want<'a> {
     pub(crate) root: &'a Path,
     /// Take the files in `root` as they are.
     pub(crate) foreign: bool,
+    /// Look at every file even where the manifest says that all are there.
+    pub(crate) check_files: bool,
     /// No progress.
     pub(crate) quiet: bool,
     /// Set when the user wants to stop.
@@ -39,26 +41,36 @@ pub(crate) struct Want<'a> {
 }
 
 /// The dataset of `plan`, generated where it is missing.
-pub(crate) fn ready(plan: &Plan, want: &Want, file_bytes: u64) -> anyhow::Result<(Dataset, Option<Generated>)> {
+pub(crate) fn ready(
+    plan: &Plan,
+    want: &Want,
+    file_bytes: u64,
+) -> anyhow::Result<(Dataset, Option<Generated>)> {
     let layout = Layout::new(&plan.dataset);
     let folder = folder(plan, want)?;
     let storage: Arc<dyn Storage> = Arc::from(storage::open(&plan.storage.kind, &folder)?);
     if want.foreign {
-        let probe = generate::probe_foreign(&*storage, &plan.dataset, &layout)
-            .with_context(|| format!("the files in `{}` are not what the plan wants", folder.display()))?;
+        let probe =
+            generate::probe_foreign(&*storage, &plan.dataset, &layout).with_context(|| {
+                format!("the files in `{}` are not what the plan wants", folder.display())
+            })?;
         for note in &probe.notes {
             messages::say(format!("warning: {note}"));
         }
         return Ok((Dataset { folder, storage, layout, trusts_plan: false }, None));
     }
     let mut generated = None;
-    if needs_files(plan, &*storage) && !is_complete(&*storage, plan)? {
+    if needs_files(plan, &*storage) && (want.check_files || !is_complete(&*storage, plan)?) {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let bar = progress::byte_bar("generating", file_bytes, want.quiet);
         let show = |_files: u64, bytes: u64| bar.set_position(bytes);
-        let made = generate::generate(&plan.dataset, &layout, &*storage, threads, &show, want.interrupted);
+        let made =
+            generate::generate(&plan.dataset, &layout, &*storage, threads, &show, want.interrupted);
         bar.finish_and_clear();
-        generated = Some(made.with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?);
+        generated =
+            Some(made.with_context(|| {
+                format!("cannot generate the dataset in `{}`", folder.display())
+            })?);
     }
     Ok((Dataset { folder, storage, layout, trusts_plan: true }, generated))
 }
@@ -99,12 +111,18 @@ pub(crate) fn folder(plan: &Plan, want: &Want) -> anyhow::Result<PathBuf> {
     if want.root.join("train").is_dir() {
         return Err(UsageError {
             message: format!("`{}` holds files that no manifest describes", want.root.display()),
-            hint: Some("use `--foreign` to train on them as they are, or another `--data` folder".into()),
+            hint: Some(
+                "use `--foreign` to train on them as they are, or another `--data` folder".into(),
+            ),
         }
         .into());
     }
     let fingerprint = Manifest::fingerprint_of(&plan.dataset);
-    Ok(want.root.join(format!("{}-{}", plan.dataset.format, &fingerprint[..12.min(fingerprint.len())])))
+    Ok(want.root.join(format!(
+        "{}-{}",
+        plan.dataset.format,
+        &fingerprint[..12.min(fingerprint.len())]
+    )))
 }
 
 fn refuse_misfit(storage: &dyn Storage, plan: &Plan, root: &Path) -> anyhow::Result<()> {

@@ -1,8 +1,7 @@
 //! Talk on stderr: errors, warnings, hints. Data goes to stdout, and not from here.
 
 use crate::exit::UsageError;
-use feedrate_data::generate::GenerateError;
-use feedrate_data::manifest::ManifestError;
+use feedrate_data::generate::{ForeignError, GenerateError};
 use feedrate_data::storage::StorageError;
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_run::drive::RunError;
@@ -56,11 +55,11 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
         if let Some(file) = cause.downcast_ref::<RecordFileError>() {
             return file.hint().map(str::to_string);
         }
-        if let Some(GenerateError::NoSpace { .. }) = cause.downcast_ref::<GenerateError>() {
-            return Some("free space on the device, point `--data` elsewhere, or use `--scale`".into());
+        if let Some(generation) = cause.downcast_ref::<GenerateError>() {
+            return generation.hint().map(str::to_string);
         }
-        if let Some(GenerateError::Strangers { .. }) = cause.downcast_ref::<GenerateError>() {
-            return Some("point `--data` at another folder, or use `--foreign` to train on them as they are".into());
+        if let Some(foreign) = cause.downcast_ref::<ForeignError>() {
+            return foreign.hint().map(str::to_string);
         }
         storage_error(cause)?.hint().map(str::to_string)
     })
@@ -68,11 +67,6 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
 
 /// The storage's own error, also where another passes it on as its own.
 fn storage_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StorageError> {
-    match cause.downcast_ref::<GenerateError>() {
-        Some(GenerateError::Storage(error)) => return Some(error),
-        Some(GenerateError::Manifest(ManifestError::Storage(error))) => return Some(error),
-        _ => {}
-    }
     match cause.downcast_ref::<RunError>() {
         Some(RunError::Storage(error)) => Some(error),
         _ => cause.downcast_ref::<StorageError>(),

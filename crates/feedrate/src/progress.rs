@@ -4,9 +4,9 @@ use feedrate_run::drive::Live;
 use feedrate_spec::units;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -77,7 +77,8 @@ fn line(live: &Live, epochs: u32, bytes_per_second: Option<f64>) -> String {
     let ns = |counter: &std::sync::atomic::AtomicU64| counter.load(Relaxed) as f64;
     let (load, compute, barrier) = (ns(&live.load_ns), ns(&live.compute_ns), ns(&live.barrier_ns));
     let all = load + compute + barrier;
-    let percent = |part: f64| if all > 0.0 { format!("{:.1} %", 100.0 * part / all) } else { "-".into() };
+    let percent =
+        |part: f64| if all > 0.0 { format!("{:.1} %", 100.0 * part / all) } else { "-".into() };
     format!(
         "epoch {}/{epochs} · step {}/{} · AU {} · stall {} · {}",
         live.epoch.load(Relaxed),

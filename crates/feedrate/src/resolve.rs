@@ -48,7 +48,8 @@ pub(crate) fn resolve(arguments: &DataArguments, wish: Wish) -> anyhow::Result<R
         cold: wish.cold,
         generate_only: wish.generate_only,
     };
-    let context = Context { memory_bytes: feedrate_run::system::memory_bytes(), entropy: entropy() };
+    let context =
+        Context { memory_bytes: feedrate_run::system::memory_bytes(), entropy: entropy() };
     let catalog = catalog();
     let (mut plan, warnings) = plan::build(&workload, &request, &catalog, context)?;
     warn(&warnings);
@@ -63,7 +64,8 @@ pub(crate) fn resolve(arguments: &DataArguments, wish: Wish) -> anyhow::Result<R
 /// (name, what places call the file, text).
 fn find(wanted: &str) -> anyhow::Result<(String, String, String)> {
     let path = Path::new(wanted);
-    let is_path = wanted.contains('/') || path.extension().is_some_and(|e| e == "yaml" || e == "yml");
+    let is_path =
+        wanted.contains('/') || path.extension().is_some_and(|e| e == "yaml" || e == "yml");
     if !is_path {
         let bundled = WORKLOADS.iter().find(|w| w.name == wanted).ok_or_else(|| unknown(wanted))?;
         return Ok(of_bundled(bundled));
@@ -72,7 +74,8 @@ fn find(wanted: &str) -> anyhow::Result<(String, String, String)> {
         message: format!("cannot read workload `{wanted}`: {error}"),
         hint: Some("give a YAML file, or a name from `feedrate list workloads`".into()),
     })?;
-    let stem = path.file_stem().map_or_else(|| wanted.to_string(), |s| s.to_string_lossy().into_owned());
+    let stem =
+        path.file_stem().map_or_else(|| wanted.to_string(), |s| s.to_string_lossy().into_owned());
     Ok((stem, wanted.to_string(), yaml))
 }
 

@@ -39,7 +39,9 @@ pub(crate) fn make_run_dir(results: &Path, plan: &Plan) -> anyhow::Result<PathBu
 
 /// A model's name as a folder's.
 fn file_name(model: &str) -> String {
-    let name: String =
-        model.chars().map(|c| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' }).collect();
+    let name: String = model
+        .chars()
+        .map(|c| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' })
+        .collect();
     if name.trim_matches('.').is_empty() { "default".into() } else { name }
 }

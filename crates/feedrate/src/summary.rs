@@ -48,19 +48,44 @@ fn figures(summary: &Summary, record: &Record) -> String {
     let bytes = |rate: Rate| both(rate, units::bytes_per_second);
     let mut rows = vec![
         ("AU all steps", format!("{}   nothing left out", percent(summary.au.all_steps_percent))),
-        ("AU windowed", format!("{}   first {} left out, as DLIO; asked for: {target:.0} %", percent(summary.au.windowed_percent), steps(record.plan.metric.exclude_start_steps))),
+        (
+            "AU windowed",
+            format!(
+                "{}   first {} left out, as DLIO; asked for: {target:.0} %",
+                percent(summary.au.windowed_percent),
+                steps(record.plan.metric.exclude_start_steps)
+            ),
+        ),
         ("AU sustained", sustained(&summary.au)),
         ("Delivered", bytes(rate.delivered_bytes_per_second)),
         ("Nominal", bytes(rate.nominal_bytes_per_second)),
         ("Samples", both(rate.samples_per_second, |r| units::per_second(r, "samples"))),
-        ("Time", shares(&[("load", summary.time.load_s), ("compute", summary.time.compute_s), ("barrier", summary.time.barrier_s)])),
+        (
+            "Time",
+            shares(&[
+                ("load", summary.time.load_s),
+                ("compute", summary.time.compute_s),
+                ("barrier", summary.time.barrier_s),
+            ]),
+        ),
     ];
     let stall = &summary.stall;
     if summary.time.load_s.is_some_and(|s| s > 0.0) {
-        rows.push(("Stall", shares(&[("open", stall.open_s), ("read", stall.read_s), ("decode", stall.decode_s), ("queue", stall.queue_s)])));
+        rows.push((
+            "Stall",
+            shares(&[
+                ("open", stall.open_s),
+                ("read", stall.read_s),
+                ("decode", stall.decode_s),
+                ("queue", stall.queue_s),
+            ]),
+        ));
     }
     let device = summary.bytes.device.map_or("unknown".into(), units::bytes);
-    rows.push(("Bytes", format!("{} read, {device} from the device", units::bytes(summary.bytes.logical))));
+    rows.push((
+        "Bytes",
+        format!("{} read, {device} from the device", units::bytes(summary.bytes.logical)),
+    ));
     text::rows(&rows)
 }
 
@@ -86,7 +111,14 @@ fn epochs(epochs: &[EpochSummary]) -> String {
     }
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING).set_header([
-        "Epoch", "Steps", "Duration", "AU all", "AU windowed", "AU sustained", "Delivered", "Device",
+        "Epoch",
+        "Steps",
+        "Duration",
+        "AU all",
+        "AU windowed",
+        "AU sustained",
+        "Delivered",
+        "Device",
     ]);
     for epoch in epochs {
         table.add_row([
@@ -96,7 +128,11 @@ fn epochs(epochs: &[EpochSummary]) -> String {
             percent(epoch.au.all_steps_percent),
             percent(epoch.au.windowed_percent),
             percent(epoch.au.sustained_percent),
-            epoch.throughput.delivered_bytes_per_second.whole.map_or("-".into(), units::bytes_per_second),
+            epoch
+                .throughput
+                .delivered_bytes_per_second
+                .whole
+                .map_or("-".into(), units::bytes_per_second),
             epoch.bytes.device.map_or("-".into(), units::bytes),
         ]);
     }
@@ -108,7 +144,15 @@ fn doubts(summary: &Summary) -> String {
     let lines: Vec<String> = summary
         .doubts
         .iter()
-        .map(|doubt| format!("  [{}] {}: {}\n    {}", doubt.severity.name(), doubt.name, doubt.evidence, doubt.advice))
+        .map(|doubt| {
+            format!(
+                "  [{}] {}: {}\n    {}",
+                doubt.severity.name(),
+                doubt.name,
+                doubt.evidence,
+                doubt.advice
+            )
+        })
         .collect();
     format!("Doubts:\n{}", lines.join("\n"))
 }
@@ -127,7 +171,9 @@ fn shares(parts: &[(&str, Option<f64>)]) -> String {
     let texts: Vec<String> = parts
         .iter()
         .map(|(name, seconds)| match seconds {
-            Some(seconds) if sum > 0.0 => format!("{name} {} ({:.1} %)", units::seconds(*seconds), 100.0 * seconds / sum),
+            Some(seconds) if sum > 0.0 => {
+                format!("{name} {} ({:.1} %)", units::seconds(*seconds), 100.0 * seconds / sum)
+            }
             Some(seconds) => format!("{name} {}", units::seconds(*seconds)),
             None => format!("{name} -"),
         })

@@ -26,7 +26,8 @@ impl AlignedBuffer {
         let len = bytes.max(1).next_multiple_of(ALIGN);
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new private mapping at an address of the kernel's choice aliases nothing.
-        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, MapFlags::PRIVATE) };
+        let start =
+            unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, MapFlags::PRIVATE) };
         match start.map(|start| NonNull::new(start.cast())) {
             Ok(Some(start)) => AlignedBuffer { start, len },
             _ => panic!("no memory for a reading buffer of {len} bytes"),

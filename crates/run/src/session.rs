@@ -1,11 +1,11 @@
 //! One run: epoch after epoch, with what the machine did, into a record that is whole at every moment.
 
+use crate::checkpoint;
 use crate::clock::Clock;
 use crate::drive::{Driver, Job, RunError};
 use crate::engine::Training;
 use crate::system::{Residency, Sampler, residency};
 use feedrate_data::storage::{Storage, StorageError};
-use crate::checkpoint;
 use feedrate_measure::record::{CheckpointRecord, EpochRecord, HostEpoch, Record};
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{Plan, PlanDoubt};
@@ -73,12 +73,28 @@ impl Session<'_> {
     }
 
     /// Write the checkpoint that is due after an epoch, while all accelerators wait.
-    fn checkpoint(&self, epoch: u32, steps: u64, driver: &dyn Driver, record: &mut Record) -> Result<(), RunError> {
-        let due = self.plan.checkpoint.as_ref().filter(|plan| plan.is_due(epoch));
-        let (Some(plan), Some(epoch_record)) = (due, record.epochs.last_mut()) else { return Ok(()) };
+    fn checkpoint(
+        &self,
+        epoch: u32,
+        steps: u64,
+        driver: &dyn Driver,
+        record: &mut Record,
+    ) -> Result<(), RunError> {
+        let due = self
+            .plan
+            .checkpoint
+            .as_ref()
+            .filter(|plan| plan.is_due(epoch) && !(self.interrupted)());
+        let (Some(plan), Some(epoch_record)) = (due, record.epochs.last_mut()) else {
+            return Ok(());
+        };
         let start_ns = driver.now_ns();
         checkpoint::save(plan, epoch, steps)?;
-        epoch_record.checkpoints.push(CheckpointRecord { start_ns, end_ns: driver.now_ns(), bytes: plan.bytes });
+        epoch_record.checkpoints.push(CheckpointRecord {
+            start_ns,
+            end_ns: driver.now_ns(),
+            bytes: plan.bytes,
+        });
         Ok(())
     }
 

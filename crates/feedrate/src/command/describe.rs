@@ -17,10 +17,14 @@ pub(crate) fn describe(arguments: &DescribeArguments) -> anyhow::Result<Exit> {
         [name] => (Family::value_variants().to_vec(), name),
         _ => return Err(UsageError { message: "give one name".into(), hint: None }.into()),
     };
-    let found = families.iter().find_map(|&family| Some((family, lines(family).into_iter().find(|l| l.name == *name)?)));
+    let found = families
+        .iter()
+        .find_map(|&family| Some((family, lines(family).into_iter().find(|l| l.name == *name)?)));
     let Some((family, line)) = found else { return Err(unknown(&families, name).into()) };
     if arguments.json {
-        messages::print(json!({ "family": family_name(family), "name": line.name, "summary": line.summary, "notes": line.notes }));
+        messages::print(
+            json!({ "family": family_name(family), "name": line.name, "summary": line.summary, "notes": line.notes }),
+        );
     } else {
         messages::print(page(family, &line));
     }
@@ -29,7 +33,10 @@ pub(crate) fn describe(arguments: &DescribeArguments) -> anyhow::Result<Exit> {
 
 fn page(family: Family, line: &Line) -> String {
     match family {
-        Family::Workloads => WORKLOADS.iter().find(|w| w.name == line.name).map_or(String::new(), |w| w.yaml.trim_end().into()),
+        Family::Workloads => WORKLOADS
+            .iter()
+            .find(|w| w.name == line.name)
+            .map_or(String::new(), |w| w.yaml.trim_end().into()),
         Family::Keys => KEYS.iter().find(|k| k.path == line.name).map_or(String::new(), key),
         _ => text::rows(&[(line.name.as_str(), line.summary.clone()), ("", line.notes.clone())]),
     }
@@ -42,7 +49,14 @@ fn key(key: &KeyInfo) -> String {
         Effect::Nothing { reason } => format!("accepted, changes nothing: {reason}"),
     };
     let mut rows = vec![("key", key.path.to_string()), ("meaning", key.meaning.to_string())];
-    rows.push(("value", if key.unit.is_empty() { key.kind.into() } else { format!("{}, in {}", key.kind, key.unit) }));
+    rows.push((
+        "value",
+        if key.unit.is_empty() {
+            key.kind.into()
+        } else {
+            format!("{}, in {}", key.kind, key.unit)
+        },
+    ));
     rows.push(("default", key.default.to_string()));
     rows.push(("effect", effect));
     if !key.aliases.is_empty() {

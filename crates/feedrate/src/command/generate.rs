@@ -16,6 +16,7 @@ pub(crate) fn generate(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let want = Want {
         root: &resolved.data_root,
         foreign: false,
+        check_files: true,
         quiet: arguments.quiet,
         interrupted: &interrupted,
     };
@@ -33,8 +34,13 @@ pub(crate) fn generate(arguments: &DataArguments) -> anyhow::Result<Exit> {
             "bytes_written": bytes,
             "seconds": seconds,
         }));
-    } else if generated.is_none() {
-        messages::print(format!("{} is whole already: {} files, {}", dataset.folder.display(), estimate.files, units::bytes(estimate.file_bytes)));
+    } else if files == 0 {
+        messages::print(format!(
+            "{} is whole already: {} files, {}",
+            dataset.folder.display(),
+            estimate.files,
+            units::bytes(estimate.file_bytes)
+        ));
     } else {
         messages::print(format!(
             "{}: {files} of {} files written, {} in {} ({})",

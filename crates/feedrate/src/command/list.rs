@@ -29,13 +29,24 @@ pub(crate) struct Line {
 pub(crate) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
     let lines = lines(arguments.family);
     if arguments.json {
-        let items: Vec<Value> =
-            lines.iter().map(|l| json!({ "name": l.name, "summary": l.summary, "notes": l.notes })).collect();
+        let items: Vec<Value> = lines
+            .iter()
+            .map(|l| json!({ "name": l.name, "summary": l.summary, "notes": l.notes }))
+            .collect();
         messages::print(Value::from(items));
     } else {
         let rows: Vec<(&str, String)> = lines
             .iter()
-            .map(|l| (l.name.as_str(), if l.notes.is_empty() { l.summary.clone() } else { format!("{} [{}]", l.summary, l.notes) }))
+            .map(|l| {
+                (
+                    l.name.as_str(),
+                    if l.notes.is_empty() {
+                        l.summary.clone()
+                    } else {
+                        format!("{} [{}]", l.summary, l.notes)
+                    },
+                )
+            })
             .collect();
         messages::print(text::rows(&rows));
     }
@@ -53,15 +64,27 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
         Family::Keys => KEYS
             .iter()
-            .map(|key| Line { name: key.path.into(), summary: key.meaning.into(), notes: format!("{}, default {}", key.kind, key.default) })
+            .map(|key| Line {
+                name: key.path.into(),
+                summary: key.meaning.into(),
+                notes: format!("{}, default {}", key.kind, key.default),
+            })
             .collect(),
         Family::Metrics => metric::METRICS
             .iter()
-            .map(|m| Line { name: m.name.into(), summary: m.definition.into(), notes: m.unit.into() })
+            .map(|m| Line {
+                name: m.name.into(),
+                summary: m.definition.into(),
+                notes: m.unit.into(),
+            })
             .collect(),
         Family::Doubts => doubt::DOUBTS
             .iter()
-            .map(|d| Line { name: d.name.into(), summary: d.meaning.into(), notes: d.severity.name().into() })
+            .map(|d| Line {
+                name: d.name.into(),
+                summary: d.meaning.into(),
+                notes: d.severity.name().into(),
+            })
             .collect(),
     }
 }
@@ -79,10 +102,18 @@ fn workload(bundled: &Bundled) -> Line {
 
 fn refusal(bundled: &Bundled) -> Option<String> {
     let (name, file, yaml) = resolve::of_bundled(bundled);
-    let request = Request { name, accelerators: None, scale: 1.0, shrink_records: 1.0, cold: false, generate_only: false };
-    let planned = workload::parse(&file, &yaml, &[], Strictness::Error).and_then(|(workload, _)| {
-        plan::build(&workload, &request, &catalog(), Context { memory_bytes: None, entropy: 0 })
-    });
+    let request = Request {
+        name,
+        accelerators: None,
+        scale: 1.0,
+        shrink_records: 1.0,
+        cold: false,
+        generate_only: false,
+    };
+    let planned =
+        workload::parse(&file, &yaml, &[], Strictness::Error).and_then(|(workload, _)| {
+            plan::build(&workload, &request, &catalog(), Context { memory_bytes: None, entropy: 0 })
+        });
     let problems = planned.err()?;
     let messages: Vec<&str> = problems.0.iter().map(|p| p.message.as_str()).collect();
     Some(messages.join("; "))

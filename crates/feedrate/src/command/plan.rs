@@ -34,26 +34,48 @@ fn describe(resolved: &Resolved, estimate: &Estimate) -> String {
         ("sample", sample(estimate)),
         ("loader", loader(resolved)),
         ("schedule", schedule(resolved, estimate)),
-        ("each accelerator", format!("reads {} in an epoch", units::bytes(estimate.accelerator_epoch_bytes as u64))),
-        ("an epoch takes", format!("at least {}, if no accelerator ever waits", units::seconds(estimate.epoch_least_s))),
+        (
+            "each accelerator",
+            format!("reads {} in an epoch", units::bytes(estimate.accelerator_epoch_bytes as u64)),
+        ),
+        (
+            "an epoch takes",
+            format!(
+                "at least {}, if no accelerator ever waits",
+                units::seconds(estimate.epoch_least_s)
+            ),
+        ),
     ];
     if let Some(needed) = estimate.needed_bytes_per_second {
-        rows.push(("to be fed", format!("the storage must deliver {}", units::bytes_per_second(needed))));
+        rows.push((
+            "to be fed",
+            format!("the storage must deliver {}", units::bytes_per_second(needed)),
+        ));
     }
     if let Some(rate) = plan.storage.throttle_bytes_per_second {
         rows.push(("throttle", format!("reads are held to {}", units::bytes_per_second(rate))));
         let least = estimate.accelerator_epoch_bytes * f64::from(plan.accelerators) / rate;
-        rows.push(("so an epoch takes", format!("at least {}", units::seconds(least.max(estimate.epoch_least_s)))));
+        rows.push((
+            "so an epoch takes",
+            format!("at least {}", units::seconds(least.max(estimate.epoch_least_s))),
+        ));
     }
-    rows.push(("loader memory", format!("about {}", units::bytes(estimate.loader_memory_bytes as u64))));
+    rows.push((
+        "loader memory",
+        format!("about {}", units::bytes(estimate.loader_memory_bytes as u64)),
+    ));
     let mut out = text::rows(&rows);
     for doubt in &plan.doubts {
         out.push_str(&format!("\ndoubt {}: {}\n  {}", doubt.name, doubt.evidence, doubt.advice));
     }
     for key in resolved.workload.given_without_effect() {
         match key.effect {
-            Effect::Nothing { reason } => out.push_str(&format!("\nno effect: {} ({reason})", key.path)),
-            Effect::NotYet { feature } => out.push_str(&format!("\nnot reached: {} (needs {feature})", key.path)),
+            Effect::Nothing { reason } => {
+                out.push_str(&format!("\nno effect: {} ({reason})", key.path))
+            }
+            Effect::NotYet { feature } => {
+                out.push_str(&format!("\nnot reached: {} (needs {feature})", key.path))
+            }
             Effect::Now => {}
         }
     }
@@ -76,7 +98,11 @@ fn dataset(resolved: &Resolved, estimate: &Estimate) -> String {
 fn sample(estimate: &Estimate) -> String {
     let (least, most) = estimate.sample_bytes_range;
     let mean = units::bytes(estimate.sample_bytes_mean as u64);
-    if least == most { mean } else { format!("{mean} on average, from {} to {}", units::bytes(least), units::bytes(most)) }
+    if least == most {
+        mean
+    } else {
+        format!("{mean} on average, from {} to {}", units::bytes(least), units::bytes(most))
+    }
 }
 
 fn loader(resolved: &Resolved) -> String {
@@ -97,7 +123,10 @@ fn schedule(resolved: &Resolved, estimate: &Estimate) -> String {
         units::seconds(train.compute.mean_s()),
     );
     if estimate.dropped_samples > 0 {
-        text.push_str(&format!("; {} samples fill no step and are dropped", units::count(estimate.dropped_samples)));
+        text.push_str(&format!(
+            "; {} samples fill no step and are dropped",
+            units::count(estimate.dropped_samples)
+        ));
     }
     text
 }

@@ -18,8 +18,8 @@ use feedrate_run::comm::Solo;
 use feedrate_run::drive::{Job, Live, RealDriver};
 use feedrate_run::session::{self, Session};
 use feedrate_run::{system, wrap};
-use feedrate_spec::workload::resolved_yaml;
 use feedrate_spec::plan;
+use feedrate_spec::workload::resolved_yaml;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -37,6 +37,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     let want = Want {
         root: &resolved.data_root,
         foreign: arguments.data.foreign,
+        check_files: false,
         quiet: arguments.data.quiet,
         interrupted: &interrupted,
     };
@@ -52,7 +53,9 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     }
     file::write(&run_dir, &record).context("cannot write the results")?;
     dlio::write(&run_dir, &record, &hydra).context("cannot write the results")?;
-    outcome.with_context(|| format!("the run failed; what was measured is in `{}`", run_dir.display()))?;
+    outcome.with_context(|| {
+        format!("the run failed; what was measured is in `{}`", run_dir.display())
+    })?;
     if interrupted.load(Relaxed) {
         return Err(Interrupted(run_dir.display().to_string()).into());
     }
@@ -65,7 +68,9 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
 fn exit(arguments: &RunArguments, summary: &Summary) -> Exit {
     match arguments.fail_below_au {
         Some(least) if summary.au.all_steps_percent.is_none_or(|au| au < least) => {
-            messages::say(format!("au_all_steps is below the {least} % that --fail-below-au asks for"));
+            messages::say(format!(
+                "au_all_steps is below the {least} % that --fail-below-au asks for"
+            ));
             Exit::Unmet
         }
         _ => Exit::Fine,
@@ -95,9 +100,19 @@ fn train(
     let spins = session::may_spin(&job, system::idle_cores());
     record.compute_spins = spins;
     let live = Arc::new(Live::default());
-    let mut driver =
-        RealDriver::new(job, clock, Arc::new(Solo), Arc::clone(interrupted), Arc::clone(&live), spins)?;
-    let line = TrainingLine::start(live, plan.train.epochs_run(), arguments.data.quiet || arguments.data.json);
+    let mut driver = RealDriver::new(
+        job,
+        clock,
+        Arc::new(Solo),
+        Arc::clone(interrupted),
+        Arc::clone(&live),
+        spins,
+    )?;
+    let line = TrainingLine::start(
+        live,
+        plan.train.epochs_run(),
+        arguments.data.quiet || arguments.data.json,
+    );
     let device = record.system.data_mount.as_ref().map(|mount| mount.device.clone());
     let mut saved = Instant::now();
     let mut on_epoch = |record: &Record| {
@@ -150,7 +165,10 @@ fn hydra(resolved: &Resolved, arguments: &RunArguments, run_dir: &Path) -> Hydra
     let dir = serde_json::Value::from(run_dir.display().to_string());
     HydraText {
         config: resolved_yaml(&resolved.workload),
-        hydra: format!("hydra:\n  run:\n    dir: {dir}\n  output_subdir: .hydra\n  overrides:\n    task:\n{}", indented(&overrides)),
+        hydra: format!(
+            "hydra:\n  run:\n    dir: {dir}\n  output_subdir: .hydra\n  overrides:\n    task:\n{}",
+            indented(&overrides)
+        ),
         overrides,
     }
 }

@@ -3,8 +3,8 @@
 use crate::cli::DataArguments;
 use crate::dataset::{self, Want};
 use crate::exit::{Exit, UsageError};
-use crate::{interrupt, messages, progress};
 use crate::resolve::{Wish, resolve};
+use crate::{interrupt, messages, progress};
 use feedrate_data::storage;
 use feedrate_data::verify::BadFile;
 use feedrate_spec::plan::layout::Layout;
@@ -15,7 +15,13 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let resolved = resolve(arguments, Wish { generate_only: true, ..Wish::default() })?;
     let interrupted = interrupt::flag();
-    let want = Want { root: &resolved.data_root, foreign: arguments.foreign, quiet: arguments.quiet, interrupted: &interrupted };
+    let want = Want {
+        root: &resolved.data_root,
+        foreign: arguments.foreign,
+        check_files: false,
+        quiet: arguments.quiet,
+        interrupted: &interrupted,
+    };
     let folder = dataset::folder(&resolved.plan, &want)?;
     if !folder.join("manifest.json").exists() {
         return Err(UsageError {
@@ -30,7 +36,8 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let bar = progress::byte_bar("verifying", estimate.file_bytes, arguments.quiet);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let show = |_files: u64, bytes: u64| bar.set_position(bytes);
-    let report = feedrate_data::verify::verify(&resolved.plan.dataset, &layout, &*storage, threads, &show)?;
+    let report =
+        feedrate_data::verify::verify(&resolved.plan.dataset, &layout, &*storage, threads, &show)?;
     bar.finish_and_clear();
     if arguments.json {
         messages::print(serde_json::json!({

@@ -19,13 +19,22 @@ fn all_problems_of_a_workload_come_at_once_with_their_places() {
     refused(
         &yaml,
         &["train.epoch=3"],
-        &["workload.yaml:11:3", "batch_sise", "did you mean `reader.batch_size`?", "workload.yaml:12:17", "`many`", "train.epoch"],
+        &[
+            "workload.yaml:11:3",
+            "batch_sise",
+            "did you mean `reader.batch_size`?",
+            "workload.yaml:12:17",
+            "`many`",
+            "train.epoch",
+        ],
     );
 }
 
 #[test]
 fn an_unknown_workload_is_refused_with_the_nearest() {
-    Test::new().feedrate(&["run", "unet3d_h10"]).refuses(2, &["`unet3d_h10`", "hint: did you mean `unet3d_h100`"]);
+    Test::new()
+        .feedrate(&["run", "unet3d_h10"])
+        .refuses(2, &["`unet3d_h10`", "hint: did you mean `unet3d_h100`"]);
     Test::new().feedrate(&["run", "./nowhere.yaml"]).refuses(2, &["nowhere.yaml", "hint:"]);
 }
 
@@ -34,7 +43,11 @@ fn numbers_that_make_no_sense_are_refused() {
     refused(TINY, &["dataset.num_files_train=0"], &["nothing to train on"]);
     refused(TINY, &["reader.batch_size=9"], &["batches of `9`", "the dataset has 8", "hint:"]);
     refused(TINY, &["-n", "9"], &["`9` accelerators share 8 samples"]);
-    refused(TINY, &["dataset.num_files_train=1000000000000000000"], &["more than any file system holds"]);
+    refused(
+        TINY,
+        &["dataset.num_files_train=1000000000000000000"],
+        &["more than any file system holds"],
+    );
     refused(TINY, &["--scale", "0"], &["--scale 0"]);
     refused(TINY, &["dataset.format=hdf5"], &["needs format `hdf5`, which is not built yet"]);
     refused(TINY, &["workflow.checkpoint=true", "checkpoint.type=all_ranks"], &["checkpoint"]);
@@ -126,8 +139,15 @@ fn files_without_manifest_are_not_touched() {
 fn a_manifest_that_does_not_fit_names_the_setting() {
     let test = Test::with(TINY);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
-    let dataset = test.data_files("manifest.json")[0].parent().unwrap().to_string_lossy().into_owned();
-    let answer = test.feedrate(&["run", "workload.yaml", "--data", &dataset, "dataset.record_length_bytes=8192"]);
+    let dataset =
+        test.data_files("manifest.json")[0].parent().unwrap().to_string_lossy().into_owned();
+    let answer = test.feedrate(&[
+        "run",
+        "workload.yaml",
+        "--data",
+        &dataset,
+        "dataset.record_length_bytes=8192",
+    ]);
     answer.refuses(2, &["record_bytes", "4096", "8192", "hint:"]);
 }
 
@@ -137,8 +157,14 @@ struct Mounted(std::path::PathBuf);
 impl Mounted {
     fn tmpfs(folder: &Path, options: &str) -> Self {
         std::fs::create_dir_all(folder).unwrap();
-        let status = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder).status();
-        assert!(status.is_ok_and(|s| s.success()), "these tests mount small file systems: run them as root");
+        let status = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+            .arg(folder)
+            .status();
+        assert!(
+            status.is_ok_and(|s| s.success()),
+            "these tests mount small file systems: run them as root"
+        );
         Mounted(folder.to_path_buf())
     }
 }
@@ -154,7 +180,13 @@ fn a_disk_that_is_too_small_is_refused_before_writing() {
     let test = Test::with(TINY);
     let disk = Mounted::tmpfs(&test.path("small"), "size=1m");
     let data = disk.0.to_string_lossy().into_owned();
-    let answer = test.feedrate(&["run", "workload.yaml", "--data", &data, "dataset.record_length_bytes=1000000"]);
+    let answer = test.feedrate(&[
+        "run",
+        "workload.yaml",
+        "--data",
+        &data,
+        "dataset.record_length_bytes=1000000",
+    ]);
     answer.refuses(1, &["needs 8 MB", "1 MB are free", "hint:"]);
 }
 
@@ -164,7 +196,8 @@ fn results_on_a_full_disk_fail_with_the_reason() {
     let disk = Mounted::tmpfs(&test.path("full"), "size=64k");
     std::fs::write(disk.0.join("filler"), vec![0; 48 << 10]).unwrap();
     let results = disk.0.to_string_lossy().into_owned();
-    let answer = test.feedrate(&["run", "workload.yaml", "--results", &results, "train.epochs=500"]);
+    let answer =
+        test.feedrate(&["run", "workload.yaml", "--results", &results, "train.epochs=500"]);
     answer.refuses(1, &["No space left", "hint:"]);
 }
 
@@ -174,5 +207,6 @@ fn a_read_only_folder_is_refused() {
     let disk = Mounted::tmpfs(&test.path("locked"), "size=1m,ro");
     let folder = disk.0.to_string_lossy().into_owned();
     test.feedrate(&["run", "workload.yaml", "--data", &folder]).refuses(1, &["ead-only", "hint:"]);
-    test.feedrate(&["run", "workload.yaml", "--results", &folder]).refuses(1, &["ead-only", "hint:"]);
+    test.feedrate(&["run", "workload.yaml", "--results", &folder])
+        .refuses(1, &["ead-only", "hint:"]);
 }

@@ -44,10 +44,17 @@ fn every_byte_can_be_verified_while_training() {
     for format in ["npz", "npy", "indexed_binary"] {
         let test = Test::with(TINY);
         let format = format!("dataset.format={format}");
-        let arguments = ["--verify", &format, "dataset.num_samples_per_file=3", "reader.sample_shuffle=seed", "reader.read_threads=2"];
+        let arguments = [
+            "--verify",
+            &format,
+            "dataset.num_samples_per_file=3",
+            "reader.sample_shuffle=seed",
+            "reader.read_threads=2",
+        ];
         let json = test.run_json(&arguments);
         assert_eq!(json["complete"], true);
-        let verify = test.feedrate(&["verify", "workload.yaml", &format, "dataset.num_samples_per_file=3"]);
+        let verify =
+            test.feedrate(&["verify", "workload.yaml", &format, "dataset.num_samples_per_file=3"]);
         assert_eq!(verify.code, 0, "{}", verify.stderr);
     }
 }

@@ -26,13 +26,22 @@ fn a_plan_says_files_bytes_and_steps() {
 fn planned_bytes_are_the_bytes_that_are_made() {
     for format in ["npz", "npy", "indexed_binary"] {
         let test = Test::with(TINY);
-        let overrides = [format!("dataset.format={format}"), "dataset.record_length_bytes_stdev=1000".into(), "dataset.num_samples_per_file=2".into()];
+        let overrides = [
+            format!("dataset.format={format}"),
+            "dataset.record_length_bytes_stdev=1000".into(),
+            "dataset.num_samples_per_file=2".into(),
+        ];
         let mut arguments = vec!["plan", "workload.yaml", "--json"];
         arguments.extend(overrides.iter().map(String::as_str));
         let planned = json(&test, &arguments)["estimate"]["file_bytes"].as_u64().unwrap();
         arguments[0] = "generate";
         json(&test, &arguments);
-        let made: u64 = test.data_files("").iter().filter(|f| !f.ends_with("manifest.json")).map(|f| f.metadata().unwrap().len()).sum();
+        let made: u64 = test
+            .data_files("")
+            .iter()
+            .filter(|f| !f.ends_with("manifest.json"))
+            .map(|f| f.metadata().unwrap().len())
+            .sum();
         assert_eq!(planned, made, "{format}");
     }
 }
@@ -40,7 +49,8 @@ fn planned_bytes_are_the_bytes_that_are_made() {
 #[test]
 fn a_plan_of_fifty_million_files_is_quick_and_small() {
     let test = Test::with(TINY);
-    let answer = json(&test, &["plan", "workload.yaml", "--json", "dataset.num_files_train=50000000"]);
+    let answer =
+        json(&test, &["plan", "workload.yaml", "--json", "dataset.num_files_train=50000000"]);
     assert_eq!(answer["estimate"]["steps_per_epoch"], 12_500_000);
 }
 
@@ -55,7 +65,17 @@ fn a_checkpoint_that_is_not_reached_is_accepted_with_a_doubt() {
 #[test]
 fn every_family_is_listed_and_described() {
     let test = Test::new();
-    for family in ["workloads", "formats", "storages", "loaders", "computes", "comms", "keys", "metrics", "doubts"] {
+    for family in [
+        "workloads",
+        "formats",
+        "storages",
+        "loaders",
+        "computes",
+        "comms",
+        "keys",
+        "metrics",
+        "doubts",
+    ] {
         let items = json(&test, &["list", family, "--json"]);
         let items = items.as_array().unwrap();
         assert!(!items.is_empty(), "{family}");
@@ -70,7 +90,8 @@ fn every_family_is_listed_and_described() {
 fn a_workload_that_cannot_run_says_why() {
     let test = Test::new();
     let answer = test.feedrate(&["list", "workloads"]);
-    let line = answer.stdout.lines().find(|line| line.starts_with("cosmoflow_h100_custom")).unwrap();
+    let line =
+        answer.stdout.lines().find(|line| line.starts_with("cosmoflow_h100_custom")).unwrap();
     assert!(line.contains("needs format `tfrecord`, which is not built yet"), "{line}");
 }
 

@@ -1,5 +1,7 @@
 //! The real `feedrate`, run as users run it, in folders of its own.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 mod harness;
 /// Runs and what they leave.
 mod run;

@@ -14,8 +14,19 @@ fn the_json_has_every_promised_key() {
     assert_eq!(json["steps"], 1);
     assert_eq!(json["complete"], true);
     for (section, keys) in [
-        ("au", &["windowed_percent", "all_steps_percent", "sustained_percent", "sustained_needs_steps"][..]),
-        ("throughput", &["delivered_bytes_per_second", "nominal_bytes_per_second", "samples_per_second"]),
+        (
+            "au",
+            &[
+                "windowed_percent",
+                "all_steps_percent",
+                "sustained_percent",
+                "sustained_needs_steps",
+            ][..],
+        ),
+        (
+            "throughput",
+            &["delivered_bytes_per_second", "nominal_bytes_per_second", "samples_per_second"],
+        ),
         ("time", &["load_s", "compute_s", "barrier_s"]),
         ("stall", &["open_s", "read_s", "decode_s", "queue_s"]),
         ("bytes", &["logical", "device"]),
@@ -25,11 +36,18 @@ fn the_json_has_every_promised_key() {
         }
     }
     for key in ["delivered_bytes_per_second", "nominal_bytes_per_second", "samples_per_second"] {
-        assert!(json["throughput"][key].get("windowed").is_some() && json["throughput"][key].get("whole").is_some());
+        assert!(
+            json["throughput"][key].get("windowed").is_some()
+                && json["throughput"][key].get("whole").is_some()
+        );
     }
     assert!(json["au"]["sustained_percent"].is_null(), "one step is not enough");
     for doubt in json["doubts"].as_array().unwrap() {
-        assert!(doubt["name"].is_string() && doubt["severity"].is_string() && doubt["advice"].is_string());
+        assert!(
+            doubt["name"].is_string()
+                && doubt["severity"].is_string()
+                && doubt["advice"].is_string()
+        );
     }
 }
 
@@ -38,17 +56,27 @@ fn dlios_files_are_there_and_strict_json() {
     let test = Test::with(TINY);
     let json = test.run_json(&["-n", "2", "reader.batch_size=2"]);
     let dir = test.path(json["run_dir"].as_str().unwrap());
-    for name in ["summary.json", "0_output.json", "1_output.json", "0_per_epoch_stats.json", "1_per_epoch_stats.json", "record.json"] {
+    for name in [
+        "summary.json",
+        "0_output.json",
+        "1_output.json",
+        "0_per_epoch_stats.json",
+        "1_per_epoch_stats.json",
+        "record.json",
+    ] {
         let text = std::fs::read_to_string(dir.join(name)).unwrap();
         serde_json::from_str::<Value>(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     for name in ["dlio.log", ".hydra/config.yaml", ".hydra/overrides.yaml", ".hydra/hydra.yaml"] {
         assert!(dir.join(name).exists(), "{name}");
     }
-    let summary: Value = serde_json::from_slice(&std::fs::read(dir.join("summary.json")).unwrap()).unwrap();
+    let summary: Value =
+        serde_json::from_slice(&std::fs::read(dir.join("summary.json")).unwrap()).unwrap();
     assert_eq!(summary["num_accelerators"], 2);
     assert!(summary["metric"]["train_au_mean_percentage"].is_number());
-    assert!(std::fs::read_to_string(dir.join(".hydra/config.yaml")).unwrap().starts_with("workload:"));
+    assert!(
+        std::fs::read_to_string(dir.join(".hydra/config.yaml")).unwrap().starts_with("workload:")
+    );
 }
 
 #[test]
@@ -93,7 +121,8 @@ fn total_steps_hold_over_the_run() {
     let test = Test::with(TINY);
     let json = test.run_json(&["train.total_training_steps=3", "train.epochs=5"]);
     let dir = test.path(json["run_dir"].as_str().unwrap());
-    let record: Value = serde_json::from_slice(&std::fs::read(dir.join("record.json")).unwrap()).unwrap();
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(dir.join("record.json")).unwrap()).unwrap();
     let steps: usize = record["epochs"]
         .as_array()
         .unwrap()
@@ -125,6 +154,7 @@ fn ctrl_c_leaves_an_incomplete_record() {
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let answer = Answer::of(&child.wait_with_output().unwrap());
     answer.refuses(130, &["interrupted"]);
-    let record: Value = serde_json::from_slice(&std::fs::read(dir.join("record.json")).unwrap()).unwrap();
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(dir.join("record.json")).unwrap()).unwrap();
     assert_eq!(record["complete"], false);
 }

@@ -1,7 +1,7 @@
 //! `<rank>_per_epoch_stats.json`: when epochs and blocks began and ended. Durations are text with two decimals, as DLIO's.
 
 use super::{Object, timestamp};
-use crate::record::{Block, EpochRecord, Record};
+use crate::record::{Block, CheckpointRecord, EpochRecord, Record};
 use crate::window::seconds;
 use serde_json::Value;
 
@@ -16,8 +16,30 @@ fn epoch(epoch: &EpochRecord, rank: usize) -> Object {
     for (i, block) in epoch.accelerators.get(rank).iter().flat_map(|a| &a.blocks).enumerate() {
         object.put(format!("block{}", i + 1), block_stats(epoch, block));
     }
-    object.put_text("end", &epoch.ended);
-    object.put("duration", duration(epoch.start_ns, epoch.end_ns));
+    for (i, checkpoint) in epoch.checkpoints.iter().enumerate() {
+        object.put(format!("save_ckpt{}", i + 1), checkpoint_stats(epoch, checkpoint));
+    }
+    let (end_ns, ended) = end_of(epoch);
+    object.put_text("end", &ended);
+    object.put("duration", duration(epoch.start_ns, end_ns));
+    object
+}
+
+/// The end of an epoch as DLIO has it, checkpoints included: on our clock and on the wall's.
+pub(super) fn end_of(epoch: &EpochRecord) -> (u64, String) {
+    match epoch.checkpoints.last() {
+        None => (epoch.end_ns, epoch.ended.clone()),
+        Some(last) => (last.end_ns, wall_at(epoch, last.end_ns).unwrap_or_default()),
+    }
+}
+
+/// Numbers are not text here, as in DLIO. The throughput is in GiB/s, which DLIO calls GB.
+fn checkpoint_stats(epoch: &EpochRecord, checkpoint: &CheckpointRecord) -> Object {
+    let mut object = Object::default();
+    object.put_known("start", wall_at(epoch, checkpoint.start_ns));
+    object.put_known("end", wall_at(epoch, checkpoint.end_ns));
+    object.put("duration", checkpoint.duration_s());
+    object.put_known("throughput", checkpoint.gib_per_second());
     object
 }
 

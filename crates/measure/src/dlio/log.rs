@@ -1,14 +1,14 @@
 //! `dlio.log`: the lines DLIO's rank 0 writes, made from the record once the run is over. Lines whose numbers cannot be known are
 //! left out.
 
-use super::epoch_stats::{duration, wall_at};
+use super::epoch_stats::{duration, end_of, wall_at};
 use super::summary::meets_expectation;
 use crate::facts::Facts;
 use crate::metric::{
     AU_WINDOWED, Metric, NOMINAL_WINDOWED, SAMPLES_WINDOWED, block_au_percent,
     block_samples_per_second, mean, stdev,
 };
-use crate::record::{Block, Record};
+use crate::record::{Block, CheckpointRecord, Record};
 use crate::window::{Scope, Window, seconds};
 use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
@@ -42,7 +42,8 @@ impl Log {
 
 fn start(log: &mut Log, record: &Record) {
     let (plan, at) = (&record.plan, &record.started);
-    log.output(at, &format!("Running DLIO [Training] with {} process(es)", plan.accelerators));
+    let doing = if plan.checkpoint.is_some() { "Training & Checkpointing" } else { "Training" };
+    log.output(at, &format!("Running DLIO [{doing}] with {} process(es)", plan.accelerators));
     log.output(
         at,
         &format!(
@@ -78,10 +79,29 @@ fn epoch(log: &mut Log, scope: Scope) {
             block_lines(log, scope, i + 1, block, window);
         }
     }
-    let length_s = duration(epoch.start_ns, epoch.end_ns);
+    for (i, checkpoint) in epoch.checkpoints.iter().enumerate() {
+        checkpoint_lines(log, scope, i + 1, checkpoint);
+    }
+    let (end_ns, ended) = end_of(epoch);
+    let length_s = duration(epoch.start_ns, end_ns);
     let ending =
         format!("Ending epoch {number} - {} steps completed in {length_s} s", scope.steps());
-    log.output(&epoch.ended, &ending);
+    log.output(&ended, &ending);
+}
+
+fn checkpoint_lines(log: &mut Log, scope: Scope, number: usize, checkpoint: &CheckpointRecord) {
+    let at = |ns| wall_at(scope.epoch, ns).unwrap_or_default();
+    let (epoch, step) = (scope.epoch.number, scope.steps());
+    let started =
+        format!("Starting saving checkpoint {number} after total step {step} for epoch {epoch}");
+    log.output(&at(checkpoint.start_ns), &started);
+    let rate = checkpoint
+        .gib_per_second()
+        .map_or(String::new(), |rate| format!("; Throughput: {rate:.4} GB/s"));
+    let length_s = checkpoint.duration_s();
+    let ended =
+        format!("Finished saving checkpoint {number} for epoch {epoch} in {length_s:.4} s{rate}");
+    log.output(&at(checkpoint.end_ns), &ended);
 }
 
 /// Utilisation is the first accelerator's, throughput its own times their number, as DLIO says it.

@@ -2,7 +2,9 @@
 
 use super::{Object, host};
 use crate::facts::Facts;
-use crate::metric::{AU_WINDOWED, DELIVERED_WINDOWED, Metric, NOMINAL_WINDOWED, SAMPLES_WINDOWED};
+use crate::metric::{
+    AU_WINDOWED, DELIVERED_WINDOWED, Metric, NOMINAL_WINDOWED, SAMPLES_WINDOWED, mean, stdev,
+};
 use crate::record::Record;
 use serde_json::Value;
 
@@ -40,6 +42,7 @@ fn metric(facts: &Facts) -> Object {
     let stdev = |metric: &Metric| metric.stdev_over_epochs(record);
     let mib = |bytes: Option<f64>| bytes.map(|bytes| bytes / MIB);
     let mut object = Object::default();
+    checkpoints(&mut object, record);
     object.put_known("train_au_percentage", each_epoch(record, &AU_WINDOWED));
     object.put_known("train_au_mean_percentage", facts.au_windowed);
     object.put_known("train_au_meet_expectation", meets_expectation(facts));
@@ -53,6 +56,18 @@ fn metric(facts: &Facts) -> Object {
     object.put_known("train_au_sustained_percentage", facts.au_sustained);
     object.put_known("train_io_delivered_mean_MB_per_second", mib(run(&DELIVERED_WINDOWED)));
     object
+}
+
+/// In GiB, which DLIO calls GB.
+fn checkpoints(object: &mut Object, record: &Record) {
+    let all: Vec<_> = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints).collect();
+    let rates: Vec<f64> = all.iter().filter_map(|c| c.gib_per_second()).collect();
+    let durations: Vec<f64> = all.iter().map(|c| c.duration_s()).collect();
+    object.put_known("save_checkpoint_io_mean_GB_per_second", mean(&rates));
+    object.put_known("save_checkpoint_io_stdev_GB_per_second", stdev(&rates));
+    object.put_known("save_checkpoint_duration_mean_seconds", mean(&durations));
+    object.put_known("save_checkpoint_duration_stdev_seconds", stdev(&durations));
+    object.put_known("checkpoint_size_GB", all.first().map(|c| host::gib(c.bytes)));
 }
 
 /// A list has an entry for each epoch, or is left out.

@@ -36,3 +36,10 @@ pub(super) static CHECKPOINT_NOT_REACHED: Doubt = Doubt {
     meaning: "Checkpoints are asked for, and the run ended before the first: what they cost is not in the numbers.",
     check: |_| None,
 };
+
+pub(super) static RAW_CHECKPOINT: Doubt = Doubt {
+    name: "raw_checkpoint",
+    severity: Severity::Note,
+    meaning: "Checkpoints are the bytes of the model alone: their size is right, and no framework can load them.",
+    check: |_| None,
+};

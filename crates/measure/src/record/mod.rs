@@ -73,6 +73,19 @@ pub struct CheckpointRecord {
     pub bytes: u64,
 }
 
+impl CheckpointRecord {
+    /// How long all accelerators waited for it.
+    pub fn duration_s(&self) -> f64 {
+        self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
+    }
+
+    /// 2^30 bytes a second; `None` of nothing.
+    pub fn gib_per_second(&self) -> Option<f64> {
+        let duration_s = self.duration_s();
+        (duration_s > 0.0).then(|| self.bytes as f64 / f64::from(1u32 << 30) / duration_s)
+    }
+}
+
 /// One accelerator's epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AcceleratorEpoch {

@@ -142,7 +142,12 @@ impl RealDriver {
     fn conduct(&mut self, training: &mut Training) {
         let shared = Arc::clone(&self.shared);
         let queues = &shared.queues;
-        let mut hands = RealHands { shared: &shared, comm: &*self.comm, timers: &mut self.timers, wakes: &mut self.wakes };
+        let mut hands = RealHands {
+            shared: &shared,
+            comm: &*self.comm,
+            timers: &mut self.timers,
+            wakes: &mut self.wakes,
+        };
         self.events.push_back((Event::EpochStarted, None));
         loop {
             while let Some((event, at_ns)) = self.events.pop_front() {
@@ -247,7 +252,12 @@ impl Driver for RealDriver {
         self.live.steps.store(steps, Relaxed);
         self.live.step.store(0, Relaxed);
         let shared = Arc::clone(&self.shared);
-        let mut hands = RealHands { shared: &shared, comm: &*self.comm, timers: &mut self.timers, wakes: &mut self.wakes };
+        let mut hands = RealHands {
+            shared: &shared,
+            comm: &*self.comm,
+            timers: &mut self.timers,
+            wakes: &mut self.wakes,
+        };
         conduct::publish(steps, &shared.queues, &mut hands);
         self.conduct(training);
         if self.interrupted.load(Relaxed) || self.shared.stop.load(Acquire) {

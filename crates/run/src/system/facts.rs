@@ -9,7 +9,7 @@ use std::path::Path;
 /// Everything known of this machine, and of the folders a run uses.
 pub fn system(data: Option<&Path>, results: Option<&Path>) -> System {
     let cpuinfo = last_cpu();
-    let meminfo = colon_pairs(&read("/proc/meminfo"));
+    let meminfo = meminfo();
     let memory_bytes = memory_in(&meminfo);
     let uname = rustix::system::uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
@@ -30,7 +30,7 @@ pub fn system(data: Option<&Path>, results: Option<&Path>) -> System {
 
 /// `MemTotal`.
 pub fn memory_bytes() -> Option<u64> {
-    memory_in(&colon_pairs(&read("/proc/meminfo")))
+    memory_in(&meminfo())
 }
 
 /// Cores that nobody else is running on at this moment.
@@ -109,6 +109,11 @@ fn last_cpu() -> Vec<(String, String)> {
     let mut pairs = colon_pairs(last);
     pairs.retain(|(key, _)| key != "processor");
     pairs
+}
+
+/// The lines of `/proc/meminfo`.
+pub(super) fn meminfo() -> Vec<(String, String)> {
+    colon_pairs(&read("/proc/meminfo"))
 }
 
 fn memory_in(meminfo: &[(String, String)]) -> Option<u64> {

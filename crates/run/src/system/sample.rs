@@ -1,5 +1,6 @@
 //! What the machine did during an epoch: device bytes, CPU time, page cache, clock.
 
+use super::facts::meminfo;
 use crate::clock::Clock;
 use feedrate_data::storage::{Storage, StorageError};
 use feedrate_measure::record::HostEpoch;
@@ -17,6 +18,7 @@ const CLOCK_STEP_MIN_NS: u64 = 1_000_000;
 pub struct Sampler {
     device: Option<String>,
     at_start: Counters,
+    meminfo: Vec<(String, String)>,
     clock: Clock,
     clock_step_ns: i64,
 }
@@ -44,6 +46,7 @@ impl Sampler {
         Sampler {
             device: device.map(str::to_string),
             at_start: Counters::read(device),
+            meminfo: meminfo(),
             clock,
             clock_step_ns: clock.wall_step_ns(),
         }
@@ -67,6 +70,7 @@ impl Sampler {
             } else {
                 step_ns
             }),
+            meminfo: self.meminfo.clone(),
             ..HostEpoch::default()
         }
     }

@@ -187,6 +187,7 @@ pub struct CheckpointPlan {
 impl CheckpointPlan {
     /// Whether one is written after `epoch`.
     pub fn is_due(&self, epoch: u32) -> bool {
-        epoch >= self.after_epoch && (epoch - self.after_epoch) % self.epochs_between.max(1) == 0
+        epoch >= self.after_epoch
+            && (epoch - self.after_epoch).is_multiple_of(self.epochs_between.max(1))
     }
 }

@@ -66,7 +66,7 @@ fn draw(random: &mut LegacyRandom, mean: f64, stdev: f64) -> [u64; 2] {
 fn states(mut random: LegacyRandom, mean: f64, stdev: f64, files: u64) -> Vec<LegacyRandom> {
     let mut states = Vec::with_capacity(files.div_ceil(SPACING) as usize);
     for file in 0..files {
-        if file % SPACING == 0 {
+        if file.is_multiple_of(SPACING) {
             states.push(random.clone());
         }
         draw(&mut random, mean, stdev);

@@ -143,7 +143,7 @@ impl Workload {
     }
 }
 
-const CHECKPOINTS: Effect = not_yet("checkpoints");
+const CHECKPOINTS: Effect = not_yet("checkpoints of layers, optimizer states and steps");
 const EVALUATION: Effect = not_yet("evaluation");
 const PREPROCESSING: Effect = not_yet("preprocessing");
 const PROFILERS: Effect = not_yet("external profilers");
@@ -163,7 +163,7 @@ keys! {
         workflow_generate_data: bool = Flag, "workflow.generate_data", "false", "", nothing("what is missing is always generated"), "Generate the dataset.";
         workflow_train: bool = Flag, "workflow.train", "true", "", Effect::Now, "Train.";
         workflow_evaluation: bool = Flag, "workflow.evaluation", "false", "", EVALUATION, "Evaluate between epochs.";
-        workflow_checkpoint: bool = Flag, "workflow.checkpoint", "false", "", CHECKPOINTS, "Write checkpoints.";
+        workflow_checkpoint: bool = Flag, "workflow.checkpoint", "false", "", Effect::Now, "Write checkpoints.";
         workflow_profiling: bool = Flag, "workflow.profiling", "false", "", PROFILERS, "Run the profiler beside the training.";
         workflow_query: Option<String> = OptionalText, "workflow.query", "null", "",
             nothing("only `dlio_benchmark_query` reads it"), "The key that `dlio_benchmark_query` prints.";
@@ -171,7 +171,7 @@ keys! {
         model_name: String = Text, "model.name", "default", "", Effect::Now, "The model's name, which names the results folder.";
         model_type: Option<String> = OptionalText, "model.type", "null", "", CHECKPOINTS,
             "`transformer` derives the checkpoint from the dimensions of the model.";
-        model_model_size_bytes: u64 = WholeBytes, "model.model_size_bytes" ["model.model_size"], "10240", "bytes", CHECKPOINTS,
+        model_model_size_bytes: u64 = WholeBytes, "model.model_size_bytes" ["model.model_size"], "10240", "bytes", Effect::Now,
             "Size of the model in a checkpoint.";
         model_optimization_groups: Vec<u64> = Counts, "model.optimization_groups", "[]", "elements", CHECKPOINTS,
             "Sizes of the optimizer's groups in a checkpoint.";
@@ -276,17 +276,17 @@ keys! {
         evaluation_eval_after_epoch: u32 = Count32, "evaluation.eval_after_epoch", "1", "epochs", EVALUATION, "Epoch after which the first evaluation comes.";
         evaluation_epochs_between_evals: u32 = Count32, "evaluation.epochs_between_evals", "1", "epochs", EVALUATION, "Epochs from one evaluation to the next.";
 
-        checkpoint_checkpoint_folder: String = Text, "checkpoint.checkpoint_folder", "./checkpoints/", "", CHECKPOINTS, "Folder of the checkpoints.";
-        checkpoint_checkpoint_after_epoch: u32 = Count32, "checkpoint.checkpoint_after_epoch", "1", "epochs", CHECKPOINTS,
+        checkpoint_checkpoint_folder: String = Text, "checkpoint.checkpoint_folder", "./checkpoints/", "", Effect::Now, "Folder of the checkpoints.";
+        checkpoint_checkpoint_after_epoch: u32 = Count32, "checkpoint.checkpoint_after_epoch", "1", "epochs", Effect::Now,
             "Epoch after which the first checkpoint comes.";
-        checkpoint_epochs_between_checkpoints: u32 = Count32, "checkpoint.epochs_between_checkpoints", "1", "epochs", CHECKPOINTS,
+        checkpoint_epochs_between_checkpoints: u32 = Count32, "checkpoint.epochs_between_checkpoints", "1", "epochs", Effect::Now,
             "Epochs from one checkpoint to the next.";
         checkpoint_steps_between_checkpoints: Option<u64> = OptionalCount, "checkpoint.steps_between_checkpoints", "-1", "steps", CHECKPOINTS,
             "Steps from one checkpoint to the next, instead of epochs.";
         checkpoint_type: String = CheckpointType, "checkpoint.type", "rank_zero", "", CHECKPOINTS, "Who writes (DLIO never uses it).";
         checkpoint_mechanism_classname: Option<String> = OptionalText, "checkpoint.checkpoint_mechanism_classname", "null", "", NO_PYTHON,
             "Python class of a custom mechanism.";
-        checkpoint_fsync: bool = Flag, "checkpoint.fsync", "false", "", CHECKPOINTS, "Sync each file (no effect in DLIO, by a slip of the pen).";
+        checkpoint_fsync: bool = Flag, "checkpoint.fsync", "false", "", Effect::Now, "Sync each file (no effect in DLIO, by a slip of the pen).";
         checkpoint_time_between_checkpoints: Option<f64> = OptionalNumber, "checkpoint.time_between_checkpoints", "-1", "seconds", CHECKPOINTS,
             "Wait between checkpoints in a run of checkpoints only.";
         checkpoint_num_checkpoints_write: Option<u64> = OptionalCount, "checkpoint.num_checkpoints_write", "-1", "checkpoints", CHECKPOINTS,

@@ -45,8 +45,23 @@ fn it_is_what_the_storage_can_keep_up_wherever_the_epoch_is_long_enough() {
     for loader in ["pytorch", "native"] {
         for workers in [1u32, 4, 16, 64] {
             for steps in [6, 50, 500, 2000] {
-                for (accelerators, compute_ms) in [(1, 3.0), (1, 9.0), (1, 9.9), (1, 10.2), (1, 25.0), (2, 15.0), (4, 20.0), (4, 44.0)] {
-                    check(Case { loader, accelerators, workers, steps, compute_s: compute_ms / 1e3 });
+                for (accelerators, compute_ms) in [
+                    (1, 3.0),
+                    (1, 9.0),
+                    (1, 9.9),
+                    (1, 10.2),
+                    (1, 25.0),
+                    (2, 15.0),
+                    (4, 20.0),
+                    (4, 44.0),
+                ] {
+                    check(Case {
+                        loader,
+                        accelerators,
+                        workers,
+                        steps,
+                        compute_s: compute_ms / 1e3,
+                    });
                 }
             }
         }
@@ -56,7 +71,10 @@ fn it_is_what_the_storage_can_keep_up_wherever_the_epoch_is_long_enough() {
 fn check(case: Case) {
     let record = record(case, 1e8);
     let summary = Summary::of(&record);
-    let name = format!("{} × {} × {} × {}, {} s", case.loader, case.accelerators, case.workers, case.steps, case.compute_s);
+    let name = format!(
+        "{} × {} × {} × {}, {} s",
+        case.loader, case.accelerators, case.workers, case.steps, case.compute_s
+    );
     let needs = 4 * u64::from(record.plan.loader.stock_batches);
     assert_eq!(summary.au.sustained_needs_steps, needs.max(3), "{name}");
     match summary.au.sustained_percent {

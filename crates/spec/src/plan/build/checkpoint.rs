@@ -17,7 +17,10 @@ impl Builder<'_> {
             self.refuse_checkpoint(&format!("of type `{}`", w.checkpoint_type));
         }
         let has_layers = w.model_num_layers.is_some() || !w.model_layer_parameters.is_empty();
-        if has_layers || !w.model_optimization_groups.is_empty() || w.model_type.as_deref() == Some("transformer") {
+        if has_layers
+            || !w.model_optimization_groups.is_empty()
+            || w.model_type.as_deref() == Some("transformer")
+        {
             self.refuse_checkpoint("of layers and optimizer states");
         }
         Some(CheckpointPlan {
@@ -39,7 +42,9 @@ impl Builder<'_> {
     fn refuse_checkpoint(&mut self, which: &str) {
         self.error(
             "workflow.checkpoint",
-            format!("this plan reaches its first checkpoint; checkpoints {which} are not supported yet"),
+            format!(
+                "this plan reaches its first checkpoint; checkpoints {which} are not supported yet"
+            ),
             "set `workflow.checkpoint=false`",
         );
     }

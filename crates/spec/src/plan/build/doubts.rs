@@ -4,78 +4,84 @@ use super::{Builder, Context};
 use crate::catalog::Ability;
 use crate::plan::layout::Layout;
 use crate::plan::{Plan, PlanDoubt};
+use crate::shape::FileShape;
 use crate::units;
 
 impl Builder<'_> {
     pub(super) fn doubts(&self, plan: &Plan, context: Context) -> Vec<PlanDoubt> {
-        let mut doubts = Vec::new();
-        let mut doubt = |name: &str, evidence: String, advice: &str| {
-            doubts.push(PlanDoubt { name: name.into(), evidence, advice: advice.into() });
-        };
-        let steps = plan.train.steps_in_epoch(1);
-        let stock = u64::from(plan.loader.stock_batches);
-        let window =
-            steps.saturating_sub(plan.metric.exclude_start_steps + plan.metric.exclude_end_steps);
-        if window <= stock {
-            doubt(
-                "window_shorter_than_stock",
-                format!(
-                    "{window} steps are judged, and the loader may hold {stock} batches by then"
-                ),
-                "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps",
-            );
+        let found = [
+            window_shorter_than_stock(plan),
+            self.fits_page_cache(plan, context),
+            self.scaled_down(plan),
+            self.records_shrunk(plan),
+            self.checkpoint_not_reached(plan),
+            raw_checkpoint(plan),
+        ];
+        found.into_iter().flatten().collect()
+    }
+
+    fn fits_page_cache(&self, plan: &Plan, context: Context) -> Option<PlanDoubt> {
+        let storage = self.catalog.storage(&plan.storage.kind)?;
+        let throttled = plan.storage.throttle_bytes_per_second.is_some();
+        if !storage.has(Ability::PageCache) || plan.train.cold || throttled {
+            return None;
         }
         let layout = Layout::new(&plan.dataset);
-        let bytes = layout.sum(layout.files_train(), |shape| shape.payload_bytes()) as u64;
-        let keeps =
-            self.catalog.storage(&plan.storage.kind).is_some_and(|m| m.has(Ability::PageCache));
-        if let Some(memory) = context.memory_bytes.filter(|&memory| keeps && bytes < memory) {
-            doubt(
-                "dataset_fits_page_cache",
-                format!(
-                    "the dataset is {}, the memory {}",
-                    units::bytes(bytes),
-                    units::bytes(memory)
-                ),
-                "use a dataset of at least five times the memory, or `--cold`",
-            );
-        }
-        if self.request.scale != 1.0 {
-            doubt(
-                "scaled",
-                format!(
-                    "`--scale {}`: {} files instead of {}",
-                    self.request.scale, plan.dataset.files_train, self.w.dataset_num_files_train
-                ),
-                "shorter epochs: compare only with runs of the same scale",
-            );
-        }
-        if self.request.shrink_records != 1.0 {
-            doubt(
-                "records_shrunk",
-                format!(
-                    "`--shrink-records {}`: records of {} instead of {}",
-                    self.request.shrink_records,
-                    units::bytes(plan.dataset.record_bytes as u64),
-                    units::bytes(self.w.dataset_record_length_bytes as u64)
-                ),
-                "this is another workload: do not compare it with the full one",
-            );
-        }
-        if self.w.workflow_checkpoint && plan.checkpoint.is_none() {
-            doubt(
-                "checkpoint_not_reached",
-                "checkpoints are asked for, and this plan ends before the first".into(),
-                "use more epochs to see what they cost",
-            );
-        }
-        if plan.checkpoint.is_some() {
-            doubt(
-                "raw_checkpoint",
-                "checkpoints are written as the bytes of the model alone".into(),
-                "their size and rate are right; torch cannot load them yet",
-            );
-        }
-        doubts
+        let bytes = layout.sum(layout.files_train(), FileShape::payload_bytes) as u64;
+        let memory = context.memory_bytes.filter(|&memory| bytes < memory)?;
+        Some(doubt(
+            "dataset_fits_page_cache",
+            format!("the dataset is {}, the memory {}", units::bytes(bytes), units::bytes(memory)),
+            "use a dataset of at least five times the memory, or `--cold`",
+        ))
     }
+
+    fn scaled_down(&self, plan: &Plan) -> Option<PlanDoubt> {
+        let scale = self.request.scale;
+        let (files, of) = (plan.dataset.files_train, self.w.dataset_num_files_train);
+        let evidence = format!("`--scale {scale}`: {files} files instead of {of}");
+        let advice = "epochs are shorter: compare only with runs of the same scale";
+        (scale != 1.0).then(|| doubt("scaled", evidence, advice))
+    }
+
+    fn records_shrunk(&self, plan: &Plan) -> Option<PlanDoubt> {
+        let shrink = self.request.shrink_records;
+        let (bytes, of) = (plan.dataset.record_bytes, self.w.dataset_record_length_bytes);
+        let (bytes, of) = (units::bytes(bytes as u64), units::bytes(of as u64));
+        let evidence = format!("`--shrink-records {shrink}`: records of {bytes} instead of {of}");
+        let advice = "this is another workload: do not compare it with the full one";
+        (shrink != 1.0).then(|| doubt("records_shrunk", evidence, advice))
+    }
+
+    fn checkpoint_not_reached(&self, plan: &Plan) -> Option<PlanDoubt> {
+        let missed = self.w.workflow_checkpoint && plan.checkpoint.is_none();
+        let evidence = "checkpoints are asked for, and this plan ends before the first";
+        let advice = "use more epochs to see what they cost";
+        missed.then(|| doubt("checkpoint_not_reached", evidence.into(), advice))
+    }
+}
+
+fn window_shorter_than_stock(plan: &Plan) -> Option<PlanDoubt> {
+    let excluded = plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
+    let window = plan.train.steps_in_epoch(1).saturating_sub(excluded);
+    let stock = u64::from(plan.loader.stock_batches);
+    let evidence =
+        format!("{window} steps are judged, and the loader may hold {stock} batches by then");
+    let advice =
+        "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps";
+    (window <= stock).then(|| doubt("window_shorter_than_stock", evidence, advice))
+}
+
+fn raw_checkpoint(plan: &Plan) -> Option<PlanDoubt> {
+    plan.checkpoint.as_ref().map(|_| {
+        doubt(
+            "raw_checkpoint",
+            "checkpoints are written as the bytes of the model alone".into(),
+            "their size is right; torch cannot load them yet",
+        )
+    })
+}
+
+fn doubt(name: &str, evidence: String, advice: &str) -> PlanDoubt {
+    PlanDoubt { name: name.into(), evidence, advice: advice.into() }
 }
