@@ -6,7 +6,7 @@ use crate::progress;
 use anyhow::Context;
 use feedrate_data::generate::{self, Generated};
 use feedrate_data::manifest::{Manifest, State};
-use feedrate_data::storage::{self, Storage};
+use feedrate_data::storage::{self, STORAGES, Storage};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
@@ -93,7 +93,8 @@ fn is_complete(storage: &dyn Storage, plan: &Plan) -> anyhow::Result<bool> {
 
 /// The folder of the dataset: the root itself where a manifest lies there, or one beside others named by its settings.
 pub(crate) fn folder(plan: &Plan, want: &Want) -> anyhow::Result<PathBuf> {
-    if want.foreign || plan.storage.kind != "file" {
+    let kind = STORAGES.iter().find(|kind| kind.member.name == plan.storage.kind);
+    if want.foreign || !kind.is_some_and(|kind| kind.member.has(Ability::InFolder)) {
         return Ok(want.root.to_path_buf());
     }
     if want.root.is_file() {
@@ -103,7 +104,7 @@ pub(crate) fn folder(plan: &Plan, want: &Want) -> anyhow::Result<PathBuf> {
         }
         .into());
     }
-    let here = storage::open("file", want.root).ok();
+    let here = storage::open(&plan.storage.kind, want.root).ok();
     if let Some(here) = here.filter(|_| want.root.join("manifest.json").exists()) {
         refuse_misfit(&*here, plan, want.root)?;
         return Ok(want.root.to_path_buf());

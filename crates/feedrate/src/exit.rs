@@ -1,5 +1,6 @@
 //! Exit codes, as the README states them.
 
+use feedrate_data::generate::GenerateError;
 use feedrate_spec::problem::Problems;
 use std::process::ExitCode;
 
@@ -43,9 +44,13 @@ pub(crate) struct Interrupted(pub(crate) String);
 pub(crate) fn code_of(error: &anyhow::Error) -> Exit {
     if error.is::<Problems>() || error.is::<UsageError>() {
         Exit::Usage
-    } else if error.is::<Interrupted>() {
+    } else if error.is::<Interrupted>() || is_cancelled(error) {
         Exit::Interrupted
     } else {
         Exit::Failed
     }
+}
+
+fn is_cancelled(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(GenerateError::Cancelled { .. }))
 }

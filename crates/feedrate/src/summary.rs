@@ -2,7 +2,7 @@
 
 use crate::messages;
 use crate::text;
-use feedrate_measure::metric::NotMeasurable;
+use feedrate_measure::metric::{NotMeasurable, Quantiles};
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::{Au, EpochSummary, Rate, Summary};
 use feedrate_spec::units;
@@ -81,12 +81,27 @@ fn figures(summary: &Summary, record: &Record) -> String {
             ]),
         ));
     }
+    if let Some(latency) = latency(&summary.latency.read) {
+        rows.push(("Read latency", latency));
+    }
     let device = summary.bytes.device.map_or("unknown".into(), units::bytes);
     rows.push((
         "Bytes",
         format!("{} read, {device} from the device", units::bytes(summary.bytes.logical)),
     ));
     text::rows(&rows)
+}
+
+fn latency(reads: &Quantiles) -> Option<String> {
+    let s = units::seconds;
+    Some(format!(
+        "p50 {} · p99 {} · p99.9 {} · max {} of {} reads",
+        s(reads.p50_s?),
+        s(reads.p99_s?),
+        s(reads.p999_s?),
+        s(reads.max_s?),
+        units::count(reads.count),
+    ))
 }
 
 fn sustained(au: &Au) -> String {
@@ -138,6 +153,22 @@ fn epochs(epochs: &[EpochSummary]) -> String {
     }
     let text = table.to_string();
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// One epoch in a line, where there is no terminal to draw on.
+pub(crate) fn epoch_line(epoch: &EpochSummary, epochs: u32) -> String {
+    format!(
+        "epoch {}/{epochs}: {} steps in {}, AU {}, {}",
+        epoch.epoch,
+        epoch.steps,
+        epoch.duration_s.map_or("-".into(), units::seconds),
+        percent(epoch.au.all_steps_percent),
+        epoch
+            .throughput
+            .delivered_bytes_per_second
+            .whole
+            .map_or("-".into(), units::bytes_per_second),
+    )
 }
 
 fn doubts(summary: &Summary) -> String {

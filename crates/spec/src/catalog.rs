@@ -19,6 +19,8 @@ pub enum Ability {
     Writable,
     /// No files are made or opened.
     NoFiles,
+    /// Files lie in a folder of this machine, where others find them again.
+    InFolder,
 }
 
 impl Ability {
@@ -32,6 +34,7 @@ impl Ability {
             Ability::PageCache => "page_cache",
             Ability::Writable => "writable",
             Ability::NoFiles => "no_files",
+            Ability::InFolder => "in_folder",
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) const KIND: StorageKind = StorageKind { member: &MEMBER, open };
 static MEMBER: Member = Member {
     name: "file",
     summary: "A file system, local or parallel, read by blocking pread.",
-    abilities: &[Ability::KeepsBytes, Ability::PageCache, Ability::Writable],
+    abilities: &[Ability::KeepsBytes, Ability::PageCache, Ability::Writable, Ability::InFolder],
 };
 
 fn open(root: &Path) -> Result<Box<dyn Storage>, StorageError> {

@@ -20,6 +20,7 @@ use feedrate_run::session::{self, Session};
 use feedrate_run::{system, wrap};
 use feedrate_spec::plan;
 use feedrate_spec::workload::resolved_yaml;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -115,7 +116,11 @@ fn train(
     );
     let device = record.system.data_mount.as_ref().map(|mount| mount.device.clone());
     let mut saved = Instant::now();
+    let plain = !(arguments.data.quiet || arguments.data.json || std::io::stderr().is_terminal());
     let mut on_epoch = |record: &Record| {
+        if plain && let Some(epoch) = Summary::of(record).per_epoch.last() {
+            messages::say(summary::epoch_line(epoch, plan.train.epochs_run()));
+        }
         if saved.elapsed() > SAVE_EVERY {
             if let Err(error) = file::write(run_dir, record) {
                 messages::say(format!("warning: {error}"));

@@ -51,6 +51,16 @@ pub enum RunError {
     /// A checkpoint could not be written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// A worker thread ended where it should not have.
+    #[error(
+        "worker thread {worker} of accelerator {accelerator} broke off; this is a fault of feedrate"
+    )]
+    Broken {
+        /// Whose.
+        accelerator: u32,
+        /// Which.
+        worker: u32,
+    },
     /// A thread could not be started.
     #[error("cannot start worker thread {worker} of {workers}: {source}")]
     Thread {

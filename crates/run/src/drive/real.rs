@@ -23,6 +23,8 @@ use std::time::Duration;
 
 /// Over this stretch before a deadline the conductor may spin: what the kernel's wake-up may overshoot.
 const SPIN_NS: u64 = 120_000;
+/// It never asks to be woken earlier than this before a deadline.
+const LATE_NS_MAX: u64 = 150_000;
 /// The conductor looks at the interrupt flag at least so often.
 const LOOK_NS: u64 = 100_000_000;
 /// A worker needs a few kilobytes; formats keep their buffers on the heap.
@@ -79,7 +81,7 @@ pub struct RealDriver {
     comm: Arc<dyn Comm>,
     interrupted: Arc<AtomicBool>,
     live: Arc<Live>,
-    spins: bool,
+    waiter: Waiter,
     events: Events,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     wakes: Vec<u32>,
@@ -108,7 +110,7 @@ impl RealDriver {
             comm,
             interrupted,
             live,
-            spins,
+            waiter: Waiter::new(spins),
             events: Events::with_capacity(2 * accelerators + 2),
             timers: BinaryHeap::with_capacity(accelerators),
             wakes: Vec::with_capacity(4 * accelerators),
@@ -126,7 +128,10 @@ impl RealDriver {
             let thread = std::thread::Builder::new()
                 .name(format!("a{accelerator}w{worker}"))
                 .stack_size(STACK_BYTES)
-                .spawn(move || Worker::new(&shared, accelerator, worker).run())
+                .spawn(move || {
+                    let _guard = Guard { shared: &shared, accelerator, worker };
+                    Worker::new(&shared, accelerator, worker).run();
+                })
                 .map_err(|source| RunError::Thread {
                     worker: place,
                     workers: self.shared.places.len(),
@@ -196,7 +201,7 @@ impl RealDriver {
                     return;
                 }
                 let deadline_ns = hands.timers.peek().map(|Reverse((at_ns, _))| *at_ns);
-                wait(&shared, now_ns, deadline_ns, self.spins);
+                self.waiter.wait(&shared, now_ns, deadline_ns);
             }
         }
     }
@@ -339,6 +344,22 @@ impl Shared {
     }
 }
 
+/// Ends the run if its worker panics: nobody else would notice.
+struct Guard<'s> {
+    shared: &'s Shared,
+    accelerator: u32,
+    worker: u32,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (accelerator, worker) = (self.accelerator, self.worker);
+            self.shared.fail(RunError::Broken { accelerator, worker });
+        }
+    }
+}
+
 impl Place {
     fn unpark(&self) {
         if let Some(thread) = self.thread.get() {
@@ -390,20 +411,39 @@ impl Hands for RealHands<'_> {
     }
 }
 
-/// Sleep until something may have happened.
-fn wait(shared: &Shared, now_ns: u64, deadline_ns: Option<u64>, spins: bool) {
-    let Some(deadline_ns) = deadline_ns else {
-        return std::thread::park_timeout(Duration::from_nanos(LOOK_NS));
-    };
-    let left_ns = deadline_ns - now_ns;
-    if !spins {
-        return std::thread::park_timeout(Duration::from_nanos(left_ns.min(LOOK_NS)));
+/// How the conductor waits.
+struct Waiter {
+    spins: bool,
+    /// How late the kernel has lately woken it: it asks to be woken so much earlier.
+    late_ns: u64,
+}
+
+impl Waiter {
+    fn new(spins: bool) -> Self {
+        Waiter { spins, late_ns: if spins { SPIN_NS } else { 0 } }
     }
-    if left_ns > SPIN_NS {
-        return std::thread::park_timeout(Duration::from_nanos((left_ns - SPIN_NS).min(LOOK_NS)));
+
+    /// Wait until something may have happened. The last stretch before a deadline is spun through where cores are
+    /// to spare; else it is yielded to whoever wants the core.
+    fn wait(&mut self, shared: &Shared, now_ns: u64, deadline_ns: Option<u64>) {
+        let Some(deadline_ns) = deadline_ns else {
+            return std::thread::park_timeout(Duration::from_nanos(LOOK_NS));
+        };
+        let wake_ns = deadline_ns.saturating_sub(self.late_ns).min(now_ns + LOOK_NS);
+        if wake_ns > now_ns {
+            std::thread::park_timeout(Duration::from_nanos(wake_ns - now_ns));
+            if !self.spins && shared.ready.is_empty() {
+                self.learn(shared.clock.now_ns().saturating_sub(wake_ns));
+            }
+            return;
+        }
+        while shared.ready.is_empty() && shared.clock.now_ns() < deadline_ns {
+            if self.spins { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
     }
-    while shared.ready.is_empty() && shared.clock.now_ns() < deadline_ns {
-        std::hint::spin_loop();
+
+    fn learn(&mut self, late_ns: u64) {
+        self.late_ns = ((7 * self.late_ns + 2 * late_ns) / 8).min(LATE_NS_MAX);
     }
 }
 

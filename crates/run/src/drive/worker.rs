@@ -11,6 +11,9 @@ use feedrate_spec::plan::order::SampleId;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
 
+/// Looks for work so often, giving the core away in between, before it goes to sleep.
+const YIELDS_BEFORE_SLEEP: u32 = 4;
+
 /// One thread.
 pub(super) struct Worker<'s> {
     shared: &'s Shared,
@@ -25,6 +28,7 @@ pub(super) struct Worker<'s> {
     io: Recorded,
     flushed: u32,
     announced: bool,
+    yields: u32,
 }
 
 impl<'s> Worker<'s> {
@@ -48,6 +52,7 @@ impl<'s> Worker<'s> {
             io: Recorded::new(job.storage.clone(), shared.clock),
             flushed: 0,
             announced: false,
+            yields: 0,
         }
     }
 
@@ -59,6 +64,7 @@ impl<'s> Worker<'s> {
             match claim {
                 Claim::Task(task) => {
                     self.announce(false);
+                    self.yields = 0;
                     let now_ns = self.io.begin_task(idle_since_ns.take());
                     let reading = Reading::new(task, self.queue);
                     self.queue.claimed(now_ns, self.shared.job.claims_of_epoch(reading.epoch));
@@ -168,6 +174,12 @@ impl<'s> Worker<'s> {
             drop(counters);
             self.shared.flushed_one();
             return true;
+        }
+        // A batch is often taken, and the next opened, within the time that sleeping and waking would take.
+        if self.yields < YIELDS_BEFORE_SLEEP {
+            self.yields += 1;
+            std::thread::yield_now();
+            return false;
         }
         // Whoever opens a batch after this sees the flag; what was opened before is seen by claiming again.
         if self.announced {

@@ -80,7 +80,7 @@ impl Training {
             Event::BatchReady(accelerator, delivered) => {
                 self.recorder.loaded(accelerator, now_ns, delivered);
                 let wait_ns = self.computes[accelerator as usize].next_ns();
-                act(Action::ComputeUntil(accelerator, now_ns + wait_ns));
+                act(Action::ComputeUntil(accelerator, now_ns.saturating_add(wait_ns)));
             }
             Event::ComputeDone(accelerator) => {
                 self.recorder.computed(accelerator, now_ns);

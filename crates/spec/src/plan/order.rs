@@ -143,6 +143,40 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Over all accelerators and steps of an epoch: no sample twice, none invented, as many as fill whole steps.
+        #[test]
+        fn an_epoch_reads_each_sample_at_most_once(
+            files in 1u64..40,
+            samples_per_file in 1u64..12,
+            accelerators in 1u32..9,
+            batch_size in 1u64..9,
+            shuffles in 0usize..4,
+            epoch in 1u32..4,
+        ) {
+            let on = |bit: usize| if shuffles & bit == 0 { ShufflePlan::Off } else { ShufflePlan::Seed };
+            let order = Order {
+                samples: files * samples_per_file,
+                samples_per_file,
+                files: (on(1) == ShufflePlan::Seed).then(|| Permutation::new(files, mix(7, epoch.into()))),
+                all: (on(2) == ShufflePlan::Seed).then(|| Permutation::new(files * samples_per_file, mix(9, epoch.into()))),
+            };
+            let steps = crate::plan::schedule::steps_per_epoch(order.samples(), batch_size, accelerators);
+            let mut seen = std::collections::HashSet::new();
+            for accelerator in 0..accelerators {
+                let share = shard(order.samples(), accelerators, accelerator);
+                prop_assert!(share.start + steps * batch_size <= share.end);
+                for position in share.start..share.start + steps * batch_size {
+                    let id = order.at(position);
+                    prop_assert!(id.file < files && id.sample < samples_per_file);
+                    prop_assert!(seen.insert(id), "{id:?} twice");
+                }
+            }
+            prop_assert_eq!(seen.len() as u64, steps * batch_size * u64::from(accelerators));
+            prop_assert!(order.samples() - (seen.len() as u64) < batch_size * u64::from(accelerators));
+        }
+    }
+
     #[test]
     fn seeds_matter_and_repeat() {
         let order = |seed| (0..100).map(|i| Permutation::new(100, seed).at(i)).collect::<Vec<_>>();

@@ -4,7 +4,7 @@ mod sustained;
 
 use super::{Driver, Job, RealDriver, SimulatedDriver, SimulatedStorage};
 use crate::clock::Clock;
-use crate::comm::Solo;
+use crate::comm::{Comm, Solo, Threads};
 use crate::engine::Training;
 use feedrate_data::storage;
 use feedrate_measure::record::AcceleratorEpoch;
@@ -246,4 +246,36 @@ fn threads_read_what_the_simulation_reads() {
             assert!(real.last_read_start_ns.is_some());
         }
     }
+}
+
+/// A barrier opens when the slowest process has arrived: the quick one cannot be done before.
+#[test]
+fn processes_wait_for_each_other_at_every_step() {
+    let case =
+        |compute_s| Case { loader: "native", accelerators: 2, workers: 1, steps: 20, compute_s };
+    let ranks = Threads::group(2);
+    let lengths: Vec<f64> = std::thread::scope(|scope| {
+        let runs: Vec<_> = ranks
+            .into_iter()
+            .map(|rank| {
+                scope.spawn(move || {
+                    let plan = plan(case(if rank.rank() == 0 { 0.0 } else { 0.002 }));
+                    let comm: Arc<dyn Comm> = Arc::new(rank);
+                    let mut driver = RealDriver::new(
+                        job(&plan),
+                        Clock::new(),
+                        comm,
+                        Arc::default(),
+                        Arc::default(),
+                        false,
+                    )
+                    .unwrap();
+                    lengths_ms(&driver.epoch(&mut Training::new(&plan), 20).unwrap())[0]
+                })
+            })
+            .collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    // The quick process leaves its first barrier after the slow one's first step, so 19 slow steps lie inside.
+    assert!(lengths[0] >= 19.0 * 2.0, "{lengths:?}");
 }

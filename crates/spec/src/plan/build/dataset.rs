@@ -1,14 +1,16 @@
 //! The dataset of a plan: formats, counts, sizes.
 
-use super::Builder;
+use super::{Builder, Context};
 use crate::plan::layout::Layout;
-use crate::plan::{DatasetPlan, Plan};
+use crate::plan::{DatasetPlan, Plan, estimate};
 use crate::problem::Problem;
 use crate::shape::DIMS_MAX;
 use crate::units;
 
 /// No file system holds more.
 const FILES_MAX: u64 = 1 << 40;
+/// Positions in an epoch are counted exactly, in floating point too.
+const SAMPLES_MAX: u64 = 1 << 53;
 /// Drawn sizes are walked one by one.
 const DRAWN_FILES_MAX: u64 = 100_000_000;
 
@@ -61,6 +63,14 @@ impl Builder<'_> {
                 "give at least one",
             );
         }
+        let samples = files_train.saturating_add(files_eval).saturating_mul(samples_per_file);
+        if samples > SAMPLES_MAX && files_train <= FILES_MAX {
+            self.error(
+                "dataset.num_samples_per_file",
+                format!("`{samples_per_file}` samples in each of {files_train} files"),
+                &format!("a dataset can have {SAMPLES_MAX} samples"),
+            );
+        }
         if files_train.saturating_add(files_eval) > FILES_MAX {
             self.error(
                 "dataset.num_files_train",
@@ -71,6 +81,23 @@ impl Builder<'_> {
                 &format!("give at most {FILES_MAX}, or put more samples in each file"),
             );
         }
+    }
+
+    /// Whole batches that are kept must fit this machine.
+    pub(super) fn memory(&mut self, plan: &Plan, context: Context) {
+        let needed = estimate(plan, self.catalog).loader_memory_bytes;
+        let Some(memory) = context.memory_bytes.filter(|&memory| needed > memory as f64) else {
+            return;
+        };
+        self.error(
+            "reader.materialize",
+            format!(
+                "the loaders would keep {}, the machine has {}",
+                units::bytes(needed as u64),
+                units::bytes(memory)
+            ),
+            "use fewer accelerators, threads or samples in a batch, or `reader.materialize=false`",
+        );
     }
 
     /// Nominal bytes of a sample.
@@ -194,7 +221,8 @@ impl Builder<'_> {
         }
         let layout = Layout::new(dataset);
         let Some(format) = self.catalog.format(&dataset.format) else { return };
-        let total = layout.sum(layout.files(), |shape| (format.file_bytes)(shape));
+        let total = layout
+            .sum(layout.files(), |shape| (format.file_bytes)(shape).max(shape.payload_bytes()));
         if total >= 1 << 62 {
             self.error(
                 "dataset.num_files_train",

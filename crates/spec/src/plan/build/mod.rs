@@ -15,7 +15,11 @@ use crate::workload::{Shuffle, TimeSpec, Workload};
 const ACCELERATORS_MAX: u32 = 100_000;
 const EPOCHS_MAX: u32 = 1_000_000;
 /// Steps of all accelerators whose times a record keeps: 32 bytes each.
-const RECORDED_STEPS_MAX: u64 = 1 << 28;
+const RECORDED_STEPS_MAX: u64 = 1 << 26;
+/// Threads of one process; systems allow some ten thousand.
+const THREADS_MAX: u64 = 50_000;
+/// Batches in flight of all accelerators; each has its slot.
+const STOCK_MAX: u64 = 1 << 22;
 
 /// What the command line says beside the workload.
 #[derive(Clone, Debug)]
@@ -74,6 +78,7 @@ impl Builder<'_> {
         let dataset = self.dataset();
         let storage = self.storage();
         let loader = self.loader(context);
+        self.limits(&loader, accelerators);
         let train = self.train(&dataset, &loader, accelerators);
         self.unbuilt_features(&dataset, &train);
         let mut plan = Plan {
@@ -97,6 +102,7 @@ impl Builder<'_> {
             self.sizes(&plan);
         }
         if !self.problems.has_errors() {
+            self.memory(&plan, context);
             plan.doubts = self.doubts(&plan, context);
         }
         plan
@@ -171,6 +177,50 @@ impl Builder<'_> {
             self.error(
                 "storage.storage_type",
                 format!("storage `{storage}` keeps no bytes, format `{format}` needs them"),
+                hint,
+            );
+        }
+    }
+
+    /// What one process can hold.
+    fn limits(&mut self, loader: &LoaderPlan, accelerators: u32) {
+        let threads = u64::from(accelerators) * u64::from(loader.workers.max(1));
+        if threads > THREADS_MAX {
+            let message = format!(
+                "{accelerators} accelerators with {} threads each need `{threads}` threads",
+                loader.workers
+            );
+            self.error(
+                "reader.read_threads",
+                message,
+                &format!("one process can start {THREADS_MAX}: use fewer accelerators or threads"),
+            );
+        }
+        let stock = u64::from(accelerators) * u64::from(loader.stock_batches);
+        if stock > STOCK_MAX {
+            let message = format!(
+                "`{}` batches in flight of each of {accelerators} accelerators",
+                loader.stock_batches
+            );
+            self.error("reader.prefetch_size", message, &format!("use at most {STOCK_MAX} in all"));
+        }
+        for (key, seconds) in [
+            ("storage.throttle.latency_seconds", self.w.storage_throttle_latency_seconds),
+            ("storage.delay_seconds", self.w.storage_delay_seconds),
+        ] {
+            if !(0.0..=3600.0).contains(&seconds) {
+                self.error(
+                    key,
+                    format!("a wait of `{seconds}` seconds for each operation"),
+                    "give 0 to 3600",
+                );
+            }
+        }
+        if let Some(rate) = self.w.storage_throttle_bytes_per_second.filter(|rate| *rate < 1.0) {
+            let hint = "give a rate such as `400MB/s`, or `null` for no throttle";
+            self.error(
+                "storage.throttle.bytes_per_second",
+                format!("nothing is ever read at `{rate}` bytes per second"),
                 hint,
             );
         }
