@@ -6,7 +6,9 @@ use crate::drive::{Driver, Job, RunError};
 use crate::engine::Training;
 use crate::system::{Residency, Sampler, residency};
 use feedrate_data::storage::{Storage, StorageError};
-use feedrate_measure::record::{CheckpointRecord, EpochRecord, HostEpoch, Record};
+use feedrate_measure::record::{
+    AcceleratorEpoch, CheckpointRecord, EpochRecord, HostEpoch, Record,
+};
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use feedrate_spec::shape::FileShape;
@@ -45,10 +47,9 @@ impl Session<'_> {
             let steps = self.plan.train.steps_in_epoch(number);
             let before = self.prepare_cache(number, last, record)?;
             let sampler = Sampler::start(self.device, self.clock);
-            let start_ns = driver.now_ns();
-            let outcome = driver.epoch(&mut training, steps);
-            let end_ns = driver.now_ns();
+            let accelerators = driver.epoch(&mut training, steps)?;
             let counted = sampler.finish();
+            let (start_ns, end_ns) = extent(&accelerators, driver.now_ns());
             let after = residency(self.storage, self.layout)?;
             last = Some(after);
             let host = HostEpoch {
@@ -63,7 +64,7 @@ impl Session<'_> {
                 end_ns,
                 started: (self.wall)(self.clock.wall_at(start_ns)),
                 ended: (self.wall)(self.clock.wall_at(end_ns)),
-                accelerators: outcome?,
+                accelerators,
                 host,
                 checkpoints: Vec::new(),
             });
@@ -133,6 +134,14 @@ impl Session<'_> {
         let payload = self.layout.sum(self.layout.files_train(), FileShape::payload_bytes);
         (payload / 1000) as u64
     }
+}
+
+/// From the first block's start to the last block's end: what a driver does before and after is not the epoch's.
+fn extent(accelerators: &[AcceleratorEpoch], now_ns: u64) -> (u64, u64) {
+    let blocks = || accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
+    let start_ns = blocks().map(|block| block.start_ns).min().unwrap_or(now_ns);
+    let end_ns = blocks().map(|block| block.end_ns).max().unwrap_or(now_ns);
+    (start_ns, end_ns.max(start_ns))
 }
 
 fn evict(storage: &dyn Storage, layout: &Layout) -> Result<(), StorageError> {

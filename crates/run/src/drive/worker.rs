@@ -59,12 +59,15 @@ impl<'s> Worker<'s> {
     /// Work until told to stop.
     pub(super) fn run(mut self) {
         let mut idle_since_ns = None;
+        // Waiting for an epoch to begin is not idling in it.
+        let mut between_epochs = true;
         while !self.shared.stop.load(Acquire) {
             let claim = self.shared.job.loader.claim(self.queue, &mut self.state);
             match claim {
                 Claim::Task(task) => {
                     self.announce(false);
                     self.yields = 0;
+                    between_epochs = false;
                     let now_ns = self.io.begin_task(idle_since_ns.take());
                     let reading = Reading::new(task, self.queue);
                     self.queue.claimed(now_ns, self.shared.job.claims_of_epoch(reading.epoch));
@@ -74,10 +77,13 @@ impl<'s> Worker<'s> {
                     }
                 }
                 Claim::Wait => {
-                    let now_ns = self.shared.clock.now_ns();
-                    idle_since_ns.get_or_insert(now_ns);
+                    if !between_epochs {
+                        let now_ns = self.shared.clock.now_ns();
+                        idle_since_ns.get_or_insert(now_ns);
+                    }
                     if self.idle() {
                         idle_since_ns = None;
+                        between_epochs = true;
                     }
                 }
             }
