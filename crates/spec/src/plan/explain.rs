@@ -35,7 +35,7 @@ pub struct Estimate {
 }
 
 /// Reading buffer of a worker when the format chooses.
-pub const PIECE_BYTES: u64 = 512 << 10;
+pub const PIECE_BYTES: u64 = 1 << 20;
 
 /// The figures of `plan`.
 pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
