@@ -1,7 +1,7 @@
 //! The dimensions of each file's samples, as DLIO draws them from seed 10.
 //!
 //! A drawn sequence is sequential by definition (the polar method rejects): small datasets keep all
-//! of it, large ones keep the generator's state every [`SPACING`] files.
+//! of it, large ones keep the generator's state every 4096 files.
 
 use super::mt19937::LegacyRandom;
 
