@@ -224,7 +224,8 @@ impl RealDriver {
         let workers = shared.job.workers() as usize;
         for (accelerator, epoch) in epochs.iter_mut().enumerate() {
             for place in &shared.places[accelerator * workers..(accelerator + 1) * workers] {
-                epoch.io.add(&place.counters.lock().unwrap_or_else(PoisonError::into_inner));
+                let mut counters = place.counters.lock().unwrap_or_else(PoisonError::into_inner);
+                epoch.io.add(&std::mem::take(&mut counters));
             }
             if let Some((at_ns, bytes)) = shared.queues[accelerator].last_claim() {
                 epoch.last_read_start_ns = Some(at_ns);

@@ -91,6 +91,9 @@ impl<'s> Worker<'s> {
         while let Some(handle) = self.reader.take_open() {
             self.io.close(handle);
         }
+        // A run that was stopped asks nobody for counters; these are what it has.
+        *self.place().counters.lock().unwrap_or_else(PoisonError::into_inner) =
+            std::mem::take(&mut self.io.counters);
     }
 
     fn task(&mut self, reading: &Reading) -> Result<(), RunError> {

@@ -37,5 +37,5 @@ impl Loader for Native {
 
 /// Enough open batches that all workers read even where a batch is one sample.
 fn stock_batches(read_threads: u32, prefetch_size: u32) -> u32 {
-    prefetch_size.max(read_threads.max(1) + 1)
+    prefetch_size.max(read_threads.max(1).saturating_add(1))
 }

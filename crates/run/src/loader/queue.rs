@@ -126,7 +126,7 @@ impl Queue {
 
     /// Batches below this number may be begun.
     pub fn open_until(&self) -> u64 {
-        let published = self.published.load(Acquire);
+        let published = self.published.load(SeqCst);
         let open = if self.stock == 0 {
             self.asked.load(SeqCst)
         } else {

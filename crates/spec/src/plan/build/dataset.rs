@@ -11,6 +11,8 @@ use crate::units;
 const FILES_MAX: u64 = 1 << 40;
 /// Positions in an epoch are counted exactly, in floating point too.
 const SAMPLES_MAX: u64 = 1 << 53;
+/// Each is made before the first file.
+const FOLDERS_MAX: u64 = 1_000_000;
 /// Drawn sizes are walked one by one.
 const DRAWN_FILES_MAX: u64 = 100_000_000;
 
@@ -62,6 +64,18 @@ impl Builder<'_> {
                 "`0` samples in a file".into(),
                 "give at least one",
             );
+        }
+        for (key, folders) in [
+            ("dataset.num_subfolders_train", self.w.dataset_num_subfolders_train),
+            ("dataset.num_subfolders_eval", self.w.dataset_num_subfolders_eval),
+        ] {
+            if folders > FOLDERS_MAX {
+                self.error(
+                    key,
+                    format!("`{folders}` subfolders"),
+                    &format!("give at most {FOLDERS_MAX}"),
+                );
+            }
         }
         let samples = files_train.saturating_add(files_eval).saturating_mul(samples_per_file);
         if samples > SAMPLES_MAX && files_train <= FILES_MAX {

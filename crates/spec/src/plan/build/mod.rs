@@ -311,6 +311,13 @@ impl Builder<'_> {
                 &format!("give 1 to {EPOCHS_MAX}"),
             );
         }
+        if w.train_total_training_steps == Some(0) {
+            self.error(
+                "train.total_training_steps",
+                "a run of `0` steps".into(),
+                "give at least one, or -1 for no limit",
+            );
+        }
         let train = TrainPlan {
             epochs: w.train_epochs.clamp(1, EPOCHS_MAX),
             steps_per_epoch: steps,
