@@ -314,7 +314,8 @@ fn planted_machine_paths_are_found() {
     let text = [
         "see ",
         "/ro",
-        "ot/x, a/root/b, https://x/",
+        "ot/x, a/ro",
+        "ot/b, https://x/",
         "home/y, \"",
         "/ho",
         "me/me/z\", /workspace/",

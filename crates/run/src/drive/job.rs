@@ -1,5 +1,6 @@
 //! What both drivers need to read the samples of a plan.
 
+use super::sink::Sink;
 use crate::checkpoint::CheckpointError;
 use crate::loader::{self, Loader, Queue, Task};
 use crate::reader::SampleReader;
@@ -122,6 +123,11 @@ impl Job {
         SampleReader::new(self.format, &self.cursor_options(), self.trusts_plan)
     }
 
+    pub(super) fn sink(&self) -> Sink {
+        let dataset = &self.plan.dataset;
+        Sink::new(self.plan.loader.verify.then_some((dataset.content_seed, dataset.element)))
+    }
+
     pub(super) fn piece_bytes(&self) -> usize {
         let piece = self.plan.loader.transfer_bytes.unwrap_or(PIECE_BYTES);
         (piece.clamp(1, 64 << 20) as usize).next_multiple_of(4096)
@@ -139,6 +145,11 @@ impl Job {
         self.plan.train.steps_in_epoch(epoch)
             * self.loader.claims_per_batch(self.plan.loader.batch_size)
     }
+}
+
+/// The file a reader is at is not what its format says.
+pub(super) fn format_error(reader: &SampleReader, source: FormatError) -> RunError {
+    RunError::Format { path: reader.path().to_string(), source }
 }
 
 /// Which samples the batches of one accelerator are, without a list.

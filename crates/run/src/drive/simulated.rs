@@ -4,7 +4,7 @@
 
 use super::Driver;
 use super::conduct::{self, Events, Hands};
-use super::job::{Job, Reading, RunError, Shard};
+use super::job::{Job, Reading, RunError, Shard, format_error};
 use super::sink::Sink;
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::engine::{Event, Training};
@@ -76,15 +76,13 @@ impl SimulatedDriver {
     pub fn new(job: Job, model: SimulatedStorage) -> Self {
         let workers_each = job.workers();
         let loader = &job.plan.loader;
-        let check =
-            loader.verify.then_some((job.plan.dataset.content_seed, job.plan.dataset.element));
         let workers: Vec<_> = (0..job.plan.accelerators * workers_each)
             .map(|place| SimulatedWorker {
                 accelerator: place / workers_each,
                 state: WorkerState::new(place % workers_each),
                 shard: Shard::new(&job.plan, place / workers_each),
                 reader: job.reader(),
-                sink: Sink::new(check),
+                sink: job.sink(),
                 reading: None,
                 arriving_bytes: 0,
                 sample_began_ns: 0,
@@ -338,8 +336,4 @@ impl SimulatedWorker {
 fn feed(worker: &mut SimulatedWorker, bytes: &[u8]) -> Result<(), RunError> {
     let fed = worker.reader.feed(bytes, &mut worker.sink);
     fed.map_err(|source| format_error(&worker.reader, source))
-}
-
-fn format_error(reader: &SampleReader, source: feedrate_data::format::FormatError) -> RunError {
-    RunError::Format { path: reader.path().to_string(), source }
 }

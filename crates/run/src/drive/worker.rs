@@ -1,6 +1,6 @@
 //! A worker thread of the real driver: claims, reads with blocking calls, finishes.
 
-use super::job::{Reading, RunError, Shard};
+use super::job::{Reading, RunError, Shard, format_error};
 use super::real::{Place, Shared};
 use super::sink::Sink;
 use crate::buffer::AlignedBuffer;
@@ -34,11 +34,6 @@ pub(super) struct Worker<'s> {
 impl<'s> Worker<'s> {
     pub(super) fn new(shared: &'s Shared, accelerator: u32, worker: u32) -> Self {
         let job = &shared.job;
-        let check = job
-            .plan
-            .loader
-            .verify
-            .then_some((job.plan.dataset.content_seed, job.plan.dataset.element));
         Worker {
             shared,
             queue: &shared.queues[accelerator as usize],
@@ -47,7 +42,7 @@ impl<'s> Worker<'s> {
             state: WorkerState::new(worker),
             shard: Shard::new(&job.plan, accelerator),
             reader: job.reader(),
-            sink: Sink::new(check),
+            sink: job.sink(),
             buffer: AlignedBuffer::new(job.piece_bytes() + crate::buffer::ALIGN),
             io: Recorded::new(job.storage.clone(), shared.clock),
             flushed: 0,
@@ -132,7 +127,7 @@ impl<'s> Worker<'s> {
         self.reader.begin(id, &self.shared.job.layout);
         loop {
             let op = self.reader.next_op();
-            match op.map_err(|source| self.format_error(source))? {
+            match op.map_err(|source| format_error(&self.reader, source))? {
                 Op::Open => {
                     let handle = self.io.open(self.reader.path())?;
                     self.reader.opened(handle);
@@ -140,7 +135,7 @@ impl<'s> Worker<'s> {
                 Op::Length(handle) => {
                     let length = self.io.len(handle)?;
                     let fed = self.reader.feed(&length.to_le_bytes(), &mut self.sink);
-                    fed.map_err(|source| self.format_error(source))?;
+                    fed.map_err(|source| format_error(&self.reader, source))?;
                 }
                 Op::Read { handle, offset, len } => self.read(handle, offset, len)?,
                 Op::Close(handle) => self.io.close(handle),
@@ -165,11 +160,7 @@ impl<'s> Worker<'s> {
         self.queue.add_read_bytes(bytes as u64);
         let fed = self.reader.feed(&buffer[..bytes], &mut self.sink);
         self.io.decoded();
-        fed.map_err(|source| self.format_error(source))
-    }
-
-    fn format_error(&self, source: feedrate_data::format::FormatError) -> RunError {
-        RunError::Format { path: self.reader.path().to_string(), source }
+        fed.map_err(|source| format_error(&self.reader, source))
     }
 
     /// Nothing to claim: hand over the counters if asked, say so, look again, then sleep until woken. True if the
