@@ -75,7 +75,6 @@ impl SimulatedDriver {
     /// `job` under `model`.
     pub fn new(job: Job, model: SimulatedStorage) -> Self {
         let workers_each = job.workers();
-        let loader = &job.plan.loader;
         let workers: Vec<_> = (0..job.plan.accelerators * workers_each)
             .map(|place| SimulatedWorker {
                 accelerator: place / workers_each,
