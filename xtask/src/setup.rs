@@ -54,8 +54,13 @@ fn virtual_environment(root: &Path) -> Result<()> {
     }
     let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r"];
     run(root, &python, &[&pip[..], &["xtask/requirements.txt"]].concat())?;
-    if !works(&python, &["-c", "import numpy"]) {
-        bail!("numpy was installed into `.venv`, and still cannot be imported");
+    if !works(
+        &python,
+        &["-c", "import numpy, h5py, pandas, PIL, pyarrow, safetensors, tfrecord, webdataset"],
+    ) {
+        bail!(
+            "what xtask/requirements.txt names was installed into `.venv`, and cannot be imported"
+        );
     }
     std::fs::write(&stamp, wanted).with_context(|| format!("cannot write `{}`", stamp.display()))
 }

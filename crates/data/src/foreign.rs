@@ -131,7 +131,7 @@ fn check_counts(
     plan: &DatasetPlan,
     layout: &Layout,
 ) -> Result<(), ForeignError> {
-    let suffix = format!(".{}", plan.format);
+    let suffix = format!(".{}", plan.extension);
     let folders = layout.folders();
     for (split, wanted) in [("train", plan.files_train), ("valid", plan.files_eval)] {
         let mut found = 0;
@@ -175,10 +175,13 @@ fn notes(
             plan.samples_per_file
         ));
     }
+    if !format.entry().knows_bytes(&plan.encoding) {
+        return notes;
+    }
     let mean = |sum: u128, count: usize| sum as f64 / count.max(1) as f64;
     let found = mean(files.iter().map(|file| u128::from(file.bytes)).sum(), files.len());
-    let planned =
-        sampled(layout.files()).map(|file| u128::from(format.file_bytes(&layout.shape(file))));
+    let planned = sampled(layout.files())
+        .map(|file| u128::from(format.file_bytes(&layout.shape(file), &plan.encoding)));
     let planned = mean(planned.sum(), files.len());
     if (found - planned).abs() > SIZE_TOLERANCE * planned {
         notes.push(format!(
@@ -202,8 +205,10 @@ struct Opener<'o> {
 impl Opener<'_> {
     fn probe(&mut self, file: u64, path: String, last_sample: u64) -> Result<Probed, ForeignError> {
         let mut bytes = 0;
-        for suffix in self.format.parts() {
-            let part = format!("{path}{suffix}");
+        for part in self.format.parts() {
+            let mut part_path = String::new();
+            part.write_path(&path, &mut part_path);
+            let part = part_path;
             bytes +=
                 self.storage.stat(&part)?.ok_or(ForeignError::NoFile { path: part.clone() })?;
             self.handles.push(self.storage.open(&part)?);

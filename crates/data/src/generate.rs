@@ -34,14 +34,6 @@ pub enum GenerateError {
     /// The plan names a format that is not built in.
     #[error("there is no format `{0}`")]
     NoFormat(String),
-    /// The format cannot be written so.
-    #[error("{format} cannot be written with compression `{compression}`")]
-    Compression {
-        /// The format.
-        format: String,
-        /// As the plan says.
-        compression: String,
-    },
     /// The storage refused.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -89,7 +81,6 @@ impl GenerateError {
             GenerateError::Manifest(ManifestError::Broken { .. }) => {
                 Some("remove the dataset's folder, or point `--data` elsewhere")
             }
-            GenerateError::Compression { .. } => Some("set `dataset.compression=none`"),
             GenerateError::OtherDataset { .. } => {
                 Some("point `--data` elsewhere, or change the workload to what lies there")
             }
@@ -122,10 +113,6 @@ pub fn generate(
     if format.member().has(Ability::NoFiles) {
         return Ok(Generated::default());
     }
-    if plan.compression != "none" {
-        let (format, compression) = (plan.format.clone(), plan.compression.clone());
-        return Err(GenerateError::Compression { format, compression });
-    }
     let watch = Watch::new(progress, cancel);
     let kept = Kept::default();
     let generation = Generation { plan, layout, storage, format, watch: &watch, kept };
@@ -135,7 +122,8 @@ pub fn generate(
         return Err(GenerateError::Cancelled { files: watch.files(), files_total: layout.files() });
     }
     storage.sync_all()?;
-    let manifest = Manifest { state: State::Complete, ..generation.manifest() };
+    let manifest =
+        Manifest { state: State::Complete, total_bytes: watch.bytes(), ..generation.manifest() };
     manifest.write(storage)?;
     let files_kept = generation.kept.files.load(Relaxed);
     let files_written = layout.files() - files_kept;
@@ -181,13 +169,22 @@ impl Generation<'_> {
         };
         self.storage.make_dir("")?;
         self.check_space(begun)?;
-        let folders = self.layout.folders();
+        let folders = self.folders();
         self.sweep(&folders, begun)?;
         self.manifest().write(self.storage)?;
         for folder in &folders {
             self.storage.make_dir(folder)?;
         }
         Ok(begun)
+    }
+
+    /// All that files and their parts lie in.
+    fn folders(&self) -> Vec<String> {
+        let mut folders = self.layout.folders();
+        for part in self.format.parts().iter().filter(|part| !part.folder.is_empty()) {
+            folders.extend(["train", "valid"].map(|split| format!("{}/{split}", part.folder)));
+        }
+        folders
     }
 
     fn manifest(&self) -> Manifest {
@@ -209,11 +206,12 @@ impl Generation<'_> {
     fn bytes_there(&self) -> Result<u64, StorageError> {
         let mut path = String::new();
         let mut bytes = 0u64;
+        let mut part_path = String::new();
         for file in 0..self.layout.files() {
-            for suffix in self.format.parts() {
-                self.layout.write_path(file, &mut path);
-                path.push_str(suffix);
-                bytes = bytes.saturating_add(self.storage.stat(&path)?.unwrap_or(0));
+            self.layout.write_path(file, &mut path);
+            for part in self.format.parts() {
+                part.write_path(&path, &mut part_path);
+                bytes = bytes.saturating_add(self.storage.stat(&part_path)?.unwrap_or(0));
             }
         }
         Ok(bytes)
@@ -245,8 +243,8 @@ impl Generation<'_> {
             || Maker::new(self),
             |maker, file| {
                 maker.layout_path(file);
-                if begun == Begun::Before && maker.is_there(file)? {
-                    let bytes = self.format.file_bytes(&self.layout.shape(file));
+                let there = if begun == Begun::Before { maker.bytes_there(file)? } else { None };
+                if let Some(bytes) = there {
                     self.kept.files.fetch_add(1, Relaxed);
                     self.kept.bytes.fetch_add(bytes, Relaxed);
                     self.watch.bytes_done(bytes);
@@ -291,26 +289,30 @@ impl<'g> Maker<'g> {
         self.content.start(file);
     }
 
-    /// Whether the file is there, of the right length, and right at both ends.
-    fn is_there(&mut self, file: u64) -> Result<bool, StorageError> {
-        let Generation { format, layout, .. } = self.generation;
+    /// The file's bytes, if it is there, of the right length, and right at both ends.
+    fn bytes_there(&mut self, file: u64) -> Result<Option<u64>, StorageError> {
+        let Generation { format, layout, plan, .. } = self.generation;
         let opened = self.comparer.begin(&self.path, format.parts());
+        let shape = layout.shape(file);
         let compared = match opened {
-            true => format.encode(&layout.shape(file), &mut self.content, &mut self.comparer),
+            true => format.encode(&shape, &plan.encoding, &mut self.content, &mut self.comparer),
             false => Ok(()),
         };
+        let bytes = self.comparer.bytes();
         let difference = self.comparer.finish();
         compared?;
-        Ok(difference.is_none())
+        Ok(difference.is_none().then_some(bytes))
     }
 
     fn write(&mut self, file: u64) -> Result<(), StorageError> {
-        let Generation { format, layout, storage, .. } = self.generation;
+        let Generation { format, layout, storage, plan, .. } = self.generation;
         let shape = layout.shape(file);
         let written = self
             .writer
             .begin(*storage, &self.path, format.parts())
-            .and_then(|()| format.encode(&shape, &mut self.content, &mut self.writer))
+            .and_then(|()| {
+                format.encode(&shape, &plan.encoding, &mut self.content, &mut self.writer)
+            })
             .and_then(|()| self.writer.commit());
         if written.is_err() {
             self.writer.abandon();

@@ -6,6 +6,7 @@ use crate::format::Format;
 use crate::storage::{Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::shape::FileShape;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -32,9 +33,9 @@ pub struct Manifest {
     pub content_version: u32,
     /// Every setting that changes bytes.
     pub settings: DatasetPlan,
-    /// Bytes of all files.
+    /// Bytes of all files; about right until all are made, where a format cannot tell beforehand.
     pub total_bytes: u64,
-    /// Bytes of each file with its sidecars, in the files' order; `None` where that would be a long list.
+    /// Bytes of each file with its sidecars, in the files' order; `None` where that would be a long list, or cannot be told.
     pub files: Option<Vec<Run>>,
 }
 
@@ -83,7 +84,8 @@ pub enum ManifestError {
 impl Manifest {
     /// The manifest of a dataset of which nothing is there yet.
     pub fn of(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Self {
-        let total_bytes = layout.sum(layout.files(), |shape| format.file_bytes(shape));
+        let total_bytes =
+            layout.sum(layout.files(), |shape| format.file_bytes(shape, &plan.encoding));
         Manifest {
             feedrate_dataset: VERSION,
             state: State::Generating,
@@ -94,7 +96,7 @@ impl Manifest {
             content_version: CONTENT_VERSION,
             settings: plan.clone(),
             total_bytes: u64::try_from(total_bytes).unwrap_or(u64::MAX),
-            files: runs(layout, format),
+            files: runs(plan, layout, format),
         }
     }
 
@@ -171,24 +173,44 @@ impl Manifest {
     }
 }
 
-/// The settings by name, in the alphabet's order. A dataset plan is plain data: it is always an object.
+/// The settings by name, in the alphabet's order, those of the encoding as `encoding.compression`. A dataset plan is plain data: it is always an object.
 fn settings(plan: &DatasetPlan) -> BTreeMap<String, Value> {
-    match serde_json::to_value(plan) {
-        Ok(Value::Object(fields)) => fields.into_iter().collect(),
-        _ => BTreeMap::new(),
+    let mut settings = BTreeMap::new();
+    for (key, value) in object(serde_json::to_value(plan)) {
+        match value {
+            Value::Object(fields) => {
+                settings.extend(fields.into_iter().map(|(field, v)| (format!("{key}.{field}"), v)));
+            }
+            value => {
+                settings.insert(key, value);
+            }
+        }
+    }
+    settings
+}
+
+fn object(value: serde_json::Result<Value>) -> serde_json::Map<String, Value> {
+    match value {
+        Ok(Value::Object(fields)) => fields,
+        _ => serde_json::Map::new(),
     }
 }
 
-fn runs(layout: &Layout, format: &dyn Format) -> Option<Vec<Run>> {
+fn runs(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Option<Vec<Run>> {
+    let entry = format.entry();
+    if !entry.knows_bytes(&plan.encoding) {
+        return None;
+    }
+    let bytes_of = |shape: &FileShape| (entry.file_bytes)(shape, &plan.encoding);
     if let Some(shape) = layout.common_shape() {
-        return Some(vec![Run { files: layout.files(), bytes: format.file_bytes(&shape) }]);
+        return Some(vec![Run { files: layout.files(), bytes: bytes_of(&shape) }]);
     }
     if layout.files() > RUNS_MAX {
         return None;
     }
     let mut runs: Vec<Run> = Vec::new();
     for file in 0..layout.files() {
-        let bytes = format.file_bytes(&layout.shape(file));
+        let bytes = bytes_of(&layout.shape(file));
         match runs.last_mut() {
             Some(run) if run.bytes == bytes => run.files += 1,
             _ => runs.push(Run { files: 1, bytes }),

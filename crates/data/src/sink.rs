@@ -1,7 +1,7 @@
 //! Where encoders write to: a storage, or a comparison with what already lies there.
 
 use crate::content::first_difference;
-use crate::format::{FileSink, SinkError};
+use crate::format::{FileSink, Part, SinkError};
 use crate::piece::{PIECE_BYTES, Piece};
 use crate::storage::{Handle, Storage, StorageError, WriteFile};
 use crate::walk::Watch;
@@ -34,14 +34,15 @@ impl<'w> WriteSink<'w> {
         &mut self,
         storage: &dyn Storage,
         path: &str,
-        suffixes: &[&str],
+        parts: &[Part],
     ) -> Result<(), SinkError> {
+        for (writer, part) in self.parts.iter_mut().zip(parts) {
+            part.write_path(path, &mut self.path);
+            writer.file = Some(storage.create(&self.path)?);
+            (writer.filled, writer.written) = (0, 0);
+        }
         self.path.clear();
         self.path.push_str(path);
-        for (part, suffix) in self.parts.iter_mut().zip(suffixes) {
-            part.file = Some(storage.create(&format!("{path}{suffix}"))?);
-            (part.filled, part.written) = (0, 0);
-        }
         Ok(())
     }
 
@@ -124,7 +125,7 @@ const ENDS_BYTES: u64 = 64 << 10;
 /// The first place where a file is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// Of the file: the index of its suffix.
+    /// Of the file: an index into its format's parts.
     pub(crate) part: usize,
     /// From the part's start; `None` where the part as a whole is meant.
     pub(crate) offset: Option<u64>,
@@ -170,12 +171,14 @@ impl<'w> CompareSink<'w> {
     }
 
     /// Start on a file. False where a part is missing or cannot be opened, which is a difference.
-    pub(crate) fn begin(&mut self, path: &str, suffixes: &[&str]) -> bool {
+    pub(crate) fn begin(&mut self, path: &str, parts: &[Part]) -> bool {
         self.path.clear();
         self.path.push_str(path);
         self.found = None;
-        for (i, suffix) in suffixes.iter().enumerate() {
-            if let Err(error) = self.open(i, &format!("{path}{suffix}")) {
+        let mut part_path = String::new();
+        for (i, part) in parts.iter().enumerate() {
+            part.write_path(path, &mut part_path);
+            if let Err(error) = self.open(i, &part_path) {
                 let missing = error.source.kind() == ErrorKind::NotFound;
                 let what = if missing { "is missing".to_string() } else { error.to_string() };
                 self.differs(i, None, what);
@@ -183,6 +186,11 @@ impl<'w> CompareSink<'w> {
             }
         }
         true
+    }
+
+    /// Bytes of all parts of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.len).sum()
     }
 
     /// Close the file: where it first differs, if it does.

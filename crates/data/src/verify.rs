@@ -75,16 +75,17 @@ pub fn verify(
         layout.write_path(file, path);
         content.start(file);
         let compared = match sink.begin(path, parts) {
-            true => format.encode(&layout.shape(file), content, sink),
+            true => format.encode(&layout.shape(file), &plan.encoding, content, sink),
             false => Ok(()),
         };
         let difference = sink.finish();
         compared?;
         if let Some(Difference { part, offset, what }) = difference {
-            let path = format!("{path}{}", parts[part]);
+            let mut part_path = String::new();
+            parts[part].write_path(path, &mut part_path);
             bad.lock().unwrap_or_else(PoisonError::into_inner).add(BadFile {
                 file,
-                path,
+                path: part_path,
                 offset,
                 what,
             });

@@ -6,7 +6,7 @@ use crate::record::{
 use feedrate_spec::plan::{
     DatasetPlan, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan,
 };
-use feedrate_spec::shape::Element;
+use feedrate_spec::shape::{Element, Encoding};
 use feedrate_spec::workload::TimeSpec;
 
 /// One sample of a million bytes a file, a batch of one, one worker, two batches of stock.
@@ -18,6 +18,7 @@ pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
         accelerators,
         dataset: DatasetPlan {
             format: "npy".into(),
+            extension: "npy".into(),
             files_train: steps * u64::from(accelerators),
             files_eval: 0,
             samples_per_file: 1,
@@ -28,7 +29,7 @@ pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
             record_stdev_bytes: 0.0,
             record_dims: vec![1000, 1000],
             element: Element::Uint8,
-            compression: "none".into(),
+            encoding: Encoding::default(),
             content_seed: 10,
         },
         storage: StoragePlan {

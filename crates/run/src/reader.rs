@@ -2,7 +2,7 @@
 //!
 //! Both drivers carry the operations out: the real one with blocking calls, the simulated one in virtual time.
 
-use feedrate_data::format::{Cursor, CursorOptions, Format, FormatError, Need, PayloadSink};
+use feedrate_data::format::{Cursor, CursorOptions, Format, FormatError, Need, Part, PayloadSink};
 use feedrate_data::storage::Handle;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
@@ -14,12 +14,12 @@ const PARTS_MAX: usize = 4;
 /// The state of one worker's reading.
 pub struct SampleReader {
     cursor: Box<dyn Cursor>,
-    parts: &'static [&'static str],
+    parts: &'static [Part],
     keeps_open: bool,
     trusts_plan: bool,
     file: Option<u64>,
+    data_path: String,
     path: String,
-    path_stem_len: usize,
     handles: [Option<Handle>; PARTS_MAX],
     pending: Pending,
 }
@@ -63,8 +63,8 @@ impl SampleReader {
             keeps_open: format.member().has(Ability::KeepsOpen),
             trusts_plan,
             file: None,
+            data_path: String::with_capacity(256),
             path: String::with_capacity(256),
-            path_stem_len: 0,
             handles: [None; PARTS_MAX],
             pending: Pending::Nothing,
         }
@@ -74,8 +74,8 @@ impl SampleReader {
     pub fn begin(&mut self, id: SampleId, layout: &Layout) {
         if self.file != Some(id.file) {
             debug_assert!(self.keeps_open || self.handles == [None; PARTS_MAX]);
-            layout.write_path(id.file, &mut self.path);
-            self.path_stem_len = self.path.len();
+            layout.write_path(id.file, &mut self.data_path);
+            self.path.clone_from(&self.data_path);
         }
         let shape = self.trusts_plan.then(|| layout.shape(id.file));
         self.cursor.begin(id.file, id.sample, shape.as_ref());
@@ -110,8 +110,7 @@ impl SampleReader {
         };
         let Some(handle) = self.handles[part] else {
             self.pending = Pending::Open(part);
-            self.path.truncate(self.path_stem_len);
-            self.path.push_str(self.parts[part]);
+            self.parts[part].write_path(&self.data_path, &mut self.path);
             return Ok(Op::Open);
         };
         Ok(match need {

@@ -1,6 +1,6 @@
 //! What plug-in families tell the planner: names, abilities, sizes. Data, no behaviour of theirs.
 
-use crate::shape::FileShape;
+use crate::shape::{Compression, Encoding, FileShape};
 
 /// Something a member can do or needs. The planner matches these once, before anything runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,16 @@ pub enum Ability {
     NoFiles,
     /// Files lie in a folder of this machine, where others find them again.
     InFolder,
+    /// The length of a file cannot be told before it is made.
+    EstimatedSize,
+    /// What is read back resembles what was written, and is not equal.
+    Lossy,
+    /// The file does not say what it holds: only its length can be compared with a plan.
+    Undescribed,
+    /// A file that ends a few bytes early can look whole.
+    LooseEnd,
+    /// Reading goes through a memory map.
+    Mapped,
 }
 
 impl Ability {
@@ -35,6 +45,11 @@ impl Ability {
             Ability::Writable => "writable",
             Ability::NoFiles => "no_files",
             Ability::InFolder => "in_folder",
+            Ability::EstimatedSize => "estimated_size",
+            Ability::Lossy => "lossy",
+            Ability::Undescribed => "undescribed",
+            Ability::LooseEnd => "loose_end",
+            Ability::Mapped => "mapped",
         }
     }
 }
@@ -62,8 +77,50 @@ impl Member {
 pub struct FormatEntry {
     /// Name, summary, abilities.
     pub member: &'static Member,
-    /// Exact bytes of the files made for one file of this shape, sidecars included.
-    pub file_bytes: fn(&FileShape) -> u64,
+    /// Of the data file, without the dot.
+    pub extension: &'static str,
+    /// Beside none.
+    pub compressions: &'static [Compression],
+    /// Keys of the encoding, beside `dataset.compression`, that it heeds: `dataset.hdf5.chunk_dims`.
+    pub heeds: &'static [&'static str],
+    /// Bytes of the files made for one file of this shape, sidecars included: exact, but with a compression or the
+    /// ability `EstimatedSize` about right for incompressible content.
+    pub file_bytes: fn(&FileShape, &Encoding) -> u64,
+    /// Bytes read at once where nobody says how many; `None` takes what is fastest.
+    pub piece_bytes: Option<u64>,
+    /// Why files of this shape and encoding cannot be written, if they cannot.
+    pub unfit: fn(&FileShape, &Encoding) -> Option<Unfit>,
+}
+
+/// A setting that a format cannot take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// `dataset.num_samples_per_file`.
+    pub key: &'static str,
+    /// A lowercase fragment with the value in backticks: "`3` samples in an image".
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+impl FormatEntry {
+    /// A format whose files are called by its name, without compression, that takes every shape.
+    pub fn new(member: &'static Member, file_bytes: fn(&FileShape, &Encoding) -> u64) -> Self {
+        FormatEntry {
+            member,
+            extension: member.name,
+            compressions: &[],
+            heeds: &[],
+            file_bytes,
+            piece_bytes: None,
+            unfit: |_, _| None,
+        }
+    }
+
+    /// Whether [`FormatEntry::file_bytes`] is exact.
+    pub fn knows_bytes(&self, encoding: &Encoding) -> bool {
+        encoding.compression == Compression::None && !self.member.has(Ability::EstimatedSize)
+    }
 }
 
 /// A loader, as the planner sees it.

@@ -132,3 +132,76 @@ impl FileShape {
         self.sample_bytes().saturating_mul(self.samples)
     }
 }
+
+/// Compression inside a file. The names are DLIO's; which of them a format has is in its row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names are those of the methods")]
+pub enum Compression {
+    #[default]
+    None,
+    Gzip,
+    Lzf,
+    Bz2,
+    Zip,
+    Xz,
+}
+
+impl Compression {
+    const ALL: [Compression; 6] = [
+        Compression::None,
+        Compression::Gzip,
+        Compression::Lzf,
+        Compression::Bz2,
+        Compression::Zip,
+        Compression::Xz,
+    ];
+
+    /// As in `dataset.compression`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::None => "none",
+            Compression::Gzip => "gzip",
+            Compression::Lzf => "lzf",
+            Compression::Bz2 => "bz2",
+            Compression::Zip => "zip",
+            Compression::Xz => "xz",
+        }
+    }
+
+    /// The compression called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|compression| compression.name() == name)
+    }
+}
+
+/// How samples are written into files, beside their shape; one for the whole dataset. Formats read what concerns
+/// them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Encoding {
+    /// Inside the file.
+    pub compression: Compression,
+    /// Of the compression, 0 to 9.
+    pub compression_level: u32,
+    /// HDF5: dimensions of a chunk, the samples' axis first; empty means one contiguous piece.
+    pub chunk_dims: Vec<u64>,
+    /// HDF5: the largest shape of a dataset; empty means as it is.
+    pub max_shape: Vec<u64>,
+    /// HDF5: datasets that share a record along its first dimension.
+    pub datasets_per_record: u64,
+    /// Parquet: samples in a row group.
+    pub row_group_samples: u64,
+}
+
+impl Default for Encoding {
+    fn default() -> Self {
+        Encoding {
+            compression: Compression::None,
+            compression_level: 4,
+            chunk_dims: Vec::new(),
+            max_shape: Vec::new(),
+            datasets_per_record: 1,
+            row_group_samples: 64,
+        }
+    }
+}

@@ -2,11 +2,11 @@
 //! generates it (`indexed_binary_generator.py`): `<file>.off.idx` and `<file>.sz.idx`, little-endian u64 each.
 
 use super::{
-    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    cut_off, piece_len,
+    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, Part, PayloadSink,
+    SinkError, cut_off, packed, piece_len,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Dims, Element, FileShape};
+use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
 
 pub(super) struct IndexedBinary;
 
@@ -26,22 +26,23 @@ const KEPT_BYTES_MAX: u64 = 16 << 20;
 
 impl Format for IndexedBinary {
     fn entry(&self) -> FormatEntry {
-        FormatEntry { member: &MEMBER, file_bytes }
+        FormatEntry::new(&MEMBER, |shape, _| file_bytes(shape))
     }
 
-    fn parts(&self) -> &'static [&'static str] {
-        &["", ".off.idx", ".sz.idx"]
+    fn parts(&self) -> &'static [Part] {
+        const { &[Part::DATA, Part::beside(".off.idx"), Part::beside(".sz.idx")] }
     }
 
     fn encode(
         &self,
         shape: &FileShape,
+        _encoding: &Encoding,
         content: &mut Content,
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {
         let size = shape.sample_bytes();
         for sample in 0..shape.samples {
-            write_sample(sample, shape, content, sink)?;
+            packed::write_sample(DATA, sample, shape, content, sink, &mut |_| {})?;
             sink.write(OFFSETS, &(sample * size).to_le_bytes())?;
             sink.write(SIZES, &size.to_le_bytes())?;
         }
@@ -66,30 +67,6 @@ impl Format for IndexedBinary {
 fn file_bytes(shape: &FileShape) -> u64 {
     let index_bytes = shape.samples.saturating_mul(2 * ENTRY_BYTES);
     shape.payload_bytes().saturating_add(index_bytes)
-}
-
-fn write_sample(
-    sample: u64,
-    shape: &FileShape,
-    content: &mut Content,
-    sink: &mut dyn FileSink,
-) -> Result<(), SinkError> {
-    let size = shape.sample_bytes();
-    let mut at = 0;
-    while at < size {
-        let stride_end = size.min(at + (1 << 20));
-        if sink.skip(DATA, stride_end - at) {
-            at = stride_end;
-        }
-        while at < stride_end {
-            let space = sink.space(DATA);
-            let len = (space.len() as u64).min(stride_end - at) as usize;
-            content.fill(sample, at, shape.element, &mut space[..len]);
-            sink.advance(DATA, len)?;
-            at += len as u64;
-        }
-    }
-    Ok(())
 }
 
 struct IndexedCursor {

@@ -6,6 +6,7 @@
 //! To add a format: copy `npy.rs`, implement [`Format`], add its `mod` line and its row. The catalog,
 //! the CLI, the reference pages and the contract suite (`tests.rs`) read the table.
 
+mod packed;
 mod npy_header;
 mod npy_stream;
 mod npz;
@@ -16,7 +17,7 @@ mod null;
 mod tests;
 
 use feedrate_spec::catalog::{FormatEntry, Member};
-use feedrate_spec::shape::FileShape;
+use feedrate_spec::shape::{Encoding, FileShape};
 
 /// What an encoder asks for its payload, and what `verify` compares with.
 pub use crate::content::Content;
@@ -45,30 +46,66 @@ pub trait Format: Sync {
         self.entry().member
     }
 
-    /// Suffixes of the files of one dataset file, the data file (`""`) first: `["", ".off.idx", ".sz.idx"]`.
-    fn parts(&self) -> &'static [&'static str] {
-        &[""]
+    /// The files of one dataset file, the data file first.
+    fn parts(&self) -> &'static [Part] {
+        &[Part::DATA]
     }
 
-    /// Exact bytes of all parts of a file of this shape.
-    fn file_bytes(&self, shape: &FileShape) -> u64 {
-        (self.entry().file_bytes)(shape)
+    /// Bytes of all parts of a file of this shape; see [`FormatEntry::file_bytes`].
+    fn file_bytes(&self, shape: &FileShape, encoding: &Encoding) -> u64 {
+        (self.entry().file_bytes)(shape, encoding)
     }
 
-    /// Write one file. `content`, which was started on the file, fills payload; pieces go to `sink` in order,
-    /// and may be patched.
+    /// Write one file, of a shape and encoding that the row calls fit. `content`, which was started on the file,
+    /// fills payload; pieces go to `sink` in order, and may be patched. Equal input makes equal bytes.
     ///
     /// # Errors
     /// Whatever the sink refuses.
     fn encode(
         &self,
         shape: &FileShape,
+        encoding: &Encoding,
         content: &mut Content,
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError>;
 
     /// A reader of samples, made once per worker and reused.
     fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor>;
+}
+
+/// One of the files that make up a dataset file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Beside `train/` and `valid/`: the part of `train/3/img_3_of_8.tfrecord` in `index` is
+    /// `index/train/img_3_of_8.tfrecord.idx`, whatever the subfolder. Empty: beside the data file.
+    pub folder: &'static str,
+    /// Appended to the data file's name.
+    pub suffix: &'static str,
+}
+
+impl Part {
+    /// The data file itself.
+    pub const DATA: Part = Part::beside("");
+
+    /// A file beside the data file.
+    pub const fn beside(suffix: &'static str) -> Self {
+        Part { folder: "", suffix }
+    }
+
+    /// Write the path of this part, given that of the data file.
+    pub fn write_path(&self, data: &str, path: &mut String) {
+        path.clear();
+        if self.folder.is_empty() {
+            path.push_str(data);
+        } else {
+            let (split, rest) = data.split_once('/').unwrap_or(("", data));
+            let name = rest.rsplit('/').next().unwrap_or(rest);
+            for word in [self.folder, "/", split, "/", name] {
+                path.push_str(word);
+            }
+        }
+        path.push_str(self.suffix);
+    }
 }
 
 /// What a worker decides once about its cursor.

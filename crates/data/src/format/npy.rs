@@ -6,7 +6,7 @@ use super::{
     cut_off, npy_header, piece_len,
 };
 use feedrate_spec::catalog::{FormatEntry, Member};
-use feedrate_spec::shape::FileShape;
+use feedrate_spec::shape::{Encoding, FileShape};
 
 pub(super) struct Npy;
 
@@ -18,12 +18,13 @@ static MEMBER: Member = Member {
 
 impl Format for Npy {
     fn entry(&self) -> FormatEntry {
-        FormatEntry { member: &MEMBER, file_bytes: npy_header::array_bytes }
+        FormatEntry::new(&MEMBER, |shape, _| npy_header::array_bytes(shape))
     }
 
     fn encode(
         &self,
         shape: &FileShape,
+        _encoding: &Encoding,
         content: &mut Content,
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {

@@ -2,23 +2,13 @@
 //! payload of one sample. Shared by the formats that hold npy arrays.
 
 use super::npy_header::{self, Progress};
+use super::packed::{self, Payload};
 use super::{Content, FileSink, FormatError, PayloadSink, SinkError, check_sample, compare_shapes};
 use crate::content::BLOCK_BYTES;
 use feedrate_spec::shape::FileShape;
 
-/// Payload made between two questions to the sink.
-const STRIDE_BYTES: u64 = 1 << 20;
 /// Memory in which samples are laid side by side.
 const ROWS_BYTES: u64 = 8 << 20;
-
-/// Whether a sink took all payload.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Payload {
-    /// Every byte was made.
-    Whole,
-    /// The sink skipped some.
-    Skipped,
-}
 
 /// Write the payload of `shape` to part 0; `seen` gets each piece that was made.
 pub(super) fn write_payload(
@@ -28,38 +18,10 @@ pub(super) fn write_payload(
     seen: &mut dyn FnMut(&[u8]),
 ) -> Result<Payload, SinkError> {
     if shape.samples == 1 {
-        write_one(shape, content, sink, seen)
+        packed::write_sample(0, 0, shape, content, sink, seen)
     } else {
         write_interleaved(shape, content, sink, seen)
     }
-}
-
-fn write_one(
-    shape: &FileShape,
-    content: &mut Content,
-    sink: &mut dyn FileSink,
-    seen: &mut dyn FnMut(&[u8]),
-) -> Result<Payload, SinkError> {
-    let total = shape.sample_bytes();
-    let mut payload = Payload::Whole;
-    let mut at = 0;
-    while at < total {
-        let stride_end = total.min(at.saturating_add(STRIDE_BYTES));
-        if sink.skip(0, stride_end - at) {
-            payload = Payload::Skipped;
-            at = stride_end;
-        }
-        while at < stride_end {
-            let space = sink.space(0);
-            let len = (space.len() as u64).min(stride_end - at) as usize;
-            let piece = &mut space[..len];
-            content.fill(0, at, shape.element, piece);
-            seen(piece);
-            sink.advance(0, len)?;
-            at += len as u64;
-        }
-    }
-    Ok(payload)
 }
 
 /// Element `e` of sample `s` is element `e × samples + s` of the array.

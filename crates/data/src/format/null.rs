@@ -6,7 +6,7 @@ use super::{
     cut_off, piece_len,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::FileShape;
+use feedrate_spec::shape::{Encoding, FileShape};
 
 pub(super) struct Null;
 
@@ -18,12 +18,13 @@ static MEMBER: Member = Member {
 
 impl Format for Null {
     fn entry(&self) -> FormatEntry {
-        FormatEntry { member: &MEMBER, file_bytes: |_| 0 }
+        FormatEntry::new(&MEMBER, |_, _| 0)
     }
 
     fn encode(
         &self,
         _shape: &FileShape,
+        _encoding: &Encoding,
         _content: &mut Content,
         _sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {

@@ -41,9 +41,9 @@ pub const PIECE_BYTES: u64 = 1 << 20;
 pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
     let dataset = &plan.dataset;
     let layout = Layout::new(dataset);
-    let file_bytes = catalog
-        .format(&dataset.format)
-        .map_or(0, |format| layout.sum(layout.files(), |shape| (format.file_bytes)(shape)) as u64);
+    let file_bytes = catalog.format(&dataset.format).map_or(0, |format| {
+        layout.sum(layout.files(), |shape| (format.file_bytes)(shape, &dataset.encoding)) as u64
+    });
     let payload = layout.sum(layout.files_train(), |shape| shape.payload_bytes()) as u64;
     let samples = dataset.files_train * dataset.samples_per_file;
     let sample_bytes_mean = payload as f64 / samples.max(1) as f64;

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// The layout of one dataset: training files first, then evaluation files.
 pub struct Layout {
-    format: String,
+    extension: String,
     prefix: String,
     samples_per_file: u64,
     element: crate::shape::Element,
@@ -34,7 +34,7 @@ impl Layout {
     /// The layout of `plan`.
     pub fn new(plan: &DatasetPlan) -> Self {
         Layout {
-            format: plan.format.clone(),
+            extension: plan.extension.clone(),
             prefix: plan.prefix.clone(),
             samples_per_file: plan.samples_per_file,
             element: plan.element,
@@ -104,7 +104,7 @@ impl Layout {
             self.prefix,
             i,
             split.files,
-            self.format,
+            self.extension,
             w = split.file_digits
         );
     }
@@ -170,11 +170,12 @@ fn file_dims(plan: &DatasetPlan) -> FileDims {
 mod tests {
     use super::*;
     use crate::plan::DatasetPlan;
-    use crate::shape::Element;
+    use crate::shape::{Element, Encoding};
 
     fn plan() -> DatasetPlan {
         DatasetPlan {
             format: "npz".into(),
+            extension: "npz".into(),
             files_train: 168,
             files_eval: 3,
             samples_per_file: 1,
@@ -185,7 +186,7 @@ mod tests {
             record_stdev_bytes: 68_341_808.0,
             record_dims: vec![],
             element: Element::Uint8,
-            compression: "none".into(),
+            encoding: Encoding::default(),
             content_seed: 10,
         }
     }

@@ -11,7 +11,7 @@ mod explain;
 pub use build::{Context, Request, build};
 pub use explain::{Estimate, PIECE_BYTES, estimate};
 
-use crate::shape::Element;
+use crate::shape::{Element, Encoding};
 use crate::workload::TimeSpec;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,8 @@ pub struct PlanDoubt {
 pub struct DatasetPlan {
     /// Format name.
     pub format: String,
+    /// Of its data files, without the dot.
+    pub extension: String,
     /// Training files.
     pub files_train: u64,
     /// Evaluation files.
@@ -79,8 +81,8 @@ pub struct DatasetPlan {
     pub record_dims: Vec<u64>,
     /// Element type.
     pub element: Element,
-    /// `none`, or the member compression of the format.
-    pub compression: String,
+    /// Compression, chunks.
+    pub encoding: Encoding,
     /// Seed of the content.
     pub content_seed: u64,
 }

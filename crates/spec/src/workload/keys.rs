@@ -149,7 +149,6 @@ const PREPROCESSING: Effect = not_yet("preprocessing");
 const PROFILERS: Effect = not_yet("external profilers");
 const TENSORFLOW: Effect = not_yet("the tensorflow loader");
 const DALI: Effect = not_yet("the dali loader");
-const HDF5: Effect = not_yet("format hdf5");
 const OBJECT_STORE: Effect = not_yet("object storage");
 const NO_PYTHON: Effect = nothing("no Python class is loaded");
 const NO_TENSOR: Effect = nothing("no tensor is handed to training");
@@ -212,7 +211,7 @@ keys! {
         dataset_enable_chunking: bool = Flag, "dataset.enable_chunking", "false", "", UNUSED, "Chunked HDF5 files.";
         dataset_chunk_size: u64 = WholeBytes, "dataset.chunk_size", "0", "bytes", UNUSED, "Size of HDF5 chunks.";
         dataset_compression: String = Compression, "dataset.compression", "none", "", Effect::Now, "Compression inside the files.";
-        dataset_compression_level: u32 = Count32, "dataset.compression_level", "4", "", HDF5, "Level of gzip in HDF5 files.";
+        dataset_compression_level: u32 = Count32, "dataset.compression_level", "4", "", Effect::Now, "Level of the compression, 0 to 9.";
         dataset_file_prefix: String = Text, "dataset.file_prefix", "img", "", Effect::Now, "Start of every file's name.";
         dataset_format: String = Text, "dataset.format", "tfrecord", "", Effect::Now, "File format; `feedrate list` names those that are built.";
         dataset_keep_files: bool = Flag, "dataset.keep_files", "true", "", not_yet("deleting a dataset after the run"),
@@ -222,9 +221,9 @@ keys! {
         dataset_record_element_type: Element = ElementKind, "dataset.record_element_type", "uint8", "", Effect::Now, "Element type of samples.";
         dataset_record_dims: Vec<u64> = Counts, "dataset.record_dims", "[]", "elements", Effect::Now,
             "Dimensions of a sample; without them a square of `record_length_bytes`.";
-        dataset_hdf5_chunk_dims: Vec<u64> = Counts, "dataset.hdf5.chunk_dims", "[]", "elements", HDF5, "Dimensions of a chunk.";
-        dataset_hdf5_num_dset_per_record: u64 = Count, "dataset.hdf5.num_dset_per_record", "1", "datasets", HDF5, "Datasets that share a record.";
-        dataset_hdf5_max_shape: Vec<u64> = Counts, "dataset.hdf5.max_shape", "[]", "elements", HDF5, "Largest shape of a dataset.";
+        dataset_hdf5_chunk_dims: Vec<u64> = Counts, "dataset.hdf5.chunk_dims", "[]", "elements", Effect::Now, "Dimensions of a chunk.";
+        dataset_hdf5_num_dset_per_record: u64 = Count, "dataset.hdf5.num_dset_per_record", "1", "datasets", Effect::Now, "Datasets that share a record.";
+        dataset_hdf5_max_shape: Vec<u64> = Counts, "dataset.hdf5.max_shape", "[]", "elements", Effect::Now, "Largest shape of a dataset.";
 
         reader_data_loader: Option<String> = OptionalText, "reader.data_loader", "null", "", Effect::Now,
             "Loader that is emulated; without it the framework's own (DLIO fails).";
@@ -332,6 +331,7 @@ keys! {
         storage_throttle_latency_seconds: f64 = Number, "storage.throttle.latency_seconds", "0", "seconds",
             "Wait of each read behind the throttle.";
         storage_delay_seconds: f64 = Number, "storage.delay_seconds", "0", "seconds", "Wait of each operation.";
+        dataset_row_group_samples: u64 = Count, "dataset.row_group_samples", "64", "samples", "Samples in a row group of a parquet file.";
         dataset_content_seed: u64 = Count, "dataset.content_seed", "10", "", "Seed of the content of the files.";
     }
     ignored {

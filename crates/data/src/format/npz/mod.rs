@@ -11,12 +11,13 @@ mod cursor;
 mod tests;
 
 use super::npy_stream::{self, ArrayStream};
+use super::packed::Payload;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
     cut_off, npy_header, piece_len,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Dims, Element, FileShape};
+use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
 
 pub(super) struct Npz;
 
@@ -28,12 +29,13 @@ static MEMBER: Member = Member {
 
 impl Format for Npz {
     fn entry(&self) -> FormatEntry {
-        FormatEntry { member: &MEMBER, file_bytes: write::archive_bytes }
+        FormatEntry::new(&MEMBER, |shape, _| write::archive_bytes(shape))
     }
 
     fn encode(
         &self,
         shape: &FileShape,
+        _encoding: &Encoding,
         content: &mut Content,
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {

@@ -4,6 +4,7 @@ use super::super::find;
 use super::super::tests::{options, read, read_with, shape};
 use super::npy_header;
 use feedrate_spec::shape::Element;
+use feedrate_spec::shape::Encoding;
 use flate2::{Compress, Compression, FlushCompress};
 
 /// A member as Python's `zipfile` writes it to a seekable file.
@@ -162,8 +163,11 @@ fn a_bomb_is_refused_when_it_exceeds_its_claim() {
 fn sizes_beyond_32_bits_are_exact() {
     let format = find("npz").unwrap();
     let payload = 5_000_000_000;
-    let one = format.file_bytes(&shape(&[payload], Element::Uint8, 1));
+    let one = format.file_bytes(&shape(&[payload], Element::Uint8, 1), &Encoding::default());
     // numpy.savez of the same shapes, by its own arithmetic: 20 more for x's sizes, 12 for y's offset, 76 at the end.
     assert_eq!(one, 1_049_074 - (1 << 20) + payload + 20 + 12 + 76);
-    assert_eq!(format.file_bytes(&shape(&[1024, 1024], Element::Uint8, 1)), 1_049_074);
+    assert_eq!(
+        format.file_bytes(&shape(&[1024, 1024], Element::Uint8, 1), &Encoding::default()),
+        1_049_074
+    );
 }

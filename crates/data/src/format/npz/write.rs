@@ -1,8 +1,7 @@
 //! Writes the archive that `numpy.savez` writes: stored members, local headers in zip64 form (Python's
 //! `zipfile` with `force_zip64`), dated 1980-01-01.
 
-use super::npy_stream::Payload;
-use super::{Content, FileSink, SinkError, labels, npy_header, npy_stream};
+use super::{Content, FileSink, Payload, SinkError, labels, npy_header, npy_stream};
 use feedrate_spec::shape::FileShape;
 
 /// `zipfile.ZIP64_LIMIT`: from here on sizes are written as zip64.

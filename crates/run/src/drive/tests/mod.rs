@@ -11,7 +11,7 @@ use feedrate_measure::record::AcceleratorEpoch;
 use feedrate_spec::plan::{
     DatasetPlan, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan,
 };
-use feedrate_spec::shape::Element;
+use feedrate_spec::shape::{Element, Encoding};
 use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,6 +36,7 @@ fn plan(case: Case) -> Plan {
         accelerators: case.accelerators,
         dataset: DatasetPlan {
             format: "null".into(),
+            extension: "null".into(),
             files_train: case.steps * u64::from(case.accelerators),
             files_eval: 0,
             samples_per_file: 1,
@@ -46,7 +47,7 @@ fn plan(case: Case) -> Plan {
             record_stdev_bytes: 0.0,
             record_dims: vec![1000, 1000],
             element: Element::Uint8,
-            compression: "none".into(),
+            encoding: Encoding::default(),
             content_seed: 10,
         },
         storage: StoragePlan {

@@ -1,10 +1,11 @@
 //! The dataset of a plan: formats, counts, sizes.
 
 use super::{Builder, Context};
+use crate::catalog::Unfit;
 use crate::plan::layout::Layout;
 use crate::plan::{DatasetPlan, Plan, estimate};
 use crate::problem::Problem;
-use crate::shape::DIMS_MAX;
+use crate::shape::{Compression, DIMS_MAX, Encoding};
 use crate::units;
 
 /// No file system holds more.
@@ -13,6 +14,8 @@ const FILES_MAX: u64 = 1 << 40;
 const SAMPLES_MAX: u64 = 1 << 53;
 /// Each is made before the first file.
 const FOLDERS_MAX: u64 = 1_000_000;
+/// Of deflate.
+const COMPRESSION_LEVEL_MAX: u32 = 9;
 /// Drawn sizes are walked one by one.
 const DRAWN_FILES_MAX: u64 = 100_000_000;
 
@@ -35,6 +38,11 @@ impl Builder<'_> {
         let record_bytes = self.record_bytes();
         DatasetPlan {
             format: w.dataset_format.clone(),
+            extension: self
+                .catalog
+                .format(&w.dataset_format)
+                .map_or("", |f| f.extension)
+                .to_string(),
             files_train: files_train.min(FILES_MAX),
             files_eval: files_eval.min(FILES_MAX),
             samples_per_file,
@@ -45,7 +53,7 @@ impl Builder<'_> {
             record_stdev_bytes: w.dataset_record_length_bytes_stdev * self.request.shrink_records,
             record_dims: w.dataset_record_dims.clone(),
             element: w.dataset_record_element_type,
-            compression: self.compression(),
+            encoding: self.encoding(),
             content_seed: w.dataset_content_seed,
         }
     }
@@ -158,16 +166,75 @@ impl Builder<'_> {
         }
     }
 
-    fn compression(&mut self) -> String {
-        let compression = self.w.dataset_compression.clone();
-        if compression != "none" {
+    fn encoding(&mut self) -> Encoding {
+        let w = self.w;
+        let compression = Compression::named(&w.dataset_compression).unwrap_or_default();
+        if let Some(format) = self.catalog.format(&w.dataset_format)
+            && compression != Compression::None
+            && !format.compressions.contains(&compression)
+        {
+            let others: Vec<&str> = format.compressions.iter().map(|c| c.name()).collect();
+            let hint = match others.is_empty() {
+                true => "leave it out, or use `none`".to_string(),
+                false => format!("use `none` or one of: {}", others.join(", ")),
+            };
+            let message = format!(
+                "format `{}` has no compression `{}`",
+                w.dataset_format, w.dataset_compression
+            );
+            self.error("dataset.compression", message, &hint);
+        }
+        if w.dataset_compression_level > COMPRESSION_LEVEL_MAX {
             self.error(
-                "dataset.compression",
-                format!("writing with compression `{compression}` is not supported yet"),
-                "leave it out, or use `none`; compressed npz files of others are read with `--foreign`",
+                "dataset.compression_level",
+                format!("`{}` is no level", w.dataset_compression_level),
+                &format!("give a number from 0 to {COMPRESSION_LEVEL_MAX}"),
             );
         }
-        compression
+        let mut encoding = Encoding { compression, ..Encoding::default() };
+        if self.heeds("dataset.compression_level") && compression != Compression::None {
+            encoding.compression_level = w.dataset_compression_level;
+        }
+        if self.heeds("dataset.hdf5.chunk_dims") {
+            encoding.chunk_dims.clone_from(&w.dataset_hdf5_chunk_dims);
+        }
+        if self.heeds("dataset.hdf5.max_shape") {
+            encoding.max_shape.clone_from(&w.dataset_hdf5_max_shape);
+        }
+        if self.heeds("dataset.hdf5.num_dset_per_record") {
+            encoding.datasets_per_record = w.dataset_hdf5_num_dset_per_record;
+        }
+        if self.heeds("dataset.row_group_samples") {
+            encoding.row_group_samples = w.dataset_row_group_samples;
+        }
+        encoding
+    }
+
+    /// Whether the format heeds a key of the encoding; a warning where it was given in vain.
+    fn heeds(&mut self, key: &str) -> bool {
+        let Some(format) = self.catalog.format(&self.w.dataset_format) else { return false };
+        let heeds = format.heeds.contains(&key);
+        if !heeds && self.w.is_given(key) {
+            let message = format!("format `{}` takes no notice of it", format.member.name);
+            self.problems.push(Problem::warning(key, message).at(self.w.place(key).cloned()));
+        }
+        heeds
+    }
+
+    /// Whether the format takes files of these shapes.
+    fn fits(&mut self, dataset: &DatasetPlan, layout: &Layout) {
+        let Some(format) = self.catalog.format(&dataset.format).copied() else { return };
+        let unfit = std::cell::RefCell::new(None);
+        layout.sum(layout.files(), |shape| {
+            let mut first = unfit.borrow_mut();
+            if first.is_none() {
+                *first = (format.unfit)(shape, &dataset.encoding);
+            }
+            0
+        });
+        if let Some(Unfit { key, message, hint }) = unfit.into_inner() {
+            self.error(key, format!("format `{}`: {message}", dataset.format), &hint);
+        }
     }
 
     fn record_dims(&mut self, dims: &[u64]) {
@@ -234,9 +301,11 @@ impl Builder<'_> {
             return;
         }
         let layout = Layout::new(dataset);
+        self.fits(dataset, &layout);
         let Some(format) = self.catalog.format(&dataset.format) else { return };
-        let total = layout
-            .sum(layout.files(), |shape| (format.file_bytes)(shape).max(shape.payload_bytes()));
+        let total = layout.sum(layout.files(), |shape| {
+            (format.file_bytes)(shape, &dataset.encoding).max(shape.payload_bytes())
+        });
         if total >= 1 << 62 {
             self.error(
                 "dataset.num_files_train",

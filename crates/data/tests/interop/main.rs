@@ -1,0 +1,161 @@
+//! Against the real libraries, both ways: what we write they open, what they write we read. Needs the Python of
+//! `.venv`, which `cargo xtask setup` makes, or another in `FEEDRATE_PYTHON`; fails without.
+//!
+//! A file a library, with two scripts: `check_*.py` opens the cases it is given, `write_*.py` makes cases.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use feedrate_data::content::Content;
+use feedrate_data::format::{self, Cursor, CursorOptions, FormatError, Need, Part, PayloadSink};
+use feedrate_data::generate::generate;
+use feedrate_data::storage;
+use feedrate_spec::plan::DatasetPlan;
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::shape::{Element, Encoding};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+mod numpy;
+
+fn python(script: &str, argument: &Path) -> String {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let own = here.join("../../.venv/bin/python");
+    let python = std::env::var_os("FEEDRATE_PYTHON").map_or(own, PathBuf::from);
+    let missing = "run `cargo xtask setup`, or set FEEDRATE_PYTHON to a Python with what xtask/requirements.txt names";
+    let output = Command::new(&python)
+        .arg(here.join("tests/interop").join(script))
+        .arg(argument)
+        .output()
+        .unwrap_or_else(|error| {
+            panic!("cannot start `{}`: {error}\n  hint: {missing}", python.display())
+        });
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!errors.contains("ModuleNotFoundError"), "{errors}\n  hint: {missing}");
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8_lossy(&output.stdout).trim().to_string()
+}
+
+/// A dataset of two files; its cases, with each sample's payload in a file beside it.
+fn write_dataset(
+    folder: &Path,
+    format: &str,
+    encoding: &Encoding,
+    element: Element,
+    samples: u64,
+    dims: &[u64],
+) -> Vec<Value> {
+    let plan = DatasetPlan {
+        format: format.to_string(),
+        extension: format::find(format).unwrap().entry().extension.to_string(),
+        files_train: 2,
+        files_eval: 0,
+        samples_per_file: samples,
+        subfolders_train: 0,
+        subfolders_eval: 0,
+        prefix: "img".into(),
+        record_bytes: 0.0,
+        record_stdev_bytes: 0.0,
+        record_dims: dims.to_vec(),
+        element,
+        encoding: encoding.clone(),
+        content_seed: 3,
+    };
+    let layout = Layout::new(&plan);
+    let storage = storage::open("file", folder).unwrap();
+    generate(&plan, &layout, &*storage, 2, &|_, _| {}, &AtomicBool::new(false)).unwrap();
+    let mut content = Content::new(plan.content_seed);
+    let case = |file| {
+        let mut path = String::new();
+        layout.write_path(file, &mut path);
+        let path = folder.join(path);
+        content.start(file);
+        for sample in 0..samples {
+            let mut payload = vec![0; layout.shape(file).sample_bytes() as usize];
+            content.fill(sample, 0, element, &mut payload);
+            std::fs::write(format!("{}.sample{sample}", path.display()), payload).unwrap();
+        }
+        json!({"format": format, "path": path, "dtype": element.name(), "samples": samples, "dims": dims,
+            "compression": encoding.compression.name()})
+    };
+    (0..2).map(case).collect()
+}
+
+/// Let a script look at what we wrote; it prints how many cases it checked.
+fn check_written(script: &str, folder: &Path, cases: Vec<Value>) {
+    let count = cases.len().to_string();
+    let list = folder.join("cases.json");
+    std::fs::write(&list, Value::Array(cases).to_string()).unwrap();
+    assert_eq!(python(script, &list), count);
+}
+
+/// Let a script write files, and read each sample of each: `cases.json` has `path`, `format`, `samples`, and for a
+/// file that must be `refused` the reason; the sample's bytes lie in `<path>.sample<i>`.
+fn read_written(script: &str, cases_least: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    python(script, folder.path());
+    let list = std::fs::read_to_string(folder.path().join("cases.json")).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(&list).unwrap();
+    assert!(cases.len() >= cases_least, "{} cases", cases.len());
+    for case in cases {
+        read_case(&case);
+    }
+}
+
+fn read_case(case: &Value) {
+    let path = case["path"].as_str().unwrap();
+    let format = format::find(case["format"].as_str().unwrap()).unwrap();
+    let parts: Vec<Vec<u8>> = format.parts().iter().map(|part| part_bytes(part, path)).collect();
+    for piece_bytes in [4096, 256 << 10, 16 << 20] {
+        let options = CursorOptions { piece_bytes, check_crc: true, wants_payload: true };
+        let mut cursor = format.cursor(&options);
+        if let Some(reason) = case["refused"].as_str() {
+            let error = read(&mut *cursor, &parts, 0).unwrap_err();
+            assert!(error.message.contains(reason), "{path}: {error}");
+            continue;
+        }
+        for sample in 0..case["samples"].as_u64().unwrap() {
+            let expected = std::fs::read(format!("{path}.sample{sample}")).unwrap();
+            let payload = read(&mut *cursor, &parts, sample);
+            let payload =
+                payload.unwrap_or_else(|error| panic!("{path} in {piece_bytes}: {error}"));
+            assert!(payload == expected, "{path}, sample {sample}, pieces of {piece_bytes}");
+        }
+    }
+}
+
+/// Empty where the library does not write that part.
+fn part_bytes(part: &Part, data: &str) -> Vec<u8> {
+    let mut path = String::new();
+    part.write_path(data, &mut path);
+    std::fs::read(path).unwrap_or_default()
+}
+
+struct Collect(Vec<u8>);
+
+impl PayloadSink for Collect {
+    fn payload(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FormatError> {
+        assert_eq!(offset, self.0.len() as u64);
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+fn read(cursor: &mut dyn Cursor, parts: &[Vec<u8>], sample: u64) -> Result<Vec<u8>, FormatError> {
+    let mut collect = Collect(Vec::new());
+    cursor.begin(0, sample, None);
+    loop {
+        match cursor.need()? {
+            Need::Done => return Ok(collect.0),
+            Need::Length { part } => {
+                cursor.feed(&(parts[part].len() as u64).to_le_bytes(), &mut collect)?;
+            }
+            Need::Bytes { part, offset, len } => {
+                let file = &parts[part];
+                let from = (offset as usize).min(file.len());
+                cursor.feed(&file[from..file.len().min(from + len)], &mut collect)?;
+            }
+        }
+    }
+}
