@@ -48,7 +48,7 @@ fn made(plan: &DatasetPlan, storage: &dyn Storage) -> Result<Generated, Generate
 }
 
 fn verified(plan: &DatasetPlan, storage: &dyn Storage) -> Report {
-    verify(plan, &Layout::new(plan), storage, THREADS, &|_, _| {}).unwrap()
+    verify(plan, &Layout::new(plan), storage, THREADS, &|_, _| {}, &AtomicBool::new(false)).unwrap()
 }
 
 fn path_of(plan: &DatasetPlan, file: u64) -> String {

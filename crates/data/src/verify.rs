@@ -50,7 +50,8 @@ pub enum VerifyError {
     Storage(#[from] StorageError),
 }
 
-/// Compare every byte of the dataset of `plan`. `progress` gets files and bytes done so far, from any thread.
+/// Compare every byte of the dataset of `plan`. `progress` gets files and bytes done so far, from any thread;
+/// `cancel` ends it early, with a report of the files looked at.
 ///
 /// # Errors
 /// There is no such format. Files that are missing, unreadable or wrong are in the report.
@@ -60,39 +61,43 @@ pub fn verify(
     storage: &dyn Storage,
     threads: usize,
     progress: &(dyn Fn(u64, u64) + Sync),
+    cancel: &AtomicBool,
 ) -> Result<Report, VerifyError> {
     let format =
         format::find(&plan.format).ok_or_else(|| VerifyError::NoFormat(plan.format.clone()))?;
-    let never = AtomicBool::new(false);
-    let watch = Watch::new(progress, &never);
+    let watch = Watch::new(progress, cancel);
     let bad = Mutex::new(Bad::default());
     let parts = format.parts();
     let state = || {
         let sink = CompareSink::new(storage, &watch, parts.len(), Extent::Whole);
         (sink, Content::new(plan.content_seed), String::new())
     };
-    for_each_file(layout.files(), threads, &watch, state, |(sink, content, path), file| {
-        layout.write_path(file, path);
-        content.start(file);
-        let compared = match sink.begin(path, parts) {
-            true => format.encode(&layout.shape(file), &plan.encoding, content, sink),
-            false => Ok(()),
-        };
-        let difference = sink.finish();
-        compared?;
-        if let Some(Difference { part, offset, what }) = difference {
-            let mut part_path = String::new();
-            parts[part].write_path(path, &mut part_path);
-            bad.lock().unwrap_or_else(PoisonError::into_inner).add(BadFile {
-                file,
-                path: part_path,
-                offset,
-                what,
-            });
-        }
-        watch.file_done();
-        Ok::<(), StorageError>(())
-    })?;
+    let walked =
+        for_each_file(layout.files(), threads, &watch, state, |(sink, content, path), file| {
+            layout.write_path(file, path);
+            content.start(file);
+            let compared = match sink.begin(path, parts) {
+                true => format.encode(&layout.shape(file), &plan.encoding, content, sink),
+                false => Ok(()),
+            };
+            let difference = sink.finish();
+            compared?;
+            if let Some(Difference { part, offset, what }) = difference {
+                let mut part_path = String::new();
+                parts[part].write_path(path, &mut part_path);
+                bad.lock().unwrap_or_else(PoisonError::into_inner).add(BadFile {
+                    file,
+                    path: part_path,
+                    offset,
+                    what,
+                });
+            }
+            watch.file_done();
+            Ok::<(), StorageError>(())
+        });
+    if !watch.is_cancelled() {
+        walked?;
+    }
     let Bad { count, first } = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Report { files: watch.files(), bytes: watch.bytes(), bad_files: count, bad: first })
 }

@@ -37,7 +37,7 @@ pub(crate) struct UsageError {
 
 /// The run was interrupted and left what it had.
 #[derive(Debug, thiserror::Error)]
-#[error("interrupted; what was measured is in `{0}`")]
+#[error("interrupted: the run is not whole; what was measured is in `{0}`")]
 pub(crate) struct Interrupted(pub(crate) String);
 
 /// The code that belongs to an error.

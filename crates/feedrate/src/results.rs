@@ -37,6 +37,12 @@ pub(crate) fn make_run_dir(results: &Path, plan: &Plan) -> anyhow::Result<PathBu
     anyhow::bail!("ten thousand runs started in one second in `{}`", parent.display())
 }
 
+/// Take back a run's folder in which nothing was written.
+pub(crate) fn remove_empty(run_dir: &Path) {
+    // One that is not empty stays.
+    let _ = fs::remove_dir(run_dir);
+}
+
 /// A model's name as a folder's.
 fn file_name(model: &str) -> String {
     let name: String = model

@@ -156,7 +156,8 @@ impl Summary {
 }
 
 impl EpochSummary {
-    fn of(record: &Record, epoch: &EpochRecord) -> Self {
+    /// Of an epoch of a record.
+    pub fn of(record: &Record, epoch: &EpochRecord) -> Self {
         let scope = Scope { plan: &record.plan, epoch };
         let value = |metric: &Metric| (metric.of_epoch)(scope);
         EpochSummary {

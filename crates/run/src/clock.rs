@@ -1,6 +1,10 @@
 //! The monotonic clock of a run, in nanoseconds from its start. The only reader of time.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
+
+/// Sleepers look at their stop flag at least so often.
+const SLICE_NS: u64 = 50_000_000;
 
 /// Starts at 0.
 #[derive(Clone, Copy, Debug)]
@@ -35,11 +39,14 @@ impl Clock {
         }
     }
 
-    /// Sleep until `deadline_ns`; later by the kernel's timer slack and scheduling.
-    pub fn sleep_until(&self, deadline_ns: u64) {
-        let now = self.now_ns();
-        if deadline_ns > now {
-            std::thread::sleep(Duration::from_nanos(deadline_ns - now));
+    /// Sleep until `deadline_ns`, later by the kernel's timer slack and scheduling, or until `stop` is set.
+    pub fn sleep_until(&self, deadline_ns: u64, stop: &AtomicBool) {
+        loop {
+            let now = self.now_ns();
+            if now >= deadline_ns || stop.load(Relaxed) {
+                return;
+            }
+            std::thread::sleep(Duration::from_nanos((deadline_ns - now).min(SLICE_NS)));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::checkpoint;
 use crate::clock::Clock;
-use crate::drive::{Driver, Job, RunError};
+use crate::drive::{Driver, Epoch, Job, RunError};
 use crate::engine::Training;
 use crate::system::{Residency, Sampler, residency};
 use feedrate_data::storage::{Storage, StorageError};
@@ -39,7 +39,7 @@ impl Session<'_> {
     /// Run all epochs of the plan into `record`.
     ///
     /// # Errors
-    /// A sample could not be read; the record holds the epochs before.
+    /// A sample could not be read; the record holds the epochs before, and what there is of this one.
     pub fn run(&mut self, driver: &mut dyn Driver, record: &mut Record) -> Result<(), RunError> {
         let mut training = Training::new(self.plan);
         let mut last = None;
@@ -47,10 +47,10 @@ impl Session<'_> {
             let steps = self.plan.train.steps_in_epoch(number);
             let before = self.prepare_cache(number, last, record)?;
             let sampler = Sampler::start(self.device, self.clock);
-            let accelerators = driver.epoch(&mut training, steps)?;
+            let Epoch { accelerators, failure } = driver.epoch(&mut training, steps);
             let counted = sampler.finish();
             let (start_ns, end_ns) = extent(&accelerators, driver.now_ns());
-            let after = residency(self.storage, self.layout)?;
+            let after = self.residency();
             last = Some(after);
             let host = HostEpoch {
                 resident_before_bytes: before.bytes,
@@ -68,8 +68,12 @@ impl Session<'_> {
                 host,
                 checkpoints: Vec::new(),
             });
-            self.checkpoint(number, steps, driver, record)?;
+            let checkpointed = match failure {
+                None => self.checkpoint(number, steps, driver, record),
+                Some(failure) => Err(failure),
+            };
             (self.on_epoch)(record);
+            checkpointed?;
             if (self.interrupted)() {
                 record.stopped_because = Some("interrupted".into());
                 return Ok(());
@@ -114,10 +118,10 @@ impl Session<'_> {
         record: &mut Record,
     ) -> Result<Residency, StorageError> {
         if !self.plan.train.cold {
-            return last.map_or_else(|| residency(self.storage, self.layout), Ok);
+            return Ok(last.unwrap_or_else(|| self.residency()));
         }
-        evict(self.storage, self.layout)?;
-        let before = residency(self.storage, self.layout)?;
+        self.evict()?;
+        let before = self.residency();
         if before.bytes.is_none_or(|bytes| bytes > self.cold_bytes_max()) {
             let left = before.bytes.map_or("an unknown part".into(), units::bytes);
             record.doubts.push(PlanDoubt {
@@ -127,6 +131,20 @@ impl Session<'_> {
             });
         }
         Ok(before)
+    }
+
+    /// What cannot be asked is not known; it stops no run.
+    fn residency(&self) -> Residency {
+        residency(self.storage, self.layout).unwrap_or_default()
+    }
+
+    fn evict(&self) -> Result<(), StorageError> {
+        let mut path = String::new();
+        for file in (0..self.layout.files_train()).take_while(|_| !(self.interrupted)()) {
+            self.layout.write_path(file, &mut path);
+            self.storage.evict(&path)?;
+        }
+        Ok(())
     }
 
     /// The kernel may hold back a few pages; a thousandth of the dataset cannot matter.
@@ -142,14 +160,6 @@ fn extent(accelerators: &[AcceleratorEpoch], now_ns: u64) -> (u64, u64) {
     let start_ns = blocks().map(|block| block.start_ns).min().unwrap_or(now_ns);
     let end_ns = blocks().map(|block| block.end_ns).max().unwrap_or(now_ns);
     (start_ns, end_ns.max(start_ns))
-}
-
-fn evict(storage: &dyn Storage, layout: &Layout) -> Result<(), StorageError> {
-    let mut path = String::new();
-    (0..layout.files_train()).try_for_each(|file| {
-        layout.write_path(file, &mut path);
-        storage.evict(&path)
-    })
 }
 
 /// Whether a conductor may spin before deadlines: never when accelerators outnumber idle cores.

@@ -12,22 +12,21 @@ use crate::summary;
 use anyhow::Context;
 use feedrate_measure::dlio::{self, HydraText};
 use feedrate_measure::record::{RECORD_VERSION, Record, file};
-use feedrate_measure::summary::Summary;
+use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::Solo;
-use feedrate_run::drive::{Job, Live, RealDriver};
+use feedrate_run::drive::{Job, RealDriver, Signals};
 use feedrate_run::session::{self, Session};
 use feedrate_run::{system, wrap};
-use feedrate_spec::plan;
+use feedrate_spec::plan::{self, Plan};
 use feedrate_spec::workload::resolved_yaml;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The record is rewritten while the run goes, but not more often than this.
+/// The results are rewritten while the run goes, but not more often than this.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 
 /// Run a workload.
@@ -43,27 +42,65 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
         interrupted: &interrupted,
     };
     let estimate = plan::estimate(&resolved.plan, &resolved.catalog);
-    let (dataset, _) = dataset::ready(&resolved.plan, &want, estimate.file_bytes)?;
     let run_dir = results::make_run_dir(&results_root(arguments, &resolved), &resolved.plan)?;
-    let hydra = hydra(&resolved, arguments, &run_dir);
-    let mut record = new_record(&resolved, &dataset, &run_dir);
-    let outcome = train(arguments, &resolved, &dataset, &run_dir, &interrupted, &mut record);
-    record.ended = results::wall(SystemTime::now());
-    if let Err(error) = &outcome {
-        record.stopped_because = Some(format!("{error:#}"));
+    let made = dataset::ready(&resolved.plan, &want, estimate.file_bytes);
+    let (dataset, _) = made.inspect_err(|_| results::remove_empty(&run_dir))?;
+    let mut run = Run {
+        arguments,
+        record: new_record(&resolved, &dataset, &run_dir),
+        hydra: hydra(&resolved, arguments, &run_dir),
+        run_dir,
+    };
+    let signals = Signals { interrupted, ..Signals::default() };
+    let outcome = run.save().and_then(|()| run.train(&resolved, &dataset, &signals));
+    run.end(outcome)
+}
+
+/// A run on its way to its results.
+struct Run<'a> {
+    arguments: &'a RunArguments,
+    record: Record,
+    hydra: HydraText,
+    run_dir: PathBuf,
+}
+
+impl Run<'_> {
+    fn save(&self) -> anyhow::Result<()> {
+        save(&self.run_dir, &self.record, &self.hydra)
     }
-    file::write(&run_dir, &record).context("cannot write the results")?;
-    dlio::write(&run_dir, &record, &hydra).context("cannot write the results")?;
-    outcome.with_context(|| {
-        format!("the run failed; what was measured is in `{}`", run_dir.display())
-    })?;
-    if interrupted.load(Relaxed) {
-        return Err(Interrupted(run_dir.display().to_string()).into());
+
+    /// Write what was measured, say what came of it.
+    fn end(mut self, outcome: anyhow::Result<()>) -> anyhow::Result<Exit> {
+        self.record.ended = results::wall(SystemTime::now());
+        if let Err(error) = &outcome {
+            self.record.stopped_because = Some(format!("{error:#}"));
+        }
+        let saved = self.save();
+        if let Err(error) = outcome {
+            if let Err(unsaved) = saved {
+                messages::say(format!("warning: {unsaved:#}"));
+            }
+            return Err(error.context(format!(
+                "the run failed; what was measured is in `{}`",
+                self.run_dir.display()
+            )));
+        }
+        saved?;
+        let mut summary = Summary::of(&self.record);
+        summary.run_dir = Some(self.run_dir.display().to_string());
+        summary::print(&summary, &self.record, self.arguments.data.json)?;
+        if !self.record.complete {
+            return Err(Interrupted(self.run_dir.display().to_string()).into());
+        }
+        Ok(exit(self.arguments, &summary))
     }
-    let mut summary = Summary::of(&record);
-    summary.run_dir = Some(run_dir.display().to_string());
-    summary::print(&summary, &record, arguments.data.json)?;
-    Ok(exit(arguments, &summary))
+}
+
+/// The record and what DLIO would have written beside it.
+fn save(run_dir: &Path, record: &Record, hydra: &HydraText) -> anyhow::Result<()> {
+    file::write(run_dir, record)
+        .and_then(|()| dlio::write(run_dir, record, hydra))
+        .context("cannot write the results")
 }
 
 fn exit(arguments: &RunArguments, summary: &Summary) -> Exit {
@@ -86,61 +123,79 @@ fn results_root(arguments: &RunArguments, resolved: &Resolved) -> PathBuf {
     }
 }
 
-fn train(
-    arguments: &RunArguments,
-    resolved: &Resolved,
-    dataset: &Dataset,
-    run_dir: &Path,
-    interrupted: &Arc<AtomicBool>,
-    record: &mut Record,
-) -> anyhow::Result<()> {
-    let clock = Clock::new();
-    let plan = &resolved.plan;
-    let storage = wrap::wrapped(&plan.storage, Arc::clone(&dataset.storage), clock);
-    let job = Job::new(plan, storage, dataset.trusts_plan)?;
-    let spins = session::may_spin(&job, system::idle_cores());
-    record.compute_spins = spins;
-    let live = Arc::new(Live::default());
-    let mut driver = RealDriver::new(
-        job,
-        clock,
-        Arc::new(Solo),
-        Arc::clone(interrupted),
-        Arc::clone(&live),
-        spins,
-    )?;
-    let line = TrainingLine::start(
-        live,
-        plan.train.epochs_run(),
-        arguments.data.quiet || arguments.data.json,
-    );
-    let device = record.system.data_mount.as_ref().map(|mount| mount.device.clone());
-    let mut saved = Instant::now();
-    let plain = !(arguments.data.quiet || arguments.data.json || std::io::stderr().is_terminal());
-    let mut on_epoch = |record: &Record| {
-        if plain && let Some(epoch) = Summary::of(record).per_epoch.last() {
-            messages::say(summary::epoch_line(epoch, plan.train.epochs_run()));
+impl Run<'_> {
+    fn train(
+        &mut self,
+        resolved: &Resolved,
+        dataset: &Dataset,
+        signals: &Signals,
+    ) -> anyhow::Result<()> {
+        let clock = Clock::new();
+        let plan = &resolved.plan;
+        let inner = Arc::clone(&dataset.storage);
+        let storage = wrap::wrapped(&plan.storage, inner, clock, &signals.stop);
+        let job = Job::new(plan, storage, dataset.trusts_plan)?;
+        let spins = session::may_spin(&job, system::idle_cores());
+        self.record.compute_spins = spins;
+        let mut driver = RealDriver::new(job, clock, Arc::new(Solo), signals.clone(), spins)?;
+        let silent = self.arguments.data.quiet || self.arguments.data.json;
+        let line = TrainingLine::start(Arc::clone(&signals.live), plan.train.epochs_run(), silent);
+        let device = self.record.system.data_mount.as_ref().map(|mount| mount.device.clone());
+        let mut keeper = Keeper::new(&self.run_dir, &self.hydra, plan, silent);
+        let mut session = Session {
+            plan,
+            layout: &dataset.layout,
+            storage: &*dataset.storage,
+            clock,
+            device: device.as_deref(),
+            wall: &results::wall,
+            interrupted: &|| signals.interrupted.load(Relaxed),
+            on_epoch: &mut |record| keeper.epoch(record),
+        };
+        let outcome = session.run(&mut driver, &mut self.record);
+        drop(line);
+        if driver.left_behind() > 0 {
+            messages::say(format!(
+                "warning: {} of the workers hang in a read that does not come back",
+                driver.left_behind()
+            ));
         }
-        if saved.elapsed() > SAVE_EVERY {
-            if let Err(error) = file::write(run_dir, record) {
-                messages::say(format!("warning: {error}"));
+        Ok(outcome?)
+    }
+}
+
+/// Tells of epochs and keeps the results of those that were, while the run goes on.
+struct Keeper<'a> {
+    run_dir: &'a Path,
+    hydra: &'a HydraText,
+    epochs: u32,
+    tells: bool,
+    next_save: Instant,
+}
+
+impl<'a> Keeper<'a> {
+    fn new(run_dir: &'a Path, hydra: &'a HydraText, plan: &Plan, silent: bool) -> Self {
+        let tells = !silent && !std::io::stderr().is_terminal();
+        let next_save = Instant::now() + SAVE_EVERY;
+        Keeper { run_dir, hydra, epochs: plan.train.epochs_run(), tells, next_save }
+    }
+
+    fn epoch(&mut self, record: &Record) {
+        if self.tells
+            && let Some(epoch) = record.epochs.last()
+        {
+            let epoch = EpochSummary::of(record, epoch);
+            messages::say(summary::epoch_line(&epoch, self.epochs));
+        }
+        let begun = Instant::now();
+        if begun >= self.next_save {
+            if let Err(error) = save(self.run_dir, record, self.hydra) {
+                messages::say(format!("warning: {error:#}"));
             }
-            saved = Instant::now();
+            // Of many accelerators there is much to write: it must stay a small part of the run.
+            self.next_save = Instant::now() + SAVE_EVERY.max(20 * begun.elapsed());
         }
-    };
-    let mut session = Session {
-        plan,
-        layout: &dataset.layout,
-        storage: &*dataset.storage,
-        clock,
-        device: device.as_deref(),
-        wall: &results::wall,
-        interrupted: &|| interrupted.load(Relaxed),
-        on_epoch: &mut on_epoch,
-    };
-    let outcome = session.run(&mut driver, record);
-    drop(line);
-    Ok(outcome?)
+    }
 }
 
 fn new_record(resolved: &Resolved, dataset: &Dataset, run_dir: &Path) -> Record {

@@ -6,7 +6,7 @@ use crate::exit::{Exit, UsageError};
 use crate::resolve::{Wish, resolve};
 use crate::{interrupt, messages, progress};
 use feedrate_data::storage;
-use feedrate_data::verify::BadFile;
+use feedrate_data::verify::{self as data_verify, BadFile};
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::{plan, units};
 use std::sync::atomic::Ordering::Relaxed;
@@ -36,8 +36,8 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let bar = progress::byte_bar("verifying", estimate.file_bytes, arguments.quiet);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let show = |_files: u64, bytes: u64| bar.set_position(bytes);
-    let report =
-        feedrate_data::verify::verify(&resolved.plan.dataset, &layout, &*storage, threads, &show)?;
+    let dataset = &resolved.plan.dataset;
+    let report = data_verify::verify(dataset, &layout, &*storage, threads, &show, &interrupted)?;
     bar.finish_and_clear();
     if arguments.json {
         messages::print(serde_json::json!({
@@ -51,7 +51,7 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
         messages::print(format!(
             "{}: {} of {} files are as they were generated, {} compared",
             folder.display(),
-            report.files - report.bad_files,
+            report.files - report.bad_files.min(report.files),
             units::count(estimate.files),
             units::bytes(report.bytes),
         ));

@@ -132,20 +132,20 @@ fn total_steps_hold_over_the_run() {
     assert_eq!(steps, 3);
 }
 
-/// The run goes on for minutes if nobody stops it; it is stopped once its results folder is there.
-#[test]
-fn ctrl_c_leaves_an_incomplete_record() {
+/// Start a run that goes on for hours if nobody stops it, stop it once its record is there, and return the record.
+fn interrupted(overrides: &[&str]) -> Value {
     let test = Test::with(TINY);
-    let mut child = test
-        .command(&["run", "workload.yaml", "train.computation_time=0.05", "train.epochs=2000"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut arguments = vec!["run", "workload.yaml"];
+    arguments.extend(overrides);
+    let mut child =
+        test.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let parent = test.path("results/tiny");
-    let dir = loop {
-        if let Some(dir) = std::fs::read_dir(&parent).ok().and_then(|mut entries| entries.next()) {
-            break dir.unwrap().path();
+    let record = loop {
+        let run = std::fs::read_dir(&parent).ok().and_then(|mut entries| entries.next());
+        if let Some(record) = run.map(|run| run.unwrap().path().join("record.json"))
+            && record.exists()
+        {
+            break record;
         }
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::yield_now();
@@ -154,7 +154,37 @@ fn ctrl_c_leaves_an_incomplete_record() {
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let answer = Answer::of(&child.wait_with_output().unwrap());
     answer.refuses(130, &["interrupted"]);
-    let record: Value =
-        serde_json::from_slice(&std::fs::read(dir.join("record.json")).unwrap()).unwrap();
+    assert!(answer.stdout.contains("Verdict"), "{}", answer.stdout);
+    let record: Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
     assert_eq!(record["complete"], false);
+    assert_eq!(record["stopped_because"], "interrupted");
+    record
+}
+
+#[test]
+fn ctrl_c_leaves_an_incomplete_record() {
+    interrupted(&["train.computation_time=0.05", "train.epochs=200000"]);
+}
+
+#[test]
+fn ctrl_c_ends_the_waits_of_an_emulated_storage() {
+    interrupted(&["storage.delay_seconds=3600"]);
+    interrupted(&["storage.throttle.bytes_per_second=1"]);
+}
+
+#[test]
+fn a_failed_run_keeps_the_epoch_that_failed() {
+    let test = Test::with(TINY);
+    assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
+    std::fs::write(&test.data_files(".npz")[7], b"short").unwrap();
+    let arguments = ["run", "workload.yaml", "reader.batch_size=1", "train.computation_time=0.01"];
+    test.feedrate(&arguments).refuses(1, &["img_7_of_8.npz", "what was measured is in"]);
+    let run = std::fs::read_dir(test.path("results/tiny")).unwrap().next().unwrap().unwrap().path();
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(run.join("record.json")).unwrap()).unwrap();
+    assert_eq!(record["complete"], false);
+    assert!(record["stopped_because"].as_str().unwrap().contains("img_7_of_8.npz"));
+    let reads = &record["epochs"][0]["accelerators"][0]["io"]["read_bytes"];
+    assert!(reads.as_u64().unwrap() > 6 * 4096, "{reads}");
+    assert!(run.join("summary.json").exists());
 }

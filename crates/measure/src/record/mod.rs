@@ -138,6 +138,16 @@ pub struct Stall {
     pub queue_ns: u64,
 }
 
+impl Stall {
+    /// Count what `other` counted too.
+    pub fn add(&mut self, other: &Stall) {
+        self.open_ns += other.open_ns;
+        self.read_ns += other.read_ns;
+        self.decode_ns += other.decode_ns;
+        self.queue_ns += other.queue_ns;
+    }
+}
+
 /// Counters of the workers of one accelerator over an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IoCounters {

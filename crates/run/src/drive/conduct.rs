@@ -2,6 +2,7 @@
 
 use crate::engine::{Action, Event};
 use crate::loader::{Loader, Queue, Wakes};
+use feedrate_measure::record::AcceleratorEpoch;
 use std::collections::VecDeque;
 
 /// What a driver can do for the training.
@@ -64,6 +65,16 @@ pub(super) fn deliver(
         hands.wake(accelerator, loader.wakes(queue, opened));
     }
     events.push_back((Event::BatchReady(accelerator, delivered), None));
+}
+
+/// Write down when each accelerator's loader claimed its last work.
+pub(super) fn note_last_claims(queues: &[Queue], accelerators: &mut [AcceleratorEpoch]) {
+    for (epoch, queue) in accelerators.iter_mut().zip(queues) {
+        if let Some((at_ns, bytes)) = queue.last_claim() {
+            epoch.last_read_start_ns = Some(at_ns);
+            epoch.last_read_start_bytes = bytes;
+        }
+    }
 }
 
 /// Open the next epoch's batches on all queues, and wake their workers.

@@ -10,23 +10,25 @@ mod simulated;
 mod tests;
 
 pub use job::{Job, RunError};
-pub use real::{Live, RealDriver};
+pub use real::{Live, RealDriver, Signals};
 pub use simulated::{SimulatedDriver, SimulatedStorage};
 
 use crate::engine::Training;
 use feedrate_measure::record::AcceleratorEpoch;
 
+/// What an epoch was: fewer steps than asked for where it was interrupted or failed.
+#[derive(Debug)]
+pub struct Epoch {
+    /// What each accelerator did.
+    pub accelerators: Vec<AcceleratorEpoch>,
+    /// Why it ended early, if something broke.
+    pub failure: Option<RunError>,
+}
+
 /// Carries out one epoch after another.
 pub trait Driver {
-    /// Run `steps` steps of the next epoch. Fewer are in the result where the run was interrupted.
-    ///
-    /// # Errors
-    /// A sample could not be read.
-    fn epoch(
-        &mut self,
-        training: &mut Training,
-        steps: u64,
-    ) -> Result<Vec<AcceleratorEpoch>, RunError>;
+    /// Run `steps` steps of the next epoch.
+    fn epoch(&mut self, training: &mut Training, steps: u64) -> Epoch;
 
     /// Time since the start of the run.
     fn now_ns(&self) -> u64;

@@ -3,10 +3,10 @@
 //! Accelerators cost no thread of their own. The conductor sleeps to absolute deadlines; over the last stretch
 //! it may spin, where cores are to spare.
 
-use super::Driver;
 use super::conduct::{self, Events, Hands};
 use super::job::{Job, RunError};
 use super::worker::Worker;
+use super::{Driver, Epoch};
 use crate::clock::Clock;
 use crate::comm::Comm;
 use crate::engine::{Event, Training};
@@ -27,6 +27,8 @@ const SPIN_NS: u64 = 120_000;
 const LATE_NS_MAX: u64 = 150_000;
 /// The conductor looks at the interrupt flag at least so often.
 const LOOK_NS: u64 = 100_000_000;
+/// An operation may take so long after the run was told to stop; then nobody waits for it any more.
+const GRACE_NS: u64 = 3_000_000_000;
 /// A worker needs a few kilobytes; formats keep their buffers on the heap.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -51,13 +53,24 @@ pub struct Live {
     pub elapsed_ns: AtomicU64,
 }
 
+/// What a run shares with whoever started it.
+#[derive(Clone, Debug, Default)]
+pub struct Signals {
+    /// Set by whoever wants the run to end.
+    pub interrupted: Arc<AtomicBool>,
+    /// Set by the driver when no more work may begin; waits of emulated storages end then.
+    pub stop: Arc<AtomicBool>,
+    /// Figures of the epoch being run.
+    pub live: Arc<Live>,
+}
+
 /// What conductor and workers share.
 pub(super) struct Shared {
     pub(super) job: Job,
     pub(super) clock: Clock,
     pub(super) queues: Vec<Queue>,
     pub(super) places: Vec<Place>,
-    pub(super) stop: AtomicBool,
+    pub(super) stop: Arc<AtomicBool>,
     pub(super) flush_wanted: AtomicU32,
     flushed: AtomicU32,
     ready: ArrayQueue<u32>,
@@ -79,8 +92,8 @@ pub struct RealDriver {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     comm: Arc<dyn Comm>,
-    interrupted: Arc<AtomicBool>,
-    live: Arc<Live>,
+    signals: Signals,
+    left_behind: usize,
     waiter: Waiter,
     events: Events,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
@@ -97,19 +110,18 @@ impl RealDriver {
         job: Job,
         clock: Clock,
         comm: Arc<dyn Comm>,
-        interrupted: Arc<AtomicBool>,
-        live: Arc<Live>,
+        signals: Signals,
         spins: bool,
     ) -> Result<Self, RunError> {
         fine_timers();
         let accelerators = job.plan.accelerators as usize;
-        let shared = Arc::new(Shared::new(job, clock));
+        let shared = Arc::new(Shared::new(job, clock, Arc::clone(&signals.stop)));
         let mut driver = RealDriver {
             shared,
             threads: Vec::new(),
             comm,
-            interrupted,
-            live,
+            signals,
+            left_behind: 0,
             waiter: Waiter::new(spins),
             events: Events::with_capacity(2 * accelerators + 2),
             timers: BinaryHeap::with_capacity(accelerators),
@@ -155,7 +167,9 @@ impl RealDriver {
         };
         self.events.push_back((Event::EpochStarted, None));
         loop {
-            while let Some((event, at_ns)) = self.events.pop_front() {
+            // Steps that never wait must not keep the conductor from its timers, its flags and those it has to wake.
+            let mut stepped = false;
+            while !stepped && let Some((event, at_ns)) = self.events.pop_front() {
                 let now_ns = at_ns.unwrap_or_else(|| shared.clock.now_ns());
                 let mut done = false;
                 let read_bytes = |accelerator: u32| queues[accelerator as usize].read_bytes();
@@ -171,8 +185,9 @@ impl RealDriver {
                     );
                 });
                 if let Event::BarrierOpen = event {
+                    stepped = true;
                     self.asked += 1;
-                    show(&self.live, training, queues, now_ns);
+                    show(&self.signals.live, training, queues, now_ns);
                 }
                 if done {
                     return;
@@ -195,11 +210,13 @@ impl RealDriver {
                 hands.timers.pop();
                 self.events.push_back((Event::ComputeDone(accelerator), None));
             }
-            if self.events.is_empty() {
+            if self.events.is_empty() || stepped {
                 hands.wake_now();
-                if self.interrupted.load(Relaxed) || shared.stop.load(Acquire) {
+                if self.signals.interrupted.load(Relaxed) || shared.stop.load(Acquire) {
                     return;
                 }
+            }
+            if self.events.is_empty() {
                 let deadline_ns = hands.timers.peek().map(|Reverse((at_ns, _))| *at_ns);
                 self.waiter.wait(&shared, now_ns, deadline_ns);
             }
@@ -227,36 +244,43 @@ impl RealDriver {
                 let mut counters = place.counters.lock().unwrap_or_else(PoisonError::into_inner);
                 epoch.io.add(&std::mem::take(&mut counters));
             }
-            if let Some((at_ns, bytes)) = shared.queues[accelerator].last_claim() {
-                epoch.last_read_start_ns = Some(at_ns);
-                epoch.last_read_start_bytes = bytes;
-            }
         }
+        conduct::note_last_claims(&shared.queues, epochs);
     }
 
-    /// Let the workers finish the sample they are at, and end.
+    /// Let the workers finish the operation they are at, and end. Those that hang in one are left to the process's end.
     fn stop_workers(&mut self) {
         self.shared.stop.store(true, Release);
         for place in &self.shared.places {
             place.unpark();
         }
+        let deadline_ns = self.shared.clock.now_ns() + GRACE_NS;
         for thread in self.threads.drain(..) {
-            // A worker that panicked has told its story on stderr; the run has failed or is over.
-            let _ = thread.join();
+            while !thread.is_finished() && self.shared.clock.now_ns() < deadline_ns {
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
+            if thread.is_finished() {
+                // A worker that panicked has told its story on stderr; the run has failed or is over.
+                let _ = thread.join();
+            } else {
+                self.left_behind += 1;
+            }
         }
+    }
+
+    /// Workers that were still in an operation of the storage long after they had been told to stop.
+    pub fn left_behind(&self) -> usize {
+        self.left_behind
     }
 }
 
 impl Driver for RealDriver {
-    fn epoch(
-        &mut self,
-        training: &mut Training,
-        steps: u64,
-    ) -> Result<Vec<AcceleratorEpoch>, RunError> {
+    fn epoch(&mut self, training: &mut Training, steps: u64) -> Epoch {
         training.prepare(steps);
-        self.live.epoch.fetch_add(1, Relaxed);
-        self.live.steps.store(steps, Relaxed);
-        self.live.step.store(0, Relaxed);
+        let live = &self.signals.live;
+        live.epoch.fetch_add(1, Relaxed);
+        live.steps.store(steps, Relaxed);
+        live.step.store(0, Relaxed);
         let shared = Arc::clone(&self.shared);
         let mut hands = RealHands {
             shared: &shared,
@@ -266,17 +290,13 @@ impl Driver for RealDriver {
         };
         conduct::publish(steps, &shared.queues, &mut hands);
         self.conduct(training);
-        if self.interrupted.load(Relaxed) || self.shared.stop.load(Acquire) {
+        if self.signals.interrupted.load(Relaxed) || self.shared.stop.load(Acquire) {
             self.stop_workers();
         }
-        if let Some(error) =
-            self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
-        {
-            return Err(error);
-        }
-        let mut epochs = training.finish();
-        self.collect(&mut epochs);
-        Ok(epochs)
+        let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut accelerators = training.finish();
+        self.collect(&mut accelerators);
+        Epoch { accelerators, failure }
     }
 
     fn now_ns(&self) -> u64 {
@@ -291,7 +311,7 @@ impl Drop for RealDriver {
 }
 
 impl Shared {
-    fn new(job: Job, clock: Clock) -> Self {
+    fn new(job: Job, clock: Clock, stop: Arc<AtomicBool>) -> Self {
         let queues = job.queues();
         let places = job.plan.accelerators * job.workers();
         let slots = u64::from(job.plan.loader.stock_batches.max(1)) * job.plan.loader.batch_size;
@@ -301,7 +321,7 @@ impl Shared {
             ready: ArrayQueue::new(job.plan.accelerators as usize),
             queues,
             places: (0..places).map(|_| Place::default()).collect(),
-            stop: AtomicBool::new(false),
+            stop,
             flush_wanted: AtomicU32::new(0),
             flushed: AtomicU32::new(0),
             conductor: std::thread::current(),

@@ -2,16 +2,16 @@
 //!
 //! Bytes really come from the job's storage (usually `null` or `memory`); only time is modelled.
 
-use super::Driver;
 use super::conduct::{self, Events, Hands};
 use super::job::{Job, Reading, RunError, Shard, format_error};
 use super::sink::Sink;
+use super::{Driver, Epoch};
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::engine::{Event, Training};
 use crate::loader::{Claim, Finished, Queue, Wakes, WorkerState};
 use crate::reader::{Op, SampleReader};
 use crate::times::TaskTimes;
-use feedrate_measure::record::{AcceleratorEpoch, IoCounters};
+use feedrate_measure::record::IoCounters;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -99,6 +99,22 @@ impl SimulatedDriver {
             asked: 0,
             job,
         }
+    }
+
+    fn conduct(&mut self, training: &mut Training) -> Result<(), RunError> {
+        while !self.settle(training)? {
+            let Some(Reverse((at_ns, _, happening))) = self.world.heap.pop() else {
+                unreachable!("the epoch is not over, and nothing will happen")
+            };
+            self.world.now_ns = at_ns;
+            match happening {
+                Happening::Timer(accelerator) => {
+                    self.events.push_back((Event::ComputeDone(accelerator), None));
+                }
+                Happening::Operation(place) => self.step(place)?,
+            }
+        }
+        Ok(())
     }
 
     /// The reads of a worker up to the next one that takes time.
@@ -260,37 +276,17 @@ impl SimulatedDriver {
 }
 
 impl Driver for SimulatedDriver {
-    fn epoch(
-        &mut self,
-        training: &mut Training,
-        steps: u64,
-    ) -> Result<Vec<AcceleratorEpoch>, RunError> {
+    fn epoch(&mut self, training: &mut Training, steps: u64) -> Epoch {
         training.prepare(steps);
         conduct::publish(steps, &self.queues, &mut self.world);
         self.events.push_back((Event::EpochStarted, None));
-        while !self.settle(training)? {
-            let Some(Reverse((at_ns, _, happening))) = self.world.heap.pop() else {
-                unreachable!("the epoch is not over, and nothing will happen")
-            };
-            self.world.now_ns = at_ns;
-            match happening {
-                Happening::Timer(accelerator) => {
-                    self.events.push_back((Event::ComputeDone(accelerator), None));
-                }
-                Happening::Operation(place) => self.step(place)?,
-            }
-        }
-        let mut epochs = training.finish();
+        let failure = self.conduct(training).err();
+        let mut accelerators = training.finish();
         for worker in &mut self.workers {
-            epochs[worker.accelerator as usize].io.add(&std::mem::take(&mut worker.counters));
+            accelerators[worker.accelerator as usize].io.add(&std::mem::take(&mut worker.counters));
         }
-        for (epoch, queue) in epochs.iter_mut().zip(&self.queues) {
-            if let Some((at_ns, bytes)) = queue.last_claim() {
-                epoch.last_read_start_ns = Some(at_ns);
-                epoch.last_read_start_bytes = bytes;
-            }
-        }
-        Ok(epochs)
+        conduct::note_last_claims(&self.queues, &mut accelerators);
+        Epoch { accelerators, failure }
     }
 
     fn now_ns(&self) -> u64 {

@@ -95,23 +95,24 @@ impl<'s> Worker<'s> {
         let plan = &self.shared.job.plan;
         self.shard.turn_to(plan, reading.epoch);
         for sample in reading.task.samples.clone() {
-            if self.shared.stop.load(Acquire) {
-                return Ok(());
-            }
             let id = self.shard.sample(plan, reading.step, sample);
             let memory = self.shared.kept_sample(
                 self.accelerator,
                 self.queue.slot_of(reading.task.batch),
                 sample,
             );
-            match memory {
+            let whole = match memory {
                 None => self.sample(id, None)?,
                 Some(memory) => {
                     let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
                     let bytes = std::mem::take(&mut *memory);
-                    self.sample(id, Some(bytes))?;
+                    let whole = self.sample(id, Some(bytes))?;
                     *memory = self.sink.take_kept().unwrap_or_default();
+                    whole
                 }
+            };
+            if !whole {
+                return Ok(());
             }
         }
         let samples = reading.task.samples.end - reading.task.samples.start;
@@ -121,11 +122,12 @@ impl<'s> Worker<'s> {
         Ok(())
     }
 
-    fn sample(&mut self, id: SampleId, memory: Option<Vec<u8>>) -> Result<(), RunError> {
+    /// Read one sample. False where the run was stopped before it was whole.
+    fn sample(&mut self, id: SampleId, memory: Option<Vec<u8>>) -> Result<bool, RunError> {
         self.io.begin_sample();
         self.sink.begin(id, memory);
         self.reader.begin(id, &self.shared.job.layout);
-        loop {
+        while !self.shared.stop.load(Acquire) {
             let op = self.reader.next_op();
             match op.map_err(|source| format_error(&self.reader, source))? {
                 Op::Open => {
@@ -139,11 +141,13 @@ impl<'s> Worker<'s> {
                 }
                 Op::Read { handle, offset, len } => self.read(handle, offset, len)?,
                 Op::Close(handle) => self.io.close(handle),
-                Op::Done => break,
+                Op::Done => {
+                    self.io.end_sample();
+                    return Ok(true);
+                }
             }
         }
-        self.io.end_sample();
-        Ok(())
+        Ok(false)
     }
 
     fn read(

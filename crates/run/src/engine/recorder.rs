@@ -24,6 +24,8 @@ pub struct StepTimes {
 struct Lane {
     epoch: AcceleratorEpoch,
     block: Block,
+    /// Of the step it is in.
+    stall: Stall,
     /// When the state it is in began.
     since_ns: u64,
 }
@@ -43,6 +45,7 @@ impl Recorder {
         for lane in &mut self.accelerators {
             let steps = steps as usize;
             lane.epoch = AcceleratorEpoch::default();
+            lane.stall = Stall::default();
             lane.block = Block {
                 load_ns: Vec::with_capacity(steps),
                 compute_ns: Vec::with_capacity(steps),
@@ -65,7 +68,7 @@ impl Recorder {
     pub fn loaded(&mut self, accelerator: u32, now_ns: u64, delivered: Delivered) {
         let lane = &mut self.accelerators[accelerator as usize];
         let load_ns = now_ns.saturating_sub(lane.since_ns);
-        split_stall(&mut lane.epoch.stall, lane.since_ns, load_ns, delivered);
+        lane.stall = split_stall(lane.since_ns, load_ns, delivered);
         self.totals.load_ns += load_ns;
         lane.block.load_ns.push(load_ns);
         lane.since_ns = now_ns;
@@ -87,6 +90,8 @@ impl Recorder {
         self.totals.barrier_ns += barrier_ns;
         lane.block.barrier_ns.push(barrier_ns);
         lane.block.read_bytes.push(read_bytes);
+        let stall = std::mem::take(&mut lane.stall);
+        lane.epoch.stall.add(&stall);
         lane.block.end_ns = now_ns;
         lane.since_ns = now_ns;
     }
@@ -114,7 +119,7 @@ impl Recorder {
 }
 
 /// Before the batch was begun the wait is queueing; after that it is shared out as its workers spent their time.
-fn split_stall(stall: &mut Stall, asked_ns: u64, load_ns: u64, delivered: Delivered) {
+fn split_stall(asked_ns: u64, load_ns: u64, delivered: Delivered) -> Stall {
     let queued_ns = delivered.begun_ns.saturating_sub(asked_ns).min(load_ns);
     let worked_ns = load_ns - queued_ns;
     let busy_ns = delivered.open_ns + delivered.read_ns + delivered.decode_ns;
@@ -127,10 +132,7 @@ fn split_stall(stall: &mut Stall, asked_ns: u64, load_ns: u64, delivered: Delive
     };
     let (open_ns, read_ns, decode_ns) =
         (share(delivered.open_ns), share(delivered.read_ns), share(delivered.decode_ns));
-    stall.open_ns += open_ns;
-    stall.read_ns += read_ns;
-    stall.decode_ns += decode_ns;
-    stall.queue_ns += load_ns - open_ns - read_ns - decode_ns;
+    Stall { open_ns, read_ns, decode_ns, queue_ns: load_ns - open_ns - read_ns - decode_ns }
 }
 
 #[cfg(test)]
@@ -138,8 +140,7 @@ mod tests {
     use super::*;
 
     fn check(asked_ns: u64, load_ns: u64, delivered: Delivered, expected: [u64; 4]) {
-        let mut stall = Stall::default();
-        split_stall(&mut stall, asked_ns, load_ns, delivered);
+        let stall = split_stall(asked_ns, load_ns, delivered);
         assert_eq!([stall.open_ns, stall.read_ns, stall.decode_ns, stall.queue_ns], expected);
     }
 

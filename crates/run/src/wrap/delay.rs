@@ -4,22 +4,24 @@ use super::pass_on;
 use crate::clock::Clock;
 use feedrate_data::storage::{Handle, Storage, StorageError};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Adds a delay to each open and read.
 pub struct Delayed {
     inner: Arc<dyn Storage>,
     clock: Clock,
     delay_ns: u64,
+    stop: Arc<AtomicBool>,
 }
 
 impl Delayed {
-    /// `delay_s` for each operation.
-    pub fn new(inner: Arc<dyn Storage>, clock: Clock, delay_s: f64) -> Self {
-        Delayed { inner, clock, delay_ns: (delay_s * 1e9) as u64 }
+    /// `delay_s` for each operation, until `stop` is set.
+    pub fn new(inner: Arc<dyn Storage>, clock: Clock, delay_s: f64, stop: Arc<AtomicBool>) -> Self {
+        Delayed { inner, clock, delay_ns: (delay_s * 1e9) as u64, stop }
     }
 
     fn wait(&self) {
-        self.clock.sleep_until(self.clock.now_ns() + self.delay_ns);
+        self.clock.sleep_until(self.clock.now_ns() + self.delay_ns, &self.stop);
     }
 }
 

@@ -12,9 +12,15 @@ use crate::clock::Clock;
 use feedrate_data::storage::Storage;
 use feedrate_spec::plan::StoragePlan;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-/// `storage` with the plan's wrappers around it.
-pub fn wrapped(plan: &StoragePlan, storage: Arc<dyn Storage>, clock: Clock) -> Arc<dyn Storage> {
+/// `storage` with the plan's wrappers around it. Their waits end early once `stop` is set.
+pub fn wrapped(
+    plan: &StoragePlan,
+    storage: Arc<dyn Storage>,
+    clock: Clock,
+    stop: &Arc<AtomicBool>,
+) -> Arc<dyn Storage> {
     let mut storage = storage;
     if plan.throttle_bytes_per_second.is_some() || plan.throttle_latency_s > 0.0 {
         storage = Arc::new(Throttled::new(
@@ -22,10 +28,11 @@ pub fn wrapped(plan: &StoragePlan, storage: Arc<dyn Storage>, clock: Clock) -> A
             clock,
             plan.throttle_bytes_per_second,
             plan.throttle_latency_s,
+            Arc::clone(stop),
         ));
     }
     if plan.delay_s > 0.0 {
-        storage = Arc::new(Delayed::new(storage, clock, plan.delay_s));
+        storage = Arc::new(Delayed::new(storage, clock, plan.delay_s, Arc::clone(stop)));
     }
     storage
 }

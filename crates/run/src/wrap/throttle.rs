@@ -4,7 +4,7 @@ use super::pass_on;
 use crate::clock::Clock;
 use feedrate_data::storage::{Handle, Storage, StorageError};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// One server of a known rate, and a latency behind it that does not occupy it.
 pub struct Throttled {
@@ -13,15 +13,17 @@ pub struct Throttled {
     ns_per_byte: f64,
     latency_ns: u64,
     free_at_ns: AtomicU64,
+    stop: Arc<AtomicBool>,
 }
 
 impl Throttled {
-    /// `bytes_per_second` over all readers (`None`: no limit), `latency_s` for each read.
+    /// `bytes_per_second` over all readers (`None`: no limit), `latency_s` for each read, until `stop` is set.
     pub fn new(
         inner: Arc<dyn Storage>,
         clock: Clock,
         bytes_per_second: Option<f64>,
         latency_s: f64,
+        stop: Arc<AtomicBool>,
     ) -> Self {
         Throttled {
             inner,
@@ -29,6 +31,7 @@ impl Throttled {
             ns_per_byte: bytes_per_second.map_or(0.0, |rate| 1e9 / rate),
             latency_ns: (latency_s * 1e9) as u64,
             free_at_ns: AtomicU64::new(0),
+            stop,
         }
     }
 
@@ -54,7 +57,7 @@ impl Storage for Throttled {
     fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
         let arrived_ns = self.clock.now_ns();
         let bytes = self.inner.read_at(file, offset, buffer)?;
-        self.clock.sleep_until(self.served_at(arrived_ns, bytes));
+        self.clock.sleep_until(self.served_at(arrived_ns, bytes), &self.stop);
         Ok(bytes)
     }
 }

@@ -2,7 +2,7 @@
 
 mod sustained;
 
-use super::{Driver, Job, RealDriver, SimulatedDriver, SimulatedStorage};
+use super::{Driver, Epoch, Job, RealDriver, Signals, SimulatedDriver, SimulatedStorage};
 use crate::clock::Clock;
 use crate::comm::{Comm, Solo, Threads};
 use crate::engine::Training;
@@ -102,7 +102,12 @@ fn job(plan: &Plan) -> Job {
 fn simulate(case: Case, model: SimulatedStorage) -> Vec<AcceleratorEpoch> {
     let plan = plan(case);
     let mut driver = SimulatedDriver::new(job(&plan), model);
-    driver.epoch(&mut Training::new(&plan), case.steps).unwrap()
+    whole(driver.epoch(&mut Training::new(&plan), case.steps))
+}
+
+fn whole(epoch: Epoch) -> Vec<AcceleratorEpoch> {
+    assert!(epoch.failure.is_none(), "{:?}", epoch.failure);
+    epoch.accelerators
 }
 
 fn rate(bytes_per_second: f64) -> SimulatedStorage {
@@ -221,16 +226,10 @@ fn the_sum_of_the_parts_is_the_whole() {
 
 fn really(case: Case) -> Vec<AcceleratorEpoch> {
     let plan = plan(case);
-    let mut driver = RealDriver::new(
-        job(&plan),
-        Clock::new(),
-        Arc::new(Solo),
-        Arc::default(),
-        Arc::default(),
-        false,
-    )
-    .unwrap();
-    driver.epoch(&mut Training::new(&plan), case.steps).unwrap()
+    let mut driver =
+        RealDriver::new(job(&plan), Clock::new(), Arc::new(Solo), Signals::default(), false)
+            .unwrap();
+    whole(driver.epoch(&mut Training::new(&plan), case.steps))
 }
 
 #[test]
@@ -262,16 +261,10 @@ fn processes_wait_for_each_other_at_every_step() {
                 scope.spawn(move || {
                     let plan = plan(case(if rank.rank() == 0 { 0.0 } else { 0.002 }));
                     let comm: Arc<dyn Comm> = Arc::new(rank);
-                    let mut driver = RealDriver::new(
-                        job(&plan),
-                        Clock::new(),
-                        comm,
-                        Arc::default(),
-                        Arc::default(),
-                        false,
-                    )
-                    .unwrap();
-                    lengths_ms(&driver.epoch(&mut Training::new(&plan), 20).unwrap())[0]
+                    let mut driver =
+                        RealDriver::new(job(&plan), Clock::new(), comm, Signals::default(), false)
+                            .unwrap();
+                    lengths_ms(&whole(driver.epoch(&mut Training::new(&plan), 20)))[0]
                 })
             })
             .collect();
