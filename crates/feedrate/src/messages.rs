@@ -3,6 +3,7 @@
 use crate::exit::UsageError;
 use feedrate_data::generate::{ForeignError, GenerateError};
 use feedrate_data::storage::StorageError;
+use feedrate_data::verify::VerifyError;
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_run::drive::RunError;
 use feedrate_spec::problem::Problems;
@@ -58,17 +59,15 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
         if let Some(generation) = cause.downcast_ref::<GenerateError>() {
             return generation.hint().map(str::to_string);
         }
+        if let Some(VerifyError::Storage(storage)) = cause.downcast_ref::<VerifyError>() {
+            return storage.hint().map(str::to_string);
+        }
         if let Some(foreign) = cause.downcast_ref::<ForeignError>() {
             return foreign.hint().map(str::to_string);
         }
-        storage_error(cause)?.hint().map(str::to_string)
+        if let Some(run) = cause.downcast_ref::<RunError>() {
+            return run.hint().map(str::to_string);
+        }
+        cause.downcast_ref::<StorageError>()?.hint().map(str::to_string)
     })
-}
-
-/// The storage's own error, also where another passes it on as its own.
-fn storage_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StorageError> {
-    match cause.downcast_ref::<RunError>() {
-        Some(RunError::Storage(error)) => Some(error),
-        _ => cause.downcast_ref::<StorageError>(),
-    }
 }

@@ -48,7 +48,7 @@ pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
             sample_shuffle: ShufflePlan::Off,
             order_seed: 123,
             seed_change_epoch: true,
-            transfer_bytes: None,
+            piece_bytes: 1 << 20,
             materialize: false,
             verify: false,
             check_crc: true,

@@ -85,12 +85,20 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a throttle or delay stands for the storage, so that what lies behind it cannot matter.
+    /// Whether a throttle or delay stands for the storage, so that what lies behind it cannot matter: at least half of
+    /// the time in its operations is theirs.
     pub fn storage_is_emulated(&self) -> bool {
-        let storage = &self.record.plan.storage;
-        storage.throttle_bytes_per_second.is_some()
-            || storage.throttle_latency_s > 0.0
-            || storage.delay_s > 0.0
+        let plan = &self.record.plan;
+        let storage = &plan.storage;
+        // A throttle serves one read after another: that many wait for each that is served.
+        let readers = f64::from(plan.accelerators) * f64::from(plan.loader.workers.max(1));
+        let served_s =
+            storage.throttle_bytes_per_second.map_or(0.0, |rate| self.logical_bytes as f64 / rate);
+        let waits_s = self.io.reads as f64 * (storage.throttle_latency_s + storage.delay_s)
+            + self.io.opens as f64 * storage.delay_s;
+        let busy_s = (self.io.open_ns + self.io.read_ns) as f64 / 1e9;
+        let emulated_s = served_s * readers + waits_s;
+        emulated_s > 0.0 && emulated_s >= busy_s / 2.0
     }
 
     /// Share of the logical bytes that no device gave: the page cache did. `None` where that cannot be known, where nothing was

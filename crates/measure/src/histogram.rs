@@ -13,29 +13,32 @@ const BUCKETS: usize = 512;
 #[serde(try_from = "Sparse", into = "Sparse")]
 pub struct Histogram {
     counts: Option<Box<[u64; BUCKETS]>>,
+    /// Filled buckets and their counts, in order, where there is no array.
+    compact: Vec<(u16, u64)>,
     max_ns: u64,
 }
 
 impl Histogram {
     /// An empty one with its memory (4 KiB), so that [`Histogram::record`] never allocates.
     pub fn new() -> Self {
-        Histogram { counts: Some(no_counts()), max_ns: 0 }
+        Histogram { counts: Some(no_counts()), compact: Vec::new(), max_ns: 0 }
     }
 
     /// Count one duration.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        let counts = self.counts.get_or_insert_with(no_counts);
-        counts[bucket(ns) % BUCKETS] += 1;
+        self.array()[bucket(ns) % BUCKETS] += 1;
         self.max_ns = self.max_ns.max(ns);
     }
 
     /// Count everything that `other` counted.
     pub fn merge(&mut self, other: &Histogram) {
-        let Some(others) = &other.counts else { return };
-        let counts = self.counts.get_or_insert_with(no_counts);
-        for (count, other) in counts.iter_mut().zip(others.iter()) {
-            *count += other;
+        if other.filled().next().is_none() {
+            return;
+        }
+        let counts = self.array();
+        for (bucket, count) in other.filled() {
+            counts[bucket] += count;
         }
         self.max_ns = self.max_ns.max(other.max_ns);
     }
@@ -68,9 +71,25 @@ impl Histogram {
         Some(middle(bucket).min(self.max_ns))
     }
 
+    /// Keep the filled buckets only: for those that are done.
+    pub fn compact(&mut self) {
+        self.compact = self.filled().map(|(bucket, count)| (bucket as u16, count)).collect();
+        self.counts = None;
+    }
+
+    fn array(&mut self) -> &mut [u64; BUCKETS] {
+        let compact = std::mem::take(&mut self.compact);
+        let counts = self.counts.get_or_insert_with(no_counts);
+        for (bucket, count) in compact {
+            counts[usize::from(bucket) % BUCKETS] += count;
+        }
+        counts
+    }
+
     fn filled(&self) -> impl Iterator<Item = (usize, u64)> {
         let counts = self.counts.as_deref().into_iter().flatten();
-        counts.copied().enumerate().filter(|&(_, count)| count > 0)
+        let compact = self.compact.iter().map(|&(bucket, count)| (usize::from(bucket), count));
+        counts.copied().enumerate().filter(|&(_, count)| count > 0).chain(compact)
     }
 }
 
@@ -114,13 +133,14 @@ impl TryFrom<Sparse> for Histogram {
     type Error = String;
 
     fn try_from(sparse: Sparse) -> Result<Self, String> {
-        let mut histogram = Histogram { counts: None, max_ns: sparse.max_ns };
+        let mut histogram = Histogram { max_ns: sparse.max_ns, ..Histogram::default() };
         for (at, count) in sparse.counts {
             let counts = histogram.counts.get_or_insert_with(no_counts);
             let place =
                 counts.get_mut(at).ok_or_else(|| format!("a histogram has no bucket `{at}`"))?;
             *place = place.checked_add(count).ok_or("a histogram counts beyond 2^64")?;
         }
+        histogram.compact();
         Ok(histogram)
     }
 }
@@ -192,8 +212,11 @@ mod tests {
         }
 
         #[test]
-        fn merging_is_recording_both(a: Vec<u64>, b: Vec<u64>) {
+        fn merging_is_recording_both(a: Vec<u64>, b: Vec<u64>, compacts: bool) {
             let mut merged = of(&a);
+            if compacts {
+                merged.compact();
+            }
             merged.merge(&of(&b));
             prop_assert_eq!(merged, of(&[a, b].concat()));
         }

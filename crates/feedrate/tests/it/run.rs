@@ -163,7 +163,7 @@ fn interrupted(overrides: &[&str]) -> Value {
 
 #[test]
 fn ctrl_c_leaves_an_incomplete_record() {
-    interrupted(&["train.computation_time=0.05", "train.epochs=200000"]);
+    interrupted(&["train.computation_time=0.05", "train.epochs=20000"]);
 }
 
 #[test]

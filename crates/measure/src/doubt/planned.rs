@@ -19,7 +19,7 @@ pub(super) static NOT_COLD: Doubt = Doubt {
 pub(super) static SCALED: Doubt = Doubt {
     name: "scaled",
     severity: Severity::Note,
-    meaning: "Fewer files than the workload's were used: epochs are shorter.",
+    meaning: "Fewer files or samples than the workload's were used: epochs are shorter.",
     check: |_| None,
 };
 
@@ -34,6 +34,13 @@ pub(super) static CHECKPOINT_NOT_REACHED: Doubt = Doubt {
     name: "checkpoint_not_reached",
     severity: Severity::Note,
     meaning: "Checkpoints are asked for, and the run ended before the first: what they cost is not in the numbers.",
+    check: |_| None,
+};
+
+pub(super) static EVALUATION_NOT_REACHED: Doubt = Doubt {
+    name: "evaluation_not_reached",
+    severity: Severity::Note,
+    meaning: "Evaluation is asked for, and the run ended before the first: what it costs is not in the numbers.",
     check: |_| None,
 };
 

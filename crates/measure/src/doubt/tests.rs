@@ -124,7 +124,11 @@ fn page_cache() {
     fires("page_cache", "100 % from memory", nothing);
     silent(|r| {
         nothing(r);
-        r.plan.storage.throttle_bytes_per_second = Some(1e9);
+        r.plan.storage.throttle_bytes_per_second = Some(1e8);
+    });
+    fires("page_cache", "100 % from memory", |r| {
+        nothing(r);
+        r.plan.storage.throttle_bytes_per_second = Some(1e13);
     });
     silent(|r| r.epochs.iter_mut().for_each(|e| e.host.process_device_read_bytes = None));
     silent(|r| {

@@ -176,6 +176,13 @@ pub struct IoCounters {
 }
 
 impl IoCounters {
+    /// Give back the memory that counting needs and keeping does not.
+    pub fn compact(&mut self) {
+        self.open_latency.compact();
+        self.read_latency.compact();
+        self.sample_latency.compact();
+    }
+
     /// Count what `other` counted too.
     pub fn add(&mut self, other: &IoCounters) {
         self.opens += other.opens;

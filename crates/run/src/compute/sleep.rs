@@ -80,6 +80,9 @@ mod tests {
             (TimeSpec::Constant { mean: 0.323 }, 0.323),
             (TimeSpec::Constant { mean: -0.5 }, 0.5),
             (TimeSpec::Normal { mean: 1.0, stdev: 0.1 }, 1.0),
+            (TimeSpec::Normal { mean: 1.0, stdev: 1.0 }, 1.1666),
+            (TimeSpec::Normal { mean: 0.0, stdev: 1.0 }, 0.7979),
+            (TimeSpec::Uniform { min: -0.2, max: 0.6 }, 0.25),
             (TimeSpec::Uniform { min: 0.2, max: 0.6 }, 0.4),
             (TimeSpec::Gamma { shape: 2.0, scale: 0.25 }, 0.5),
             (TimeSpec::Exponential { scale: 0.5 }, 0.5),
@@ -87,6 +90,7 @@ mod tests {
         ] {
             let mean = mean_s(spec);
             assert!((mean - expected).abs() < 0.03 * expected, "{spec:?}: {mean}");
+            assert!((spec.mean_s() - expected).abs() < 1e-4, "{spec:?}: {}", spec.mean_s());
         }
     }
 

@@ -67,9 +67,10 @@ pub(super) fn deliver(
     events.push_back((Event::BatchReady(accelerator, delivered), None));
 }
 
-/// Write down when each accelerator's loader claimed its last work.
-pub(super) fn note_last_claims(queues: &[Queue], accelerators: &mut [AcceleratorEpoch]) {
+/// Write down when each accelerator's loader claimed its last work, and keep no more memory than its counts need.
+pub(super) fn close_epoch(queues: &[Queue], accelerators: &mut [AcceleratorEpoch]) {
     for (epoch, queue) in accelerators.iter_mut().zip(queues) {
+        epoch.io.compact();
         if let Some((at_ns, bytes)) = queue.last_claim() {
             epoch.last_read_start_ns = Some(at_ns);
             epoch.last_read_start_bytes = bytes;

@@ -6,9 +6,9 @@ use crate::loader::{self, Loader, Queue, Task};
 use crate::reader::SampleReader;
 use feedrate_data::format::{CursorOptions, Format, FormatError};
 use feedrate_data::storage::{Storage, StorageError};
+use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::{self, Order, SampleId};
-use feedrate_spec::plan::{PIECE_BYTES, Plan};
 use std::sync::Arc;
 
 /// A plan with the members it names, and the storage it reads.
@@ -74,6 +74,24 @@ pub enum RunError {
     },
 }
 
+impl RunError {
+    /// Advice, where the reason is a common one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            RunError::Storage(error) => error.hint(),
+            RunError::Format { .. } => Some(
+                "see what else is wrong with `feedrate verify`; remove the dataset's folder to have it made anew",
+            ),
+            RunError::Checkpoint(error) => error.hint(),
+            RunError::Thread { .. } => {
+                Some("use fewer accelerators or `reader.read_threads`, or raise `ulimit -u`")
+            }
+            RunError::NoMember { .. } => Some("see `feedrate list`"),
+            RunError::Broken { .. } => Some("report it, with the workload and the lines above"),
+        }
+    }
+}
+
 impl Job {
     /// Look up the plan's members.
     ///
@@ -129,8 +147,7 @@ impl Job {
     }
 
     pub(super) fn piece_bytes(&self) -> usize {
-        let piece = self.plan.loader.transfer_bytes.unwrap_or(PIECE_BYTES);
-        (piece.clamp(1, 64 << 20) as usize).next_multiple_of(4096)
+        self.plan.loader.piece_bytes as usize
     }
 
     fn cursor_options(&self) -> CursorOptions {

@@ -245,7 +245,7 @@ impl RealDriver {
                 epoch.io.add(&std::mem::take(&mut counters));
             }
         }
-        conduct::note_last_claims(&shared.queues, epochs);
+        conduct::close_epoch(&shared.queues, epochs);
     }
 
     /// Let the workers finish the operation they are at, and end. Those that hang in one are left to the process's end.

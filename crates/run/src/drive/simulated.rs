@@ -285,7 +285,7 @@ impl Driver for SimulatedDriver {
         for worker in &mut self.workers {
             accelerators[worker.accelerator as usize].io.add(&std::mem::take(&mut worker.counters));
         }
-        conduct::note_last_claims(&self.queues, &mut accelerators);
+        conduct::close_epoch(&self.queues, &mut accelerators);
         Epoch { accelerators, failure }
     }
 

@@ -34,7 +34,7 @@ pub struct Estimate {
     pub loader_memory_bytes: f64,
 }
 
-/// Reading buffer of a worker when the format chooses.
+/// Reading buffer of a worker where neither workload nor format says how large.
 pub const PIECE_BYTES: u64 = 1 << 20;
 
 /// The figures of `plan`.
@@ -45,14 +45,13 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
         layout.sum(layout.files(), |shape| (format.file_bytes)(shape, &dataset.encoding)) as u64
     });
     let payload = layout.sum(layout.files_train(), |shape| shape.payload_bytes()) as u64;
-    let samples = dataset.files_train * dataset.samples_per_file;
+    let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
     let sample_bytes_mean = payload as f64 / samples.max(1) as f64;
     let accelerators = u64::from(plan.accelerators);
-    let step_samples = accelerators * plan.loader.batch_size;
+    let step_samples = accelerators.saturating_mul(plan.loader.batch_size);
     let batch_bytes = sample_bytes_mean * plan.loader.batch_size as f64;
     let compute_s = plan.train.compute.mean_s();
-    let buffers =
-        u64::from(plan.loader.workers.max(1)) * plan.loader.transfer_bytes.unwrap_or(PIECE_BYTES);
+    let buffers = u64::from(plan.loader.workers.max(1)).saturating_mul(plan.loader.piece_bytes);
     let kept = if plan.loader.materialize {
         (f64::from(plan.loader.stock_batches) + 1.0) * batch_bytes
     } else {
@@ -67,7 +66,8 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
         accelerator_epoch_bytes: plan.train.steps_per_epoch as f64 * batch_bytes,
         steps_per_epoch: plan.train.steps_per_epoch,
         steps: plan.train.steps(),
-        dropped_samples: samples - plan.train.steps_per_epoch * step_samples,
+        dropped_samples: samples
+            .saturating_sub(plan.train.steps_per_epoch.saturating_mul(step_samples)),
         epoch_least_s: plan.train.steps_per_epoch as f64 * compute_s,
         needed_bytes_per_second: (compute_s > 0.0)
             .then(|| batch_bytes * f64::from(plan.accelerators) / compute_s),

@@ -121,8 +121,8 @@ pub struct LoaderPlan {
     pub order_seed: u64,
     /// Whether each epoch has a seed of its own.
     pub seed_change_epoch: bool,
-    /// Bytes read at once; `None` lets the format choose.
-    pub transfer_bytes: Option<u64>,
+    /// Bytes read at once, at most: `reader.transfer_size`, else the format's own; whole pages.
+    pub piece_bytes: u64,
     /// Whole batches are kept in memory, as a framework does.
     pub materialize: bool,
     /// Every byte is compared with what generation wrote.

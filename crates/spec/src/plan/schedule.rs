@@ -20,12 +20,17 @@ impl TrainPlan {
 
     /// Epochs that have at least one step.
     pub fn epochs_run(&self) -> u32 {
-        (1..=self.epochs).take_while(|&epoch| self.steps_in_epoch(epoch) > 0).count() as u32
+        if self.steps_per_epoch == 0 {
+            return 0;
+        }
+        let whole = self.total_steps.map_or(u64::MAX, |total| total.div_ceil(self.steps_per_epoch));
+        whole.min(u64::from(self.epochs)) as u32
     }
 
     /// Steps over the run.
     pub fn steps(&self) -> u64 {
-        (1..=self.epochs_run()).map(|epoch| self.steps_in_epoch(epoch)).sum()
+        let all = self.steps_per_epoch.saturating_mul(u64::from(self.epochs));
+        self.total_steps.map_or(all, |total| total.min(all))
     }
 }
 

@@ -37,18 +37,40 @@ pub enum TimeSpec {
 }
 
 impl TimeSpec {
-    /// The expected wait in seconds.
+    /// The expected wait in seconds: the mean of the absolute value of what is drawn, as DLIO waits.
     pub fn mean_s(&self) -> f64 {
         match *self {
             TimeSpec::None => 0.0,
             TimeSpec::Constant { mean } => mean.abs(),
-            TimeSpec::Normal { mean, .. } => mean.abs(),
+            TimeSpec::Normal { mean, stdev } => mean_of_folded_normal(mean.abs(), stdev.abs()),
+            TimeSpec::Uniform { min, max } if min < 0.0 && max > 0.0 => {
+                (min * min + max * max) / (2.0 * (max - min))
+            }
             TimeSpec::Uniform { min, max } => f64::midpoint(min, max).abs(),
             TimeSpec::Gamma { shape, scale } => shape * scale,
             TimeSpec::Exponential { scale } => scale,
             TimeSpec::Poisson { lam } => lam,
         }
     }
+}
+
+/// E|N(`mean`, `stdev`²)| (Leone, Nelson, Nottingham 1961).
+fn mean_of_folded_normal(mean: f64, stdev: f64) -> f64 {
+    if stdev == 0.0 {
+        return mean;
+    }
+    let z = mean / stdev;
+    let tail = (-z * z / 2.0).exp();
+    stdev * (2.0 / std::f64::consts::PI).sqrt() * tail + mean * erf(z / 2.0_f64.sqrt())
+}
+
+/// Abramowitz and Stegun 7.1.26, right to 1.5e-7, for `x` from 0.
+fn erf(x: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.327_591_1 * x);
+    let poly = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592]
+        .into_iter()
+        .fold(0.0, |sum, factor| sum * t + factor);
+    1.0 - poly * t * (-x * x).exp()
 }
 
 /// The kind of a key that is a wait: a number, or a distribution.

@@ -67,7 +67,7 @@ fn plan(case: Case) -> Plan {
             order_seed: 123,
             seed_change_epoch: true,
             // One operation for each sample, so that service times are whole batches.
-            transfer_bytes: Some(4 << 20),
+            piece_bytes: 4 << 20,
             materialize: false,
             verify: false,
             check_crc: true,

@@ -23,6 +23,31 @@ impl Builder<'_> {
         {
             self.refuse_checkpoint("of layers and optimizer states");
         }
+        for (key, differs) in [
+            ("checkpoint.mode", w.checkpoint_mode != "default"),
+            ("checkpoint.rank_sync", w.checkpoint_rank_sync),
+            ("checkpoint.recovery_rank_shift", w.checkpoint_recovery_rank_shift),
+            ("checkpoint.randomize_tensor", !w.checkpoint_randomize_tensor),
+            ("checkpoint.ksm", w.is_given("checkpoint.ksm")),
+            (
+                "checkpoint.time_between_checkpoints",
+                w.checkpoint_time_between_checkpoints.is_some(),
+            ),
+            ("checkpoint.num_checkpoints_write", w.checkpoint_num_checkpoints_write.is_some()),
+            ("checkpoint.num_checkpoints_read", w.checkpoint_num_checkpoints_read.is_some()),
+            ("model.parallelism.tensor", w.model_parallelism_tensor != 1),
+            ("model.parallelism.pipeline", w.model_parallelism_pipeline != 1),
+            ("model.parallelism.data", w.model_parallelism_data.is_some()),
+            ("model.parallelism.zero_stage", w.model_parallelism_zero_stage != 0),
+        ] {
+            if differs {
+                self.error(
+                    key,
+                    "is not supported yet, and this plan reaches its first checkpoint".into(),
+                    "leave it out, or set `workflow.checkpoint=false`",
+                );
+            }
+        }
         Some(CheckpointPlan {
             folder: w.checkpoint_checkpoint_folder.clone(),
             after_epoch: w.checkpoint_checkpoint_after_epoch,

@@ -7,6 +7,9 @@ use crate::plan::{Plan, PlanDoubt};
 use crate::shape::FileShape;
 use crate::units;
 
+/// What a page cache gives a reader at least: a slower throttle hides it.
+const PAGE_CACHE_BYTES_PER_SECOND: f64 = 1e9;
+
 impl Builder<'_> {
     pub(super) fn doubts(&self, plan: &Plan, context: Context) -> Vec<PlanDoubt> {
         let found = [
@@ -15,6 +18,7 @@ impl Builder<'_> {
             self.scaled_down(plan),
             self.records_shrunk(plan),
             self.checkpoint_not_reached(plan),
+            self.evaluation_not_reached(plan),
             raw_checkpoint(plan),
         ];
         found.into_iter().flatten().collect()
@@ -22,7 +26,8 @@ impl Builder<'_> {
 
     fn fits_page_cache(&self, plan: &Plan, context: Context) -> Option<PlanDoubt> {
         let storage = self.catalog.storage(&plan.storage.kind)?;
-        let throttled = plan.storage.throttle_bytes_per_second.is_some();
+        let throttle = plan.storage.throttle_bytes_per_second;
+        let throttled = throttle.is_some_and(|rate| rate < PAGE_CACHE_BYTES_PER_SECOND);
         if !storage.has(Ability::PageCache) || plan.train.cold || throttled {
             return None;
         }
@@ -39,7 +44,15 @@ impl Builder<'_> {
     fn scaled_down(&self, plan: &Plan) -> Option<PlanDoubt> {
         let scale = self.request.scale;
         let (files, of) = (plan.dataset.files_train, self.w.dataset_num_files_train);
-        let evidence = format!("`--scale {scale}`: {files} files instead of {of}");
+        let (samples, of_samples) =
+            (plan.dataset.samples_per_file, self.w.dataset_num_samples_per_file);
+        let evidence = if samples == of_samples {
+            format!("`--scale {scale}`: {files} files instead of {of}")
+        } else {
+            format!(
+                "`--scale {scale}`: {files} files of {samples} samples instead of {of} of {of_samples}"
+            )
+        };
         let advice = "epochs are shorter: compare only with runs of the same scale";
         (scale != 1.0).then(|| doubt("scaled", evidence, advice))
     }
@@ -58,6 +71,15 @@ impl Builder<'_> {
         let evidence = "checkpoints are asked for, and this plan ends before the first";
         let advice = "use more epochs to see what they cost";
         missed.then(|| doubt("checkpoint_not_reached", evidence.into(), advice))
+    }
+
+    fn evaluation_not_reached(&self, plan: &Plan) -> Option<PlanDoubt> {
+        let missed = self.w.workflow_evaluation
+            && plan.dataset.files_eval > 0
+            && self.w.evaluation_eval_after_epoch > plan.train.epochs_run();
+        let evidence = "evaluation is asked for, and this plan ends before the first";
+        let advice = "use more epochs to see what it costs";
+        missed.then(|| doubt("evaluation_not_reached", evidence.into(), advice))
     }
 }
 

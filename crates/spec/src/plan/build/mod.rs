@@ -6,18 +6,26 @@ mod doubts;
 mod unbuilt;
 
 use super::{
-    DatasetPlan, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan, schedule,
+    DatasetPlan, LoaderPlan, MetricPlan, PIECE_BYTES, Plan, ShufflePlan, StoragePlan, TrainPlan,
+    schedule,
 };
 use crate::catalog::{Ability, Catalog};
 use crate::problem::{Problem, Problems};
-use crate::workload::{Shuffle, TimeSpec, Workload};
+use crate::units;
+use crate::workload::{Shuffle, Workload};
 
 const ACCELERATORS_MAX: u32 = 100_000;
-const EPOCHS_MAX: u32 = 1_000_000;
+const EPOCHS_MAX: u32 = 100_000;
+/// Epochs of all accelerators that a record keeps: about a kilobyte each beside the steps.
+const RECORDED_EPOCHS_MAX: u64 = 1 << 20;
 /// Steps of all accelerators whose times a record keeps: 32 bytes each.
 const RECORDED_STEPS_MAX: u64 = 1 << 26;
-/// Threads of one process; systems allow some ten thousand.
-const THREADS_MAX: u64 = 50_000;
+/// Threads of one process: each has two mappings beside its buffer, and Linux allows 65,530 (`vm.max_map_count`).
+const THREADS_MAX: u64 = 16_000;
+/// Whole pages, so that pieces stay aligned.
+const PAGE_BYTES: u64 = 4096;
+/// What a worker reads at once.
+const PIECE_BYTES_MAX: u64 = 64 << 20;
 /// Batches in flight of all accelerators; each has its slot.
 const STOCK_MAX: u64 = 1 << 22;
 
@@ -78,7 +86,10 @@ impl Builder<'_> {
         let dataset = self.dataset();
         let storage = self.storage();
         let loader = self.loader(context);
-        self.limits(&loader, accelerators);
+        if self.trains() {
+            self.limits(&loader, accelerators);
+            self.unbuilt_reading();
+        }
         let train = self.train(&dataset, &loader, accelerators);
         self.unbuilt_features(&dataset, &train);
         let mut plan = Plan {
@@ -101,7 +112,7 @@ impl Builder<'_> {
         if !self.problems.has_errors() {
             self.sizes(&plan);
         }
-        if !self.problems.has_errors() {
+        if !self.problems.has_errors() && self.trains() {
             self.memory(&plan, context);
             plan.doubts = self.doubts(&plan, context);
         }
@@ -140,13 +151,6 @@ impl Builder<'_> {
             );
         }
         self.format_on_storage(&kind);
-        if self.w.reader_odirect {
-            self.error(
-                "reader.odirect",
-                "reading with O_DIRECT is not supported yet".into(),
-                "leave it out; `--cold` reads past the page cache for the first time in each epoch",
-            );
-        }
         StoragePlan {
             kind,
             throttle_bytes_per_second: self.w.storage_throttle_bytes_per_second,
@@ -233,6 +237,7 @@ impl Builder<'_> {
         let prefetch_size = w.reader_prefetch_size;
         let stock_batches = match self.catalog.loader(&kind) {
             Some(loader) => (loader.stock_batches)(workers, prefetch_size),
+            None if !self.trains() => 1,
             None => {
                 let built: Vec<&str> = self.catalog.loaders.iter().map(|l| l.member.name).collect();
                 self.error(
@@ -243,38 +248,21 @@ impl Builder<'_> {
                 1
             }
         };
-        if w.reader_batch_size == 0 {
+        if w.reader_batch_size == 0 && self.trains() {
             self.error("reader.batch_size", "a batch of `0` samples".into(), "give at least one");
         }
-        if workers > 4096 {
+        if workers > 4096 && self.trains() {
             self.error(
                 "reader.read_threads",
                 format!("`{workers}` threads for one accelerator"),
                 "give at most 4096",
             );
         }
-        if w.reader_preprocess_time != TimeSpec::None {
-            self.error(
-                "reader.preprocess_time",
-                "preprocessing is not supported yet".into(),
-                "set it to 0",
-            );
-        }
-        if w.workflow_profiling {
-            self.error(
-                "workflow.profiling",
-                "profilers are not supported yet".into(),
-                "set it to false",
-            );
-        }
-        if w.reader_read_type_memory {
-            self.error(
-                "reader.read_type",
-                "reading into memory is not supported yet".into(),
-                "use `on_demand`",
-            );
-        }
-        let random = [w.reader_file_shuffle, w.reader_sample_shuffle].contains(&Shuffle::Random);
+        // Shuffled samples are in no file order, so that the order of files is asked for in vain then.
+        let order = match w.reader_sample_shuffle {
+            Shuffle::Off => w.reader_file_shuffle,
+            samples => samples,
+        };
         LoaderPlan {
             kind,
             batch_size: w.reader_batch_size.max(1),
@@ -283,13 +271,32 @@ impl Builder<'_> {
             stock_batches,
             file_shuffle: shuffle(w.reader_file_shuffle),
             sample_shuffle: shuffle(w.reader_sample_shuffle),
-            order_seed: if random { context.entropy } else { w.train_seed },
+            order_seed: if order == Shuffle::Random { context.entropy } else { w.train_seed },
             seed_change_epoch: w.train_seed_change_epoch,
-            transfer_bytes: w.reader_transfer_size,
+            piece_bytes: self.piece_bytes(),
             materialize: w.reader_materialize,
             verify: w.reader_verify,
             check_crc: w.reader_check_crc,
         }
+    }
+
+    /// Bytes a worker reads at once.
+    fn piece_bytes(&mut self) -> u64 {
+        let format = self.catalog.format(&self.w.dataset_format);
+        let own = format.and_then(|format| format.piece_bytes).unwrap_or(PIECE_BYTES);
+        let Some(asked) = self.w.reader_transfer_size else { return own };
+        let key = "reader.transfer_size";
+        if asked == 0 || asked > PIECE_BYTES_MAX {
+            let hint = format!("give at most {}", units::bytes(PIECE_BYTES_MAX));
+            self.error(key, format!("reads of `{asked}` bytes"), &hint);
+            return own;
+        }
+        let whole_pages = asked.next_multiple_of(PAGE_BYTES);
+        if whole_pages != asked {
+            let message = format!("reads of `{asked}` bytes become {whole_pages}: whole pages");
+            self.problems.push(Problem::warning(key, message).at(self.w.place(key).cloned()));
+        }
+        whole_pages
     }
 
     fn train(
@@ -326,6 +333,14 @@ impl Builder<'_> {
             compute_seed: w.train_seed,
             cold: self.request.cold,
         };
+        let epochs = u64::from(train.epochs_run()).saturating_mul(u64::from(accelerators));
+        if epochs > RECORDED_EPOCHS_MAX && self.trains() {
+            self.error(
+                "train.epochs",
+                format!("a record of `{epochs}` accelerator epochs would not fit"),
+                "use fewer epochs or accelerators",
+            );
+        }
         let recorded = train.steps().saturating_mul(u64::from(accelerators));
         if recorded > RECORDED_STEPS_MAX && self.trains() {
             self.error(

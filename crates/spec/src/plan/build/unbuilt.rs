@@ -2,8 +2,24 @@
 
 use super::Builder;
 use crate::plan::{DatasetPlan, TrainPlan};
+use crate::workload::TimeSpec;
 
 impl Builder<'_> {
+    /// Ways of reading that are not built.
+    pub(super) fn unbuilt_reading(&mut self) {
+        let w = self.w;
+        for (key, asked, hint) in [
+            ("reader.odirect", w.reader_odirect, "leave it out, or use `--cold`"),
+            ("reader.preprocess_time", w.reader_preprocess_time != TimeSpec::None, "set it to 0"),
+            ("workflow.profiling", w.workflow_profiling, "set it to false"),
+            ("reader.read_type", w.reader_read_type_memory, "use `on_demand`"),
+        ] {
+            if asked {
+                self.error(key, "is not supported yet".into(), hint);
+            }
+        }
+    }
+
     /// What this plan would reach and cannot do yet.
     pub(super) fn unbuilt_features(&mut self, dataset: &DatasetPlan, train: &TrainPlan) {
         if !self.trains() {
