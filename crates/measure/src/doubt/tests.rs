@@ -124,7 +124,7 @@ fn page_cache() {
     fires("page_cache", "100 % from memory", nothing);
     silent(|r| {
         nothing(r);
-        r.plan.storage.throttle_bytes_per_second = Some(1e7);
+        r.plan.storage.throttle_bytes_per_second = Some(1e6);
     });
     fires("page_cache", "100 % from memory", |r| {
         nothing(r);
