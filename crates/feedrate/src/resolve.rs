@@ -8,7 +8,7 @@ use crate::messages;
 use feedrate_spec::catalog::Catalog;
 use feedrate_spec::plan::{self, Context, Plan, Request};
 use feedrate_spec::problem::{Problem, Problems, Severity};
-use feedrate_spec::workload::{self, Override, Strictness, Workload, nearest};
+use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload, nearest};
 use std::path::{Path, PathBuf};
 
 /// A workload and its plan.
@@ -36,6 +36,13 @@ pub(crate) struct Wish {
 
 /// Resolve `arguments`. Warnings are said on stderr.
 pub(crate) fn resolve(arguments: &DataArguments, wish: Wish) -> anyhow::Result<Resolved> {
+    if arguments.foreign && (arguments.scale != 1.0 || arguments.shrink_records != 1.0) {
+        return Err(UsageError {
+            message: "`--foreign` files are as many and as large as they are".into(),
+            hint: Some("leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter".into()),
+        }
+        .into());
+    }
     let (name, file, yaml) = find(&arguments.workload)?;
     let overrides = overrides(&arguments.overrides)?;
     let (workload, warnings) = workload::parse(&file, &yaml, &overrides, Strictness::Error)?;
@@ -117,4 +124,30 @@ fn warn(problems: &Problems) {
 fn entropy() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
+}
+
+/// A key that was given and changes nothing in this run.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub(crate) struct Unheeded {
+    /// `reader.pin_memory`.
+    pub(crate) key: &'static str,
+    /// Why.
+    pub(crate) reason: &'static str,
+}
+
+impl std::fmt::Display for Unheeded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.key, self.reason)
+    }
+}
+
+/// The given keys of a plan that was made, of which each that matters was heeded.
+pub(crate) fn unheeded(workload: &Workload) -> impl Iterator<Item = Unheeded> {
+    workload.given_without_effect().map(|key| {
+        let reason = match key.effect {
+            Effect::Nothing { reason } => reason,
+            Effect::NotYet { .. } | Effect::Now => "this plan does not reach it",
+        };
+        Unheeded { key: key.path, reason }
+    })
 }

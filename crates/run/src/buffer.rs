@@ -1,6 +1,7 @@
 //! Page-aligned memory that costs nothing until it is touched.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::io;
 use std::ptr::NonNull;
 
 /// Alignment of every buffer that storage reads into: on AMD an unaligned copy from the page cache is
@@ -20,17 +21,17 @@ unsafe impl Send for AlignedBuffer {}
 impl AlignedBuffer {
     /// `bytes` of zeros, at least one page.
     ///
-    /// # Panics
-    /// The system has no address space left.
-    pub fn new(bytes: usize) -> Self {
+    /// # Errors
+    /// The system has no address space, or no mappings, left.
+    pub fn new(bytes: usize) -> io::Result<Self> {
         let len = bytes.max(1).next_multiple_of(ALIGN);
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new private mapping at an address of the kernel's choice aliases nothing.
         let start =
             unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, MapFlags::PRIVATE) };
-        match start.map(|start| NonNull::new(start.cast())) {
-            Ok(Some(start)) => AlignedBuffer { start, len },
-            _ => panic!("no memory for a reading buffer of {len} bytes"),
+        match NonNull::new(start?.cast()) {
+            Some(start) => Ok(AlignedBuffer { start, len }),
+            None => Err(io::ErrorKind::OutOfMemory.into()),
         }
     }
 

@@ -413,3 +413,15 @@ fn null_reads_as_many_bytes_as_the_plan_says() {
     assert!(read(format, &parts, 1, None).unwrap().is_empty());
     assert_eq!(format.file_bytes(&shape, &Encoding::default()), 0);
 }
+
+/// An index too long to keep: entries are read one by one.
+#[test]
+fn a_long_index_is_read_entry_by_entry() {
+    let format = find("indexed_binary").unwrap();
+    let shape = shape(&[1], Element::Uint8, (16 << 20) / 16 + 1);
+    let parts = encoded(format, &shape, 1 << 20);
+    for sample in [0, 77, shape.samples - 1] {
+        let payload = read(format, &parts, sample, Some(&shape)).unwrap();
+        check_payload(format, &shape, sample, Some(&shape), &payload, "");
+    }
+}

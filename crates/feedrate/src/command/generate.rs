@@ -2,7 +2,7 @@
 
 use crate::cli::DataArguments;
 use crate::dataset::{self, Want};
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 use crate::interrupt;
 use crate::messages;
 use crate::resolve::{Wish, resolve};
@@ -11,6 +11,7 @@ use std::time::Instant;
 
 /// Make what is missing.
 pub(crate) fn generate(arguments: &DataArguments) -> anyhow::Result<Exit> {
+    refuse_foreign(arguments, "generate")?;
     let resolved = resolve(arguments, Wish { generate_only: true, ..Wish::default() })?;
     let interrupted = interrupt::flag();
     let want = Want {
@@ -52,4 +53,17 @@ pub(crate) fn generate(arguments: &DataArguments) -> anyhow::Result<Exit> {
         ));
     }
     Ok(Exit::Fine)
+}
+
+/// Commands about what feedrate generates have nothing to do with files of others.
+pub(super) fn refuse_foreign(arguments: &DataArguments, command: &str) -> Result<(), UsageError> {
+    if !arguments.foreign {
+        return Ok(());
+    }
+    Err(UsageError {
+        message: format!(
+            "`{command}` is about files that feedrate makes, `--foreign` about others"
+        ),
+        hint: Some("leave `--foreign` out; `feedrate run … --foreign` probes and reads".into()),
+    })
 }

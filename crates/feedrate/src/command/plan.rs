@@ -1,31 +1,45 @@
 //! `feedrate plan`: what would run, before it runs.
 
 use crate::cli::DataArguments;
+use crate::dataset::{self, Want};
 use crate::exit::Exit;
 use crate::messages;
-use crate::resolve::{Resolved, Wish, resolve};
+use crate::resolve::{Resolved, Unheeded, Wish, resolve, unheeded};
 use crate::text;
 use feedrate_spec::plan::{self, Estimate};
 use feedrate_spec::units;
-use feedrate_spec::workload::{Effect, resolved_yaml};
+use feedrate_spec::workload::resolved_yaml;
+use std::sync::atomic::AtomicBool;
 
 /// Print the plan.
 pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let resolved = resolve(arguments, Wish::default())?;
     let estimate = plan::estimate(&resolved.plan, &resolved.catalog);
+    if arguments.foreign {
+        let want = Want {
+            root: &resolved.data_root,
+            foreign: true,
+            check_files: false,
+            quiet: true,
+            interrupted: &AtomicBool::new(false),
+        };
+        dataset::ready(&resolved.plan, &want, estimate.file_bytes)?;
+    }
+    let unheeded: Vec<Unheeded> = unheeded(&resolved.workload).collect();
     if arguments.json {
         messages::print(serde_json::json!({
             "plan": resolved.plan,
             "estimate": estimate,
+            "without_effect": unheeded,
             "config": resolved_yaml(&resolved.workload),
         }));
     } else {
-        messages::print(describe(&resolved, &estimate));
+        messages::print(describe(&resolved, &estimate, &unheeded));
     }
     Ok(Exit::Fine)
 }
 
-fn describe(resolved: &Resolved, estimate: &Estimate) -> String {
+fn describe(resolved: &Resolved, estimate: &Estimate, unheeded: &[Unheeded]) -> String {
     let plan = &resolved.plan;
     let mut rows: Vec<(&str, String)> = vec![
         ("workload", format!("{} (model {})", plan.workload, plan.model)),
@@ -68,16 +82,8 @@ fn describe(resolved: &Resolved, estimate: &Estimate) -> String {
     for doubt in &plan.doubts {
         out.push_str(&format!("\ndoubt {}: {}\n  {}", doubt.name, doubt.evidence, doubt.advice));
     }
-    for key in resolved.workload.given_without_effect() {
-        match key.effect {
-            Effect::Nothing { reason } => {
-                out.push_str(&format!("\nno effect: {} ({reason})", key.path))
-            }
-            Effect::NotYet { feature } => {
-                out.push_str(&format!("\nnot reached: {} (needs {feature})", key.path))
-            }
-            Effect::Now => {}
-        }
+    for key in unheeded {
+        out.push_str(&format!("\nno effect: {key}"));
     }
     out
 }

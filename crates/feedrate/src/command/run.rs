@@ -2,11 +2,11 @@
 
 use crate::cli::RunArguments;
 use crate::dataset::{self, Dataset, Want};
-use crate::exit::{Exit, Interrupted};
+use crate::exit::{Exit, Interrupted, UsageError};
 use crate::interrupt;
 use crate::messages;
 use crate::progress::TrainingLine;
-use crate::resolve::{Resolved, Wish, resolve};
+use crate::resolve::{Resolved, Wish, resolve, unheeded};
 use crate::results;
 use crate::summary;
 use anyhow::Context;
@@ -32,7 +32,14 @@ const SAVE_EVERY: Duration = Duration::from_secs(5);
 /// Run a workload.
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     let wish = Wish { cold: arguments.cold, verify: arguments.verify, generate_only: false };
+    refuse_contradictions(arguments)?;
     let resolved = resolve(&arguments.data, wish)?;
+    system::raise_open_files();
+    if !arguments.data.quiet {
+        for key in unheeded(&resolved.workload) {
+            messages::say(format!("note: no effect: {key}"));
+        }
+    }
     let interrupted = interrupt::flag();
     let want = Want {
         root: &resolved.data_root,
@@ -54,6 +61,18 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     let signals = Signals { interrupted, ..Signals::default() };
     let outcome = run.save().and_then(|()| run.train(&resolved, &dataset, &signals));
     run.end(outcome)
+}
+
+fn refuse_contradictions(arguments: &RunArguments) -> Result<(), UsageError> {
+    if arguments.data.foreign && arguments.verify {
+        return Err(UsageError {
+            message:
+                "`--verify` compares with what feedrate generates, which `--foreign` files are not"
+                    .into(),
+            hint: Some("leave one of them out".into()),
+        });
+    }
+    Ok(())
 }
 
 /// A run on its way to its results.

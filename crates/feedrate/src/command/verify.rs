@@ -1,5 +1,6 @@
 //! `feedrate verify`: read everything, compare everything.
 
+use super::generate::refuse_foreign;
 use crate::cli::DataArguments;
 use crate::dataset::{self, Want};
 use crate::exit::{Exit, UsageError};
@@ -13,11 +14,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Verify the dataset of a workload.
 pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
+    refuse_foreign(arguments, "verify")?;
     let resolved = resolve(arguments, Wish { generate_only: true, ..Wish::default() })?;
     let interrupted = interrupt::flag();
     let want = Want {
         root: &resolved.data_root,
-        foreign: arguments.foreign,
+        foreign: false,
         check_files: false,
         quiet: arguments.quiet,
         interrupted: &interrupted,

@@ -201,6 +201,45 @@ fn results_on_a_full_disk_fail_with_the_reason() {
     answer.refuses(1, &["No space left", "hint:"]);
 }
 
+/// A device that fills up while the dataset is written: what is whole stays, and generation goes on once there is room.
+#[test]
+fn a_disk_that_fills_while_writing_is_named() {
+    let test = Test::with(TINY);
+    let disk = Mounted::tmpfs(&test.path("few"), "size=8m,nr_inodes=10");
+    let folder = disk.0.to_string_lossy().into_owned();
+    let generate = ["generate", "workload.yaml", "--data", &folder];
+    test.feedrate(&generate).refuses(1, &["No space left", "hint:"]);
+    let remount = ["-o", "remount,nr_inodes=100", &folder];
+    assert!(std::process::Command::new("mount").args(remount).status().unwrap().success());
+    let answer = test.feedrate(&generate);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(test.feedrate(&["verify", "workload.yaml", "--data", &folder]).code, 0);
+}
+
+#[test]
+fn flags_that_exclude_each_other_are_refused() {
+    let test = Test::with(TINY);
+    for arguments in [
+        &["run", "workload.yaml", "--foreign", "--verify"][..],
+        &["run", "workload.yaml", "--foreign", "--scale", "0.5"],
+        &["generate", "workload.yaml", "--foreign"],
+        &["verify", "workload.yaml", "--foreign"],
+        &["run", "workload.yaml", "--cold", "storage.storage_type=memory"],
+    ] {
+        test.feedrate(arguments).refuses(2, &["error:", "hint:"]);
+    }
+}
+
+#[test]
+fn what_only_training_needs_does_not_stop_generation() {
+    let test = Test::with(TINY);
+    let unbuilt = ["reader.data_loader=someones_own", "workflow.profiling=true"];
+    let generate = [&["generate", "workload.yaml"], &unbuilt[..]].concat();
+    assert_eq!(test.feedrate(&generate).code, 0);
+    let run = [&["run", "workload.yaml"], &unbuilt[..]].concat();
+    test.feedrate(&run).refuses(2, &["someones_own", "workflow.profiling"]);
+}
+
 #[test]
 fn a_read_only_folder_is_refused() {
     let test = Test::with(TINY);

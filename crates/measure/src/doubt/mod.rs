@@ -16,7 +16,6 @@ mod compute_overshoot;
 mod first_epoch_differs;
 mod results_on_device_under_test;
 mod clock_step;
-mod no_replicates;
 #[cfg(test)]
 mod tests;
 
@@ -45,7 +44,7 @@ pub static DOUBTS: &[&Doubt] = &[
     &planned::RAW_CHECKPOINT,
     &results_on_device_under_test::DOUBT,
     &clock_step::DOUBT,
-    &no_replicates::DOUBT,
+    &planned::NO_REPLICATES,
 ];
 
 /// A row of the table.

@@ -44,6 +44,13 @@ pub(super) static EVALUATION_NOT_REACHED: Doubt = Doubt {
     check: |_| None,
 };
 
+pub(super) static NO_REPLICATES: Doubt = Doubt {
+    name: "no_replicates",
+    severity: Severity::Note,
+    meaning: "A difference between runs that were made once: how far they vary from one time to the next is not known. Epochs of one run are no replicates.",
+    check: |_| None,
+};
+
 pub(super) static RAW_CHECKPOINT: Doubt = Doubt {
     name: "raw_checkpoint",
     severity: Severity::Note,

@@ -1,6 +1,7 @@
 //! What both drivers need to read the samples of a plan.
 
 use super::sink::Sink;
+use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::checkpoint::CheckpointError;
 use crate::loader::{self, Loader, Queue, Task};
 use crate::reader::SampleReader;
@@ -62,6 +63,14 @@ pub enum RunError {
         /// Which.
         worker: u32,
     },
+    /// There is no memory to read into.
+    #[error("cannot map a reading buffer of {bytes} bytes: {source}")]
+    Memory {
+        /// Of one worker.
+        bytes: usize,
+        /// The system's word.
+        source: std::io::Error,
+    },
     /// A thread could not be started.
     #[error("cannot start worker thread {worker} of {workers}: {source}")]
     Thread {
@@ -83,6 +92,9 @@ impl RunError {
                 "see what else is wrong with `feedrate verify`; remove the dataset's folder to have it made anew",
             ),
             RunError::Checkpoint(error) => error.hint(),
+            RunError::Memory { .. } => {
+                Some("use fewer accelerators or `reader.read_threads`, or raise `vm.max_map_count`")
+            }
             RunError::Thread { .. } => {
                 Some("use fewer accelerators or `reader.read_threads`, or raise `ulimit -u`")
             }
@@ -162,6 +174,12 @@ impl Job {
         self.plan.train.steps_in_epoch(epoch)
             * self.loader.claims_per_batch(self.plan.loader.batch_size)
     }
+}
+
+/// Memory to read pieces of `piece_bytes` into.
+pub(super) fn buffer(piece_bytes: usize) -> Result<AlignedBuffer, RunError> {
+    AlignedBuffer::new(piece_bytes + ALIGN)
+        .map_err(|source| RunError::Memory { bytes: piece_bytes, source })
 }
 
 /// The file a reader is at is not what its format says.

@@ -142,7 +142,10 @@ impl RealDriver {
                 .stack_size(STACK_BYTES)
                 .spawn(move || {
                     let _guard = Guard { shared: &shared, accelerator, worker };
-                    Worker::new(&shared, accelerator, worker).run();
+                    match Worker::new(&shared, accelerator, worker) {
+                        Ok(worker) => worker.run(),
+                        Err(error) => shared.fail(error),
+                    }
                 })
                 .map_err(|source| RunError::Thread {
                     worker: place,

@@ -3,7 +3,7 @@
 //! Bytes really come from the job's storage (usually `null` or `memory`); only time is modelled.
 
 use super::conduct::{self, Events, Hands};
-use super::job::{Job, Reading, RunError, Shard, format_error};
+use super::job::{Job, Reading, RunError, Shard, buffer, format_error};
 use super::sink::Sink;
 use super::{Driver, Epoch};
 use crate::buffer::{ALIGN, AlignedBuffer};
@@ -73,7 +73,10 @@ struct SimulatedWorker {
 
 impl SimulatedDriver {
     /// `job` under `model`.
-    pub fn new(job: Job, model: SimulatedStorage) -> Self {
+    ///
+    /// # Errors
+    /// There is no memory to read into.
+    pub fn new(job: Job, model: SimulatedStorage) -> Result<Self, RunError> {
         let workers_each = job.workers();
         let workers: Vec<_> = (0..job.plan.accelerators * workers_each)
             .map(|place| SimulatedWorker {
@@ -89,16 +92,16 @@ impl SimulatedDriver {
                 counters: IoCounters::default(),
             })
             .collect();
-        SimulatedDriver {
+        Ok(SimulatedDriver {
             model,
             queues: job.queues(),
-            buffer: AlignedBuffer::new(job.piece_bytes() + ALIGN),
+            buffer: buffer(job.piece_bytes())?,
             world: World { workers_each, idle: vec![true; workers.len()], ..World::default() },
             workers,
             events: Events::new(),
             asked: 0,
             job,
-        }
+        })
     }
 
     fn conduct(&mut self, training: &mut Training) -> Result<(), RunError> {
@@ -136,7 +139,7 @@ impl SimulatedDriver {
                 }
                 Op::Read { handle, offset, len } => {
                     if self.buffer.len() < len + ALIGN {
-                        self.buffer = AlignedBuffer::new(len + ALIGN);
+                        self.buffer = buffer(len)?;
                     }
                     let buffer = self.buffer.aligned_like(offset, len);
                     let bytes = self.job.storage.read_at(handle, offset, buffer)?;

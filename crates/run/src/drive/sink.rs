@@ -26,6 +26,9 @@ impl Sink {
     pub(super) fn begin(&mut self, id: SampleId, memory: Option<Vec<u8>>) {
         self.sample = id.sample;
         self.kept = memory;
+        if let Some(kept) = &mut self.kept {
+            kept.clear();
+        }
         if let Some((content, _)) = &mut self.check {
             content.start(id.file);
         }
@@ -40,11 +43,8 @@ impl Sink {
 impl PayloadSink for Sink {
     fn payload(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FormatError> {
         if let Some(kept) = &mut self.kept {
-            let offset = offset as usize;
-            if kept.len() < offset + bytes.len() {
-                kept.resize(offset + bytes.len(), 0);
-            }
-            kept[offset..offset + bytes.len()].copy_from_slice(bytes);
+            // Payload comes in order. Memory is claimed once: a slot is used again and again.
+            kept.extend_from_slice(bytes);
         }
         let Some((content, element)) = &mut self.check else { return Ok(()) };
         content.matches(self.sample, offset, *element, bytes).map_err(|at| {

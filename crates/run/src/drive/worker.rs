@@ -1,6 +1,6 @@
 //! A worker thread of the real driver: claims, reads with blocking calls, finishes.
 
-use super::job::{Reading, RunError, Shard, format_error};
+use super::job::{Reading, RunError, Shard, buffer, format_error};
 use super::real::{Place, Shared};
 use super::sink::Sink;
 use crate::buffer::AlignedBuffer;
@@ -32,9 +32,9 @@ pub(super) struct Worker<'s> {
 }
 
 impl<'s> Worker<'s> {
-    pub(super) fn new(shared: &'s Shared, accelerator: u32, worker: u32) -> Self {
+    pub(super) fn new(shared: &'s Shared, accelerator: u32, worker: u32) -> Result<Self, RunError> {
         let job = &shared.job;
-        Worker {
+        Ok(Worker {
             shared,
             queue: &shared.queues[accelerator as usize],
             accelerator,
@@ -43,12 +43,12 @@ impl<'s> Worker<'s> {
             shard: Shard::new(&job.plan, accelerator),
             reader: job.reader(),
             sink: job.sink(),
-            buffer: AlignedBuffer::new(job.piece_bytes() + crate::buffer::ALIGN),
+            buffer: buffer(job.piece_bytes())?,
             io: Recorded::new(job.storage.clone(), shared.clock),
             flushed: 0,
             announced: false,
             yields: 0,
-        }
+        })
     }
 
     /// Work until told to stop.
@@ -157,7 +157,7 @@ impl<'s> Worker<'s> {
         len: usize,
     ) -> Result<(), RunError> {
         if self.buffer.len() < len + crate::buffer::ALIGN {
-            self.buffer = AlignedBuffer::new(len + crate::buffer::ALIGN);
+            self.buffer = buffer(len)?;
         }
         let buffer = self.buffer.aligned_like(offset, len);
         let bytes = self.io.read_at(handle, offset, buffer)?;

@@ -3,6 +3,7 @@
 use super::mount::{block_device, mount_of};
 use feedrate_measure::record::{Mount, System};
 use feedrate_spec::units;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::path::Path;
 
@@ -42,6 +43,13 @@ pub fn idle_cores() -> u32 {
         .and_then(|field| field.split('/').next()?.parse::<u32>().ok())
         .unwrap_or(1);
     cpus().saturating_sub(runnable.saturating_sub(1))
+}
+
+/// Let this process open as many files as the system allows: each worker holds one or more.
+pub fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it cannot be raised, opening fails later, and says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn cpus() -> u32 {

@@ -4,6 +4,6 @@ mod facts;
 mod mount;
 mod sample;
 
-pub use facts::{idle_cores, memory_bytes, system};
+pub use facts::{idle_cores, memory_bytes, raise_open_files, system};
 pub use mount::mount_of;
 pub use sample::{Residency, Sampler, residency};

@@ -101,7 +101,7 @@ fn job(plan: &Plan) -> Job {
 
 fn simulate(case: Case, model: SimulatedStorage) -> Vec<AcceleratorEpoch> {
     let plan = plan(case);
-    let mut driver = SimulatedDriver::new(job(&plan), model);
+    let mut driver = SimulatedDriver::new(job(&plan), model).unwrap();
     whole(driver.epoch(&mut Training::new(&plan), case.steps))
 }
 

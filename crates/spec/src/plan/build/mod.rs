@@ -151,6 +151,14 @@ impl Builder<'_> {
             );
         }
         self.format_on_storage(&kind);
+        let cached = self.catalog.storage(&kind).is_none_or(|s| s.has(Ability::PageCache));
+        if self.request.cold && !cached {
+            self.error(
+                "storage.storage_type",
+                format!("storage `{kind}` has no page cache, `--cold` empties one"),
+                "leave `--cold` out",
+            );
+        }
         StoragePlan {
             kind,
             throttle_bytes_per_second: self.w.storage_throttle_bytes_per_second,
