@@ -4,7 +4,7 @@ use crate::record::{
     AcceleratorEpoch, Block, EpochRecord, HostEpoch, IoCounters, RECORD_VERSION, Record, System,
 };
 use feedrate_spec::plan::{
-    DatasetPlan, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan,
+    DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan,
 };
 use feedrate_spec::shape::{Element, Encoding};
 use feedrate_spec::workload::TimeSpec;
@@ -44,6 +44,15 @@ pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
             workers: 1,
             prefetch_size: 2,
             stock_batches: 2,
+            file_access: FileAccess::Multi,
+            group_accelerators: 1,
+            interleaved_files: 1,
+            held_batches: 0,
+            decode_threads: None,
+            in_memory: false,
+            preprocess: TimeSpec::None,
+            preprocess_seed: 123,
+            shuffles_in_buffer: false,
             file_shuffle: ShufflePlan::Off,
             sample_shuffle: ShufflePlan::Off,
             order_seed: 123,

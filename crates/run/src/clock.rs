@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
+/// What the kernel may wake a sleeper too late by.
+const LATE_NS: u64 = 100_000;
 /// Sleepers look at their stop flag at least so often.
 const SLICE_NS: u64 = 50_000_000;
 
@@ -36,6 +38,14 @@ impl Clock {
         match SystemTime::now().duration_since(expected) {
             Ok(ahead) => ahead.as_nanos() as i64,
             Err(behind) => -(behind.duration().as_nanos() as i64),
+        }
+    }
+
+    /// Sleep until shortly before `deadline_ns`, then give the core away until then, or until `stop` is set.
+    pub fn wait_until(&self, deadline_ns: u64, stop: &AtomicBool) {
+        self.sleep_until(deadline_ns.saturating_sub(LATE_NS), stop);
+        while self.now_ns() < deadline_ns && !stop.load(Relaxed) {
+            std::thread::yield_now();
         }
     }
 

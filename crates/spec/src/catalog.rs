@@ -31,6 +31,12 @@ pub enum Ability {
     LooseEnd,
     /// Reading goes through a memory map.
     Mapped,
+    /// The loader's threads read files side by side, and their samples alternate.
+    Interleaves,
+    /// The loader shuffles samples in a buffer as they come, instead of the order in which they are read.
+    ShuffleBuffer,
+    /// The loader decodes in threads of their own (`reader.computation_threads`).
+    DecodeThreads,
 }
 
 impl Ability {
@@ -50,6 +56,9 @@ impl Ability {
             Ability::Undescribed => "undescribed",
             Ability::LooseEnd => "loose_end",
             Ability::Mapped => "mapped",
+            Ability::Interleaves => "interleaves",
+            Ability::ShuffleBuffer => "shuffle_buffer",
+            Ability::DecodeThreads => "decode_threads",
         }
     }
 }
@@ -128,8 +137,8 @@ impl FormatEntry {
 pub struct LoaderEntry {
     /// Name, summary, abilities.
     pub member: &'static Member,
-    /// Batches in flight or finished and not yet taken, of one accelerator: (read_threads, prefetch_size).
-    pub stock_batches: fn(u32, u32) -> u32,
+    /// Batches in flight or finished and not yet taken, of one accelerator: (read_threads, prefetch_size, batch_size).
+    pub stock_batches: fn(u32, u32, u64) -> u32,
 }
 
 /// All that is built in, collected by the binary from the families' tables.

@@ -61,12 +61,14 @@ fn utilisation(scope: Scope, accelerator: &AcceleratorEpoch) -> Result<f64, NotM
     if steps < sustained_needs_steps(scope.plan) {
         return Err(NotMeasurable::TooFewSteps);
     }
-    if accelerator.io.read_bytes == 0 || accelerator.io.samples == 0 {
+    let io = &accelerator.io;
+    let read_bytes = io.read_bytes + io.memory_bytes;
+    if read_bytes == 0 || io.samples == 0 {
         return Err(NotMeasurable::NothingRead);
     }
     let (bytes, ns) = read_in_window(scope, accelerator).ok_or(NotMeasurable::NoWindow)?;
     let batches = accelerator.io.samples as f64 / scope.plan.loader.batch_size as f64;
-    let batches_read = bytes as f64 * batches / accelerator.io.read_bytes as f64;
+    let batches_read = bytes as f64 * batches / read_bytes as f64;
     let compute_ns: u64 = accelerator.blocks.iter().flat_map(|block| &block.compute_ns).sum();
     Ok(batches_read / seconds(ns) * seconds(compute_ns) / steps as f64)
 }

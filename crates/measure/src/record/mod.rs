@@ -157,6 +157,9 @@ pub struct IoCounters {
     pub reads: u64,
     /// Bytes that read calls returned: the logical bytes.
     pub read_bytes: u64,
+    /// Bytes of samples that were read before and came from this process's memory.
+    #[serde(default)]
+    pub memory_bytes: u64,
     /// Samples finished.
     pub samples: u64,
     /// Time in open, length and close calls.
@@ -188,6 +191,7 @@ impl IoCounters {
         self.opens += other.opens;
         self.reads += other.reads;
         self.read_bytes += other.read_bytes;
+        self.memory_bytes += other.memory_bytes;
         self.samples += other.samples;
         self.open_ns += other.open_ns;
         self.read_ns += other.read_ns;

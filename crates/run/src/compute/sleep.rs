@@ -30,8 +30,8 @@ enum Draw {
 }
 
 impl Sleep {
-    /// Each accelerator draws its own sequence. Parameters that make no distribution fall back to its mean.
-    pub(super) fn new(spec: TimeSpec, seed: u64, accelerator: u32) -> Self {
+    /// Each stream is a sequence of its own. Parameters that make no distribution fall back to its mean.
+    pub(super) fn new(spec: TimeSpec, seed: u64, stream: u64) -> Self {
         let constant = Draw::Constant(spec.mean_s());
         let draw = match spec {
             TimeSpec::None | TimeSpec::Constant { .. } => None,
@@ -44,7 +44,7 @@ impl Sleep {
             TimeSpec::Poisson { lam } => Poisson::new(lam).ok().map(Draw::Poisson),
         };
         Sleep {
-            random: Xoshiro256PlusPlus::seed_from_u64(mix(seed, u64::from(accelerator))),
+            random: Xoshiro256PlusPlus::seed_from_u64(mix(seed, stream)),
             draw: draw.unwrap_or(constant),
         }
     }

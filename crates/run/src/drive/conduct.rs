@@ -50,8 +50,22 @@ pub(super) fn perform(
     false
 }
 
+/// A batch that was missing is there: take the one asked for, if no other is missing.
+pub(super) fn retry(
+    accelerator: u32,
+    batch: u64,
+    queues: &[Queue],
+    loader: &dyn Loader,
+    hands: &mut dyn Hands,
+    events: &mut Events,
+) {
+    if queues[accelerator as usize].ask(batch) {
+        deliver(accelerator, batch, queues, loader, hands, events);
+    }
+}
+
 /// Take a whole batch, let its place be filled, and tell the training.
-pub(super) fn deliver(
+fn deliver(
     accelerator: u32,
     batch: u64,
     queues: &[Queue],

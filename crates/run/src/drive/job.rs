@@ -9,7 +9,7 @@ use feedrate_data::format::{CursorOptions, Format, FormatError};
 use feedrate_data::storage::{Storage, StorageError};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::plan::order::{self, Order, SampleId};
+use feedrate_spec::plan::order::{Order, SampleId, Share};
 use std::sync::Arc;
 
 /// A plan with the members it names, and the storage it reads.
@@ -134,6 +134,27 @@ impl Job {
         self.plan.loader.workers.max(1)
     }
 
+    /// Accelerators that share one that reads for them, itself among them.
+    fn group(&self) -> u32 {
+        self.plan.loader.group_accelerators.max(1)
+    }
+
+    /// Worker threads of all accelerators that read.
+    pub(super) fn places(&self) -> usize {
+        (self.plan.accelerators.div_ceil(self.group()) * self.workers()) as usize
+    }
+
+    /// The first worker thread of whoever reads for `accelerator`.
+    pub(super) fn first_place(&self, accelerator: u32) -> u32 {
+        accelerator / self.group() * self.workers()
+    }
+
+    /// Whom a worker thread reads for.
+    pub(super) fn accelerators_of(&self, place: usize) -> std::ops::Range<u32> {
+        let first = place as u32 / self.workers() * self.group();
+        first..(first + self.group()).min(self.plan.accelerators)
+    }
+
     pub(super) fn queues(&self) -> Vec<Queue> {
         let (loader, train) = (&self.plan.loader, &self.plan.train);
         (0..self.plan.accelerators)
@@ -144,6 +165,7 @@ impl Job {
                     train.steps_per_epoch,
                     train.steps(),
                     loader.stock_batches,
+                    loader.held_batches,
                 )
             })
             .collect()
@@ -166,7 +188,9 @@ impl Job {
         CursorOptions {
             piece_bytes: self.piece_bytes(),
             check_crc: self.plan.loader.check_crc,
-            wants_payload: self.plan.loader.materialize || self.plan.loader.verify,
+            wants_payload: self.plan.loader.materialize
+                || self.plan.loader.verify
+                || self.plan.loader.in_memory,
         }
     }
 
@@ -191,14 +215,13 @@ pub(super) fn format_error(reader: &SampleReader, source: FormatError) -> RunErr
 pub(super) struct Shard {
     epoch: u32,
     order: Order,
-    start: u64,
+    share: Share,
 }
 
 impl Shard {
     pub(super) fn new(plan: &Plan, accelerator: u32) -> Self {
         let order = Order::of_epoch(&plan.dataset, &plan.loader, 1);
-        let start = order::shard(order.samples(), plan.accelerators, accelerator).start;
-        Shard { epoch: 1, order, start }
+        Shard { epoch: 1, order, share: Share::new(plan, accelerator) }
     }
 
     /// Make ready for the batch of a task.
@@ -210,8 +233,8 @@ impl Shard {
     }
 
     /// Sample `sample` of the batch of step `step`.
-    pub(super) fn sample(&self, plan: &Plan, step: u64, sample: u64) -> SampleId {
-        self.order.at(self.start + step * plan.loader.batch_size + sample)
+    pub(super) fn sample(&self, step: u64, sample: u64) -> SampleId {
+        self.order.at(self.share.position(step, sample))
     }
 }
 

@@ -3,6 +3,9 @@
 mod job;
 mod conduct;
 mod sink;
+mod gate;
+mod memory;
+mod shared;
 mod worker;
 mod real;
 mod simulated;

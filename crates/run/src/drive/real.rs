@@ -5,20 +5,20 @@
 
 use super::conduct::{self, Events, Hands};
 use super::job::{Job, RunError};
+use super::shared::{Guard, Shared};
 use super::worker::Worker;
 use super::{Driver, Epoch};
 use crate::clock::Clock;
 use crate::comm::Comm;
 use crate::engine::{Event, Training};
 use crate::loader::{Queue, Wakes};
-use crossbeam_queue::ArrayQueue;
-use feedrate_measure::record::{AcceleratorEpoch, IoCounters};
+use feedrate_measure::record::AcceleratorEpoch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::{JoinHandle, Thread};
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Over this stretch before a deadline the conductor may spin: what the kernel's wake-up may overshoot.
@@ -62,29 +62,6 @@ pub struct Signals {
     pub stop: Arc<AtomicBool>,
     /// Figures of the epoch being run.
     pub live: Arc<Live>,
-}
-
-/// What conductor and workers share.
-pub(super) struct Shared {
-    pub(super) job: Job,
-    pub(super) clock: Clock,
-    pub(super) queues: Vec<Queue>,
-    pub(super) places: Vec<Place>,
-    pub(super) stop: Arc<AtomicBool>,
-    pub(super) flush_wanted: AtomicU32,
-    flushed: AtomicU32,
-    ready: ArrayQueue<u32>,
-    conductor: Thread,
-    failure: Mutex<Option<RunError>>,
-    kept: Vec<Mutex<Vec<u8>>>,
-}
-
-/// A worker as the conductor sees it.
-#[derive(Default)]
-pub(super) struct Place {
-    pub(super) idle: AtomicBool,
-    pub(super) counters: Mutex<IoCounters>,
-    thread: OnceLock<Thread>,
 }
 
 /// Runs on the thread that made it.
@@ -136,13 +113,14 @@ impl RealDriver {
         let workers = self.shared.job.workers();
         for place in 0..self.shared.places.len() {
             let shared = Arc::clone(&self.shared);
-            let (accelerator, worker) = (place as u32 / workers, place as u32 % workers);
+            let accelerator = self.shared.job.accelerators_of(place).start;
+            let worker = place as u32 % workers;
             let thread = std::thread::Builder::new()
                 .name(format!("a{accelerator}w{worker}"))
                 .stack_size(STACK_BYTES)
                 .spawn(move || {
                     let _guard = Guard { shared: &shared, accelerator, worker };
-                    match Worker::new(&shared, accelerator, worker) {
+                    match Worker::new(&shared, place) {
                         Ok(worker) => worker.run(),
                         Err(error) => shared.fail(error),
                     }
@@ -197,7 +175,7 @@ impl RealDriver {
                 }
             }
             while let Some(accelerator) = shared.ready.pop() {
-                conduct::deliver(
+                conduct::retry(
                     accelerator,
                     self.asked,
                     queues,
@@ -241,11 +219,11 @@ impl RealDriver {
                 std::thread::park_timeout(Duration::from_millis(10));
             }
         }
-        let workers = shared.job.workers() as usize;
-        for (accelerator, epoch) in epochs.iter_mut().enumerate() {
-            for place in &shared.places[accelerator * workers..(accelerator + 1) * workers] {
-                let mut counters = place.counters.lock().unwrap_or_else(PoisonError::into_inner);
-                epoch.io.add(&std::mem::take(&mut counters));
+        for (place, worker) in shared.places.iter().enumerate() {
+            let mut counters = worker.counters.lock().unwrap_or_else(PoisonError::into_inner);
+            for (accelerator, counted) in shared.job.accelerators_of(place).zip(counters.drain(..))
+            {
+                epochs[accelerator as usize].io.add(&counted);
             }
         }
         conduct::close_epoch(&shared.queues, epochs);
@@ -313,85 +291,6 @@ impl Drop for RealDriver {
     }
 }
 
-impl Shared {
-    fn new(job: Job, clock: Clock, stop: Arc<AtomicBool>) -> Self {
-        let queues = job.queues();
-        let places = job.plan.accelerators * job.workers();
-        let slots = u64::from(job.plan.loader.stock_batches.max(1)) * job.plan.loader.batch_size;
-        let kept =
-            if job.plan.loader.materialize { slots * u64::from(job.plan.accelerators) } else { 0 };
-        Shared {
-            ready: ArrayQueue::new(job.plan.accelerators as usize),
-            queues,
-            places: (0..places).map(|_| Place::default()).collect(),
-            stop,
-            flush_wanted: AtomicU32::new(0),
-            flushed: AtomicU32::new(0),
-            conductor: std::thread::current(),
-            failure: Mutex::new(None),
-            kept: (0..kept).map(|_| Mutex::default()).collect(),
-            job,
-            clock,
-        }
-    }
-
-    /// A batch that the training waits for is whole.
-    pub(super) fn tell(&self, accelerator: u32) {
-        // One accelerator waits for one batch at a time, so there is always room.
-        let _ = self.ready.push(accelerator);
-        self.conductor.unpark();
-    }
-
-    /// The first error stops everything.
-    pub(super) fn fail(&self, error: RunError) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        self.stop.store(true, Release);
-        self.conductor.unpark();
-    }
-
-    pub(super) fn flushed_one(&self) {
-        self.flushed.fetch_add(1, SeqCst);
-        self.conductor.unpark();
-    }
-
-    /// Memory for one sample of a batch in flight, where batches are kept.
-    pub(super) fn kept_sample(
-        &self,
-        accelerator: u32,
-        slot: usize,
-        sample: u64,
-    ) -> Option<&Mutex<Vec<u8>>> {
-        let loader = &self.job.plan.loader;
-        let slots = loader.stock_batches.max(1) as usize;
-        let batch = accelerator as usize * slots + slot;
-        self.kept.get(batch * loader.batch_size as usize + sample as usize)
-    }
-}
-
-/// Ends the run if its worker panics: nobody else would notice.
-struct Guard<'s> {
-    shared: &'s Shared,
-    accelerator: u32,
-    worker: u32,
-}
-
-impl Drop for Guard<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let (accelerator, worker) = (self.accelerator, self.worker);
-            self.shared.fail(RunError::Broken { accelerator, worker });
-        }
-    }
-}
-
-impl Place {
-    fn unpark(&self) {
-        if let Some(thread) = self.thread.get() {
-            thread.unpark();
-        }
-    }
-}
-
 struct RealHands<'a> {
     shared: &'a Shared,
     comm: &'a dyn Comm,
@@ -412,7 +311,7 @@ impl RealHands<'_> {
 impl Hands for RealHands<'_> {
     fn wake(&mut self, accelerator: u32, wakes: Wakes) {
         let workers = self.shared.job.workers();
-        let first = accelerator * workers;
+        let first = self.shared.job.first_place(accelerator);
         let range = match wakes {
             Wakes::One(worker) => first + worker..first + worker + 1,
             Wakes::Any => first..first + workers,

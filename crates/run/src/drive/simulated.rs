@@ -7,6 +7,7 @@ use super::job::{Job, Reading, RunError, Shard, buffer, format_error};
 use super::sink::Sink;
 use super::{Driver, Epoch};
 use crate::buffer::{ALIGN, AlignedBuffer};
+use crate::compute::{self, Compute};
 use crate::engine::{Event, Training};
 use crate::loader::{Claim, Finished, Queue, Wakes, WorkerState};
 use crate::reader::{Op, SampleReader};
@@ -69,10 +70,13 @@ struct SimulatedWorker {
     sample_began_ns: u64,
     times: TaskTimes,
     counters: IoCounters,
+    preprocess: Box<dyn Compute>,
+    /// The sample is read, and was worked on.
+    preprocessed: bool,
 }
 
 impl SimulatedDriver {
-    /// `job` under `model`.
+    /// `job` under `model`. Groups of which one reads, samples that stay in memory and decoding threads are not modelled.
     ///
     /// # Errors
     /// There is no memory to read into.
@@ -90,6 +94,8 @@ impl SimulatedDriver {
                 sample_began_ns: 0,
                 times: TaskTimes::default(),
                 counters: IoCounters::default(),
+                preprocess: compute::preprocess(&job.plan.loader, u64::from(place)),
+                preprocessed: false,
             })
             .collect();
         Ok(SimulatedDriver {
@@ -152,9 +158,17 @@ impl SimulatedDriver {
                     self.job.storage.close(handle);
                     self.world.now_ns
                 }
-                Op::Done => {
+                Op::Done if worker.preprocessed => {
+                    worker.preprocessed = false;
                     self.sample_done(place);
                     continue;
+                }
+                Op::Done => {
+                    worker.preprocessed = true;
+                    let preprocess_ns = worker.preprocess.next_ns();
+                    worker.counters.decode_ns += preprocess_ns;
+                    worker.times.decode_ns += preprocess_ns;
+                    self.world.now_ns + preprocess_ns
                 }
             };
             if ends_ns > self.world.now_ns {
@@ -228,9 +242,13 @@ impl SimulatedDriver {
         }
         let samples = reading.task.samples.end - reading.task.samples.start;
         let queue = &self.queues[worker.accelerator as usize];
-        if queue.finish(reading.task.batch, samples, worker.times) == Finished::Awaited {
-            let accelerator = worker.accelerator;
-            conduct::deliver(
+        let accelerator = worker.accelerator;
+        let finished = queue.finish(reading.task.batch, samples, worker.times);
+        if finished != Finished::Partly && self.job.loader.waits_for_whole() {
+            self.world.wake(accelerator, Wakes::Any);
+        }
+        if finished == Finished::Awaited {
+            conduct::retry(
                 accelerator,
                 self.asked,
                 &self.queues,
@@ -323,7 +341,7 @@ impl Hands for World {
 
 impl SimulatedWorker {
     fn begin_sample(&mut self, job: &Job, reading: Reading, sample: u64, now_ns: u64) {
-        let id = self.shard.sample(&job.plan, reading.step, sample);
+        let id = self.shard.sample(reading.step, sample);
         self.sink.begin(id, None);
         self.reader.begin(id, &job.layout);
         self.sample_began_ns = now_ns;

@@ -1,12 +1,14 @@
 //! A worker thread of the real driver: claims, reads with blocking calls, finishes.
 
 use super::job::{Reading, RunError, Shard, buffer, format_error};
-use super::real::{Place, Shared};
+use super::shared::{Place, Shared};
 use super::sink::Sink;
 use crate::buffer::AlignedBuffer;
-use crate::loader::{Claim, Finished, Queue, WorkerState};
+use crate::compute::{self, Compute};
+use crate::loader::{Claim, Finished, Queue, Task, WorkerState};
 use crate::reader::{Op, SampleReader};
 use crate::wrap::Recorded;
+use feedrate_data::format::PayloadSink;
 use feedrate_spec::plan::order::SampleId;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
@@ -17,34 +19,50 @@ const YIELDS_BEFORE_SLEEP: u32 = 4;
 /// One thread.
 pub(super) struct Worker<'s> {
     shared: &'s Shared,
-    queue: &'s Queue,
-    accelerator: u32,
     place: usize,
-    state: WorkerState,
-    shard: Shard,
+    lanes: Vec<Lane<'s>>,
+    /// The lane that is asked first.
+    next: usize,
     reader: SampleReader,
     sink: Sink,
     buffer: AlignedBuffer,
-    io: Recorded,
+    preprocess: Box<dyn Compute>,
+    /// Where a sample's payload comes to be kept in the process's memory.
+    scratch: Vec<u8>,
     flushed: u32,
     announced: bool,
     yields: u32,
 }
 
+/// An accelerator that a worker reads for. More than one where one reads for a group.
+struct Lane<'s> {
+    accelerator: u32,
+    queue: &'s Queue,
+    state: WorkerState,
+    shard: Shard,
+    io: Recorded,
+}
+
 impl<'s> Worker<'s> {
-    pub(super) fn new(shared: &'s Shared, accelerator: u32, worker: u32) -> Result<Self, RunError> {
+    pub(super) fn new(shared: &'s Shared, place: usize) -> Result<Self, RunError> {
         let job = &shared.job;
+        let lane = |accelerator: u32| Lane {
+            accelerator,
+            queue: &shared.queues[accelerator as usize],
+            state: WorkerState::new(place as u32 % job.workers()),
+            shard: Shard::new(&job.plan, accelerator),
+            io: Recorded::new(job.storage.clone(), shared.clock),
+        };
         Ok(Worker {
             shared,
-            queue: &shared.queues[accelerator as usize],
-            accelerator,
-            place: (accelerator * job.workers() + worker) as usize,
-            state: WorkerState::new(worker),
-            shard: Shard::new(&job.plan, accelerator),
+            place,
+            lanes: job.accelerators_of(place).map(lane).collect(),
+            next: 0,
             reader: job.reader(),
             sink: job.sink(),
             buffer: buffer(job.piece_bytes())?,
-            io: Recorded::new(job.storage.clone(), shared.clock),
+            preprocess: compute::preprocess(&job.plan.loader, place as u64),
+            scratch: Vec::new(),
             flushed: 0,
             announced: false,
             yields: 0,
@@ -57,21 +75,21 @@ impl<'s> Worker<'s> {
         // Waiting for an epoch to begin is not idling in it.
         let mut between_epochs = true;
         while !self.shared.stop.load(Acquire) {
-            let claim = self.shared.job.loader.claim(self.queue, &mut self.state);
-            match claim {
-                Claim::Task(task) => {
+            match self.claim() {
+                Some((lane, task)) => {
                     self.announce(false);
                     self.yields = 0;
                     between_epochs = false;
-                    let now_ns = self.io.begin_task(idle_since_ns.take());
-                    let reading = Reading::new(task, self.queue);
-                    self.queue.claimed(now_ns, self.shared.job.claims_of_epoch(reading.epoch));
-                    if let Err(error) = self.task(&reading) {
+                    let queue = self.lanes[lane].queue;
+                    let now_ns = self.lanes[lane].io.begin_task(idle_since_ns.take());
+                    let reading = Reading::new(task, queue);
+                    queue.claimed(now_ns, self.shared.job.claims_of_epoch(reading.epoch));
+                    if let Err(error) = self.task(lane, &reading) {
                         self.shared.fail(error);
                         break;
                     }
                 }
-                Claim::Wait => {
+                None => {
                     if !between_epochs {
                         let now_ns = self.shared.clock.now_ns();
                         idle_since_ns.get_or_insert(now_ns);
@@ -84,30 +102,41 @@ impl<'s> Worker<'s> {
             }
         }
         while let Some(handle) = self.reader.take_open() {
-            self.io.close(handle);
+            self.lanes[0].io.close(handle);
         }
         // A run that was stopped asks nobody for counters; these are what it has.
-        *self.place().counters.lock().unwrap_or_else(PoisonError::into_inner) =
-            std::mem::take(&mut self.io.counters);
+        self.hand_over();
     }
 
-    fn task(&mut self, reading: &Reading) -> Result<(), RunError> {
+    /// The next work of any lane, each in its turn.
+    fn claim(&mut self) -> Option<(usize, Task)> {
+        let loader = self.shared.job.loader;
+        for turn in 0..self.lanes.len() {
+            let at = (self.next + turn) % self.lanes.len();
+            let lane = &mut self.lanes[at];
+            if let Claim::Task(task) = loader.claim(lane.queue, &mut lane.state) {
+                self.next = at + 1;
+                return Some((at, task));
+            }
+        }
+        None
+    }
+
+    fn task(&mut self, lane: usize, reading: &Reading) -> Result<(), RunError> {
         let plan = &self.shared.job.plan;
-        self.shard.turn_to(plan, reading.epoch);
+        self.lanes[lane].shard.turn_to(plan, reading.epoch);
+        let (accelerator, queue) = (self.lanes[lane].accelerator, self.lanes[lane].queue);
         for sample in reading.task.samples.clone() {
-            let id = self.shard.sample(plan, reading.step, sample);
-            let memory = self.shared.kept_sample(
-                self.accelerator,
-                self.queue.slot_of(reading.task.batch),
-                sample,
-            );
-            let whole = match memory {
-                None => self.sample(id, None)?,
-                Some(memory) => {
-                    let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
-                    let bytes = std::mem::take(&mut *memory);
-                    let whole = self.sample(id, Some(bytes))?;
-                    *memory = self.sink.take_kept().unwrap_or_default();
+            let id = self.lanes[lane].shard.sample(reading.step, sample);
+            let slot = queue.slot_of(reading.task.batch);
+            let kept = self.shared.kept_sample(accelerator, slot, sample);
+            let whole = match kept {
+                None => self.sample(lane, id, None)?.is_some(),
+                Some(kept) => {
+                    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                    let bytes = self.sample(lane, id, Some(std::mem::take(&mut *kept)))?;
+                    let whole = bytes.is_some();
+                    *kept = bytes.flatten().unwrap_or_default();
                     whole
                 }
             };
@@ -116,42 +145,94 @@ impl<'s> Worker<'s> {
             }
         }
         let samples = reading.task.samples.end - reading.task.samples.start;
-        if self.queue.finish(reading.task.batch, samples, self.io.task) == Finished::Awaited {
-            self.shared.tell(self.accelerator);
+        let finished = queue.finish(reading.task.batch, samples, self.lanes[lane].io.task);
+        if finished == Finished::Awaited {
+            self.shared.tell(accelerator);
+        }
+        if finished != Finished::Partly && self.shared.job.loader.waits_for_whole() {
+            self.shared.wake_siblings(self.place);
         }
         Ok(())
     }
 
+    /// Get one sample, into `kept` where that is given, and return that. `None` where the run was stopped before it was whole.
+    fn sample(
+        &mut self,
+        lane: usize,
+        id: SampleId,
+        kept: Option<Vec<u8>>,
+    ) -> Result<Option<Option<Vec<u8>>>, RunError> {
+        let Some(memory) = &self.shared.memory else {
+            self.sink.begin(id, kept);
+            let whole = self.read_sample(lane, id)?;
+            let kept = self.sink.take_kept();
+            return Ok(whole.then_some(kept));
+        };
+        if let Some(bytes) = memory.get(id) {
+            self.sink.begin(id, kept);
+            self.lanes[lane].io.begin_sample();
+            let given = self.sink.payload(0, bytes);
+            given.map_err(|source| format_error(&self.reader, source))?;
+            self.lanes[lane].queue.add_read_bytes(bytes.len() as u64);
+            self.lanes[lane].io.from_memory(bytes.len() as u64);
+            let whole = self.preprocessed(lane);
+            let kept = self.sink.take_kept();
+            return Ok(whole.then_some(kept));
+        }
+        let asked = kept.is_some();
+        self.sink.begin(id, Some(kept.unwrap_or_else(|| std::mem::take(&mut self.scratch))));
+        let whole = self.read_sample(lane, id)?;
+        let bytes = self.sink.take_kept().unwrap_or_default();
+        if whole {
+            memory.keep(id, &bytes);
+        }
+        if asked {
+            return Ok(whole.then_some(Some(bytes)));
+        }
+        self.scratch = bytes;
+        Ok(whole.then_some(None))
+    }
+
     /// Read one sample. False where the run was stopped before it was whole.
-    fn sample(&mut self, id: SampleId, memory: Option<Vec<u8>>) -> Result<bool, RunError> {
-        self.io.begin_sample();
-        self.sink.begin(id, memory);
+    fn read_sample(&mut self, lane: usize, id: SampleId) -> Result<bool, RunError> {
+        self.lanes[lane].io.begin_sample();
         self.reader.begin(id, &self.shared.job.layout);
         while !self.shared.stop.load(Acquire) {
             let op = self.reader.next_op();
+            let io = &mut self.lanes[lane].io;
             match op.map_err(|source| format_error(&self.reader, source))? {
                 Op::Open => {
-                    let handle = self.io.open(self.reader.path())?;
+                    let handle = io.open(self.reader.path())?;
                     self.reader.opened(handle);
                 }
                 Op::Length(handle) => {
-                    let length = self.io.len(handle)?;
+                    let length = io.len(handle)?;
                     let fed = self.reader.feed(&length.to_le_bytes(), &mut self.sink);
                     fed.map_err(|source| format_error(&self.reader, source))?;
                 }
-                Op::Read { handle, offset, len } => self.read(handle, offset, len)?,
-                Op::Close(handle) => self.io.close(handle),
-                Op::Done => {
-                    self.io.end_sample();
-                    return Ok(true);
-                }
+                Op::Read { handle, offset, len } => self.read(lane, handle, offset, len)?,
+                Op::Close(handle) => io.close(handle),
+                Op::Done => return Ok(self.preprocessed(lane)),
             }
         }
         Ok(false)
     }
 
+    /// The sample is there: work on it for as long as was asked for. False where the run was stopped meanwhile.
+    fn preprocessed(&mut self, lane: usize) -> bool {
+        let io = &mut self.lanes[lane].io;
+        let wait_ns = self.preprocess.next_ns();
+        if wait_ns > 0 {
+            self.shared.clock.wait_until(io.at_ns() + wait_ns, &self.shared.stop);
+            io.decoded();
+        }
+        io.end_sample();
+        !self.shared.stop.load(Acquire)
+    }
+
     fn read(
         &mut self,
+        lane: usize,
         handle: feedrate_data::storage::Handle,
         offset: u64,
         len: usize,
@@ -160,11 +241,26 @@ impl<'s> Worker<'s> {
             self.buffer = buffer(len)?;
         }
         let buffer = self.buffer.aligned_like(offset, len);
-        let bytes = self.io.read_at(handle, offset, buffer)?;
-        self.queue.add_read_bytes(bytes as u64);
+        let Lane { io, queue, .. } = &mut self.lanes[lane];
+        let bytes = io.read_at(handle, offset, buffer)?;
+        queue.add_read_bytes(bytes as u64);
+        let permit = self.shared.decoders(self.place).map(|gate| {
+            let permit = gate.enter();
+            io.waited();
+            permit
+        });
         let fed = self.reader.feed(&buffer[..bytes], &mut self.sink);
-        self.io.decoded();
+        io.decoded();
+        drop(permit);
         fed.map_err(|source| format_error(&self.reader, source))
+    }
+
+    /// What was counted, to whoever collects it.
+    fn hand_over(&mut self) {
+        let place = &self.shared.places[self.place];
+        let mut counters = place.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        counters.clear();
+        counters.extend(self.lanes.iter_mut().map(|lane| std::mem::take(&mut lane.io.counters)));
     }
 
     /// Nothing to claim: hand over the counters if asked, say so, look again, then sleep until woken. True if the
@@ -173,9 +269,7 @@ impl<'s> Worker<'s> {
         let wanted = self.shared.flush_wanted.load(SeqCst);
         if wanted != self.flushed {
             self.flushed = wanted;
-            let mut counters = self.place().counters.lock().unwrap_or_else(PoisonError::into_inner);
-            *counters = std::mem::take(&mut self.io.counters);
-            drop(counters);
+            self.hand_over();
             self.shared.flushed_one();
             return true;
         }

@@ -7,6 +7,8 @@
 
 mod queue;
 mod pytorch;
+mod tensorflow;
+mod dali;
 mod native;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,11 @@ pub trait Loader: Sync {
 
     /// Pieces of work a batch is claimed in.
     fn claims_per_batch(&self, batch_size: u64) -> u64;
+
+    /// Whether workers may have work because a batch has become whole.
+    fn waits_for_whole(&self) -> bool {
+        false
+    }
 }
 
 /// What a worker knows between claims.
@@ -36,14 +43,14 @@ pub trait Loader: Sync {
 pub struct WorkerState {
     /// Its number, from 0.
     pub worker: u32,
-    /// The batch it claimed last, where batches belong to workers.
-    last_batch: Option<u64>,
+    /// The batch or sample it claimed last, counted over the run, where they belong to workers.
+    last: Option<u64>,
 }
 
 impl WorkerState {
     /// Worker `worker` before its first claim.
     pub fn new(worker: u32) -> Self {
-        WorkerState { worker, last_batch: None }
+        WorkerState { worker, last: None }
     }
 }
 
@@ -75,7 +82,8 @@ pub enum Wakes {
 }
 
 /// Every loader, in the order docs show them.
-pub static LOADERS: &[&dyn Loader] = &[&pytorch::PyTorch, &native::Native];
+pub static LOADERS: &[&dyn Loader] =
+    &[&pytorch::PyTorch, &tensorflow::TensorFlow, &dali::Dali, &native::Native];
 
 /// The loader of that name.
 pub fn find(name: &str) -> Option<&'static dyn Loader> {

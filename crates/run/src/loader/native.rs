@@ -20,7 +20,7 @@ impl Loader for Native {
     }
 
     fn claim(&self, queue: &Queue, _worker: &mut WorkerState) -> Claim {
-        match queue.draw_sample() {
+        match queue.draw_sample(u64::MAX) {
             Some((batch, sample)) => Claim::Task(Task { batch, samples: sample..sample + 1 }),
             None => Claim::Wait,
         }
@@ -36,6 +36,6 @@ impl Loader for Native {
 }
 
 /// Enough open batches that all workers read even where a batch is one sample.
-fn stock_batches(read_threads: u32, prefetch_size: u32) -> u32 {
+fn stock_batches(read_threads: u32, prefetch_size: u32, _batch_size: u64) -> u32 {
     prefetch_size.max(read_threads.max(1).saturating_add(1))
 }

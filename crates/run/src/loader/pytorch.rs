@@ -24,11 +24,11 @@ impl Loader for PyTorch {
     }
 
     fn claim(&self, queue: &Queue, worker: &mut WorkerState) -> Claim {
-        let next = queue.next_in_stride(worker.last_batch, worker.worker);
+        let next = queue.next_in_stride(worker.last, worker.worker);
         let Some(batch) = next.filter(|&batch| batch < queue.open_until()) else {
             return Claim::Wait;
         };
-        worker.last_batch = Some(batch);
+        worker.last = Some(batch);
         Claim::Task(Task { batch, samples: 0..queue.batch_size() })
     }
 
@@ -41,7 +41,7 @@ impl Loader for PyTorch {
     }
 }
 
-fn stock_batches(read_threads: u32, prefetch_size: u32) -> u32 {
+fn stock_batches(read_threads: u32, prefetch_size: u32, _batch_size: u64) -> u32 {
     if read_threads == 0 {
         return 0;
     }

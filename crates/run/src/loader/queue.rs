@@ -16,11 +16,14 @@ pub struct Queue {
     steps_per_epoch: u64,
     total_batches: u64,
     stock: u64,
+    held: u64,
     published: AtomicU64,
     asked: AtomicU64,
     taken: AtomicU64,
     drawn: AtomicU64,
     waiting_for: AtomicU64,
+    made: AtomicU64,
+    whole_until: AtomicU64,
     claims: AtomicU64,
     read_bytes: AtomicU64,
     last_claim_ns: AtomicU64,
@@ -42,9 +45,11 @@ struct Slot {
 /// Whether a finished task made its batch whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
-    /// Other samples are missing, or nobody waits.
-    Quietly,
-    /// The training waits for just this batch: tell it.
+    /// Other samples are missing.
+    Partly,
+    /// The batch is whole; nobody waits for it.
+    Whole,
+    /// The batch is whole, and the training waits for just this one: tell it.
     Awaited,
 }
 
@@ -63,13 +68,15 @@ pub struct Delivered {
 
 impl Queue {
     /// For `workers` reading threads (at least 1), batches of `batch_size`, epochs of `steps_per_epoch`, `total_batches` over
-    /// the run, `stock` batches open beyond those taken (0: only the one asked for).
+    /// the run, `stock` batches open beyond those taken (0: only the one asked for), of which `held` must be whole, beside the one
+    /// asked for, before that is delivered.
     pub fn new(
         workers: u32,
         batch_size: u64,
         steps_per_epoch: u64,
         total_batches: u64,
         stock: u32,
+        held: u32,
     ) -> Self {
         let slots: Box<[Slot]> = (0..stock.max(1)).map(|_| Slot::default()).collect();
         for slot in &slots {
@@ -81,11 +88,14 @@ impl Queue {
             steps_per_epoch,
             total_batches,
             stock: u64::from(stock),
+            held: u64::from(held),
             published: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             drawn: AtomicU64::new(0),
             waiting_for: AtomicU64::new(0),
+            made: AtomicU64::new(0),
+            whole_until: AtomicU64::new(0),
             claims: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
             last_claim_ns: AtomicU64::new(0),
@@ -155,9 +165,27 @@ impl Queue {
         (worker < self.steps_per_epoch && next < self.total_batches).then_some(next)
     }
 
-    /// The next sample of any open batch: (batch, sample of it).
-    pub(super) fn draw_sample(&self) -> Option<(u64, u64)> {
-        let open_samples = self.open_until() * self.batch_size;
+    /// The sample after `last` (both counted over the run) of a worker that owns every sample of an epoch with the same
+    /// remainder; `None` where the run has none.
+    pub(super) fn next_sample_in_stride(&self, last: Option<u64>, worker: u32) -> Option<u64> {
+        let (stride, worker) = (u64::from(self.workers), u64::from(worker));
+        let epoch_samples = self.steps_per_epoch * self.batch_size;
+        let next = match last {
+            None => worker,
+            Some(last) if last % epoch_samples + stride < epoch_samples => last + stride,
+            Some(last) => (last / epoch_samples + 1) * epoch_samples + worker,
+        };
+        (worker < epoch_samples && next < self.total_batches * self.batch_size).then_some(next)
+    }
+
+    /// Batches that were made whole, where they are made one after another.
+    pub(super) fn made(&self) -> u64 {
+        self.made.load(SeqCst)
+    }
+
+    /// The next sample of any open batch below `batch_end`: (batch, sample of it).
+    pub(super) fn draw_sample(&self, batch_end: u64) -> Option<(u64, u64)> {
+        let open_samples = self.open_until().min(batch_end) * self.batch_size;
         let draw = |drawn: u64| (drawn < open_samples).then_some(drawn + 1);
         let sample = self.drawn.fetch_update(AcqRel, Acquire, draw).ok()?;
         Some((sample / self.batch_size, sample % self.batch_size))
@@ -195,24 +223,40 @@ impl Queue {
         slot.read_ns.fetch_add(times.read_ns, Relaxed);
         slot.decode_ns.fetch_add(times.decode_ns, Relaxed);
         if slot.unread.fetch_sub(samples, AcqRel) != samples {
-            return Finished::Quietly;
+            return Finished::Partly;
         }
         slot.whole.store(batch + 1, SeqCst);
+        self.made.fetch_max(batch + 1, SeqCst);
         let awaited = self.waiting_for.load(SeqCst) == batch + 1
             && self.waiting_for.compare_exchange(batch + 1, 0, SeqCst, SeqCst).is_ok();
-        if awaited { Finished::Awaited } else { Finished::Quietly }
+        if awaited { Finished::Awaited } else { Finished::Whole }
     }
 
-    /// The training wants `batch` now. True if it is whole; else whoever makes it whole hears [`Finished::Awaited`].
+    /// The training wants `batch` now. True if it, and those to be held beside it, are whole; else whoever makes the first
+    /// missing one whole hears [`Finished::Awaited`], and the training is to ask again.
     pub fn ask(&self, batch: u64) -> bool {
         self.asked.store(batch + 1, SeqCst);
-        if self.is_whole(batch) {
-            return true;
+        while let Some(missing) = self.first_missing(batch) {
+            self.waiting_for.store(missing + 1, SeqCst);
+            // A worker that finished in between either sees the wish, and tells, or is seen here.
+            if !self.is_whole(missing)
+                || self.waiting_for.compare_exchange(missing + 1, 0, SeqCst, SeqCst).is_err()
+            {
+                return false;
+            }
         }
-        self.waiting_for.store(batch + 1, SeqCst);
-        // A worker that finished in between either sees the wish, and tells, or is seen here.
-        self.is_whole(batch)
-            && self.waiting_for.compare_exchange(batch + 1, 0, SeqCst, SeqCst).is_ok()
+        true
+    }
+
+    /// Of `batch` and those to be held beside it.
+    fn first_missing(&self, batch: u64) -> Option<u64> {
+        let last = (batch + self.held).min(self.published.load(Relaxed).max(1) - 1).max(batch);
+        let mut next = self.whole_until.load(Relaxed).max(batch);
+        while next <= last && self.is_whole(next) {
+            next += 1;
+        }
+        self.whole_until.store(next, Relaxed);
+        (next <= last).then_some(next)
     }
 
     fn is_whole(&self, batch: u64) -> bool {

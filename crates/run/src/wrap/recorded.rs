@@ -104,6 +104,22 @@ impl Recorded {
         self.count_open(ns);
     }
 
+    /// When the last thing ended.
+    pub fn at_ns(&self) -> u64 {
+        self.at_ns
+    }
+
+    /// The sample came from memory.
+    pub fn from_memory(&mut self, bytes: u64) {
+        self.counters.memory_bytes += bytes;
+        self.decoded();
+    }
+
+    /// Others were decoding: that time is nobody's work.
+    pub fn waited(&mut self) {
+        self.lap();
+    }
+
     /// What was read has been decoded and checked.
     pub fn decoded(&mut self) {
         let ns = self.lap();

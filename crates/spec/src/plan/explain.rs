@@ -34,6 +34,9 @@ pub struct Estimate {
     pub loader_memory_bytes: f64,
 }
 
+/// What keeps a sample in memory beside its payload.
+const SLOT_BYTES: u64 = 40;
+
 /// Reading buffer of a worker where neither workload nor format says how large.
 pub const PIECE_BYTES: u64 = 1 << 20;
 
@@ -52,10 +55,12 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
     let batch_bytes = sample_bytes_mean * plan.loader.batch_size as f64;
     let compute_s = plan.train.compute.mean_s();
     let buffers = u64::from(plan.loader.workers.max(1)).saturating_mul(plan.loader.piece_bytes);
-    let kept = if plan.loader.materialize {
-        (f64::from(plan.loader.stock_batches) + 1.0) * batch_bytes
-    } else {
-        0.0
+    let batches = f64::from(plan.loader.stock_batches) + 1.0;
+    let slots_bytes = plan.loader.batch_size.saturating_mul(SLOT_BYTES) as f64;
+    let kept = if plan.loader.materialize { batches * (batch_bytes + slots_bytes) } else { 0.0 };
+    let in_memory = match plan.loader.in_memory {
+        true => payload as f64 + samples as f64 * SLOT_BYTES as f64,
+        false => 0.0,
     };
     Estimate {
         files: layout.files(),
@@ -71,7 +76,7 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
         epoch_least_s: plan.train.steps_per_epoch as f64 * compute_s,
         needed_bytes_per_second: (compute_s > 0.0)
             .then(|| batch_bytes * f64::from(plan.accelerators) / compute_s),
-        loader_memory_bytes: f64::from(plan.accelerators) * (buffers as f64 + kept),
+        loader_memory_bytes: f64::from(plan.accelerators) * (buffers as f64 + kept) + in_memory,
     }
 }
 

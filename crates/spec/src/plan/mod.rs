@@ -113,10 +113,28 @@ pub struct LoaderPlan {
     pub prefetch_size: u32,
     /// Batches in flight or stocked, of one accelerator; the loader's own rule applied.
     pub stock_batches: u32,
+    /// How accelerators share the samples of an epoch.
+    pub file_access: FileAccess,
+    /// Accelerators of which one reads for all; 1 where each reads for itself.
+    pub group_accelerators: u32,
+    /// Files that an accelerator reads side by side, sample by sample; 1 reads one after another.
+    pub interleaved_files: u32,
+    /// Batches that must be there beyond the one that is delivered: a shuffle buffer, or a whole epoch read at start.
+    pub held_batches: u32,
+    /// Workers of an accelerator that may decode at once; `None` is all.
+    pub decode_threads: Option<u32>,
+    /// Each sample is read once, and comes from memory from then on.
+    pub in_memory: bool,
+    /// Work on each sample in its worker.
+    pub preprocess: TimeSpec,
+    /// Seed of the drawn preprocessing times.
+    pub preprocess_seed: u64,
     /// Order of files.
     pub file_shuffle: ShufflePlan,
     /// Order of samples.
     pub sample_shuffle: ShufflePlan,
+    /// Samples are shuffled as they come, in a buffer of `held_batches`.
+    pub shuffles_in_buffer: bool,
     /// Seed of the first epoch's order.
     pub order_seed: u64,
     /// Whether each epoch has a seed of its own.
@@ -129,6 +147,18 @@ pub struct LoaderPlan {
     pub verify: bool,
     /// Checksums of the format are checked (npz's CRC-32).
     pub check_crc: bool,
+}
+
+/// How accelerators share the samples of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileAccess {
+    /// Each has a run of them: files of its own.
+    Multi,
+    /// All read the same files at the same time, each its own samples.
+    Shared,
+    /// All read the same samples.
+    Same,
 }
 
 /// Whether an order is shuffled. `random` differs from `seed` only in where `order_seed` came from.

@@ -4,7 +4,7 @@
 //! seed gives the same order. As with torch's `DistributedSampler` the whole epoch is shuffled first
 //! and then cut, so that accelerators see other samples in each epoch.
 
-use super::{DatasetPlan, LoaderPlan, ShufflePlan};
+use super::{DatasetPlan, FileAccess, LoaderPlan, Plan, ShufflePlan};
 use std::ops::Range;
 
 /// A sample of a dataset.
@@ -34,7 +34,8 @@ impl Order {
             mix(loader.order_seed, 0)
         };
         let samples = dataset.files_train * dataset.samples_per_file;
-        let all = (loader.sample_shuffle != ShufflePlan::Off)
+        // A shuffle buffer changes the order in which samples are handed out, not that in which they are read.
+        let all = (loader.sample_shuffle != ShufflePlan::Off && !loader.shuffles_in_buffer)
             .then(|| Permutation::new(samples, mix(epoch_seed, 1)));
         // Shuffled samples are in no file order already.
         let files = (all.is_none() && loader.file_shuffle != ShufflePlan::Off)
@@ -52,6 +53,79 @@ impl Order {
         let g = self.all.as_ref().map_or(position, |p| p.at(position));
         let (place, sample) = (g / self.samples_per_file, g % self.samples_per_file);
         SampleId { file: self.files.as_ref().map_or(place, |p| p.at(place)), sample }
+    }
+}
+
+/// Which positions of an epoch an accelerator reads, step by step.
+#[derive(Clone, Debug)]
+pub struct Share {
+    access: FileAccess,
+    batch_size: u64,
+    accelerators: u64,
+    accelerator: u64,
+    start: u64,
+    interleave: Option<Interleave>,
+}
+
+impl Share {
+    /// The share of `accelerator` under `plan`.
+    pub fn new(plan: &Plan, accelerator: u32) -> Self {
+        let (dataset, loader) = (&plan.dataset, &plan.loader);
+        let samples = dataset.files_train * dataset.samples_per_file;
+        let start = match loader.file_access {
+            FileAccess::Multi => shard(samples, plan.accelerators, accelerator).start,
+            FileAccess::Shared | FileAccess::Same => 0,
+        };
+        let own = plan.train.steps_per_epoch * loader.batch_size;
+        let cycle = u64::from(loader.interleaved_files);
+        let interleave = (cycle > 1 && loader.file_access == FileAccess::Multi)
+            .then_some(Interleave { len: own, run: dataset.samples_per_file.max(1), cycle });
+        Share {
+            access: loader.file_access,
+            batch_size: loader.batch_size,
+            accelerators: u64::from(plan.accelerators),
+            accelerator: u64::from(accelerator),
+            start,
+            interleave,
+        }
+    }
+
+    /// The position of sample `sample` of step `step`.
+    pub fn position(&self, step: u64, sample: u64) -> u64 {
+        let own = step * self.batch_size + sample;
+        match self.access {
+            FileAccess::Multi => self.start + self.interleave.map_or(own, |i| i.at(own)),
+            FileAccess::Shared => {
+                (step * self.accelerators + self.accelerator) * self.batch_size + sample
+            }
+            FileAccess::Same => own,
+        }
+    }
+}
+
+/// `len` positions in runs of `run`, of which `cycle` are read side by side: one of each in turn
+/// (`tf.data.Dataset.interleave` with `block_length` 1). The last runs may be fewer and shorter.
+#[derive(Clone, Copy, Debug)]
+struct Interleave {
+    len: u64,
+    run: u64,
+    cycle: u64,
+}
+
+impl Interleave {
+    fn at(self, i: u64) -> u64 {
+        let group = self.run * self.cycle;
+        let base = i / group * group;
+        let (r, left) = (i - base, self.len - base);
+        let runs = left.div_ceil(self.run).min(self.cycle);
+        let last = left.min(group) - (runs - 1) * self.run;
+        // Until the last run ends there are `runs` of them in turn, and one fewer from then on.
+        let whole = last * runs;
+        let (slot, index) = match r.checked_sub(whole) {
+            None => (r % runs, r / runs),
+            Some(rest) => (rest % (runs - 1), last + rest / (runs - 1)),
+        };
+        base + slot * self.run + index
     }
 }
 

@@ -145,10 +145,7 @@ impl Workload {
 
 const CHECKPOINTS: Effect = not_yet("checkpoints of layers, optimizer states and steps");
 const EVALUATION: Effect = not_yet("evaluation");
-const PREPROCESSING: Effect = not_yet("preprocessing");
 const PROFILERS: Effect = not_yet("external profilers");
-const TENSORFLOW: Effect = not_yet("the tensorflow loader");
-const DALI: Effect = not_yet("the dali loader");
 const OBJECT_STORE: Effect = not_yet("object storage");
 const NO_PYTHON: Effect = nothing("no Python class is loaded");
 const NO_TENSOR: Effect = nothing("no tensor is handed to training");
@@ -237,24 +234,24 @@ keys! {
             nothing("workers are threads"), "How worker processes start.";
         reader_read_threads: u32 = Count32, "reader.read_threads", "1", "threads", Effect::Now,
             "Workers of each accelerator; 0 reads in the training thread.";
-        reader_computation_threads: u32 = Count32, "reader.computation_threads", "1", "threads", TENSORFLOW, "Parallel decoding of TFRecords.";
+        reader_computation_threads: u32 = Count32, "reader.computation_threads", "1", "threads", Effect::Now, "Workers that decode at once, with loader `tensorflow`.";
         reader_batch_size: u64 = Count, "reader.batch_size", "1", "samples", Effect::Now, "Samples in a batch.";
         reader_batch_size_eval: u64 = Count, "reader.batch_size_eval", "1", "samples", EVALUATION, "Samples in a batch of the evaluation.";
         reader_prefetch_size: u32 = Count32, "reader.prefetch_size", "2", "batches", Effect::Now,
             "Batches to prefetch; loader `pytorch` shares them among its workers, rounded up.";
         reader_file_shuffle: Shuffle = ShuffleKind, "reader.file_shuffle", "off", "", Effect::Now, "Order of files.";
         reader_sample_shuffle: Shuffle = ShuffleKind, "reader.sample_shuffle", "off", "", Effect::Now, "Order of samples.";
-        reader_shuffle_size: u64 = Count, "reader.shuffle_size", "1024", "samples", TENSORFLOW, "Size of the shuffle buffer.";
-        reader_file_access: String = FileAccess, "reader.file_access", "multi", "", UNUSED, "How ranks share files.";
-        reader_read_type_memory: bool = InMemory, "reader.read_type", "on_demand", "", not_yet("reading into memory"),
+        reader_shuffle_size: u64 = Count, "reader.shuffle_size", "1024", "samples", Effect::Now, "Size of the shuffle buffer of loader `tensorflow`.";
+        reader_file_access: String = FileAccess, "reader.file_access", "multi", "", Effect::Now, "How accelerators share files: `multi` gives each its own, in `shared` all read the same file at a time and each its own samples, in `same` all read the same samples, in `collective` one of a group reads for all.";
+        reader_read_type_memory: bool = InMemory, "reader.read_type", "on_demand", "", Effect::Now,
             "Read each sample when it is needed, or all of them once.";
         reader_transfer_size: Option<u64> = OptionalBytes, "reader.transfer_size", "null", "bytes", Effect::Now,
             "Bytes read at once; without it the format chooses.";
         reader_odirect: bool = Flag, "reader.odirect", "false", "", not_yet("reading with O_DIRECT"), "Read past the page cache.";
-        reader_dont_use_mmap: bool = Flag, "reader.dont_use_mmap", "false", "", DALI, "Keep DALI from mapping files.";
+        reader_dont_use_mmap: bool = Flag, "reader.dont_use_mmap", "false", "", nothing("files are read, not mapped, unless the format maps them"), "Keep DALI from mapping files.";
         reader_pin_memory: bool = Flag, "reader.pin_memory", "true", "", nothing("there is no GPU to copy to"), "Pin the memory of batches.";
-        reader_preprocess_time: TimeSpec = Time, "reader.preprocess_time", "{}", "seconds", PREPROCESSING, "Work on each sample in the worker.";
-        reader_preprocess_time_stdev: f64 = Number, "reader.preprocess_time_stdev", "0", "seconds", PREPROCESSING,
+        reader_preprocess_time: TimeSpec = Time, "reader.preprocess_time", "{}", "seconds", Effect::Now, "Work on each sample in the worker.";
+        reader_preprocess_time_stdev: f64 = Number, "reader.preprocess_time_stdev", "0", "seconds", Effect::Now,
             "Deviation of `preprocess_time`.";
         reader_transformed_record_dims: Vec<u64> = Counts, "reader.transformed_record_dims", "[]", "elements", NO_TENSOR,
             "Dimensions of the tensor that DLIO hands to the training.";
@@ -324,6 +321,12 @@ keys! {
             "Emulated accelerators where the command line gives no number.";
         reader_materialize: bool = Flag, "reader.materialize", "false", "",
             "Keep whole batches in memory, as a framework does, instead of reading in pieces.";
+        reader_read_at_start: bool = Flag, "reader.read_at_start", "false", "",
+            "Read all of the first epoch before its first step, as applications do that load their data at start.";
+        reader_collective_size: u32 = Count32, "reader.collective_size", "0", "accelerators",
+            "Accelerators of a group of which one reads for all, with `file_access: collective`; 0 is all of them.";
+        dataset_scaling: String = Scaling, "dataset.scaling", "strong", "",
+            "With `weak` the numbers of files are those of one accelerator: the dataset grows with them.";
         reader_verify: bool = Flag, "reader.verify", "false", "", "Compare every byte read with what was generated.";
         reader_check_crc: bool = Flag, "reader.check_crc", "true", "", "Check the checksums that the format carries.";
         storage_throttle_bytes_per_second: Option<f64> = OptionalRate, "storage.throttle.bytes_per_second", "null", "bytes per second",

@@ -218,7 +218,8 @@ choices! {
     Compression: "none" | "gzip" | "lzf" | "bz2" | "zip" | "xz";
     Sampler: "auto" | "iterative" | "index" | "none";
     ProcessStart: "fork" | "spawn" | "forkserver";
-    FileAccess: "multi" | "shared" | "collective" | "mpio" | "posix";
+    FileAccess: "multi" | "shared" | "same" | "collective" | "mpio" | "posix";
+    Scaling: "strong" | "weak";
     CheckpointType: "rank_zero" | "all_ranks";
     CheckpointMode: "default" | "subset";
     Profiler: "none" | "iostat" | "darshan" | "tensorboard";

@@ -9,7 +9,7 @@ use crate::engine::Training;
 use feedrate_data::storage;
 use feedrate_measure::record::AcceleratorEpoch;
 use feedrate_spec::plan::{
-    DatasetPlan, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan,
+    DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan,
 };
 use feedrate_spec::shape::{Element, Encoding};
 use feedrate_spec::workload::TimeSpec;
@@ -27,8 +27,36 @@ struct Case {
     compute_s: f64,
 }
 
-fn plan(case: Case) -> Plan {
+fn loader(case: &Case) -> LoaderPlan {
     let stock = crate::loader::find(case.loader).unwrap().entry().stock_batches;
+    LoaderPlan {
+        kind: case.loader.into(),
+        batch_size: 1,
+        workers: case.workers,
+        prefetch_size: 2,
+        stock_batches: stock(case.workers, 2, 1),
+        file_access: FileAccess::Multi,
+        group_accelerators: 1,
+        interleaved_files: 1,
+        held_batches: 0,
+        decode_threads: None,
+        in_memory: false,
+        preprocess: TimeSpec::None,
+        preprocess_seed: 123,
+        shuffles_in_buffer: false,
+        file_shuffle: ShufflePlan::Off,
+        sample_shuffle: ShufflePlan::Off,
+        order_seed: 123,
+        seed_change_epoch: true,
+        // One operation for each sample, so that service times are whole batches.
+        piece_bytes: 4 << 20,
+        materialize: false,
+        verify: false,
+        check_crc: true,
+    }
+}
+
+fn plan(case: Case) -> Plan {
     Plan {
         workload: "case".into(),
         model: "case".into(),
@@ -56,22 +84,7 @@ fn plan(case: Case) -> Plan {
             throttle_latency_s: 0.0,
             delay_s: 0.0,
         },
-        loader: LoaderPlan {
-            kind: case.loader.into(),
-            batch_size: 1,
-            workers: case.workers,
-            prefetch_size: 2,
-            stock_batches: stock(case.workers, 2),
-            file_shuffle: ShufflePlan::Off,
-            sample_shuffle: ShufflePlan::Off,
-            order_seed: 123,
-            seed_change_epoch: true,
-            // One operation for each sample, so that service times are whole batches.
-            piece_bytes: 4 << 20,
-            materialize: false,
-            verify: false,
-            check_crc: true,
-        },
+        loader: loader(&case),
         train: TrainPlan {
             epochs: 1,
             steps_per_epoch: case.steps,

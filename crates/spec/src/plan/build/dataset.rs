@@ -20,7 +20,7 @@ const COMPRESSION_LEVEL_MAX: u32 = 9;
 const DRAWN_FILES_MAX: u64 = 100_000_000;
 
 impl Builder<'_> {
-    pub(super) fn dataset(&mut self) -> DatasetPlan {
+    pub(super) fn dataset(&mut self, accelerators: u32) -> DatasetPlan {
         let w = self.w;
         self.format();
         if !w.dataset_keep_files {
@@ -34,6 +34,9 @@ impl Builder<'_> {
         let (files_train, samples_per_file) =
             self.scaled(w.dataset_num_files_train, w.dataset_num_samples_per_file);
         let (files_eval, _) = self.scaled(w.dataset_num_files_eval, w.dataset_num_samples_per_file);
+        let grows = if w.dataset_scaling == "weak" { u64::from(accelerators) } else { 1 };
+        let (files_train, files_eval) =
+            (files_train.saturating_mul(grows), files_eval.saturating_mul(grows));
         self.counts(files_train, files_eval, samples_per_file);
         let record_bytes = self.record_bytes();
         DatasetPlan {

@@ -1,18 +1,17 @@
 //! From a workload to a plan: every default decided, every combination checked, all problems at once.
 
 mod checkpoint;
+mod loader;
 mod dataset;
 mod doubts;
 mod unbuilt;
 
 use super::{
-    DatasetPlan, LoaderPlan, MetricPlan, PIECE_BYTES, Plan, ShufflePlan, StoragePlan, TrainPlan,
-    schedule,
+    DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, StoragePlan, TrainPlan, schedule,
 };
 use crate::catalog::{Ability, Catalog};
 use crate::problem::{Problem, Problems};
-use crate::units;
-use crate::workload::{Shuffle, Workload};
+use crate::workload::Workload;
 
 const ACCELERATORS_MAX: u32 = 100_000;
 const EPOCHS_MAX: u32 = 100_000;
@@ -22,10 +21,6 @@ const RECORDED_EPOCHS_MAX: u64 = 1 << 20;
 const RECORDED_STEPS_MAX: u64 = 1 << 26;
 /// Threads of one process: each has two mappings beside its buffer, and Linux allows 65,530 (`vm.max_map_count`).
 const THREADS_MAX: u64 = 16_000;
-/// Whole pages, so that pieces stay aligned.
-const PAGE_BYTES: u64 = 4096;
-/// What a worker reads at once.
-const PIECE_BYTES_MAX: u64 = 64 << 20;
 /// Batches in flight of all accelerators; each has its slot.
 const STOCK_MAX: u64 = 1 << 22;
 
@@ -83,14 +78,15 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn plan(&mut self, context: Context) -> Plan {
         let accelerators = self.accelerators();
-        let dataset = self.dataset();
+        let dataset = self.dataset(accelerators);
         let storage = self.storage();
-        let loader = self.loader(context);
+        let mut loader = self.loader(context, accelerators);
+        let train = self.train(&dataset, &loader, accelerators);
+        self.hold_batches(&mut loader, &train);
         if self.trains() {
             self.limits(&loader, accelerators);
             self.unbuilt_reading();
         }
-        let train = self.train(&dataset, &loader, accelerators);
         self.unbuilt_features(&dataset, &train);
         let mut plan = Plan {
             workload: self.request.name.clone(),
@@ -238,75 +234,6 @@ impl Builder<'_> {
         }
     }
 
-    fn loader(&mut self, context: Context) -> LoaderPlan {
-        let w = self.w;
-        let kind = w.reader_data_loader.clone().unwrap_or_else(|| w.framework.clone());
-        let workers = w.reader_read_threads;
-        let prefetch_size = w.reader_prefetch_size;
-        let stock_batches = match self.catalog.loader(&kind) {
-            Some(loader) => (loader.stock_batches)(workers, prefetch_size),
-            None if !self.trains() => 1,
-            None => {
-                let built: Vec<&str> = self.catalog.loaders.iter().map(|l| l.member.name).collect();
-                self.error(
-                    "reader.data_loader",
-                    format!("needs loader `{kind}`, which is not built yet"),
-                    &format!("loaders there are: {}", built.join(", ")),
-                );
-                1
-            }
-        };
-        if w.reader_batch_size == 0 && self.trains() {
-            self.error("reader.batch_size", "a batch of `0` samples".into(), "give at least one");
-        }
-        if workers > 4096 && self.trains() {
-            self.error(
-                "reader.read_threads",
-                format!("`{workers}` threads for one accelerator"),
-                "give at most 4096",
-            );
-        }
-        // Shuffled samples are in no file order, so that the order of files is asked for in vain then.
-        let order = match w.reader_sample_shuffle {
-            Shuffle::Off => w.reader_file_shuffle,
-            samples => samples,
-        };
-        LoaderPlan {
-            kind,
-            batch_size: w.reader_batch_size.max(1),
-            workers,
-            prefetch_size,
-            stock_batches,
-            file_shuffle: shuffle(w.reader_file_shuffle),
-            sample_shuffle: shuffle(w.reader_sample_shuffle),
-            order_seed: if order == Shuffle::Random { context.entropy } else { w.train_seed },
-            seed_change_epoch: w.train_seed_change_epoch,
-            piece_bytes: self.piece_bytes(),
-            materialize: w.reader_materialize,
-            verify: w.reader_verify,
-            check_crc: w.reader_check_crc,
-        }
-    }
-
-    /// Bytes a worker reads at once.
-    fn piece_bytes(&mut self) -> u64 {
-        let format = self.catalog.format(&self.w.dataset_format);
-        let own = format.and_then(|format| format.piece_bytes).unwrap_or(PIECE_BYTES);
-        let Some(asked) = self.w.reader_transfer_size else { return own };
-        let key = "reader.transfer_size";
-        if asked == 0 || asked > PIECE_BYTES_MAX {
-            let hint = format!("give at most {}", units::bytes(PIECE_BYTES_MAX));
-            self.error(key, format!("reads of `{asked}` bytes"), &hint);
-            return own;
-        }
-        let whole_pages = asked.next_multiple_of(PAGE_BYTES);
-        if whole_pages != asked {
-            let message = format!("reads of `{asked}` bytes become {whole_pages}: whole pages");
-            self.problems.push(Problem::warning(key, message).at(self.w.place(key).cloned()));
-        }
-        whole_pages
-    }
-
     fn train(
         &mut self,
         dataset: &DatasetPlan,
@@ -315,9 +242,10 @@ impl Builder<'_> {
     ) -> TrainPlan {
         let w = self.w;
         let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
-        let steps = schedule::steps_per_epoch(samples, loader.batch_size, accelerators);
+        let sharing = if loader.file_access == FileAccess::Same { 1 } else { accelerators };
+        let steps = schedule::steps_per_epoch(samples, loader.batch_size, sharing);
         if steps == 0 && samples > 0 && self.trains() {
-            self.too_few_samples(samples, loader.batch_size, accelerators);
+            self.too_few_samples(samples, loader.batch_size, sharing);
         }
         if w.train_epochs == 0 || w.train_epochs > EPOCHS_MAX {
             self.error(
@@ -383,13 +311,5 @@ impl Builder<'_> {
 
     fn trains(&self) -> bool {
         !self.request.generate_only
-    }
-}
-
-fn shuffle(shuffle: Shuffle) -> ShufflePlan {
-    match shuffle {
-        Shuffle::Off => ShufflePlan::Off,
-        Shuffle::Seed => ShufflePlan::Seed,
-        Shuffle::Random => ShufflePlan::Random,
     }
 }

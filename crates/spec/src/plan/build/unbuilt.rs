@@ -2,7 +2,6 @@
 
 use super::Builder;
 use crate::plan::{DatasetPlan, TrainPlan};
-use crate::workload::TimeSpec;
 
 impl Builder<'_> {
     /// Ways of reading that are not built.
@@ -10,9 +9,7 @@ impl Builder<'_> {
         let w = self.w;
         for (key, asked, hint) in [
             ("reader.odirect", w.reader_odirect, "leave it out, or use `--cold`"),
-            ("reader.preprocess_time", w.reader_preprocess_time != TimeSpec::None, "set it to 0"),
             ("workflow.profiling", w.workflow_profiling, "set it to false"),
-            ("reader.read_type", w.reader_read_type_memory, "use `on_demand`"),
         ] {
             if asked {
                 self.error(key, "is not supported yet".into(), hint);

@@ -1,0 +1,195 @@
+//! The loader of a plan: who reads what, how much is kept ready, in which order.
+
+use super::{Builder, Context};
+use crate::catalog::{Ability, LoaderEntry};
+use crate::plan::{FileAccess, LoaderPlan, PIECE_BYTES, ShufflePlan, TrainPlan};
+use crate::problem::Problem;
+use crate::units;
+use crate::workload::Shuffle;
+
+/// Threads of one accelerator.
+const WORKERS_MAX: u32 = 4096;
+/// Whole pages, so that pieces stay aligned.
+const PAGE_BYTES: u64 = 4096;
+/// What a worker reads at once.
+const PIECE_BYTES_MAX: u64 = 64 << 20;
+
+impl Builder<'_> {
+    pub(super) fn loader(&mut self, context: Context, accelerators: u32) -> LoaderPlan {
+        let w = self.w;
+        let entry = self.loader_entry();
+        let has = |ability| entry.is_some_and(|entry| entry.member.has(ability));
+        let workers = w.reader_read_threads;
+        let batch_size = w.reader_batch_size.max(1);
+        if self.trains() {
+            self.loader_counts();
+        }
+        let file_access = self.file_access();
+        let shuffles_in_buffer = has(Ability::ShuffleBuffer);
+        // Shuffled samples are in no file order, so that the order of files is asked for in vain then.
+        let order = match w.reader_sample_shuffle {
+            Shuffle::Off => w.reader_file_shuffle,
+            _ if shuffles_in_buffer => w.reader_file_shuffle,
+            samples => samples,
+        };
+        let interleaves = has(Ability::Interleaves) && file_access == FileAccess::Multi;
+        LoaderPlan {
+            kind: entry.map_or_else(String::new, |entry| entry.member.name.to_string()),
+            batch_size,
+            workers,
+            prefetch_size: w.reader_prefetch_size,
+            stock_batches: entry.map_or(1, |entry| {
+                (entry.stock_batches)(workers, w.reader_prefetch_size, batch_size)
+            }),
+            file_access,
+            group_accelerators: self.group_accelerators(accelerators),
+            interleaved_files: if interleaves { workers.max(1) } else { 1 },
+            held_batches: 0,
+            decode_threads: self.decode_threads(has(Ability::DecodeThreads)),
+            in_memory: w.reader_read_type_memory,
+            preprocess: w.reader_preprocess_time,
+            preprocess_seed: w.train_seed,
+            file_shuffle: shuffle(w.reader_file_shuffle),
+            sample_shuffle: shuffle(w.reader_sample_shuffle),
+            shuffles_in_buffer,
+            order_seed: if order == Shuffle::Random { context.entropy } else { w.train_seed },
+            seed_change_epoch: w.train_seed_change_epoch,
+            piece_bytes: self.piece_bytes(),
+            materialize: w.reader_materialize,
+            verify: w.reader_verify,
+            check_crc: w.reader_check_crc,
+        }
+    }
+
+    /// Batches that wait in a shuffle buffer, or for the whole epoch to be there.
+    pub(super) fn hold_batches(&mut self, loader: &mut LoaderPlan, train: &TrainPlan) {
+        let w = self.w;
+        let buffered = match loader.shuffles_in_buffer && loader.sample_shuffle != ShufflePlan::Off
+        {
+            true => w.reader_shuffle_size.div_ceil(loader.batch_size),
+            false => 0,
+        };
+        let held = if w.reader_read_at_start { u64::MAX } else { buffered };
+        let held = held.min(train.steps_per_epoch.saturating_sub(1));
+        loader.held_batches = u32::try_from(held).unwrap_or(u32::MAX);
+        loader.stock_batches = loader.stock_batches.saturating_add(loader.held_batches);
+    }
+
+    /// The loader asked for, else the framework's own. DLIO's other names of loaders are understood.
+    fn loader_entry(&mut self) -> Option<LoaderEntry> {
+        let w = self.w;
+        let asked = w.reader_data_loader.clone().unwrap_or_else(|| w.framework.clone());
+        let name = match asked.as_str() {
+            "native_dali" => "dali",
+            "synthetic" => "native",
+            other => other,
+        };
+        if asked == "synthetic" && w.dataset_format != "synthetic" && self.trains() {
+            self.error(
+                "reader.data_loader",
+                "loader `synthetic` reads nothing, whatever the format".into(),
+                "set `dataset.format=synthetic`, which every loader takes",
+            );
+        }
+        let entry = self.catalog.loader(name).copied();
+        if entry.is_none() && self.trains() {
+            let built: Vec<&str> = self.catalog.loaders.iter().map(|l| l.member.name).collect();
+            self.error(
+                "reader.data_loader",
+                format!("there is no loader `{asked}`"),
+                &format!("loaders there are: {}", built.join(", ")),
+            );
+        }
+        entry
+    }
+
+    fn loader_counts(&mut self) {
+        let workers = self.w.reader_read_threads;
+        if self.w.reader_batch_size == 0 {
+            self.error("reader.batch_size", "a batch of `0` samples".into(), "give at least one");
+        }
+        if workers > WORKERS_MAX {
+            self.error(
+                "reader.read_threads",
+                format!("`{workers}` threads for one accelerator"),
+                &format!("give at most {WORKERS_MAX}"),
+            );
+        }
+    }
+
+    fn file_access(&mut self) -> FileAccess {
+        match self.w.reader_file_access.as_str() {
+            "shared" | "collective" => FileAccess::Shared,
+            "same" => FileAccess::Same,
+            "mpio" if self.trains() => {
+                self.error(
+                    "reader.file_access",
+                    "`mpio` reads collectively through MPI, which is not supported yet".into(),
+                    "use `collective`, where one accelerator of a group reads for all",
+                );
+                FileAccess::Shared
+            }
+            _ => FileAccess::Multi,
+        }
+    }
+
+    fn group_accelerators(&mut self, accelerators: u32) -> u32 {
+        let key = "reader.collective_size";
+        if self.w.reader_file_access != "collective" {
+            self.in_vain(key, "only `reader.file_access=collective` has groups");
+            return 1;
+        }
+        match self.w.reader_collective_size {
+            0 => accelerators,
+            size => size.min(accelerators),
+        }
+    }
+
+    fn decode_threads(&mut self, limited: bool) -> Option<u32> {
+        let key = "reader.computation_threads";
+        let (threads, workers) = (self.w.reader_computation_threads, self.w.reader_read_threads);
+        if !limited {
+            self.in_vain(key, "in this loader, who reads decodes");
+            return None;
+        }
+        if threads == 0 {
+            self.error(key, "`0` threads that decode".into(), "give at least one");
+        }
+        (threads < workers).then_some(threads)
+    }
+
+    /// A warning where a key was given that this plan takes no notice of.
+    fn in_vain(&mut self, key: &str, why: &str) {
+        if self.w.is_given(key) && self.trains() {
+            let problem = Problem::warning(key, why.to_string()).at(self.w.place(key).cloned());
+            self.problems.push(problem);
+        }
+    }
+
+    /// Bytes a worker reads at once.
+    fn piece_bytes(&mut self) -> u64 {
+        let format = self.catalog.format(&self.w.dataset_format);
+        let own = format.and_then(|format| format.piece_bytes).unwrap_or(PIECE_BYTES);
+        let Some(asked) = self.w.reader_transfer_size else { return own };
+        let key = "reader.transfer_size";
+        if asked == 0 || asked > PIECE_BYTES_MAX {
+            let hint = format!("give at most {}", units::bytes(PIECE_BYTES_MAX));
+            self.error(key, format!("reads of `{asked}` bytes"), &hint);
+            return own;
+        }
+        let whole_pages = asked.next_multiple_of(PAGE_BYTES);
+        if whole_pages != asked {
+            let message = format!("reads of `{asked}` bytes become {whole_pages}: whole pages");
+            self.problems.push(Problem::warning(key, message).at(self.w.place(key).cloned()));
+        }
+        whole_pages
+    }
+}
+
+fn shuffle(shuffle: Shuffle) -> ShufflePlan {
+    match shuffle {
+        Shuffle::Off => ShufflePlan::Off,
+        Shuffle::Seed => ShufflePlan::Seed,
+        Shuffle::Random => ShufflePlan::Random,
+    }
+}
