@@ -16,6 +16,7 @@ pub const BLOCK_BYTES: usize = 4096;
 /// Makes and checks payload. Holds one block of memory; never allocates.
 pub struct Content {
     seed: u64,
+    file: u64,
     file_key: u64,
     block: [u8; BLOCK_BYTES],
 }
@@ -23,14 +24,20 @@ pub struct Content {
 impl Content {
     /// Content of `seed`, at file 0.
     pub fn new(seed: u64) -> Self {
-        let mut content = Content { seed, file_key: 0, block: [0; BLOCK_BYTES] };
+        let mut content = Content { seed, file: 0, file_key: 0, block: [0; BLOCK_BYTES] };
         content.start(0);
         content
     }
 
     /// What follows is of dataset file number `file`.
     pub fn start(&mut self, file: u64) {
+        self.file = file;
         self.file_key = mix(mix(self.seed) ^ file);
+    }
+
+    /// The dataset file it was started on.
+    pub fn file(&self) -> u64 {
+        self.file
     }
 
     /// Fill `bytes` with the payload of `sample` from byte `offset` on. Floats are finite, integers take

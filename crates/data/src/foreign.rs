@@ -208,10 +208,14 @@ impl Opener<'_> {
         for part in self.format.parts() {
             let mut part_path = String::new();
             part.write_path(&path, &mut part_path);
-            let part = part_path;
-            bytes +=
-                self.storage.stat(&part)?.ok_or(ForeignError::NoFile { path: part.clone() })?;
-            self.handles.push(self.storage.open(&part)?);
+            match self.storage.stat(&part_path)? {
+                Some(part_bytes) => bytes += part_bytes,
+                None if part.optional => continue,
+                None => return Err(ForeignError::NoFile { path: part_path }),
+            }
+            if !part.optional {
+                self.handles.push(self.storage.open(&part_path)?);
+            }
         }
         self.cursor.begin(file, last_sample, None);
         while self.cursor.found().is_none() {
@@ -228,6 +232,7 @@ impl Opener<'_> {
     fn step(&mut self) -> Result<Step, Stop> {
         match self.cursor.need()? {
             Need::Done => return Ok(Step::Done),
+            Need::Kept => self.cursor.feed(&[], &mut Discard)?,
             Need::Length { part } => {
                 let length = self.storage.len(self.handles[part])?;
                 self.cursor.feed(&length.to_le_bytes(), &mut Discard)?;

@@ -47,6 +47,8 @@ pub enum Op {
         /// At most this many bytes.
         len: usize,
     },
+    /// [`SampleReader::feed`] an empty slice: what comes next was read before.
+    Kept,
     /// Close.
     Close(Handle),
     /// The sample is whole.
@@ -97,6 +99,7 @@ impl SampleReader {
         let need = self.cursor.need()?;
         let part = match need {
             Need::Bytes { part, .. } | Need::Length { part } => part,
+            Need::Kept => return Ok(Op::Kept),
             Need::Done if self.keeps_open => return Ok(Op::Done),
             Need::Done => {
                 return Ok(match self.take_open() {

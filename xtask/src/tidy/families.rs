@@ -18,6 +18,7 @@ const FAMILIES: &[Family] = &[
         folder: "crates/data/src/format",
         shared: &[
             ("packed", "a sample in one piece, as most formats write it"),
+            ("ahead", "files of records read in order, in pieces that hold many"),
             ("npy_header", "an array's header, alone in npy and inside npz"),
             ("npy_stream", "an array that comes in pieces, alone in npy and inside npz"),
         ],

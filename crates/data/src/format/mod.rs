@@ -7,11 +7,14 @@
 //! the CLI, the reference pages and the contract suite (`tests.rs`) read the table.
 
 mod packed;
+mod ahead;
 mod npy_header;
 mod npy_stream;
 mod npz;
 mod npy;
 mod indexed_binary;
+mod tfrecord;
+mod webdataset;
 mod null;
 #[cfg(test)]
 mod tests;
@@ -23,8 +26,14 @@ use feedrate_spec::shape::{Encoding, FileShape};
 pub use crate::content::Content;
 
 /// Every format.
-pub static FORMATS: &[&dyn Format] =
-    &[&npz::Npz, &npy::Npy, &indexed_binary::IndexedBinary, &null::Null];
+pub static FORMATS: &[&dyn Format] = &[
+    &npz::Npz,
+    &npy::Npy,
+    &indexed_binary::IndexedBinary,
+    &tfrecord::TfRecord,
+    &webdataset::WebDataset,
+    &null::Null,
+];
 
 /// The format called `name`.
 pub fn find(name: &str) -> Option<&'static dyn Format> {
@@ -81,6 +90,8 @@ pub struct Part {
     pub folder: &'static str,
     /// Appended to the data file's name.
     pub suffix: &'static str,
+    /// Made for other readers: no cursor asks for it, and a foreign dataset may lack it. Such parts come last.
+    pub optional: bool,
 }
 
 impl Part {
@@ -89,7 +100,7 @@ impl Part {
 
     /// A file beside the data file.
     pub const fn beside(suffix: &'static str) -> Self {
-        Part { folder: "", suffix }
+        Part { folder: "", suffix, optional: false }
     }
 
     /// Write the path of this part, given that of the data file.
@@ -160,6 +171,8 @@ pub enum Need {
         /// Index into [`Format::parts`].
         part: usize,
     },
+    /// Bytes that were fed for a sample before, and kept: feed an empty slice.
+    Kept,
     /// The sample is whole.
     Done,
 }

@@ -148,6 +148,7 @@ fn read(cursor: &mut dyn Cursor, parts: &[Vec<u8>], sample: u64) -> Result<Vec<u
     loop {
         match cursor.need()? {
             Need::Done => return Ok(collect.0),
+            Need::Kept => cursor.feed(&[], &mut collect)?,
             Need::Length { part } => {
                 cursor.feed(&(parts[part].len() as u64).to_le_bytes(), &mut collect)?;
             }

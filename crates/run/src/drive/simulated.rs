@@ -154,6 +154,10 @@ impl SimulatedDriver {
                     worker.counters.reads += 1;
                     self.served_at(place, bytes)
                 }
+                Op::Kept => {
+                    feed(worker, &[])?;
+                    self.world.now_ns
+                }
                 Op::Close(handle) => {
                     self.job.storage.close(handle);
                     self.world.now_ns

@@ -211,6 +211,9 @@ impl<'s> Worker<'s> {
                     fed.map_err(|source| format_error(&self.reader, source))?;
                 }
                 Op::Read { handle, offset, len } => self.read(lane, handle, offset, len)?,
+                Op::Kept => {
+                    feed(self.shared, self.place, io, (&mut self.reader, &mut self.sink), &[])?
+                }
                 Op::Close(handle) => io.close(handle),
                 Op::Done => return Ok(self.preprocessed(lane)),
             }
@@ -244,15 +247,7 @@ impl<'s> Worker<'s> {
         let Lane { io, queue, .. } = &mut self.lanes[lane];
         let bytes = io.read_at(handle, offset, buffer)?;
         queue.add_read_bytes(bytes as u64);
-        let permit = self.shared.decoders(self.place).map(|gate| {
-            let permit = gate.enter();
-            io.waited();
-            permit
-        });
-        let fed = self.reader.feed(&buffer[..bytes], &mut self.sink);
-        io.decoded();
-        drop(permit);
-        fed.map_err(|source| format_error(&self.reader, source))
+        feed(self.shared, self.place, io, (&mut self.reader, &mut self.sink), &buffer[..bytes])
     }
 
     /// What was counted, to whoever collects it.
@@ -299,4 +294,23 @@ impl<'s> Worker<'s> {
     fn place(&self) -> &'s Place {
         &self.shared.places[self.place]
     }
+}
+
+/// Decode what was read, when it is this worker's turn where not all may decode at once.
+fn feed(
+    shared: &Shared,
+    place: usize,
+    io: &mut Recorded,
+    (reader, sink): (&mut SampleReader, &mut Sink),
+    bytes: &[u8],
+) -> Result<(), RunError> {
+    let permit = shared.decoders(place).map(|gate| {
+        let permit = gate.enter();
+        io.waited();
+        permit
+    });
+    let fed = reader.feed(bytes, sink);
+    io.decoded();
+    drop(permit);
+    fed.map_err(|source| format_error(reader, source))
 }

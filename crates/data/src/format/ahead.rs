@@ -1,0 +1,209 @@
+//! Reads a file of records in pieces that hold many of them, as buffered readers do. Shared by the formats whose
+//! records are found one after another.
+//!
+//! Samples taken in order are read ahead in whole pieces: what was read beyond a sample is kept for the next. A
+//! sample out of order is read by itself. A step back is another pass over the file: nothing is kept from the last.
+
+use super::{Cursor, FormatError, Need, PayloadSink, cut_off, piece_len};
+use feedrate_spec::shape::FileShape;
+
+/// The sample asked for, as the one before leaves the reader.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// In another file, or by another plan.
+    Anew,
+    /// Behind the last sample of the same file.
+    Onward,
+    /// At or before the last sample of the same file.
+    Again,
+}
+
+/// Which sample is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// Number of the dataset file.
+    pub(super) file: u64,
+    pub(super) sample: u64,
+    /// By the plan.
+    pub(super) expected: Option<FileShape>,
+}
+
+/// Finds one sample in the bytes of a file.
+pub(super) trait Finder: Send {
+    /// Look for a sample.
+    fn begin(&mut self, wanted: &Wanted, begun: Begun);
+
+    /// The file is this long. Comes first in each file.
+    fn length(&mut self, bytes: u64) -> Result<(), FormatError>;
+
+    /// Where the bytes lie that are wanted next; `None` once the sample is whole.
+    fn at(&self) -> Option<u64>;
+
+    /// All bytes up to here are wanted, or the largest number where that is not known. Once the sample is whole: where
+    /// the next record begins.
+    fn end(&self) -> u64;
+
+    /// How long records are, by the last one seen; 0 before.
+    fn record_bytes(&self) -> u64;
+
+    /// Bytes of the file from [`Finder::at`] on, at least one. Takes as many as it likes, and moves on.
+    fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError>;
+
+    /// The file has ended: an error, or a place in it to go on at.
+    fn ended(&mut self) -> Result<(), FormatError>;
+
+    /// As [`Cursor::found`].
+    fn found(&self) -> Option<FileShape>;
+}
+
+/// A cursor over the data file alone.
+pub(super) struct AheadCursor<S> {
+    piece_bytes: usize,
+    finder: S,
+    last: Option<Wanted>,
+    length: Option<u64>,
+    in_order: bool,
+    kept: Vec<u8>,
+    kept_at: u64,
+    asked: Asked,
+}
+
+#[derive(Clone, Copy)]
+enum Asked {
+    Length,
+    Kept,
+    Piece { at: u64, len: usize },
+}
+
+impl<S: Finder> AheadCursor<S> {
+    pub(super) fn new(piece_bytes: usize, finder: S) -> Self {
+        AheadCursor {
+            piece_bytes,
+            finder,
+            last: None,
+            length: None,
+            in_order: false,
+            kept: Vec::new(),
+            kept_at: 0,
+            asked: Asked::Length,
+        }
+    }
+
+    /// What is kept from `at` on.
+    fn kept_from(&self, at: u64) -> Option<usize> {
+        let from = at.checked_sub(self.kept_at)?;
+        (from < self.kept.len() as u64).then_some(from as usize)
+    }
+
+    /// Take from the piece at `start` all that is wanted of it.
+    fn take(
+        &mut self,
+        start: u64,
+        piece: &[u8],
+        sink: &mut dyn PayloadSink,
+    ) -> Result<(), FormatError> {
+        while let Some(at) = self.finder.at() {
+            let held = at.checked_sub(start).and_then(|from| piece.get(from as usize..));
+            match held.filter(|held| !held.is_empty()) {
+                Some(held) => self.finder.take(held, sink)?,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn take_kept(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        let kept = std::mem::take(&mut self.kept);
+        let taken = self.take(self.kept_at, &kept, sink);
+        self.kept = kept;
+        taken
+    }
+
+    fn take_piece(
+        &mut self,
+        (start, asked): (u64, usize),
+        piece: &[u8],
+        sink: &mut dyn PayloadSink,
+    ) -> Result<(), FormatError> {
+        self.take(start, piece, sink)?;
+        if self.finder.at().is_some() {
+            let end = start + piece.len() as u64;
+            return match asked - piece.len() {
+                0 => Ok(()),
+                missing => Err(cut_off(end, missing as u64)),
+            };
+        }
+        let left = self.finder.end().checked_sub(start).and_then(|from| piece.get(from as usize..));
+        if let Some(left) = left.filter(|left| !left.is_empty()) {
+            self.kept.clear();
+            self.kept.reserve_exact(self.piece_bytes);
+            self.kept.extend_from_slice(left);
+            self.kept_at = self.finder.end();
+        }
+        Ok(())
+    }
+}
+
+impl<S: Finder> Cursor for AheadCursor<S> {
+    fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
+        let wanted = Wanted { file, sample, expected: expected.copied() };
+        let begun = match &self.last {
+            Some(last) if last.file != file || last.expected != wanted.expected => Begun::Anew,
+            Some(last) if last.sample < sample => Begun::Onward,
+            Some(_) => Begun::Again,
+            None => Begun::Anew,
+        };
+        let next = match self.last {
+            Some(last) if begun == Begun::Onward => last.sample + 1,
+            _ => 0,
+        };
+        self.in_order = sample == next;
+        if begun != Begun::Onward {
+            self.kept.clear();
+        }
+        if begun == Begun::Anew {
+            self.length = None;
+        }
+        self.last = Some(wanted);
+        self.finder.begin(&wanted, begun);
+    }
+
+    fn need(&mut self) -> Result<Need, FormatError> {
+        let Some(length) = self.length else {
+            self.asked = Asked::Length;
+            return Ok(Need::Length { part: 0 });
+        };
+        if self.finder.at().is_some_and(|at| at >= length) {
+            self.finder.ended()?;
+        }
+        let Some(at) = self.finder.at() else { return Ok(Need::Done) };
+        if self.kept_from(at).is_some() {
+            self.asked = Asked::Kept;
+            return Ok(Need::Kept);
+        }
+        let reads_ahead = self.in_order && self.finder.record_bytes() < self.piece_bytes as u64;
+        let end = if reads_ahead { length } else { self.finder.end().min(length) };
+        // A file that ends where more is wanted ends here too.
+        let len = piece_len(self.piece_bytes, at, end.saturating_sub(at).max(1));
+        self.asked = Asked::Piece { at, len };
+        Ok(Need::Bytes { part: 0, offset: at, len })
+    }
+
+    fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        match self.asked {
+            Asked::Length => {
+                let length = bytes.first_chunk().copied().map(u64::from_le_bytes);
+                let length = length.ok_or_else(|| FormatError::new(0, "a length was expected"))?;
+                self.finder.length(length)?;
+                self.length = Some(length);
+                Ok(())
+            }
+            Asked::Kept => self.take_kept(sink),
+            Asked::Piece { at, len } => self.take_piece((at, len), bytes, sink),
+        }
+    }
+
+    fn found(&self) -> Option<FileShape> {
+        self.finder.found()
+    }
+}

@@ -1,0 +1,339 @@
+//! The bytes of one `tf.train.Example` on their way: finds the sample in the message, whose pieces may be cut
+//! anywhere, and copies none of it.
+//!
+//! `Example { features: Features { feature: map<string, Feature> } }`, and a `Feature` is a list of bytes, of floats
+//! or of integers. Entries of the map come in any order, and what is not known is skipped.
+
+use super::{FormatError, PayloadSink};
+
+/// The longest feature name that is read.
+const NAME_BYTES_MAX: usize = 1024;
+/// Of the names seen, for an error.
+const NAMES_BYTES_MAX: usize = 512;
+
+/// How deep the message is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Example,
+    Features,
+    Entry,
+    Feature,
+    BytesList,
+}
+
+const LEVELS: [Level; 5] =
+    [Level::Example, Level::Features, Level::Entry, Level::Feature, Level::BytesList];
+
+#[derive(Clone, Copy)]
+enum Step {
+    Tag,
+    /// Of the field of that number.
+    Length(u64),
+    Integer,
+    Name(u64),
+    Payload(u64),
+    Skip(u64),
+}
+
+/// Whether a message that has ended held the sample.
+pub(super) enum Outcome {
+    Found,
+    /// No feature of that name, but another of bytes, which is taken from now on.
+    Renamed,
+    /// No feature of bytes; the names of those there are.
+    Missing(String),
+}
+
+/// Of one message.
+pub(super) struct Scanner {
+    /// The name of the feature that is the sample.
+    wanted: Vec<u8>,
+    /// The first feature of bytes that has another name.
+    other: Option<Vec<u8>>,
+    spare: Vec<u8>,
+    /// Where the message begins in the file.
+    origin: u64,
+    at: u64,
+    step: Step,
+    /// Where each open level ends.
+    ends: [u64; LEVELS.len()],
+    depth: usize,
+    varint: u64,
+    shift: u32,
+    name: Vec<u8>,
+    names: Vec<u8>,
+    taken: bool,
+    /// Payload bytes by the plan.
+    expected: Option<u64>,
+    /// Payload bytes seen, and whether there can be more.
+    sent: u64,
+    total: Option<u64>,
+}
+
+impl Scanner {
+    pub(super) fn new() -> Self {
+        Scanner {
+            wanted: Vec::with_capacity(NAME_BYTES_MAX),
+            other: None,
+            spare: Vec::with_capacity(NAME_BYTES_MAX),
+            origin: 0,
+            at: 0,
+            step: Step::Tag,
+            ends: [0; LEVELS.len()],
+            depth: 0,
+            varint: 0,
+            shift: 0,
+            name: Vec::with_capacity(NAME_BYTES_MAX),
+            names: Vec::with_capacity(NAMES_BYTES_MAX),
+            taken: false,
+            expected: None,
+            sent: 0,
+            total: None,
+        }
+    }
+
+    /// The sample is the feature called `name`, where there is one.
+    pub(super) fn want(&mut self, name: &str) {
+        self.wanted.clear();
+        self.wanted.extend_from_slice(name.as_bytes());
+    }
+
+    /// Start on a message of `bytes` at `origin` of the file.
+    pub(super) fn begin(&mut self, origin: u64, bytes: u64, expected: Option<u64>) {
+        (self.origin, self.at, self.step) = (origin, 0, Step::Tag);
+        (self.ends[0], self.depth) = (bytes, 0);
+        (self.varint, self.shift) = (0, 0);
+        self.name.clear();
+        self.names.clear();
+        if let Some(other) = self.other.take() {
+            self.spare = other;
+        }
+        (self.taken, self.expected, self.sent, self.total) = (false, expected, 0, None);
+    }
+
+    /// Payload bytes of the message, once they are known.
+    pub(super) fn payload_bytes(&self) -> Option<u64> {
+        self.total
+    }
+
+    /// The next bytes of the message, none of them behind its end.
+    pub(super) fn scan(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut dyn PayloadSink,
+    ) -> Result<(), FormatError> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.step {
+                Step::Tag => {
+                    if let Some(tag) = self.varint(&mut rest)? {
+                        self.tag(tag)?;
+                    }
+                }
+                Step::Length(field) => {
+                    if let Some(len) = self.varint(&mut rest)? {
+                        self.field(field, len)?;
+                    }
+                }
+                Step::Integer => {
+                    if self.varint(&mut rest)?.is_some() {
+                        self.step = Step::Tag;
+                    }
+                }
+                Step::Name(left) => {
+                    let (now, later) = split(rest, left);
+                    self.name.extend_from_slice(now);
+                    self.moved(now, left, Step::Name);
+                    rest = later;
+                }
+                Step::Payload(left) => {
+                    let (now, later) = split(rest, left);
+                    sink.payload(self.sent, now)?;
+                    self.sent += now.len() as u64;
+                    self.moved(now, left, Step::Payload);
+                    rest = later;
+                }
+                Step::Skip(left) => {
+                    let (now, later) = split(rest, left);
+                    self.moved(now, left, Step::Skip);
+                    rest = later;
+                }
+            }
+            self.close()?;
+        }
+        Ok(())
+    }
+
+    /// The message has ended.
+    pub(super) fn end(&mut self) -> Result<Outcome, FormatError> {
+        if !matches!(self.step, Step::Tag) || self.shift > 0 || self.depth > 0 {
+            return Err(self.error("the message ends within a field"));
+        }
+        if self.taken {
+            self.check_payload(self.sent)?;
+            self.total = Some(self.sent);
+            return Ok(Outcome::Found);
+        }
+        if let Some(other) = self.other.take() {
+            self.spare = std::mem::replace(&mut self.wanted, other);
+            return Ok(Outcome::Renamed);
+        }
+        Ok(Outcome::Missing(String::from_utf8_lossy(&self.names).into_owned()))
+    }
+
+    fn moved(&mut self, now: &[u8], left: u64, step: fn(u64) -> Step) {
+        let len = now.len() as u64;
+        self.at += len;
+        self.step = if len == left { Step::Tag } else { step(left - len) };
+    }
+
+    /// A number of 7 bits a byte, once it is whole.
+    fn varint(&mut self, rest: &mut &[u8]) -> Result<Option<u64>, FormatError> {
+        while let Some((&byte, later)) = rest.split_first() {
+            let bits = u64::from(byte & 0x7f);
+            if self.shift > 63 || bits << self.shift >> self.shift != bits {
+                return Err(self.error("a number of more than 64 bits"));
+            }
+            self.varint |= bits << self.shift;
+            self.shift += 7;
+            self.at += 1;
+            *rest = later;
+            if byte < 0x80 {
+                self.shift = 0;
+                return Ok(Some(std::mem::take(&mut self.varint)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn tag(&mut self, tag: u64) -> Result<(), FormatError> {
+        self.step = match (tag >> 3, tag & 7) {
+            (0, _) => return Err(self.error("a field of number `0`: not a `tf.train.Example`")),
+            (_, 0) => Step::Integer,
+            (_, 1) => self.skip(8)?,
+            (field, 2) => Step::Length(field),
+            (_, 5) => self.skip(4)?,
+            (_, kind) => {
+                let message = format!("a field of wire type `{kind}`: not a `tf.train.Example`");
+                return Err(self.error(message));
+            }
+        };
+        Ok(())
+    }
+
+    fn skip(&self, len: u64) -> Result<Step, FormatError> {
+        let left = self.ends[self.depth] - self.at;
+        if len > left {
+            let message = format!("a field of {len} bytes in the last {left} of what holds it");
+            return Err(self.error(message));
+        }
+        Ok(if len == 0 { Step::Tag } else { Step::Skip(len) })
+    }
+
+    /// A field of `len` bytes begins.
+    fn field(&mut self, field: u64, len: u64) -> Result<(), FormatError> {
+        self.step = self.skip(len)?;
+        match (LEVELS[self.depth], field) {
+            (Level::Example, 1) | (Level::Features, 1) => self.open(len),
+            (Level::Entry, 1) => self.name_field(len)?,
+            (Level::Entry, 2) if self.name.is_empty() => {
+                return Err(self.error("a feature whose value comes before its name"));
+            }
+            (Level::Entry, 2) => self.open(len),
+            (Level::Feature, 1) => self.bytes_list(len)?,
+            (Level::BytesList, 1) => {
+                let total = self.sent + len;
+                // The last of the list.
+                if self.at + len == self.ends[self.depth] {
+                    self.check_payload(total)?;
+                    self.total = Some(total);
+                }
+                if len > 0 {
+                    self.step = Step::Payload(len);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, len: u64) {
+        self.depth += 1;
+        self.ends[self.depth] = self.at + len;
+        self.step = Step::Tag;
+        if LEVELS[self.depth] == Level::Entry {
+            self.name.clear();
+        }
+    }
+
+    /// Leave the levels that end here.
+    fn close(&mut self) -> Result<(), FormatError> {
+        while self.depth > 0 && self.at == self.ends[self.depth] {
+            if !matches!(self.step, Step::Tag) || self.shift > 0 {
+                return Err(self.error("a field ends behind what holds it"));
+            }
+            if LEVELS[self.depth] == Level::Entry {
+                self.note_name();
+            }
+            self.depth -= 1;
+        }
+        Ok(())
+    }
+
+    fn name_field(&mut self, len: u64) -> Result<(), FormatError> {
+        if len > NAME_BYTES_MAX as u64 {
+            let message = format!("a feature name of {len} bytes, more than {NAME_BYTES_MAX}");
+            return Err(self.error(message));
+        }
+        self.name.clear();
+        if len > 0 {
+            self.step = Step::Name(len);
+        }
+        Ok(())
+    }
+
+    fn bytes_list(&mut self, len: u64) -> Result<(), FormatError> {
+        if self.name == self.wanted {
+            if self.taken {
+                let name = String::from_utf8_lossy(&self.name);
+                return Err(self.error(format!("two lists of bytes called `{name}`")));
+            }
+            self.taken = true;
+            self.open(len);
+        } else if self.other.is_none() {
+            let mut other = std::mem::take(&mut self.spare);
+            other.clear();
+            other.extend_from_slice(&self.name);
+            self.other = Some(other);
+        }
+        Ok(())
+    }
+
+    fn note_name(&mut self) {
+        if self.names.len() + self.name.len() + 4 <= NAMES_BYTES_MAX {
+            let comma: &[u8] = if self.names.is_empty() { b"`" } else { b", `" };
+            self.names.extend_from_slice(comma);
+            self.names.extend_from_slice(&self.name);
+            self.names.push(b'`');
+        }
+    }
+
+    fn check_payload(&self, bytes: u64) -> Result<(), FormatError> {
+        match self.expected {
+            Some(expected) if expected != bytes => {
+                let message = format!("a sample of {bytes} bytes, but the plan says {expected}");
+                Err(self.error(message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn error(&self, message: impl Into<String>) -> FormatError {
+        FormatError::new(self.origin + self.at, message)
+    }
+}
+
+/// The first `left` bytes, or all.
+fn split(bytes: &[u8], left: u64) -> (&[u8], &[u8]) {
+    bytes.split_at(left.min(bytes.len() as u64) as usize)
+}

@@ -1,0 +1,281 @@
+//! Finds records in a file: those of a plan where they must be, those of a foreign file one after another.
+
+use super::ahead::{Begun, Finder, Wanted};
+use super::example::{Outcome, Scanner};
+use super::{
+    CRC_BYTES, CursorOptions, Dims, Element, FRAME_BYTES, FileShape, FormatError, IMAGE, Lengths,
+    PayloadSink, check_sample, cut_off, data_bytes, in_words, masked,
+};
+
+/// The records of one file after another.
+pub(super) struct Records {
+    piece_bytes: u64,
+    check_crc: bool,
+    expected: Option<FileShape>,
+    wanted: u64,
+    length: u64,
+    /// The record that is being read, and where it begins.
+    record: u64,
+    start: u64,
+    /// Of the record, with its frame; 0 before the first.
+    record_bytes: u64,
+    at: u64,
+    phase: Phase,
+    frame: Gathered,
+    scanner: Scanner,
+    crc: u32,
+    renamed: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Frame,
+    Message,
+    Crc,
+    Done,
+}
+
+/// A few bytes that may come in pieces.
+#[derive(Default)]
+struct Gathered {
+    bytes: [u8; FRAME_BYTES],
+    count: usize,
+}
+
+impl Gathered {
+    /// Take what is missing to `wanted` bytes; how many that were.
+    fn take(&mut self, bytes: &[u8], wanted: usize) -> usize {
+        let len = bytes.len().min(wanted - self.count);
+        self.bytes[self.count..self.count + len].copy_from_slice(&bytes[..len]);
+        self.count += len;
+        len
+    }
+
+    fn crc_at(&self, from: usize) -> u32 {
+        self.bytes[from..].first_chunk().copied().map_or(0, u32::from_le_bytes)
+    }
+}
+
+impl Records {
+    pub(super) fn new(options: &CursorOptions) -> Self {
+        Records {
+            piece_bytes: options.piece_bytes as u64,
+            check_crc: options.check_crc,
+            expected: None,
+            wanted: 0,
+            length: 0,
+            record: 0,
+            start: 0,
+            record_bytes: 0,
+            at: 0,
+            phase: Phase::Frame,
+            frame: Gathered::default(),
+            scanner: Scanner::new(),
+            crc: 0,
+            renamed: false,
+        }
+    }
+
+    /// Go to the frame of a record.
+    fn go_to(&mut self, record: u64, start: u64) {
+        (self.record, self.start, self.at) = (record, start, start);
+        self.phase = Phase::Frame;
+        self.frame.count = 0;
+    }
+
+    fn message_end(&self) -> u64 {
+        self.start + self.record_bytes - CRC_BYTES
+    }
+
+    fn frame(&mut self) -> Result<(), FormatError> {
+        let length = self.frame.bytes.first_chunk().copied().unwrap_or_default();
+        if masked(crc32c::crc32c(&length)) != self.frame.crc_at(length.len()) {
+            return Err(self.no_frame());
+        }
+        let bytes = u64::from_le_bytes(length).checked_add(FRAME_BYTES as u64 + CRC_BYTES);
+        let left = self.length - self.start;
+        let Some(record_bytes) = bytes.filter(|&bytes| bytes <= left) else {
+            let message = format!(
+                "a record of {} bytes, but the file ends {} bytes behind its length",
+                u64::from_le_bytes(length),
+                left.saturating_sub(FRAME_BYTES as u64)
+            );
+            return Err(FormatError::new(self.start, message));
+        };
+        if self.expected.is_some() && self.record_bytes != record_bytes {
+            let planned = self.record_bytes;
+            let message =
+                format!("a record of {record_bytes} bytes in all, but the plan says {planned}");
+            return Err(FormatError::new(self.start, message));
+        }
+        self.record_bytes = record_bytes;
+        if self.record < self.wanted {
+            self.go_to(self.record + 1, self.start + record_bytes);
+            return Ok(());
+        }
+        let planned = self.expected.map(|shape| shape.sample_bytes());
+        self.scanner.begin(self.at, self.message_end() - self.at, planned);
+        self.crc = 0;
+        self.phase = Phase::Message;
+        self.check_end()
+    }
+
+    /// The frame's checksum is wrong.
+    fn no_frame(&self) -> FormatError {
+        let message = match self.frame.bytes {
+            [0x1f, 0x8b, ..] if self.start == 0 => {
+                "a tfrecord in gzip, which cannot be read piece by piece: unpack it"
+            }
+            [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] if self.start == 0 => {
+                "a tfrecord in zlib, which cannot be read piece by piece: unpack it"
+            }
+            _ => "no record begins here: the checksum of its length is wrong",
+        };
+        FormatError::new(self.start, message)
+    }
+
+    fn message(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        let len = (self.message_end() - self.at).min(bytes.len() as u64);
+        let piece = &bytes[..len as usize];
+        if self.check_crc {
+            self.crc = crc32c::crc32c_append(self.crc, piece);
+        }
+        self.scanner.scan(piece, sink)?;
+        self.at += len;
+        self.check_end()
+    }
+
+    /// At the end of the message, whether it held the sample.
+    fn check_end(&mut self) -> Result<(), FormatError> {
+        if self.at < self.message_end() {
+            return Ok(());
+        }
+        match self.scanner.end()? {
+            Outcome::Found => {
+                self.phase = Phase::Crc;
+                self.frame.count = 0;
+                Ok(())
+            }
+            // What the sample is called was not known: the record is read once more.
+            Outcome::Renamed if self.expected.is_none() && !self.renamed => {
+                self.renamed = true;
+                self.go_to(self.record, self.start);
+                Ok(())
+            }
+            Outcome::Renamed => {
+                Err(FormatError::new(self.start, format!("a record without `{IMAGE}`")))
+            }
+            Outcome::Missing(names) => {
+                let names = if names.is_empty() { "none" } else { &names };
+                let message = format!("a record without a feature of bytes; its features: {names}");
+                Err(FormatError::new(self.start, message))
+            }
+        }
+    }
+
+    fn crc(&mut self) -> Result<(), FormatError> {
+        let (stored, made) = (self.frame.crc_at(0), masked(self.crc));
+        if self.check_crc && stored != made {
+            let message = format!(
+                "record {} has the checksum `{stored:08x}`, but its bytes have `{made:08x}`",
+                self.record
+            );
+            return Err(FormatError::new(self.start, message));
+        }
+        self.record += 1;
+        self.start = self.at;
+        self.phase = Phase::Done;
+        Ok(())
+    }
+}
+
+impl Finder for Records {
+    fn begin(&mut self, wanted: &Wanted, begun: Begun) {
+        self.expected = wanted.expected;
+        self.wanted = wanted.sample;
+        self.renamed = false;
+        match &wanted.expected {
+            Some(shape) => {
+                self.scanner.want(IMAGE);
+                self.record_bytes = Lengths::of(shape).record;
+                self.go_to(wanted.sample, wanted.sample.saturating_mul(self.record_bytes));
+            }
+            None if begun == Begun::Onward => self.go_to(self.record, self.start),
+            None => {
+                self.record_bytes = 0;
+                self.go_to(0, 0);
+            }
+        }
+    }
+
+    fn length(&mut self, bytes: u64) -> Result<(), FormatError> {
+        self.length = bytes;
+        let Some(shape) = &self.expected else { return Ok(()) };
+        let planned = data_bytes(shape);
+        if planned != bytes {
+            let words = in_words(shape);
+            let message =
+                format!("holds {bytes} bytes, but the plan says {words}, in {planned} bytes");
+            return Err(FormatError::new(bytes.min(planned), message));
+        }
+        check_sample(shape, self.wanted)
+    }
+
+    fn at(&self) -> Option<u64> {
+        (self.phase != Phase::Done).then_some(self.at)
+    }
+
+    fn end(&self) -> u64 {
+        match self.phase {
+            Phase::Done => self.at,
+            Phase::Frame if self.expected.is_none() => {
+                let passes_by = self.record < self.wanted && self.record_bytes >= self.piece_bytes;
+                if passes_by { self.start + FRAME_BYTES as u64 } else { u64::MAX }
+            }
+            _ => self.start + self.record_bytes,
+        }
+    }
+
+    fn record_bytes(&self) -> u64 {
+        self.record_bytes
+    }
+
+    fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        match self.phase {
+            Phase::Frame => {
+                self.at += self.frame.take(bytes, FRAME_BYTES) as u64;
+                if self.frame.count == FRAME_BYTES { self.frame() } else { Ok(()) }
+            }
+            Phase::Message => self.message(bytes, sink),
+            Phase::Crc => {
+                self.at += self.frame.take(bytes, CRC_BYTES as usize) as u64;
+                if self.frame.count == CRC_BYTES as usize { self.crc() } else { Ok(()) }
+            }
+            Phase::Done => Ok(()),
+        }
+    }
+
+    fn ended(&mut self) -> Result<(), FormatError> {
+        if self.phase == Phase::Frame && self.at == self.start {
+            let message =
+                format!("holds {} records, so there is no sample {}", self.record, self.wanted);
+            return Err(FormatError::new(self.at, message));
+        }
+        let end = self.start + self.record_bytes.max(FRAME_BYTES as u64);
+        Err(cut_off(self.at, end.saturating_sub(self.at).max(1)))
+    }
+
+    /// A record holds bytes, and how many records there are is known at the last.
+    fn found(&self) -> Option<FileShape> {
+        if self.expected.is_some() {
+            return self.expected.filter(|_| self.phase != Phase::Frame);
+        }
+        let (end, samples) = match self.phase {
+            Phase::Frame => return None,
+            Phase::Done => (self.at, self.record),
+            _ => (self.start + self.record_bytes, self.record + 1),
+        };
+        let dims = Dims::new(&[self.scanner.payload_bytes()?])?;
+        (end == self.length).then_some(FileShape { dims, element: Element::Uint8, samples })
+    }
+}

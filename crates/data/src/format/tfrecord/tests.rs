@@ -1,0 +1,1 @@
+//! Records that TensorFlow or anybody else may have written.

@@ -1,0 +1,446 @@
+//! Finds samples in an archive: those of a plan where they must be, those of a foreign archive member after member.
+//!
+//! Members whose paths are equal up to the first dot of the name are one sample; its payload is the first that is
+//! not a label, or where all are, the first.
+
+use super::ahead::{Begun, Finder, Wanted};
+use super::block::{self, BLOCK_BYTES, Block, Header, Kind};
+use super::npy_header::{self, Progress};
+use super::{
+    CursorOptions, DIMS_MAX, Dims, END_BYTES, Element, FileShape, FormatError, PayloadSink,
+    archive_bytes, array_of, compare_shapes, cut_off, in_words, padded, pax, sample_bytes,
+    write_key,
+};
+
+/// Of a name or an extended header.
+const META_BYTES_MAX: u64 = 1 << 20;
+const LABELS: [&[u8]; 3] = [b"cls", b"txt", b"json"];
+
+/// The members of one archive after another.
+pub(super) struct Members {
+    piece_bytes: u64,
+    wanted: Wanted,
+    length: u64,
+    at: u64,
+    phase: Phase,
+    block: Block,
+    /// Bytes of `block` that have come.
+    count: usize,
+    /// What comes before the next member, and says how it is called and how long it is.
+    meta: Vec<u8>,
+    path: Vec<u8>,
+    meta_bytes: Option<u64>,
+    /// The sample whose members come, and how many have begun.
+    key: Vec<u8>,
+    begun: u64,
+    /// Its first member.
+    first: Span,
+    /// The member that is the payload, or the last before.
+    member: Span,
+    head: Vec<u8>,
+    head_bytes: usize,
+    payload: Option<Payload>,
+    planned_key: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Header,
+    /// Of a name, or an extended header.
+    Meta(Kind),
+    ArrayHead,
+    Payload,
+    Done,
+}
+
+/// Where a member lies.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    start: u64,
+    bytes: u64,
+    is_array: bool,
+}
+
+impl Span {
+    /// Of the member with its padding.
+    fn end(&self) -> u64 {
+        self.start.saturating_add(padded(self.bytes))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Payload {
+    start: u64,
+    dims: Dims,
+    element: Element,
+}
+
+/// A path cut into the key of its sample and the name of what it holds.
+fn split_path(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let name = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let dot = name + path[name..].iter().position(|&byte| byte == b'.')?;
+    let top = path.split(|&byte| byte == b'/').next().unwrap_or_default();
+    let is_meta = top.len() >= 4 && top.starts_with(b"__") && top.ends_with(b"__");
+    (dot > name && !is_meta).then(|| (&path[..dot], &path[dot + 1..]))
+}
+
+fn last_word(name: &[u8]) -> &[u8] {
+    name.rsplit(|&byte| byte == b'.').next().unwrap_or_default()
+}
+
+impl Members {
+    pub(super) fn new(options: &CursorOptions) -> Self {
+        Members {
+            piece_bytes: options.piece_bytes as u64,
+            wanted: Wanted { file: 0, sample: 0, expected: None },
+            length: 0,
+            at: 0,
+            phase: Phase::Header,
+            block: [0; BLOCK_BYTES as usize],
+            count: 0,
+            meta: Vec::new(),
+            path: Vec::with_capacity(256),
+            meta_bytes: None,
+            key: Vec::with_capacity(256),
+            begun: 0,
+            first: Span::default(),
+            member: Span::default(),
+            head: Vec::with_capacity(256),
+            head_bytes: 0,
+            payload: None,
+            planned_key: String::with_capacity(64),
+        }
+    }
+
+    /// Go to a header, before which `begun` samples have begun.
+    fn start_at(&mut self, at: u64, begun: u64) {
+        self.go_to(at);
+        self.begun = begun;
+        self.key.clear();
+        self.path.clear();
+        self.meta_bytes = None;
+    }
+
+    fn go_to(&mut self, header: u64) {
+        (self.at, self.phase, self.count) = (header, Phase::Header, 0);
+    }
+
+    fn header(&mut self) -> Result<(), FormatError> {
+        let start = self.at - BLOCK_BYTES;
+        let Some(Header { kind, bytes }) = block::read(&self.block, start)? else {
+            return self.archive_ended(start);
+        };
+        let bytes = match kind {
+            Kind::Bare => 0,
+            Kind::File => self.meta_bytes.take().unwrap_or(bytes),
+            _ => bytes,
+        };
+        let left = self.length.saturating_sub(self.at);
+        if bytes > left {
+            let message = format!("a member of {bytes} bytes, but the file ends after {left}");
+            return Err(FormatError::new(start, message));
+        }
+        let span = Span { start: self.at, bytes, is_array: false };
+        match kind {
+            Kind::File => return self.file(span),
+            Kind::LongName | Kind::Extended => {
+                if bytes > META_BYTES_MAX {
+                    let message = format!("a header of {bytes} bytes, more than {META_BYTES_MAX}");
+                    return Err(FormatError::new(start, message));
+                }
+                self.member = span;
+                self.meta.clear();
+                self.phase = Phase::Meta(kind);
+                if bytes == 0 {
+                    return self.meta(kind);
+                }
+                return Ok(());
+            }
+            // What was said of this member is not said of the next.
+            Kind::Bare | Kind::Unknown => {
+                self.path.clear();
+                self.meta_bytes = None;
+            }
+            Kind::Other => {}
+        }
+        self.go_to(span.end());
+        Ok(())
+    }
+
+    /// The name or extended header in `meta` is whole.
+    fn meta(&mut self, kind: Kind) -> Result<(), FormatError> {
+        let start = self.member.start;
+        let path = match kind {
+            Kind::LongName => Some(block::field_text(&self.meta)),
+            _ => {
+                let extended = pax::read(&self.meta);
+                let extended = extended
+                    .ok_or_else(|| FormatError::new(start, "an extended header that is none"))?;
+                if extended.is_sparse {
+                    let message = "a sparse member, which is not supported";
+                    return Err(FormatError::new(start, message));
+                }
+                self.meta_bytes = extended.bytes.or(self.meta_bytes);
+                extended.path
+            }
+        };
+        if let Some(path) = path {
+            self.path.clear();
+            self.path.extend_from_slice(path);
+        }
+        self.go_to(self.member.end());
+        Ok(())
+    }
+
+    /// A file begins.
+    fn file(&mut self, span: Span) -> Result<(), FormatError> {
+        self.member = span;
+        if self.path.is_empty() {
+            block::push_path(&self.block, &mut self.path);
+        }
+        let path = std::mem::take(&mut self.path);
+        let sorted = self.sort(&path, span);
+        self.path = path;
+        self.path.clear();
+        sorted
+    }
+
+    /// Take the file for the payload, or pass it by.
+    fn sort(&mut self, path: &[u8], span: Span) -> Result<(), FormatError> {
+        let Some((key, name)) = split_path(path) else {
+            self.go_to(span.end());
+            return Ok(());
+        };
+        let word = last_word(name);
+        let span = Span { is_array: word == b"npy", ..span };
+        if key != self.key {
+            if self.begun == self.wanted.sample + 1 {
+                return self.open(self.first);
+            }
+            self.key.clear();
+            self.key.extend_from_slice(key);
+            self.begun += 1;
+            self.first = span;
+        }
+        if self.wanted.expected.is_some() {
+            self.check_planned(path, span)?;
+        }
+        if self.begun == self.wanted.sample + 1 && !LABELS.contains(&word) {
+            return self.open(span);
+        }
+        self.go_to(span.end());
+        Ok(())
+    }
+
+    fn check_planned(&self, path: &[u8], span: Span) -> Result<(), FormatError> {
+        let Some(shape) = &self.wanted.expected else { return Ok(()) };
+        let shown = String::from_utf8_lossy(&path[..path.len().min(100)]);
+        let planned_bytes = npy_header::array_bytes(&array_of(shape));
+        let message = if self.key != self.planned_key.as_bytes() {
+            format!("holds `{shown}`, but the plan says `{}.npy`", self.planned_key)
+        } else if span.is_array && span.bytes != planned_bytes {
+            format!("`{shown}` has {} bytes, but the plan says {planned_bytes}", span.bytes)
+        } else if span.end() > self.planned_end(shape) {
+            format!("`{shown}` has {} bytes, more than the plan says", span.bytes)
+        } else {
+            return Ok(());
+        };
+        Err(FormatError::new(span.start, message))
+    }
+
+    /// Where the planned sample ends.
+    fn planned_end(&self, shape: &FileShape) -> u64 {
+        sample_bytes(shape).saturating_mul(self.wanted.sample + 1)
+    }
+
+    /// The payload is in this member.
+    fn open(&mut self, span: Span) -> Result<(), FormatError> {
+        (self.member, self.at) = (span, span.start);
+        if span.is_array {
+            self.head.clear();
+            self.phase = Phase::ArrayHead;
+            return self.array_head();
+        }
+        if let Some(shape) = &self.wanted.expected {
+            let message =
+                format!("a sample that is no array, but the plan says {}", in_words(shape));
+            return Err(FormatError::new(span.start, message));
+        }
+        self.open_payload(&[span.bytes], Element::Uint8)
+    }
+
+    fn open_payload(&mut self, axes: &[u64], element: Element) -> Result<(), FormatError> {
+        let dims = Dims::new(axes);
+        let dims = dims.ok_or_else(|| FormatError::new(self.at, "an array of too many axes"))?;
+        self.payload = Some(Payload { start: self.at, dims, element });
+        self.phase = Phase::Payload;
+        self.check_end();
+        Ok(())
+    }
+
+    /// More of the header of an array has come.
+    fn array_head(&mut self) -> Result<(), FormatError> {
+        let start = self.member.start;
+        let array = match npy_header::read(&self.head) {
+            Ok(Progress::Needs(bytes)) if bytes as u64 <= self.member.bytes => {
+                self.head_bytes = bytes;
+                return Ok(());
+            }
+            Ok(Progress::Needs(_)) => {
+                return Err(FormatError::new(start, "a member too short for its array's header"));
+            }
+            Ok(Progress::Done(array)) => array,
+            Err(error) => return Err(FormatError::new(start + error.offset, error.message)),
+        };
+        let mut axes = [0; DIMS_MAX + 1];
+        let dims = array.dims.as_slice();
+        axes[..dims.len()].copy_from_slice(dims);
+        axes[dims.len()] = array.samples;
+        let axes = &axes[..=dims.len()];
+        if let Some(expected) = &self.wanted.expected
+            && array != array_of(expected)
+        {
+            let dims = Dims::new(axes).unwrap_or(array.dims);
+            let found = FileShape { dims, element: array.element, samples: expected.samples };
+            return compare_shapes(&found, Some(expected));
+        }
+        let bytes = (self.head.len() as u64).saturating_add(array.payload_bytes());
+        if bytes != self.member.bytes {
+            let message = format!("an array of {bytes} bytes in a member of {}", self.member.bytes);
+            return Err(FormatError::new(start, message));
+        }
+        self.open_payload(axes, array.element)
+    }
+
+    fn check_end(&mut self) {
+        if self.at == self.member.start + self.member.bytes {
+            self.at = self.member.end();
+            self.phase = Phase::Done;
+        }
+    }
+
+    /// No more members: the payload is the first label, or there is none.
+    fn archive_ended(&mut self, at: u64) -> Result<(), FormatError> {
+        if self.begun == self.wanted.sample + 1 {
+            return self.open(self.first);
+        }
+        let message = match &self.wanted.expected {
+            Some(shape) => format!("the archive ends, but the plan says {}", in_words(shape)),
+            None => {
+                let (begun, sample) = (self.begun, self.wanted.sample);
+                format!("holds {begun} samples, so there is no sample {sample}")
+            }
+        };
+        Err(FormatError::new(at, message))
+    }
+}
+
+impl Finder for Members {
+    fn begin(&mut self, wanted: &Wanted, begun: Begun) {
+        let goes_on = begun == Begun::Onward && self.phase == Phase::Done;
+        self.wanted = *wanted;
+        self.payload = None;
+        match &wanted.expected {
+            Some(shape) => {
+                write_key(&mut self.planned_key, wanted.file, wanted.sample);
+                self.start_at(sample_bytes(shape).saturating_mul(wanted.sample), wanted.sample);
+            }
+            None if goes_on => self.go_to(self.at),
+            None => {
+                self.member = Span::default();
+                self.start_at(0, 0);
+            }
+        }
+    }
+
+    fn length(&mut self, bytes: u64) -> Result<(), FormatError> {
+        self.length = bytes;
+        let Some(shape) = &self.wanted.expected else { return Ok(()) };
+        let planned = archive_bytes(shape);
+        if planned != bytes {
+            let words = in_words(shape);
+            let message =
+                format!("holds {bytes} bytes, but the plan says {words}, in {planned} bytes");
+            return Err(FormatError::new(bytes.min(planned), message));
+        }
+        Ok(())
+    }
+
+    fn at(&self) -> Option<u64> {
+        (self.phase != Phase::Done).then_some(self.at)
+    }
+
+    fn end(&self) -> u64 {
+        match (self.phase, &self.wanted.expected) {
+            (Phase::Done, _) => self.at,
+            (_, Some(shape)) => self.planned_end(shape),
+            (Phase::Header, None) => {
+                let passes_by = self.begun < self.wanted.sample;
+                let is_long = self.member.bytes >= self.piece_bytes;
+                let header_end = self.at + BLOCK_BYTES - self.count as u64;
+                if passes_by && is_long { header_end } else { u64::MAX }
+            }
+            _ => self.member.end(),
+        }
+    }
+
+    fn record_bytes(&self) -> u64 {
+        self.wanted.expected.as_ref().map_or(self.member.bytes, sample_bytes)
+    }
+
+    fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        match self.phase {
+            Phase::Header => {
+                let now = &bytes[..bytes.len().min(self.block.len() - self.count)];
+                self.block[self.count..self.count + now.len()].copy_from_slice(now);
+                self.count += now.len();
+                self.at += now.len() as u64;
+                if self.count == self.block.len() { self.header() } else { Ok(()) }
+            }
+            Phase::Meta(kind) => {
+                let left = self.member.bytes - self.meta.len() as u64;
+                let now = &bytes[..left.min(bytes.len() as u64) as usize];
+                self.meta.extend_from_slice(now);
+                self.at += now.len() as u64;
+                if now.len() as u64 == left { self.meta(kind) } else { Ok(()) }
+            }
+            Phase::ArrayHead => {
+                let now = &bytes[..bytes.len().min(self.head_bytes - self.head.len())];
+                self.head.extend_from_slice(now);
+                self.at += now.len() as u64;
+                if self.head.len() == self.head_bytes { self.array_head() } else { Ok(()) }
+            }
+            Phase::Payload => {
+                let left = self.member.start + self.member.bytes - self.at;
+                let now = &bytes[..left.min(bytes.len() as u64) as usize];
+                let start = self.payload.map_or(self.at, |payload| payload.start);
+                sink.payload(self.at - start, now)?;
+                self.at += now.len() as u64;
+                self.check_end();
+                Ok(())
+            }
+            Phase::Done => Ok(()),
+        }
+    }
+
+    fn ended(&mut self) -> Result<(), FormatError> {
+        if self.phase == Phase::Header && self.count == 0 {
+            return self.archive_ended(self.at);
+        }
+        let end = match self.phase {
+            Phase::Header => self.at + BLOCK_BYTES - self.count as u64,
+            _ => self.member.end(),
+        };
+        Err(cut_off(self.at, end.saturating_sub(self.at).max(1)))
+    }
+
+    /// How many samples there are is known at the last: then nothing but the end follows.
+    fn found(&self) -> Option<FileShape> {
+        let Payload { dims, element, .. } = self.payload?;
+        if self.wanted.expected.is_some() {
+            return self.wanted.expected;
+        }
+        let is_last = self.member.end().saturating_add(END_BYTES) >= self.length;
+        is_last.then_some(FileShape { dims, element, samples: self.begun })
+    }
+}

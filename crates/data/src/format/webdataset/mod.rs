@@ -1,0 +1,101 @@
+//! `webdataset`: a tar archive (POSIX ustar) a file, as the library of that name reads it: of each sample a label in
+//! `<key>.cls` and an array in `<key>.npy`, where the key is unique in the dataset.
+
+mod block;
+mod members;
+mod pax;
+#[cfg(test)]
+mod tests;
+
+use super::ahead::AheadCursor;
+use super::{
+    Content, Cursor, CursorOptions, FileSink, Format, FormatError, PayloadSink, SinkError, ahead,
+    compare_shapes, cut_off, in_words, npy_header, packed,
+};
+use block::BLOCK_BYTES;
+use feedrate_spec::catalog::{Ability, FormatEntry, Member};
+use feedrate_spec::shape::{DIMS_MAX, Dims, Element, Encoding, FileShape};
+use std::fmt::Write;
+
+pub(super) struct WebDataset;
+
+static MEMBER: Member = Member {
+    name: "webdataset",
+    summary: "Tar archives with an array and a label for each sample.",
+    abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::LooseEnd],
+};
+
+const LABEL: &[u8] = b"0";
+/// Empty blocks behind the last member.
+const END_BYTES: u64 = 2 * BLOCK_BYTES;
+
+impl Format for WebDataset {
+    fn entry(&self) -> FormatEntry {
+        FormatEntry {
+            extension: "tar",
+            ..FormatEntry::new(&MEMBER, |shape, _| archive_bytes(shape))
+        }
+    }
+
+    fn encode(
+        &self,
+        shape: &FileShape,
+        _encoding: &Encoding,
+        content: &mut Content,
+        sink: &mut dyn FileSink,
+    ) -> Result<(), SinkError> {
+        let array = array_of(shape);
+        let array_bytes = npy_header::array_bytes(&array);
+        let header = npy_header::write(&array);
+        let mut key = String::new();
+        for sample in 0..shape.samples {
+            write_key(&mut key, content.file(), sample);
+            sink.write(0, &block::header(&format!("{key}.cls"), LABEL.len() as u64))?;
+            sink.write(0, LABEL)?;
+            pad(LABEL.len() as u64, sink)?;
+            sink.write(0, &block::header(&format!("{key}.npy"), array_bytes))?;
+            sink.write(0, &header)?;
+            packed::write_sample(0, sample, shape, content, sink, &mut |_| {})?;
+            pad(array_bytes, sink)?;
+        }
+        sink.write(0, &[0; END_BYTES as usize])
+    }
+
+    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
+        Box::new(AheadCursor::new(options.piece_bytes, members::Members::new(options)))
+    }
+}
+
+/// Fill the last block of a member of `bytes`.
+fn pad(bytes: u64, sink: &mut dyn FileSink) -> Result<(), SinkError> {
+    sink.write(0, &[0; BLOCK_BYTES as usize][..(padded(bytes) - bytes) as usize])
+}
+
+/// `bytes` in whole blocks.
+fn padded(bytes: u64) -> u64 {
+    bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
+}
+
+fn archive_bytes(shape: &FileShape) -> u64 {
+    sample_bytes(shape).saturating_mul(shape.samples).saturating_add(END_BYTES)
+}
+
+/// Of both members, with their headers.
+fn sample_bytes(shape: &FileShape) -> u64 {
+    let array_bytes = padded(npy_header::array_bytes(&array_of(shape)));
+    array_bytes.saturating_add(3 * BLOCK_BYTES)
+}
+
+/// One sample as an array of its own: numpy's last axis is the sample's.
+fn array_of(shape: &FileShape) -> FileShape {
+    let (last, dims) = shape.dims.as_slice().split_last().unwrap_or((&1, &[]));
+    let dims = Dims::new(dims).unwrap_or(shape.dims);
+    FileShape { dims, element: shape.element, samples: *last }
+}
+
+/// Without a dot, at which a key ends.
+fn write_key(key: &mut String, file: u64, sample: u64) {
+    key.clear();
+    // Writing to a string does not fail.
+    let _ = write!(key, "sample{file:06}_{sample:06}");
+}
