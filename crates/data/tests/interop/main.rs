@@ -18,6 +18,8 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 mod numpy;
+mod tfrecord;
+mod webdataset;
 
 fn python(script: &str, argument: &Path) -> String {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -71,9 +71,10 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    pub(super) fn new() -> Self {
+    /// The sample is the feature called `name`, where there is one.
+    pub(super) fn new(name: &str) -> Self {
         Scanner {
-            wanted: Vec::with_capacity(NAME_BYTES_MAX),
+            wanted: name.as_bytes().to_vec(),
             other: None,
             spare: Vec::with_capacity(NAME_BYTES_MAX),
             origin: 0,
@@ -92,7 +93,7 @@ impl Scanner {
         }
     }
 
-    /// The sample is the feature called `name`, where there is one.
+    /// Forget what a foreign file called it.
     pub(super) fn want(&mut self, name: &str) {
         self.wanted.clear();
         self.wanted.extend_from_slice(name.as_bytes());

@@ -70,7 +70,7 @@ impl Records {
             at: 0,
             phase: Phase::Frame,
             frame: Gathered::default(),
-            scanner: Scanner::new(),
+            scanner: Scanner::new(IMAGE),
             crc: 0,
             renamed: false,
         }

@@ -86,7 +86,11 @@ pub(super) fn read(block: &Block, at: u64) -> Result<Option<Header>, FormatError
     let (unsigned, signed) = sums(block);
     if stored != Some(unsigned.into()) && stored != u64::try_from(signed).ok() {
         return Err(error(match block {
-            [0x1f, 0x8b, ..] if at == 0 => "a tar in gzip, which is not supported: unpack it",
+            [0x1f, 0x8b, ..] | [b'B', b'Z', b'h', ..] | [0xfd, b'7', b'z', b'X', b'Z', ..]
+                if at == 0 =>
+            {
+                "a tar that is compressed, which is not supported: unpack it"
+            }
             _ => "no tar header begins here: its checksum is wrong",
         }));
     }
