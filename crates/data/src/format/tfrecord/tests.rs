@@ -1,1 +1,179 @@
-//! Records that TensorFlow or anybody else may have written.
+//! Records in pieces cut anywhere, and what is read for them.
+
+use super::super::tests::{encoded, options, read_with, shape};
+use super::super::{Discard, Need};
+use super::*;
+
+fn framed(message: &[u8]) -> Vec<u8> {
+    let length = (message.len() as u64).to_le_bytes();
+    let mut record = length.to_vec();
+    record.extend(masked(crc32c::crc32c(&length)).to_le_bytes());
+    record.extend(message);
+    record.extend(masked(crc32c::crc32c(message)).to_le_bytes());
+    record
+}
+
+/// Reads of (offset, bytes) that samples need, and how often kept bytes are asked for.
+fn reads(
+    cursor: &mut dyn Cursor,
+    file: &[u8],
+    samples: impl IntoIterator<Item = u64>,
+    expected: Option<&FileShape>,
+) -> (Vec<(u64, usize)>, u64) {
+    let (mut reads, mut kept) = (Vec::new(), 0);
+    for sample in samples {
+        cursor.begin(0, sample, expected);
+        loop {
+            let bytes = match cursor.need().unwrap() {
+                Need::Done => break,
+                Need::Length { .. } => &(file.len() as u64).to_le_bytes()[..],
+                Need::Kept => {
+                    kept += 1;
+                    &[]
+                }
+                Need::Bytes { offset, len, .. } => {
+                    reads.push((offset, len));
+                    &file[offset as usize..][..len]
+                }
+            };
+            cursor.feed(bytes, &mut Discard).unwrap();
+        }
+    }
+    (reads, kept)
+}
+
+#[test]
+fn pieces_may_be_cut_anywhere() {
+    let shape = shape(&[37], Element::Uint16, 4);
+    let parts = encoded(&TfRecord, &shape, 1000);
+    let record = parts[0].len() / 4;
+    let mut content = Content::new(42);
+    content.start(5);
+    for piece_bytes in 1..2 * record {
+        let mut cursor = TfRecord.cursor(&options(piece_bytes));
+        for expected in [Some(&shape), None] {
+            for sample in [0, 1, 3, 2, 2, 0, 3] {
+                let payload =
+                    read_with(&mut *cursor, piece_bytes, &parts, sample, expected).unwrap();
+                assert_eq!(payload.len(), 74);
+                assert_eq!(content.matches(sample, 0, shape.element, &payload), Ok(()));
+            }
+        }
+    }
+}
+
+#[test]
+fn small_records_in_order_share_reads() {
+    let shape = shape(&[1000], Element::Uint8, 100);
+    let file = &encoded(&TfRecord, &shape, 1000)[0];
+    for expected in [Some(&shape), None] {
+        let mut cursor = TfRecord.cursor(&options(16384));
+        let (pass, kept) = reads(&mut *cursor, file, 0..100, expected);
+        let whole = (0..file.len()).step_by(16384);
+        let whole: Vec<(u64, usize)> =
+            whole.map(|at| (at as u64, (file.len() - at).min(16384))).collect();
+        assert_eq!(pass, whole);
+        assert!(kept > 90);
+        // Another pass reads again.
+        assert_eq!(reads(&mut *cursor, file, 0..100, expected).0, whole);
+    }
+}
+
+#[test]
+fn a_sample_out_of_order_is_read_by_itself() {
+    let shape = shape(&[1000], Element::Uint8, 100);
+    let file = &encoded(&TfRecord, &shape, 1000)[0];
+    let record = Lengths::of(&shape).record;
+    let mut cursor = TfRecord.cursor(&options(1 << 20));
+    let (pass, _) = reads(&mut *cursor, file, [50, 20, 70], Some(&shape));
+    let bytes = record as usize;
+    assert_eq!(pass, [(50 * record, bytes), (20 * record, bytes), (70 * record, bytes)]);
+}
+
+#[test]
+fn large_records_are_read_once_and_passed_by_at_their_frames() {
+    let shape = shape(&[100_000], Element::Uint8, 5);
+    let file = &encoded(&TfRecord, &shape, 1000)[0];
+    let record = Lengths::of(&shape).record as usize;
+    let mut cursor = TfRecord.cursor(&options(65536));
+    let (pass, _) = reads(&mut *cursor, file, 0..5, Some(&shape));
+    assert_eq!(pass.iter().map(|read| read.1).sum::<usize>(), file.len());
+    let (pass, _) = reads(&mut *cursor, file, [4], None);
+    let frames: Vec<(u64, usize)> =
+        (1..4).map(|number| ((number * record) as u64, FRAME_BYTES)).collect();
+    assert_eq!(pass[0], (0, 65536));
+    assert_eq!(pass[1..4], frames);
+}
+
+#[test]
+fn checksums_of_data_are_checked_where_asked_for() {
+    let shape = shape(&[100], Element::Uint8, 1);
+    let mut parts = encoded(&TfRecord, &shape, 1000);
+    parts[0][60] ^= 1;
+    for check_crc in [true, false] {
+        let options = CursorOptions { check_crc, ..options(4096) };
+        let mut cursor = TfRecord.cursor(&options);
+        let payload = read_with(&mut *cursor, 4096, &parts, 0, Some(&shape));
+        assert_eq!(payload.is_err(), check_crc);
+    }
+    parts[0][9] ^= 1;
+    let options = CursorOptions { check_crc: false, ..options(4096) };
+    let error = read_with(&mut *TfRecord.cursor(&options), 4096, &parts, 0, None).unwrap_err();
+    assert!(error.message.contains("checksum of its length"), "{error}");
+}
+
+#[test]
+fn the_plans_record_is_another() {
+    let planned = shape(&[5000], Element::Uint8, 2);
+    // As long as the planned record, but with another feature in place of bytes.
+    let message = |name: &str, list: u8, bytes: usize| {
+        let mut entry = vec![FIRST, 5];
+        entry.extend(name.as_bytes());
+        let mut list = [list].to_vec();
+        let mut value = Vec::new();
+        push_field(&mut value, FIRST, bytes as u64);
+        value.extend(vec![1; bytes]);
+        push_varint(&mut list, value.len() as u64);
+        list.extend(value);
+        push_field(&mut entry, VALUE, list.len() as u64);
+        entry.extend(list);
+        let mut features = Vec::new();
+        push_field(&mut features, FIRST, entry.len() as u64);
+        features.extend(entry);
+        let mut message = Vec::new();
+        push_field(&mut message, FIRST, features.len() as u64);
+        message.extend(features);
+        message
+    };
+    let lengths = Lengths::of(&planned);
+    let bytes = 5000 + lengths.tail().len();
+    for (name, list, expected) in [
+        ("image", FIRST, "a sample of 5016 bytes, but the plan says 5000"),
+        ("imagf", FIRST, "a record without `image`"),
+        ("image", INTEGERS, "without a feature of bytes; its features: `image`"),
+    ] {
+        let record = framed(&message(name, list, bytes));
+        assert_eq!(record.len() as u64, lengths.record);
+        let parts = [record.repeat(2), Vec::new()];
+        let mut cursor = TfRecord.cursor(&options(4096));
+        let error = read_with(&mut *cursor, 4096, &parts, 1, Some(&planned)).unwrap_err();
+        assert!(error.message.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn lengths_of_lines_are_summed_without_making_them() {
+    for (records, record_bytes) in [(0, 7), (1, 1), (1000, 1), (1001, 10), (12345, 99), (7, 100)] {
+        let digits: usize = (0..records).map(|n: u64| (n * record_bytes).to_string().len()).sum();
+        assert_eq!(offset_digits(records, record_bytes), digits as u64, "{records} {record_bytes}");
+    }
+    assert_eq!(file_bytes(&shape(&[u64::MAX, 9], Element::Float64, u64::MAX)), u64::MAX);
+}
+
+#[test]
+fn records_that_protobuf_cannot_parse_are_not_written() {
+    let unfit = |bytes| unfit(&shape(&[bytes], Element::Uint8, 1)).map(|unfit| unfit.message);
+    assert_eq!(unfit((1 << 31) - 100), None);
+    let message = "a record of `2147483704` bytes in a tfrecord, where protobuf stops at 2 GiB";
+    assert_eq!(unfit(1 << 31).as_deref(), Some(message));
+}

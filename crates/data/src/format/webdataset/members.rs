@@ -213,6 +213,9 @@ impl Members {
         };
         let word = last_word(name);
         let span = Span { is_array: word == b"npy", ..span };
+        if let Some(shape) = &self.wanted.expected {
+            self.check_planned(shape, path, key, span)?;
+        }
         if key != self.key {
             if self.begun == self.wanted.sample + 1 {
                 return self.open(self.first);
@@ -222,9 +225,6 @@ impl Members {
             self.begun += 1;
             self.first = span;
         }
-        if self.wanted.expected.is_some() {
-            self.check_planned(path, span)?;
-        }
         if self.begun == self.wanted.sample + 1 && !LABELS.contains(&word) {
             return self.open(span);
         }
@@ -232,11 +232,16 @@ impl Members {
         Ok(())
     }
 
-    fn check_planned(&self, path: &[u8], span: Span) -> Result<(), FormatError> {
-        let Some(shape) = &self.wanted.expected else { return Ok(()) };
+    fn check_planned(
+        &self,
+        shape: &FileShape,
+        path: &[u8],
+        key: &[u8],
+        span: Span,
+    ) -> Result<(), FormatError> {
         let shown = String::from_utf8_lossy(&path[..path.len().min(100)]);
         let planned_bytes = npy_header::array_bytes(&array_of(shape));
-        let message = if self.key != self.planned_key.as_bytes() {
+        let message = if key != self.planned_key.as_bytes() {
             format!("holds `{shown}`, but the plan says `{}.npy`", self.planned_key)
         } else if span.is_array && span.bytes != planned_bytes {
             format!("`{shown}` has {} bytes, but the plan says {planned_bytes}", span.bytes)

@@ -1,1 +1,145 @@
-//! Archives that other programs may have written.
+//! Headers as others write them, archives in pieces cut anywhere, and what is read for them.
+
+use super::super::Need;
+use super::super::tests::{encoded, options, read_with, shape};
+use super::block::{Header, Kind};
+use super::*;
+
+#[test]
+fn pieces_may_be_cut_anywhere() {
+    let shape = shape(&[5, 60], Element::Uint16, 3);
+    let parts = encoded(&WebDataset, &shape, 1000);
+    let mut content = Content::new(42);
+    content.start(5);
+    for piece_bytes in [1, 2, 3, 7, 100, 511, 512, 513, 640, 2047, 2560, 2561, 5000] {
+        let mut cursor = WebDataset.cursor(&options(piece_bytes));
+        for expected in [Some(&shape), None] {
+            for sample in [0, 1, 2, 1, 1, 0, 2] {
+                let payload =
+                    read_with(&mut *cursor, piece_bytes, &parts, sample, expected).unwrap();
+                assert_eq!(payload.len(), 600);
+                assert_eq!(content.matches(sample, 0, shape.element, &payload), Ok(()));
+            }
+        }
+    }
+}
+
+#[test]
+fn samples_in_order_share_reads() {
+    let shape = shape(&[100], Element::Uint8, 50);
+    let parts = encoded(&WebDataset, &shape, 1000);
+    for expected in [Some(&shape), None] {
+        let mut cursor = WebDataset.cursor(&options(16384));
+        let mut ends = vec![0];
+        for sample in 0..50 {
+            cursor.begin(5, sample, expected);
+            loop {
+                let bytes = match cursor.need().unwrap() {
+                    Need::Done => break,
+                    Need::Kept => &[],
+                    Need::Length { .. } => &(parts[0].len() as u64).to_le_bytes()[..],
+                    Need::Bytes { offset, len, .. } => {
+                        assert_eq!(Some(&(offset as usize)), ends.last());
+                        ends.push(offset as usize + len);
+                        &parts[0][offset as usize..][..len]
+                    }
+                };
+                cursor.feed(bytes, &mut super::super::Discard).unwrap();
+            }
+        }
+        assert_eq!(ends.len() - 1, parts[0].len().div_ceil(16384));
+    }
+}
+
+#[test]
+fn a_planned_archive_is_whole_and_of_its_file() {
+    let shape = shape(&[4, 5], Element::Float32, 2);
+    let parts = encoded(&WebDataset, &shape, 1000);
+    let error = |parts: &[Vec<u8>], sample| {
+        let mut cursor = WebDataset.cursor(&options(4096));
+        read_with(&mut *cursor, 4096, parts, sample, Some(&shape)).unwrap_err().message
+    };
+    for len in 0..parts[0].len() {
+        let cut = [parts[0][..len].to_vec()];
+        assert!(error(&cut, 1).contains("but the plan says 2 samples of 4×5 float32"));
+    }
+    let with = |key: &str, bytes| {
+        let mut changed = parts.clone();
+        changed[0][1024..1536].copy_from_slice(&block::header(key, bytes));
+        error(&changed, 0)
+    };
+    let key = "sample000005_000000";
+    assert_eq!(
+        with("other.npy", 208),
+        "holds `other.npy`, but the plan says `sample000005_000000.npy`"
+    );
+    assert_eq!(
+        with(&format!("{key}.npy"), 209),
+        format!("`{key}.npy` has 209 bytes, but the plan says 208")
+    );
+    assert_eq!(
+        with(&format!("{key}.txt"), 600),
+        format!("`{key}.txt` has 600 bytes, more than the plan says")
+    );
+    assert!(with(&format!("{key}.jpg"), 208).contains("no array, but the plan says 2 samples"));
+    let mut ended = parts.clone();
+    ended[0][2048..2560].fill(0);
+    assert!(error(&ended, 1).contains("the archive ends, but the plan says"));
+}
+
+#[test]
+fn headers_are_read_as_written() {
+    for bytes in [0, 1, 0o777_7777_7777, 0o1000_0000_0000, u64::MAX] {
+        let block = block::header("name.npy", bytes);
+        assert_eq!(block::read(&block, 0).unwrap(), Some(Header { kind: Kind::File, bytes }));
+        let mut path = Vec::new();
+        block::push_path(&block, &mut path);
+        assert_eq!(path, b"name.npy");
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_a_header_is_seen() {
+    let block = block::header("name.npy", 4711);
+    for bit in 0..block.len() * 8 {
+        let mut flipped = block;
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let read = block::read(&flipped, 512);
+        // The checksum's own field has room for blanks and digits that say the same.
+        let in_checksum = (148..156).contains(&(bit / 8));
+        let same = Some(Header { kind: Kind::File, bytes: 4711 });
+        assert!(read.is_err() || in_checksum && read == Ok(same), "bit {bit}");
+    }
+}
+
+#[test]
+fn extended_headers_are_read() {
+    let header = b"12 size=700\n23 path=folder/x y.bin\n15 comment=a=b\n\0\0".as_slice();
+    let read = pax::read(header).unwrap();
+    assert_eq!((read.path, read.bytes), (Some(b"folder/x y.bin".as_slice()), Some(700)));
+    let broken: [&[u8]; 8] = [
+        b"0 a=b\n",
+        b"1 a=b\n",
+        b"5 a=b\n",
+        b"7 a=b\n",
+        b"99 a=b\n",
+        b"18446744073709551616 a=b\n",
+        b"-6 a=b\n",
+        b"12 size=7x0\n",
+    ];
+    for header in broken {
+        assert_eq!(pax::read(header), None, "{}", String::from_utf8_lossy(header));
+    }
+}
+
+#[test]
+fn keys_of_large_datasets_are_unique() {
+    let key = |file, sample| {
+        let mut key = String::new();
+        write_key(&mut key, file, sample);
+        key
+    };
+    assert_eq!(key(0, 12), "sample000000_000012");
+    assert_eq!(key(12_345_678, 1_000_000), "sample12345678_1000000");
+    assert!(key(u64::MAX, u64::MAX).len() + ".npy".len() <= 100);
+}
