@@ -90,9 +90,12 @@ fn every_family_is_listed_and_described() {
 fn a_workload_that_cannot_run_says_why() {
     let test = Test::new();
     let answer = test.feedrate(&["list", "workloads"]);
-    let line =
-        answer.stdout.lines().find(|line| line.starts_with("cosmoflow_h100_custom")).unwrap();
-    assert!(line.contains("needs format `tfrecord`, which is not built yet"), "{line}");
+    let line = answer
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("megatron_deepspeed_LLNL_custom"))
+        .unwrap();
+    assert!(line.contains("needs format `mmap_indexed_binary`, which is not built yet"), "{line}");
 }
 
 #[test]

@@ -251,6 +251,67 @@ mod tests {
         }
     }
 
+    fn share(access: FileAccess, files: u64, samples_per_file: u64, cycle: u64) -> Share {
+        let own = files * samples_per_file;
+        let run = samples_per_file;
+        Share {
+            access,
+            batch_size: 1,
+            accelerators: 1,
+            accelerator: 0,
+            start: 0,
+            interleave: (cycle > 1).then_some(Interleave { len: own, run, cycle }),
+        }
+    }
+
+    proptest! {
+        /// An interleave reads the same samples, only in another order; each file's in its own.
+        #[test]
+        fn an_interleave_is_a_permutation(files in 1u64..30, samples in 1u64..9, cut in 0u64..9, cycle in 2u64..9) {
+            let len = (files * samples).saturating_sub(cut).max(1);
+            let interleave = Interleave { len, run: samples, cycle };
+            let mut next_of_file = vec![0; files as usize];
+            for i in 0..len {
+                let position = interleave.at(i);
+                prop_assert!(position < len);
+                let file = (position / samples) as usize;
+                prop_assert_eq!(position % samples, next_of_file[file]);
+                next_of_file[file] += 1;
+            }
+            prop_assert_eq!(next_of_file.iter().sum::<u64>(), len);
+        }
+
+        /// Step by step the accelerators of a shared dataset take the next batches of one order.
+        #[test]
+        fn a_shared_dataset_is_read_by_each_once(accelerators in 1u32..9, batch_size in 1u64..9, steps in 1u64..20) {
+            let mut all: Vec<u64> = (0..accelerators)
+                .flat_map(|accelerator| {
+                    let share = Share {
+                        access: FileAccess::Shared,
+                        batch_size,
+                        accelerators: accelerators.into(),
+                        accelerator: accelerator.into(),
+                        start: 0,
+                        interleave: None,
+                    };
+                    (0..steps).flat_map(move |step| {
+                        let share = share.clone();
+                        (0..batch_size).map(move |sample| share.position(step, sample))
+                    })
+                })
+                .collect();
+            all.sort_unstable();
+            prop_assert!(all.into_iter().eq(0..u64::from(accelerators) * batch_size * steps));
+        }
+    }
+
+    #[test]
+    fn an_interleave_takes_one_sample_of_each_file_in_turn() {
+        let share = share(FileAccess::Multi, 3, 2, 2);
+        let read: Vec<u64> = (0..6).map(|step| share.position(step, 0)).collect();
+        assert_eq!(read, [0, 2, 1, 3, 4, 5]);
+    }
+
     #[test]
     fn seeds_matter_and_repeat() {
         let order = |seed| (0..100).map(|i| Permutation::new(100, seed).at(i)).collect::<Vec<_>>();
