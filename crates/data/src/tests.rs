@@ -62,7 +62,7 @@ fn each(check: impl Fn(DatasetPlan, &dyn Format, &dyn Storage)) {
     for kind in STORAGES.iter().filter(|kind| kind.member.has(Ability::Writable)) {
         for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
             let folder = tempfile::tempdir().unwrap();
-            let storage = (kind.open)(&folder.path().join("data")).unwrap();
+            let storage = storage::open(kind.member.name, &folder.path().join("data")).unwrap();
             check(plan(format.member().name), *format, &*storage);
         }
     }

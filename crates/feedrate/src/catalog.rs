@@ -1,5 +1,6 @@
 //! All that is built in, collected from the families' tables for the planner.
 
+use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
 use feedrate_run::loader;
 use feedrate_spec::catalog::Catalog;
@@ -9,6 +10,7 @@ pub(crate) fn catalog() -> Catalog {
     Catalog {
         formats: format::entries(),
         storages: storage::STORAGES.iter().map(|kind| kind.member).collect(),
+        engines: engine::ENGINES.iter().map(|engine| engine.member()).collect(),
         loaders: loader::LOADERS.iter().map(|loader| loader.entry()).collect(),
     }
 }

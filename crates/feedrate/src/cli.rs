@@ -27,7 +27,7 @@ pub(crate) enum Command {
     Verify(DataArguments),
     /// Summarise a finished run again from its record.
     Show(ShowArguments),
-    /// List workloads, formats, storages, loaders, keys, metrics or doubts.
+    /// List workloads, formats, storages, engines, loaders, keys, metrics or doubts.
     List(ListArguments),
     /// Describe one workload, format, storage, loader, key, metric or doubt.
     Describe(DescribeArguments),
@@ -148,6 +148,8 @@ pub(crate) enum Family {
     Formats,
     /// Storages.
     Storages,
+    /// Engines that read files.
+    Engines,
     /// Loaders.
     Loaders,
     /// Ways of computing.

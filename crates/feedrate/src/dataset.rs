@@ -6,7 +6,7 @@ use crate::progress;
 use anyhow::Context;
 use feedrate_data::generate::{self, Generated};
 use feedrate_data::manifest::{Manifest, State};
-use feedrate_data::storage::{self, STORAGES, Storage};
+use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
@@ -48,7 +48,7 @@ pub(crate) fn ready(
 ) -> anyhow::Result<(Dataset, Option<Generated>)> {
     let layout = Layout::new(&plan.dataset);
     let folder = folder(plan, want)?;
-    let storage: Arc<dyn Storage> = Arc::from(storage::open(&plan.storage.kind, &folder)?);
+    let storage: Arc<dyn Storage> = Arc::from(open(plan, &folder)?);
     if want.foreign {
         let probe =
             generate::probe_foreign(&*storage, &plan.dataset, &layout).with_context(|| {
@@ -73,6 +73,15 @@ pub(crate) fn ready(
             })?);
     }
     Ok((Dataset { folder, storage, layout, trusts_plan: true }, generated))
+}
+
+/// The plan's storage, rooted at `folder`.
+fn open(plan: &Plan, folder: &Path) -> Result<Box<dyn Storage>, StorageError> {
+    let kind = &plan.storage.kind;
+    match plan.storage.engine.as_deref().and_then(engine::find) {
+        Some(engine) => storage::open_by(kind, folder, engine),
+        None => storage::open(kind, folder),
+    }
 }
 
 /// Whether anything lies on a storage at all.

@@ -34,6 +34,7 @@ pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
         },
         storage: StoragePlan {
             kind: "file".into(),
+            engine: Some("psync".into()),
             throttle_bytes_per_second: None,
             throttle_latency_s: 0.0,
             delay_s: 0.0,

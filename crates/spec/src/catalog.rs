@@ -31,6 +31,10 @@ pub enum Ability {
     LooseEnd,
     /// Reading goes through a memory map.
     Mapped,
+    /// Reads go past the page cache, in whole blocks.
+    BypassesPageCache,
+    /// The storage's files are read by an engine of choice.
+    Engines,
     /// The loader's threads read files side by side, and their samples alternate.
     Interleaves,
     /// The loader shuffles samples in a buffer as they come, instead of the order in which they are read.
@@ -56,6 +60,8 @@ impl Ability {
             Ability::Undescribed => "undescribed",
             Ability::LooseEnd => "loose_end",
             Ability::Mapped => "mapped",
+            Ability::BypassesPageCache => "bypasses_page_cache",
+            Ability::Engines => "engines",
             Ability::Interleaves => "interleaves",
             Ability::ShuffleBuffer => "shuffle_buffer",
             Ability::DecodeThreads => "decode_threads",
@@ -148,6 +154,8 @@ pub struct Catalog {
     pub formats: Vec<FormatEntry>,
     /// Storages.
     pub storages: Vec<&'static Member>,
+    /// Engines of storages that have the ability.
+    pub engines: Vec<&'static Member>,
     /// Loaders.
     pub loaders: Vec<LoaderEntry>,
 }
@@ -161,6 +169,11 @@ impl Catalog {
     /// The storage of that name.
     pub fn storage(&self, name: &str) -> Option<&'static Member> {
         self.storages.iter().copied().find(|m| m.name == name)
+    }
+
+    /// The engine of that name.
+    pub fn engine(&self, name: &str) -> Option<&'static Member> {
+        self.engines.iter().copied().find(|m| m.name == name)
     }
 
     /// The loader of that name.

@@ -19,11 +19,16 @@ const FAMILIES: &[Family] = &[
         shared: &[
             ("packed", "a sample in one piece, as most formats write it"),
             ("ahead", "files of records read in order, in pieces that hold many"),
+            ("indexed", "samples with an index beside them, read in one way or another"),
             ("npy_header", "an array's header, alone in npy and inside npz"),
             ("npy_stream", "an array that comes in pieces, alone in npy and inside npz"),
         ],
     },
-    Family { folder: "crates/data/src/storage", shared: &[] },
+    Family {
+        folder: "crates/data/src/storage",
+        shared: &[("engine", "a family of its own: how files are read")],
+    },
+    Family { folder: "crates/data/src/storage/engine", shared: &[] },
     Family {
         folder: "crates/run/src/loader",
         shared: &[("queue", "counts batches for every loader and driver")],

@@ -12,9 +12,12 @@ mod npy_header;
 mod npy_stream;
 mod npz;
 mod npy;
+mod indexed;
 mod indexed_binary;
+mod mmap_indexed_binary;
 mod tfrecord;
 mod webdataset;
+mod synthetic;
 mod null;
 #[cfg(test)]
 mod tests;
@@ -30,8 +33,10 @@ pub static FORMATS: &[&dyn Format] = &[
     &npz::Npz,
     &npy::Npy,
     &indexed_binary::IndexedBinary,
+    &mmap_indexed_binary::MmapIndexedBinary,
     &tfrecord::TfRecord,
     &webdataset::WebDataset,
+    &synthetic::Synthetic,
     &null::Null,
 ];
 

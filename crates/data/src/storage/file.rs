@@ -1,11 +1,12 @@
-//! A file system, by blocking `pread` (fio's `psync`).
+//! A file system, read by one of the engines.
 //!
-//! A handle is a file descriptor's number. Paths are opened relative to the root's descriptor. A file being
+//! Paths are opened relative to the root's descriptor. A file being
 //! written is `.<name>.part` until it is committed.
 
+use super::engine::Engine;
 use super::{Handle, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::{Ability, Member};
-use rustix::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::io::{Error, ErrorKind};
@@ -16,20 +17,30 @@ pub(super) const KIND: StorageKind = StorageKind { member: &MEMBER, open };
 
 static MEMBER: Member = Member {
     name: "file",
-    summary: "A file system, local or parallel, read by blocking pread.",
-    abilities: &[Ability::KeepsBytes, Ability::PageCache, Ability::Writable, Ability::InFolder],
+    summary: "A file system, local or parallel, read by one of the engines.",
+    abilities: &[
+        Ability::KeepsBytes,
+        Ability::PageCache,
+        Ability::Writable,
+        Ability::InFolder,
+        Ability::Engines,
+    ],
 };
 
-fn open(root: &Path) -> Result<Box<dyn Storage>, StorageError> {
-    let file = File(Arc::new(Root { path: root.to_path_buf(), fd: OnceLock::new() }));
-    match file.0.find() {
+fn open(root: &Path, engine: &'static dyn Engine) -> Result<Box<dyn Storage>, StorageError> {
+    let root_path = root.to_path_buf();
+    let file = File { root: Arc::new(Root { path: root_path, fd: OnceLock::new() }), engine };
+    match file.root.find() {
         Ok(_) => Ok(Box::new(file)),
         Err(Errno::NOENT) => Ok(Box::new(file)),
         Err(errno) => Err(StorageError::new("open", root, errno)),
     }
 }
 
-struct File(Arc<Root>);
+struct File {
+    root: Arc<Root>,
+    engine: &'static dyn Engine,
+}
 
 struct Root {
     path: PathBuf,
@@ -51,24 +62,25 @@ impl Root {
         StorageError::new(action, self.path.join(path), source)
     }
 
-    /// Where a descriptor leads, for an error.
-    fn error_of(&self, action: &'static str, file: Handle, source: Errno) -> StorageError {
-        let link = format!("/proc/self/fd/{}", file.0);
-        let path = std::fs::read_link(link).unwrap_or_else(|_| self.path.clone());
-        StorageError::new(action, path, source)
-    }
-
-    fn open_to_read(&self, action: &'static str, path: &str) -> Result<OwnedFd, StorageError> {
-        let open =
-            || fs::openat(self.find()?, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    fn open_to_read(
+        &self,
+        action: &'static str,
+        path: &str,
+        flags: OFlags,
+    ) -> Result<OwnedFd, StorageError> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | flags;
+        let open = || fs::openat(self.find()?, path, flags, Mode::empty());
         open().map_err(|errno| self.error(action, path, errno))
     }
 }
 
-/// The descriptor behind a handle.
-fn fd_of(file: &Handle) -> BorrowedFd<'_> {
-    // SAFETY: handles are made by `open` from descriptors that stay open until `close`.
-    unsafe { BorrowedFd::borrow_raw(file.0 as RawFd) }
+impl File {
+    /// With the path that a handle leads to.
+    fn error_of(&self, action: &'static str, file: Handle, source: Errno) -> StorageError {
+        let link = format!("/proc/self/fd/{}", self.engine.fd(&file).as_raw_fd());
+        let path = std::fs::read_link(link).unwrap_or_else(|_| self.root.path.clone());
+        StorageError::new(action, path, source)
+    }
 }
 
 impl Storage for File {
@@ -77,66 +89,58 @@ impl Storage for File {
     }
 
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        let fd = self.0.open_to_read("open", path)?;
-        Ok(Handle(fd.into_raw_fd() as u64))
+        let fd = self.root.open_to_read("open", path, self.engine.flags())?;
+        self.engine.adopt(fd).map_err(|errno| self.root.error("map", path, errno))
     }
 
     fn len(&self, file: Handle) -> Result<u64, StorageError> {
-        let stat = fs::fstat(fd_of(&file));
-        stat.map(|stat| stat.st_size as u64).map_err(|errno| self.0.error_of("stat", file, errno))
+        let stat = fs::fstat(self.engine.fd(&file));
+        stat.map(|stat| stat.st_size as u64).map_err(|errno| self.error_of("stat", file, errno))
     }
 
     fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match rustix::io::pread(fd_of(&file), &mut buffer[filled..], offset + filled as u64) {
-                Ok(0) => break,
-                Ok(bytes) => filled += bytes,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(self.0.error_of("read", file, errno)),
-            }
-        }
-        Ok(filled)
+        self.engine
+            .read_at(file, offset, buffer)
+            .map_err(|errno| self.error_of("read", file, errno))
     }
 
     fn close(&self, file: Handle) {
-        // SAFETY: the handle came from `open`, and its owner gives it up here.
-        drop(unsafe { OwnedFd::from_raw_fd(file.0 as RawFd) });
+        self.engine.close(file);
     }
 
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        let stat = || fs::statat(self.0.find()?, path, AtFlags::empty());
+        let stat = || fs::statat(self.root.find()?, path, AtFlags::empty());
         match stat() {
             Ok(stat) => Ok(Some(stat.st_size as u64)),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(self.0.error("stat", path, errno)),
+            Err(errno) => Err(self.root.error("stat", path, errno)),
         }
     }
 
     fn make_dir(&self, path: &str) -> Result<(), StorageError> {
-        let whole = self.0.path.join(path);
+        let whole = self.root.path.join(path);
         std::fs::create_dir_all(&whole).map_err(|source| StorageError::new("make", whole, source))
     }
 
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
         let part = part_path(path);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
-        let create = || fs::openat(self.0.find()?, &part, flags, Mode::from_raw_mode(0o666));
-        let fd = create().map_err(|errno| self.0.error("create", path, errno))?;
-        let root = Arc::clone(&self.0);
+        let create = || fs::openat(self.root.find()?, &part, flags, Mode::from_raw_mode(0o666));
+        let fd = create().map_err(|errno| self.root.error("create", path, errno))?;
+        let root = Arc::clone(&self.root);
         Ok(Box::new(Part { root, fd, path: path.to_string(), part, state: State::Partial }))
     }
 
     fn remove(&self, path: &str) -> Result<(), StorageError> {
-        let remove = || fs::unlinkat(self.0.find()?, path, AtFlags::empty());
+        let remove = || fs::unlinkat(self.root.find()?, path, AtFlags::empty());
         match remove() {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(self.0.error("remove", path, errno)),
+            Err(errno) => Err(self.root.error("remove", path, errno)),
         }
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError> {
-        let whole = self.0.path.join(path);
+        let whole = self.root.path.join(path);
         let entries = match std::fs::read_dir(&whole) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -150,29 +154,30 @@ impl Storage for File {
     }
 
     fn sync_all(&self) -> Result<(), StorageError> {
-        let sync = || fs::syncfs(self.0.find()?);
-        sync().map_err(|errno| self.0.error("sync", "", errno))
+        let sync = || fs::syncfs(self.root.find()?);
+        sync().map_err(|errno| self.root.error("sync", "", errno))
     }
 
     fn free_bytes(&self) -> Result<Option<u64>, StorageError> {
-        let space = || fs::fstatvfs(self.0.find()?);
-        let space = space().map_err(|errno| self.0.error("stat", "", errno))?;
+        let space = || fs::fstatvfs(self.root.find()?);
+        let space = space().map_err(|errno| self.root.error("stat", "", errno))?;
         Ok(Some(space.f_bavail.saturating_mul(space.f_frsize)))
     }
 
     /// Dirty pages cannot be dropped, so they are written first.
     fn evict(&self, path: &str) -> Result<(), StorageError> {
-        let fd = self.0.open_to_read("evict", path)?;
+        let fd = self.root.open_to_read("evict", path, OFlags::empty())?;
         let evict = || {
             fs::fdatasync(&fd)?;
             fs::fadvise(&fd, 0, None, fs::Advice::DontNeed)
         };
-        evict().map_err(|errno| self.0.error("evict", path, errno))
+        evict().map_err(|errno| self.root.error("evict", path, errno))
     }
 
     fn resident_bytes(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        let fd = self.0.open_to_read("open", path)?;
-        let len = fs::fstat(&fd).map_err(|errno| self.0.error("stat", path, errno))?.st_size as u64;
+        let fd = self.root.open_to_read("open", path, OFlags::empty())?;
+        let len =
+            fs::fstat(&fd).map_err(|errno| self.root.error("stat", path, errno))?.st_size as u64;
         Ok(residency::resident_bytes(fd.as_fd(), len))
     }
 }

@@ -1,5 +1,6 @@
 //! Files in the memory of this process, gone when it ends. Costs a copy, so it tests everything but the device.
 
+use super::engine::Engine;
 use super::{Handle, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::{Ability, Member};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,7 +16,7 @@ static MEMBER: Member = Member {
     abilities: &[Ability::KeepsBytes, Ability::Writable],
 };
 
-fn open(_root: &Path) -> Result<Box<dyn Storage>, StorageError> {
+fn open(_root: &Path, _engine: &'static dyn Engine) -> Result<Box<dyn Storage>, StorageError> {
     Ok(Box::new(Memory::default()))
 }
 

@@ -6,12 +6,14 @@
 //! To add a storage: copy `memory.rs`, implement [`Storage`], add its `mod` line and its row; the
 //! contract suite (`tests.rs`) runs on it.
 
+pub mod engine;
 mod file;
 mod memory;
 mod null;
 #[cfg(test)]
 mod tests;
 
+use engine::Engine;
 use feedrate_spec::catalog::Member;
 use std::path::{Path, PathBuf};
 
@@ -22,20 +24,35 @@ pub static STORAGES: &[StorageKind] = &[file::KIND, memory::KIND, null::KIND];
 pub struct StorageKind {
     /// Name, summary, abilities.
     pub member: &'static Member,
-    /// A storage rooted at a folder, which need not exist before the first [`Storage::make_dir`].
-    pub open: fn(&Path) -> Result<Box<dyn Storage>, StorageError>,
+    /// A storage rooted at a folder, which need not exist before the first [`Storage::make_dir`]. Storages without the
+    /// ability `engines` take no notice of the engine.
+    pub open: Open,
 }
+
+type Open = fn(&Path, &'static dyn Engine) -> Result<Box<dyn Storage>, StorageError>;
 
 /// The storage called `name`, rooted at `root`.
 ///
 /// # Errors
 /// There is none of that name, or `root` cannot be used.
 pub fn open(name: &str, root: &Path) -> Result<Box<dyn Storage>, StorageError> {
+    open_by(name, root, engine::ENGINES[0])
+}
+
+/// The storage called `name`, rooted at `root`, its files read by `engine`.
+///
+/// # Errors
+/// There is none of that name, or `root` cannot be used.
+pub fn open_by(
+    name: &str,
+    root: &Path,
+    engine: &'static dyn Engine,
+) -> Result<Box<dyn Storage>, StorageError> {
     let Some(kind) = STORAGES.iter().find(|kind| kind.member.name == name) else {
         let source = std::io::Error::other(format!("there is no storage `{name}`"));
         return Err(StorageError::new("open", root, source));
     };
-    (kind.open)(root)
+    (kind.open)(root, engine)
 }
 
 /// Whether a name in a folder is that of a file whose writing was broken off.
@@ -52,7 +69,7 @@ pub trait Storage: Send + Sync {
     /// Name, summary, abilities.
     fn member(&self) -> &'static Member;
 
-    /// Open for reading. `path` is relative to the root. Does not allocate.
+    /// Open for reading. `path` is relative to the root. Does not allocate, but for the engine `mmap`.
     ///
     /// # Errors
     /// There is no such file, or it may not be read.
@@ -189,6 +206,9 @@ impl StorageError {
     pub fn hint(&self) -> Option<&'static str> {
         if self.source.raw_os_error() == Some(libc::EMFILE) {
             return Some("too many files are open: raise `ulimit -n`, or use fewer workers");
+        }
+        if self.source.raw_os_error() == Some(libc::EINVAL) && self.action == "open" {
+            return Some("the file system may not know O_DIRECT: use `storage.engine=psync`");
         }
         match self.source.kind() {
             std::io::ErrorKind::StorageFull => {

@@ -9,7 +9,7 @@ fn each(check: impl Fn(&dyn Storage, &Path)) {
     for kind in STORAGES {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("deep/root");
-        let storage = (kind.open)(&root).unwrap();
+        let storage = (kind.open)(&root, engine::ENGINES[0]).unwrap();
         assert_eq!(storage.member().name, kind.member.name);
         check(&*storage, &root);
     }

@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::messages;
 use crate::resolve;
 use crate::text;
+use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
 use feedrate_measure::{doubt, metric};
 use feedrate_run::{comm, compute, loader};
@@ -59,6 +60,7 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Workloads => WORKLOADS.iter().map(workload).collect(),
         Family::Formats => format::FORMATS.iter().map(|f| member(f.member())).collect(),
         Family::Storages => storage::STORAGES.iter().map(|s| member(s.member)).collect(),
+        Family::Engines => engine::ENGINES.iter().map(|e| member(e.member())).collect(),
         Family::Loaders => loader::LOADERS.iter().map(|l| member(l.entry().member)).collect(),
         Family::Computes => compute::COMPUTES.iter().map(|m| member(m)).collect(),
         Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),

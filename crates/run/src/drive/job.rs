@@ -6,7 +6,8 @@ use crate::checkpoint::CheckpointError;
 use crate::loader::{self, Loader, Queue, Task};
 use crate::reader::SampleReader;
 use feedrate_data::format::{CursorOptions, Format, FormatError};
-use feedrate_data::storage::{Storage, StorageError};
+use feedrate_data::storage::{Storage, StorageError, engine};
+use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::{Order, SampleId, Share};
@@ -26,6 +27,8 @@ pub struct Job {
     pub storage: Arc<dyn Storage>,
     /// The files must be what the plan says; false for a foreign dataset.
     pub trusts_plan: bool,
+    /// Reads begin and end at multiples of this.
+    pub block_bytes: usize,
 }
 
 /// Why a run stopped.
@@ -119,7 +122,10 @@ impl Job {
             .ok_or_else(|| no("format", &plan.dataset.format))?;
         let loader =
             loader::find(&plan.loader.kind).ok_or_else(|| no("loader", &plan.loader.kind))?;
+        let engine = plan.storage.engine.as_deref().and_then(engine::find);
+        let whole_blocks = engine.is_some_and(|e| e.member().has(Ability::BypassesPageCache));
         Ok(Job {
+            block_bytes: if whole_blocks { ALIGN } else { 1 },
             plan: plan.clone(),
             layout: Layout::new(&plan.dataset),
             format,

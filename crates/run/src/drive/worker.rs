@@ -240,14 +240,19 @@ impl<'s> Worker<'s> {
         offset: u64,
         len: usize,
     ) -> Result<(), RunError> {
-        if self.buffer.len() < len + crate::buffer::ALIGN {
-            self.buffer = buffer(len)?;
+        let block = self.shared.job.block_bytes;
+        let before = (offset % block as u64) as usize;
+        let whole = (before + len).next_multiple_of(block);
+        if self.buffer.len() < whole + crate::buffer::ALIGN {
+            self.buffer = buffer(whole)?;
         }
-        let buffer = self.buffer.aligned_like(offset, len);
+        let start = offset - before as u64;
+        let buffer = self.buffer.aligned_like(start, whole);
         let Lane { io, queue, .. } = &mut self.lanes[lane];
-        let bytes = io.read_at(handle, offset, buffer)?;
-        queue.add_read_bytes(bytes as u64);
-        feed(self.shared, self.place, io, (&mut self.reader, &mut self.sink), &buffer[..bytes])
+        let come = io.read_at(handle, start, buffer)?;
+        let bytes = &buffer[before.min(come)..come.min(before + len)];
+        queue.add_read_bytes(bytes.len() as u64);
+        feed(self.shared, self.place, io, (&mut self.reader, &mut self.sink), bytes)
     }
 
     /// What was counted, to whoever collects it.

@@ -92,6 +92,8 @@ pub struct DatasetPlan {
 pub struct StoragePlan {
     /// Storage name: `file`, `memory`, `null`.
     pub kind: String,
+    /// Engine that reads its files; `None` where the storage has none.
+    pub engine: Option<String>,
     /// Bytes per second, all accelerators of a process together; `None` is unthrottled.
     pub throttle_bytes_per_second: Option<f64>,
     /// Added to each operation behind the throttle, in seconds.

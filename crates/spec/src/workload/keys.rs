@@ -247,7 +247,7 @@ keys! {
             "Read each sample when it is needed, or all of them once.";
         reader_transfer_size: Option<u64> = OptionalBytes, "reader.transfer_size", "null", "bytes", Effect::Now,
             "Bytes read at once; without it the format chooses.";
-        reader_odirect: bool = Flag, "reader.odirect", "false", "", not_yet("reading with O_DIRECT"), "Read past the page cache.";
+        reader_odirect: bool = Flag, "reader.odirect", "false", "", Effect::Now, "Read past the page cache: the same as `storage.engine: direct`.";
         reader_dont_use_mmap: bool = Flag, "reader.dont_use_mmap", "false", "", nothing("files are read, not mapped, unless the format maps them"), "Keep DALI from mapping files.";
         reader_pin_memory: bool = Flag, "reader.pin_memory", "true", "", nothing("there is no GPU to copy to"), "Pin the memory of batches.";
         reader_preprocess_time: TimeSpec = Time, "reader.preprocess_time", "{}", "seconds", Effect::Now, "Work on each sample in the worker.";
@@ -329,6 +329,8 @@ keys! {
             "With `weak` the numbers of files are those of one accelerator: the dataset grows with them.";
         reader_verify: bool = Flag, "reader.verify", "false", "", "Compare every byte read with what was generated.";
         reader_check_crc: bool = Flag, "reader.check_crc", "true", "", "Check the checksums that the format carries.";
+        storage_engine: Option<String> = OptionalText, "storage.engine", "null", "",
+            "How files are read: `psync`, `mmap` or `direct`; without it, as the format needs it, else `psync`.";
         storage_throttle_bytes_per_second: Option<f64> = OptionalRate, "storage.throttle.bytes_per_second", "null", "bytes per second",
             "Read no faster, all accelerators of a process together; `400MB/s` can be written.";
         storage_throttle_latency_seconds: f64 = Number, "storage.throttle.latency_seconds", "0", "seconds",

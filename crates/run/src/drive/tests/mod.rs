@@ -81,6 +81,7 @@ fn plan(case: Case) -> Plan {
         },
         storage: StoragePlan {
             kind: "null".into(),
+            engine: None,
             throttle_bytes_per_second: None,
             throttle_latency_s: 0.0,
             delay_s: 0.0,

@@ -53,7 +53,7 @@ fn a_buffer_is_full_before_the_first_batch_leaves_it() {
                 let plan = with(case, |loader| loader.held_batches = held_batches);
                 let (n, held) = (40.0_f64, f64::from(held_batches));
                 let expected = (0..40)
-                    .map(|i| f64::from(i))
+                    .map(f64::from)
                     .map(|i| (i + held + 1.0).min(n) * 10.0 + (n - i) * compute_ms)
                     .fold(0.0, f64::max);
                 assert_eq!(

@@ -1,15 +1,14 @@
 //! From a workload to a plan: every default decided, every combination checked, all problems at once.
 
 mod checkpoint;
+mod storage;
 mod loader;
 mod dataset;
 mod doubts;
 mod unbuilt;
 
-use super::{
-    DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, StoragePlan, TrainPlan, schedule,
-};
-use crate::catalog::{Ability, Catalog};
+use super::{DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule};
+use crate::catalog::Catalog;
 use crate::problem::{Problem, Problems};
 use crate::workload::Workload;
 
@@ -131,63 +130,6 @@ impl Builder<'_> {
             );
         }
         n.clamp(1, ACCELERATORS_MAX)
-    }
-
-    fn storage(&mut self) -> StoragePlan {
-        let kind = match self.w.storage_storage_type.as_str() {
-            "local_fs" => "file",
-            other => other,
-        }
-        .to_string();
-        if self.catalog.storage(&kind).is_none() {
-            self.error(
-                "storage.storage_type",
-                format!("needs storage `{kind}`, which is not built yet"),
-                "a mounted file system of any kind is `local_fs`",
-            );
-        }
-        self.format_on_storage(&kind);
-        let cached = self.catalog.storage(&kind).is_none_or(|s| s.has(Ability::PageCache));
-        if self.request.cold && !cached {
-            self.error(
-                "storage.storage_type",
-                format!("storage `{kind}` has no page cache, `--cold` empties one"),
-                "leave `--cold` out",
-            );
-        }
-        StoragePlan {
-            kind,
-            throttle_bytes_per_second: self.w.storage_throttle_bytes_per_second,
-            throttle_latency_s: self.w.storage_throttle_latency_seconds,
-            delay_s: self.w.storage_delay_seconds,
-        }
-    }
-
-    /// A format that makes no files needs a storage that keeps none, and the other way round.
-    fn format_on_storage(&mut self, storage: &str) {
-        let format = self.w.dataset_format.clone();
-        let (Some(entry), Some(member)) =
-            (self.catalog.format(&format), self.catalog.storage(storage))
-        else {
-            return;
-        };
-        let (no_files, keeps) =
-            (entry.member.has(Ability::NoFiles), member.has(Ability::KeepsBytes));
-        if no_files && keeps {
-            let hint = "set `storage.storage_type=\"null\"`, or choose a format that has files";
-            self.error(
-                "dataset.format",
-                format!("format `{format}` makes no files, storage `{storage}` needs them"),
-                hint,
-            );
-        } else if !no_files && !keeps {
-            let hint = "set `dataset.format=\"null\"`, or choose a storage that keeps bytes";
-            self.error(
-                "storage.storage_type",
-                format!("storage `{storage}` keeps no bytes, format `{format}` needs them"),
-                hint,
-            );
-        }
     }
 
     /// What one process can hold.

@@ -6,14 +6,8 @@ use crate::plan::{DatasetPlan, TrainPlan};
 impl Builder<'_> {
     /// Ways of reading that are not built.
     pub(super) fn unbuilt_reading(&mut self) {
-        let w = self.w;
-        for (key, asked, hint) in [
-            ("reader.odirect", w.reader_odirect, "leave it out, or use `--cold`"),
-            ("workflow.profiling", w.workflow_profiling, "set it to false"),
-        ] {
-            if asked {
-                self.error(key, "is not supported yet".into(), hint);
-            }
+        if self.w.workflow_profiling {
+            self.error("workflow.profiling", "is not supported yet".into(), "set it to false");
         }
     }
 

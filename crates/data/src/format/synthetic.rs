@@ -1,0 +1,63 @@
+//! `synthetic`: no files, no reads. A sample is zeros of its length, there at once (DLIO's `synthetic`): what a run takes
+//! without any storage.
+
+use super::{
+    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
+};
+use feedrate_spec::catalog::{Ability, FormatEntry, Member};
+use feedrate_spec::shape::{Encoding, FileShape};
+
+pub(super) struct Synthetic;
+
+static MEMBER: Member = Member {
+    name: "synthetic",
+    summary: "No files and no reads: samples of zeros are there at once.",
+    abilities: &[Ability::RandomAccess, Ability::NoFiles],
+};
+
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+impl Format for Synthetic {
+    fn entry(&self) -> FormatEntry {
+        FormatEntry::new(&MEMBER, |_, _| 0)
+    }
+
+    fn encode(
+        &self,
+        _shape: &FileShape,
+        _encoding: &Encoding,
+        _content: &mut Content,
+        _sink: &mut dyn FileSink,
+    ) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
+        Box::new(SyntheticCursor { wants_payload: options.wants_payload, left: 0, len: 0 })
+    }
+}
+
+struct SyntheticCursor {
+    wants_payload: bool,
+    len: u64,
+    left: u64,
+}
+
+impl Cursor for SyntheticCursor {
+    /// Without a plan nobody knows how long a sample is: it is empty.
+    fn begin(&mut self, _file: u64, _sample: u64, expected: Option<&FileShape>) {
+        self.len = expected.map_or(0, FileShape::sample_bytes);
+        self.left = if self.wants_payload { self.len } else { 0 };
+    }
+
+    fn need(&mut self) -> Result<Need, FormatError> {
+        Ok(if self.left == 0 { Need::Done } else { Need::Kept })
+    }
+
+    fn feed(&mut self, _bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        let len = self.left.min(ZEROS.len() as u64);
+        sink.payload(self.len - self.left, &ZEROS[..len as usize])?;
+        self.left -= len;
+        Ok(())
+    }
+}

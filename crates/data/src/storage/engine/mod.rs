@@ -1,0 +1,96 @@
+//! Ways to read a file of the `file` storage: one file per engine, one row per engine in [`ENGINES`].
+//!
+//! An engine turns an open descriptor into a handle, and serves ranges of it. Names are fio's where it has them.
+
+mod psync;
+mod mmap;
+mod direct;
+#[cfg(test)]
+mod tests;
+
+use super::Handle;
+use feedrate_spec::catalog::Member;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// Every engine; the first is what files are read by where nobody asks for another.
+pub static ENGINES: &[&dyn Engine] = &[&psync::Psync, &mmap::Mmap, &direct::Direct];
+
+/// The engine called `name`.
+pub fn find(name: &str) -> Option<&'static dyn Engine> {
+    ENGINES.iter().copied().find(|engine| engine.member().name == name)
+}
+
+/// A way to read files.
+pub trait Engine: Send + Sync {
+    /// Name, summary, abilities.
+    fn member(&self) -> &'static Member;
+
+    /// What files are opened with, beside read-only.
+    fn flags(&self) -> OFlags {
+        OFlags::empty()
+    }
+
+    /// Take over an open file.
+    ///
+    /// # Errors
+    /// The system's.
+    fn adopt(&self, fd: OwnedFd) -> Result<Handle, Errno>;
+
+    /// The descriptor behind a handle.
+    fn fd<'h>(&self, file: &'h Handle) -> BorrowedFd<'h>;
+
+    /// As [`super::Storage::read_at`].
+    ///
+    /// # Errors
+    /// The system's.
+    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno>;
+
+    /// Close.
+    fn close(&self, file: Handle);
+}
+
+/// `pread` until `buffer` is full or the file ends, which a count that is no multiple of `block` shows too.
+fn pread_all(
+    fd: BorrowedFd<'_>,
+    offset: u64,
+    buffer: &mut [u8],
+    block: usize,
+) -> Result<usize, Errno> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match rustix::io::pread(fd, &mut buffer[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(bytes) => {
+                filled += bytes;
+                if !filled.is_multiple_of(block) {
+                    break;
+                }
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(filled)
+}
+
+/// A descriptor as a handle.
+mod number {
+    use super::Handle;
+    use rustix::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+
+    pub(super) fn adopt(fd: OwnedFd) -> Handle {
+        Handle(fd.into_raw_fd() as u64)
+    }
+
+    pub(super) fn fd(file: &Handle) -> BorrowedFd<'_> {
+        // SAFETY: handles are made by `adopt` from descriptors that stay open until `close`.
+        unsafe { BorrowedFd::borrow_raw(file.0 as RawFd) }
+    }
+
+    pub(super) fn close(file: Handle) {
+        // SAFETY: the handle came from `adopt`, and its owner gives it up here.
+        drop(unsafe { OwnedFd::from_raw_fd(file.0 as RawFd) });
+    }
+}

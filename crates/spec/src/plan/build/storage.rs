@@ -1,0 +1,139 @@
+//! The storage of a plan: its kind, its engine, and whether the format can lie on it.
+
+use super::Builder;
+use crate::catalog::{Ability, Member};
+use crate::plan::StoragePlan;
+use crate::problem::Problem;
+
+/// What files are read by where nobody asks for another.
+const ENGINE: &str = "psync";
+
+impl Builder<'_> {
+    pub(super) fn storage(&mut self) -> StoragePlan {
+        let kind = self.storage_kind();
+        let member = self.catalog.storage(&kind);
+        if member.is_none() {
+            self.error(
+                "storage.storage_type",
+                format!("needs storage `{kind}`, which is not built yet"),
+                "a mounted file system of any kind is `local_fs`",
+            );
+        }
+        if self.request.cold && member.is_some_and(|s| !s.has(Ability::PageCache)) {
+            self.error(
+                "storage.storage_type",
+                format!("storage `{kind}` has no page cache, `--cold` empties one"),
+                "leave `--cold` out",
+            );
+        }
+        StoragePlan {
+            engine: member.and_then(|member| self.engine(member)),
+            kind,
+            throttle_bytes_per_second: self.w.storage_throttle_bytes_per_second,
+            throttle_latency_s: self.w.storage_throttle_latency_seconds,
+            delay_s: self.w.storage_delay_seconds,
+        }
+    }
+
+    /// Formats that have no files lie nowhere; those that have some need a storage that keeps bytes.
+    fn storage_kind(&mut self) -> String {
+        let kind = match self.w.storage_storage_type.as_str() {
+            "local_fs" | "parallel_fs" => "file",
+            other => other,
+        };
+        let format = &self.w.dataset_format;
+        let (Some(entry), Some(member)) = (self.catalog.format(format), self.catalog.storage(kind))
+        else {
+            return kind.into();
+        };
+        match (entry.member.has(Ability::NoFiles), member.has(Ability::KeepsBytes)) {
+            (true, true) => {
+                let key = "storage.storage_type";
+                if self.w.is_given(key) {
+                    let message =
+                        format!("format `{format}` has no files, so `{kind}` is not used");
+                    let problem = Problem::warning(key, message).at(self.w.place(key).cloned());
+                    self.problems.push(problem);
+                }
+                return "null".into();
+            }
+            (false, false) => {
+                self.error(
+                    "storage.storage_type",
+                    format!("storage `{kind}` keeps no bytes, format `{format}` needs them"),
+                    "set `dataset.format=synthetic`, or choose a storage that keeps bytes",
+                );
+            }
+            _ => {}
+        }
+        kind.into()
+    }
+
+    fn engine(&mut self, storage: &Member) -> Option<String> {
+        let key = "storage.engine";
+        let format = self.catalog.format(&self.w.dataset_format);
+        let mapped = format.is_some_and(|format| format.member.has(Ability::Mapped));
+        let odirect = self.w.reader_odirect;
+        let asked = match (self.w.storage_engine.clone(), odirect, mapped) {
+            (Some(asked), ..) => Some(asked),
+            (None, true, _) => Some("direct".into()),
+            (None, false, true) => Some("mmap".into()),
+            (None, false, false) => None,
+        };
+        if !storage.has(Ability::Engines) {
+            self.no_engines(storage, mapped);
+            return None;
+        }
+        let name = asked.unwrap_or_else(|| ENGINE.into());
+        let Some(engine) = self.catalog.engine(&name) else {
+            let names: Vec<&str> = self.catalog.engines.iter().map(|e| e.name).collect();
+            self.error(
+                key,
+                format!("there is no engine `{name}`"),
+                &format!("engines there are: {}", names.join(", ")),
+            );
+            return None;
+        };
+        if odirect && !engine.has(Ability::BypassesPageCache) {
+            self.error(
+                "reader.odirect",
+                format!("engine `{name}` reads through the page cache"),
+                "set one of `reader.odirect` and `storage.engine` only",
+            );
+        }
+        if mapped && !engine.has(Ability::Mapped) {
+            self.error(
+                if odirect { "reader.odirect" } else { key },
+                format!(
+                    "format `{}` is read through a memory map, engine `{name}` has none",
+                    self.w.dataset_format
+                ),
+                "leave the engine out, or use `dataset.format=indexed_binary`",
+            );
+        }
+        Some(name)
+    }
+
+    /// The storage reads in one way only: what asked for another.
+    fn no_engines(&mut self, storage: &Member, mapped: bool) {
+        let storage = storage.name;
+        for (key, asked) in [
+            ("storage.engine", self.w.storage_engine.is_some()),
+            ("reader.odirect", self.w.reader_odirect),
+        ] {
+            if asked {
+                self.error(key, format!("storage `{storage}` has no engines"), "leave it out");
+            }
+        }
+        if mapped {
+            self.error(
+                "dataset.format",
+                format!(
+                    "format `{}` is read through a memory map, storage `{storage}` has none",
+                    self.w.dataset_format
+                ),
+                "use `dataset.format=indexed_binary`, whose files are the same",
+            );
+        }
+    }
+}
