@@ -173,6 +173,7 @@ fn planted_member_imports_are_found() {
             (&format!("{format}/tests.rs"), "use super::npz;\n"),
             (&format!("{format}/packed.rs"), ""),
             (&format!("{format}/ahead.rs"), ""),
+            (&format!("{format}/indexed.rs"), ""),
             (&format!("{format}/npy_header.rs"), ""),
             (&format!("{format}/npy_stream.rs"), ""),
             ("crates/run/src/loader/pytorch.rs", "use super::queue::Queue;\n"),
