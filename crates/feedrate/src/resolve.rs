@@ -53,14 +53,14 @@ pub(crate) fn resolve(arguments: &DataArguments, wish: Wish) -> anyhow::Result<R
         scale: arguments.scale,
         shrink_records: arguments.shrink_records,
         cold: wish.cold,
+        verify: wish.verify,
         generate_only: wish.generate_only,
     };
     let context =
         Context { memory_bytes: feedrate_run::system::memory_bytes(), entropy: entropy() };
     let catalog = catalog();
-    let (mut plan, warnings) = plan::build(&workload, &request, &catalog, context)?;
+    let (plan, warnings) = plan::build(&workload, &request, &catalog, context)?;
     warn(&warnings);
-    plan.loader.verify |= wish.verify;
     let data_root = match &arguments.data {
         Some(folder) => folder.clone(),
         None => Path::new(&workload.storage_storage_root).join(&workload.dataset_data_folder),

@@ -110,6 +110,7 @@ fn refusal(bundled: &Bundled) -> Option<String> {
         scale: 1.0,
         shrink_records: 1.0,
         cold: false,
+        verify: false,
         generate_only: false,
     };
     let planned =

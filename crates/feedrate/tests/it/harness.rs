@@ -98,6 +98,15 @@ impl Answer {
         }
     }
 
+    /// Went well, with every word on stderr.
+    #[track_caller]
+    pub(crate) fn warns(&self, words: &[&str]) {
+        assert_eq!(self.code, 0, "{}", self.stderr);
+        for word in words {
+            assert!(self.stderr.contains(word), "no `{word}` in: {}", self.stderr);
+        }
+    }
+
     /// Failed with `code`, every word on stderr, and no panic.
     #[track_caller]
     pub(crate) fn refuses(&self, code: i32, words: &[&str]) {

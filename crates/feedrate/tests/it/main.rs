@@ -11,3 +11,7 @@ mod bad_input;
 mod describe;
 /// What happens to datasets.
 mod data;
+/// Formats, loaders and engines with each other.
+mod pairs;
+/// What the settings of a loader do.
+mod loaders;

@@ -210,7 +210,7 @@ keys! {
         dataset_compression: String = Compression, "dataset.compression", "none", "", Effect::Now, "Compression inside the files.";
         dataset_compression_level: u32 = Count32, "dataset.compression_level", "4", "", Effect::Now, "Level of the compression, 0 to 9.";
         dataset_file_prefix: String = Text, "dataset.file_prefix", "img", "", Effect::Now, "Start of every file's name.";
-        dataset_format: String = Text, "dataset.format", "tfrecord", "", Effect::Now, "File format; `feedrate list` names those that are built.";
+        dataset_format: String = FormatName, "dataset.format", "tfrecord", "", Effect::Now, "File format; `feedrate list` names those that are built.";
         dataset_keep_files: bool = Flag, "dataset.keep_files", "true", "", not_yet("deleting a dataset after the run"),
             "Keep the dataset after the run.";
         dataset_record_element_bytes: u64 = Count, "dataset.record_element_bytes", "4", "bytes",

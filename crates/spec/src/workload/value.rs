@@ -196,6 +196,11 @@ kinds! {
         Ok(choice(node, &["on_demand", "memory"])? == "memory")
     };
     ElementKind: "numpy type" => Element, |node| element(node);
+    // There is a member of that name, which is no missing value here.
+    FormatName: "text" => String, |node| match &node.content {
+        Content::Scalar { text, .. } if text == "null" => Ok("null".into()),
+        _ => text(node),
+    };
     StorageType: "local_fs | memory | null | parallel_fs | s3 | aistore" => String, |node| match &node.content {
         Content::Scalar { text, .. } if text == "null" => Ok("null".into()),
         Content::Scalar { text, .. } if text == "file" => Ok("local_fs".into()),

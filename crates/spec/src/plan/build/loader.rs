@@ -56,7 +56,7 @@ impl Builder<'_> {
             seed_change_epoch: w.train_seed_change_epoch,
             piece_bytes: self.piece_bytes(),
             materialize: w.reader_materialize,
-            verify: w.reader_verify,
+            verify: self.verifies(),
             check_crc: w.reader_check_crc,
         }
     }
@@ -156,6 +156,36 @@ impl Builder<'_> {
             self.error(key, "`0` threads that decode".into(), "give at least one");
         }
         (threads < workers).then_some(threads)
+    }
+
+    /// Whether what is read is compared with what was generated.
+    fn verifies(&mut self) -> bool {
+        let wanted = self.w.reader_verify || self.request.verify;
+        let format = self.catalog.format(&self.w.dataset_format);
+        for (ability, why, hint) in [
+            (
+                Ability::NoFiles,
+                "nothing was generated that could be compared",
+                "leave `--verify` out",
+            ),
+            (
+                Ability::Lossy,
+                "what is decoded is not what was encoded",
+                "leave `--verify` out; `feedrate verify` compares whole files",
+            ),
+        ] {
+            if wanted && self.trains() && format.is_some_and(|format| format.member.has(ability)) {
+                self.error(
+                    "reader.verify",
+                    format!(
+                        "format `{}` cannot be verified as it is read: {why}",
+                        self.w.dataset_format
+                    ),
+                    hint,
+                );
+            }
+        }
+        wanted
     }
 
     /// A warning where a key was given that this plan takes no notice of.

@@ -36,6 +36,8 @@ pub struct Request {
     pub shrink_records: f64,
     /// `--cold`.
     pub cold: bool,
+    /// `--verify`.
+    pub verify: bool,
     /// Only data is wanted: nothing is trained.
     pub generate_only: bool,
 }

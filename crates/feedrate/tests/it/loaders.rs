@@ -1,0 +1,123 @@
+//! What the settings of a loader do to a run of real files.
+
+use crate::harness::{TINY, Test};
+use serde_json::Value;
+
+fn record(test: &Test, overrides: &[&str]) -> Value {
+    let json = test.run_json(overrides);
+    let path = test.path(json["run_dir"].as_str().unwrap()).join("record.json");
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// One counter of each accelerator, epoch by epoch.
+fn counts(record: &Value, counter: &str) -> Vec<Vec<u64>> {
+    let epochs = record["epochs"].as_array().unwrap();
+    let of = |epoch: &Value| {
+        let accelerators = epoch["accelerators"].as_array().unwrap();
+        accelerators.iter().map(|a| a["io"][counter].as_u64().unwrap()).collect()
+    };
+    epochs.iter().map(of).collect()
+}
+
+#[test]
+fn what_is_kept_in_memory_is_read_once() {
+    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+        let loader = format!("reader.data_loader={loader}");
+        let test = Test::with(TINY);
+        let record = record(&test, &["reader.read_type=memory", "--verify", &loader]);
+        assert!(counts(&record, "read_bytes")[0][0] > 8 * 4096);
+        assert_eq!(counts(&record, "read_bytes")[1], [0], "{loader}");
+        assert_eq!(counts(&record, "memory_bytes"), [[0], [8 * 4096]], "{loader}");
+    }
+}
+
+#[test]
+fn the_whole_epoch_is_read_before_its_first_step() {
+    let test = Test::with(TINY);
+    let more = [
+        "reader.read_at_start=true",
+        "reader.read_type=memory",
+        "reader.batch_size=1",
+        "train.computation_time=0.002",
+    ];
+    let record = record(&test, &more);
+    let accelerator = &record["epochs"][0]["accelerators"][0];
+    let last_read_ns = accelerator["last_read_start_ns"].as_u64().unwrap();
+    let block = &accelerator["blocks"][0];
+    let first_step_ns = block["start_ns"].as_u64().unwrap() + block["load_ns"][0].as_u64().unwrap();
+    assert!(last_read_ns < first_step_ns);
+}
+
+#[test]
+fn a_weakly_scaled_dataset_grows_with_the_accelerators() {
+    let test = Test::with(TINY);
+    let json = test.run_json(&["dataset.scaling=weak", "-n", "3", "reader.batch_size=2"]);
+    assert_eq!(json["steps"], 4);
+    assert_eq!(test.data_files(".npz").len(), 24);
+}
+
+#[test]
+fn every_accelerator_reads_the_same_samples_if_told_so() {
+    let test = Test::with(TINY);
+    let record =
+        record(&test, &["reader.file_access=same", "-n", "2", "train.epochs=1", "--verify"]);
+    let samples = counts(&record, "samples");
+    assert_eq!(samples, [[8, 8]], "both read all eight");
+}
+
+#[test]
+fn one_accelerator_of_a_group_opens_the_files() {
+    let test = Test::with(TINY);
+    let more = [
+        "reader.file_access=collective",
+        "reader.collective_size=2",
+        "-n",
+        "4",
+        "reader.batch_size=1",
+        "train.epochs=1",
+        "--verify",
+    ];
+    let record = record(&test, &more);
+    assert_eq!(counts(&record, "samples"), [[2, 2, 2, 2]]);
+    test.feedrate(&["run", "workload.yaml", "reader.collective_size=2"])
+        .warns(&["reader.collective_size"]);
+}
+
+#[test]
+fn preprocessing_is_time_of_decoding() {
+    let test = Test::with(TINY);
+    let json =
+        test.run_json(&["reader.preprocess_time=0.01", "reader.read_threads=1", "train.epochs=1"]);
+    assert!(json["stall"]["decode_s"].as_f64().unwrap() >= 0.04 * 0.99, "{json}");
+}
+
+#[test]
+fn threads_that_decode_can_be_fewer_than_those_that_read() {
+    let test = Test::with(TINY);
+    let more = [
+        "reader.data_loader=tensorflow",
+        "reader.read_threads=4",
+        "reader.computation_threads=1",
+        "--verify",
+    ];
+    assert_eq!(test.run_json(&more)["complete"], true);
+    test.feedrate(&[
+        "run",
+        "workload.yaml",
+        "reader.data_loader=tensorflow",
+        "reader.computation_threads=0",
+    ])
+    .refuses(2, &["reader.computation_threads", "hint:"]);
+}
+
+#[test]
+fn a_shuffle_buffer_may_be_longer_than_the_epoch() {
+    let test = Test::with(TINY);
+    let more = [
+        "reader.data_loader=tensorflow",
+        "reader.sample_shuffle=seed",
+        "reader.shuffle_size=1000000",
+        "--verify",
+    ];
+    assert_eq!(test.run_json(&more)["complete"], true);
+}
