@@ -17,6 +17,7 @@ mod indexed_binary;
 mod mmap_indexed_binary;
 mod tfrecord;
 mod webdataset;
+mod safetensors;
 mod synthetic;
 mod null;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &mmap_indexed_binary::MmapIndexedBinary,
     &tfrecord::TfRecord,
     &webdataset::WebDataset,
+    &safetensors::Safetensors,
     &synthetic::Synthetic,
     &null::Null,
 ];

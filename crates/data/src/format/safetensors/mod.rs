@@ -1,0 +1,75 @@
+//! `safetensors`: one tensor a sample, called `sample_<number>`; a JSON header says where each lies, then come their
+//! bytes one after another. Byte for byte what `safetensors.numpy.save` writes of the same tensors.
+//!
+//! Reads what others write too: sample `k` is the `k`-th tensor as they lie in the file, whatever its name. Element
+//! types that numpy does not have (`BF16`, `F8_E4M3`, `BOOL`, …) are read as the bytes they are.
+
+mod header;
+mod cursor;
+#[cfg(test)]
+mod tests;
+
+use super::{
+    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
+    check_sample, compare_shapes, cut_off, packed, piece_len,
+};
+use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
+use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
+
+pub(super) struct Safetensors;
+
+static MEMBER: Member = Member {
+    name: "safetensors",
+    summary: "One tensor a sample behind a JSON header; a sample is read by itself.",
+    abilities: &[Ability::RandomAccess, Ability::KeepsOpen],
+};
+
+/// The longest header that is written and read; the library itself stops at 100 MB.
+const HEADER_BYTES_MAX: u64 = 16 << 20;
+/// Of the header's length at the start of the file.
+const PREFIX_BYTES: u64 = 8;
+
+impl Format for Safetensors {
+    fn entry(&self) -> FormatEntry {
+        FormatEntry {
+            unfit,
+            ..FormatEntry::new(&MEMBER, |shape, _| {
+                let front = PREFIX_BYTES.saturating_add(header::bytes(shape));
+                front.saturating_add(shape.payload_bytes())
+            })
+        }
+    }
+
+    fn encode(
+        &self,
+        shape: &FileShape,
+        _encoding: &Encoding,
+        content: &mut Content,
+        sink: &mut dyn FileSink,
+    ) -> Result<(), SinkError> {
+        sink.write(0, &header::bytes(shape).to_le_bytes())?;
+        header::write(shape, &mut |text| sink.write(0, text))?;
+        for sample in 0..shape.samples {
+            packed::write_sample(0, sample, shape, content, sink, &mut |_| {})?;
+        }
+        Ok(())
+    }
+
+    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
+        Box::new(cursor::SafetensorsCursor::new(options.piece_bytes))
+    }
+}
+
+fn unfit(shape: &FileShape, _encoding: &Encoding) -> Option<Unfit> {
+    // Counting the bytes of a header takes a step a sample: what cannot fit is not counted.
+    let shortest = shape.samples.saturating_mul(header::ENTRY_BYTES_MIN);
+    let fits = shortest <= HEADER_BYTES_MAX && header::bytes(shape) <= HEADER_BYTES_MAX;
+    (!fits).then(|| Unfit {
+        key: "dataset.num_samples_per_file",
+        message: format!(
+            "`{}` tensors need a header of more than {HEADER_BYTES_MAX} bytes",
+            shape.samples
+        ),
+        hint: "use more files, of at most 100000 samples each".to_string(),
+    })
+}
