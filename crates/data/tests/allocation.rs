@@ -8,7 +8,7 @@ use feedrate_data::storage::{self, Storage};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::shape::{Element, Encoding};
+use feedrate_spec::shape::{Compression, Element, Encoding};
 use std::alloc::{GlobalAlloc, System};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-fn plan(format: &dyn Format, samples: u64) -> DatasetPlan {
+fn plan(format: &dyn Format, samples: u64, compression: Compression) -> DatasetPlan {
     DatasetPlan {
         format: format.member().name.to_string(),
         extension: format.entry().extension.to_string(),
@@ -48,7 +48,7 @@ fn plan(format: &dyn Format, samples: u64) -> DatasetPlan {
         record_stdev_bytes: 0.0,
         record_dims: vec![],
         element: Element::Float32,
-        encoding: Encoding::default(),
+        encoding: Encoding { compression, ..Encoding::default() },
         content_seed: 10,
     }
 }
@@ -95,25 +95,33 @@ struct Memory {
 #[test]
 fn a_warm_cursor_does_not_allocate() {
     for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
-        for (samples, piece_bytes) in [(1, 16 << 10), (1, 1 << 20), (3, 16 << 10), (3, 1 << 20)] {
-            let folder = tempfile::tempdir().unwrap();
-            let storage = storage::open("file", folder.path()).unwrap();
-            let plan = plan(*format, samples);
-            let layout = Layout::new(&plan);
-            if (format.entry().unfit)(&layout.shape(0), &plan.encoding).is_some() {
-                continue;
+        for compression in [&[Compression::None], format.entry().compressions].concat() {
+            for (samples, piece_bytes) in [(1, 16 << 10), (1, 1 << 20), (3, 16 << 10), (3, 1 << 20)]
+            {
+                check(*format, &plan(*format, samples, compression), piece_bytes);
             }
-            generate(&plan, &layout, &*storage, 1, &|_, _| {}, &AtomicBool::new(false)).unwrap();
-            let options = CursorOptions { piece_bytes, check_crc: true, wants_payload: true };
-            let cursor = format.cursor(&options);
-            let data_path = String::with_capacity(256);
-            let path = String::with_capacity(256);
-            let mut memory = Memory { cursor, data_path, path, piece: vec![0; piece_bytes] };
-            read_all(*format, &*storage, &layout, &mut memory);
-            let before = ALLOCATIONS.load(Relaxed);
-            read_all(*format, &*storage, &layout, &mut memory);
-            let made = ALLOCATIONS.load(Relaxed) - before;
-            assert_eq!(made, 0, "{} with {samples} samples", format.member().name);
         }
     }
+}
+
+fn check(format: &dyn Format, plan: &DatasetPlan, piece_bytes: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let storage = storage::open("file", folder.path()).unwrap();
+    let layout = Layout::new(plan);
+    if (format.entry().unfit)(&layout.shape(0), &plan.encoding).is_some() {
+        return;
+    }
+    generate(plan, &layout, &*storage, 1, &|_, _| {}, &AtomicBool::new(false)).unwrap();
+    let options = CursorOptions { piece_bytes, check_crc: true, wants_payload: true };
+    let cursor = format.cursor(&options);
+    let data_path = String::with_capacity(256);
+    let path = String::with_capacity(256);
+    let mut memory = Memory { cursor, data_path, path, piece: vec![0; piece_bytes] };
+    read_all(format, &*storage, &layout, &mut memory);
+    let before = ALLOCATIONS.load(Relaxed);
+    read_all(format, &*storage, &layout, &mut memory);
+    let made = ALLOCATIONS.load(Relaxed) - before;
+    let compression = plan.encoding.compression.name();
+    let samples = plan.samples_per_file;
+    assert_eq!(made, 0, "{}, {compression}, {samples} samples", format.member().name);
 }

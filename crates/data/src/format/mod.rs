@@ -17,6 +17,7 @@ mod indexed_binary;
 mod mmap_indexed_binary;
 mod tfrecord;
 mod webdataset;
+mod parquet;
 mod safetensors;
 mod synthetic;
 mod null;
@@ -37,6 +38,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &mmap_indexed_binary::MmapIndexedBinary,
     &tfrecord::TfRecord,
     &webdataset::WebDataset,
+    &parquet::Parquet,
     &safetensors::Safetensors,
     &synthetic::Synthetic,
     &null::Null,

@@ -18,6 +18,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 mod numpy;
+mod parquet;
 mod safetensors;
 mod tfrecord;
 mod webdataset;

@@ -1,0 +1,94 @@
+//! Small numbers as runs of one value or packed bits: definition levels and dictionary indexes (`Encodings.md`, "RLE /
+//! bit-packing hybrid").
+
+/// The widest numbers.
+const WIDTH_MAX: u32 = 32;
+
+/// Where in its bytes a sequence of numbers stands. The bytes are given to each call.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hybrid {
+    width: u32,
+    at: usize,
+    run: Run,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Run {
+    Same { value: u32, left: u64 },
+    Packed { bit: usize, left: u64 },
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Run::Same { value: 0, left: 0 }
+    }
+}
+
+impl Hybrid {
+    /// Numbers of `width` bits, coded from `at` of the bytes on. `None`: too wide.
+    pub(super) fn new(width: u32, at: usize) -> Option<Self> {
+        // Numbers of no bits are all 0, and need no bytes.
+        let left = if width == 0 { u64::MAX } else { 0 };
+        let run = Run::Same { value: 0, left };
+        (width <= WIDTH_MAX).then_some(Hybrid { width, at, run })
+    }
+
+    /// The next number, and how often it follows for certain; at least once. `None` where the bytes end.
+    pub(super) fn run(&mut self, bytes: &[u8]) -> Option<(u32, u64)> {
+        loop {
+            match self.run {
+                Run::Same { value, left } if left > 0 => return Some((value, left)),
+                Run::Packed { bit, left } if left > 0 => {
+                    return Some((self.packed(bytes, bit)?, 1));
+                }
+                _ => self.run = self.next_run(bytes)?,
+            }
+        }
+    }
+
+    /// Pass over `count` numbers, of those that [`Hybrid::run`] told.
+    pub(super) fn pass(&mut self, count: u64) {
+        match &mut self.run {
+            Run::Same { left, .. } => *left = left.saturating_sub(count),
+            Run::Packed { bit, left } => {
+                *left = left.saturating_sub(count);
+                *bit += self.width as usize * count as usize;
+            }
+        }
+    }
+
+    fn next_run(&mut self, bytes: &[u8]) -> Option<Run> {
+        let mut head = 0u64;
+        for shift in (0..35).step_by(7) {
+            let byte = *bytes.get(self.at)?;
+            self.at += 1;
+            head |= u64::from(byte & 127) << shift;
+            if byte < 128 {
+                return self.run_of(head, bytes);
+            }
+        }
+        None
+    }
+
+    fn run_of(&mut self, head: u64, bytes: &[u8]) -> Option<Run> {
+        let count = head >> 1;
+        let start = self.at;
+        if head & 1 == 0 {
+            self.at += self.width.div_ceil(8) as usize;
+            let value = bytes.get(start..self.at)?;
+            let value = value.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
+            return Some(Run::Same { value, left: count });
+        }
+        // Groups of 8. The last may be cut off behind its last number.
+        let packed_bytes = usize::try_from(count).ok()?.checked_mul(self.width as usize)?;
+        self.at = start.checked_add(packed_bytes)?.min(bytes.len());
+        Some(Run::Packed { bit: start * 8, left: count * 8 })
+    }
+
+    fn packed(&self, bytes: &[u8], bit: usize) -> Option<u32> {
+        let last = (bit + self.width as usize - 1) / 8;
+        let touched = bytes.get(bit / 8..=last)?;
+        let word = touched.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
+        Some((word >> (bit % 8) & ((1 << self.width) - 1)) as u32)
+    }
+}

@@ -1,0 +1,128 @@
+//! `parquet`: one row a sample, its bytes in column `image` and the label 0 in column `label`, in row groups of
+//! `dataset.row_group_samples` rows, as `parquet.thrift` 2.x specifies it. Plain, uncompressed or by gzip, without
+//! statistics; pages of about 1 MiB as pyarrow makes them, of one sample where samples are larger.
+//!
+//! Parquet knows no dimensions: they stand in the file's key-value metadata, as `feedrate.dims` and
+//! `feedrate.element`. Of a file without them a sample is the bytes of the first column that holds bytes.
+//!
+//! A row group is read as other readers do it, from its first byte on in large pieces, and only the column chunk that
+//! is wanted. What a piece holds beyond its sample is kept for the next ones, so that samples asked for in ascending
+//! order read each byte once; going back to an earlier sample reads its row group again. Unlike others we stop at the
+//! sample, instead of keeping a whole row group in memory: a group that is left early is read only in part.
+
+mod thrift;
+mod write;
+mod deflate;
+mod footer;
+mod page;
+mod hybrid;
+mod unpack;
+mod values;
+mod chunk;
+mod cursor;
+#[cfg(test)]
+mod tests;
+
+use super::{
+    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
+    check_sample, compare_shapes, cut_off, in_words, packed, piece_len,
+};
+use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
+use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
+
+pub(super) struct Parquet;
+
+static MEMBER: Member = Member {
+    name: "parquet",
+    summary: "One row a sample, in row groups; a sample is read by reading its row group up to it.",
+    abilities: &[Ability::RandomAccess, Ability::KeepsOpen],
+};
+
+const MAGIC: &[u8; 4] = b"PAR1";
+/// The footer's length and the magic number, at the end of a file.
+const TAIL_BYTES: u64 = 8;
+/// The longest footer that is written and read.
+const FOOTER_BYTES_MAX: u64 = 16 << 20;
+/// Row groups that are written: each takes about 120 bytes of the footer.
+const GROUPS_MAX: u64 = 100_000;
+/// Thrift counts the bytes of a page in 32 bits, and a value has its length before it.
+const SAMPLE_BYTES_MAX: u64 = i32::MAX as u64 - 4;
+/// The longest page that is held in memory, packed or not.
+const PAGE_BYTES_MAX: u64 = 128 << 20;
+/// Of a sample that does not shrink, in a page of its own.
+const PACKED_SAMPLE_BYTES_MAX: u64 = PAGE_BYTES_MAX - (1 << 20);
+const DIMS_KEY: &str = "feedrate.dims";
+const ELEMENT_KEY: &str = "feedrate.element";
+
+/// Physical types.
+const INT64: i32 = 2;
+const BYTE_ARRAY: i32 = 6;
+const FIXED_LEN_BYTE_ARRAY: i32 = 7;
+/// Encodings.
+const PLAIN: i32 = 0;
+const RLE: i32 = 3;
+
+impl Format for Parquet {
+    fn entry(&self) -> FormatEntry {
+        FormatEntry {
+            compressions: &[Compression::Gzip],
+            heeds: &["dataset.compression_level", "dataset.row_group_samples"],
+            unfit,
+            ..FormatEntry::new(&MEMBER, write::file_bytes)
+        }
+    }
+
+    fn encode(
+        &self,
+        shape: &FileShape,
+        encoding: &Encoding,
+        content: &mut Content,
+        sink: &mut dyn FileSink,
+    ) -> Result<(), SinkError> {
+        write::file(shape, encoding, content, sink)
+    }
+
+    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
+        Box::new(cursor::ParquetCursor::new(options.piece_bytes))
+    }
+}
+
+fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
+    let rows = encoding.row_group_samples;
+    let unfit = |key, message: String, hint: &str| Some(Unfit { key, message, hint: hint.into() });
+    if rows == 0 {
+        let message = "row groups of `0` samples".to_string();
+        return unfit("dataset.row_group_samples", message, "give at least one");
+    }
+    if shape.sample_bytes() > SAMPLE_BYTES_MAX {
+        return unfit(
+            "dataset.record_length_bytes",
+            format!(
+                "a sample of `{}` bytes is longer than the {SAMPLE_BYTES_MAX} of a page",
+                shape.sample_bytes()
+            ),
+            "use smaller records, or another format",
+        );
+    }
+    if encoding.compression != Compression::None && shape.sample_bytes() > PACKED_SAMPLE_BYTES_MAX {
+        return unfit(
+            "dataset.compression",
+            format!(
+                "a sample of `{}` bytes is longer than the {PACKED_SAMPLE_BYTES_MAX} of a compressed page",
+                shape.sample_bytes()
+            ),
+            "use smaller records, or no compression",
+        );
+    }
+    if shape.samples.div_ceil(rows) > GROUPS_MAX {
+        return unfit(
+            "dataset.row_group_samples",
+            format!(
+                "`{}` samples in row groups of {rows} are more than {GROUPS_MAX} groups",
+                shape.samples
+            ),
+            "use larger row groups, or more files",
+        );
+    }
+    None
+}

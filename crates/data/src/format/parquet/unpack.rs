@@ -1,0 +1,128 @@
+//! Compressed pages: Snappy and gzip, each whole and in memory that is kept.
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+/// What `parquet.thrift` calls the codecs, in its order.
+const NAMES: [&str; 8] =
+    ["UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"];
+/// No format here makes more of a byte: gzip comes close.
+const RATIO_MAX: u64 = 1040;
+const GZIP_HEAD_BYTES: usize = 10;
+const GZIP_TAIL_BYTES: usize = 8;
+
+/// How the pages of a column chunk are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Codec {
+    Uncompressed,
+    Snappy,
+    Gzip,
+}
+
+impl Codec {
+    /// Its number in the metadata.
+    pub(super) fn code(self) -> i32 {
+        match self {
+            Codec::Uncompressed => 0,
+            Codec::Snappy => 1,
+            Codec::Gzip => 2,
+        }
+    }
+
+    /// By its number in the metadata; else why it is refused.
+    pub(super) fn of(code: i64) -> Result<Self, String> {
+        match code {
+            0 => Ok(Codec::Uncompressed),
+            1 => Ok(Codec::Snappy),
+            2 => Ok(Codec::Gzip),
+            _ => {
+                let name = usize::try_from(code).ok().and_then(|code| NAMES.get(code).copied());
+                let name = name.map_or(code.to_string(), str::to_string);
+                Err(format!("pages are compressed by `{name}`, not by SNAPPY or GZIP"))
+            }
+        }
+    }
+}
+
+/// Decompressors, made when they are first needed.
+#[derive(Default)]
+pub(super) struct Unpacker {
+    inflate: Option<Box<Decompress>>,
+    snappy: snap::raw::Decoder,
+}
+
+impl Unpacker {
+    /// Unpack `packed` to the end of `into`, `bytes` bytes. An error is a lowercase fragment.
+    pub(super) fn unpack(
+        &mut self,
+        codec: Codec,
+        packed: &[u8],
+        bytes: u64,
+        into: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        if bytes > (packed.len() as u64).saturating_mul(RATIO_MAX) {
+            return Err(format!("{bytes} bytes cannot be packed in {}", packed.len()));
+        }
+        let start = into.len();
+        if codec == Codec::Uncompressed {
+            into.extend_from_slice(packed);
+            return whole(packed.len(), bytes);
+        }
+        into.resize(start + bytes as usize, 0);
+        let space = &mut into[start..];
+        let made = match codec {
+            Codec::Uncompressed => packed.len(),
+            Codec::Snappy => {
+                let made = self.snappy.decompress(packed, space);
+                made.map_err(|error| format!("broken Snappy data: {error}"))?
+            }
+            Codec::Gzip => self.inflate(packed, space)?,
+        };
+        whole(made, bytes)
+    }
+
+    fn inflate(&mut self, packed: &[u8], space: &mut [u8]) -> Result<usize, String> {
+        let body = gzip_body(packed).ok_or("a broken gzip header")?;
+        let inflate = self.inflate.get_or_insert_with(|| Box::new(Decompress::new(false)));
+        inflate.reset(false);
+        let status = inflate.decompress(body, space, FlushDecompress::Finish);
+        let status = status.map_err(|error| format!("broken gzip data: {error}"))?;
+        let used = inflate.total_in() as usize;
+        let made = inflate.total_out() as usize;
+        if status != Status::StreamEnd {
+            return Err("gzip data of another length than the page".to_string());
+        }
+        let tail = body.get(used..used + GZIP_TAIL_BYTES).ok_or("gzip data is cut off")?;
+        let crc = tail.first_chunk().copied().map(u32::from_le_bytes);
+        if crc != Some(crc32fast::hash(&space[..made])) {
+            return Err("the CRC-32 of a gzip page is wrong".to_string());
+        }
+        Ok(made)
+    }
+}
+
+fn whole(made: usize, bytes: u64) -> Result<(), String> {
+    match made as u64 == bytes {
+        true => Ok(()),
+        false => Err(format!("a page of {made} bytes, said to be {bytes}")),
+    }
+}
+
+/// What follows the header of a gzip member (RFC 1952).
+fn gzip_body(packed: &[u8]) -> Option<&[u8]> {
+    let (head, mut rest) = packed.split_at_checked(GZIP_HEAD_BYTES)?;
+    if !head.starts_with(&[0x1f, 0x8b, 8]) {
+        return None;
+    }
+    let flags = head[3];
+    if flags & 4 != 0 {
+        let len = rest.first_chunk().copied().map(u16::from_le_bytes)?;
+        rest = rest.get(2 + usize::from(len)..)?;
+    }
+    for flag in [8, 16] {
+        if flags & flag != 0 {
+            let end = rest.iter().position(|&byte| byte == 0)?;
+            rest = &rest[end + 1..];
+        }
+    }
+    if flags & 2 != 0 { rest.get(2..) } else { Some(rest) }
+}
