@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 /// An entry of one tensor is at least this long.
-pub(super) const ENTRY_BYTES_MIN: u64 = 50;
+const ENTRY_BYTES_MIN: u64 = 50;
 /// An entry has at most 8 extents, 2 offsets and a number of 20 digits each, and about 60 bytes of other text.
 const ENTRY_BYTES_MAX: usize = 384;
 const ALIGN_BYTES: u64 = 8;
@@ -34,26 +34,32 @@ pub(super) fn write<Error>(
     take(&b"        "[..padding as usize])
 }
 
-/// Bytes of the header of a file of this shape.
+/// Bytes of the header of a file of this shape. Takes the same time for every number of samples: even of a file that
+/// cannot be written the size is asked for.
 pub(super) fn bytes(shape: &FileShape) -> u64 {
     let mut line = Line::new();
     line.entry(shape, 0);
-    let size = shape.sample_bytes();
-    let first_digits = digits(0) + digits(size);
+    let (samples, size) = (shape.samples, shape.sample_bytes());
     // Entries differ by their offsets; every entry but the first begins with a comma.
-    let mut offset_digits = 0;
-    let mut start = 0u64;
-    let mut start_digits = digits(0);
-    for _ in 0..shape.samples {
-        start = start.saturating_add(size);
-        let end_digits = digits(start);
-        offset_digits += start_digits + end_digits;
-        start_digits = end_digits;
-    }
-    let fixed = line.len as u64 - first_digits;
-    let entries = shape.samples.saturating_mul(fixed).saturating_add(offset_digits);
-    let commas = shape.samples.saturating_sub(1);
-    entries.saturating_add(commas + 2).next_multiple_of(ALIGN_BYTES)
+    let fixed = line.len as u64 - digits(0) - digits(size);
+    let starts = digits_of_multiples(size, samples);
+    let ends = digits_of_multiples(size, samples.saturating_add(1)) - 1;
+    let offsets = u64::try_from(starts + ends).unwrap_or(u64::MAX);
+    let entries = samples.saturating_mul(fixed).saturating_add(offsets);
+    let braces_and_commas = samples.saturating_sub(1).saturating_add(2);
+    let bytes = entries.saturating_add(braces_and_commas);
+    bytes.checked_next_multiple_of(ALIGN_BYTES).unwrap_or(u64::MAX)
+}
+
+/// Digits of 0, `size`, 2 `size`, … together, of `count` numbers of at most 20 digits.
+fn digits_of_multiples(size: u64, count: u64) -> u128 {
+    let (size, count) = (u128::from(size), u128::from(count));
+    // Every number has one digit, and one more from each power of ten on.
+    let more = (1..20).map(|power| match size {
+        0 => 0,
+        size => count.saturating_sub(10u128.pow(power).div_ceil(size)),
+    });
+    count + more.sum::<u128>()
 }
 
 /// Whether `header` is the one of a file of this shape.

@@ -61,15 +61,13 @@ impl Format for Safetensors {
 }
 
 fn unfit(shape: &FileShape, _encoding: &Encoding) -> Option<Unfit> {
-    // Counting the bytes of a header takes a step a sample: what cannot fit is not counted.
-    let shortest = shape.samples.saturating_mul(header::ENTRY_BYTES_MIN);
-    let fits = shortest <= HEADER_BYTES_MAX && header::bytes(shape) <= HEADER_BYTES_MAX;
+    let fits = header::bytes(shape) <= HEADER_BYTES_MAX;
     (!fits).then(|| Unfit {
         key: "dataset.num_samples_per_file",
         message: format!(
             "`{}` tensors need a header of more than {HEADER_BYTES_MAX} bytes",
             shape.samples
         ),
-        hint: "use more files, of at most 100000 samples each".to_string(),
+        hint: "use more files, of at most 40000 samples each".to_string(),
     })
 }

@@ -18,7 +18,7 @@ fn read_sample(file: Vec<u8>, sample: u64) -> Result<Vec<u8>, String> {
 #[test]
 fn the_header_is_as_long_as_promised() {
     for samples in [1, 2, 9, 10, 11, 99, 100, 101, 1000, 1001] {
-        for dims in [&[][..], &[1], &[7, 13], &[1000, 1000], &[u32::MAX.into(); 8]] {
+        for dims in [&[][..], &[0], &[1], &[7, 13], &[1000, 1000], &[u32::MAX.into(); 8]] {
             let shape = shape(dims, Element::Float16, samples);
             let mut text = Vec::new();
             let written = header::write(&shape, &mut |piece| {
@@ -140,5 +140,10 @@ fn very_many_samples_are_unfit() {
     let reason = |samples| unfit(&shape(&[1], Element::Uint8, samples), &Encoding::default());
     assert_eq!(reason(100_000), None);
     assert_eq!(reason(1_000_000).unwrap().key, "dataset.num_samples_per_file");
-    assert!(reason(u64::MAX).is_some());
+    // The size is asked for all the same, and told at once.
+    let file_bytes = find("safetensors").unwrap().entry().file_bytes;
+    for samples in [1 << 40, u64::MAX] {
+        assert!(reason(samples).is_some());
+        assert!(file_bytes(&shape(&[1], Element::Uint8, samples), &Encoding::default()) >= samples);
+    }
 }
