@@ -20,6 +20,7 @@ const FAMILIES: &[Family] = &[
             ("packed", "a sample in one piece, as most formats write it"),
             ("ahead", "files of records read in order, in pieces that hold many"),
             ("indexed", "samples with an index beside them, read in one way or another"),
+            ("text", "numbers as text, a sample a line, alike in csv and json"),
             ("npy_header", "an array's header, alone in npy and inside npz"),
             ("npy_stream", "an array that comes in pieces, alone in npy and inside npz"),
         ],

@@ -174,6 +174,7 @@ fn planted_member_imports_are_found() {
             (&format!("{format}/packed.rs"), ""),
             (&format!("{format}/ahead.rs"), ""),
             (&format!("{format}/indexed.rs"), ""),
+            (&format!("{format}/text/mod.rs"), ""),
             (&format!("{format}/npy_header.rs"), ""),
             (&format!("{format}/npy_stream.rs"), ""),
             ("crates/run/src/loader/pytorch.rs", "use super::queue::Queue;\n"),

@@ -20,6 +20,9 @@ mod webdataset;
 mod parquet;
 mod safetensors;
 mod synthetic;
+mod text;
+mod csv;
+mod json;
 mod null;
 #[cfg(test)]
 mod tests;
@@ -40,6 +43,8 @@ pub static FORMATS: &[&dyn Format] = &[
     &webdataset::WebDataset,
     &parquet::Parquet,
     &safetensors::Safetensors,
+    &csv::Csv,
+    &json::Json,
     &synthetic::Synthetic,
     &null::Null,
 ];

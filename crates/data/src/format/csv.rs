@@ -1,0 +1,103 @@
+//! `csv`: a row a sample, its numbers in columns, as `pandas.to_csv(index=False, header=False)` writes it and DLIO
+//! generates it (`csv_generator.py`); but each row has content of its own, and compressed files are recognised by
+//! their bytes, as they have no suffix.
+//!
+//! Reads what others write too: quoted numbers, spaces, CRLF, blank lines, missing numbers as NaN.
+
+use super::text::{self, Line, Number, Row, Syntax, TextCursor, Token, Values, Wrong, plain_run};
+use super::{Content, Cursor, CursorOptions, FileSink, Format, SinkError};
+use feedrate_spec::catalog::{Ability, FormatEntry, Member};
+use feedrate_spec::shape::{Compression, Encoding, FileShape};
+
+pub(super) struct Csv;
+
+static MEMBER: Member = Member {
+    name: "csv",
+    summary: "Numbers as text, a row a sample; rows are found by reading from the start of the file.",
+    abilities: &[Ability::KeepsOpen, Ability::EstimatedSize, Ability::Undescribed],
+};
+
+const LINE: Line = Line { open: b"", close: b"\n" };
+
+impl Format for Csv {
+    fn entry(&self) -> FormatEntry {
+        FormatEntry {
+            compressions: &[Compression::Gzip],
+            heeds: &["dataset.compression_level"],
+            piece_bytes: Some(text::PIECE_BYTES),
+            ..FormatEntry::new(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding))
+        }
+    }
+
+    fn encode(
+        &self,
+        shape: &FileShape,
+        encoding: &Encoding,
+        content: &mut Content,
+        sink: &mut dyn FileSink,
+    ) -> Result<(), SinkError> {
+        text::encode(LINE, shape, encoding, content, sink)
+    }
+
+    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
+        Box::new(TextCursor::<Fields>::new(options))
+    }
+}
+
+/// Where in a row.
+#[derive(Default)]
+struct Fields {
+    token: Token,
+}
+
+impl Syntax for Fields {
+    fn begin(&mut self) {
+        self.token.clear();
+    }
+
+    fn read<N: Number>(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong> {
+        let mut at = 0;
+        loop {
+            if self.token.is_empty() {
+                let (used, count) = plain_run::<N>(&text[at..], values.slots::<N>());
+                values.advance::<N>(count);
+                at += used;
+            }
+            if values.is_full() {
+                return Ok((at, Row::Full));
+            }
+            let rest = &text[at..];
+            let Some(end) = memchr::memchr2(b',', b'\n', rest) else {
+                self.token.keep(rest)?;
+                return Ok((text.len(), Row::GoesOn));
+            };
+            self.field::<N>(at, &rest[..end], values)?;
+            at += end + 1;
+            if rest[end] == b'\n' {
+                return Ok((at, Row::Over));
+            }
+        }
+    }
+
+    fn end<N: Number>(&mut self, values: &mut Values) -> Result<(), Wrong> {
+        self.field::<N>(0, &[], values)
+    }
+}
+
+impl Fields {
+    /// The field that ends in `bytes`.
+    fn field<N: Number>(
+        &mut self,
+        at: usize,
+        bytes: &[u8],
+        values: &mut Values,
+    ) -> Result<(), Wrong> {
+        let field = self.token.whole(bytes)?.trim_ascii();
+        let bare = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\""));
+        let bare = bare.unwrap_or(field).trim_ascii();
+        let number = if bare.is_empty() { N::missing() } else { N::parse(bare) };
+        values.push(at, number, field)?;
+        self.token.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! `json`: JSON lines, a line a sample: one array of its numbers. The files that others write as
+//! `json.dumps(x.tolist())` or `pandas.to_json(orient="records", lines=True)` are read too: of nested arrays the numbers
+//! in order, of objects the values. `NaN`, `Infinity` and `null` are floats, as Python has them.
+
+use super::text::{self, Line, Number, Row, Syntax, TextCursor, Token, Values, Wrong, plain_run};
+use super::{Content, Cursor, CursorOptions, FileSink, Format, SinkError};
+use feedrate_spec::catalog::{Ability, FormatEntry, Member};
+use feedrate_spec::shape::{Compression, Encoding, FileShape};
+
+pub(super) struct Json;
+
+static MEMBER: Member = Member {
+    name: "json",
+    summary: "Numbers as JSON lines, an array a sample; lines are found by reading from the start of the file.",
+    abilities: &[Ability::KeepsOpen, Ability::EstimatedSize, Ability::Undescribed],
+};
+
+const LINE: Line = Line { open: b"[", close: b"]\n" };
+
+/// Arrays and objects inside each other.
+const DEPTH_MAX: u32 = 16;
+
+impl Format for Json {
+    fn entry(&self) -> FormatEntry {
+        FormatEntry {
+            compressions: &[Compression::Gzip],
+            heeds: &["dataset.compression_level"],
+            piece_bytes: Some(text::PIECE_BYTES),
+            ..FormatEntry::new(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding))
+        }
+    }
+
+    fn encode(
+        &self,
+        shape: &FileShape,
+        encoding: &Encoding,
+        content: &mut Content,
+        sink: &mut dyn FileSink,
+    ) -> Result<(), SinkError> {
+        text::encode(LINE, shape, encoding, content, sink)
+    }
+
+    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
+        Box::new(TextCursor::<Tokens>::new(options))
+    }
+}
+
+/// What may come next.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Next {
+    #[default]
+    Value,
+    /// A value, or the end of an array that was just opened.
+    First,
+    /// A key.
+    Key,
+    /// A key, or the end of an object that was just opened.
+    FirstKey,
+    InKey,
+    /// After a backslash.
+    InKeyEscaped,
+    Colon,
+    /// A comma, or the end of what is open.
+    After,
+    /// The end of the line.
+    LineEnd,
+}
+
+/// Where in a line.
+#[derive(Default)]
+struct Tokens {
+    next: Next,
+    depth: u32,
+    /// A bit for each open array or object, the innermost lowest; set for objects.
+    objects: u32,
+    token: Token,
+}
+
+impl Syntax for Tokens {
+    fn begin(&mut self) {
+        (self.next, self.depth, self.objects) = (Next::Value, 0, 0);
+        self.token.clear();
+    }
+
+    fn read<N: Number>(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong> {
+        let mut at = 0;
+        loop {
+            if matches!(self.next, Next::Value | Next::First) {
+                at += self.run::<N>(&text[at..], values);
+                if values.is_full() {
+                    return Ok((at, Row::Full));
+                }
+            }
+            let Some(&byte) = text.get(at) else { return Ok((at, Row::GoesOn)) };
+            if self.begins_number(byte) {
+                let rest = &text[at..];
+                let Some(end) = rest.iter().position(|&byte| ends_number(byte)) else {
+                    self.token.keep(rest)?;
+                    return Ok((text.len(), Row::GoesOn));
+                };
+                self.number::<N>(at, &rest[..end], values)?;
+                at += end;
+                continue;
+            }
+            let used = self.punctuation(&text[at..]).map_err(|message| Wrong::new(at, message))?;
+            at += used;
+            if self.next == Next::Value && self.depth == 0 && byte == b'\n' {
+                return Ok((at, Row::Over));
+            }
+        }
+    }
+
+    fn end<N: Number>(&mut self, _values: &mut Values) -> Result<(), Wrong> {
+        match self.next {
+            Next::LineEnd => {
+                self.next = Next::Value;
+                Ok(())
+            }
+            _ => Err(Wrong::new(0, "the file ends within a JSON value")),
+        }
+    }
+}
+
+impl Tokens {
+    fn in_object(&self) -> bool {
+        self.objects & 1 == 1
+    }
+
+    /// Plain numbers of an array.
+    fn run<N: Number>(&mut self, text: &[u8], values: &mut Values) -> usize {
+        if self.depth == 0 || self.in_object() || !self.token.is_empty() {
+            return 0;
+        }
+        let (used, count) = plain_run::<N>(text, values.slots::<N>());
+        values.advance::<N>(count);
+        if count > 0 {
+            self.next = Next::Value;
+        }
+        used
+    }
+
+    fn begins_number(&self, byte: u8) -> bool {
+        let wanted = matches!(self.next, Next::Value | Next::First) && self.depth > 0;
+        let apart = ends_number(byte) || matches!(byte, b'[' | b'{' | b'"' | b':');
+        wanted && (!self.token.is_empty() || !apart)
+    }
+
+    fn number<N: Number>(
+        &mut self,
+        at: usize,
+        bytes: &[u8],
+        values: &mut Values,
+    ) -> Result<(), Wrong> {
+        let field = self.token.whole(bytes)?;
+        let number = if field == b"null" { N::missing() } else { N::parse(field) };
+        values.push(at, number, field)?;
+        self.token.clear();
+        self.next = Next::After;
+        Ok(())
+    }
+
+    /// What is not a number: bytes used.
+    fn punctuation(&mut self, text: &[u8]) -> Result<usize, String> {
+        let byte = text[0];
+        self.next = match (self.next, byte) {
+            (Next::InKey, _) => return Ok(self.key(text)),
+            (Next::InKeyEscaped, _) => Next::InKey,
+            (next, b' ' | b'\t' | b'\r') => next,
+            (Next::LineEnd, b'\n') => Next::Value,
+            (_, b'\n') => return Err("the line ends within a JSON value".to_string()),
+            (Next::Value | Next::First, b'[') => self.open(0)?,
+            (Next::Value | Next::First, b'{') => self.open(1)?,
+            (Next::First | Next::After, b']') if !self.in_object() => self.close(),
+            (Next::FirstKey | Next::After, b'}') if self.in_object() => self.close(),
+            (Next::After, b',') if self.in_object() => Next::Key,
+            (Next::After, b',') => Next::Value,
+            (Next::FirstKey | Next::Key, b'"') => Next::InKey,
+            (Next::Colon, b':') => Next::Value,
+            (Next::Value, _) if self.depth == 0 => {
+                return Err(format!("`{}` begins no array", byte.escape_ascii()));
+            }
+            (Next::LineEnd, _) => {
+                return Err(format!("`{}` follows the array of its line", byte.escape_ascii()));
+            }
+            (Next::Value | Next::First, b'"') => {
+                return Err("a string, and not a number".to_string());
+            }
+            _ => return Err(format!("`{}` is out of place", byte.escape_ascii())),
+        };
+        Ok(1)
+    }
+
+    /// As much of a key as is there.
+    fn key(&mut self, text: &[u8]) -> usize {
+        let Some(end) = memchr::memchr3(b'"', b'\\', b'\n', text) else { return text.len() };
+        match text[end] {
+            b'"' => self.next = Next::Colon,
+            b'\\' => self.next = Next::InKeyEscaped,
+            _ => {
+                // The newline is looked at again, where it is out of place.
+                self.next = Next::Colon;
+                return end;
+            }
+        }
+        end + 1
+    }
+
+    fn open(&mut self, object: u32) -> Result<Next, String> {
+        if self.depth == DEPTH_MAX {
+            return Err(format!("arrays more than {DEPTH_MAX} deep"));
+        }
+        self.depth += 1;
+        self.objects = self.objects << 1 | object;
+        Ok(if object == 1 { Next::FirstKey } else { Next::First })
+    }
+
+    fn close(&mut self) -> Next {
+        self.depth -= 1;
+        self.objects >>= 1;
+        if self.depth == 0 { Next::LineEnd } else { Next::After }
+    }
+}
+
+fn ends_number(byte: u8) -> bool {
+    matches!(byte, b',' | b']' | b'}' | b' ' | b'\t' | b'\r' | b'\n')
+}

@@ -1,0 +1,105 @@
+//! Half-precision floats: to and from wider ones, and their shortest text.
+
+/// The bits of the half nearest to `value`, ties to even (IEEE 754).
+pub(super) fn from_f64(value: f64) -> u16 {
+    let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
+    let size = value.abs();
+    let bits = if size.is_nan() {
+        0x7e00
+    } else if size >= 65520.0 {
+        0x7c00
+    } else {
+        let exponent = ((size.to_bits() >> 52) as i32 - 1023).max(-14);
+        // A power of two scales exactly; what overflows the fraction belongs to the next exponent.
+        let fraction = (size * power_of_two(10 - exponent)).round_ties_even() as u16;
+        (((exponent + 14) as u16) << 10) + fraction
+    };
+    sign | bits
+}
+
+/// The value of a half.
+pub(super) fn to_f64(bits: u16) -> f64 {
+    let fraction = f64::from(bits & 0x3ff);
+    let size = match bits >> 10 & 0x1f {
+        0 => fraction * power_of_two(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        exponent => (1024.0 + fraction) * power_of_two(i32::from(exponent) - 25),
+    };
+    if bits & 0x8000 == 0 { size } else { -size }
+}
+
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
+/// Digits that tell any two halves apart.
+const DIGITS_MAX: i32 = 5;
+
+const POWERS_OF_TEN: [f64; 13] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12];
+
+/// The float of the fewest decimal digits that is nearest to the half among all halves. As 64-bit floats have more
+/// digits than that, its own shortest text is the half's.
+pub(super) fn shortest(bits: u16) -> f64 {
+    let value = to_f64(bits);
+    let size = value.abs();
+    if size == 0.0 || !size.is_finite() {
+        return value;
+    }
+    let first_place = POWERS_OF_TEN.iter().take_while(|&&power| size >= power).count() as i32;
+    let leading_zeros = if first_place > 0 {
+        0
+    } else {
+        POWERS_OF_TEN.iter().take_while(|&&power| size * power < 1.0).count() as i32 - 1
+    };
+    let near = |digits: i32| {
+        let places = digits - first_place + leading_zeros;
+        let power = POWERS_OF_TEN[places.unsigned_abs() as usize];
+        // Products of 11 bits and a small power of ten are exact, and so are quotients rounded once.
+        if places < 0 { (size / power).round() * power } else { (size * power).round() / power }
+    };
+    let same = |&near: &f64| from_f64(near) == bits & 0x7fff;
+    let found = (1..=DIGITS_MAX).map(near).find(same).unwrap_or(size);
+    found.copysign(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_half_comes_back() {
+        for bits in (0..=u16::MAX).filter(|bits| bits & 0x7c00 != 0x7c00) {
+            assert_eq!(from_f64(to_f64(bits)), bits);
+            let short = shortest(bits);
+            assert_eq!(from_f64(short), bits);
+            let text = format!("{:e}", short.abs());
+            let digits = text.split('e').next().unwrap().chars().filter(char::is_ascii_digit);
+            assert!(digits.count() <= DIGITS_MAX as usize, "{text}");
+        }
+    }
+
+    #[test]
+    fn rounding_goes_to_the_nearest_and_ties_to_even() {
+        for bits in 0..0x7bff {
+            let (low, high) = (to_f64(bits), to_f64(bits + 1));
+            let middle = (low + high) / 2.0;
+            assert_eq!(from_f64(middle), if bits % 2 == 0 { bits } else { bits + 1 });
+            assert_eq!(from_f64(middle.next_down()), bits);
+            assert_eq!(from_f64(middle.next_up()), bits + 1);
+        }
+        assert_eq!(from_f64(65519.9), 0x7bff);
+        assert_eq!(from_f64(65520.0), 0x7c00);
+        assert_eq!(from_f64(f64::NEG_INFINITY), 0xfc00);
+        assert!(to_f64(from_f64(f64::NAN)).is_nan());
+        assert_eq!(from_f64(-1e-300), 0x8000);
+    }
+
+    #[test]
+    fn known_texts() {
+        for (bits, text) in [(0x2e66, "0.1"), (1, "6e-8"), (0x7bff, "65500.0"), (0xbc00, "-1.0")] {
+            assert_eq!(zmij::Buffer::new().format(shortest(bits)), text);
+        }
+    }
+}

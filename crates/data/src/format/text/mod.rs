@@ -1,0 +1,41 @@
+//! Numbers as text, a sample a line: what `csv` and `json` share. A file is read from its start; samples taken in
+//! order are read on from where the last one ended, and no byte is read twice.
+
+mod cursor;
+mod rows;
+mod number;
+mod float16;
+mod gunzip;
+mod write;
+
+use super::{
+    Content, Cursor, CursorOptions, FileSink, FormatError, Need, PayloadSink, SinkError,
+    check_sample, cut_off, in_words, piece_len,
+};
+use feedrate_spec::shape::{Compression, Element, Encoding, FileShape};
+
+pub(super) use cursor::TextCursor;
+pub(super) use number::{Number, plain_run};
+pub(super) use rows::{Row, Token, Values, Wrong};
+pub(super) use write::{Line, encode, file_bytes};
+
+/// Reads are large, as files are read from their start.
+pub(super) const PIECE_BYTES: u64 = 1 << 20;
+
+/// How numbers stand in a line.
+pub(super) trait Syntax: Default + Send + 'static {
+    /// Start on a text, at the beginning of a row.
+    fn begin(&mut self);
+
+    /// Read on in a row: the bytes used, and why no more.
+    ///
+    /// # Errors
+    /// This is not how rows look.
+    fn read<N: Number>(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong>;
+
+    /// The text ended where the row goes on: take what is whole.
+    ///
+    /// # Errors
+    /// The row is not whole.
+    fn end<N: Number>(&mut self, values: &mut Values) -> Result<(), Wrong>;
+}

@@ -1,0 +1,357 @@
+//! Rows of a text, one after another: skips those before the wanted one, hands over its numbers.
+
+use super::number::Half;
+use super::{Element, FileShape, FormatError, Number, PayloadSink, Syntax, check_sample, in_words};
+
+/// The longest text of one number that is read: more than `%f` makes of any.
+const TOKEN_BYTES_MAX: usize = 512;
+/// Numbers gathered before they are handed over; a multiple of every element.
+const GATHERED_BYTES: usize = 32 << 10;
+/// Of text shown in an error.
+const SHOWN_BYTES_MAX: usize = 40;
+
+/// Why a syntax stopped reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Row {
+    /// All bytes are used.
+    GoesOn,
+    /// There is no room for numbers.
+    Full,
+    /// The line is over.
+    Over,
+}
+
+/// What is wrong, at which byte of those given.
+pub(in super::super) struct Wrong {
+    at: usize,
+    message: String,
+}
+
+impl Wrong {
+    pub(in super::super) fn new(at: usize, message: impl Into<String>) -> Self {
+        Wrong { at, message: message.into() }
+    }
+
+    /// `field` cannot be read.
+    pub(in super::super) fn no_number(at: usize, field: &[u8], values: &Values) -> Self {
+        let shown = String::from_utf8_lossy(&field[..field.len().min(SHOWN_BYTES_MAX)]);
+        let more = if field.len() > SHOWN_BYTES_MAX { "…" } else { "" };
+        let name = values.element().name();
+        Wrong::new(at, format!("`{}{more}` is no {name}", shown.escape_debug()))
+    }
+}
+
+/// The beginning of a number whose end has not come yet.
+#[derive(Default)]
+pub(in super::super) struct Token {
+    begun: Vec<u8>,
+}
+
+impl Token {
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.begun.is_empty()
+    }
+
+    pub(in super::super) fn clear(&mut self) {
+        self.begun.clear();
+    }
+
+    /// Add bytes.
+    ///
+    /// # Errors
+    /// No number is that long.
+    pub(in super::super) fn keep(&mut self, bytes: &[u8]) -> Result<(), Wrong> {
+        if self.begun.len() + bytes.len() > TOKEN_BYTES_MAX {
+            let message = format!("a number of more than {TOKEN_BYTES_MAX} characters");
+            return Err(Wrong::new(0, message));
+        }
+        self.begun.reserve(TOKEN_BYTES_MAX - self.begun.len());
+        self.begun.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The whole of it, which ends in `bytes`.
+    ///
+    /// # Errors
+    /// No number is that long.
+    pub(in super::super) fn whole<'t>(&'t mut self, bytes: &'t [u8]) -> Result<&'t [u8], Wrong> {
+        if self.begun.is_empty() && bytes.len() <= TOKEN_BYTES_MAX {
+            return Ok(bytes);
+        }
+        self.keep(bytes)?;
+        Ok(&self.begun)
+    }
+}
+
+/// The numbers of the wanted row, on their way to the sink.
+pub(in super::super) struct Values {
+    gathered: Vec<u8>,
+    filled: usize,
+    sent: u64,
+    count: u64,
+    expected: Option<FileShape>,
+}
+
+impl Values {
+    /// Without a plan any number is a float64, and a row has as many as it has.
+    fn element(&self) -> Element {
+        self.expected.map_or(Element::Float64, |shape| shape.element)
+    }
+
+    fn most(&self) -> u64 {
+        self.expected.map_or(u64::MAX, |shape| shape.dims.elements())
+    }
+
+    fn begin(&mut self, expected: Option<&FileShape>) {
+        (self.filled, self.sent, self.count) = (0, 0, 0);
+        self.expected = expected.copied();
+    }
+
+    /// Memory for numbers, not more than the row has left.
+    pub(in super::super) fn slots<N: Number>(&mut self) -> &mut [u8] {
+        let left = (self.most() - self.count).min(GATHERED_BYTES as u64) as usize;
+        let free = &mut self.gathered[self.filled..];
+        let len = free.len().min(left * N::BYTES);
+        &mut free[..len]
+    }
+
+    /// So many numbers are in [`Values::slots`].
+    pub(in super::super) fn advance<N: Number>(&mut self, count: usize) {
+        self.filled += count * N::BYTES;
+        self.count += count as u64;
+    }
+
+    pub(in super::super) fn is_full(&self) -> bool {
+        self.filled == GATHERED_BYTES
+    }
+
+    /// One number, as it is written in the row; call only while there is room.
+    ///
+    /// # Errors
+    /// It is none, or one too many.
+    pub(in super::super) fn push<N: Number>(
+        &mut self,
+        at: usize,
+        number: Option<N>,
+        field: &[u8],
+    ) -> Result<(), Wrong> {
+        let number = number.ok_or_else(|| Wrong::no_number(at, field, self))?;
+        match self.slots::<N>().get_mut(..N::BYTES) {
+            Some(slot) => number.put(slot),
+            None => {
+                let most = self.most();
+                return Err(Wrong::new(at, format!("the row goes on after {most} numbers")));
+            }
+        }
+        self.advance::<N>(1);
+        Ok(())
+    }
+
+    fn send(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        let filled = std::mem::take(&mut self.filled);
+        if filled > 0 {
+            sink.payload(self.sent, &self.gathered[..filled])?;
+            self.sent += filled as u64;
+        }
+        Ok(())
+    }
+}
+
+/// What the next byte of the text belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// A row, unless it is blank.
+    Between,
+    /// A row before the wanted one.
+    Skipped,
+    /// The wanted row.
+    Wanted,
+    /// Nothing may come but blanks: the plan's last row was read.
+    Beyond,
+    /// The wanted row was read.
+    Done,
+}
+
+/// Reads rows of a text that comes in pieces.
+pub(super) struct Rows<S> {
+    syntax: S,
+    values: Values,
+    place: Place,
+    /// Of the next byte, in the text.
+    offset: u64,
+    /// Rows that ended.
+    row: u64,
+    wanted: u64,
+}
+
+impl<S: Syntax> Rows<S> {
+    pub(super) fn new() -> Self {
+        let gathered = vec![0; GATHERED_BYTES];
+        let values = Values { gathered, filled: 0, sent: 0, count: 0, expected: None };
+        Rows { syntax: S::default(), values, place: Place::Between, offset: 0, row: 0, wanted: 0 }
+    }
+
+    /// Start on a row of the same text. False where it lies behind: the text must come again from its start.
+    pub(super) fn begin(&mut self, row: u64, expected: Option<&FileShape>, same: bool) -> bool {
+        let goes_on = same && self.place == Place::Done && self.row <= row;
+        if !goes_on {
+            (self.offset, self.row) = (0, 0);
+            self.syntax.begin();
+        }
+        self.wanted = row;
+        self.values.begin(expected);
+        self.place = Place::Between;
+        goes_on
+    }
+
+    /// The wanted row was read.
+    pub(super) fn is_done(&self) -> bool {
+        self.place == Place::Done
+    }
+
+    /// Whether the plan has such a row.
+    pub(super) fn check(&self) -> Result<(), FormatError> {
+        self.values.expected.map_or(Ok(()), |expected| check_sample(&expected, self.wanted))
+    }
+
+    /// The next bytes of the text: how many were used, all unless the wanted row is done.
+    pub(super) fn take(
+        &mut self,
+        text: &[u8],
+        sink: &mut dyn PayloadSink,
+    ) -> Result<usize, FormatError> {
+        let mut used = 0;
+        while used < text.len() && self.place != Place::Done {
+            let step = self.step(&text[used..], sink)?;
+            self.offset += step as u64;
+            used += step;
+        }
+        Ok(used)
+    }
+
+    fn step(&mut self, text: &[u8], sink: &mut dyn PayloadSink) -> Result<usize, FormatError> {
+        match self.place {
+            Place::Between | Place::Beyond => {
+                let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+                let blanks = text.iter().take_while(|byte| is_blank(byte)).count();
+                if blanks < text.len() {
+                    self.row_begins(blanks)?;
+                }
+                Ok(blanks)
+            }
+            Place::Skipped => {
+                let Some(end) = memchr::memchr(b'\n', text) else { return Ok(text.len()) };
+                self.row += 1;
+                self.place = Place::Between;
+                Ok(end + 1)
+            }
+            Place::Wanted => {
+                let (used, row) = self.read(text)?;
+                match row {
+                    Row::GoesOn => {}
+                    Row::Full => self.values.send(sink)?,
+                    Row::Over => {
+                        self.row_ends(used)?;
+                        self.values.send(sink)?;
+                    }
+                }
+                Ok(used)
+            }
+            Place::Done => Ok(0),
+        }
+    }
+
+    fn row_begins(&mut self, at: usize) -> Result<(), FormatError> {
+        if let (Place::Beyond, Some(expected)) = (self.place, &self.values.expected) {
+            let message = format!("more rows follow, but the plan says {}", in_words(expected));
+            return Err(FormatError::new(self.offset + at as u64, message));
+        }
+        self.place = if self.row < self.wanted { Place::Skipped } else { Place::Wanted };
+        Ok(())
+    }
+
+    fn row_ends(&mut self, at: usize) -> Result<(), FormatError> {
+        self.row += 1;
+        self.place = Place::Done;
+        let Some(expected) = &self.values.expected else { return Ok(()) };
+        if self.values.count < self.values.most() {
+            let (row, count) = (self.row - 1, self.values.count);
+            let message =
+                format!("row {row} has {count} numbers, but the plan says {}", in_words(expected));
+            return Err(FormatError::new(self.offset + at as u64, message));
+        }
+        if self.row == expected.samples {
+            self.place = Place::Beyond;
+        }
+        Ok(())
+    }
+
+    /// The text is over.
+    pub(super) fn end(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        match self.place {
+            Place::Done => Ok(()),
+            Place::Beyond => {
+                self.place = Place::Done;
+                Ok(())
+            }
+            Place::Between | Place::Skipped => Err(self.no_row()),
+            Place::Wanted => {
+                // A number may have lost digits: that tells a cut from a missing newline.
+                if self.values.expected.is_some() {
+                    let message = format!("the file ends within row {}", self.row);
+                    return Err(FormatError::new(self.offset, message));
+                }
+                self.read_end()?;
+                self.row_ends(0)?;
+                self.values.send(sink)
+            }
+        }
+    }
+
+    /// The text has no row of the wanted number.
+    pub(super) fn no_row(&self) -> FormatError {
+        let rows = self.row + u64::from(self.place == Place::Skipped);
+        let plural = if rows == 1 { "" } else { "s" };
+        let wanted = self.wanted;
+        let message = format!("holds {rows} row{plural}, so there is no sample {wanted}");
+        FormatError::new(self.offset, message)
+    }
+
+    fn read(&mut self, text: &[u8]) -> Result<(usize, Row), FormatError> {
+        let (syntax, values) = (&mut self.syntax, &mut self.values);
+        let read = match values.element() {
+            Element::Uint8 => syntax.read::<u8>(text, values),
+            Element::Int8 => syntax.read::<i8>(text, values),
+            Element::Uint16 => syntax.read::<u16>(text, values),
+            Element::Int16 => syntax.read::<i16>(text, values),
+            Element::Uint32 => syntax.read::<u32>(text, values),
+            Element::Int32 => syntax.read::<i32>(text, values),
+            Element::Uint64 => syntax.read::<u64>(text, values),
+            Element::Int64 => syntax.read::<i64>(text, values),
+            Element::Float16 => syntax.read::<Half>(text, values),
+            Element::Float32 => syntax.read::<f32>(text, values),
+            Element::Float64 => syntax.read::<f64>(text, values),
+        };
+        read.map_err(|wrong| self.error(&wrong))
+    }
+
+    /// Only of files without a plan, whose numbers are float64.
+    fn read_end(&mut self) -> Result<(), FormatError> {
+        self.syntax.end::<f64>(&mut self.values).map_err(|wrong| self.error(&wrong))
+    }
+
+    fn error(&self, wrong: &Wrong) -> FormatError {
+        let message = match &self.values.expected {
+            Some(expected) => {
+                format!(
+                    "row {}: {}, but the plan says {}",
+                    self.row,
+                    wrong.message,
+                    in_words(expected)
+                )
+            }
+            None => format!("row {}: {}", self.row, wrong.message),
+        };
+        FormatError::new(self.offset + wrong.at as u64, message)
+    }
+}

@@ -1,0 +1,177 @@
+//! Makes lines of text from payload, and packs them.
+
+use super::number::{Half, TEXT_BYTES_MAX};
+use super::{Compression, Content, Element, Encoding, FileShape, FileSink, Number, SinkError};
+use flate2::{Compress, Status};
+
+/// Payload made at once: whole elements, and blocks of the generator.
+const PAYLOAD_BYTES: usize = 4096;
+/// Packed at once.
+const PACKED_BYTES: usize = 64 << 10;
+
+/// What stands around the numbers of a line.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Line {
+    pub(in super::super) open: &'static [u8],
+    pub(in super::super) close: &'static [u8],
+}
+
+/// Write a file, a line a sample.
+pub(in super::super) fn encode(
+    line: Line,
+    shape: &FileShape,
+    encoding: &Encoding,
+    content: &mut Content,
+    sink: &mut dyn FileSink,
+) -> Result<(), SinkError> {
+    let mut out = match encoding.compression {
+        Compression::Gzip => Out::Gzip(Box::new(Gzip::new(encoding.compression_level))),
+        _ => Out::Plain,
+    };
+    out.begin(sink)?;
+    let mut payload = [0; PAYLOAD_BYTES];
+    let elements = PAYLOAD_BYTES / shape.element.bytes() as usize;
+    let mut text = Vec::with_capacity(elements * TEXT_BYTES_MAX);
+    for sample in 0..shape.samples {
+        text.extend_from_slice(line.open);
+        let total = shape.sample_bytes();
+        for at in (0..total).step_by(PAYLOAD_BYTES) {
+            let piece = &mut payload[..(total - at).min(PAYLOAD_BYTES as u64) as usize];
+            content.fill(sample, at, shape.element, piece);
+            append(shape.element, piece, &mut text);
+            if at + PAYLOAD_BYTES as u64 >= total {
+                // The last comma gives way to what ends the line.
+                text.pop();
+                text.extend_from_slice(line.close);
+            }
+            out.write(&text, sink)?;
+            text.clear();
+        }
+    }
+    out.end(sink)
+}
+
+/// Numbers, each with a comma after it.
+fn append(element: Element, payload: &[u8], text: &mut Vec<u8>) {
+    match element {
+        Element::Uint8 => append_as::<u8>(payload, text),
+        Element::Int8 => append_as::<i8>(payload, text),
+        Element::Uint16 => append_as::<u16>(payload, text),
+        Element::Int16 => append_as::<i16>(payload, text),
+        Element::Uint32 => append_as::<u32>(payload, text),
+        Element::Int32 => append_as::<i32>(payload, text),
+        Element::Uint64 => append_as::<u64>(payload, text),
+        Element::Int64 => append_as::<i64>(payload, text),
+        Element::Float16 => append_as::<Half>(payload, text),
+        Element::Float32 => append_as::<f32>(payload, text),
+        Element::Float64 => append_as::<f64>(payload, text),
+    }
+}
+
+fn append_as<N: Number>(payload: &[u8], text: &mut Vec<u8>) {
+    for bytes in payload.chunks_exact(N::BYTES) {
+        N::write(bytes, text);
+        text.push(b',');
+    }
+}
+
+/// Where lines go.
+enum Out {
+    Plain,
+    Gzip(Box<Gzip>),
+}
+
+impl Out {
+    fn begin(&mut self, sink: &mut dyn FileSink) -> Result<(), SinkError> {
+        match self {
+            Out::Plain => Ok(()),
+            // No flags, no time, no operating system: equal input makes equal bytes.
+            Out::Gzip(_) => sink.write(0, &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]),
+        }
+    }
+
+    fn write(&mut self, text: &[u8], sink: &mut dyn FileSink) -> Result<(), SinkError> {
+        match self {
+            Out::Plain => sink.write(0, text),
+            Out::Gzip(gzip) => gzip.pack(text, flate2::FlushCompress::None, sink),
+        }
+    }
+
+    fn end(&mut self, sink: &mut dyn FileSink) -> Result<(), SinkError> {
+        match self {
+            Out::Plain => Ok(()),
+            Out::Gzip(gzip) => {
+                gzip.pack(&[], flate2::FlushCompress::Finish, sink)?;
+                let crc = gzip.crc.clone().finalize();
+                sink.write(0, &crc.to_le_bytes())?;
+                sink.write(0, &(gzip.deflate.total_in() as u32).to_le_bytes())
+            }
+        }
+    }
+}
+
+struct Gzip {
+    deflate: Compress,
+    crc: crc32fast::Hasher,
+    packed: Vec<u8>,
+}
+
+impl Gzip {
+    fn new(level: u32) -> Self {
+        Gzip {
+            deflate: Compress::new(flate2::Compression::new(level), false),
+            crc: crc32fast::Hasher::new(),
+            packed: vec![0; PACKED_BYTES],
+        }
+    }
+
+    fn pack(
+        &mut self,
+        text: &[u8],
+        flush: flate2::FlushCompress,
+        sink: &mut dyn FileSink,
+    ) -> Result<(), SinkError> {
+        self.crc.update(text);
+        let mut rest = text;
+        loop {
+            let before = (self.deflate.total_in(), self.deflate.total_out());
+            let status = self.deflate.compress(rest, &mut self.packed, flush);
+            let status = status.unwrap_or_else(|_| unreachable!("the stream is in order"));
+            let made = (self.deflate.total_out() - before.1) as usize;
+            rest = &rest[(self.deflate.total_in() - before.0) as usize..];
+            sink.write(0, &self.packed[..made])?;
+            if status == Status::StreamEnd || (rest.is_empty() && made < self.packed.len()) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Bytes of a file, by the mean length of a number in generated content.
+pub(in super::super) fn file_bytes(line: Line, shape: &FileShape, encoding: &Encoding) -> u64 {
+    let around = (line.open.len() + line.close.len() - 1) as u128;
+    let (plain, packed) = mean_text(shape.element);
+    let numbers = u128::from(shape.dims.elements()) * u128::from(shape.samples);
+    let bytes = match encoding.compression {
+        Compression::Gzip => numbers * packed / 1000 + 20,
+        _ => numbers * plain / 1000 + around * u128::from(shape.samples),
+    };
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// Thousandths of a byte that a number takes up with its comma, plain and packed, as measured over a million.
+fn mean_text(element: Element) -> (u128, u128) {
+    match element {
+        Element::Uint8 => (3570, 1),
+        Element::Int8 => (3570, 1),
+        Element::Uint16 => (5831, 1),
+        Element::Int16 => (5831, 1),
+        Element::Uint32 => (10741, 1),
+        Element::Int32 => (10741, 1),
+        Element::Uint64 => (20399, 1),
+        Element::Int64 => (20399, 1),
+        Element::Float16 => (9000, 1),
+        Element::Float32 => (13000, 1),
+        Element::Float64 => (20000, 1),
+    }
+}
