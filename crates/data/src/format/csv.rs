@@ -59,7 +59,7 @@ impl Syntax for Fields {
         let mut at = 0;
         loop {
             if self.token.is_empty() {
-                let (used, count) = plain_run::<N>(&text[at..], values.slots::<N>());
+                let (used, count) = plain_run::<N>(text, at, values.slots::<N>());
                 values.advance::<N>(count);
                 at += used;
             }

@@ -86,7 +86,7 @@ impl Syntax for Tokens {
         let mut at = 0;
         loop {
             if matches!(self.next, Next::Value | Next::First) {
-                at += self.run::<N>(&text[at..], values);
+                at += self.run::<N>(text, at, values);
                 if values.is_full() {
                     return Ok((at, Row::Full));
                 }
@@ -127,11 +127,11 @@ impl Tokens {
     }
 
     /// Plain numbers of an array.
-    fn run<N: Number>(&mut self, text: &[u8], values: &mut Values) -> usize {
+    fn run<N: Number>(&mut self, text: &[u8], from: usize, values: &mut Values) -> usize {
         if self.depth == 0 || self.in_object() || !self.token.is_empty() {
             return 0;
         }
-        let (used, count) = plain_run::<N>(text, values.slots::<N>());
+        let (used, count) = plain_run::<N>(text, from, values.slots::<N>());
         values.advance::<N>(count);
         if count > 0 {
             self.next = Next::Value;

@@ -11,7 +11,7 @@ use feedrate_data::generate::generate;
 use feedrate_data::storage;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::shape::{Element, Encoding};
+use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,6 +22,7 @@ mod parquet;
 mod safetensors;
 mod tfrecord;
 mod webdataset;
+mod text;
 
 fn python(script: &str, argument: &Path) -> String {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -95,7 +96,8 @@ fn check_written(script: &str, folder: &Path, cases: Vec<Value>) {
 }
 
 /// Let a script write files, and read each sample of each: `cases.json` has `path`, `format`, `samples`, and for a
-/// file that must be `refused` the reason; the sample's bytes lie in `<path>.sample<i>`.
+/// file that must be `refused` the reason; the sample's bytes lie in `<path>.sample<i>`. Of files that do not say what
+/// they hold, the `plan` does.
 fn read_written(script: &str, cases_least: usize) {
     let folder = tempfile::tempdir().unwrap();
     python(script, folder.path());
@@ -111,22 +113,31 @@ fn read_case(case: &Value) {
     let path = case["path"].as_str().unwrap();
     let format = format::find(case["format"].as_str().unwrap()).unwrap();
     let parts: Vec<Vec<u8>> = format.parts().iter().map(|part| part_bytes(part, path)).collect();
+    let plan = planned(case);
     for piece_bytes in [4096, 256 << 10, 16 << 20] {
         let options = CursorOptions { piece_bytes, check_crc: true, wants_payload: true };
         let mut cursor = format.cursor(&options);
         if let Some(reason) = case["refused"].as_str() {
-            let error = read(&mut *cursor, &parts, 0).unwrap_err();
+            let error = read(&mut *cursor, &parts, 0, plan.as_ref()).unwrap_err();
             assert!(error.message.contains(reason), "{path}: {error}");
             continue;
         }
         for sample in 0..case["samples"].as_u64().unwrap() {
             let expected = std::fs::read(format!("{path}.sample{sample}")).unwrap();
-            let payload = read(&mut *cursor, &parts, sample);
+            let payload = read(&mut *cursor, &parts, sample, plan.as_ref());
             let payload =
                 payload.unwrap_or_else(|error| panic!("{path} in {piece_bytes}: {error}"));
             assert!(payload == expected, "{path}, sample {sample}, pieces of {piece_bytes}");
         }
     }
+}
+
+fn planned(case: &Value) -> Option<FileShape> {
+    let plan = case.get("plan")?;
+    let element = Element::ALL.into_iter().find(|element| plan["dtype"] == element.name()).unwrap();
+    let dims = plan["dims"].as_array().unwrap().iter().map(|dim| dim.as_u64().unwrap());
+    let dims = Dims::new(&dims.collect::<Vec<u64>>()).unwrap();
+    Some(FileShape { dims, element, samples: case["samples"].as_u64().unwrap() })
 }
 
 /// Empty where the library does not write that part.
@@ -146,9 +157,14 @@ impl PayloadSink for Collect {
     }
 }
 
-fn read(cursor: &mut dyn Cursor, parts: &[Vec<u8>], sample: u64) -> Result<Vec<u8>, FormatError> {
+fn read(
+    cursor: &mut dyn Cursor,
+    parts: &[Vec<u8>],
+    sample: u64,
+    plan: Option<&FileShape>,
+) -> Result<Vec<u8>, FormatError> {
     let mut collect = Collect(Vec::new());
-    cursor.begin(0, sample, None);
+    cursor.begin(0, sample, plan);
     loop {
         match cursor.need()? {
             Need::Done => return Ok(collect.0),

@@ -11,7 +11,7 @@ pub(super) fn from_f64(value: f64) -> u16 {
     } else {
         let exponent = ((size.to_bits() >> 52) as i32 - 1023).max(-14);
         // A power of two scales exactly; what overflows the fraction belongs to the next exponent.
-        let fraction = (size * power_of_two(10 - exponent)).round_ties_even() as u16;
+        let fraction = nearest(size * power_of_two(10 - exponent)) as u16;
         (((exponent + 14) as u16) << 10) + fraction
     };
     sign | bits
@@ -27,6 +27,13 @@ pub(super) fn to_f64(bits: u16) -> f64 {
         exponent => (1024.0 + fraction) * power_of_two(i32::from(exponent) - 25),
     };
     if bits & 0x8000 == 0 { size } else { -size }
+}
+
+/// The integer nearest to a small number, ties to even: what is added leaves no room for a fraction. The method
+/// `round_ties_even` is a call into a library on x86-64.
+fn nearest(size: f64) -> f64 {
+    const NO_FRACTION: f64 = (1u64 << 52) as f64;
+    (size + NO_FRACTION) - NO_FRACTION
 }
 
 fn power_of_two(exponent: i32) -> f64 {
@@ -57,7 +64,7 @@ pub(super) fn shortest(bits: u16) -> f64 {
         let places = digits - first_place + leading_zeros;
         let power = POWERS_OF_TEN[places.unsigned_abs() as usize];
         // Products of 11 bits and a small power of ten are exact, and so are quotients rounded once.
-        if places < 0 { (size / power).round() * power } else { (size * power).round() / power }
+        if places < 0 { nearest(size / power) * power } else { nearest(size * power) / power }
     };
     let same = |&near: &f64| from_f64(near) == bits & 0x7fff;
     let found = (1..=DIGITS_MAX).map(near).find(same).unwrap_or(size);

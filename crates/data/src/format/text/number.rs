@@ -182,30 +182,38 @@ impl Number for Half {
 /// Bytes whose commas are looked for at once.
 const BLOCK_BYTES: usize = 64;
 
-/// Read numbers that end in commas into `slots`, while they are plain and there is room: bytes of `text` used, and
-/// numbers. One space may stand before a number.
-pub(in super::super) fn plain_run<N: Number>(text: &[u8], slots: &mut [u8]) -> (usize, usize) {
+/// Read numbers that end in commas, from `text[from]` on, into `slots`, while they are plain and there is room: bytes
+/// used, and numbers. One space may stand before a number.
+pub(in super::super) fn plain_run<N: Number>(
+    text: &[u8],
+    from: usize,
+    slots: &mut [u8],
+) -> (usize, usize) {
     let mut slots = slots.chunks_exact_mut(N::BYTES);
-    let (mut start, mut count) = (0, 0);
-    let (blocks, _) = text.as_chunks::<BLOCK_BYTES>();
-    for (i, block) in blocks.iter().enumerate() {
+    let (mut start, mut count) = (from, 0);
+    let (blocks, _) = text[from..].as_chunks::<BLOCK_BYTES>();
+    let mut block_start = from;
+    for block in blocks {
         let mut commas = commas_in(block);
         while commas != 0 {
-            let end = i * BLOCK_BYTES + commas.trailing_zeros() as usize;
+            let end = block_start + commas.trailing_zeros() as usize;
             commas &= commas - 1;
             let space = usize::from(text[start] == b' ');
-            let Some(number) = N::plain(text, start + space, end) else { return (start, count) };
-            let Some(slot) = slots.next() else { return (start, count) };
+            let Some(number) = N::plain(text, start + space, end) else {
+                return (start - from, count);
+            };
+            let Some(slot) = slots.next() else { return (start - from, count) };
             number.put(slot);
             start = end + 1;
             count += 1;
         }
-        // A block without a comma in what is left of it: the field is too long, or the row ends.
-        if start < i * BLOCK_BYTES {
+        // No comma since a block before this one: the field is long, or the row ends.
+        if start < block_start {
             break;
         }
+        block_start += BLOCK_BYTES;
     }
-    (start, count)
+    (start - from, count)
 }
 
 /// A bit for each comma.
