@@ -102,7 +102,8 @@ for dtype in dtypes:
             add(f"{name}_{kind}.json", x, write)
         if x.dtype.kind in "iu":
             add(f"{name}_records.json", x, to_json_records)
-        if dtype not in ("uint64", "int64"):
+        if np.can_cast(dtype, np.float64) and dtype not in ("float16", "float32"):
+            # Shortest texts of narrower floats are other float64s.
             add(f"{name}_free.csv", x, to_csv(), planned=False)
             add(f"{name}_free.json", x, json_lines(), planned=False)
 large = array("uint8", (2, 1000, 1000))

@@ -7,6 +7,8 @@ mod number;
 mod float16;
 mod gunzip;
 mod write;
+#[cfg(test)]
+mod tests;
 
 use super::{
     Content, Cursor, CursorOptions, FileSink, FormatError, Need, PayloadSink, SinkError,

@@ -24,6 +24,14 @@ pub(in super::super) trait Number: Copy {
     /// Its little-endian bytes into `slot`, which has that many.
     fn put(self, slot: &mut [u8]);
 
+    /// Append the text of the numbers that `payload` is, each with a comma after it.
+    fn write_all(payload: &[u8], text: &mut Vec<u8>) {
+        for bytes in payload.chunks_exact(Self::BYTES) {
+            Self::write(bytes, text);
+            text.push(b',');
+        }
+    }
+
     /// Append the text of the number that `bytes` are.
     fn write(bytes: &[u8], text: &mut Vec<u8>);
 }

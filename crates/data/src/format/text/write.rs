@@ -54,24 +54,17 @@ pub(in super::super) fn encode(
 /// Numbers, each with a comma after it.
 fn append(element: Element, payload: &[u8], text: &mut Vec<u8>) {
     match element {
-        Element::Uint8 => append_as::<u8>(payload, text),
-        Element::Int8 => append_as::<i8>(payload, text),
-        Element::Uint16 => append_as::<u16>(payload, text),
-        Element::Int16 => append_as::<i16>(payload, text),
-        Element::Uint32 => append_as::<u32>(payload, text),
-        Element::Int32 => append_as::<i32>(payload, text),
-        Element::Uint64 => append_as::<u64>(payload, text),
-        Element::Int64 => append_as::<i64>(payload, text),
-        Element::Float16 => append_as::<Half>(payload, text),
-        Element::Float32 => append_as::<f32>(payload, text),
-        Element::Float64 => append_as::<f64>(payload, text),
-    }
-}
-
-fn append_as<N: Number>(payload: &[u8], text: &mut Vec<u8>) {
-    for bytes in payload.chunks_exact(N::BYTES) {
-        N::write(bytes, text);
-        text.push(b',');
+        Element::Uint8 => u8::write_all(payload, text),
+        Element::Int8 => i8::write_all(payload, text),
+        Element::Uint16 => u16::write_all(payload, text),
+        Element::Int16 => i16::write_all(payload, text),
+        Element::Uint32 => u32::write_all(payload, text),
+        Element::Int32 => i32::write_all(payload, text),
+        Element::Uint64 => u64::write_all(payload, text),
+        Element::Int64 => i64::write_all(payload, text),
+        Element::Float16 => Half::write_all(payload, text),
+        Element::Float32 => f32::write_all(payload, text),
+        Element::Float64 => f64::write_all(payload, text),
     }
 }
 
