@@ -1,5 +1,4 @@
 """Writes csv and json with pandas, csv and json for feedrate to read: python write_text.py FOLDER. Lists them in FOLDER/cases.json."""
-import bz2
 import csv
 import gzip
 import json
@@ -122,7 +121,7 @@ members = gzip.compress(b"1,2\n3,") + gzip.compress(b"4\n")
 add("members.csv", np.array([[1, 2], [3, 4]]), text(members))
 
 small = np.array([[1, 2]], dtype=np.uint8)
-to_pandas = lambda path, x: pd.DataFrame(x, columns=["a", "b"]).to_csv(path)
+to_pandas = lambda path, x: pd.DataFrame(x, columns=["a", "b"]).to_csv(path, index=False)
 add("header.csv", small, to_pandas, refused="`a` is no uint8")
 add("index.csv", small, lambda path, x: pd.DataFrame(x).to_csv(path, header=False), refused="goes on after 2 numbers")
 add("semicolon.csv", small, to_csv(sep=";"), refused="`1;2` is no uint8")
