@@ -125,7 +125,8 @@ to_pandas = lambda path, x: pd.DataFrame(x, columns=["a", "b"]).to_csv(path, ind
 add("header.csv", small, to_pandas, refused="`a` is no uint8")
 add("index.csv", small, lambda path, x: pd.DataFrame(x).to_csv(path, header=False), refused="goes on after 2 numbers")
 add("semicolon.csv", small, to_csv(sep=";"), refused="`1;2` is no uint8")
-add("bzip2.csv", small, to_csv(compression="bz2"), refused="is no uint8")
+for packer in ["bz2", "zip", "xz"]:
+    add(f"{packer}.csv", small, to_csv(compression=packer), refused=f"compressed by `{packer}`")
 add("float.csv", small, text(b"1.0,2.0\n"), refused="`1.0` is no uint8")
 add("missing.csv", small, text(b"1,\n"), refused="`` is no uint8")
 add("short.csv", small, text(b"1\n"), refused="row 0 has 1 numbers")

@@ -6,6 +6,10 @@ use super::{
     Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, Syntax, cut_off, piece_len,
 };
 
+/// What files begin with that pandas can make, and that are not read.
+const UNREAD: [(&[u8], &str); 4] =
+    [(b"BZh", "bz2"), (b"PK\x03\x04", "zip"), (b"\xfd7zXZ", "xz"), (b"\x28\xb5\x2f\xfd", "zstd")];
+
 /// Reads samples of one file after another, each from its start on.
 pub(in super::super) struct TextCursor<S> {
     piece_bytes: usize,
@@ -69,7 +73,7 @@ impl<S: Syntax> TextCursor<S> {
 
     fn feed_piece(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if self.packing == Packing::Unknown {
-            self.recognise(bytes);
+            self.recognise(bytes)?;
         }
         let used = self.unpack(bytes, sink)?;
         self.kept.extend_from_slice(&bytes[used..]);
@@ -81,13 +85,18 @@ impl<S: Syntax> TextCursor<S> {
     }
 
     /// Compressed files have no suffix of their own: the first bytes tell.
-    fn recognise(&mut self, bytes: &[u8]) {
+    fn recognise(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
+        if let Some((_, name)) = UNREAD.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+            let message = format!("compressed by `{name}`; only gzip is read");
+            return Err(FormatError::new(0, message));
+        }
         self.packing = Packing::Plain;
         if bytes.starts_with(&[0x1f, 0x8b]) {
             self.packing = Packing::Gzip;
             let check_crc = self.check_crc;
             self.gunzip.get_or_insert_with(|| Gunzip::new(check_crc)).begin();
         }
+        Ok(())
     }
 
     /// Bytes of the file to the rows: how many were used, all unless the sample is done.
