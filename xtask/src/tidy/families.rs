@@ -18,6 +18,7 @@ const FAMILIES: &[Family] = &[
         folder: "crates/data/src/format",
         shared: &[
             ("packed", "a sample in one piece, as most formats write it"),
+            ("deflate", "packs whatever a format writes"),
             ("ahead", "files of records read in order, in pieces that hold many"),
             ("indexed", "samples with an index beside them, read in one way or another"),
             ("text", "numbers as text, a sample a line, alike in csv and json"),

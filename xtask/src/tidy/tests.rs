@@ -173,6 +173,7 @@ fn planted_member_imports_are_found() {
             (&format!("{format}/tests.rs"), "use super::npz;\n"),
             (&format!("{format}/packed.rs"), ""),
             (&format!("{format}/ahead.rs"), ""),
+            (&format!("{format}/deflate.rs"), ""),
             (&format!("{format}/indexed.rs"), ""),
             (&format!("{format}/text/mod.rs"), ""),
             (&format!("{format}/npy_header.rs"), ""),

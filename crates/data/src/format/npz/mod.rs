@@ -1,5 +1,6 @@
 //! `npz`: a zip archive of numpy arrays, `x` the samples along the last axis and `y` their labels, as
-//! `numpy.savez` writes it and DLIO generates it (`npz_generator.py`).
+//! `numpy.savez` writes it and DLIO generates it (`npz_generator.py`), or as `savez_compressed` does: `zip` and `gzip` both mean
+//! deflated members.
 //!
 //! Reads what others write too: compressed members, zip64, any order. Never reads `y`.
 
@@ -17,7 +18,7 @@ use super::{
     cut_off, npy_header, piece_len,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
+use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
 
 pub(super) struct Npz;
 
@@ -29,17 +30,21 @@ static MEMBER: Member = Member {
 
 impl Format for Npz {
     fn entry(&self) -> FormatEntry {
-        FormatEntry::new(&MEMBER, |shape, _| write::archive_bytes(shape))
+        FormatEntry {
+            compressions: &[Compression::Zip, Compression::Gzip],
+            heeds: &["dataset.compression_level"],
+            ..FormatEntry::new(&MEMBER, |shape, _| write::archive_bytes(shape))
+        }
     }
 
     fn encode(
         &self,
         shape: &FileShape,
-        _encoding: &Encoding,
+        encoding: &Encoding,
         content: &mut Content,
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {
-        write::archive(shape, content, sink)
+        write::archive(shape, encoding, content, sink)
     }
 
     fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {

@@ -1,8 +1,9 @@
-//! Writes the archive that `numpy.savez` writes: stored members, local headers in zip64 form (Python's
-//! `zipfile` with `force_zip64`), dated 1980-01-01.
+//! Writes the archive that `numpy.savez` or `savez_compressed` writes: stored or deflated members, local headers in zip64
+//! form (Python's `zipfile` with `force_zip64`), dated 1980-01-01.
 
-use super::{Content, FileSink, Payload, SinkError, labels, npy_header, npy_stream};
-use feedrate_spec::shape::FileShape;
+use super::super::deflate::DeflateSink;
+use super::{Compression, Content, FileSink, Payload, SinkError, labels, npy_header, npy_stream};
+use feedrate_spec::shape::{Encoding, FileShape};
 
 /// `zipfile.ZIP64_LIMIT`: from here on sizes are written as zip64.
 const ZIP64_LIMIT: u64 = (1 << 31) - 1;
@@ -11,14 +12,17 @@ const LOCAL_HEADER_BYTES: u64 = 30 + 5 + 20;
 const CRC_OFFSET: u64 = 14;
 /// 1980-01-01 as MS-DOS has it.
 const DATE: u16 = 1 << 5 | 1;
+/// Of the two sizes in a local header: the whole length, then that of what is stored.
+const SIZES_OFFSET: u64 = LOCAL_HEADER_BYTES - 16;
 const VERSION: u16 = 45;
 const STORED: u16 = 0;
+const DEFLATED: u16 = 8;
 /// `0o600 << 16`, as `ZipFile.open` sets it.
 const ATTRIBUTES: u32 = 0o600 << 16;
 
-/// Exact bytes of the archive.
+/// Exact bytes of the archive where nothing is packed; else about as many, as nothing can be saved of random bytes.
 pub(super) fn archive_bytes(shape: &FileShape) -> u64 {
-    let [x, y] = members(shape);
+    let [x, y] = members(shape, STORED);
     let end = end_of_archive(&[x.with_crc(Some(0)), y.with_crc(Some(0))]);
     let end_bytes: usize = end.iter().map(Chunk::len).sum();
     y.end().saturating_add(end_bytes as u64)
@@ -27,22 +31,28 @@ pub(super) fn archive_bytes(shape: &FileShape) -> u64 {
 /// Write the archive to part 0.
 pub(super) fn archive(
     shape: &FileShape,
+    encoding: &Encoding,
     content: &mut Content,
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
-    let [x, y] = members(shape);
-    let x = x.write(sink, |sink, crc| {
+    let level = match encoding.compression {
+        Compression::None => None,
+        _ => Some(encoding.compression_level),
+    };
+    let [x, y] = members(shape, if level.is_some() { DEFLATED } else { STORED });
+    let x = x.write(level, sink, |sink, seen| {
         let header = npy_header::write(shape);
-        crc.update(&header);
+        seen(&header);
         sink.write(0, &header)?;
-        npy_stream::write_payload(shape, content, sink, &mut |piece| crc.update(piece))
+        npy_stream::write_payload(shape, content, sink, seen)
     })?;
-    let y = y.write(sink, |sink, crc| {
+    let y = Unwritten { offset: x.member.end(), ..y };
+    let y = y.write(level, sink, |sink, seen| {
         let labels = labels(shape);
         let header = npy_header::write(&labels);
-        crc.update(&header);
+        seen(&header);
         sink.write(0, &header)?;
-        write_zeros(labels.payload_bytes(), sink, crc)
+        write_zeros(labels.payload_bytes(), sink, seen)
     })?;
     for chunk in end_of_archive(&[x, y]) {
         match chunk {
@@ -56,32 +66,36 @@ pub(super) fn archive(
 fn write_zeros(
     len: u64,
     sink: &mut dyn FileSink,
-    crc: &mut crc32fast::Hasher,
+    seen: &mut dyn FnMut(&[u8]),
 ) -> Result<Payload, SinkError> {
     let mut left = len;
     while left > 0 {
         let space = sink.space(0);
         let now = (space.len() as u64).min(left) as usize;
         space[..now].fill(0);
-        crc.update(&space[..now]);
+        seen(&space[..now]);
         sink.advance(0, now)?;
         left -= now as u64;
     }
     Ok(Payload::Whole)
 }
 
-fn members(shape: &FileShape) -> [Unwritten; 2] {
-    let x = Unwritten { name: b"x.npy", offset: 0, bytes: npy_header::array_bytes(shape) };
-    let y_bytes = npy_header::array_bytes(&labels(shape));
-    let y = Unwritten { name: b"y.npy", offset: x.end(), bytes: y_bytes };
+fn members(shape: &FileShape, method: u16) -> [Unwritten; 2] {
+    let bytes = npy_header::array_bytes(shape);
+    let x = Unwritten { name: b"x.npy", method, offset: 0, bytes, packed_bytes: bytes };
+    let bytes = npy_header::array_bytes(&labels(shape));
+    let y = Unwritten { name: b"y.npy", method, offset: x.end(), bytes, packed_bytes: bytes };
     [x, y]
 }
 
 #[derive(Clone, Copy)]
 struct Unwritten {
     name: &'static [u8; 5],
+    method: u16,
     offset: u64,
     bytes: u64,
+    /// As many, until it is deflated.
+    packed_bytes: u64,
 }
 
 struct Written {
@@ -91,29 +105,41 @@ struct Written {
 
 impl Unwritten {
     fn end(&self) -> u64 {
-        self.offset.saturating_add(LOCAL_HEADER_BYTES).saturating_add(self.bytes)
+        self.offset.saturating_add(LOCAL_HEADER_BYTES).saturating_add(self.packed_bytes)
     }
 
     fn with_crc(self, crc: Option<u32>) -> Written {
         Written { member: self, crc }
     }
 
-    /// The checksum comes before what it sums up: it is patched in.
+    /// The checksum comes before what it sums up, and the packed size before what is packed: they are patched in.
     fn write(
-        self,
+        mut self,
+        level: Option<u32>,
         sink: &mut dyn FileSink,
-        payload: impl FnOnce(&mut dyn FileSink, &mut crc32fast::Hasher) -> Result<Payload, SinkError>,
+        payload: impl FnOnce(&mut dyn FileSink, &mut dyn FnMut(&[u8])) -> Result<Payload, SinkError>,
     ) -> Result<Written, SinkError> {
         let header = self.local_header();
         sink.write(0, &header[..CRC_OFFSET as usize])?;
         sink.reserve(0, 4)?;
         sink.write(0, &header[CRC_OFFSET as usize + 4..])?;
-        let mut crc = crc32fast::Hasher::new();
-        let made = payload(sink, &mut crc)?;
-        if made == Payload::Skipped {
-            return Ok(self.with_crc(None));
-        }
-        let crc = crc.finalize();
+        let crc = if let Some(level) = level {
+            let mut deflated = DeflateSink::new(level, sink);
+            payload(&mut deflated, &mut |_| {})?;
+            deflated.finish()?;
+            self.packed_bytes = deflated.packed_bytes();
+            let crc = deflated.crc();
+            let packed_at = self.offset + SIZES_OFFSET + 8;
+            sink.patch(0, packed_at, &self.packed_bytes.to_le_bytes())?;
+            crc
+        } else {
+            let mut crc = crc32fast::Hasher::new();
+            let made = payload(sink, &mut |piece| crc.update(piece))?;
+            if made == Payload::Skipped {
+                return Ok(self.with_crc(None));
+            }
+            crc.finalize()
+        };
         sink.patch(0, self.offset + CRC_OFFSET, &crc.to_le_bytes())?;
         Ok(self.with_crc(Some(crc)))
     }
@@ -121,12 +147,12 @@ impl Unwritten {
     fn local_header(&self) -> Vec<u8> {
         let mut header = Vec::with_capacity(LOCAL_HEADER_BYTES as usize);
         header.extend(b"PK\x03\x04");
-        put16(&mut header, &[VERSION, 0, STORED, 0, DATE]);
+        put16(&mut header, &[VERSION, 0, self.method, 0, DATE]);
         put32(&mut header, &[0, u32::MAX, u32::MAX]);
         put16(&mut header, &[5, 20]);
         header.extend(self.name);
         put16(&mut header, &[1, 16]);
-        put64(&mut header, &[self.bytes, self.bytes]);
+        put64(&mut header, &[self.bytes, self.packed_bytes]);
         header
     }
 }
@@ -176,24 +202,28 @@ fn end_of_archive(members: &[Written; 2]) -> Vec<Chunk> {
 }
 
 fn central_header(written: &Written, chunks: &mut Vec<Chunk>) {
-    let Unwritten { name, offset, bytes } = written.member;
+    let Unwritten { name, method, offset, bytes, packed_bytes } = written.member;
     let mut extra = Vec::new();
-    if bytes > ZIP64_LIMIT {
-        put64(&mut extra, &[bytes, bytes]);
+    let is_long = bytes.max(packed_bytes) > ZIP64_LIMIT;
+    if is_long {
+        put64(&mut extra, &[bytes, packed_bytes]);
     }
     if offset > ZIP64_LIMIT {
         put64(&mut extra, &[offset]);
     }
     let mut before = Vec::with_capacity(16);
     before.extend(b"PK\x01\x02");
-    put16(&mut before, &[3 << 8 | VERSION, VERSION, 0, STORED, 0, DATE]);
+    put16(&mut before, &[3 << 8 | VERSION, VERSION, 0, method, 0, DATE]);
     chunks.push(Chunk::Bytes(before));
     chunks
         .push(written.crc.map_or(Chunk::UnknownCrc, |crc| Chunk::Bytes(crc.to_le_bytes().into())));
-    let sizes = if bytes > ZIP64_LIMIT { u32::MAX } else { bytes as u32 };
+    let sizes = match is_long {
+        true => [u32::MAX; 2],
+        false => [packed_bytes as u32, bytes as u32],
+    };
     let extra_bytes = if extra.is_empty() { 0 } else { extra.len() as u16 + 4 };
     let mut after = Vec::with_capacity(64);
-    put32(&mut after, &[sizes, sizes]);
+    put32(&mut after, &sizes);
     put16(&mut after, &[5, extra_bytes, 0, 0, 0]);
     put32(&mut after, &[ATTRIBUTES, if offset > ZIP64_LIMIT { u32::MAX } else { offset as u32 }]);
     after.extend(name);

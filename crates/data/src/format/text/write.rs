@@ -1,13 +1,11 @@
 //! Makes lines of text from payload, and packs them.
 
+use super::super::deflate::DeflateSink;
 use super::number::{Half, TEXT_BYTES_MAX};
 use super::{Compression, Content, Element, Encoding, FileShape, FileSink, Number, SinkError};
-use flate2::{Compress, Status};
 
 /// Payload made at once: whole elements, and blocks of the generator.
 const PAYLOAD_BYTES: usize = 4096;
-/// Packed at once.
-const PACKED_BYTES: usize = 64 << 10;
 
 /// What stands around the numbers of a line.
 #[derive(Clone, Copy)]
@@ -24,11 +22,21 @@ pub(in super::super) fn encode(
     content: &mut Content,
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
-    let mut out = match encoding.compression {
-        Compression::Gzip => Out::Gzip(Box::new(Gzip::new(encoding.compression_level))),
-        _ => Out::Plain,
-    };
-    out.begin(sink)?;
+    if encoding.compression == Compression::None {
+        return lines(line, shape, content, sink);
+    }
+    let mut gzip = DeflateSink::new(encoding.compression_level, sink);
+    gzip.begin_gzip()?;
+    lines(line, shape, content, &mut gzip)?;
+    gzip.finish_gzip()
+}
+
+fn lines(
+    line: Line,
+    shape: &FileShape,
+    content: &mut Content,
+    sink: &mut dyn FileSink,
+) -> Result<(), SinkError> {
     let mut payload = [0; PAYLOAD_BYTES];
     let elements = PAYLOAD_BYTES / shape.element.bytes() as usize;
     let mut text = Vec::with_capacity(elements * TEXT_BYTES_MAX);
@@ -44,11 +52,11 @@ pub(in super::super) fn encode(
                 text.pop();
                 text.extend_from_slice(line.close);
             }
-            out.write(&text, sink)?;
+            sink.write(0, &text)?;
             text.clear();
         }
     }
-    out.end(sink)
+    Ok(())
 }
 
 /// Numbers, each with a comma after it.
@@ -65,78 +73,6 @@ fn append(element: Element, payload: &[u8], text: &mut Vec<u8>) {
         Element::Float16 => Half::write_all(payload, text),
         Element::Float32 => f32::write_all(payload, text),
         Element::Float64 => f64::write_all(payload, text),
-    }
-}
-
-/// Where lines go.
-enum Out {
-    Plain,
-    Gzip(Box<Gzip>),
-}
-
-impl Out {
-    fn begin(&mut self, sink: &mut dyn FileSink) -> Result<(), SinkError> {
-        match self {
-            Out::Plain => Ok(()),
-            // No flags, no time, no operating system: equal input makes equal bytes.
-            Out::Gzip(_) => sink.write(0, &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]),
-        }
-    }
-
-    fn write(&mut self, text: &[u8], sink: &mut dyn FileSink) -> Result<(), SinkError> {
-        match self {
-            Out::Plain => sink.write(0, text),
-            Out::Gzip(gzip) => gzip.pack(text, flate2::FlushCompress::None, sink),
-        }
-    }
-
-    fn end(&mut self, sink: &mut dyn FileSink) -> Result<(), SinkError> {
-        match self {
-            Out::Plain => Ok(()),
-            Out::Gzip(gzip) => {
-                gzip.pack(&[], flate2::FlushCompress::Finish, sink)?;
-                let crc = gzip.crc.clone().finalize();
-                sink.write(0, &crc.to_le_bytes())?;
-                sink.write(0, &(gzip.deflate.total_in() as u32).to_le_bytes())
-            }
-        }
-    }
-}
-
-struct Gzip {
-    deflate: Compress,
-    crc: crc32fast::Hasher,
-    packed: Vec<u8>,
-}
-
-impl Gzip {
-    fn new(level: u32) -> Self {
-        Gzip {
-            deflate: Compress::new(flate2::Compression::new(level), false),
-            crc: crc32fast::Hasher::new(),
-            packed: vec![0; PACKED_BYTES],
-        }
-    }
-
-    fn pack(
-        &mut self,
-        text: &[u8],
-        flush: flate2::FlushCompress,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        self.crc.update(text);
-        let mut rest = text;
-        loop {
-            let before = (self.deflate.total_in(), self.deflate.total_out());
-            let status = self.deflate.compress(rest, &mut self.packed, flush);
-            let status = status.unwrap_or_else(|_| unreachable!("the stream is in order"));
-            let made = (self.deflate.total_out() - before.1) as usize;
-            rest = &rest[(self.deflate.total_in() - before.0) as usize..];
-            sink.write(0, &self.packed[..made])?;
-            if status == Status::StreamEnd || (rest.is_empty() && made < self.packed.len()) {
-                return Ok(());
-            }
-        }
     }
 }
 

@@ -1,0 +1,122 @@
+//! Deflates what is written to a file, piece by piece, however long it is. Shared by the formats that are packed so.
+
+use super::{FileSink, SinkError};
+use flate2::{Compress, Compression, FlushCompress, Status};
+
+/// Packed at once. At level 0 the bytes that come out depend on it.
+const PIECE_BYTES: usize = 64 << 10;
+/// RFC 1952, without name and time, of no known system: equal input makes equal bytes.
+const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+
+/// Takes the bytes of part 0, and passes them on deflated.
+pub(super) struct DeflateSink<'s> {
+    inner: &'s mut dyn FileSink,
+    deflate: Compress,
+    crc: crc32fast::Hasher,
+    space: Vec<u8>,
+    packed: Vec<u8>,
+    packed_bytes: u64,
+}
+
+impl<'s> DeflateSink<'s> {
+    pub(super) fn new(level: u32, inner: &'s mut dyn FileSink) -> Self {
+        DeflateSink {
+            inner,
+            deflate: Compress::new(Compression::new(level), false),
+            crc: crc32fast::Hasher::new(),
+            space: vec![0; PIECE_BYTES],
+            packed: vec![0; PIECE_BYTES],
+            packed_bytes: 0,
+        }
+    }
+
+    /// What lies around the deflated bytes goes there.
+    pub(super) fn inner(&mut self) -> &mut dyn FileSink {
+        self.inner
+    }
+
+    /// Of what was taken since the stream began.
+    pub(super) fn crc(&self) -> u32 {
+        self.crc.clone().finalize()
+    }
+
+    /// Written since the stream began.
+    pub(super) fn packed_bytes(&self) -> u64 {
+        self.packed_bytes
+    }
+
+    /// Begin another stream.
+    pub(super) fn reset(&mut self) {
+        self.deflate.reset();
+        self.crc.reset();
+        self.packed_bytes = 0;
+    }
+
+    /// End the stream.
+    pub(super) fn finish(&mut self) -> Result<(), SinkError> {
+        self.pack(0, FlushCompress::Finish)
+    }
+
+    /// Begin a stream as a member of a gzip file.
+    pub(super) fn begin_gzip(&mut self) -> Result<(), SinkError> {
+        self.reset();
+        self.pass_on(&GZIP_HEAD)
+    }
+
+    /// End the stream that was begun so.
+    pub(super) fn finish_gzip(&mut self) -> Result<(), SinkError> {
+        self.finish()?;
+        let crc = self.crc();
+        self.pass_on(&crc.to_le_bytes())?;
+        // The length is told modulo 2³².
+        self.pass_on(&(self.deflate.total_in() as u32).to_le_bytes())
+    }
+
+    fn pass_on(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
+        self.packed_bytes += bytes.len() as u64;
+        self.inner.write(0, bytes)
+    }
+
+    /// Pack the first `len` bytes of `space`.
+    fn pack(&mut self, len: usize, flush: FlushCompress) -> Result<(), SinkError> {
+        self.crc.update(&self.space[..len]);
+        let mut used = 0;
+        loop {
+            let (before_in, before_out) = (self.deflate.total_in(), self.deflate.total_out());
+            let status = self.deflate.compress(&self.space[used..len], &mut self.packed, flush);
+            let status = status.unwrap_or_else(|_| unreachable!("memory to memory does not fail"));
+            used += (self.deflate.total_in() - before_in) as usize;
+            let out = (self.deflate.total_out() - before_out) as usize;
+            self.packed_bytes += out as u64;
+            self.inner.write(0, &self.packed[..out])?;
+            let is_over = match flush {
+                FlushCompress::Finish => status == Status::StreamEnd,
+                _ => used == len,
+            };
+            if is_over {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl FileSink for DeflateSink<'_> {
+    fn space(&mut self, _part: usize) -> &mut [u8] {
+        &mut self.space
+    }
+
+    fn advance(&mut self, _part: usize, len: usize) -> Result<(), SinkError> {
+        self.pack(len, FlushCompress::None)
+    }
+
+    /// What was packed cannot be changed: formats leave nothing open inside a stream.
+    fn reserve(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
+        debug_assert!(false, "{len} bytes of part {part} cannot be left open in a stream");
+        Ok(())
+    }
+
+    fn patch(&mut self, part: usize, offset: u64, _bytes: &[u8]) -> Result<(), SinkError> {
+        debug_assert!(false, "byte {offset} of part {part} is packed already");
+        Ok(())
+    }
+}
