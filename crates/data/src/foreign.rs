@@ -118,7 +118,7 @@ pub fn probe_foreign(
     for file in sampled(layout.files()) {
         let mut path = String::new();
         layout.write_path(file, &mut path);
-        let probed = opener.probe(file, path, plan.samples_per_file.saturating_sub(1));
+        let probed = opener.probe(file, path, plan, layout);
         opener.close();
         probe.files.push(probed?);
     }
@@ -203,7 +203,14 @@ struct Opener<'o> {
 }
 
 impl Opener<'_> {
-    fn probe(&mut self, file: u64, path: String, last_sample: u64) -> Result<Probed, ForeignError> {
+    fn probe(
+        &mut self,
+        file: u64,
+        path: String,
+        plan: &DatasetPlan,
+        layout: &Layout,
+    ) -> Result<Probed, ForeignError> {
+        let last_sample = plan.samples_per_file.saturating_sub(1);
         let mut bytes = 0;
         for part in self.format.parts() {
             let mut part_path = String::new();
@@ -217,7 +224,9 @@ impl Opener<'_> {
                 self.handles.push(self.storage.open(&part_path)?);
             }
         }
-        self.cursor.begin(file, last_sample, None);
+        let needs_plan = self.format.member().has(Ability::NeedsPlan);
+        let shape = needs_plan.then(|| layout.shape(file));
+        self.cursor.begin(file, last_sample, shape.as_ref());
         while self.cursor.found().is_none() {
             match self.step() {
                 Ok(Step::More) => {}

@@ -63,7 +63,7 @@ impl SampleReader {
             cursor: format.cursor(options),
             parts: format.parts(),
             keeps_open: format.member().has(Ability::KeepsOpen),
-            trusts_plan,
+            trusts_plan: trusts_plan || format.member().has(Ability::NeedsPlan),
             file: None,
             data_path: String::with_capacity(256),
             path: String::with_capacity(256),

@@ -27,6 +27,8 @@ pub enum Ability {
     Lossy,
     /// The file does not say what it holds: only its length can be compared with a plan.
     Undescribed,
+    /// Only the plan says where a sample lies: files that others made are read by it too.
+    NeedsPlan,
     /// A file that ends a few bytes early can look whole.
     LooseEnd,
     /// Reading goes through a memory map.
@@ -58,6 +60,7 @@ impl Ability {
             Ability::EstimatedSize => "estimated_size",
             Ability::Lossy => "lossy",
             Ability::Undescribed => "undescribed",
+            Ability::NeedsPlan => "needs_plan",
             Ability::LooseEnd => "loose_end",
             Ability::Mapped => "mapped",
             Ability::BypassesPageCache => "bypasses_page_cache",

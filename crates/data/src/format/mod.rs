@@ -13,6 +13,7 @@ mod npy_header;
 mod npy_stream;
 mod npz;
 mod npy;
+mod raw;
 mod indexed;
 mod indexed_binary;
 mod mmap_indexed_binary;
@@ -38,6 +39,7 @@ pub use crate::content::Content;
 pub static FORMATS: &[&dyn Format] = &[
     &npz::Npz,
     &npy::Npy,
+    &raw::Raw,
     &indexed_binary::IndexedBinary,
     &mmap_indexed_binary::MmapIndexedBinary,
     &tfrecord::TfRecord,

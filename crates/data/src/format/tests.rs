@@ -187,6 +187,9 @@ fn read_back(format: &dyn Format, shape: &FileShape, encoding: &Encoding) {
     for piece_bytes in [4096, 8192, 1 << 20] {
         let mut cursor = format.cursor(&options(piece_bytes));
         for expected in [Some(shape), None] {
+            if expected.is_none() && format.member().has(Ability::NeedsPlan) {
+                continue;
+            }
             for sample in [0, shape.samples - 1] {
                 let payload = read_with(&mut *cursor, piece_bytes, &parts, sample, expected);
                 let payload = payload.unwrap_or_else(|error| panic!("{context}: {error}"));

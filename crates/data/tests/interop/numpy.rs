@@ -1,17 +1,26 @@
-//! numpy: `npz`, `npy`, `indexed_binary`.
+//! numpy: `npz`, `npy`, `indexed_binary`, `mmap_indexed_binary`, `raw`.
 
 use super::{check_written, read_written, write_dataset};
-use feedrate_spec::shape::{Element, Encoding};
+use feedrate_spec::shape::{Compression, Element, Encoding};
 
 #[test]
 fn numpy_reads_what_we_write() {
     let folder = tempfile::tempdir().unwrap();
     let mut cases = Vec::new();
-    for format in ["npz", "npy", "indexed_binary"] {
+    let zip = Encoding { compression: Compression::Zip, ..Encoding::default() };
+    for (format, encoding) in [
+        ("npz", Encoding::default()),
+        ("npz", zip),
+        ("npy", Encoding::default()),
+        ("indexed_binary", Encoding::default()),
+        ("mmap_indexed_binary", Encoding::default()),
+        ("raw", Encoding::default()),
+    ] {
         for element in Element::ALL {
             for (samples, dims) in [(1, &[61, 67][..]), (3, &[7, 5, 3]), (2, &[700, 701])] {
-                let place = folder.path().join(format!("{format}/{}/{samples}", element.name()));
-                let encoding = Encoding::default();
+                let packed = encoding.compression.name();
+                let name = format!("{format}/{packed}/{}/{samples}", element.name());
+                let place = folder.path().join(name);
                 cases.extend(write_dataset(&place, format, &encoding, element, samples, dims));
             }
         }
