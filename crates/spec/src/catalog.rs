@@ -31,6 +31,8 @@ pub enum Ability {
     NeedsPlan,
     /// A file that ends a few bytes early can look whole.
     LooseEnd,
+    /// Decoding allocates memory for each sample.
+    DecoderAllocates,
     /// Reading goes through a memory map.
     Mapped,
     /// Reads go past the page cache, in whole blocks.
@@ -62,6 +64,7 @@ impl Ability {
             Ability::Undescribed => "undescribed",
             Ability::NeedsPlan => "needs_plan",
             Ability::LooseEnd => "loose_end",
+            Ability::DecoderAllocates => "decoder_allocates",
             Ability::Mapped => "mapped",
             Ability::BypassesPageCache => "bypasses_page_cache",
             Ability::Engines => "engines",

@@ -24,6 +24,7 @@ const FAMILIES: &[Family] = &[
             ("text", "numbers as text, a sample a line, alike in csv and json"),
             ("npy_header", "an array's header, alone in npy and inside npz"),
             ("npy_stream", "an array that comes in pieces, alone in npy and inside npz"),
+            ("whole_image", "a picture that is decoded once its file is whole"),
         ],
     },
     Family {

@@ -178,6 +178,7 @@ fn planted_member_imports_are_found() {
             (&format!("{format}/text/mod.rs"), ""),
             (&format!("{format}/npy_header.rs"), ""),
             (&format!("{format}/npy_stream.rs"), ""),
+            (&format!("{format}/whole_image.rs"), ""),
             ("crates/run/src/loader/pytorch.rs", "use super::queue::Queue;\n"),
             ("crates/run/src/loader/queue.rs", ""),
             ("crates/run/src/comm/solo.rs", "const TEXT: &str = \"use super::threads\";\n"),

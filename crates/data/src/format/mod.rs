@@ -25,6 +25,9 @@ mod synthetic;
 mod text;
 mod csv;
 mod json;
+mod whole_image;
+mod jpeg;
+mod png;
 mod null;
 #[cfg(test)]
 mod tests;
