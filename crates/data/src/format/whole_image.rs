@@ -1,10 +1,10 @@
 //! Reads files that hold one picture, which is decoded once the whole file is there. Shared by the picture formats.
 //!
-//! Two buffers are claimed once and reused: the file's bytes and its pixels.
+//! Two buffers are claimed once and reused: the file's bytes and its pixels. What is written is made row by row.
 
 use super::{
-    Cursor, CursorOptions, FormatError, Need, PayloadSink, check_sample, compare_shapes, cut_off,
-    in_words, piece_len,
+    Content, Cursor, CursorOptions, FormatError, Need, PayloadSink, check_sample, compare_shapes,
+    cut_off, in_words, piece_len,
 };
 use feedrate_spec::catalog::Unfit;
 use feedrate_spec::shape::{Element, FileShape};
@@ -170,6 +170,49 @@ impl<P: Picture> Cursor for ImageCursor<P> {
 
     fn found(&self) -> Option<FileShape> {
         self.found
+    }
+}
+
+/// Pixels made together, in whole blocks of content: a row of its own would make the block around it again.
+const MADE_BYTES: u64 = 64 << 10;
+
+/// Makes the rows of the one sample, in order.
+pub(super) struct Rows<'c> {
+    content: &'c mut Content,
+    element: Element,
+    /// Where in the sample the bytes after `made` begin, and where the sample ends.
+    at: u64,
+    end: u64,
+    made: Vec<u8>,
+    given: usize,
+}
+
+impl<'c> Rows<'c> {
+    pub(super) fn new(shape: &FileShape, content: &'c mut Content) -> Self {
+        let end = shape.sample_bytes();
+        let made = Vec::with_capacity(end.min(MADE_BYTES) as usize);
+        Rows { content, element: shape.element, at: 0, end, made, given: 0 }
+    }
+
+    /// The next bytes of the sample; after the last `row` stays as it is.
+    pub(super) fn next(&mut self, row: &mut [u8]) {
+        let mut rest = row;
+        while !rest.is_empty() {
+            if self.given == self.made.len() {
+                if self.at == self.end {
+                    return;
+                }
+                self.made.resize((self.end - self.at).min(MADE_BYTES) as usize, 0);
+                self.content.fill(0, self.at, self.element, &mut self.made);
+                self.at += self.made.len() as u64;
+                self.given = 0;
+            }
+            let made = &self.made[self.given..];
+            let (now, later) = rest.split_at_mut(made.len().min(rest.len()));
+            now.copy_from_slice(&made[..now.len()]);
+            self.given += now.len();
+            rest = later;
+        }
     }
 }
 

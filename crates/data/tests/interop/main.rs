@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
+mod images;
 mod numpy;
 mod parquet;
 mod safetensors;
@@ -97,7 +98,7 @@ fn check_written(script: &str, folder: &Path, cases: Vec<Value>) {
 
 /// Let a script write files, and read each sample of each: `cases.json` has `path`, `format`, `samples`, and for a
 /// file that must be `refused` the reason; the sample's bytes lie in `<path>.sample<i>`. Of files that do not say what
-/// they hold, the `plan` does.
+/// they hold, the `plan` does. There may be the `dims` that the file tells, and for pixels with loss a `tolerance`.
 fn read_written(script: &str, cases_least: usize) {
     let folder = tempfile::tempdir().unwrap();
     python(script, folder.path());
@@ -127,7 +128,14 @@ fn read_case(case: &Value) {
             let payload = read(&mut *cursor, &parts, sample, plan.as_ref());
             let payload =
                 payload.unwrap_or_else(|error| panic!("{path} in {piece_bytes}: {error}"));
-            assert!(payload == expected, "{path}, sample {sample}, pieces of {piece_bytes}");
+            assert!(
+                payload == expected || images::are_close(case, &payload, &expected),
+                "{path}, sample {sample}, pieces of {piece_bytes}"
+            );
+            if let Some(dims) = case["dims"].as_array() {
+                let dims: Vec<u64> = dims.iter().map(|side| side.as_u64().unwrap()).collect();
+                assert_eq!(cursor.found().unwrap().dims.as_slice(), dims, "{path}");
+            }
         }
     }
 }

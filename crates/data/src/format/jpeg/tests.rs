@@ -1,1 +1,74 @@
-//! tests
+//! What the contract suite does not see: sizes, pixels and ends.
+
+use super::super::tests::{encoded, read, shape};
+use super::super::*;
+use feedrate_spec::shape::Element;
+
+fn jpeg() -> &'static dyn Format {
+    find("jpeg").unwrap()
+}
+
+/// Verification compares bytes: they must be the same on every machine and in every release.
+#[test]
+fn bytes_stay_what_they_were() {
+    let grey = encoded(jpeg(), &shape(&[40, 41], Element::Uint8, 1), 1000);
+    let rgb = encoded(jpeg(), &shape(&[40, 41, 3], Element::Uint8, 1), 1000);
+    assert_eq!(
+        [crc32fast::hash(&grey[0]), crc32fast::hash(&rgb[0])],
+        [3_171_540_184, 2_919_770_970]
+    );
+}
+
+#[test]
+fn sizes_are_about_right() {
+    for dims in [&[300, 301][..], &[64, 1000], &[300, 301, 3], &[64, 1000, 3]] {
+        let shape = shape(dims, Element::Uint8, 1);
+        let bytes = encoded(jpeg(), &shape, 1000)[0].len() as f64;
+        let estimated = jpeg().file_bytes(&shape, &Encoding::default()) as f64;
+        assert!((bytes / estimated - 1.0).abs() < 0.02, "{dims:?}: {bytes} of {estimated}");
+    }
+}
+
+#[test]
+fn what_is_behind_the_end_is_no_matter_and_a_missing_end_is() {
+    let shape = shape(&[40, 41, 3], Element::Uint8, 1);
+    let mut parts = encoded(jpeg(), &shape, 1000);
+    let pixels = read(jpeg(), &parts, 0, Some(&shape)).unwrap();
+    parts[0].extend(b"\xff\x00said later");
+    assert!(read(jpeg(), &parts, 0, Some(&shape)) == Ok(pixels));
+    let end = parts[0].len() - 14;
+    assert_eq!(parts[0][end..end + 2], [0xff, 0xd9]);
+    parts[0][end + 1] = 0;
+    let error = read(jpeg(), &parts, 0, Some(&shape)).unwrap_err();
+    assert_eq!(error.message, "the file ends before its picture does");
+}
+
+#[test]
+fn what_cannot_be_read_says_why() {
+    let frame = |kind: u8, depth: u8, side: [u8; 2], colours: u8| {
+        let head =
+            [0xff, 0xd8, 0xff, kind, 0, 17, depth, side[0], side[1], side[0], side[1], colours];
+        vec![[&head[..], &[0; 60]].concat()]
+    };
+    let cases = [
+        (frame(0xc0, 8, [0, 9], 4), "`4` colours: CMYK"),
+        (frame(0xc0, 8, [0, 9], 2), "`2` colours"),
+        (frame(0xc1, 12, [0, 9], 1), "samples of `12` bits"),
+        (frame(0xc9, 8, [0, 9], 1), "kind `0xc9`"),
+        (frame(0xc2, 8, [0, 0], 1), "a jpeg of `0` × `0` pixels"),
+        (frame(0xc2, 8, [255, 255], 3), "cannot hold more than"),
+        (frame(0xc0, 8, [0, 9], 1), "the file ends before its picture does"),
+        (frame(0xda, 8, [0, 9], 1), "no frame header comes before the pixels"),
+        (frame(0x00, 8, [0, 9], 1), "`0x00` is no marker"),
+        (vec![vec![0xff; 5000]], "does not begin as a jpeg does"),
+        (
+            vec![[&[0xff, 0xd8][..], &[0xff; 5000]].concat()],
+            "the file ends before its picture begins",
+        ),
+        (vec![vec![]], "the file is empty"),
+    ];
+    for (parts, wanted) in cases {
+        let error = read(jpeg(), &parts, 0, None).unwrap_err();
+        assert!(error.message.contains(wanted), "{wanted}: {error}");
+    }
+}

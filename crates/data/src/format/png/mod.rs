@@ -45,7 +45,7 @@ impl Format for Png {
         content: &mut Content,
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {
-        write::picture(&Head::of(shape), shape.element, content, sink)
+        write::picture(shape, content, sink)
     }
 
     fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {

@@ -1,1 +1,169 @@
-//! tests
+//! What the contract suite does not see: the stream we write, and files that claim too much.
+
+use super::super::tests::{encoded, read, shape};
+use super::super::*;
+use feedrate_spec::shape::Element;
+use std::io::Read;
+
+/// The chunks of a file: kind and data.
+fn chunks(file: &[u8]) -> Vec<(&[u8], &[u8])> {
+    let mut found = Vec::new();
+    let mut rest = &file[8..];
+    while let Some((head, later)) = rest.split_at_checked(8) {
+        let len = u32::from_be_bytes(head[..4].try_into().unwrap()) as usize;
+        found.push((&head[4..], &later[..len]));
+        rest = &later[len + 4..];
+    }
+    found
+}
+
+fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let len = (data.len() as u32).to_be_bytes();
+    let crc = crc32fast::hash(&[&kind[..], data].concat()).to_be_bytes();
+    [&len[..], kind, data, &crc].concat()
+}
+
+fn file(width: u32, height: u32, depth: u8, colour: u8, chunks: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let head = [&width.to_be_bytes()[..], &height.to_be_bytes(), &[depth, colour, 0, 0, 0]];
+    vec![[&b"\x89PNG\r\n\x1a\n"[..], &chunk(b"IHDR", &head.concat()), &chunks.concat()].concat()]
+}
+
+#[test]
+fn the_stream_is_one_that_others_inflate() {
+    let png = find("png").unwrap();
+    for (dims, element) in [
+        (&[1, 1][..], Element::Uint8),
+        // Blocks end within rows, at rows' ends, and with the picture.
+        (&[7, 32_766], Element::Uint8),
+        (&[300, 1000, 3], Element::Uint8),
+        (&[301, 999], Element::Uint16),
+    ] {
+        let shape = shape(dims, element, 1);
+        let parts = encoded(png, &shape, 1000);
+        let chunks = chunks(&parts[0]);
+        assert_eq!(chunks[0].0, b"IHDR");
+        assert_eq!(chunks.last().unwrap(), &(&b"IEND"[..], &b""[..]));
+        let stream: Vec<u8> = chunks
+            .iter()
+            .filter(|(kind, _)| kind == b"IDAT")
+            .flat_map(|(_, data)| *data)
+            .copied()
+            .collect();
+        assert!(chunks.iter().all(|(_, data)| data.len() <= 64 << 10));
+        let mut rows = Vec::new();
+        flate2::read::ZlibDecoder::new(&stream[..]).read_to_end(&mut rows).unwrap();
+        assert_eq!(rows.len() as u64, shape.sample_bytes() + dims[0]);
+        let promised = png.file_bytes(&shape, &Encoding::default()) as f64;
+        let ratio = parts[0].len() as f64 / promised;
+        assert!((ratio - 1.0).abs() < 0.01 || parts[0].len() < 1000, "{dims:?}: {ratio}");
+    }
+}
+
+/// The worst a table for noise can meet, and what it does not: it is a code of every byte.
+#[test]
+fn every_byte_has_its_code() {
+    struct Parts(Vec<u8>, [u8; 100]);
+    impl FileSink for Parts {
+        fn space(&mut self, _part: usize) -> &mut [u8] {
+            &mut self.1
+        }
+        fn advance(&mut self, _part: usize, len: usize) -> Result<(), SinkError> {
+            self.0.extend_from_slice(&self.1[..len]);
+            Ok(())
+        }
+        fn reserve(&mut self, _part: usize, _len: usize) -> Result<(), SinkError> {
+            unreachable!()
+        }
+        fn patch(&mut self, _part: usize, _at: u64, _bytes: &[u8]) -> Result<(), SinkError> {
+            unreachable!()
+        }
+    }
+    let mut bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    bytes.extend([255; 100_000]);
+    bytes.extend([0; 100_001]);
+    let mut sink = Parts(Vec::new(), [0; 100]);
+    let mut noise = super::deflate::Noise::new(bytes.len() as u64, &mut sink);
+    // In pieces of many lengths.
+    let mut rest = &bytes[..];
+    for len in (0..).map(|i| 1 + i * 37 % 5000) {
+        let (now, later) = rest.split_at(rest.len().min(len));
+        noise.write(now).unwrap();
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    noise.finish().unwrap();
+    let file = [&[0; 8][..], &sink.0].concat();
+    let stream: Vec<u8> = chunks(&file).iter().flat_map(|(_, data)| *data).copied().collect();
+    let mut inflated = Vec::new();
+    flate2::read::ZlibDecoder::new(&stream[..]).read_to_end(&mut inflated).unwrap();
+    assert!(inflated == bytes);
+}
+
+#[test]
+fn what_cannot_be_read_says_why() {
+    let data = || chunk(b"IDAT", b"x\x9c\x63\0\0\0\x01\0\x01");
+    let end = || chunk(b"IEND", b"");
+    let cases = [
+        (file(1 << 31, 1, 8, 0, &[data()]), "a png of `2147483648` × `1` pixels"),
+        (file(5, 0, 8, 0, &[data()]), "a png of `5` × `0` pixels"),
+        (file(5, 5, 3, 0, &[data()]), "`3` bits of colour type `0`"),
+        (file(5, 5, 16, 3, &[data()]), "`16` bits of colour type `3`"),
+        (file(5, 5, 8, 7, &[data()]), "`8` bits of colour type `7`"),
+        (file((1 << 31) - 1, (1 << 31) - 1, 16, 6, &[data()]), "cannot hold more than"),
+        (file(1 << 20, 1 << 12, 8, 0, &[data(), vec![0; 200_000]]), "more than 1073741824 bytes"),
+        (file(5, 5, 8, 3, &[data(), end()]), "no whole png"),
+        (file(5, 5, 8, 0, &[data(), end()]), "no whole png"),
+        (file(5, 5, 8, 0, &[end()]), "the file ends before its picture begins"),
+        (
+            file(5, 5, 8, 0, &[chunk(b"tEXt", &[7; 9000])]),
+            "the file ends before its picture begins",
+        ),
+        (file(5, 5, 8, 0, &[vec![0xff; 40]]), "the file ends before its picture begins"),
+        (vec![vec![]], "the file is empty"),
+        (vec![b"\x89PNG\r\n\x1a\n".repeat(9)], "its first chunk is not `IHDR`"),
+    ];
+    for (parts, wanted) in cases {
+        let error = read(find("png").unwrap(), &parts, 0, None).unwrap_err();
+        assert!(error.message.contains(wanted), "{wanted}: {error}");
+    }
+}
+
+#[test]
+fn a_longer_file_than_planned_is_refused() {
+    let small = shape(&[4, 5], Element::Uint8, 1);
+    let mut parts = encoded(find("png").unwrap(), &small, 1000);
+    parts[0].resize(100_000, 0);
+    let error = read(find("png").unwrap(), &parts, 0, Some(&small)).unwrap_err();
+    assert_eq!(
+        error.message,
+        "the file has 100000 bytes; no picture looked for takes more than 65576"
+    );
+}
+
+#[test]
+fn shapes_that_are_no_picture_are_refused() {
+    let cases = [
+        ("png", shape(&[4, 5], Element::Uint8, 3), "dataset.num_samples_per_file"),
+        ("png", shape(&[4, 5], Element::Float32, 1), "dataset.record_element_type"),
+        ("jpeg", shape(&[4, 5], Element::Uint16, 1), "dataset.record_element_type"),
+        ("jpeg", shape(&[4, 5, 4], Element::Uint8, 1), "dataset.record_dims"),
+        ("png", shape(&[4, 5, 2], Element::Uint8, 1), "dataset.record_dims"),
+        ("png", shape(&[400], Element::Uint8, 1), "dataset.record_dims"),
+        ("jpeg", shape(&[1, 65_536], Element::Uint8, 1), "dataset.record_dims"),
+        ("png", shape(&[1 << 31, 1], Element::Uint8, 1), "dataset.record_dims"),
+    ];
+    for (format, shape, key) in cases {
+        let unfit = (find(format).unwrap().entry().unfit)(&shape, &Encoding::default()).unwrap();
+        assert_eq!(unfit.key, key, "{unfit:?}");
+    }
+    for (format, shape) in [
+        ("jpeg", shape(&[65_535, 65_535, 3], Element::Uint8, 1)),
+        ("png", shape(&[(1 << 31) - 1, (1 << 31) - 1, 4], Element::Uint16, 1)),
+    ] {
+        let entry = find(format).unwrap().entry();
+        assert_eq!((entry.unfit)(&shape, &Encoding::default()), None);
+        assert!((entry.file_bytes)(&shape, &Encoding::default()) > shape.dims.elements() / 8);
+    }
+}

@@ -2,10 +2,11 @@
 //!
 //! Rows take the filters in turn that Pillow chooses among for noise, so that whoever decodes them has as much to do.
 
+use super::super::whole_image::Rows;
 use super::super::{Content, FileSink, SinkError};
 use super::chunks::{CHUNK_BYTES, HEAD_BYTES, Head, SIGNATURE};
 use super::deflate::{self, Noise, write_chunk};
-use feedrate_spec::shape::Element;
+use feedrate_spec::shape::{Element, FileShape};
 
 /// None, Sub, Up, Paeth, by the standard's numbers. Pillow leaves out Average.
 const FILTERS: [u8; 4] = [0, 1, 2, 4];
@@ -21,11 +22,11 @@ pub(super) fn file_bytes(head: &Head) -> u64 {
 
 /// Write the file.
 pub(super) fn picture(
-    head: &Head,
-    element: Element,
+    shape: &FileShape,
     content: &mut Content,
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
+    let head = Head::of(shape);
     sink.write(0, &SIGNATURE)?;
     write_chunk(b"IHDR", &head.to_bytes(), sink)?;
     let pixel_bytes = head.pixel_bytes();
@@ -34,9 +35,10 @@ pub(super) fn picture(
     let mut row = vec![0; row_bytes];
     let mut line = vec![0; row_bytes + 1];
     let mut noise = Noise::new(line.len() as u64 * u64::from(head.height), sink);
+    let mut rows = Rows::new(shape, content);
     for y in 0..head.height {
-        content.fill(0, u64::from(y) * row_bytes as u64, element, &mut row);
-        if element == Element::Uint16 {
+        rows.next(&mut row);
+        if shape.element == Element::Uint16 {
             super::swap_pairs(&mut row);
         }
         filter(FILTERS[y as usize % FILTERS.len()], pixel_bytes, &above, &row, &mut line);

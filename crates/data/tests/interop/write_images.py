@@ -1,0 +1,168 @@
+"""Writes pictures with Pillow for feedrate to read: python write_images.py FOLDER. Lists them in FOLDER/cases.json."""
+import io
+import json
+import os
+import struct
+import sys
+import zlib
+
+import numpy as np
+from PIL import Image, ImageFile
+from PIL.PngImagePlugin import PngInfo
+
+folder = sys.argv[1]
+# Progressive noise does not fit into Pillow's guess.
+ImageFile.MAXBLOCK = 1 << 24
+random = np.random.default_rng(1)
+cases = []
+
+
+# Decoders may round a mean and each of two colours up or down: blue is 1.8 times one of them.
+TOLERANCE = 6
+# Where halved colours end, libjpeg spreads the last one and we what the encoder put behind it.
+EDGE_TOLERANCE = 64
+
+
+def add(name, data, refused=None, pixels=None):
+    """`pixels` is what Pillow sees in `data`, unless given."""
+    path = os.path.join(folder, name)
+    open(path, "wb").write(data)
+    case = {"path": path, "format": name.rsplit(".")[-1], "samples": 0 if refused else 1, "refused": refused}
+    if not refused:
+        x = np.asarray(Image.open(path)) if pixels is None else pixels
+        open(path + ".sample0", "wb").write(x.astype(x.dtype.newbyteorder("<")).tobytes())
+        case["dims"] = x.shape
+        if case["format"] == "jpeg":
+            case |= {"tolerance": TOLERANCE, "edge_tolerance": EDGE_TOLERANCE}
+    cases.append(case)
+
+
+def saved(image, kind, **options):
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def smooth(height, width, channels):
+    y, x = np.mgrid[0:height, 0:width]
+    waves = [128 + 60 * np.sin(x / 23 + c) * np.cos(y / 31) + 50 * np.sin((x + 2 * y) / 57 - c) for c in range(channels)]
+    return np.stack(waves, axis=-1).astype(np.uint8).squeeze()
+
+
+def noise(height, width, channels):
+    return random.integers(0, 256, (height, width, channels), dtype=np.uint8).squeeze()
+
+
+# png
+for height, width in [(1, 1), (7, 5), (120, 97), (301, 256)]:
+    for make in [smooth, noise]:
+        for channels, mode in [(1, "L"), (2, "LA"), (3, "RGB"), (4, "RGBA")]:
+            image = Image.frombytes(mode, (width, height), make(height, width, channels).tobytes())
+            add(f"{make.__name__}_{mode}_{height}.png", saved(image, "png"))
+grey = Image.fromarray(smooth(200, 301, 1))
+colours = Image.fromarray(smooth(200, 301, 3))
+for level in [0, 1, 9]:
+    add(f"level_{level}.png", saved(colours, "png", compress_level=level))
+add("optimized.png", saved(colours, "png", optimize=True))
+wide = random.integers(0, 65536, (100, 77), dtype=np.uint16)
+add("16.png", saved(Image.fromarray(wide), "png"))
+add("1.png", saved(grey.convert("1"), "png"), pixels=np.asarray(grey.convert("1")).astype(np.uint8) * 255)
+palette = colours.quantize(200)
+add("palette.png", saved(palette, "png"), pixels=np.asarray(palette.convert("RGB")))
+for bits in [1, 2, 4]:
+    few = colours.quantize(1 << bits)
+    add(f"palette_{bits}.png", saved(few, "png", bits=bits), pixels=np.asarray(few.convert("RGB")))
+data = saved(palette, "png", transparency=3)
+add("palette_transparent.png", data, pixels=np.asarray(Image.open(io.BytesIO(data)).convert("RGBA")))
+data = saved(colours, "png", transparency=(128, 130, 100))
+add("transparent.png", data, pixels=np.asarray(Image.open(io.BytesIO(data)).convert("RGBA")))
+
+
+def text_of(words):
+    text = PngInfo()
+    text.add_text("Comment", "much " * words)
+    text.add_text("Packed", "more " * words, zip=True)
+    return text
+
+
+exif = Image.Exif()
+exif[0x010E] = "words " * 8000
+add("words.png", saved(colours, "png", pnginfo=text_of(20000), exif=exif, icc_profile=bytes(3000), dpi=(300, 300)))
+add("animated.png", saved(colours, "png", save_all=True, append_images=[colours.rotate(90)]), pixels=np.asarray(colours))
+
+
+def png_chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def interlaced(x):
+    """Pillow reads Adam7 and does not write it."""
+    passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
+    rows = b""
+    for y, x0, y_step, x_step in passes:
+        part = x[y::y_step, x0::x_step]
+        if part.size:
+            rows += b"".join(b"\0" + row.tobytes() for row in part)
+    head = struct.pack(">IIBBBBB", x.shape[1], x.shape[0], 8, 2 if x.ndim == 3 else 0, 0, 0, 1)
+    chunks = png_chunk(b"IHDR", head) + png_chunk(b"IDAT", zlib.compress(rows)) + png_chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunks
+
+
+for x in [noise(61, 45, 3), noise(3, 3, 1), smooth(200, 100, 1)]:
+    add(f"interlaced_{x.shape[0]}.png", interlaced(x))
+whole = saved(colours, "png")
+add("trailer.png", whole + b"said later", pixels=np.asarray(colours))
+add("half.png", whole[: len(whole) // 2], "no whole png")
+add("no_end.png", whole[:-12], "no whole png")
+add("bad_crc.png", whole[:-13] + bytes([whole[-13] ^ 1]) + whole[-12:], "no whole png")
+add("jpeg_inside.png", saved(colours, "jpeg"), "does not begin as a png does")
+huge = whole[:8] + png_chunk(b"IHDR", struct.pack(">IIBBBBB", 2**31 - 1, 2**31 - 1, 8, 2, 0, 0, 0)) + whole[33:]
+add("huge.png", huge, "cannot hold")
+zero = whole[:8] + png_chunk(b"IHDR", struct.pack(">IIBBBBB", 0, 5, 8, 2, 0, 0, 0)) + whole[33:]
+add("zero.png", zero, "`0` × `5`")
+
+# jpeg
+for height, width in [(1, 1), (7, 5), (110, 120), (120, 97), (301, 256)]:
+    for make in [smooth, noise]:
+        for channels in [1, 3]:
+            image = Image.fromarray(make(height, width, channels).reshape((height, width, channels)[: 2 + (channels > 1)]))
+            for name, options in [
+                ("75", {}),
+                ("95", {"quality": 95}),
+                ("444", {"quality": 95, "subsampling": 0}),
+                ("422", {"subsampling": 1}),
+                ("progressive", {"progressive": True}),
+                ("progressive_444", {"quality": 95, "subsampling": 0, "progressive": True}),
+                ("optimized", {"optimize": True}),
+                ("restarts", {"restart_marker_blocks": 3}),
+            ]:
+                name = f"{name}_{make.__name__}_{height}_{channels}.jpeg"
+                add(name, saved(image, "jpeg", **options))
+rich = saved(colours, "jpeg", exif=exif, icc_profile=bytes(100000), comment="words", dpi=(300, 300))
+add("words.jpeg", rich)
+add("rgb.jpeg", saved(colours, "jpeg", keep_rgb=True))
+add("trailer.jpeg", rich + b"said later")
+add("half.jpeg", rich[: -len(saved(colours, "jpeg")) // 2], "the file ends before its picture does")
+add("no_end.jpeg", rich[:-2], "the file ends before its picture does")
+whole = saved(colours, "jpeg", quality=95)
+add("cmyk.jpeg", saved(colours.convert("CMYK"), "jpeg"), "CMYK")
+add("png_inside.jpeg", saved(colours, "png"), "does not begin as a jpeg does")
+frame = whole.index(b"\xff\xc0")
+add("huge.jpeg", whole[: frame + 5] + b"\xff\xff\xff\xff" + whole[frame + 9 :], "cannot hold")
+add("deep.jpeg", whole[: frame + 4] + b"\x0c" + whole[frame + 5 :], "samples of `12` bits")
+add("lossless.jpeg", whole[: frame + 1] + b"\xc3" + whole[frame + 2 :], "lossless or arithmetic")
+
+# For trying what happens when they are broken.
+few = Image.fromarray(noise(7, 9, 3))
+add("tiny_interlaced.png", interlaced(noise(7, 9, 3)))
+add("tiny_16.png", saved(Image.fromarray(wide[:7, :9].copy()), "png"))
+data = saved(few.quantize(9), "png", transparency=3)
+add("tiny_palette.png", data, pixels=np.asarray(Image.open(io.BytesIO(data)).convert("RGBA")))
+add("tiny_1.png", saved(few.convert("1"), "png"), pixels=np.asarray(few.convert("1")).astype(np.uint8) * 255)
+add("tiny_words.png", saved(few, "png", pnginfo=text_of(300), icc_profile=bytes(300)))
+add("tiny_progressive.jpeg", saved(few, "jpeg", progressive=True))
+add("tiny_422.jpeg", saved(few, "jpeg", subsampling=1))
+add("tiny_restarts.jpeg", saved(Image.fromarray(noise(20, 30, 3)), "jpeg", restart_marker_blocks=1))
+add("tiny_words.jpeg", saved(few.convert("L"), "jpeg", icc_profile=bytes(300), comment="words"))
+
+json.dump(cases, open(os.path.join(folder, "cases.json"), "w"))
