@@ -10,9 +10,9 @@ const SEED: u64 = 42;
 const FILE: u64 = 5;
 
 /// Parts of a file in memory, written in small and odd pieces.
-struct MemorySink {
-    parts: Vec<Vec<u8>>,
-    space: Vec<u8>,
+pub(super) struct MemorySink {
+    pub(super) parts: Vec<Vec<u8>>,
+    pub(super) space: Vec<u8>,
 }
 
 impl FileSink for MemorySink {

@@ -16,7 +16,12 @@ fn pillow_reads_what_we_write() {
             &[1, 1][..],
             &[61, 67],
             &[700, 701],
+            // One block, or two of four, of the last unit are beyond the picture.
             &[110, 120, 3],
+            &[120, 110, 3],
+            &[8, 8, 3],
+            &[17, 15, 3],
+            &[1, 2, 3],
             &[3, 70_000],
             &[31, 37, 3],
             &[256, 256, 3],

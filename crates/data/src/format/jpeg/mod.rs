@@ -1,8 +1,12 @@
-//! `jpeg`: one picture a file with loss, as Pillow writes it for DLIO: baseline, quality 75, standard tables.
+//! `jpeg`: one picture a file with loss, to the byte as Pillow writes it for DLIO: baseline, quality 75, standard
+//! tables, colours of half the size.
 //!
 //! Reads progressive files and every subsampling too. Pixels are grey or RGB.
 
+mod blocks;
+mod codes;
 mod markers;
+mod tables;
 mod write;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! What the contract suite does not see: the stream we write, and files that claim too much.
 
-use super::super::tests::{encoded, read, shape};
+use super::super::tests::{MemorySink, encoded, read, shape};
 use super::super::*;
 use feedrate_spec::shape::Element;
 use std::io::Read;
@@ -62,26 +62,10 @@ fn the_stream_is_one_that_others_inflate() {
 /// The worst a table for noise can meet, and what it does not: it is a code of every byte.
 #[test]
 fn every_byte_has_its_code() {
-    struct Parts(Vec<u8>, [u8; 100]);
-    impl FileSink for Parts {
-        fn space(&mut self, _part: usize) -> &mut [u8] {
-            &mut self.1
-        }
-        fn advance(&mut self, _part: usize, len: usize) -> Result<(), SinkError> {
-            self.0.extend_from_slice(&self.1[..len]);
-            Ok(())
-        }
-        fn reserve(&mut self, _part: usize, _len: usize) -> Result<(), SinkError> {
-            unreachable!()
-        }
-        fn patch(&mut self, _part: usize, _at: u64, _bytes: &[u8]) -> Result<(), SinkError> {
-            unreachable!()
-        }
-    }
     let mut bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     bytes.extend([255; 100_000]);
     bytes.extend([0; 100_001]);
-    let mut sink = Parts(Vec::new(), [0; 100]);
+    let mut sink = MemorySink { parts: vec![vec![]], space: vec![0; 100] };
     let mut noise = super::deflate::Noise::new(bytes.len() as u64, &mut sink);
     // In pieces of many lengths.
     let mut rest = &bytes[..];
@@ -94,7 +78,7 @@ fn every_byte_has_its_code() {
         }
     }
     noise.finish().unwrap();
-    let file = [&[0; 8][..], &sink.0].concat();
+    let file = [&[0; 8][..], &sink.parts[0]].concat();
     let stream: Vec<u8> = chunks(&file).iter().flat_map(|(_, data)| *data).copied().collect();
     let mut inflated = Vec::new();
     flate2::read::ZlibDecoder::new(&stream[..]).read_to_end(&mut inflated).unwrap();
