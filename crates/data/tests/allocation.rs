@@ -94,21 +94,13 @@ struct Memory {
 
 #[test]
 fn a_warm_cursor_does_not_allocate() {
-    for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
+    let exempt = [Ability::NoFiles, Ability::DecoderAllocates];
+    let held = |format: &&&dyn Format| !exempt.iter().any(|&why| format.member().has(why));
+    for format in FORMATS.iter().filter(held) {
         for compression in [&[Compression::None], format.entry().compressions].concat() {
             for (samples, piece_bytes) in [(1, 16 << 10), (1, 1 << 20), (3, 16 << 10), (3, 1 << 20)]
             {
                 check(*format, &plan(*format, samples, compression), piece_bytes);
-    let exempt = [Ability::NoFiles, Ability::DecoderAllocates];
-    let held = |format: &&&dyn Format| !exempt.iter().any(|&why| format.member().has(why));
-    for format in FORMATS.iter().filter(held) {
-        for (samples, piece_bytes) in [(1, 16 << 10), (1, 1 << 20), (3, 16 << 10)] {
-            let folder = tempfile::tempdir().unwrap();
-            let storage = storage::open("file", folder.path()).unwrap();
-            let plan = plan(*format, samples);
-            let layout = Layout::new(&plan);
-            if (format.entry().unfit)(&layout.shape(0), &plan.encoding).is_some() {
-                continue;
             }
         }
     }

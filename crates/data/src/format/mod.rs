@@ -51,6 +51,8 @@ pub static FORMATS: &[&dyn Format] = &[
     &safetensors::Safetensors,
     &csv::Csv,
     &json::Json,
+    &png::Png,
+    &jpeg::Jpeg,
     &synthetic::Synthetic,
     &null::Null,
 ];

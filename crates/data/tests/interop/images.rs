@@ -47,7 +47,7 @@ fn decode_beside(case: &Value) {
     let format = format::find(case["format"].as_str().unwrap()).unwrap();
     let options = CursorOptions { piece_bytes: 64 << 10, check_crc: true, wants_payload: true };
     let parts = [std::fs::read(path).unwrap()];
-    let payload = read(&mut *format.cursor(&options), &parts, 0).unwrap();
+    let payload = read(&mut *format.cursor(&options), &parts, 0, None).unwrap();
     std::fs::write(format!("{path}.decoded"), payload).unwrap();
 }
 
@@ -89,14 +89,14 @@ fn broken_pictures_do_no_harm() {
         let mut cursor = format.cursor(&options);
         let file = std::fs::read(path).unwrap();
         for len in 0..file.len() {
-            let cut = read(&mut *cursor, &[file[..len].to_vec()], 0);
+            let cut = read(&mut *cursor, &[file[..len].to_vec()], 0, None);
             assert!(cut.is_err(), "{path} at {len}");
         }
         for at in 0..file.len() {
             let change = [1, 0x80, 0xff, 0x10][at % 4];
             let mut changed = file.clone();
             changed[at] ^= change;
-            let payload = read(&mut *cursor, &[changed], 0);
+            let payload = read(&mut *cursor, &[changed], 0, None);
             if let (Ok(payload), Some(found)) = (payload, cursor.found()) {
                 assert_eq!(payload.len() as u64, found.sample_bytes(), "{path} at {at}");
             }

@@ -20,7 +20,7 @@ pub(super) fn groups(
         let mut sample = plain.first;
         let images = pages.chunk(&layout.images, plain.rows, &mut |pages| {
             pages.gzip.write(0, &layout.image_prefix())?;
-            packed::write_sample(0, sample, &layout.shape, content, &mut pages.gzip, &mut |_| {})?;
+            packed::write_sample(0, sample, layout.shape, content, &mut pages.gzip, &mut |_| {})?;
             sample += 1;
             Ok(())
         })?;
