@@ -32,11 +32,11 @@ fn page(summary: &Summary, record: &Record) -> String {
 fn head(summary: &Summary) -> String {
     let state = if summary.complete { "" } else { " (incomplete)" };
     format!(
-        "{}: {} accelerators, {} epochs of {} steps{state}\nVerdict: {}\n  {}",
+        "{}: {}, {} of {}{state}\nVerdict: {}\n  {}",
         summary.workload,
-        summary.accelerators,
-        summary.epochs,
-        units::count(summary.steps),
+        units::counted(u64::from(summary.accelerators), "accelerator"),
+        units::counted(summary.epochs, "epoch"),
+        units::counted(summary.steps, "step"),
         summary.verdict.name.name(),
         summary.verdict.evidence.replace('\n', "\n  "),
     )

@@ -72,6 +72,16 @@ pub fn count(count: u64) -> String {
     text
 }
 
+/// `1 batch`, `12 batches`.
+pub fn counted(number: u64, what: &str) -> String {
+    let plural = match number {
+        1 => "",
+        _ if what.ends_with("ch") && what != "epoch" => "es",
+        _ => "s",
+    };
+    format!("{} {what}{plural}", count(number))
+}
+
 /// `8MiB`, `1.5 GB`, `4096`, `64k`: bytes, not negative.
 pub fn parse_bytes(text: &str) -> Option<f64> {
     let text = text.trim();

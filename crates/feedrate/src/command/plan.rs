@@ -91,10 +91,9 @@ fn describe(resolved: &Resolved, estimate: &Estimate, unheeded: &[Unheeded]) -> 
 fn dataset(resolved: &Resolved, estimate: &Estimate) -> String {
     let dataset = &resolved.plan.dataset;
     format!(
-        "{} {} files of {} samples ({} to evaluate), {} on storage, under {}",
-        units::count(estimate.files),
-        dataset.format,
-        units::count(dataset.samples_per_file),
+        "{} of {} ({} to evaluate), {} on storage, under {}",
+        units::counted(estimate.files, &format!("{} file", dataset.format)),
+        units::counted(dataset.samples_per_file, "sample"),
         units::count(dataset.files_eval),
         units::bytes(estimate.file_bytes),
         resolved.data_root.display(),
@@ -114,18 +113,21 @@ fn sample(estimate: &Estimate) -> String {
 fn loader(resolved: &Resolved) -> String {
     let loader = &resolved.plan.loader;
     format!(
-        "{}, batches of {}, {} workers each, at most {} batches in flight",
-        loader.kind, loader.batch_size, loader.workers, loader.stock_batches
+        "{}, batches of {}, {} each, at most {} in flight",
+        loader.kind,
+        loader.batch_size,
+        units::counted(loader.workers.into(), "worker"),
+        units::counted(loader.stock_batches.into(), "batch"),
     )
 }
 
 fn schedule(resolved: &Resolved, estimate: &Estimate) -> String {
     let train = &resolved.plan.train;
     let mut text = format!(
-        "{} epochs of {} steps, {} steps in all, {} of compute a step",
-        train.epochs_run(),
-        units::count(estimate.steps_per_epoch),
-        units::count(estimate.steps),
+        "{} of {}, {} in all, {} of compute a step",
+        units::counted(train.epochs_run().into(), "epoch"),
+        units::counted(estimate.steps_per_epoch, "step"),
+        units::counted(estimate.steps, "step"),
         units::seconds(train.compute.mean_s()),
     );
     if estimate.dropped_samples > 0 {

@@ -41,6 +41,7 @@ pub static DOUBTS: &[&Doubt] = &[
     &planned::DATASET_FITS_PAGE_CACHE,
     &planned::CHECKPOINT_NOT_REACHED,
     &planned::EVALUATION_NOT_REACHED,
+    &planned::SAMPLES_IN_MEMORY,
     &planned::RAW_CHECKPOINT,
     &results_on_device_under_test::DOUBT,
     &clock_step::DOUBT,

@@ -51,6 +51,13 @@ pub(super) static NO_REPLICATES: Doubt = Doubt {
     check: |_| None,
 };
 
+pub(super) static SAMPLES_IN_MEMORY: Doubt = Doubt {
+    name: "samples_in_memory",
+    severity: Severity::Note,
+    meaning: "Samples stay in the process's memory after they were read once: later epochs say nothing about the storage.",
+    check: |_| None,
+};
+
 pub(super) static RAW_CHECKPOINT: Doubt = Doubt {
     name: "raw_checkpoint",
     severity: Severity::Note,

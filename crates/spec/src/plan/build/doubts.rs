@@ -20,6 +20,7 @@ impl Builder<'_> {
             self.checkpoint_not_reached(plan),
             self.evaluation_not_reached(plan),
             raw_checkpoint(plan),
+            samples_in_memory(plan),
         ];
         found.into_iter().flatten().collect()
     }
@@ -104,6 +105,14 @@ fn raw_checkpoint(plan: &Plan) -> Option<PlanDoubt> {
             "their size is right; torch cannot load them yet",
         )
     })
+}
+
+fn samples_in_memory(plan: &Plan) -> Option<PlanDoubt> {
+    let kept = plan.loader.in_memory && plan.train.epochs_run() > 1;
+    let evidence = "`reader.read_type: memory`: what was read once is not read again";
+    let advice =
+        "look at the first epoch, or use `reader.read_type=on_demand`, to judge the storage";
+    kept.then(|| doubt("samples_in_memory", evidence.into(), advice))
 }
 
 fn doubt(name: &str, evidence: String, advice: &str) -> PlanDoubt {
