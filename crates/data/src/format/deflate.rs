@@ -20,9 +20,18 @@ pub(super) struct DeflateSink<'s> {
 
 impl<'s> DeflateSink<'s> {
     pub(super) fn new(level: u32, inner: &'s mut dyn FileSink) -> Self {
+        Self::wrapped(level, false, inner)
+    }
+
+    /// Each stream lies between the head and the sum of zlib (RFC 1950).
+    pub(super) fn zlib(level: u32, inner: &'s mut dyn FileSink) -> Self {
+        Self::wrapped(level, true, inner)
+    }
+
+    fn wrapped(level: u32, is_zlib: bool, inner: &'s mut dyn FileSink) -> Self {
         DeflateSink {
             inner,
-            deflate: Compress::new(Compression::new(level), false),
+            deflate: Compress::new(Compression::new(level), is_zlib),
             crc: crc32fast::Hasher::new(),
             space: vec![0; PIECE_BYTES],
             packed: vec![0; PIECE_BYTES],

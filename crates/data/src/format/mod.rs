@@ -19,6 +19,7 @@ mod indexed_binary;
 mod mmap_indexed_binary;
 mod tfrecord;
 mod webdataset;
+mod hdf5;
 mod parquet;
 mod safetensors;
 mod synthetic;
@@ -47,6 +48,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &mmap_indexed_binary::MmapIndexedBinary,
     &tfrecord::TfRecord,
     &webdataset::WebDataset,
+    &hdf5::Hdf5,
     &parquet::Parquet,
     &safetensors::Safetensors,
     &csv::Csv,

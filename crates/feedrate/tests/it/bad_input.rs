@@ -49,7 +49,11 @@ fn numbers_that_make_no_sense_are_refused() {
         &["more than any file system holds"],
     );
     refused(TINY, &["--scale", "0"], &["--scale 0"]);
-    refused(TINY, &["dataset.format=hdf5"], &["needs format `hdf5`, which is not built yet"]);
+    refused(
+        TINY,
+        &["dataset.format=hdf5_opt"],
+        &["needs format `hdf5_opt`, which is not built yet"],
+    );
     refused(TINY, &["workflow.checkpoint=true", "checkpoint.type=all_ranks"], &["checkpoint"]);
 }
 

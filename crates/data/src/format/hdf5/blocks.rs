@@ -1,0 +1,283 @@
+//! Metadata of one file, as far as it has come. Parsers ask for ranges; where one has not come yet they stop, the cursor
+//! fetches it, and they start over. What a parser does between two fetches is little, and what a file can make the
+//! cursor fetch is bounded.
+
+use super::{FormatError, checksum, cut_off, piece_len};
+
+/// Fetched around what a parser wants: headers lie close to each other.
+const WINDOW_BYTES: u64 = 4096;
+/// Asked for at once, at most.
+const BLOCK_BYTES_MAX: u64 = 1 << 20;
+/// Fetched for one sample, at most.
+const METADATA_BYTES_MAX: u64 = 32 << 20;
+
+/// Why a parser stopped.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// These bytes have not come yet.
+    Missing {
+        offset: u64,
+        bytes: u64,
+    },
+    Bad(FormatError),
+}
+
+pub(super) type Parsed<T> = Result<T, Stop>;
+
+/// The file is not what it should be.
+pub(super) fn bad<T>(offset: u64, message: impl Into<String>) -> Parsed<T> {
+    Err(Stop::Bad(FormatError::new(offset, message)))
+}
+
+/// Whole windows of metadata, by the offsets they begin at.
+pub(super) struct Blocks {
+    memory: Vec<u8>,
+    windows: Vec<Window>,
+    filling: Option<Window>,
+    come: u64,
+    asked: usize,
+    /// Of the file.
+    pub(super) file_bytes: u64,
+    /// Where addresses count from.
+    pub(super) base: u64,
+    /// Bytes of an address.
+    pub(super) address_bytes: usize,
+    /// Bytes of a length.
+    pub(super) length_bytes: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Window {
+    offset: u64,
+    bytes: u64,
+    /// In memory.
+    start: usize,
+}
+
+impl Blocks {
+    pub(super) fn new() -> Self {
+        Blocks {
+            memory: Vec::new(),
+            windows: Vec::new(),
+            filling: None,
+            come: 0,
+            asked: 0,
+            file_bytes: 0,
+            base: 0,
+            address_bytes: 8,
+            length_bytes: 8,
+        }
+    }
+
+    /// Forget everything: another file of `file_bytes` bytes.
+    pub(super) fn begin(&mut self, file_bytes: u64) {
+        self.memory.clear();
+        self.windows.clear();
+        self.filling = None;
+        self.file_bytes = file_bytes;
+        self.base = 0;
+    }
+
+    /// `bytes` bytes at `offset`.
+    pub(super) fn get(&self, offset: u64, bytes: u64) -> Parsed<&[u8]> {
+        if bytes > BLOCK_BYTES_MAX {
+            return bad(offset, format!("{bytes} bytes of metadata in one piece are too many"));
+        }
+        if offset.checked_add(bytes).is_none_or(|end| end > self.file_bytes) {
+            let message =
+                format!("metadata of {bytes} bytes lies beyond the end at {}", self.file_bytes);
+            return bad(offset, message);
+        }
+        if bytes == 0 {
+            return Ok(&[]);
+        }
+        let key = offset - offset % WINDOW_BYTES;
+        let found = self.windows.binary_search_by_key(&key, |window| window.offset);
+        let window = found.ok().map(|i| self.windows[i]);
+        let skew = offset - key;
+        match window.filter(|window| skew + bytes <= window.bytes) {
+            Some(window) => {
+                let start = window.start + skew as usize;
+                Ok(&self.memory[start..start + bytes as usize])
+            }
+            None => Err(Stop::Missing { offset, bytes }),
+        }
+    }
+
+    /// As many bytes at `offset` as there are, at most `bytes`.
+    pub(super) fn peek(&self, offset: u64, bytes: u64) -> Parsed<&[u8]> {
+        self.get(offset, bytes.min(self.file_bytes.saturating_sub(offset)))
+    }
+
+    /// Fields at `offset`, `bytes` of them.
+    pub(super) fn fields(&self, offset: u64, bytes: u64) -> Parsed<Fields<'_>> {
+        Ok(self.fields_of(self.get(offset, bytes)?, offset))
+    }
+
+    /// Fields at `offset` of a block that ends with its checksum.
+    pub(super) fn checked(&self, offset: u64, bytes: u64, signature: &str) -> Parsed<Fields<'_>> {
+        let block = self.get(offset, bytes)?;
+        if !block.starts_with(signature.as_bytes()) {
+            return bad(offset, format!("no block `{signature}` where one should be"));
+        }
+        if let Some((body, sum)) = block.split_last_chunk()
+            && checksum::lookup3(body) == u32::from_le_bytes(*sum)
+        {
+            let mut fields = self.fields_of(body, offset);
+            fields.skip(signature.len())?;
+            return Ok(fields);
+        }
+        bad(offset, format!("the checksum of block `{signature}` is wrong"))
+    }
+
+    pub(super) fn fields_of<'b>(&self, bytes: &'b [u8], origin: u64) -> Fields<'b> {
+        Fields {
+            bytes,
+            at: 0,
+            origin,
+            base: self.base,
+            address_bytes: self.address_bytes,
+            length_bytes: self.length_bytes,
+        }
+    }
+
+    /// Fetch what a parser found missing.
+    pub(super) fn want(&mut self, offset: u64, bytes: u64) -> Result<(), FormatError> {
+        let start = offset - offset % WINDOW_BYTES;
+        let end = (offset + bytes).checked_next_multiple_of(WINDOW_BYTES);
+        let end = end.map_or(self.file_bytes, |end| end.min(self.file_bytes));
+        let found = self.windows.binary_search_by_key(&start, |window| window.offset);
+        let short = found.ok().map(|i| self.windows[i]);
+        // A window that came last grows.
+        let last = short.filter(|window| window.start + window.bytes as usize == self.memory.len());
+        self.come = last.map_or(0, |window| window.bytes);
+        let start_in_memory = self.memory.len() - self.come as usize;
+        if start_in_memory as u64 + (end - start) > METADATA_BYTES_MAX {
+            let message = format!("more than {METADATA_BYTES_MAX} bytes of metadata for a sample");
+            return Err(FormatError::new(offset, message));
+        }
+        self.filling = Some(Window { offset: start, bytes: end - start, start: start_in_memory });
+        Ok(())
+    }
+
+    /// The bytes to fetch now.
+    pub(super) fn need(&mut self, piece_bytes: usize) -> Option<(u64, usize)> {
+        let window = self.filling?;
+        let offset = window.offset + self.come;
+        self.asked = piece_len(piece_bytes, offset, window.bytes - self.come);
+        Some((offset, self.asked))
+    }
+
+    /// Those bytes.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
+        let Some(window) = self.filling else { return Ok(()) };
+        self.memory.extend_from_slice(bytes);
+        self.come += bytes.len() as u64;
+        if bytes.len() < self.asked {
+            return Err(cut_off(window.offset + self.come, window.bytes - self.come));
+        }
+        if self.come == window.bytes {
+            self.filling = None;
+            match self.windows.binary_search_by_key(&window.offset, |window| window.offset) {
+                Ok(i) => self.windows[i] = window,
+                Err(i) => self.windows.insert(i, window),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Little-endian fields, one after another.
+#[derive(Clone)]
+pub(super) struct Fields<'b> {
+    bytes: &'b [u8],
+    at: usize,
+    /// Of the first byte in the file.
+    origin: u64,
+    base: u64,
+    address_bytes: usize,
+    length_bytes: usize,
+}
+
+impl<'b> Fields<'b> {
+    /// Of the next field in the file.
+    pub(super) fn offset(&self) -> u64 {
+        self.origin + self.at as u64
+    }
+
+    pub(super) fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// Only the next `bytes` bytes are left.
+    pub(super) fn truncate(&mut self, bytes: usize) -> Parsed<()> {
+        let taken = self.clone().take(bytes)?;
+        self.origin = self.offset();
+        (self.bytes, self.at) = (taken, 0);
+        Ok(())
+    }
+
+    pub(super) fn take(&mut self, bytes: usize) -> Parsed<&'b [u8]> {
+        let end = self.at.checked_add(bytes);
+        match end.and_then(|end| self.bytes.get(self.at..end)) {
+            Some(taken) => {
+                self.at += bytes;
+                Ok(taken)
+            }
+            None => bad(self.offset(), "the metadata ends within a field"),
+        }
+    }
+
+    pub(super) fn skip(&mut self, bytes: usize) -> Parsed<()> {
+        self.take(bytes).map(|_| ())
+    }
+
+    /// A number of up to 8 bytes.
+    pub(super) fn number(&mut self, bytes: usize) -> Parsed<u64> {
+        let mut word = [0; 8];
+        let offset = self.offset();
+        let Some(low) = word.get_mut(..bytes) else {
+            return bad(offset, format!("a number of `{bytes}` bytes"));
+        };
+        low.copy_from_slice(self.take(bytes)?);
+        Ok(u64::from_le_bytes(word))
+    }
+
+    pub(super) fn u8(&mut self) -> Parsed<u8> {
+        Ok(self.number(1)? as u8)
+    }
+
+    pub(super) fn u16(&mut self) -> Parsed<u16> {
+        Ok(self.number(2)? as u16)
+    }
+
+    pub(super) fn u32(&mut self) -> Parsed<u32> {
+        Ok(self.number(4)? as u32)
+    }
+
+    pub(super) fn length(&mut self) -> Parsed<u64> {
+        self.number(self.length_bytes)
+    }
+
+    /// A length, or `u64::MAX` where all its bits are set.
+    pub(super) fn limit(&mut self) -> Parsed<u64> {
+        let value = self.length()?;
+        Ok(if value == all_bits(self.length_bytes) { u64::MAX } else { value })
+    }
+
+    /// Where an address leads, in the file; `None` for the undefined one.
+    pub(super) fn address(&mut self) -> Parsed<Option<u64>> {
+        let value = self.number(self.address_bytes)?;
+        if value == all_bits(self.address_bytes) {
+            return Ok(None);
+        }
+        match value.checked_add(self.base) {
+            Some(address) => Ok(Some(address)),
+            None => bad(self.offset(), format!("address `{value}` lies beyond any file")),
+        }
+    }
+}
+
+fn all_bits(bytes: usize) -> u64 {
+    u64::MAX >> (64 - 8 * bytes)
+}

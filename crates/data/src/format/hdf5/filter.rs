@@ -1,0 +1,161 @@
+//! Takes filters off chunks: deflate as it streams by, any of them from a whole chunk.
+
+use super::message::Filter;
+use super::{FormatError, checksum};
+use flate2::{Decompress, FlushDecompress, Status};
+
+const WINDOW_BYTES: usize = 64 << 10;
+
+/// Gets what comes out of a chunk, with its place in it.
+type Take<'t> = dyn FnMut(u64, &[u8]) -> Result<(), FormatError> + 't;
+
+/// Inflates a chunk piece by piece; only a range of it is wanted.
+pub(super) struct Inflate {
+    state: Decompress,
+    window: Vec<u8>,
+    is_over: bool,
+}
+
+impl Inflate {
+    pub(super) fn new() -> Self {
+        Inflate { state: Decompress::new(true), window: vec![0; WINDOW_BYTES], is_over: false }
+    }
+
+    pub(super) fn begin(&mut self) {
+        self.state.reset(true);
+        self.is_over = false;
+    }
+
+    /// Inflate `bytes`, the first of which lies at `offset` of the file; `take` gets what comes out. The
+    /// chunk has `total` bytes.
+    pub(super) fn feed(
+        &mut self,
+        bytes: &[u8],
+        offset: u64,
+        total: u64,
+        take: &mut Take,
+    ) -> Result<(), FormatError> {
+        let mut rest = bytes;
+        while !self.is_over {
+            let (consumed, made) = (self.state.total_in(), self.state.total_out());
+            let status = self.state.decompress(rest, &mut self.window, FlushDecompress::None);
+            rest = &rest[(self.state.total_in() - consumed) as usize..];
+            let at = offset + (bytes.len() - rest.len()) as u64;
+            let status = status.map_err(|error| broken(at, &error))?;
+            let fresh = (self.state.total_out() - made) as usize;
+            if self.state.total_out() > total {
+                return Err(wrong_length(at, total));
+            }
+            take(made, &self.window[..fresh])?;
+            self.is_over = status == Status::StreamEnd;
+            if rest.is_empty() && fresh < WINDOW_BYTES {
+                break;
+            }
+            if fresh == 0 && consumed == self.state.total_in() && !self.is_over {
+                return Err(FormatError::new(at, "broken deflate stream: it does not go on"));
+            }
+        }
+        Ok(())
+    }
+
+    /// All bytes of the chunk have come.
+    pub(super) fn finish(&self, offset: u64, total: u64) -> Result<(), FormatError> {
+        match self.is_over && self.state.total_out() == total {
+            true => Ok(()),
+            false => Err(wrong_length(offset, total)),
+        }
+    }
+}
+
+fn broken(offset: u64, error: &flate2::DecompressError) -> FormatError {
+    FormatError::new(offset, format!("broken deflate stream: {error}"))
+}
+
+fn wrong_length(offset: u64, total: u64) -> FormatError {
+    FormatError::new(offset, format!("a chunk of {total} bytes does not inflate to as many"))
+}
+
+/// A chunk as it is stored, and what is left of it with a filter off.
+pub(super) struct Unfilter {
+    pub(super) bytes: Vec<u8>,
+    other: Vec<u8>,
+    check_crc: bool,
+}
+
+impl Unfilter {
+    pub(super) fn new(check_crc: bool) -> Self {
+        Unfilter { bytes: Vec::new(), other: Vec::new(), check_crc }
+    }
+
+    /// Take `filters` off, the last first, but those whose bit is in `skipped`: `total` bytes must be left.
+    pub(super) fn undo(
+        &mut self,
+        filters: &[Filter],
+        skipped: u32,
+        inflate: &mut Inflate,
+        (offset, total): (u64, u64),
+    ) -> Result<(), FormatError> {
+        let applied = |i: &usize| skipped & (1 << i) == 0;
+        for i in (0..filters.len()).rev().filter(applied) {
+            match filters[i] {
+                Filter::Fletcher32 => self.take_sum(offset)?,
+                Filter::Shuffle(size) => self.unshuffle(size),
+                Filter::Deflate => {
+                    let sums = (0..i).filter(applied).filter(|i| filters[*i] == Filter::Fletcher32);
+                    let total = total + 4 * sums.count() as u64;
+                    inflate.begin();
+                    self.other.clear();
+                    let other = &mut self.other;
+                    inflate.feed(&self.bytes, offset, total, &mut |_, bytes| {
+                        other.extend_from_slice(bytes);
+                        Ok(())
+                    })?;
+                    inflate.finish(offset, total)?;
+                    std::mem::swap(&mut self.bytes, &mut self.other);
+                }
+            }
+        }
+        match self.bytes.len() as u64 == total {
+            true => Ok(()),
+            false => {
+                let message = format!("a chunk of {total} bytes holds {}", self.bytes.len());
+                Err(FormatError::new(offset, message))
+            }
+        }
+    }
+
+    fn take_sum(&mut self, offset: u64) -> Result<(), FormatError> {
+        let Some((body, sum)) = self.bytes.split_last_chunk() else {
+            return Err(FormatError::new(offset, "a chunk is shorter than its checksum"));
+        };
+        if self.check_crc {
+            let (made, wanted) = (checksum::fletcher32(body), u32::from_le_bytes(*sum));
+            if made != wanted {
+                let message =
+                    format!("checksum `{made:08x}` of a chunk, the file says {wanted:08x}");
+                return Err(FormatError::new(offset, message));
+            }
+        }
+        let left = body.len();
+        self.bytes.truncate(left);
+        Ok(())
+    }
+
+    /// First bytes of all elements, then second ones, and so on; what is no whole element stays at the end.
+    fn unshuffle(&mut self, size: usize) {
+        let count = self.bytes.len() / size;
+        if size == 1 || count == 0 {
+            return;
+        }
+        self.other.resize(self.bytes.len(), 0);
+        let (planes, rest) = self.bytes.split_at(count * size);
+        let (elements, rest_there) = self.other.split_at_mut(count * size);
+        for (byte, plane) in planes.chunks_exact(count).enumerate() {
+            for (element, from) in elements.chunks_exact_mut(size).zip(plane) {
+                element[byte] = *from;
+            }
+        }
+        rest_there.copy_from_slice(rest);
+        std::mem::swap(&mut self.bytes, &mut self.other);
+    }
+}

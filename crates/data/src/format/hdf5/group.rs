@@ -1,0 +1,153 @@
+//! What the root group links to: by links in its object header, or by a symbol table.
+
+use super::blocks::{Blocks, Fields, Parsed, bad};
+use super::header::{self, Message};
+
+/// Of a symbol table's tree: also what keeps a tree that leads back to itself from going on.
+const NODES_MAX: usize = 1024;
+const NAME_BYTES_MAX: u64 = 256;
+
+/// Give name and object header of each object in the group at `address` to `take`.
+pub(super) fn links(
+    blocks: &Blocks,
+    address: u64,
+    take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>,
+) -> Parsed<()> {
+    let mut table = None;
+    header::walk(blocks, address, &mut |Message { kind, mut body, .. }| {
+        match kind {
+            0x02 => {
+                let flags = {
+                    body.skip(1)?;
+                    body.u8()?
+                };
+                body.skip(if flags & 1 != 0 { 8 } else { 0 })?;
+                let offset = body.offset();
+                if body.address()?.is_some() {
+                    let message = "the root group keeps its links in a fractal heap, as with more \
+                                   than 8 of them: it is not read";
+                    return bad(offset, message);
+                }
+            }
+            0x06 => link(body, take)?,
+            0x11 => table = Some((body.address()?, body.address()?)),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    match table {
+        None => Ok(()),
+        Some((Some(tree), Some(heap))) => {
+            let mut walk = TableWalk { blocks, heap: heap_data(blocks, heap)?, nodes: 0, take };
+            walk.node(tree, None)
+        }
+        Some(_) => bad(address, "the root group's symbol table lies nowhere"),
+    }
+}
+
+fn link(mut body: Fields, take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>) -> Parsed<()> {
+    let offset = body.offset();
+    let (version, flags) = (body.u8()?, body.u8()?);
+    if version != 1 {
+        return bad(offset, format!("link of version `{version}`, not 1"));
+    }
+    let kind = if flags & 8 != 0 { body.u8()? } else { 0 };
+    body.skip(if flags & 4 != 0 { 8 } else { 0 })?;
+    body.skip(if flags & 16 != 0 { 1 } else { 0 })?;
+    let name_bytes = body.number(1 << (flags & 3))?;
+    let name = body.take(usize::try_from(name_bytes).unwrap_or(usize::MAX))?;
+    // Soft and external links lead to what has no place of its own here.
+    match (kind, if kind == 0 { body.address()? } else { None }) {
+        (0, Some(address)) => take(name, address),
+        _ => Ok(()),
+    }
+}
+
+/// Where the names lie, and how many bytes of them.
+fn heap_data(blocks: &Blocks, heap: u64) -> Parsed<(u64, u64)> {
+    let size = 8 + 2 * blocks.length_bytes + blocks.address_bytes;
+    let mut fields = blocks.fields(heap, size as u64)?;
+    if fields.take(4)? != b"HEAP" {
+        return bad(heap, "no heap of names where the symbol table says");
+    }
+    fields.skip(4)?;
+    let bytes = fields.length()?;
+    fields.length()?;
+    match fields.address()? {
+        Some(data) => Ok((data, bytes)),
+        None => bad(heap, "the heap of names lies nowhere"),
+    }
+}
+
+struct TableWalk<'w> {
+    blocks: &'w Blocks,
+    heap: (u64, u64),
+    nodes: usize,
+    take: &'w mut dyn FnMut(&[u8], u64) -> Parsed<()>,
+}
+
+impl TableWalk<'_> {
+    /// A node of the tree, one level below the node above it.
+    fn node(&mut self, address: u64, above: Option<u8>) -> Parsed<()> {
+        self.nodes += 1;
+        if self.nodes > NODES_MAX {
+            return bad(address, format!("a symbol table of more than {NODES_MAX} nodes"));
+        }
+        let (key_bytes, child_bytes) = (self.blocks.length_bytes, self.blocks.address_bytes);
+        let head_bytes = 8 + 2 * child_bytes;
+        let mut head = self.blocks.fields(address, head_bytes as u64)?;
+        if head.take(4)? != b"TREE" || head.u8()? != 0 {
+            return bad(address, "no node of a symbol table's tree where one should be");
+        }
+        let (level, children) = (head.u8()?, u64::from(head.u16()?));
+        if above.is_some_and(|above| level >= above) {
+            return bad(address, "a symbol table's tree leads back to itself");
+        }
+        let body_bytes = children * (key_bytes + child_bytes) as u64;
+        let mut body = self.blocks.fields(address + head_bytes as u64, body_bytes)?;
+        for _ in 0..children {
+            body.skip(key_bytes)?;
+            let Some(child) = body.address()? else { continue };
+            match level {
+                0 => self.leaf(child)?,
+                _ => self.node(child, Some(level))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn leaf(&mut self, address: u64) -> Parsed<()> {
+        self.nodes += 1;
+        if self.nodes > NODES_MAX {
+            return bad(address, format!("a symbol table of more than {NODES_MAX} nodes"));
+        }
+        let mut head = self.blocks.fields(address, 8)?;
+        if head.take(4)? != b"SNOD" {
+            return bad(address, "no symbols where a symbol table's tree says");
+        }
+        head.skip(2)?;
+        let symbols = u64::from(head.u16()?);
+        let symbol_bytes = 2 * self.blocks.address_bytes as u64 + 24;
+        let mut body = self.blocks.fields(address + 8, symbols * symbol_bytes)?;
+        for _ in 0..symbols {
+            let name = body.number(self.blocks.address_bytes)?;
+            let object = body.address()?;
+            let kind = body.u32()?;
+            body.skip(20)?;
+            let (data, bytes) = self.heap;
+            if name >= bytes {
+                return bad(body.offset(), "a symbol's name lies outside the heap");
+            }
+            let Some(start) = data.checked_add(name) else {
+                return bad(body.offset(), "a symbol's name lies outside the file");
+            };
+            let text = self.blocks.peek(start, NAME_BYTES_MAX.min(bytes - name))?;
+            let text = text.split(|byte| *byte == 0).next().unwrap_or(text);
+            // 2 is a soft link.
+            if let (Some(object), true) = (object, kind != 2) {
+                (self.take)(text, object)?;
+            }
+        }
+        Ok(())
+    }
+}

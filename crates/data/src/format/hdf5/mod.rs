@@ -1,0 +1,79 @@
+//! `hdf5`: datasets `records_0`, `records_1`, … with the samples along the first axis, and their `labels`, as DLIO
+//! generates them (`hdf5_generator.py`). A sample is its part of each dataset, one after the other.
+//!
+//! Written to and read from the bytes themselves (HDF5 File Format Specification 3.0): the C library locks all of a
+//! process out at once, and does its own I/O. Files are opened anew for each sample, as DLIO's reader does, so the
+//! cursor keeps nothing of a file.
+
+mod plan;
+mod metadata;
+mod write;
+mod checksum;
+mod blocks;
+mod superblock;
+mod header;
+mod message;
+mod group;
+mod open;
+mod index;
+mod arrays;
+mod piece;
+mod filter;
+mod cursor;
+
+use super::deflate::DeflateSink;
+use super::{
+    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
+    check_sample, compare_shapes, cut_off, in_words, piece_len,
+};
+use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
+use feedrate_spec::shape::{Compression, DIMS_MAX, Dims, Element, Encoding, FileShape};
+
+pub(super) struct Hdf5;
+
+static MEMBER: Member = Member {
+    name: "hdf5",
+    summary: "HDF5 datasets with the samples along the first axis; a sample is read by itself.",
+    abilities: &[Ability::RandomAccess],
+};
+
+/// Dimensions of a dataset: a sample's, after the samples' axis.
+const RANK_MAX: usize = DIMS_MAX + 1;
+/// What an address is that leads nowhere.
+const UNDEFINED: u64 = u64::MAX;
+/// What every file begins with.
+const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+/// The filter that is zlib.
+const DEFLATE: u16 = 1;
+
+impl Format for Hdf5 {
+    fn entry(&self) -> FormatEntry {
+        FormatEntry {
+            compressions: &[Compression::Gzip],
+            heeds: &[
+                "dataset.compression_level",
+                "dataset.hdf5.chunk_dims",
+                "dataset.hdf5.max_shape",
+                "dataset.hdf5.num_dset_per_record",
+            ],
+            unfit: plan::unfit,
+            ..FormatEntry::new(&MEMBER, |shape, encoding| {
+                plan::Plan::new(shape, encoding).file_bytes()
+            })
+        }
+    }
+
+    fn encode(
+        &self,
+        shape: &FileShape,
+        encoding: &Encoding,
+        content: &mut Content,
+        sink: &mut dyn FileSink,
+    ) -> Result<(), SinkError> {
+        write::file(&plan::Plan::new(shape, encoding), content, sink)
+    }
+
+    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
+        Box::new(cursor::Hdf5Cursor::new(options))
+    }
+}

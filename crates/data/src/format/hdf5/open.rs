@@ -1,0 +1,164 @@
+//! Which datasets of a file hold its samples, and what shape that gives a sample.
+
+use super::blocks::{Blocks, Parsed, Stop, bad};
+use super::message::{self, Dataset, Layout};
+use super::{
+    Dims, FileShape, FormatError, check_sample, compare_shapes, group, in_words, superblock,
+};
+
+/// That share a record, at most.
+const DATASETS_MAX: usize = 256;
+/// Looked at where there is no `records_0`, at most.
+const OTHERS_MAX: usize = 64;
+/// Of the names that an error lists.
+const NAMES_BYTES_MAX: usize = 200;
+/// More bytes than any file has.
+const BYTES_MAX: u64 = 1 << 62;
+
+/// What a file holds; kept for its memory.
+#[derive(Default)]
+pub(super) struct Contents {
+    pub(super) datasets: Vec<Dataset>,
+    /// Object headers of `records_0`, `records_1`, …
+    records: Vec<Option<u64>>,
+    others: Vec<u64>,
+    names: String,
+}
+
+impl Contents {
+    pub(super) fn clear(&mut self) {
+        self.datasets.clear();
+        self.records.clear();
+        self.others.clear();
+        self.names.clear();
+    }
+
+    fn add(&mut self, name: &[u8], address: u64) {
+        let name = std::str::from_utf8(name).unwrap_or("?");
+        let number: Option<usize> =
+            name.strip_prefix("records_").and_then(|number| number.parse().ok());
+        match number.filter(|number| *number < DATASETS_MAX) {
+            Some(number) => {
+                self.records.resize(self.records.len().max(number + 1), None);
+                self.records[number] = Some(address);
+            }
+            None if self.others.len() < OTHERS_MAX => self.others.push(address),
+            None => {}
+        }
+        if self.names.len() + name.len() < NAMES_BYTES_MAX {
+            self.names.push_str(if self.names.is_empty() { "`" } else { ", `" });
+            self.names.push_str(name);
+            self.names.push('`');
+        }
+    }
+
+    /// Find the datasets: the shape of the file.
+    pub(super) fn open(&mut self, blocks: &mut Blocks) -> Parsed<FileShape> {
+        self.clear();
+        let root = superblock::root(blocks)?;
+        group::links(blocks, root, &mut |name, address| {
+            self.add(name, address);
+            Ok(())
+        })?;
+        for address in self.records.iter().map_while(|address| *address) {
+            self.datasets.push(message::dataset(blocks, address)?);
+        }
+        if self.datasets.is_empty() {
+            self.datasets.push(self.largest(blocks)?);
+        }
+        self.check(blocks)?;
+        self.shape()
+    }
+
+    /// Without `records_0`: the dataset of the most bytes.
+    fn largest(&self, blocks: &Blocks) -> Parsed<Dataset> {
+        let mut largest: Option<Dataset> = None;
+        let mut reason = String::new();
+        for address in &self.others {
+            match message::dataset(blocks, *address) {
+                Ok(found) if found.rank == 0 => {}
+                Ok(found) if largest.is_some_and(|most| most.bytes() >= found.bytes()) => {}
+                Ok(found) => largest = Some(found),
+                Err(Stop::Bad(error)) => reason = format!(" ({error})"),
+                Err(missing) => return Err(missing),
+            }
+        }
+        match largest {
+            Some(largest) => Ok(largest),
+            None if self.names.is_empty() => bad(0, "the root group is empty: no `records_0`"),
+            None => bad(
+                0,
+                format!(
+                    "no dataset `records_0`, and no other to read in its place: there is {}{reason}",
+                    self.names
+                ),
+            ),
+        }
+    }
+
+    fn check(&self, blocks: &Blocks) -> Parsed<()> {
+        let first = &self.datasets[0];
+        for dataset in &self.datasets {
+            if dataset.rank == 0 {
+                return bad(0, "a dataset without dimensions: it holds no samples");
+            }
+            if dataset.dims() != first.dims() || dataset.element != first.element {
+                return bad(0, "the datasets that share a record differ in shape or type");
+            }
+            let bytes = dataset.bytes();
+            if bytes > BYTES_MAX {
+                return bad(0, format!("a dataset of `{:?}`, more than any file", dataset.dims()));
+            }
+            if let Layout::Contiguous { offset: Some(offset), bytes: stored } = dataset.layout {
+                if stored < bytes {
+                    return bad(offset, format!("{stored} bytes of data, where {bytes} belong"));
+                }
+                if offset.checked_add(bytes).is_none_or(|end| end > blocks.file_bytes) {
+                    return bad(offset, format!("{bytes} bytes of data lie beyond the end"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The datasets' parts side by side along the record's first dimension.
+    fn shape(&self) -> Parsed<FileShape> {
+        let first = &self.datasets[0];
+        let mut dims = first.dims;
+        let dims = &mut dims[..first.rank];
+        let datasets = self.datasets.len() as u64;
+        match dims.get_mut(1) {
+            Some(dim) => *dim = dim.saturating_mul(datasets),
+            None if datasets == 1 => {}
+            None => return bad(0, "several datasets share records of a single element"),
+        }
+        let Some(sample) = Dims::new(&dims[1..]) else {
+            return bad(0, "samples of too many dimensions");
+        };
+        Ok(FileShape { dims: sample, element: first.element, samples: dims[0] })
+    }
+}
+
+/// Hold what was found against the plan: what the file holds, in the plan's words where both mean the same.
+pub(super) fn agree(
+    found: FileShape,
+    expected: Option<&FileShape>,
+    sample: u64,
+) -> Result<FileShape, FormatError> {
+    let agreed = match expected {
+        // DLIO drops a first dimension of 1.
+        Some(plan) => match plan.dims.as_slice() {
+            [1, rest @ ..] if !rest.is_empty() && rest == found.dims.as_slice() => {
+                FileShape { dims: plan.dims, ..found }
+            }
+            _ => found,
+        },
+        None => found,
+    };
+    compare_shapes(&agreed, expected)?;
+    check_sample(&agreed, sample)?;
+    if agreed.sample_bytes() == 0 {
+        return Err(FormatError::new(0, format!("holds {}: nothing to read", in_words(&agreed))));
+    }
+    Ok(agreed)
+}
