@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
+mod h5py;
 mod images;
 mod numpy;
 mod parquet;
@@ -98,7 +99,8 @@ fn check_written(script: &str, folder: &Path, cases: Vec<Value>) {
 
 /// Let a script write files, and read each sample of each: `cases.json` has `path`, `format`, `samples`, and for a
 /// file that must be `refused` the reason; the sample's bytes lie in `<path>.sample<i>`. Of files that do not say what
-/// they hold, the `plan` does. There may be the `dims` that the file tells, and for pixels with loss a `tolerance`.
+/// they hold, the `plan` does. There may be the `dims` that the file tells, for pixels with loss a `tolerance`, and of
+/// a file of very many samples those that are `picked`.
 fn read_written(script: &str, cases_least: usize) {
     let folder = tempfile::tempdir().unwrap();
     python(script, folder.path());
@@ -123,7 +125,9 @@ fn read_case(case: &Value) {
             assert!(error.message.contains(reason), "{path}: {error}");
             continue;
         }
-        for sample in 0..case["samples"].as_u64().unwrap() {
+        let picked = case["picked"].as_array();
+        let is_picked = |sample: &u64| picked.is_none_or(|all| all.contains(&json!(sample)));
+        for sample in (0..case["samples"].as_u64().unwrap()).filter(is_picked) {
             let expected = std::fs::read(format!("{path}.sample{sample}")).unwrap();
             let payload = read(&mut *cursor, &parts, sample, plan.as_ref());
             let payload =

@@ -1,0 +1,199 @@
+"""Writes files with h5py for feedrate to read: python write_hdf5.py FOLDER. Lists them in FOLDER/cases.json."""
+import ctypes
+import glob
+import json
+import os
+import sys
+
+import h5py
+import numpy as np
+
+folder = sys.argv[1]
+random = np.random.default_rng(1)
+cases = []
+# h5py has no name for some calls: its own libhdf5, which the process has loaded.
+library = ctypes.CDLL(glob.glob(os.path.join(os.path.dirname(h5py.__file__), "../h5py.libs/libhdf5-*"))[0])
+VERSIONS = ["earliest", "v108", "v110", "latest"]
+
+
+def array(dtype, shape):
+    # Half noise, half repetition, so that compression has something to do.
+    x = random.integers(0, 100, shape).astype(dtype)
+    x.reshape(-1)[: x.size // 2] = 7
+    return x
+
+
+def add(name, x, write, refused=None, libver="earliest", picked=None, **file_options):
+    """`write` makes the datasets; `x` is what feedrate must find, the samples along the first axis: all or those picked."""
+    path = os.path.join(folder, f"{name}_{libver}.hdf5")
+    with h5py.File(path, "w", libver=libver, **file_options) as file:
+        write(file, x)
+    picked = [] if refused else picked or list(range(len(x)))
+    for sample in picked:
+        open(f"{path}.sample{sample}", "wb").write(x[sample].tobytes())
+    cases.append({"path": path, "format": "hdf5", "samples": len(x) if picked else 0, "picked": picked, "refused": refused})
+
+
+def records(**options):
+    def write(file, x):
+        file.create_dataset("records_0", data=x, **options)
+        file.create_dataset("labels", data=np.zeros(len(x), dtype=np.int64))
+
+    return write
+
+
+LAYOUTS = {
+    "contiguous": {},
+    "chunked": dict(chunks=(1, 13, 7)),
+    "rows": dict(chunks=(1, 5, 23)),
+    "columns": dict(chunks=(1, 31, 4)),
+    "whole": dict(chunks=(1, 31, 23)),
+    "many": dict(chunks=(2, 31, 23)),
+    "one": dict(chunks=(5, 31, 23)),
+    "small": dict(chunks=(1, 2, 3)),
+    "gzip": dict(chunks=(1, 31, 23), compression="gzip"),
+    "gzip_many": dict(chunks=(3, 31, 23), compression="gzip", compression_opts=9),
+    "gzip_one": dict(chunks=(5, 31, 23), compression="gzip"),
+    "gzip_small": dict(chunks=(2, 2, 3), compression="gzip", compression_opts=1),
+    "gzip_none": dict(chunks=(2, 7, 9), compression="gzip", compression_opts=0),
+    "shuffle_gzip": dict(chunks=(2, 13, 23), compression="gzip", shuffle=True),
+    "shuffle": dict(chunks=(2, 13, 7), shuffle=True),
+    "fletcher32": dict(chunks=(1, 13, 23), fletcher32=True),
+    "all": dict(chunks=(2, 13, 5), compression="gzip", shuffle=True, fletcher32=True),
+    "auto": dict(chunks=True),
+    "growing": dict(chunks=(1, 31, 23), maxshape=(None, 31, 23)),
+    "growing_small": dict(chunks=(1, 2, 3), maxshape=(None, 31, 23)),
+    "growing_gzip": dict(chunks=(1, 4, 6), maxshape=(None, 31, 23), compression="gzip", shuffle=True),
+    "growing_inside": dict(chunks=(1, 2, 3), maxshape=(5, None, 23)),
+    "growing_last": dict(chunks=(2, 2, 3), maxshape=(5, 40, None), compression="gzip"),
+    "bounded": dict(chunks=(2, 2, 3), maxshape=(9, 40, 50)),
+}
+for libver in VERSIONS:
+    for dtype in "uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64".split():
+        x = array(dtype, (5, 31, 23))
+        for name in ["contiguous", "chunked", "shuffle_gzip"]:
+            add(f"{dtype}_{name}", x, records(**LAYOUTS[name]), libver=libver)
+    for name, options in LAYOUTS.items():
+        add(name, array("float32", (5, 31, 23)), records(**options), libver=libver)
+
+    # Indexes of several levels, and pages of them.
+    tall = array("int16", (6000, 3))
+    some = [0, 3, 4, 63, 64, 1023, 1024, 2345, 4095, 4096, 5998, 5999]
+    add("tall", tall, records(chunks=(1, 3)), libver=libver, picked=some)
+    add("tall_gzip", tall, records(chunks=(1, 3), compression="gzip"), libver=libver, picked=some)
+    add("tall_growing", tall, records(chunks=(1, 3), maxshape=(None, 3)), libver=libver, picked=some)
+    growing_gzip = records(chunks=(1, 2), maxshape=(None, 3), compression="gzip")
+    add("tall_growing_gzip", tall, growing_gzip, libver=libver, picked=some)
+    wide = array("uint8", (2, 60, 80))
+    add("wide", wide, records(chunks=(1, 2, 2)), libver=libver)
+    add("wide_growing", wide, records(chunks=(1, 2, 2), maxshape=(None, 60, 80)), libver=libver)
+    if libver in ["earliest", "latest"]:
+        # So many that an extensible array's blocks are paged.
+        taller = array("uint8", (140000,))
+        some = [0, 131055, 131059, 131060, 132083, 132084, 135000, 139999]
+        add("taller", taller, records(chunks=(1,), maxshape=(None,)), libver=libver, picked=some)
+
+    add("flat", array("int32", (40,)), records(), libver=libver)
+    add("flat_chunked", array("int32", (40,)), records(chunks=(7,)), libver=libver)
+    add("deep", array("uint8", (2, 3, 2, 3, 2, 3, 2, 3, 2)), records(chunks=(1, 2, 1, 2, 1, 2, 1, 2, 1)), libver=libver)
+
+    def early(file, x):
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((1, 5, 23))
+        plist.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        space = h5py.h5s.create_simple(x.shape)
+        h5py.h5d.create(file.id, b"records_0", h5py.h5t.py_create(x.dtype), space, plist)
+        file["records_0"][:] = x
+
+    add("implicit", array("uint16", (5, 31, 23)), early, libver=libver)
+
+    def compact(file, x):
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple(x.shape)
+        h5py.h5d.create(file.id, b"records_0", h5py.h5t.py_create(x.dtype), space, plist)
+        file["records_0"][:] = x
+
+    add("compact", array("uint16", (5, 31, 23)), compact, libver=libver)
+
+    def edges(file, x):
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((2, 13, 9))
+        plist.set_deflate(4)
+        # Chunks that the dataset ends in are not filtered.
+        assert library.H5Pset_chunk_opts(ctypes.c_int64(plist.id), ctypes.c_uint(2)) == 0
+        space = h5py.h5s.create_simple(x.shape)
+        h5py.h5d.create(file.id, b"records_0", h5py.h5t.py_create(x.dtype), space, plist)
+        file["records_0"][:] = x
+
+    add("edges", array("uint16", (5, 31, 23)), edges, libver=libver)
+
+    def grown(file, x):
+        data = file.create_dataset("records_0", shape=(0, 31, 23), maxshape=(None, 31, 23), dtype=x.dtype, chunks=(1, 31, 23))
+        for i, one in enumerate(x):
+            data.resize(i + 1, axis=0)
+            data[i] = one
+
+    add("grown", array("float64", (70, 31, 23)), grown, libver=libver)
+
+    def several(file, x):
+        for i in range(4):
+            file.create_dataset(f"records_{i}", data=x[:, 8 * i : 8 * i + 8], chunks=(2, 3, 3) if i % 2 else None)
+        file.create_dataset("labels", data=np.zeros(len(x), dtype=np.int64))
+
+    add("several", array("uint8", (3, 32, 9)), several, libver=libver)
+
+    def attributes(file, x):
+        file.attrs["about"] = "words " * 100
+        data = file.create_dataset("records_0", data=x)
+        for i in range(30):
+            data.attrs[f"number {i}"] = np.arange(100)
+
+    add("attributes", array("uint8", (3, 32, 9)), attributes, libver=libver)
+
+    def data_and_target(file, x):
+        file["target"] = np.arange(len(x))
+        file["images"] = x
+        file["names"] = np.array([b"ab", b"c"])
+        file.create_group("more")["x"] = np.zeros(100000)
+
+    add("data_and_target", array("uint8", (3, 32, 9)), data_and_target, libver=libver)
+
+    add("ordered", array("uint8", (3, 4)), records(), libver=libver, track_order=True)
+    add("user_block", array("float32", (3, 4, 5)), records(chunks=(1, 2, 5), compression="gzip"), libver=libver, userblock_size=1024)
+
+    def crowd(file, x):
+        for i in range(200):
+            file[f"other_{i}"] = np.zeros(2)
+        file["records_0"] = x
+
+    refused = None if libver == "earliest" else "fractal heap"
+    add("crowd", array("uint8", (3, 4)), crowd, refused, libver=libver)
+
+    small = array("float32", (4, 5, 2))
+    refusals = {
+        "big_endian": (small.astype(">f4"), records(), "big-endian"),
+        "lzf": (small, records(chunks=(1, 5, 2), compression="lzf"), "filter `32000` (lzf)"),
+        "scale": (small.astype("i4"), records(chunks=(1, 5, 2), scaleoffset=0), "filter `6` (scaleoffset)"),
+        "complex": (small.astype("c8"), records(), "class `"),
+        "bool": (small > 3, records(), "class `enumeration`"),
+        "strings": (np.array([b"ab", b"c"]), records(), "class `string`"),
+        "scalar": (np.float32(1), lambda file, x: file.create_dataset("records_0", data=x), "without dimensions"),
+        "empty_file": (small, lambda file, x: None, "the root group is empty"),
+        "group": (small, lambda file, x: file.create_group("records_0"), "no dataset"),
+        "only_groups": (small, lambda file, x: file.create_group("a"), "there is `a`"),
+        "unwritten": (small, lambda file, x: file.create_dataset("records_0", shape=x.shape), "was never written"),
+        "unwritten_chunks": (small, lambda file, x: file.create_dataset("records_0", shape=x.shape, chunks=(1, 5, 2)), "was never written"),
+        "no_samples": (small, lambda file, x: file.create_dataset("records_0", shape=(0, 4)), "there is no sample 0"),
+        "differing": (small, lambda file, x: (file.create_dataset("records_0", data=x), file.create_dataset("records_1", data=x[:, :2])), "differ in shape"),
+        "virtual": (small, lambda file, x: file.create_virtual_dataset("records_0", h5py.VirtualLayout(shape=(4,), dtype="f4")), "virtual dataset"),
+        "rank": (np.zeros([1] * 10), records(), "`10` dimensions"),
+    }
+    for name, (x, write, reason) in refusals.items():
+        add(name, x, write, reason, libver=libver)
+
+    several_axes = records(chunks=(1, 2, 3), maxshape=(None, None, 23))
+    refused = "version 2 B-tree" if libver in ("v110", "latest") else None
+    add("growing_all", array("float32", (5, 31, 23)), several_axes, refused, libver=libver)
+
+json.dump(cases, open(os.path.join(folder, "cases.json"), "w"))
