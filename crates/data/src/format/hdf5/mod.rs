@@ -20,6 +20,8 @@ mod arrays;
 mod piece;
 mod filter;
 mod cursor;
+#[cfg(test)]
+mod tests;
 
 use super::deflate::DeflateSink;
 use super::{

@@ -1,0 +1,394 @@
+//! Files that feedrate does not write, and broken ones.
+
+use super::super::tests::{encoded_as, options, read, read_with, shape};
+use super::super::{Discard, Need};
+use super::checksum::lookup3;
+use super::*;
+
+/// What h5py wrote: `libver="earliest"` with chunks through every filter, then `"latest"` with a fixed array of gzip
+/// chunks and an extensible array of 300. The first two hold 0, 1, 2, …, the last as much modulo 251.
+const OLD: &[u8] = include_bytes!("h5py/old.hdf5");
+const FIXED: &[u8] = include_bytes!("h5py/fixed.hdf5");
+const EXTENSIBLE: &[u8] = include_bytes!("h5py/extensible.hdf5");
+
+fn chunked(chunk_dims: &[u64], compression: Compression, datasets_per_record: u64) -> Encoding {
+    let chunk_dims = chunk_dims.to_vec();
+    Encoding { chunk_dims, compression, datasets_per_record, ..Encoding::default() }
+}
+
+/// A file of each kind, and its shape.
+fn files() -> Vec<(Vec<u8>, FileShape)> {
+    let ours = shape(&[4, 5], Element::Uint16, 3);
+    let mut files: Vec<(Vec<u8>, FileShape)> = [
+        chunked(&[], Compression::None, 1),
+        chunked(&[], Compression::None, 2),
+        chunked(&[1, 2, 3], Compression::None, 1),
+        chunked(&[2, 4, 5], Compression::Gzip, 1),
+    ]
+    .iter()
+    .map(|encoding| (encoded_as(&Hdf5, &ours, encoding, 1000).remove(0), ours))
+    .collect();
+    files.push((OLD.to_vec(), shape(&[5, 4], Element::Uint16, 6)));
+    files.push((FIXED.to_vec(), shape(&[5, 4], Element::Uint16, 6)));
+    files.push((EXTENSIBLE.to_vec(), shape(&[1], Element::Uint8, 300)));
+    files
+}
+
+#[test]
+fn files_of_h5py_are_read() {
+    for file in [OLD, FIXED] {
+        for sample in 0..6u16 {
+            let wanted: Vec<u8> = (sample * 20..).take(20).flat_map(u16::to_le_bytes).collect();
+            assert_eq!(read(&Hdf5, &[file.to_vec()], sample.into(), None), Ok(wanted));
+        }
+    }
+    for sample in 0..300 {
+        let wanted = vec![(sample % 251) as u8];
+        assert_eq!(read(&Hdf5, &[EXTENSIBLE.to_vec()], sample, None), Ok(wanted));
+    }
+}
+
+#[test]
+fn a_file_cut_off_anywhere_is_an_error() {
+    let mut cursor = Hdf5.cursor(&options(4096));
+    for (mut file, shape) in files() {
+        while file.pop().is_some() {
+            let parts = [file];
+            for expected in [None, Some(&shape)] {
+                let payload = read_with(&mut *cursor, 4096, &parts, shape.samples - 1, expected);
+                assert!(payload.is_err(), "{} bytes of {}", parts[0].len(), in_words(&shape));
+            }
+            [file] = parts;
+        }
+    }
+}
+
+/// What metadata begins with.
+const SIGNATURES: [&[u8]; 12] = [
+    b"\x89HDF", b"OHDR", b"OCHK", b"FAHD", b"FADB", b"EAHD", b"EAIB", b"EADB", b"EASB", b"TREE",
+    b"HEAP", b"SNOD",
+];
+
+fn blocks_of(file: &[u8]) -> Vec<usize> {
+    let begins = |at: &usize| SIGNATURES.iter().any(|signature| file[*at..].starts_with(signature));
+    (0..file.len()).filter(begins).collect()
+}
+
+/// Where checksums lie, each with the start of what it is of.
+fn sums_of(file: &[u8]) -> Vec<(usize, usize)> {
+    let sum_of = |start: usize| {
+        let ends = (start + 8..file.len().saturating_sub(3))
+            .filter(|&end| file[end..].starts_with(&lookup3(&file[start..end]).to_le_bytes()));
+        ends.map(|end| (start, end)).next()
+    };
+    blocks_of(file).into_iter().filter_map(sum_of).collect()
+}
+
+/// Put `bytes` at `at`, with checksums that are right, read a few samples, and undo it.
+fn read_changed(
+    cursor: &mut dyn Cursor,
+    file: &mut Vec<u8>,
+    sums: &[(usize, usize)],
+    at: usize,
+    bytes: &[u8],
+) {
+    let whole = file.clone();
+    file[at..at + bytes.len()].copy_from_slice(bytes);
+    for &(start, end) in sums.iter().filter(|(start, end)| *start <= at && at < *end) {
+        let sum = lookup3(&file[start..end]).to_le_bytes();
+        file[end..end + 4].copy_from_slice(&sum);
+    }
+    let parts = [std::mem::take(file)];
+    for sample in [0, 2] {
+        // Whether it is refused matters less than that it comes to an end, and does not panic.
+        let _ = read_with(cursor, 4096, &parts, sample, None);
+    }
+    *file = whole;
+}
+
+#[test]
+fn no_changed_byte_does_harm_even_where_checksums_are_right() {
+    let mut cursor = Hdf5.cursor(&options(4096));
+    for (mut file, _) in files() {
+        let sums = sums_of(&file);
+        assert!(sums.len() > 2 || file == OLD, "{} checksums", sums.len());
+        for at in 0..file.len() {
+            let byte = file[at];
+            for changed in [byte ^ 1, byte ^ 0x80, !byte, byte.wrapping_add(8)] {
+                read_changed(&mut *cursor, &mut file, &sums, at, &[changed]);
+            }
+        }
+    }
+}
+
+/// Blocks that lead back to themselves or to one another.
+#[test]
+fn no_exchanged_address_does_harm() {
+    let mut cursor = Hdf5.cursor(&options(4096));
+    for (mut file, _) in files() {
+        let (sums, blocks) = (sums_of(&file), blocks_of(&file));
+        let mut exchanged = 0;
+        for at in 0..file.len() - 8 {
+            let mut word = [0; 8];
+            word.copy_from_slice(&file[at..at + 8]);
+            let address = u64::from_le_bytes(word);
+            if address > 0 && blocks.iter().any(|&block| block as u64 == address) {
+                let end = file.len() as u64;
+                let others = blocks.iter().map(|&block| block as u64);
+                for other in others.chain([end - 1, end, u64::MAX - 1, u64::MAX]) {
+                    read_changed(&mut *cursor, &mut file, &sums, at, &other.to_le_bytes());
+                    exchanged += 1;
+                }
+            }
+        }
+        assert!(exchanged > 5, "{exchanged} addresses exchanged");
+    }
+}
+
+/// Blocks of a file, put one after another behind room for the superblock.
+struct Builder(Vec<u8>);
+
+impl Builder {
+    fn new() -> Self {
+        Builder(vec![0; 48])
+    }
+
+    fn put(&mut self, block: &[u8]) -> u64 {
+        let address = self.0.len() as u64;
+        self.0.extend(block);
+        address
+    }
+
+    fn read(mut self, root: u64) -> Result<Vec<u8>, FormatError> {
+        let words = [0, UNDEFINED, self.0.len() as u64, root];
+        let superblock = [&SIGNATURE[..], &[2, 8, 8, 0], &words.map(u64::to_le_bytes).concat()];
+        self.0[..48].copy_from_slice(&summed(superblock.concat()));
+        read(&Hdf5, &[self.0], 0, None)
+    }
+
+    /// With `records_0` of `dims` bytes, and that layout and filters.
+    fn read_dataset(
+        mut self,
+        dims: &[u64],
+        layout: Vec<u8>,
+        filters: &[u8],
+    ) -> Result<Vec<u8>, FormatError> {
+        let space = [&[2, dims.len() as u8, 0, 1][..], &words(dims)].concat();
+        let kind = vec![0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0];
+        let mut messages = vec![(0x01, space), (0x03, kind), (0x08, layout)];
+        if !filters.is_empty() {
+            messages.push((0x0b, filters.to_vec()));
+        }
+        let dataset = self.put(&header(&messages));
+        let link = [&b"\x01\x00\x09records_0"[..], &dataset.to_le_bytes()].concat();
+        let root = self.put(&header(&[(0x06, link)]));
+        self.read(root)
+    }
+}
+
+fn words(values: &[u64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn summed(mut block: Vec<u8>) -> Vec<u8> {
+    block.extend(lookup3(&block).to_le_bytes());
+    block
+}
+
+/// An object header of version 2.
+fn header(messages: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let message = |(kind, body): &(u8, Vec<u8>)| {
+        [&[*kind, body.len() as u8, (body.len() >> 8) as u8, 0], &body[..]].concat()
+    };
+    let body: Vec<u8> = messages.iter().flat_map(message).collect();
+    summed([&b"OHDR\x02\x02"[..], &(body.len() as u32).to_le_bytes(), &body].concat())
+}
+
+/// A chunked layout of version 3, the index at `index`.
+fn tree_layout(index: u64, chunk: &[u32]) -> Vec<u8> {
+    let dims = chunk.iter().chain(&[1]).flat_map(|dim| dim.to_le_bytes());
+    [&[3, 2, chunk.len() as u8 + 1][..], &index.to_le_bytes()]
+        .concat()
+        .into_iter()
+        .chain(dims)
+        .collect()
+}
+
+/// A node with one child of a chunk index in two dimensions.
+fn node(level: u8, stored: u32, child: u64) -> Vec<u8> {
+    let key = [&stored.to_le_bytes()[..], &[0; 28]].concat();
+    [&b"TREE\x01"[..], &[level, 1, 0], &[0xff; 16], &key, &child.to_le_bytes(), &[0xff; 32]]
+        .concat()
+}
+
+const FILTERS_DEFLATE: &[u8] = &[2, 1, 1, 0, 0, 0, 0, 0];
+const FILTERS_SHUFFLE: &[u8] = &[2, 1, 2, 0, 0, 0, 1, 0, 4, 0, 0, 0];
+
+fn refused(payload: Result<Vec<u8>, FormatError>, reason: &str) {
+    let error = payload.unwrap_err();
+    assert!(error.message.contains(reason), "{error}");
+}
+
+#[test]
+fn what_leads_back_to_itself_is_refused() {
+    let mut tree = Builder::new();
+    let own = tree.0.len() as u64;
+    tree.put(&node(1, 4, own));
+    refused(tree.read_dataset(&[2, 2], tree_layout(own, &[1, 2]), &[]), "leads back to itself");
+
+    let mut chain = Builder::new();
+    let goes_on = |address: u64| [&address.to_le_bytes()[..], &28u64.to_le_bytes()].concat();
+    let own = chain.0.len() as u64;
+    let block = [&b"OCHK\x10\x10\0\0"[..], &goes_on(own)].concat();
+    chain.put(&summed(block));
+    let root = chain.put(&header(&[(0x10, goes_on(own))]));
+    refused(chain.read(root), "in more than 64 blocks");
+
+    // Each node leads to the next one 64 times: 64 times 64 times ... nodes.
+    let mut table = Builder::new();
+    let heap = table.put(&[&b"HEAP\0\0\0\0"[..], &words(&[8, 0, 48])].concat());
+    let mut next = table.put(b"SNOD\x01\0\0\0");
+    for level in 0..200 {
+        let children = [0, next].map(u64::to_le_bytes).concat().repeat(64);
+        let head = [&b"TREE\0"[..], &[level, 64, 0], &[0xff; 16]].concat();
+        next = table.put(&[head, children, vec![0; 8]].concat());
+    }
+    let root_head = [1, 0, 1, 0, 1, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0x11, 0, 16, 0, 0, 0, 0, 0];
+    let root = table.put(&[&root_head[..], &words(&[next, heap])].concat());
+    refused(table.read(root), "a symbol table of more than 1024 nodes");
+}
+
+#[test]
+fn lengths_beyond_reason_are_refused_before_memory_is_claimed() {
+    let contiguous = |bytes: u64| [&[3, 1][..], &words(&[48, bytes])].concat();
+    let read = |dims: &[u64], layout| Builder::new().read_dataset(dims, layout, &[]);
+    refused(read(&[1, 1 << 40], contiguous(1 << 40)), "lie beyond the end");
+    refused(read(&[u64::MAX, u64::MAX], contiguous(u64::MAX)), "more than any file");
+    refused(read(&[1 << 60, 16], contiguous(16)), "more than any file");
+    refused(read(&[1, 9], contiguous(8)), "8 bytes of data, where 9 belong");
+    refused(read(&[1; 10], contiguous(8)), "`10` dimensions");
+    refused(read(&[2, 0], contiguous(8)), "nothing to read");
+
+    let chunk = |chunk: &[u32], dims: &[u64], filters: &[u8], stored: u32| {
+        let mut file = Builder::new();
+        let data = file.put(&[7; 64]);
+        let index = file.put(&node(0, stored, data));
+        file.read_dataset(dims, tree_layout(index, chunk), filters)
+    };
+    assert_eq!(chunk(&[1, 8], &[1, 8], &[], 8), Ok(vec![7; 8]));
+    refused(chunk(&[1, 0], &[1, 8], &[], 8), "chunks of `[1, 0, ");
+    refused(chunk(&[1, 1 << 20], &[1, 8], &[], 8), "lies beyond the end");
+    refused(chunk(&[1, 1 << 30], &[1, 1 << 30], FILTERS_SHUFFLE, 8), "in memory at once");
+    refused(chunk(&[1, 8], &[1, 8], FILTERS_SHUFFLE, 1 << 20), "lies beyond the end");
+    refused(chunk(&[1, 8], &[1, 8], FILTERS_SHUFFLE, 9), "a chunk of 8 bytes holds 9");
+    refused(chunk(&[1, 8], &[1, 8], FILTERS_DEFLATE, 0), "a chunk of no bytes");
+    refused(chunk(&[1, 8], &[1, 8], FILTERS_DEFLATE, 8), "broken deflate stream");
+}
+
+#[test]
+fn a_chunk_that_inflates_to_more_than_a_chunk_is_refused() {
+    let mut packer = flate2::Compress::new(flate2::Compression::new(9), true);
+    let mut packed = Vec::with_capacity(1 << 20);
+    let zeros = vec![0; 64 << 20];
+    packer.compress_vec(&zeros, &mut packed, flate2::FlushCompress::Finish).unwrap();
+    for filters in [FILTERS_DEFLATE, &[2, 2, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]] {
+        let mut file = Builder::new();
+        let data = file.put(&packed);
+        let index = file.put(&node(0, packed.len() as u32, data));
+        let payload = file.read_dataset(&[1, 8], tree_layout(index, &[1, 8]), filters);
+        refused(payload, "does not inflate to as many");
+    }
+}
+
+/// Reads of (offset, bytes) that a sample needs.
+fn reads(file: &[u8], sample: u64, check_crc: bool) -> Result<Vec<(u64, usize)>, FormatError> {
+    let mut cursor = Hdf5.cursor(&CursorOptions { check_crc, ..options(1 << 20) });
+    let mut reads = Vec::new();
+    cursor.begin(0, sample, None);
+    loop {
+        match cursor.need()? {
+            Need::Bytes { offset, len, .. } => {
+                reads.push((offset, len));
+                cursor.feed(&file[offset as usize..][..len], &mut Discard)?;
+            }
+            Need::Length { .. } => cursor.feed(&(file.len() as u64).to_le_bytes(), &mut Discard)?,
+            Need::Kept => cursor.feed(&[], &mut Discard)?,
+            Need::Done => return Ok(reads),
+        }
+    }
+}
+
+#[test]
+fn a_sample_is_read_by_itself() {
+    let shape = shape(&[100, 50], Element::Uint16, 40);
+    let head = (0, 4096);
+    let read = |chunk_dims: &[u64], compression, datasets, sample| {
+        let file = encoded_as(&Hdf5, &shape, &chunked(chunk_dims, compression, datasets), 1000);
+        reads(&file[0], sample, true).unwrap()
+    };
+    let plain = |chunk_dims: &[u64], sample| read(chunk_dims, Compression::None, 1, sample);
+    assert_eq!(plain(&[], 39), [head, (4096 + 39 * 10_000, 10_000)]);
+    assert_eq!(plain(&[1, 100, 50], 7), [head, (4096 + 7 * 10_000, 10_000)]);
+    // Its share of a chunk of four samples.
+    assert_eq!(plain(&[4, 100, 50], 7), [head, (4096 + 7 * 10_000, 10_000)]);
+    // Its share of four chunks that the dataset's edge cuts.
+    let halves = plain(&[4, 60, 30], 7);
+    let chunk_bytes = 4 * 60 * 30 * 2;
+    let shares = (4..8).map(|chunk| (4096 + chunk * chunk_bytes + 3 * 3600, 3600));
+    assert_eq!(halves, [vec![head], shares.collect()].concat());
+    let shared = read(&[], Compression::None, 2, 3);
+    assert_eq!(shared, [head, (4096 + 3 * 5000, 5000), (204_800 + 3 * 5000, 5000)]);
+    let packed = read(&[], Compression::Gzip, 1, 39);
+    assert!(packed.len() == 2 && packed[1].1 < 10_100, "{packed:?}");
+}
+
+#[test]
+fn sums_of_chunks_are_checked_if_asked() {
+    let mut broken = OLD.to_vec();
+    // The sum ends the first chunk, which lies behind its index.
+    let found = reads(OLD, 0, true).unwrap();
+    let (offset, len) = found[found.len() - 2];
+    broken[offset as usize + len - 1] ^= 1;
+    assert_eq!(reads(&broken, 0, false), Ok(found));
+    let error = reads(&broken, 0, true).unwrap_err();
+    assert!(error.message.starts_with("checksum `"), "{error}");
+}
+
+#[test]
+fn what_hdf5_cannot_hold_is_refused_with_the_key() {
+    let shape = shape(&[6, 4], Element::Uint8, 5);
+    let key = |encoding: &Encoding| (Hdf5.entry().unfit)(&shape, encoding).map(|unfit| unfit.key);
+    let chunk = |dims: &[u64]| key(&chunked(dims, Compression::None, 1));
+    let datasets = |count| key(&chunked(&[], Compression::None, count));
+    let max = |max: &[u64], chunk: &[u64]| {
+        let max_shape = max.to_vec();
+        key(&Encoding { max_shape, ..chunked(chunk, Compression::None, 1) })
+    };
+    let (chunk_key, max_key) = (Some("dataset.hdf5.chunk_dims"), Some("dataset.hdf5.max_shape"));
+    assert_eq!(chunk(&[5, 6, 4]), None);
+    for dims in [&[5, 6][..], &[0, 6, 4], &[6, 6, 4], &[5, 7, 4]] {
+        assert_eq!(chunk(dims), chunk_key, "{dims:?}");
+    }
+    assert_eq!(max(&[0, 6, 4], &[]), None);
+    assert_eq!(max(&[9, 6, 4], &[9, 6, 4]), None);
+    for dims in [&[5, 6][..], &[4, 6, 4], &[5, 6, 3]] {
+        assert_eq!(max(dims, &[]), max_key, "{dims:?}");
+    }
+    assert_eq!(datasets(3), None);
+    for count in [0, 4, 257] {
+        assert_eq!(datasets(count), Some("dataset.hdf5.num_dset_per_record"), "{count}");
+    }
+    let large = super::super::tests::shape(&[1 << 18], Element::Uint8, 1);
+    let unfit = |dims: &[u64]| (Hdf5.entry().unfit)(&large, &chunked(dims, Compression::None, 1));
+    assert!(unfit(&[1, 2]).is_none());
+    assert!(unfit(&[1, 1]).is_some_and(|unfit| unfit.message == "`262144` chunks a sample"));
+}
+
+/// The most chunks that a sample of ours may have: where they lie fits in what is read for it.
+#[test]
+fn a_sample_of_the_most_chunks_is_read() {
+    let shape = shape(&[1 << 17, 1, 1, 1, 1, 1, 1, 1], Element::Uint8, 1);
+    let parts = encoded_as(&Hdf5, &shape, &chunked(&[1; 9], Compression::None, 1), 1 << 20);
+    let payload = read(&Hdf5, &parts, 0, Some(&shape)).unwrap();
+    assert_eq!(payload.len(), 1 << 17);
+}
