@@ -8,6 +8,8 @@ use super::{FormatError, checksum, cut_off, piece_len};
 const WINDOW_BYTES: u64 = 4096;
 /// Asked for at once, at most.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
+/// Kept for the next sample of the same file, at most.
+const KEPT_BYTES_MAX: u64 = METADATA_BYTES_MAX / 4;
 /// Fetched for one sample, at most.
 const METADATA_BYTES_MAX: u64 = 32 << 20;
 
@@ -76,6 +78,13 @@ impl Blocks {
         self.filling = None;
         self.file_bytes = file_bytes;
         self.base = 0;
+    }
+
+    /// Parse the same file again, with what is known of it; false where that is too much to go on with.
+    pub(super) fn again(&mut self) -> bool {
+        self.filling = None;
+        self.base = 0;
+        (self.memory.len() as u64) < KEPT_BYTES_MAX
     }
 
     /// `bytes` bytes at `offset`.

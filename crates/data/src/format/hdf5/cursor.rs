@@ -16,6 +16,7 @@ const WHOLE_BYTES_MAX: u64 = 256 << 20;
 /// Made once per worker.
 pub(super) struct Hdf5Cursor {
     options: CursorOptions,
+    file: Option<u64>,
     expected: Option<FileShape>,
     sample: u64,
     phase: Phase,
@@ -76,6 +77,7 @@ impl Hdf5Cursor {
     pub(super) fn new(options: &CursorOptions) -> Self {
         Hdf5Cursor {
             options: options.clone(),
+            file: None,
             expected: None,
             sample: 0,
             phase: Phase::Length,
@@ -274,10 +276,16 @@ fn never_written<T>(sample: u64) -> Parsed<T> {
 }
 
 impl Cursor for Hdf5Cursor {
-    fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
+    fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
+        // Metadata that made sense for a sample before is not fetched again.
+        let is_known = self.file == Some(file)
+            && self.expected.as_ref() == expected
+            && self.shape.is_some()
+            && self.blocks.again();
+        self.phase = if is_known { Phase::Open } else { Phase::Length };
+        self.file = Some(file);
         self.expected = expected.copied();
         self.sample = sample;
-        self.phase = Phase::Length;
         self.shape = None;
         self.given = 0;
     }

@@ -2,8 +2,8 @@
 //! generates them (`hdf5_generator.py`). A sample is its part of each dataset, one after the other.
 //!
 //! Written to and read from the bytes themselves (HDF5 File Format Specification 3.0): the C library locks all of a
-//! process out at once, and does its own I/O. Files are opened anew for each sample, as DLIO's reader does, so the
-//! cursor keeps nothing of a file.
+//! process out at once, and does its own I/O. Metadata is fetched once a file, as far as samples need it, and kept while
+//! samples of that file are read.
 
 mod plan;
 mod metadata;
@@ -36,7 +36,7 @@ pub(super) struct Hdf5;
 static MEMBER: Member = Member {
     name: "hdf5",
     summary: "HDF5 datasets with the samples along the first axis; a sample is read by itself.",
-    abilities: &[Ability::RandomAccess],
+    abilities: &[Ability::RandomAccess, Ability::KeepsOpen],
 };
 
 /// Dimensions of a dataset: a sample's, after the samples' axis.

@@ -48,6 +48,39 @@ fn files_of_h5py_are_read() {
     }
 }
 
+/// Bytes that a cursor asks for to read `sample`.
+fn bytes_asked(cursor: &mut dyn Cursor, file: &[u8], sample: u64, shape: &FileShape) -> usize {
+    cursor.begin(0, sample, Some(shape));
+    let mut asked = 0;
+    loop {
+        match cursor.need().unwrap() {
+            Need::Bytes { offset, len, .. } => {
+                asked += len;
+                let bytes = &file[offset as usize..][..len];
+                cursor.feed(bytes, &mut Discard).unwrap();
+            }
+            Need::Length { .. } => {
+                cursor.feed(&(file.len() as u64).to_le_bytes(), &mut Discard).unwrap();
+            }
+            Need::Kept => cursor.feed(&[], &mut Discard).unwrap(),
+            Need::Done => return asked,
+        }
+    }
+}
+
+#[test]
+fn metadata_is_read_once_a_file() {
+    let shape = shape(&[100, 100], Element::Uint8, 5);
+    for encoding in [Encoding::default(), chunked(&[1, 100, 100], Compression::None, 1)] {
+        let file = encoded_as(&Hdf5, &shape, &encoding, 1000).remove(0);
+        let mut cursor = Hdf5.cursor(&options(1 << 20));
+        assert!(bytes_asked(&mut *cursor, &file, 3, &shape) > 10_000);
+        for sample in [4, 0, 3, 1] {
+            assert_eq!(bytes_asked(&mut *cursor, &file, sample, &shape), 10_000);
+        }
+    }
+}
+
 #[test]
 fn a_file_cut_off_anywhere_is_an_error() {
     let mut cursor = Hdf5.cursor(&options(4096));
