@@ -5,6 +5,7 @@ pub mod sizes;
 pub mod layout;
 pub mod order;
 pub mod schedule;
+pub mod state;
 mod build;
 mod explain;
 

@@ -1,0 +1,449 @@
+//! What a checkpoint consists of: which files each rank writes, and which tensors lie in them, as DLIO splits a model's
+//! state over ranks (`base_checkpointing.py`). Functions of the rank: no list of all ranks' tensors is ever kept.
+
+use serde::{Deserialize, Serialize};
+
+/// A model's state, and how it is split.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatePlan {
+    /// Bytes of a state that is not told layer by layer; 0 is none.
+    pub model_bytes: u64,
+    /// The layers, where they are told.
+    pub layers: Layers,
+    /// The optimizer's groups where they are told; else they follow from the transformer.
+    pub optimization_groups: Vec<u64>,
+    /// Bytes of an element of a transformer's layers.
+    pub model_element_bytes: u64,
+    /// Bytes of an element of its optimizer.
+    pub optimizer_element_bytes: u64,
+    /// Ranks that share each layer.
+    pub tensor: u64,
+    /// Ranks that share the layers.
+    pub pipeline: u64,
+    /// Copies of the model, each with data of its own.
+    pub data: u64,
+    /// What copies share: 0 nothing, 1 and 2 the optimizer, 3 the layers too (ZeRO; Rajbhandari et al. 2020).
+    pub zero_stage: u32,
+    /// Only rank 0 writes.
+    pub rank_zero: bool,
+    /// Ranks there are; in mode `subset` fewer than tensor × pipeline × data.
+    pub ranks: u64,
+}
+
+/// The layers of a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layers {
+    /// Not told.
+    None,
+    /// So many layers, one like the other: bytes of their tensors over all tensor-parallel ranks.
+    Alike {
+        /// How many.
+        count: u64,
+        /// Of each.
+        tensor_bytes: Vec<u64>,
+    },
+    /// They follow from the model's dimensions.
+    Transformer(Transformer),
+}
+
+/// Dimensions of a decoder-only transformer with gated feed-forward layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transformer {
+    /// Layers.
+    pub layers: u64,
+    /// Words.
+    pub vocab_size: u64,
+    /// Width.
+    pub hidden_size: u64,
+    /// Width of the feed-forward layers.
+    pub ffn_hidden_size: u64,
+    /// Width of keys, and of values.
+    pub kv_size: u64,
+}
+
+/// A file of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StateFile {
+    /// Without extension, below the checkpoint's folder.
+    pub name: String,
+    /// In the order of the file.
+    pub tensors: Vec<Tensor>,
+}
+
+/// A vector in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tensor {
+    /// Path of keys: `0/3`.
+    pub name: String,
+    /// How long.
+    pub elements: u64,
+    /// 1 stands for int8.
+    pub element_bytes: u64,
+}
+
+impl StateFile {
+    /// Of its tensors.
+    pub fn bytes(&self) -> u64 {
+        self.tensors.iter().fold(0, |sum, tensor| sum.saturating_add(tensor.bytes()))
+    }
+}
+
+impl Tensor {
+    fn int8(name: String, bytes: u64) -> Self {
+        Tensor { name, elements: bytes, element_bytes: 1 }
+    }
+
+    /// Of its elements.
+    pub fn bytes(&self) -> u64 {
+        self.elements.saturating_mul(self.element_bytes)
+    }
+}
+
+/// Where a rank is in the model.
+#[derive(Clone, Copy)]
+struct Place {
+    rank: u64,
+    pipeline: u64,
+    data: u64,
+    /// Among the ranks that share one copy of the model.
+    model: u64,
+}
+
+impl Transformer {
+    /// Of the whole model.
+    pub fn parameters(&self) -> u64 {
+        let (h, vocab) = (self.hidden_size, self.vocab_size);
+        let layer = self.layer(1, 1).into_iter().fold(0, u64::saturating_add);
+        let embedding = vocab.saturating_mul(h);
+        layer
+            .saturating_mul(self.layers)
+            .saturating_add(embedding.saturating_mul(2))
+            .saturating_add(h)
+    }
+
+    /// Elements of the tensors of one of the layers: norm, attention in and out, norm, feed-forward up and down.
+    fn layer(&self, tensor: u64, shared: u64) -> [u64; 6] {
+        let (h, ffn) = (self.hidden_size, self.ffn_hidden_size);
+        let attention = h.saturating_mul(h.saturating_add(self.kv_size.saturating_mul(2)));
+        let split = |elements: u64| elements / tensor / shared;
+        [
+            h / shared,
+            split(attention),
+            split(h.saturating_mul(h)),
+            h / shared,
+            split(h.saturating_mul(ffn).saturating_mul(2)),
+            split(h.saturating_mul(ffn)),
+        ]
+    }
+}
+
+impl StatePlan {
+    /// Ranks that write.
+    pub fn writers(&self) -> u64 {
+        match (self.rank_zero, self.zero_stage) {
+            (true, _) => 1,
+            // Copies hold the same: the first writes.
+            (false, 0) => self.model_ranks().min(self.ranks),
+            (false, _) => self.ranks,
+        }
+    }
+
+    /// Files that `rank` writes.
+    pub fn files(&self, rank: u64) -> Vec<StateFile> {
+        if rank >= self.writers() {
+            return Vec::new();
+        }
+        let model_ranks = self.model_ranks();
+        let place = Place {
+            rank,
+            pipeline: rank / self.tensor % self.pipeline,
+            data: rank / model_ranks,
+            model: rank % model_ranks,
+        };
+        let mut files = Vec::new();
+        if self.model_bytes > 0 {
+            let tensors = vec![Tensor::int8("a".into(), self.model_bytes)];
+            files.push(StateFile { name: format!("model_states-{}", place.rank), tensors });
+        }
+        let optimizer = self.optimizer();
+        if !optimizer.is_empty() {
+            let (data, model) = (place.data, place.model);
+            let name = format!("zero_pp_rank_{data}_mp_rank_{model}_optim_states");
+            files.push(StateFile { name, tensors: optimizer });
+        }
+        files.extend(self.layer_files(place));
+        files
+    }
+
+    /// Of all ranks.
+    pub fn total_bytes(&self) -> u64 {
+        self.sum(|file| file.bytes())
+    }
+
+    /// Of all ranks.
+    pub fn total_files(&self) -> u64 {
+        self.sum(|_| 1)
+    }
+
+    /// Of the rank that writes most.
+    pub fn rank_bytes_max(&self) -> u64 {
+        let of_rank = |rank| self.files(rank).iter().map(StateFile::bytes).sum();
+        (0..self.writers()).map(of_rank).max().unwrap_or(0)
+    }
+
+    fn sum(&self, figure: impl Fn(&StateFile) -> u64) -> u64 {
+        (0..self.writers())
+            .flat_map(|rank| self.files(rank))
+            .fold(0, |sum: u64, file| sum.saturating_add(figure(&file)))
+    }
+
+    /// Ranks that share one copy of the model.
+    fn model_ranks(&self) -> u64 {
+        self.tensor * self.pipeline
+    }
+
+    fn layer_files(&self, place: Place) -> Vec<StateFile> {
+        let shares_layers = self.zero_stage == 3;
+        if place.data > 0 && !shares_layers {
+            return Vec::new();
+        }
+        let states: Vec<(u64, Vec<Tensor>)> =
+            self.layers_of(place).map(|layer| (layer, self.layer(layer))).collect();
+        if states.is_empty() {
+            return Vec::new();
+        }
+        let (data, model) = (place.data, place.model);
+        let by_layer = self.pipeline > 1 && matches!(self.zero_stage, 1 | 2);
+        if by_layer {
+            let file = |(layer, tensors)| StateFile {
+                name: format!("layer_{layer}-model_{model}_model_states"),
+                tensors,
+            };
+            return states.into_iter().map(file).collect();
+        }
+        let name = match self.zero_stage {
+            1 | 2 => format!("model_{model}_model_states"),
+            _ => format!("zero_pp_rank_{data}_mp_rank_{model}_model_states"),
+        };
+        let tensors = states.into_iter().flat_map(|(layer, tensors)| {
+            tensors
+                .into_iter()
+                .map(move |tensor| Tensor { name: format!("{layer}/{}", tensor.name), ..tensor })
+        });
+        vec![StateFile { name, tensors: tensors.collect() }]
+    }
+
+    /// Layers of a rank's stage: the layers proper are numbered from 1; 0 is the embedding, which the first stage has; behind
+    /// the last come the head and its norm, which the last stage has. Stages differ by one layer at most.
+    fn layers_of(&self, place: Place) -> std::ops::Range<u64> {
+        let count = match &self.layers {
+            Layers::None => return 0..0,
+            Layers::Alike { count, .. } => *count,
+            Layers::Transformer(transformer) => transformer.layers,
+        };
+        let (each, more) = (count / self.pipeline, count % self.pipeline);
+        let first_of = |stage: u64| 1 + stage * each + stage.min(more);
+        let first = if place.pipeline == 0 { 0 } else { first_of(place.pipeline) };
+        let is_last = place.pipeline + 1 == self.pipeline;
+        let end = if is_last { count + 3 } else { first_of(place.pipeline + 1) };
+        first..end
+    }
+
+    fn layer(&self, layer: u64) -> Vec<Tensor> {
+        let number = |(i, elements): (usize, u64)| Tensor {
+            name: i.to_string(),
+            elements,
+            element_bytes: self.model_element_bytes,
+        };
+        let there = |tensor: &Tensor| tensor.elements > 0;
+        match &self.layers {
+            Layers::None => Vec::new(),
+            Layers::Alike { tensor_bytes, .. } => tensor_bytes
+                .iter()
+                .enumerate()
+                .map(|(i, bytes)| Tensor::int8(i.to_string(), bytes / self.tensor))
+                .filter(there)
+                .collect(),
+            Layers::Transformer(t) => {
+                let shared = if self.zero_stage == 3 { self.data } else { 1 };
+                let embedding = t.hidden_size.saturating_mul(t.vocab_size) / self.tensor / shared;
+                let elements = match layer {
+                    0 => vec![embedding],
+                    layer if layer == t.layers + 1 => vec![embedding],
+                    layer if layer == t.layers + 2 => vec![t.hidden_size / shared],
+                    _ => t.layer(self.tensor, shared).to_vec(),
+                };
+                elements.into_iter().enumerate().map(number).filter(there).collect()
+            }
+        }
+    }
+
+    fn optimizer(&self) -> Vec<Tensor> {
+        if !self.optimization_groups.is_empty() {
+            let groups = self.optimization_groups.iter().enumerate().filter(|(_, n)| **n > 0);
+            let mut tensors: Vec<Tensor> = groups
+                .flat_map(|(i, bytes)| {
+                    ["a", "b"].map(|half| Tensor::int8(format!("{i}/{half}"), *bytes))
+                })
+                .collect();
+            let all = self.optimization_groups.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+            tensors.push(Tensor::int8("combined".into(), all));
+            return tensors;
+        }
+        let Layers::Transformer(transformer) = &self.layers else { return Vec::new() };
+        let shared = if self.zero_stage > 0 { self.data } else { 1 };
+        let parameters = transformer.parameters() / (self.model_ranks() * shared);
+        if parameters == 0 {
+            return Vec::new();
+        }
+        let hidden = transformer.hidden_size.saturating_mul(5);
+        (0..6)
+            .map(|i| Tensor {
+                name: i.to_string(),
+                elements: if i % 2 == 0 { parameters } else { hidden },
+                element_bytes: self.optimizer_element_bytes,
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: f64 = (1u64 << 30) as f64;
+
+    fn llama(layers: u64, hidden: u64, ffn: u64, kv_size: u64, vocab: u64) -> StatePlan {
+        StatePlan {
+            model_bytes: 0,
+            layers: Layers::Transformer(Transformer {
+                layers,
+                vocab_size: vocab,
+                hidden_size: hidden,
+                ffn_hidden_size: ffn,
+                kv_size,
+            }),
+            optimization_groups: vec![],
+            model_element_bytes: 2,
+            optimizer_element_bytes: 4,
+            tensor: 1,
+            pipeline: 1,
+            data: 1,
+            zero_stage: 1,
+            rank_zero: false,
+            ranks: 1,
+        }
+    }
+
+    fn split(plan: StatePlan, tensor: u64, pipeline: u64, data: u64, zero_stage: u32) -> StatePlan {
+        StatePlan { tensor, pipeline, data, zero_stage, ranks: tensor * pipeline * data, ..plan }
+    }
+
+    fn llama_7b() -> StatePlan {
+        llama(32, 4096, 11008, 4096, 32000)
+    }
+
+    fn llama_8b() -> StatePlan {
+        llama(32, 4096, 14336, 1024, 128_256)
+    }
+
+    fn llama_70b() -> StatePlan {
+        llama(80, 8192, 28672, 512, 128_256)
+    }
+
+    fn llama_405b() -> StatePlan {
+        llama(126, 16384, 53248, 1024, 128_256)
+    }
+
+    fn llama_1t() -> StatePlan {
+        llama(128, 25872, 98304, 25872 / 192 * 32, 128_256)
+    }
+
+    /// DLIO's nominal sizes, as it computes them for MLPerf Storage's configurations: GiB of model and optimizer, files, GiB of
+    /// the fullest rank.
+    #[test]
+    fn sizes_are_dlios() {
+        let subset = |plan: StatePlan| StatePlan { ranks: 8, ..plan };
+        for (name, plan, model, optimizer, files, most) in [
+            ("7b", llama_7b(), 12.55, 75.31, 2, 87.9),
+            ("7b × 8", split(llama_7b(), 1, 1, 8, 1), 12.55, 75.31, 9, 22.0),
+            ("8b", split(llama_8b(), 1, 1, 8, 3), 14.96, 89.75, 16, 13.1),
+            ("70b", split(llama_70b(), 8, 4, 2, 1), 130.18, 781.03, 728, 16.4),
+            ("70b zero 3", split(llama_70b(), 8, 1, 8, 3), 130.18, 781.03, 128, 14.2),
+            ("405b", split(llama_405b(), 8, 32, 2, 1), 756.0, 4536.2, 1544, 12.3),
+            ("1t", split(llama_1t(), 8, 64, 2, 1), 2203.7, 13222.9, 2072, 18.0),
+            ("70b of 8", subset(split(llama_70b(), 8, 1, 8, 3)), 16.3, 97.6, 16, 14.2),
+            ("405b of 8", subset(split(llama_405b(), 8, 32, 2, 1)), 27.7, 70.9, 48, 12.3),
+            ("1t of 8", subset(split(llama_1t(), 8, 64, 2, 1)), 40.4, 103.3, 32, 18.0),
+        ] {
+            let sum = |kind: &str| {
+                let bytes = plan.sum(|f| if f.name.ends_with(kind) { f.bytes() } else { 0 });
+                bytes as f64 / GIB
+            };
+            assert_eq!(plan.total_files(), files, "{name}");
+            for (figure, found, wanted) in [
+                ("model", sum("model_states"), model),
+                ("optimizer", sum("optim_states"), optimizer),
+                ("fullest rank", plan.rank_bytes_max() as f64 / GIB, most),
+            ] {
+                assert!((found - wanted).abs() < 0.05, "{name}, {figure}: {found} {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_model_without_layers_is_one_file_of_rank_zero() {
+        let plan = StatePlan {
+            layers: Layers::None,
+            model_bytes: 1000,
+            zero_stage: 0,
+            rank_zero: true,
+            ranks: 4,
+            ..llama_7b()
+        };
+        let files = plan.files(0);
+        assert_eq!(files.len(), 1);
+        assert_eq!((files[0].name.as_str(), files[0].bytes()), ("model_states-0", 1000));
+        assert!(plan.files(1).is_empty());
+        assert_eq!(plan.total_bytes(), 1000);
+    }
+
+    /// As the study's megatron: tensors of layers are split, those of the optimizer are not.
+    #[test]
+    fn told_layers_and_groups_are_split_as_dlio_splits_them() {
+        let plan = StatePlan {
+            layers: Layers::Alike { count: 40, tensor_bytes: vec![100, 200] },
+            optimization_groups: vec![1000, 0, 10],
+            ..split(llama_7b(), 2, 4, 1, 1)
+        };
+        assert_eq!(plan.writers(), 8);
+        let first = plan.files(0);
+        assert_eq!(first[0].name, "zero_pp_rank_0_mp_rank_0_optim_states");
+        assert_eq!(first[0].bytes(), 3 * 1010);
+        let layers = first.len() - 1;
+        assert_eq!(layers, 11, "the embedding and ten layers");
+        assert_eq!(first[1].name, "layer_0-model_0_model_states");
+        assert_eq!(first[1].bytes(), 150);
+        assert_eq!(plan.files(7).len() - 1, 12, "ten layers, head and norm");
+    }
+
+    #[test]
+    fn every_layer_is_written_once_for_each_tensor_rank() {
+        for (pipeline, tensor) in [(1, 1), (3, 2), (4, 1), (7, 8)] {
+            let plan = split(llama(10, 64, 128, 16, 100), tensor, pipeline, 2, 1);
+            let mut layers: Vec<u64> = (0..plan.ranks)
+                .step_by(tensor as usize)
+                .take(pipeline as usize)
+                .flat_map(|rank| plan.layers_of(place(&plan, rank)))
+                .collect();
+            layers.sort_unstable();
+            assert!(layers.into_iter().eq(0..13), "{pipeline} stages");
+        }
+    }
+
+    fn place(plan: &StatePlan, rank: u64) -> Place {
+        let pipeline = rank / plan.tensor % plan.pipeline;
+        Place { rank, pipeline, data: 0, model: rank % plan.model_ranks() }
+    }
+}
