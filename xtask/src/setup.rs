@@ -13,7 +13,21 @@ pub(crate) fn for_tests(root: &Path) -> Result<()> {
     }
     rust_component(root, "fmt", "rustfmt")?;
     rust_component(root, "clippy", "clippy")?;
+    torch()?;
     virtual_environment(root)
+}
+
+/// Debian's torch: a tenth of what PyPI's takes.
+fn torch() -> Result<()> {
+    let imports = || works("/usr/bin/python3", &["-c", "import torch"]);
+    if imports() {
+        return Ok(());
+    }
+    apt_install("python3-torch")?;
+    if !imports() {
+        bail!("`python3-torch` was installed, and cannot be imported");
+    }
+    Ok(())
 }
 
 /// fio, the peer that the benchmarks measure against.

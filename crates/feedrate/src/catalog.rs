@@ -2,7 +2,7 @@
 
 use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
-use feedrate_run::loader;
+use feedrate_run::{checkpoint, loader};
 use feedrate_spec::catalog::Catalog;
 
 /// The catalog of this binary.
@@ -11,6 +11,7 @@ pub(crate) fn catalog() -> Catalog {
         formats: format::entries(),
         storages: storage::STORAGES.iter().map(|kind| kind.member).collect(),
         engines: engine::ENGINES.iter().map(|engine| engine.member()).collect(),
+        checkpoints: checkpoint::CHECKPOINTS.iter().map(|format| format.member()).collect(),
         loaders: loader::LOADERS.iter().map(|loader| loader.entry()).collect(),
     }
 }

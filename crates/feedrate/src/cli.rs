@@ -152,6 +152,8 @@ pub(crate) enum Family {
     Engines,
     /// Loaders.
     Loaders,
+    /// Formats of checkpoints.
+    Checkpoints,
     /// Ways of computing.
     Computes,
     /// Ways of communicating.

@@ -104,7 +104,7 @@ impl Session<'_> {
         epoch_record.checkpoints.push(CheckpointRecord {
             start_ns,
             end_ns: driver.now_ns(),
-            bytes: plan.bytes,
+            bytes: plan.total_bytes,
         });
         Ok(())
     }

@@ -162,6 +162,8 @@ pub struct Catalog {
     pub storages: Vec<&'static Member>,
     /// Engines of storages that have the ability.
     pub engines: Vec<&'static Member>,
+    /// Formats of checkpoints.
+    pub checkpoints: Vec<&'static Member>,
     /// Loaders.
     pub loaders: Vec<LoaderEntry>,
 }

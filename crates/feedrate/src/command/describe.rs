@@ -69,7 +69,7 @@ fn named_family(name: &str) -> Result<Family, UsageError> {
     let plural = format!("{name}s");
     Family::value_variants().iter().copied().find(|&f| family_name(f) == name || family_name(f) == plural).ok_or_else(|| UsageError {
         message: format!("there is no family `{name}`"),
-        hint: Some("families are: workloads, formats, storages, engines, loaders, computes, comms, keys, metrics, doubts".into()),
+        hint: Some("families are: workloads, formats, storages, engines, loaders, checkpoints, computes, comms, keys, metrics, doubts".into()),
     })
 }
 

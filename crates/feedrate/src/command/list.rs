@@ -10,7 +10,7 @@ use crate::text;
 use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
 use feedrate_measure::{doubt, metric};
-use feedrate_run::{comm, compute, loader};
+use feedrate_run::{checkpoint, comm, compute, loader};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::{self, Context, Request};
 use feedrate_spec::workload::{self, KEYS, Strictness};
@@ -62,6 +62,7 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Storages => storage::STORAGES.iter().map(|s| member(s.member)).collect(),
         Family::Engines => engine::ENGINES.iter().map(|e| member(e.member())).collect(),
         Family::Loaders => loader::LOADERS.iter().map(|l| member(l.entry().member)).collect(),
+        Family::Checkpoints => checkpoint::CHECKPOINTS.iter().map(|c| member(c.member())).collect(),
         Family::Computes => compute::COMPUTES.iter().map(|m| member(m)).collect(),
         Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
         Family::Keys => KEYS

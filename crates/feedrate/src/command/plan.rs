@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::messages;
 use crate::resolve::{Resolved, Unheeded, Wish, resolve, unheeded};
 use crate::text;
-use feedrate_spec::plan::{self, Estimate};
+use feedrate_spec::plan::{self, CheckpointPlan, Estimate};
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
 use std::sync::atomic::AtomicBool;
@@ -30,6 +30,7 @@ pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
         messages::print(serde_json::json!({
             "plan": resolved.plan,
             "estimate": estimate,
+            "checkpoint": resolved.plan.checkpoint,
             "without_effect": unheeded,
             "config": resolved_yaml(&resolved.workload),
         }));
@@ -74,6 +75,9 @@ fn describe(resolved: &Resolved, estimate: &Estimate, unheeded: &[Unheeded]) -> 
             format!("at least {}", units::seconds(least.max(estimate.epoch_least_s))),
         ));
     }
+    if let Some(checkpoint) = &plan.checkpoint {
+        rows.push(("checkpoint", self::checkpoint(checkpoint)));
+    }
     rows.push((
         "loader memory",
         format!("about {}", units::bytes(estimate.loader_memory_bytes as u64)),
@@ -97,6 +101,16 @@ fn dataset(resolved: &Resolved, estimate: &Estimate) -> String {
         units::count(dataset.files_eval),
         units::bytes(estimate.file_bytes),
         resolved.data_root.display(),
+    )
+}
+
+fn checkpoint(plan: &CheckpointPlan) -> String {
+    format!(
+        "{} in {} of {}, at most {} of one",
+        units::bytes_binary(plan.total_bytes),
+        units::counted(plan.total_files, "file"),
+        units::counted(plan.state.writers(), "rank"),
+        units::bytes_binary(plan.rank_bytes_max),
     )
 }
 

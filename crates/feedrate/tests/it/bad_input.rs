@@ -54,7 +54,7 @@ fn numbers_that_make_no_sense_are_refused() {
         &["dataset.format=hdf5_opt"],
         &["needs format `hdf5_opt`, which is not built yet"],
     );
-    refused(TINY, &["workflow.checkpoint=true", "checkpoint.type=all_ranks"], &["checkpoint"]);
+    refused(TINY, &["workflow.checkpoint=true", "checkpoint.format=tar"], &["`tar`", "pt, raw"]);
 }
 
 #[test]

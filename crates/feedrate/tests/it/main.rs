@@ -13,5 +13,7 @@ mod describe;
 mod data;
 /// Formats, loaders and engines with each other.
 mod pairs;
+/// Checkpoints.
+mod checkpoints;
 /// What the settings of a loader do.
 mod loaders;

@@ -61,6 +61,6 @@ pub(super) static SAMPLES_IN_MEMORY: Doubt = Doubt {
 pub(super) static RAW_CHECKPOINT: Doubt = Doubt {
     name: "raw_checkpoint",
     severity: Severity::Note,
-    meaning: "Checkpoints are the bytes of the model alone: their size is right, and no framework can load them.",
+    meaning: "Checkpoints are the bytes of the tensors alone: their size is right, and no framework can load them.",
     check: |_| None,
 };

@@ -1,17 +1,14 @@
-//! The bytes of the state and nothing else. Incompressible, written in large pieces.
+//! The bytes of the tensors one after another, and nothing else.
 
 use super::Checkpoint;
-use feedrate_data::content::Content;
+use super::content::StateContent;
 use feedrate_spec::catalog::Member;
-use feedrate_spec::shape::Element;
+use feedrate_spec::plan::state::StateFile;
 use std::fs::File;
 use std::io::{self, Write};
 
 static MEMBER: Member =
     Member { name: "raw", summary: "the bytes of the state and nothing else", abilities: &[] };
-
-const PIECE_BYTES: usize = 1 << 20;
-const SEED: u64 = 10;
 
 /// The member.
 #[derive(Debug)]
@@ -22,15 +19,10 @@ impl Checkpoint for Raw {
         &MEMBER
     }
 
-    fn write(&self, file: &mut File, bytes: u64) -> io::Result<()> {
-        let mut content = Content::new(SEED);
-        let mut piece = vec![0; PIECE_BYTES];
-        let mut done = 0;
-        while done < bytes {
-            let now = (bytes - done).min(PIECE_BYTES as u64) as usize;
-            content.fill(0, done, Element::Uint8, &mut piece[..now]);
-            file.write_all(&piece[..now])?;
-            done += now as u64;
+    fn write(&self, file: &mut File, state: &StateFile) -> io::Result<()> {
+        let mut content = StateContent::new(&state.name);
+        for (number, tensor) in state.tensors.iter().enumerate() {
+            content.make(number as u64, tensor, &mut |piece| file.write_all(piece))?;
         }
         Ok(())
     }

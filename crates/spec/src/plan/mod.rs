@@ -204,7 +204,7 @@ pub struct MetricPlan {
     pub exclude_end_steps: u64,
 }
 
-/// Checkpoints that rank zero writes between epochs while all accelerators wait.
+/// Checkpoints that are written between epochs while all accelerators wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointPlan {
     /// `checkpoint.checkpoint_folder`.
@@ -213,8 +213,16 @@ pub struct CheckpointPlan {
     pub after_epoch: u32,
     /// Epochs from one to the next.
     pub epochs_between: u32,
-    /// `model.model_size_bytes`.
-    pub bytes: u64,
+    /// How a state lies in a file; the files' extension.
+    pub format: String,
+    /// What each rank writes.
+    pub state: state::StatePlan,
+    /// Over all ranks.
+    pub total_bytes: u64,
+    /// Over all ranks.
+    pub total_files: u64,
+    /// Of the rank that writes most.
+    pub rank_bytes_max: u64,
     /// Whether it is synced before it counts as written.
     pub fsync: bool,
 }

@@ -12,10 +12,10 @@ pub struct StatePlan {
     pub layers: Layers,
     /// The optimizer's groups where they are told; else they follow from the transformer.
     pub optimization_groups: Vec<u64>,
-    /// Bytes of an element of a transformer's layers.
-    pub model_element_bytes: u64,
-    /// Bytes of an element of its optimizer.
-    pub optimizer_element_bytes: u64,
+    /// Of a transformer's layers.
+    pub model_element: StateType,
+    /// Of its optimizer.
+    pub optimizer_element: StateType,
     /// Ranks that share each layer.
     pub tensor: u64,
     /// Ranks that share the layers.
@@ -71,6 +71,49 @@ pub struct StateFile {
     pub tensors: Vec<Tensor>,
 }
 
+/// Of the elements of a state, by torch's names in a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StateType {
+    /// Signed bytes.
+    Int8,
+    /// Bytes.
+    Uint8,
+    /// IEEE halves.
+    Fp16,
+    /// Halves with the exponent of a single.
+    Bf16,
+    /// Singles.
+    Fp32,
+    /// Doubles.
+    Fp64,
+}
+
+impl StateType {
+    /// The type called `name` in `model.model_datatype`.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "int8" => StateType::Int8,
+            "uint8" => StateType::Uint8,
+            "fp16" => StateType::Fp16,
+            "bf16" => StateType::Bf16,
+            "fp32" => StateType::Fp32,
+            "fp64" => StateType::Fp64,
+            _ => return None,
+        })
+    }
+
+    /// Of one element.
+    pub fn bytes(self) -> u64 {
+        match self {
+            StateType::Int8 | StateType::Uint8 => 1,
+            StateType::Fp16 | StateType::Bf16 => 2,
+            StateType::Fp32 => 4,
+            StateType::Fp64 => 8,
+        }
+    }
+}
+
 /// A vector in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tensor {
@@ -78,8 +121,8 @@ pub struct Tensor {
     pub name: String,
     /// How long.
     pub elements: u64,
-    /// 1 stands for int8.
-    pub element_bytes: u64,
+    /// Of each.
+    pub element: StateType,
 }
 
 impl StateFile {
@@ -91,12 +134,12 @@ impl StateFile {
 
 impl Tensor {
     fn int8(name: String, bytes: u64) -> Self {
-        Tensor { name, elements: bytes, element_bytes: 1 }
+        Tensor { name, elements: bytes, element: StateType::Int8 }
     }
 
     /// Of its elements.
     pub fn bytes(&self) -> u64 {
-        self.elements.saturating_mul(self.element_bytes)
+        self.elements.saturating_mul(self.element.bytes())
     }
 }
 
@@ -254,7 +297,7 @@ impl StatePlan {
         let number = |(i, elements): (usize, u64)| Tensor {
             name: i.to_string(),
             elements,
-            element_bytes: self.model_element_bytes,
+            element: self.model_element,
         };
         let there = |tensor: &Tensor| tensor.elements > 0;
         match &self.layers {
@@ -302,7 +345,7 @@ impl StatePlan {
             .map(|i| Tensor {
                 name: i.to_string(),
                 elements: if i % 2 == 0 { parameters } else { hidden },
-                element_bytes: self.optimizer_element_bytes,
+                element: self.optimizer_element,
             })
             .collect()
     }
@@ -325,8 +368,8 @@ mod tests {
                 kv_size,
             }),
             optimization_groups: vec![],
-            model_element_bytes: 2,
-            optimizer_element_bytes: 4,
+            model_element: StateType::Fp16,
+            optimizer_element: StateType::Fp32,
             tensor: 1,
             pipeline: 1,
             data: 1,

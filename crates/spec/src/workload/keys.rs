@@ -143,7 +143,7 @@ impl Workload {
     }
 }
 
-const CHECKPOINTS: Effect = not_yet("checkpoints of layers, optimizer states and steps");
+const CHECKPOINTS: Effect = not_yet("checkpoints by steps, and runs of checkpoints only");
 const EVALUATION: Effect = not_yet("evaluation");
 const PROFILERS: Effect = not_yet("external profilers");
 const OBJECT_STORE: Effect = not_yet("object storage");
@@ -165,29 +165,29 @@ keys! {
             nothing("only `dlio_benchmark_query` reads it"), "The key that `dlio_benchmark_query` prints.";
 
         model_name: String = Text, "model.name", "default", "", Effect::Now, "The model's name, which names the results folder.";
-        model_type: Option<String> = OptionalText, "model.type", "null", "", CHECKPOINTS,
+        model_type: Option<String> = OptionalText, "model.type", "null", "", Effect::Now,
             "`transformer` derives the checkpoint from the dimensions of the model.";
         model_model_size_bytes: u64 = WholeBytes, "model.model_size_bytes" ["model.model_size"], "10240", "bytes", Effect::Now,
             "Size of the model in a checkpoint.";
-        model_optimization_groups: Vec<u64> = Counts, "model.optimization_groups", "[]", "elements", CHECKPOINTS,
+        model_optimization_groups: Vec<u64> = Counts, "model.optimization_groups", "[]", "elements", Effect::Now,
             "Sizes of the optimizer's groups in a checkpoint.";
-        model_num_layers: Option<u64> = OptionalCount, "model.num_layers", "-1", "layers", CHECKPOINTS, "Layers of the model.";
-        model_layer_parameters: Vec<u64> = Counts, "model.layer_parameters", "[]", "elements", CHECKPOINTS,
+        model_num_layers: Option<u64> = OptionalCount, "model.num_layers", "-1", "layers", Effect::Now, "Layers of the model.";
+        model_layer_parameters: Vec<u64> = Counts, "model.layer_parameters", "[]", "elements", Effect::Now,
             "Sizes of the parameters of one layer in a checkpoint.";
-        model_model_datatype: String = Datatype, "model.model_datatype", "fp16", "", CHECKPOINTS, "Element type of the model in a checkpoint.";
-        model_optimizer_datatype: String = Datatype, "model.optimizer_datatype", "fp32", "", CHECKPOINTS,
+        model_model_datatype: String = Datatype, "model.model_datatype", "fp16", "", Effect::Now, "Element type of the model in a checkpoint.";
+        model_optimizer_datatype: String = Datatype, "model.optimizer_datatype", "fp32", "", Effect::Now,
             "Element type of the optimizer in a checkpoint.";
-        model_parallelism_tensor: u32 = Count32, "model.parallelism.tensor", "1", "ranks", CHECKPOINTS, "Tensor parallelism.";
-        model_parallelism_pipeline: u32 = Count32, "model.parallelism.pipeline", "1", "ranks", CHECKPOINTS, "Pipeline parallelism.";
-        model_parallelism_data: Option<u64> = OptionalCount, "model.parallelism.data", "-1", "ranks", CHECKPOINTS,
+        model_parallelism_tensor: u32 = Count32, "model.parallelism.tensor", "1", "ranks", Effect::Now, "Tensor parallelism.";
+        model_parallelism_pipeline: u32 = Count32, "model.parallelism.pipeline", "1", "ranks", Effect::Now, "Pipeline parallelism.";
+        model_parallelism_data: Option<u64> = OptionalCount, "model.parallelism.data", "-1", "ranks", Effect::Now,
             "Data parallelism; needed in checkpoint mode `subset` only.";
-        model_parallelism_zero_stage: u32 = Count32, "model.parallelism.zero_stage", "0", "", CHECKPOINTS, "ZeRO stage, 0 to 3.";
-        model_transformer_vocab_size: u64 = Count, "model.transformer.vocab_size", "32000", "", CHECKPOINTS, "Words of the vocabulary.";
-        model_transformer_hidden_size: u64 = Count, "model.transformer.hidden_size", "2048", "", CHECKPOINTS, "Width of the model.";
-        model_transformer_ffn_hidden_size: u64 = Count, "model.transformer.ffn_hidden_size", "8192", "", CHECKPOINTS,
+        model_parallelism_zero_stage: u32 = Count32, "model.parallelism.zero_stage", "0", "", Effect::Now, "ZeRO stage, 0 to 3.";
+        model_transformer_vocab_size: u64 = Count, "model.transformer.vocab_size", "32000", "", Effect::Now, "Words of the vocabulary.";
+        model_transformer_hidden_size: u64 = Count, "model.transformer.hidden_size", "2048", "", Effect::Now, "Width of the model.";
+        model_transformer_ffn_hidden_size: u64 = Count, "model.transformer.ffn_hidden_size", "8192", "", Effect::Now,
             "Width of the feed-forward layers.";
-        model_transformer_num_attention_heads: u64 = Count, "model.transformer.num_attention_heads", "32", "", CHECKPOINTS, "Attention heads.";
-        model_transformer_num_kv_heads: u64 = Count, "model.transformer.num_kv_heads", "8", "", CHECKPOINTS, "Key and value heads.";
+        model_transformer_num_attention_heads: u64 = Count, "model.transformer.num_attention_heads", "32", "", Effect::Now, "Attention heads.";
+        model_transformer_num_kv_heads: u64 = Count, "model.transformer.num_kv_heads", "8", "", Effect::Now, "Key and value heads.";
 
         dataset_record_length_bytes: f64 = Bytes, "dataset.record_length_bytes", "65536", "bytes", Effect::Now,
             "Mean size of a sample in bytes, whatever the element type (DLIO counts elements).";
@@ -279,7 +279,7 @@ keys! {
             "Epochs from one checkpoint to the next.";
         checkpoint_steps_between_checkpoints: Option<u64> = OptionalCount, "checkpoint.steps_between_checkpoints", "-1", "steps", CHECKPOINTS,
             "Steps from one checkpoint to the next, instead of epochs.";
-        checkpoint_type: String = CheckpointType, "checkpoint.type", "rank_zero", "", CHECKPOINTS, "Who writes (DLIO never uses it).";
+        checkpoint_type: String = CheckpointType, "checkpoint.type", "rank_zero", "", Effect::Now, "Who writes: rank 0, or all that hold a part. DLIO never uses it: where it is not given, a model that is split is written by all.";
         checkpoint_mechanism_classname: Option<String> = OptionalText, "checkpoint.checkpoint_mechanism_classname", "null", "", NO_PYTHON,
             "Python class of a custom mechanism.";
         checkpoint_fsync: bool = Flag, "checkpoint.fsync", "false", "", Effect::Now, "Sync each file (no effect in DLIO, by a slip of the pen).";
@@ -291,8 +291,8 @@ keys! {
             "Checkpoints read in a run of checkpoints only.";
         checkpoint_recovery_rank_shift: bool = Flag, "checkpoint.recovery_rank_shift", "false", "", CHECKPOINTS,
             "Let each rank read what another wrote.";
-        checkpoint_rank_sync: bool = Flag, "checkpoint.rank_sync", "false", "", CHECKPOINTS, "Wait for all ranks inside the timed part.";
-        checkpoint_mode: String = CheckpointMode, "checkpoint.mode", "default", "", CHECKPOINTS, "Write all of the model, or a part of its ranks.";
+        checkpoint_rank_sync: bool = Flag, "checkpoint.rank_sync", "false", "", Effect::Now, "Wait for all ranks inside the timed part; all ranks of one process always do.";
+        checkpoint_mode: String = CheckpointMode, "checkpoint.mode", "default", "", Effect::Now, "Write all of the model, or a part of its ranks.";
         checkpoint_randomize_tensor: bool = Flag, "checkpoint.randomize_tensor", "true", "", CHECKPOINTS, "Random content instead of ones.";
         checkpoint_ksm_madv_mergeable_id: u32 = Count32, "checkpoint.ksm.madv_mergeable_id", "12", "", CHECKPOINTS, "The advice that marks memory as mergeable.";
         checkpoint_ksm_high_ram_trigger: f64 = Number, "checkpoint.ksm.high_ram_trigger", "30.0", "percent", CHECKPOINTS, "Memory in use at which merging begins.";
@@ -325,6 +325,8 @@ keys! {
             "Read all of the first epoch before its first step, as applications do that load their data at start.";
         reader_collective_size: u32 = Count32, "reader.collective_size", "0", "accelerators",
             "Accelerators of a group of which one reads for all, with `file_access: collective`; 0 is all of them.";
+        checkpoint_format: Option<String> = OptionalText, "checkpoint.format", "null", "",
+            "How a state lies in a file: `pt` (torch.save) or `raw`; without it `pt` where the framework is pytorch.";
         dataset_scaling: String = Scaling, "dataset.scaling", "strong", "",
             "With `weak` the numbers of files are those of one accelerator: the dataset grows with them.";
         reader_verify: bool = Flag, "reader.verify", "false", "", "Compare every byte read with what was generated.";

@@ -1,31 +1,68 @@
-//! The checkpoints of a plan: one model state after epochs. Other kinds are refused where the plan would reach them.
+//! The checkpoints of a plan: when, by whom, of what. Kinds that are not built are refused where the plan would reach them.
 
 use super::Builder;
+use crate::plan::state::{Layers, StatePlan, StateType, Transformer};
 use crate::plan::{CheckpointPlan, TrainPlan};
+
+/// Ranks of one copy of a model, and of all copies.
+const RANKS_MAX: u64 = 1 << 16;
+/// Of a model. Sizes stay far from overflowing.
+const LAYERS_MAX: u64 = 100_000;
+const WIDTH_MAX: u64 = 1 << 24;
 
 impl Builder<'_> {
     /// The checkpoints that this plan reaches.
-    pub(super) fn checkpoint(&mut self, train: &TrainPlan) -> Option<CheckpointPlan> {
+    pub(super) fn checkpoint(
+        &mut self,
+        train: &TrainPlan,
+        accelerators: u32,
+    ) -> Option<CheckpointPlan> {
         let w = self.w;
         if !w.workflow_checkpoint || !self.trains() || !self.reaches_checkpoint(train) {
             return None;
         }
+        self.unbuilt_checkpoints();
+        let state = self.state(u64::from(accelerators))?;
+        Some(CheckpointPlan {
+            folder: w.checkpoint_checkpoint_folder.clone(),
+            format: self.checkpoint_format(),
+            after_epoch: w.checkpoint_checkpoint_after_epoch,
+            epochs_between: w.checkpoint_epochs_between_checkpoints,
+            total_bytes: state.total_bytes(),
+            total_files: state.total_files(),
+            rank_bytes_max: state.rank_bytes_max(),
+            state,
+            fsync: w.checkpoint_fsync,
+        })
+    }
+
+    /// As asked for, else what the framework can load.
+    fn checkpoint_format(&mut self) -> String {
+        let own = if self.w.framework == "pytorch" { "pt" } else { "raw" };
+        let name = self.w.checkpoint_format.clone().unwrap_or_else(|| own.into());
+        if !self.catalog.checkpoints.iter().any(|format| format.name == name) {
+            let names: Vec<&str> = self.catalog.checkpoints.iter().map(|f| f.name).collect();
+            self.error(
+                "checkpoint.format",
+                format!("there is no checkpoint format `{name}`"),
+                &format!("formats there are: {}", names.join(", ")),
+            );
+        }
+        name
+    }
+
+    fn unbuilt_checkpoints(&mut self) {
+        let w = self.w;
         if let Some(steps) = w.checkpoint_steps_between_checkpoints {
-            self.refuse_checkpoint(&format!("every {steps} steps"));
-        }
-        if w.checkpoint_type != "rank_zero" {
-            self.refuse_checkpoint(&format!("of type `{}`", w.checkpoint_type));
-        }
-        let has_layers = w.model_num_layers.is_some() || !w.model_layer_parameters.is_empty();
-        if has_layers
-            || !w.model_optimization_groups.is_empty()
-            || w.model_type.as_deref() == Some("transformer")
-        {
-            self.refuse_checkpoint("of layers and optimizer states");
+            self.error(
+                "workflow.checkpoint",
+                format!(
+                    "this plan reaches its first checkpoint; checkpoints every {steps} steps are not supported yet"
+                ),
+                "set `workflow.checkpoint=false`",
+            );
         }
         for (key, differs) in [
-            ("checkpoint.mode", w.checkpoint_mode != "default"),
-            ("checkpoint.rank_sync", w.checkpoint_rank_sync),
             ("checkpoint.recovery_rank_shift", w.checkpoint_recovery_rank_shift),
             ("checkpoint.randomize_tensor", !w.checkpoint_randomize_tensor),
             ("checkpoint.ksm", w.is_given("checkpoint.ksm")),
@@ -35,10 +72,6 @@ impl Builder<'_> {
             ),
             ("checkpoint.num_checkpoints_write", w.checkpoint_num_checkpoints_write.is_some()),
             ("checkpoint.num_checkpoints_read", w.checkpoint_num_checkpoints_read.is_some()),
-            ("model.parallelism.tensor", w.model_parallelism_tensor != 1),
-            ("model.parallelism.pipeline", w.model_parallelism_pipeline != 1),
-            ("model.parallelism.data", w.model_parallelism_data.is_some()),
-            ("model.parallelism.zero_stage", w.model_parallelism_zero_stage != 0),
         ] {
             if differs {
                 self.error(
@@ -48,13 +81,107 @@ impl Builder<'_> {
                 );
             }
         }
-        Some(CheckpointPlan {
-            folder: w.checkpoint_checkpoint_folder.clone(),
-            after_epoch: w.checkpoint_checkpoint_after_epoch,
-            epochs_between: w.checkpoint_epochs_between_checkpoints,
-            bytes: w.model_model_size_bytes,
-            fsync: w.checkpoint_fsync,
+    }
+
+    /// The model's state over the ranks.
+    fn state(&mut self, ranks: u64) -> Option<StatePlan> {
+        let w = self.w;
+        let tensor = u64::from(w.model_parallelism_tensor);
+        let pipeline = u64::from(w.model_parallelism_pipeline);
+        let model_ranks = tensor.saturating_mul(pipeline);
+        let data = self.copies(ranks, model_ranks)?;
+        let transformer = w.model_type.as_deref() == Some("transformer");
+        let layers = self.layers()?;
+        // DLIO names nobody who writes: a model that is split is written by all.
+        let is_split = model_ranks > 1 || w.model_parallelism_zero_stage > 0;
+        let rank_zero =
+            w.checkpoint_type == "rank_zero" && (w.is_given("checkpoint.type") || !is_split);
+        if w.model_parallelism_zero_stage > 3 {
+            let stage = w.model_parallelism_zero_stage;
+            let hint = "give 0 to 3";
+            self.error(
+                "model.parallelism.zero_stage",
+                format!("there is no stage `{stage}`"),
+                hint,
+            );
+            return None;
+        }
+        Some(StatePlan {
+            model_bytes: if transformer { 0 } else { w.model_model_size_bytes },
+            layers,
+            optimization_groups: w.model_optimization_groups.clone(),
+            model_element: element(&w.model_model_datatype),
+            optimizer_element: element(&w.model_optimizer_datatype),
+            tensor,
+            pipeline,
+            data,
+            zero_stage: w.model_parallelism_zero_stage,
+            rank_zero,
+            ranks,
         })
+    }
+
+    /// Copies of the model: as many as the ranks make up, or in mode `subset` as are told.
+    fn copies(&mut self, ranks: u64, model_ranks: u64) -> Option<u64> {
+        let told = self.w.model_parallelism_data;
+        let subset = self.w.checkpoint_mode == "subset";
+        let data = match told {
+            Some(data) if subset => data,
+            _ => ranks / model_ranks.max(1),
+        };
+        let all = model_ranks.saturating_mul(data);
+        let problem = if model_ranks == 0 || model_ranks > RANKS_MAX || all > RANKS_MAX {
+            format!("`{model_ranks}` ranks for each of `{data}` copies of the model")
+        } else if data == 0 {
+            format!("a copy of the model needs `{model_ranks}` ranks, there are {ranks}")
+        } else if let Some(told) = told.filter(|&told| !subset && told != data) {
+            format!("`{told}` copies of the model on {ranks} ranks of {model_ranks} each")
+        } else {
+            return Some(data);
+        };
+        self.error(
+            "model.parallelism",
+            problem,
+            "give as many accelerators (`-n`) as tensor × pipeline × data, or set `checkpoint.mode=subset`",
+        );
+        None
+    }
+
+    fn layers(&mut self) -> Option<Layers> {
+        let w = self.w;
+        let count = w.model_num_layers.unwrap_or(0);
+        let widths = [
+            w.model_transformer_vocab_size,
+            w.model_transformer_hidden_size,
+            w.model_transformer_ffn_hidden_size,
+            w.model_transformer_num_kv_heads,
+        ];
+        if count > LAYERS_MAX || widths.iter().any(|&width| width > WIDTH_MAX) {
+            let message = format!("`{count}` layers, or dimensions of `{widths:?}`");
+            let hint = format!("give at most {LAYERS_MAX} layers and dimensions of {WIDTH_MAX}");
+            self.error("model.num_layers", message, &hint);
+            return None;
+        }
+        if count == 0 {
+            return Some(Layers::None);
+        }
+        if !w.model_layer_parameters.is_empty() {
+            return Some(Layers::Alike { count, tensor_bytes: w.model_layer_parameters.clone() });
+        }
+        let (hidden_size, heads) =
+            (w.model_transformer_hidden_size, w.model_transformer_num_attention_heads);
+        if heads == 0 {
+            let key = "model.transformer.num_attention_heads";
+            self.error(key, "`0` attention heads".into(), "give at least one");
+            return None;
+        }
+        Some(Layers::Transformer(Transformer {
+            layers: count,
+            vocab_size: w.model_transformer_vocab_size,
+            hidden_size,
+            ffn_hidden_size: w.model_transformer_ffn_hidden_size,
+            kv_size: (hidden_size / heads).saturating_mul(w.model_transformer_num_kv_heads),
+        }))
     }
 
     fn reaches_checkpoint(&self, train: &TrainPlan) -> bool {
@@ -63,14 +190,9 @@ impl Builder<'_> {
             None => self.w.checkpoint_checkpoint_after_epoch <= train.epochs_run(),
         }
     }
+}
 
-    fn refuse_checkpoint(&mut self, which: &str) {
-        self.error(
-            "workflow.checkpoint",
-            format!(
-                "this plan reaches its first checkpoint; checkpoints {which} are not supported yet"
-            ),
-            "set `workflow.checkpoint=false`",
-        );
-    }
+/// The keys take no other words than these types' names.
+fn element(datatype: &str) -> StateType {
+    StateType::named(datatype).unwrap_or(StateType::Fp16)
 }

@@ -98,11 +98,11 @@ fn window_shorter_than_stock(plan: &Plan) -> Option<PlanDoubt> {
 }
 
 fn raw_checkpoint(plan: &Plan) -> Option<PlanDoubt> {
-    plan.checkpoint.as_ref().map(|_| {
+    plan.checkpoint.as_ref().filter(|checkpoint| checkpoint.format == "raw").map(|_| {
         doubt(
             "raw_checkpoint",
-            "checkpoints are written as the bytes of the model alone".into(),
-            "their size is right; torch cannot load them yet",
+            "checkpoints are written as the bytes of the tensors alone".into(),
+            "their size is right; for files that torch loads, use `checkpoint.format=pt`",
         )
     })
 }

@@ -97,7 +97,7 @@ impl Builder<'_> {
             dataset,
             storage,
             loader,
-            checkpoint: self.checkpoint(&train),
+            checkpoint: self.checkpoint(&train, accelerators),
             train,
             metric: MetricPlan {
                 au_target_percent: self.w.metric_au * 100.0,

@@ -1,0 +1,138 @@
+//! Checkpoints: their files, sizes, and what is refused.
+
+use crate::harness::{TINY, Test};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const LLAMA: [&str; 9] = [
+    "workflow.checkpoint=true",
+    "model.type=transformer",
+    "model.num_layers=5",
+    "model.transformer.hidden_size=64",
+    "model.transformer.ffn_hidden_size=128",
+    "model.transformer.vocab_size=1000",
+    "model.transformer.num_attention_heads=8",
+    "model.transformer.num_kv_heads=2",
+    "train.epochs=1",
+];
+
+/// Name and bytes of each file of the only checkpoint.
+fn files(test: &Test) -> BTreeMap<String, u64> {
+    let mut folders = std::fs::read_dir(test.path("checkpoints")).unwrap();
+    let folder = folders.next().unwrap().unwrap().path();
+    assert!(folders.next().is_none());
+    assert!(folder.file_name().unwrap().to_string_lossy().starts_with("global_epoch1_step"));
+    let files = std::fs::read_dir(folder).unwrap().map(|file| {
+        let file = file.unwrap();
+        (file.file_name().to_string_lossy().into_owned(), file.metadata().unwrap().len())
+    });
+    files.collect()
+}
+
+#[test]
+fn each_rank_writes_its_part_of_a_model() {
+    let test = Test::with(TINY);
+    let settings = [
+        "-n",
+        "4",
+        "reader.batch_size=2",
+        "model.parallelism.tensor=2",
+        "model.parallelism.zero_stage=3",
+    ];
+    let arguments = [&LLAMA[..], &settings].concat();
+    test.run_json(&arguments);
+    let files = files(&test);
+    let names: Vec<&str> = files.keys().map(String::as_str).collect();
+    assert_eq!(names.len(), 8);
+    for (data, model) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        for kind in ["model", "optim"] {
+            let name = format!("zero_pp_rank_{data}_mp_rank_{model}_{kind}_states.");
+            assert!(names.iter().any(|found| found.starts_with(&name)), "{name}: {names:?}");
+        }
+    }
+    let mut arguments = vec!["plan", "workload.yaml", "--json"];
+    arguments.extend(LLAMA);
+    arguments.extend(settings);
+    let plan: serde_json::Value = serde_json::from_str(&test.feedrate(&arguments).stdout).unwrap();
+    let total = plan["checkpoint"]["total_bytes"].as_u64().unwrap();
+    let written: u64 = files.values().sum();
+    assert!(total <= written && written < total + 8 * 16_384, "{total} {written}");
+}
+
+#[test]
+fn layers_are_files_where_stages_share_them() {
+    let test = Test::with(TINY);
+    let settings = ["-n", "2", "model.parallelism.pipeline=2", "model.parallelism.zero_stage=1"];
+    test.run_json(&[&LLAMA[..], &settings].concat());
+    let files = files(&test);
+    assert_eq!(files.len(), 8 + 2, "eight layers, two parts of the optimizer: {files:?}");
+    assert!(files.keys().any(|name| name.starts_with("layer_0-model_0_model_states")));
+    assert!(files.keys().any(|name| name.starts_with("layer_7-model_1_model_states")));
+}
+
+#[test]
+fn rank_zero_alone_writes_where_told_so() {
+    let test = Test::with(TINY);
+    let settings = ["-n", "2", "model.parallelism.zero_stage=3", "checkpoint.type=rank_zero"];
+    test.run_json(&[&LLAMA[..], &settings].concat());
+    assert_eq!(files(&test).len(), 2);
+}
+
+#[test]
+fn models_that_do_not_fit_their_ranks_are_refused() {
+    let test = Test::with(TINY);
+    for (settings, words) in [
+        (&["model.parallelism.tensor=8"][..], "a copy of the model needs `8` ranks"),
+        (&["model.parallelism.data=3"], "`3` copies of the model on 1 ranks"),
+        (&["model.parallelism.tensor=0"], "`0` ranks"),
+        (&["model.parallelism.zero_stage=4"], "there is no stage `4`"),
+        (&["model.transformer.num_attention_heads=0"], "`0` attention heads"),
+        (&["model.num_layers=1000000000"], "layers"),
+    ] {
+        let mut arguments = vec!["run", "workload.yaml"];
+        arguments.extend(LLAMA);
+        arguments.extend(settings);
+        test.feedrate(&arguments).refuses(2, &[words, "hint:"]);
+    }
+    let mut arguments = vec!["plan", "workload.yaml", "checkpoint.mode=subset"];
+    arguments.extend(LLAMA);
+    arguments.extend(["model.parallelism.tensor=8", "model.parallelism.data=2"]);
+    assert_eq!(test.feedrate(&arguments).code, 0);
+}
+
+/// Debian's `python3-torch`, which `cargo xtask setup` installs.
+#[test]
+fn torch_loads_what_is_written() {
+    for datatype in ["int8", "uint8", "fp16", "bf16", "fp32", "fp64"] {
+        let test = Test::with(TINY);
+        let datatype = format!("model.model_datatype={datatype}");
+        let settings =
+            ["-n", "2", "model.parallelism.zero_stage=3", "checkpoint.fsync=true", &datatype];
+        test.run_json(&[&LLAMA[..], &settings].concat());
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/load_checkpoint.py");
+        let output = std::process::Command::new("/usr/bin/python3")
+            .arg(script)
+            .arg(test.path("checkpoints"))
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "is python3-torch installed? {stderr}");
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let name = &datatype[datatype.find('=').unwrap() + 1..];
+        let torch_name = match name {
+            "fp16" => "torch.float16",
+            "bf16" => "torch.bfloat16",
+            "fp32" => "torch.float32",
+            "fp64" => "torch.float64",
+            "int8" => "torch.int8",
+            _ => "torch.uint8",
+        };
+        let layers = &told["zero_pp_rank_1_mp_rank_0_model_states.pt"];
+        // Hidden size 64 and vocabulary 1000, shared by two.
+        assert_eq!(layers["0/0"], serde_json::json!([torch_name, [32_000]]));
+        assert_eq!(layers["3/4"], serde_json::json!([torch_name, [64 * 128]]));
+        assert_eq!(layers["7/0"], serde_json::json!([torch_name, [32]]));
+        let optimizer = &told["zero_pp_rank_0_mp_rank_0_optim_states.pt"];
+        assert_eq!(optimizer["1"], serde_json::json!(["torch.float32", [320]]));
+    }
+}

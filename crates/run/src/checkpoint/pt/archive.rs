@@ -1,0 +1,155 @@
+//! A zip archive of stored members below `archive/`, each beginning at a multiple of 64 bytes.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+
+const ALIGN: u64 = 64;
+const LOCAL_HEADER_BYTES: u64 = 30;
+/// Of the checksum in a local header.
+const CRC_OFFSET: u64 = 14;
+/// Sizes and offsets from here on are told in a zip64 field.
+const ZIP64_LIMIT: u64 = u32::MAX as u64;
+const VERSION: u16 = 45;
+/// 1980-01-01 as MS-DOS has it.
+const DATE: u16 = 1 << 5 | 1;
+/// Torch's own field of padding: `FB`.
+const PADDING: u16 = 0x4246;
+const ZIP64: u16 = 1;
+
+/// Written from the start of a file.
+pub(super) struct Archive<'f> {
+    file: &'f mut File,
+    at: u64,
+    directory: Vec<u8>,
+    members: u64,
+}
+
+/// Being written.
+pub(super) struct Member<'a, 'f> {
+    archive: &'a mut Archive<'f>,
+    name: String,
+    offset: u64,
+    bytes: u64,
+    crc: crc32fast::Hasher,
+}
+
+impl<'f> Archive<'f> {
+    pub(super) fn new(file: &'f mut File) -> Self {
+        Archive { file, at: 0, directory: Vec::new(), members: 0 }
+    }
+
+    /// A member that is there at once.
+    pub(super) fn add(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut member = self.begin(name, bytes.len() as u64)?;
+        member.write(bytes)?;
+        member.finish()
+    }
+
+    /// A member of `bytes` bytes, which follow.
+    pub(super) fn begin<'a>(&'a mut self, name: &str, bytes: u64) -> io::Result<Member<'a, 'f>> {
+        let name = format!("archive/{name}");
+        let offset = self.at;
+        let mut extra = Vec::new();
+        if bytes >= ZIP64_LIMIT {
+            put16(&mut extra, &[ZIP64, 16]);
+            put64(&mut extra, &[bytes, bytes]);
+        }
+        let unpadded = offset + LOCAL_HEADER_BYTES + name.len() as u64 + extra.len() as u64 + 4;
+        let padding = unpadded.next_multiple_of(ALIGN) - unpadded;
+        put16(&mut extra, &[PADDING, padding as u16]);
+        extra.resize(extra.len() + padding as usize, b'Z');
+        let mut header = b"PK\x03\x04".to_vec();
+        put16(&mut header, &[VERSION, 0, 0, 0, DATE]);
+        put32(&mut header, &[0, saturated(bytes), saturated(bytes)]);
+        put16(&mut header, &[name.len() as u16, extra.len() as u16]);
+        header.extend(name.as_bytes());
+        header.extend(extra);
+        self.put(&header)?;
+        Ok(Member { archive: self, name, offset, bytes, crc: crc32fast::Hasher::new() })
+    }
+
+    /// The directory, and its end.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        let (start, bytes) = (self.at, self.directory.len() as u64);
+        let mut end = std::mem::take(&mut self.directory);
+        let count = self.members;
+        if start + bytes >= ZIP64_LIMIT || count >= u64::from(u16::MAX) {
+            end.extend(b"PK\x06\x06");
+            put64(&mut end, &[44]);
+            put16(&mut end, &[VERSION, VERSION]);
+            put32(&mut end, &[0, 0]);
+            put64(&mut end, &[count, count, bytes, start]);
+            end.extend(b"PK\x06\x07");
+            put32(&mut end, &[0]);
+            put64(&mut end, &[start + bytes]);
+            put32(&mut end, &[1]);
+        }
+        let count = u16::try_from(count).unwrap_or(u16::MAX);
+        end.extend(b"PK\x05\x06");
+        put16(&mut end, &[0, 0, count, count]);
+        put32(&mut end, &[saturated(bytes), saturated(start)]);
+        put16(&mut end, &[0]);
+        self.put(&end)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn list(&mut self, name: &str, offset: u64, bytes: u64, crc: u32) {
+        let mut extra = Vec::new();
+        if bytes >= ZIP64_LIMIT {
+            put64(&mut extra, &[bytes, bytes]);
+        }
+        if offset >= ZIP64_LIMIT {
+            put64(&mut extra, &[offset]);
+        }
+        let directory = &mut self.directory;
+        directory.extend(b"PK\x01\x02");
+        put16(directory, &[VERSION, VERSION, 0, 0, 0, DATE]);
+        put32(directory, &[crc, saturated(bytes), saturated(bytes)]);
+        let extra_bytes = if extra.is_empty() { 0 } else { extra.len() as u16 + 4 };
+        put16(directory, &[name.len() as u16, extra_bytes, 0, 0, 0]);
+        put32(directory, &[0, saturated(offset)]);
+        directory.extend(name.as_bytes());
+        if !extra.is_empty() {
+            put16(directory, &[ZIP64, extra.len() as u16]);
+            directory.extend(extra);
+        }
+        self.members += 1;
+    }
+}
+
+impl Member<'_, '_> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.crc.update(bytes);
+        self.archive.put(bytes)
+    }
+
+    /// The checksum comes before what it sums up: it is patched in.
+    pub(super) fn finish(self) -> io::Result<()> {
+        let crc = self.crc.finalize();
+        self.archive.file.write_all_at(&crc.to_le_bytes(), self.offset + CRC_OFFSET)?;
+        self.archive.list(&self.name, self.offset, self.bytes, crc);
+        Ok(())
+    }
+}
+
+fn saturated(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn put16(bytes: &mut Vec<u8>, values: &[u16]) {
+    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+}
+
+fn put32(bytes: &mut Vec<u8>, values: &[u32]) {
+    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+}
+
+fn put64(bytes: &mut Vec<u8>, values: &[u64]) {
+    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+}

@@ -1,0 +1,87 @@
+//! The pickle of a dictionary of tensors, protocol 2, as torch's unpickler wants it: a tensor is `_rebuild_tensor_v2` of a
+//! storage that lies elsewhere, named by a persistent id.
+
+use feedrate_spec::plan::state::{StateFile, StateType, Tensor};
+
+/// Of all tensors of `state`; the parts of a tensor's name are the keys that lead to it.
+pub(super) fn of(state: &StateFile) -> Vec<u8> {
+    let mut bytes = b"\x80\x02".to_vec();
+    let tensors: Vec<(usize, Vec<&str>, &Tensor)> = state
+        .tensors
+        .iter()
+        .enumerate()
+        .map(|(number, tensor)| (number, tensor.name.split('/').collect(), tensor))
+        .collect();
+    put_dict(&mut bytes, &tensors, 0);
+    bytes.push(b'.');
+    bytes
+}
+
+/// Those of `tensors` whose names agree up to `depth`; they stand together.
+fn put_dict(bytes: &mut Vec<u8>, tensors: &[(usize, Vec<&str>, &Tensor)], depth: usize) {
+    bytes.extend(b"}(");
+    for below in tensors.chunk_by(|a, b| a.1.get(depth) == b.1.get(depth)) {
+        let [(number, name, tensor), ..] = below else { continue };
+        put_text(bytes, name.get(depth).copied().unwrap_or_default());
+        if name.len() > depth + 1 {
+            put_dict(bytes, below, depth + 1);
+        } else {
+            put_tensor(bytes, *number, tensor);
+        }
+    }
+    bytes.push(b'u');
+}
+
+fn put_tensor(bytes: &mut Vec<u8>, number: usize, tensor: &Tensor) {
+    put_global(bytes, "torch._utils", "_rebuild_tensor_v2");
+    // (storage, offset, size, stride, requires_grad, hooks)
+    bytes.extend(b"((");
+    put_text(bytes, "storage");
+    put_global(bytes, "torch", storage(tensor.element));
+    put_text(bytes, &number.to_string());
+    put_text(bytes, "cpu");
+    put_number(bytes, tensor.elements);
+    bytes.extend(b"tQ");
+    put_number(bytes, 0);
+    put_number(bytes, tensor.elements);
+    bytes.push(b'\x85');
+    put_number(bytes, 1);
+    bytes.extend(b"\x85\x89");
+    put_global(bytes, "collections", "OrderedDict");
+    bytes.extend(b")RtR");
+}
+
+fn storage(element: StateType) -> &'static str {
+    match element {
+        StateType::Int8 => "CharStorage",
+        StateType::Uint8 => "ByteStorage",
+        StateType::Fp16 => "HalfStorage",
+        StateType::Bf16 => "BFloat16Storage",
+        StateType::Fp32 => "FloatStorage",
+        StateType::Fp64 => "DoubleStorage",
+    }
+}
+
+fn put_global(bytes: &mut Vec<u8>, module: &str, name: &str) {
+    bytes.extend(format!("c{module}\n{name}\n").as_bytes());
+}
+
+fn put_text(bytes: &mut Vec<u8>, text: &str) {
+    bytes.push(b'X');
+    bytes.extend((text.len() as u32).to_le_bytes());
+    bytes.extend(text.as_bytes());
+}
+
+fn put_number(bytes: &mut Vec<u8>, number: u64) {
+    if let Ok(small) = u8::try_from(number) {
+        bytes.extend([b'K', small]);
+    } else if let Ok(middle) = i32::try_from(number) {
+        bytes.push(b'J');
+        bytes.extend(middle.to_le_bytes());
+    } else {
+        // Two's complement, so the top bit needs a byte of its own.
+        bytes.extend([0x8a, 9]);
+        bytes.extend(number.to_le_bytes());
+        bytes.push(0);
+    }
+}

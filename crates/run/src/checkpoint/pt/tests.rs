@@ -1,0 +1,55 @@
+//! Archives as torch wants them; that torch opens them is tested with torch itself.
+
+use super::*;
+use feedrate_spec::plan::state::{StateType, Tensor};
+use std::io::Read;
+
+fn tensor(name: &str, elements: u64, element: StateType) -> Tensor {
+    Tensor { name: name.into(), elements, element }
+}
+
+fn written(state: &StateFile) -> Vec<u8> {
+    let mut file = tempfile::tempfile().unwrap();
+    Pt.write(&mut file, state).unwrap();
+    let mut bytes = Vec::new();
+    std::io::Seek::rewind(&mut file).unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+fn state() -> StateFile {
+    let tensors = vec![
+        tensor("0/0", 1000, StateType::Fp16),
+        tensor("0/1", 3, StateType::Fp32),
+        tensor("10/0", 70_000, StateType::Int8),
+        tensor("b", 0, StateType::Fp64),
+    ];
+    StateFile { name: "model_states-0".into(), tensors }
+}
+
+#[test]
+fn members_begin_at_multiples_of_64_and_nothing_varies() {
+    let bytes = written(&state());
+    assert_eq!(bytes, written(&state()));
+    let mut members = 0;
+    let mut at = 0;
+    while bytes[at..].starts_with(b"PK\x03\x04") {
+        let field = |offset: usize, len: usize| {
+            bytes[at + offset..][..len].iter().rev().fold(0, |n, b| n << 8 | usize::from(*b))
+        };
+        let (size, crc) = (field(18, 4), field(14, 4));
+        let start = at + 30 + field(26, 2) + field(28, 2);
+        assert_eq!(start % 64, 0);
+        assert_eq!(crc32fast::hash(&bytes[start..start + size]), crc as u32);
+        at = start + size;
+        members += 1;
+    }
+    assert_eq!(members, 4 + 3);
+    assert!(bytes[at..].starts_with(b"PK\x01\x02"));
+}
+
+#[test]
+fn what_surrounds_the_state_is_small() {
+    let bytes: u64 = state().bytes();
+    assert!((written(&state()).len() as u64) < bytes + 4096);
+}
