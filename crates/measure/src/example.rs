@@ -49,6 +49,7 @@ pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
             group_accelerators: 1,
             interleaved_files: 1,
             held_batches: 0,
+            held_at_start: 0,
             decode_threads: None,
             in_memory: false,
             preprocess: TimeSpec::None,

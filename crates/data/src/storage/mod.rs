@@ -60,9 +60,10 @@ pub(crate) fn is_unfinished(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(".part")
 }
 
-/// An open file of a storage: a token only that storage can read.
+/// An open file of a storage: a token only that storage can make and read. It must not be used after it was given to
+/// [`Storage::close`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handle(pub u64);
+pub struct Handle(pub(crate) u64);
 
 /// A backend.
 pub trait Storage: Send + Sync {
@@ -81,7 +82,8 @@ pub trait Storage: Send + Sync {
     /// The backend's own.
     fn len(&self, file: Handle) -> Result<u64, StorageError>;
 
-    /// Fill `buffer` from `offset`; fewer bytes only where the file ends. Does not allocate.
+    /// Fill `buffer` from `offset`; fewer bytes only where the file ends. Does not allocate, but for the engine `direct` where
+    /// buffer and offset are not at whole blocks.
     ///
     /// # Errors
     /// The backend's own.
@@ -207,7 +209,9 @@ impl StorageError {
         if self.source.raw_os_error() == Some(libc::EMFILE) {
             return Some("too many files are open: raise `ulimit -n`, or use fewer workers");
         }
-        if self.source.raw_os_error() == Some(libc::EINVAL) && self.action == "open" {
+        if self.source.raw_os_error() == Some(libc::EINVAL)
+            && ["open", "read"].contains(&self.action)
+        {
             return Some("the file system may not know O_DIRECT: use `storage.engine=psync`");
         }
         match self.source.kind() {

@@ -121,3 +121,75 @@ fn a_shuffle_buffer_may_be_longer_than_the_epoch() {
     ];
     assert_eq!(test.run_json(&more)["complete"], true);
 }
+
+/// What blocks an engine reads beside a sample counts as read everywhere.
+#[test]
+fn steps_and_counters_agree_on_what_was_read() {
+    for engine in ["psync", "mmap", "direct"] {
+        let engine = format!("storage.engine={engine}");
+        let test = Test::with(TINY);
+        let record = record(
+            &test,
+            &[
+                "dataset.format=raw",
+                "dataset.record_length_bytes=1000",
+                "reader.batch_size=1",
+                &engine,
+            ],
+        );
+        for epoch in record["epochs"].as_array().unwrap() {
+            let accelerator = &epoch["accelerators"][0];
+            let by_step = accelerator["blocks"][0]["read_bytes"].as_array().unwrap();
+            assert_eq!(by_step.last(), Some(&accelerator["io"]["read_bytes"]), "{engine}");
+        }
+    }
+}
+
+#[test]
+fn reading_at_start_works_without_workers() {
+    let test = Test::with(TINY);
+    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+        let loader = format!("reader.data_loader={loader}");
+        let json = test.run_json(&[
+            "reader.read_threads=0",
+            "reader.read_at_start=true",
+            "reader.batch_size=1",
+            &loader,
+        ]);
+        assert_eq!(json["complete"], true, "{loader}");
+    }
+}
+
+/// Each accelerator has a memory of its own: what others read is read again.
+#[test]
+fn accelerators_do_not_share_what_they_keep() {
+    let test = Test::with(TINY);
+    let record = record(&test, &["reader.file_access=same", "reader.read_type=memory", "-n", "3"]);
+    let opens = counts(&record, "opens");
+    assert_eq!(opens, [[8, 8, 8], [0, 0, 0]]);
+}
+
+#[test]
+fn settings_without_effect_are_named() {
+    let test = Test::with(TINY);
+    for setting in
+        ["reader.shuffle_size=10", "reader.computation_threads=9", "reader.file_access=posix"]
+    {
+        test.feedrate(&["run", "workload.yaml", setting]).warns(&["warning:", setting]);
+    }
+    for setting in
+        ["reader.transfer_size=128MiB", "reader.odirect=true", "reader.computation_threads=0"]
+    {
+        let answer = test.feedrate(&["generate", "workload.yaml", "storage.engine=psync", setting]);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+    }
+}
+
+#[test]
+fn waits_that_never_end_are_refused() {
+    let test = Test::with(TINY);
+    for setting in ["reader.preprocess_time=1e30", "train.computation_time=1e30"] {
+        test.feedrate(&["run", "workload.yaml", setting])
+            .refuses(2, &["seconds on average", "hint:"]);
+    }
+}

@@ -9,6 +9,7 @@ mod window_shorter_than_stock;
 mod too_few_steps;
 mod au_disagrees;
 mod page_cache;
+mod direct_not_in_effect;
 mod other_io;
 mod client_cpu_saturated;
 mod straggler_accelerator;
@@ -32,6 +33,7 @@ pub static DOUBTS: &[&Doubt] = &[
     &too_few_steps::DOUBT,
     &au_disagrees::DOUBT,
     &page_cache::DOUBT,
+    &direct_not_in_effect::DOUBT,
     &other_io::DOUBT,
     &client_cpu_saturated::DOUBT,
     &straggler_accelerator::DOUBT,

@@ -138,6 +138,21 @@ fn page_cache() {
 }
 
 #[test]
+fn direct_not_in_effect() {
+    let nothing = |r: &mut Record| {
+        for epoch in &mut r.epochs {
+            epoch.host.process_device_read_bytes = Some(0);
+            epoch.host.device_read_bytes = Some(0);
+        }
+    };
+    fires("direct_not_in_effect", "240 MB were read and 0 B came from the device", |r| {
+        nothing(r);
+        r.plan.storage.engine = Some("direct".into());
+    });
+    silent(|r| r.plan.storage.engine = Some("direct".into()));
+}
+
+#[test]
 fn other_io() {
     fires("other_io", "the device read 40 MB and wrote 0 B", |r| {
         r.epochs[0].host.device_read_bytes = Some(120_000_000)
@@ -239,6 +254,8 @@ fn known_doubts_are_passed_on_once() {
         "dataset_fits_page_cache",
         "checkpoint_not_reached",
         "evaluation_not_reached",
+        "samples_in_memory",
+        "raw_checkpoint",
         "no_replicates",
     ] {
         fires(name, "was seen", |r| r.plan.doubts = vec![known(name)]);

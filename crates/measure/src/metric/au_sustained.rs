@@ -62,13 +62,13 @@ fn utilisation(scope: Scope, accelerator: &AcceleratorEpoch) -> Result<f64, NotM
         return Err(NotMeasurable::TooFewSteps);
     }
     let io = &accelerator.io;
-    let read_bytes = io.read_bytes + io.memory_bytes;
-    if read_bytes == 0 || io.samples == 0 {
+    // Samples that came from memory say nothing about what the storage can keep up.
+    if io.read_bytes == 0 || io.samples == 0 || io.memory_bytes > 0 {
         return Err(NotMeasurable::NothingRead);
     }
     let (bytes, ns) = read_in_window(scope, accelerator).ok_or(NotMeasurable::NoWindow)?;
     let batches = accelerator.io.samples as f64 / scope.plan.loader.batch_size as f64;
-    let batches_read = bytes as f64 * batches / read_bytes as f64;
+    let batches_read = bytes as f64 * batches / io.read_bytes as f64;
     let compute_ns: u64 = accelerator.blocks.iter().flat_map(|block| &block.compute_ns).sum();
     Ok(batches_read / seconds(ns) * seconds(compute_ns) / steps as f64)
 }

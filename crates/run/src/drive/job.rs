@@ -145,9 +145,19 @@ impl Job {
         self.plan.loader.group_accelerators.max(1)
     }
 
+    /// Accelerators that read, for themselves or for their group.
+    pub(super) fn groups(&self) -> usize {
+        self.plan.accelerators.div_ceil(self.group()) as usize
+    }
+
     /// Worker threads of all accelerators that read.
     pub(super) fn places(&self) -> usize {
-        (self.plan.accelerators.div_ceil(self.group()) * self.workers()) as usize
+        self.groups() * self.workers() as usize
+    }
+
+    /// The group that a worker thread reads for.
+    pub(super) fn group_of(&self, place: usize) -> usize {
+        place / self.workers() as usize
     }
 
     /// The first worker thread of whoever reads for `accelerator`.
@@ -171,7 +181,7 @@ impl Job {
                     train.steps_per_epoch,
                     train.steps(),
                     loader.stock_batches,
-                    loader.held_batches,
+                    [loader.held_at_start, loader.held_batches],
                 )
             })
             .collect()

@@ -1,38 +1,31 @@
-//! Samples that were read once and stay in memory, for all accelerators of the process.
+//! Samples that were read once and stay in memory. Each accelerator, or group of them, has a memory of its own, as each process
+//! of a real job has.
 
-use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::order::SampleId;
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
-/// A place for each training sample.
+/// What the workers of each group have read.
 pub(super) struct SampleMemory {
-    samples_per_file: u64,
-    samples: Vec<OnceLock<Box<[u8]>>>,
+    groups: Vec<RwLock<HashMap<SampleId, Arc<[u8]>>>>,
 }
 
 impl SampleMemory {
     /// With nothing in it.
-    pub(super) fn new(dataset: &DatasetPlan) -> Self {
-        let samples = dataset.files_train * dataset.samples_per_file;
-        SampleMemory {
-            samples_per_file: dataset.samples_per_file,
-            samples: (0..samples).map(|_| OnceLock::new()).collect(),
-        }
+    pub(super) fn new(groups: usize) -> Self {
+        SampleMemory { groups: (0..groups).map(|_| RwLock::default()).collect() }
     }
 
     /// Payload of a sample that was read.
-    pub(super) fn get(&self, id: SampleId) -> Option<&[u8]> {
-        self.place(id)?.get().map(|bytes| &bytes[..])
+    pub(super) fn get(&self, group: usize, id: SampleId) -> Option<Arc<[u8]>> {
+        let samples = self.groups[group].read().unwrap_or_else(PoisonError::into_inner);
+        samples.get(&id).cloned()
     }
 
-    /// Keep what was read. Where another worker was quicker, its bytes stay.
-    pub(super) fn keep(&self, id: SampleId, bytes: &[u8]) {
-        if let Some(place) = self.place(id) {
-            place.get_or_init(|| bytes.into());
-        }
-    }
-
-    fn place(&self, id: SampleId) -> Option<&OnceLock<Box<[u8]>>> {
-        self.samples.get((id.file * self.samples_per_file + id.sample) as usize)
+    /// Keep what was read.
+    pub(super) fn keep(&self, group: usize, id: SampleId, bytes: &[u8]) {
+        let bytes = Arc::from(bytes);
+        let mut samples = self.groups[group].write().unwrap_or_else(PoisonError::into_inner);
+        samples.insert(id, bytes);
     }
 }

@@ -57,7 +57,7 @@ impl Shared {
             conductor: std::thread::current(),
             failure: Mutex::new(None),
             kept: (0..kept).map(|_| Mutex::default()).collect(),
-            memory: job.plan.loader.in_memory.then(|| SampleMemory::new(&job.plan.dataset)),
+            memory: job.plan.loader.in_memory.then(|| SampleMemory::new(job.groups())),
             decoders: match job.plan.loader.decode_threads {
                 Some(threads) => (0..job.plan.accelerators).map(|_| Gate::new(threads)).collect(),
                 None => Vec::new(),

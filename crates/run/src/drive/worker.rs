@@ -102,7 +102,7 @@ impl<'s> Worker<'s> {
             }
         }
         while let Some(handle) = self.reader.take_open() {
-            self.lanes[0].io.close(handle);
+            self.shared.job.storage.close(handle);
         }
         // A run that was stopped asks nobody for counters; these are what it has.
         self.hand_over();
@@ -168,12 +168,12 @@ impl<'s> Worker<'s> {
             let kept = self.sink.take_kept();
             return Ok(whole.then_some(kept));
         };
-        if let Some(bytes) = memory.get(id) {
+        let group = self.shared.job.group_of(self.place);
+        if let Some(bytes) = memory.get(group, id) {
             self.sink.begin(id, kept);
             self.lanes[lane].io.begin_sample();
-            let given = self.sink.payload(0, bytes);
+            let given = self.sink.payload(0, &bytes);
             given.map_err(|source| format_error(&self.reader, source))?;
-            self.lanes[lane].queue.add_read_bytes(bytes.len() as u64);
             self.lanes[lane].io.from_memory(bytes.len() as u64);
             let whole = self.preprocessed(lane);
             let kept = self.sink.take_kept();
@@ -184,7 +184,9 @@ impl<'s> Worker<'s> {
         let whole = self.read_sample(lane, id)?;
         let bytes = self.sink.take_kept().unwrap_or_default();
         if whole {
-            memory.keep(id, &bytes);
+            memory.keep(group, id, &bytes);
+            // Else it would count as the next operation.
+            self.lanes[lane].io.decoded();
         }
         if asked {
             return Ok(whole.then_some(Some(bytes)));
@@ -226,7 +228,7 @@ impl<'s> Worker<'s> {
         let io = &mut self.lanes[lane].io;
         let wait_ns = self.preprocess.next_ns();
         if wait_ns > 0 {
-            self.shared.clock.wait_until(io.at_ns() + wait_ns, &self.shared.stop);
+            self.shared.clock.wait_until(io.at_ns().saturating_add(wait_ns), &self.shared.stop);
             io.decoded();
         }
         io.end_sample();
@@ -251,7 +253,7 @@ impl<'s> Worker<'s> {
         let Lane { io, queue, .. } = &mut self.lanes[lane];
         let come = io.read_at(handle, start, buffer)?;
         let bytes = &buffer[before.min(come)..come.min(before + len)];
-        queue.add_read_bytes(bytes.len() as u64);
+        queue.add_read_bytes(come as u64);
         feed(self.shared, self.place, io, (&mut self.reader, &mut self.sink), bytes)
     }
 

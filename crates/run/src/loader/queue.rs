@@ -16,7 +16,7 @@ pub struct Queue {
     steps_per_epoch: u64,
     total_batches: u64,
     stock: u64,
-    held: u64,
+    held: [u64; 2],
     published: AtomicU64,
     asked: AtomicU64,
     taken: AtomicU64,
@@ -68,16 +68,17 @@ pub struct Delivered {
 
 impl Queue {
     /// For `workers` reading threads (at least 1), batches of `batch_size`, epochs of `steps_per_epoch`, `total_batches` over
-    /// the run, `stock` batches open beyond those taken (0: only the one asked for), of which `held` must be whole, beside the one
-    /// asked for, before that is delivered.
+    /// the run, `stock` batches open beyond those taken (0: only the one asked for), of which `held` (in the first epoch, in the
+    /// others) must be whole, beside the one asked for, before that is delivered.
     pub fn new(
         workers: u32,
         batch_size: u64,
         steps_per_epoch: u64,
         total_batches: u64,
         stock: u32,
-        held: u32,
+        held: [u32; 2],
     ) -> Self {
+        debug_assert!(held.iter().all(|&held| held == 0 || held < stock), "{held:?} of {stock}");
         let slots: Box<[Slot]> = (0..stock.max(1)).map(|_| Slot::default()).collect();
         for slot in &slots {
             slot.reset(batch_size);
@@ -88,7 +89,7 @@ impl Queue {
             steps_per_epoch,
             total_batches,
             stock: u64::from(stock),
-            held: u64::from(held),
+            held: held.map(u64::from),
             published: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             taken: AtomicU64::new(0),
@@ -169,13 +170,14 @@ impl Queue {
     /// remainder; `None` where the run has none.
     pub(super) fn next_sample_in_stride(&self, last: Option<u64>, worker: u32) -> Option<u64> {
         let (stride, worker) = (u64::from(self.workers), u64::from(worker));
-        let epoch_samples = self.steps_per_epoch * self.batch_size;
+        let epoch_samples = self.steps_per_epoch.saturating_mul(self.batch_size);
         let next = match last {
             None => worker,
             Some(last) if last % epoch_samples + stride < epoch_samples => last + stride,
             Some(last) => (last / epoch_samples + 1) * epoch_samples + worker,
         };
-        (worker < epoch_samples && next < self.total_batches * self.batch_size).then_some(next)
+        (worker < epoch_samples && next < self.total_batches.saturating_mul(self.batch_size))
+            .then_some(next)
     }
 
     /// Batches that were made whole, where they are made one after another.
@@ -185,7 +187,7 @@ impl Queue {
 
     /// The next sample of any open batch below `batch_end`: (batch, sample of it).
     pub(super) fn draw_sample(&self, batch_end: u64) -> Option<(u64, u64)> {
-        let open_samples = self.open_until().min(batch_end) * self.batch_size;
+        let open_samples = self.open_until().min(batch_end).saturating_mul(self.batch_size);
         let draw = |drawn: u64| (drawn < open_samples).then_some(drawn + 1);
         let sample = self.drawn.fetch_update(AcqRel, Acquire, draw).ok()?;
         Some((sample / self.batch_size, sample % self.batch_size))
@@ -250,7 +252,8 @@ impl Queue {
 
     /// Of `batch` and those to be held beside it.
     fn first_missing(&self, batch: u64) -> Option<u64> {
-        let last = (batch + self.held).min(self.published.load(Relaxed).max(1) - 1).max(batch);
+        let held = self.held[usize::from(self.epoch_of(batch) > 1)];
+        let last = (batch + held).min(self.published.load(Relaxed).max(1) - 1).max(batch);
         let mut next = self.whole_until.load(Relaxed).max(batch);
         while next <= last && self.is_whole(next) {
             next += 1;

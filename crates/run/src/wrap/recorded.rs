@@ -115,9 +115,9 @@ impl Recorded {
         self.decoded();
     }
 
-    /// Others were decoding: that time is nobody's work.
+    /// Others were decoding: decoding held this task up, but this worker did none.
     pub fn waited(&mut self) {
-        self.lap();
+        self.task.decode_ns += self.lap();
     }
 
     /// What was read has been decoded and checked.

@@ -1,7 +1,7 @@
 //! What a plan will do, before it does it: bytes, steps, least times, memory.
 
-use super::Plan;
 use super::layout::Layout;
+use super::{FileAccess, Plan, ShufflePlan};
 use crate::catalog::Catalog;
 use serde::Serialize;
 
@@ -58,8 +58,15 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
     let batches = f64::from(plan.loader.stock_batches) + 1.0;
     let slots_bytes = plan.loader.batch_size.saturating_mul(SLOT_BYTES) as f64;
     let kept = if plan.loader.materialize { batches * (batch_bytes + slots_bytes) } else { 0.0 };
+    let sample_bytes_range = sample_range(&layout);
+    let readers = u64::from(plan.readers());
     let in_memory = match plan.loader.in_memory {
-        true => payload as f64 + samples as f64 * SLOT_BYTES as f64,
+        true => {
+            let copies = memory_copies(plan, readers);
+            let scratch = readers as f64 * f64::from(plan.loader.workers.max(1));
+            copies * (payload as f64 + samples as f64 * SLOT_BYTES as f64)
+                + scratch * sample_bytes_range.1 as f64
+        }
         false => 0.0,
     };
     Estimate {
@@ -67,7 +74,7 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
         file_bytes,
         train_payload_bytes: payload,
         sample_bytes_mean,
-        sample_bytes_range: sample_range(&layout),
+        sample_bytes_range,
         accelerator_epoch_bytes: plan.train.steps_per_epoch as f64 * batch_bytes,
         steps_per_epoch: plan.train.steps_per_epoch,
         steps: plan.train.steps(),
@@ -76,8 +83,25 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
         epoch_least_s: plan.train.steps_per_epoch as f64 * compute_s,
         needed_bytes_per_second: (compute_s > 0.0)
             .then(|| batch_bytes * f64::from(plan.accelerators) / compute_s),
-        loader_memory_bytes: f64::from(plan.accelerators) * (buffers as f64 + kept) + in_memory,
+        loader_memory_bytes: readers as f64 * buffers as f64
+            + f64::from(plan.accelerators) * kept
+            + in_memory,
     }
+}
+
+/// How often a sample comes to be in memory: each that reads it keeps it.
+fn memory_copies(plan: &Plan, readers: u64) -> f64 {
+    let loader = &plan.loader;
+    let shuffled = [loader.file_shuffle, loader.sample_shuffle]
+        .iter()
+        .any(|&shuffle| shuffle != ShufflePlan::Off);
+    let copies = match loader.file_access {
+        FileAccess::Same => readers,
+        // Others' samples come with each new order.
+        _ if shuffled && loader.seed_change_epoch => readers.min(plan.train.epochs_run().into()),
+        _ => 1,
+    };
+    copies as f64
 }
 
 fn sample_range(layout: &Layout) -> (u64, u64) {

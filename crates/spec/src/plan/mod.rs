@@ -124,6 +124,8 @@ pub struct LoaderPlan {
     pub interleaved_files: u32,
     /// Batches that must be there beyond the one that is delivered: a shuffle buffer, or a whole epoch read at start.
     pub held_batches: u32,
+    /// The same in the first epoch: more where all of it is read before its first step.
+    pub held_at_start: u32,
     /// Workers of an accelerator that may decode at once; `None` is all.
     pub decode_threads: Option<u32>,
     /// Each sample is read once, and comes from memory from then on.
@@ -225,6 +227,13 @@ pub struct CheckpointPlan {
     pub rank_bytes_max: u64,
     /// Whether it is synced before it counts as written.
     pub fsync: bool,
+}
+
+impl Plan {
+    /// Accelerators that read, for themselves or for their group.
+    pub fn readers(&self) -> u32 {
+        self.accelerators.div_ceil(self.loader.group_accelerators.max(1))
+    }
 }
 
 impl CheckpointPlan {

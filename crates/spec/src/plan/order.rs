@@ -78,8 +78,11 @@ impl Share {
         };
         let own = plan.train.steps_per_epoch * loader.batch_size;
         let cycle = u64::from(loader.interleaved_files);
+        let run = dataset.samples_per_file.max(1);
+        // A share may begin within a file: its end is read first.
+        let head = (start.next_multiple_of(run) - start).min(own);
         let interleave = (cycle > 1 && loader.file_access == FileAccess::Multi)
-            .then_some(Interleave { len: own, run: dataset.samples_per_file.max(1), cycle });
+            .then_some(Interleave { head, len: own - head, run, cycle });
         Share {
             access: loader.file_access,
             batch_size: loader.batch_size,
@@ -107,6 +110,9 @@ impl Share {
 /// (`tf.data.Dataset.interleave` with `block_length` 1). The last runs may be fewer and shorter.
 #[derive(Clone, Copy, Debug)]
 struct Interleave {
+    /// Positions before the first whole run.
+    head: u64,
+    /// Behind those.
     len: u64,
     run: u64,
     cycle: u64,
@@ -114,7 +120,12 @@ struct Interleave {
 
 impl Interleave {
     fn at(self, i: u64) -> u64 {
-        let group = self.run * self.cycle;
+        let Some(i) = i.checked_sub(self.head) else { return i };
+        self.head + self.of_run(i)
+    }
+
+    fn of_run(self, i: u64) -> u64 {
+        let group = self.run.saturating_mul(self.cycle);
         let base = i / group * group;
         let (r, left) = (i - base, self.len - base);
         let runs = left.div_ceil(self.run).min(self.cycle);
@@ -260,7 +271,7 @@ mod tests {
             accelerators: 1,
             accelerator: 0,
             start: 0,
-            interleave: (cycle > 1).then_some(Interleave { len: own, run, cycle }),
+            interleave: (cycle > 1).then_some(Interleave { head: 0, len: own, run, cycle }),
         }
     }
 
@@ -269,7 +280,7 @@ mod tests {
         #[test]
         fn an_interleave_is_a_permutation(files in 1u64..30, samples in 1u64..9, cut in 0u64..9, cycle in 2u64..9) {
             let len = (files * samples).saturating_sub(cut).max(1);
-            let interleave = Interleave { len, run: samples, cycle };
+            let interleave = Interleave { head: 0, len, run: samples, cycle };
             let mut next_of_file = vec![0; files as usize];
             for i in 0..len {
                 let position = interleave.at(i);

@@ -233,8 +233,8 @@ keys! {
         reader_multiprocessing_context: String = ProcessStart, "reader.multiprocessing_context", "fork", "",
             nothing("workers are threads"), "How worker processes start.";
         reader_read_threads: u32 = Count32, "reader.read_threads", "1", "threads", Effect::Now,
-            "Workers of each accelerator; 0 reads in the training thread.";
-        reader_computation_threads: u32 = Count32, "reader.computation_threads", "1", "threads", Effect::Now, "Workers that decode at once, with loader `tensorflow`.";
+            "Workers of each accelerator; with 0 loader `pytorch` reads when the training asks, the others have one.";
+        reader_computation_threads: u32 = Count32, "reader.computation_threads", "1", "threads", Effect::Now, "Workers that decode at once, with loader `tensorflow`; beside `tfrecord` only where it is given.";
         reader_batch_size: u64 = Count, "reader.batch_size", "1", "samples", Effect::Now, "Samples in a batch.";
         reader_batch_size_eval: u64 = Count, "reader.batch_size_eval", "1", "samples", EVALUATION, "Samples in a batch of the evaluation.";
         reader_prefetch_size: u32 = Count32, "reader.prefetch_size", "2", "batches", Effect::Now,
@@ -244,7 +244,7 @@ keys! {
         reader_shuffle_size: u64 = Count, "reader.shuffle_size", "1024", "samples", Effect::Now, "Size of the shuffle buffer of loader `tensorflow`.";
         reader_file_access: String = FileAccess, "reader.file_access", "multi", "", Effect::Now, "How accelerators share files: `multi` gives each its own, in `shared` all read the same file at a time and each its own samples, in `same` all read the same samples, in `collective` one of a group reads for all.";
         reader_read_type_memory: bool = InMemory, "reader.read_type", "on_demand", "", Effect::Now,
-            "Read each sample when it is needed, or all of them once.";
+            "Read each sample when it is needed, or once: then it stays in the memory of the accelerator that read it.";
         reader_transfer_size: Option<u64> = OptionalBytes, "reader.transfer_size", "null", "bytes", Effect::Now,
             "Bytes read at once; without it the format chooses.";
         reader_odirect: bool = Flag, "reader.odirect", "false", "", Effect::Now, "Read past the page cache: the same as `storage.engine: direct`.";

@@ -1,6 +1,7 @@
 //! A memory map of the whole file, its pages touched by copying them (fio's `mmap`).
 //!
-//! A file that shrinks while it is mapped ends the process (SIGBUS): only files that nobody writes may be read so.
+//! A file whose length changes while it is mapped is an error. Where it shrinks, or the device fails, in the very moment of a
+//! copy, the kernel ends the process (SIGBUS): only files that nobody writes may be read so.
 
 use super::{Engine, Handle};
 use feedrate_spec::catalog::{Ability, Member};
@@ -69,6 +70,10 @@ impl Engine for Mmap {
 
     fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         let mapping = mapping(&file);
+        // What is no longer there must not be touched. That leaves the moment until the copy, and failing devices.
+        if fstat(&mapping.fd)?.st_size as u64 != mapping.len as u64 {
+            return Err(Errno::STALE);
+        }
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(mapping.len);
         let len = buffer.len().min(mapping.len - from);
         if len > 0 {

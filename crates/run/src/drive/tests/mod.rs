@@ -40,6 +40,7 @@ fn loader(case: &Case) -> LoaderPlan {
         group_accelerators: 1,
         interleaved_files: 1,
         held_batches: 0,
+        held_at_start: 0,
         decode_threads: None,
         in_memory: false,
         preprocess: TimeSpec::None,

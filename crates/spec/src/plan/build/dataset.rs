@@ -114,14 +114,18 @@ impl Builder<'_> {
         let Some(memory) = context.memory_bytes.filter(|&memory| needed > memory as f64) else {
             return;
         };
+        let (key, leave) = match plan.loader.in_memory {
+            true => ("reader.read_type", "`reader.read_type=on_demand`"),
+            false => ("reader.materialize", "`reader.materialize=false`"),
+        };
         self.error(
-            "reader.materialize",
+            key,
             format!(
                 "the loaders would keep {}, the machine has {}",
                 units::bytes(needed as u64),
                 units::bytes(memory)
             ),
-            "use fewer accelerators, threads or samples in a batch, or `reader.materialize=false`",
+            &format!("use fewer accelerators, threads or samples in a batch, or {leave}"),
         );
     }
 

@@ -46,7 +46,9 @@ impl Builder<'_> {
 
     fn scaled_down(&self, plan: &Plan) -> Option<PlanDoubt> {
         let scale = self.request.scale;
-        let (files, of) = (plan.dataset.files_train, self.w.dataset_num_files_train);
+        let grows = if self.w.dataset_scaling == "weak" { u64::from(plan.accelerators) } else { 1 };
+        let files = plan.dataset.files_train;
+        let of = self.w.dataset_num_files_train.saturating_mul(grows);
         let (samples, of_samples) =
             (plan.dataset.samples_per_file, self.w.dataset_num_samples_per_file);
         let evidence = if samples == of_samples {

@@ -45,6 +45,7 @@ impl Builder<'_> {
             group_accelerators: self.group_accelerators(accelerators),
             interleaved_files: if interleaves { workers.max(1) } else { 1 },
             held_batches: 0,
+            held_at_start: 0,
             decode_threads: self.decode_threads(has(Ability::DecodeThreads)),
             in_memory: w.reader_read_type_memory,
             preprocess: w.reader_preprocess_time,
@@ -64,15 +65,26 @@ impl Builder<'_> {
     /// Batches that wait in a shuffle buffer, or for the whole epoch to be there.
     pub(super) fn hold_batches(&mut self, loader: &mut LoaderPlan, train: &TrainPlan) {
         let w = self.w;
-        let buffered = match loader.shuffles_in_buffer && loader.sample_shuffle != ShufflePlan::Off
-        {
-            true => w.reader_shuffle_size.div_ceil(loader.batch_size),
-            false => 0,
+        let has_buffer = loader.shuffles_in_buffer && loader.sample_shuffle != ShufflePlan::Off;
+        if !has_buffer {
+            self.in_vain(
+                "reader.shuffle_size",
+                "only loader `tensorflow` has a shuffle buffer, and only with `reader.sample_shuffle`",
+            );
+        }
+        let buffered =
+            if has_buffer { w.reader_shuffle_size.div_ceil(loader.batch_size) } else { 0 };
+        let all_others = u32::try_from(train.steps_per_epoch.saturating_sub(1)).unwrap_or(u32::MAX);
+        loader.held_batches = u32::try_from(buffered).unwrap_or(u32::MAX).min(all_others);
+        loader.held_at_start = match w.reader_read_at_start {
+            true => all_others,
+            false => loader.held_batches,
         };
-        let held = if w.reader_read_at_start { u64::MAX } else { buffered };
-        let held = held.min(train.steps_per_epoch.saturating_sub(1));
-        loader.held_batches = u32::try_from(held).unwrap_or(u32::MAX);
-        loader.stock_batches = loader.stock_batches.saturating_add(loader.held_batches);
+        // Beside those held there is the one asked for.
+        let held = loader.held_batches.max(loader.held_at_start);
+        if held > 0 {
+            loader.stock_batches = loader.stock_batches.max(1).saturating_add(held);
+        }
     }
 
     /// The loader asked for, else the framework's own. DLIO's other names of loaders are understood.
@@ -121,6 +133,10 @@ impl Builder<'_> {
         match self.w.reader_file_access.as_str() {
             "shared" | "collective" => FileAccess::Shared,
             "same" => FileAccess::Same,
+            "posix" => {
+                self.in_vain("reader.file_access", "`posix` is read as `multi`");
+                FileAccess::Multi
+            }
             "mpio" if self.trains() => {
                 self.error(
                     "reader.file_access",
@@ -152,10 +168,21 @@ impl Builder<'_> {
             self.in_vain(key, "in this loader, who reads decodes");
             return None;
         }
+        if !self.trains() {
+            return None;
+        }
         if threads == 0 {
             self.error(key, "`0` threads that decode".into(), "give at least one");
         }
-        (threads < workers).then_some(threads)
+        if threads > workers {
+            self.in_vain(
+                key,
+                "who reads decodes: there are no more of them than `reader.read_threads`",
+            );
+        }
+        // DLIO's default of one decoder is for the records of tf.data; other formats its readers decode.
+        let heeded = self.w.is_given(key) || self.w.dataset_format == "tfrecord";
+        (heeded && threads < workers).then_some(threads)
     }
 
     /// Whether what is read is compared with what was generated.
@@ -201,6 +228,9 @@ impl Builder<'_> {
         let format = self.catalog.format(&self.w.dataset_format);
         let own = format.and_then(|format| format.piece_bytes).unwrap_or(PIECE_BYTES);
         let Some(asked) = self.w.reader_transfer_size else { return own };
+        if !self.trains() {
+            return own;
+        }
         let key = "reader.transfer_size";
         if asked == 0 || asked > PIECE_BYTES_MAX {
             let hint = format!("give at most {}", units::bytes(PIECE_BYTES_MAX));

@@ -20,6 +20,8 @@ const RECORDED_EPOCHS_MAX: u64 = 1 << 20;
 const RECORDED_STEPS_MAX: u64 = 1 << 26;
 /// Threads of one process: each has two mappings beside its buffer, and Linux allows 65,530 (`vm.max_map_count`).
 const THREADS_MAX: u64 = 16_000;
+/// Of a step's compute, and of the work on a sample: a day.
+const WAIT_MAX_S: f64 = 86_400.0;
 /// Batches in flight of all accelerators; each has its slot.
 const STOCK_MAX: u64 = 1 << 22;
 
@@ -136,10 +138,11 @@ impl Builder<'_> {
 
     /// What one process can hold.
     fn limits(&mut self, loader: &LoaderPlan, accelerators: u32) {
-        let threads = u64::from(accelerators) * u64::from(loader.workers.max(1));
+        let readers = accelerators.div_ceil(loader.group_accelerators.max(1));
+        let threads = u64::from(readers) * u64::from(loader.workers.max(1));
         if threads > THREADS_MAX {
             let message = format!(
-                "{accelerators} accelerators with {} threads each need `{threads}` threads",
+                "{readers} reading accelerators with {} threads each need `{threads}` threads",
                 loader.workers
             );
             self.error(
@@ -154,7 +157,12 @@ impl Builder<'_> {
                 "`{}` batches in flight of each of {accelerators} accelerators",
                 loader.stock_batches
             );
-            self.error("reader.prefetch_size", message, &format!("use at most {STOCK_MAX} in all"));
+            let key = match (self.w.reader_read_at_start, loader.held_batches) {
+                (true, _) => "reader.read_at_start",
+                (false, 0) => "reader.prefetch_size",
+                (false, _) => "reader.shuffle_size",
+            };
+            self.error(key, message, &format!("use at most {STOCK_MAX} in all"));
         }
         for (key, seconds) in [
             ("storage.throttle.latency_seconds", self.w.storage_throttle_latency_seconds),
@@ -166,6 +174,16 @@ impl Builder<'_> {
                     format!("a wait of `{seconds}` seconds for each operation"),
                     "give 0 to 3600",
                 );
+            }
+        }
+        for (key, time) in [
+            ("train.computation_time", self.w.train_computation_time),
+            ("reader.preprocess_time", self.w.reader_preprocess_time),
+        ] {
+            let mean_s = time.mean_s();
+            if mean_s > WAIT_MAX_S {
+                let hint = format!("give at most {WAIT_MAX_S}, in seconds");
+                self.error(key, format!("`{mean_s}` seconds on average"), &hint);
             }
         }
         if let Some(rate) = self.w.storage_throttle_bytes_per_second.filter(|rate| *rate < 1.0) {

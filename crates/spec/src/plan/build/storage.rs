@@ -94,6 +94,9 @@ impl Builder<'_> {
             );
             return None;
         };
+        if !self.trains() {
+            return Some(name);
+        }
         if odirect && !engine.has(Ability::BypassesPageCache) {
             self.error(
                 "reader.odirect",
