@@ -2,8 +2,15 @@
 //!
 //! Each block of 4096 bytes is a xoshiro256++ stream of its own, so any range can be made without what
 //! comes before it. Changing a byte of this changes every dataset: raise [`CONTENT_VERSION`] then.
+//!
+//! Where content is to be compressible, each chunk of 512 bytes ends in zeros, and each block begins somewhere in that
+//! pattern, so that short samples get their share too. Where it is to repeat itself, whole stretches of 64 KiB are
+//! copies of a stretch of the pool, which belongs to the seed alone: all samples of all files share it. A sample goes
+//! through the pool in order, so that a copy is megabytes away from the next and compressors with a short memory do not
+//! find it.
 
-use feedrate_spec::shape::Element;
+use feedrate_spec::plan::DatasetPlan;
+use feedrate_spec::shape::{Element, Redundancy};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -12,19 +19,42 @@ pub const CONTENT_VERSION: u32 = 1;
 
 /// Bytes that are made together.
 pub const BLOCK_BYTES: usize = 4096;
+const BLOCK_WORDS: usize = BLOCK_BYTES / 8;
+/// Each ends in zeros where some of the content is zeros.
+const CHUNK_WORDS: usize = 64;
+/// What is copied as a whole: long enough to hold whole blocks of a file system wherever a header shifts it.
+const STRETCH_BLOCKS: u64 = 16;
+/// What copies are made of: 4 MiB.
+const POOL_STRETCHES: u64 = 64;
+/// The pool's place among the files' numbers.
+const POOL_FILE: u64 = u64::MAX;
 
 /// Makes and checks payload. Holds one block of memory; never allocates.
 pub struct Content {
     seed: u64,
     file: u64,
     file_key: u64,
+    redundancy: Redundancy,
     block: [u8; BLOCK_BYTES],
 }
 
 impl Content {
-    /// Content of `seed`, at file 0.
+    /// Content of `seed`, at file 0: nothing can be saved of it.
     pub fn new(seed: u64) -> Self {
-        let mut content = Content { seed, file: 0, file_key: 0, block: [0; BLOCK_BYTES] };
+        Content::redundant(seed, Redundancy::default())
+    }
+
+    /// The content of a dataset, at file 0.
+    pub fn of(plan: &DatasetPlan) -> Self {
+        Content::redundant(plan.content_seed, plan.redundancy)
+    }
+
+    /// Content of `seed` of which some can be saved, at file 0.
+    pub fn redundant(seed: u64, redundancy: Redundancy) -> Self {
+        let Redundancy { compressible_percent, duplicate_percent } = redundancy;
+        debug_assert!(compressible_percent <= 100 && duplicate_percent <= 100, "{redundancy:?}");
+        let mut content =
+            Content { seed, file: 0, file_key: 0, redundancy, block: [0; BLOCK_BYTES] };
         content.start(0);
         content
     }
@@ -40,10 +70,19 @@ impl Content {
         self.file
     }
 
+    fn stream(&self, sample: u64, element: Element) -> Stream {
+        Stream {
+            key: mix(self.file_key ^ sample),
+            pool_key: mix(mix(self.seed) ^ POOL_FILE),
+            redundancy: self.redundancy,
+            mask: mask(element),
+        }
+    }
+
     /// Fill `bytes` with the payload of `sample` from byte `offset` on. Floats are finite, integers take
     /// every value.
     pub fn fill(&mut self, sample: u64, offset: u64, element: Element, bytes: &mut [u8]) {
-        let stream = Stream::new(self.file_key, sample, element);
+        let stream = self.stream(sample, element);
         let mut at = offset;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -71,7 +110,7 @@ impl Content {
         element: Element,
         bytes: &[u8],
     ) -> Result<(), u64> {
-        let stream = Stream::new(self.file_key, sample, element);
+        let stream = self.stream(sample, element);
         let mut at = offset;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -99,20 +138,37 @@ pub(crate) fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
 /// The stream of one sample.
 struct Stream {
     key: u64,
+    pool_key: u64,
+    redundancy: Redundancy,
     mask: u64,
 }
 
 impl Stream {
-    fn new(file_key: u64, sample: u64, element: Element) -> Self {
-        Stream { key: mix(file_key ^ sample), mask: mask(element) }
-    }
-
     /// The first `bytes.len()` bytes of a block; a multiple of 8.
     fn write(&self, block: u64, bytes: &mut [u8]) {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(mix(self.key ^ block));
-        for word in bytes.chunks_exact_mut(8) {
-            word.copy_from_slice(&(random.next_u64() & self.mask).to_le_bytes());
+        let key = self.block_key(block);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(key);
+        match self.redundancy.compressible_percent {
+            0 => fill_random(&mut random, self.mask, bytes),
+            percent => fill_partly(&mut random, self.mask, percent, key, bytes),
         }
+    }
+
+    /// Blocks of equal keys are equal.
+    fn block_key(&self, block: u64) -> u64 {
+        match self.copied(block / STRETCH_BLOCKS) {
+            Some(stretch) => mix(mix(self.pool_key ^ stretch) ^ (block % STRETCH_BLOCKS)),
+            None => mix(self.key ^ block),
+        }
+    }
+
+    /// The stretch of the pool that a stretch of the sample copies; `None` if it is its own. Copies are spread evenly;
+    /// where the first one lies differs from sample to sample, so that short samples are copies in the right share.
+    fn copied(&self, stretch: u64) -> Option<u64> {
+        let percent = u64::from(self.redundancy.duplicate_percent);
+        let copies_before = |stretch: u64| (self.key % 100 + stretch * percent) / 100;
+        let before = copies_before(stretch);
+        (copies_before(stretch + 1) > before).then(|| ((self.key >> 32) + before) % POOL_STRETCHES)
     }
 
     /// `len` bytes of a block from byte `skip` on, made in `memory`.
@@ -126,6 +182,41 @@ impl Stream {
         let end = skip + len;
         self.write(block, &mut memory[..end.next_multiple_of(8)]);
         &memory[skip..end]
+    }
+}
+
+fn fill_random(random: &mut Xoshiro256PlusPlus, mask: u64, bytes: &mut [u8]) {
+    for word in bytes.chunks_exact_mut(8) {
+        word.copy_from_slice(&(random.next_u64() & mask).to_le_bytes());
+    }
+}
+
+/// Chunks that end in zeros, from word `start`, taken modulo a block, of the pattern on.
+fn fill_partly(
+    random: &mut Xoshiro256PlusPlus,
+    mask: u64,
+    zeros_percent: u32,
+    start: u64,
+    bytes: &mut [u8],
+) {
+    let made = BLOCK_WORDS * (100 - zeros_percent as usize) / 100;
+    // Of all chunks before one. A chunk's share need not be a whole number of words: the block's is.
+    let made_before = |chunk: usize| chunk * made * CHUNK_WORDS / BLOCK_WORDS;
+    let mut word = start as usize % BLOCK_WORDS;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (chunk, at) = (word / CHUNK_WORDS, word % CHUNK_WORDS);
+        let made_here = made_before(chunk + 1) - made_before(chunk);
+        let end = if at < made_here { made_here } else { CHUNK_WORDS };
+        let len = rest.len().min((end - at) * 8);
+        let (now, later) = rest.split_at_mut(len);
+        if at < made_here {
+            fill_random(random, mask, now);
+        } else {
+            now.fill(0);
+        }
+        word = (word + len / 8) % BLOCK_WORDS;
+        rest = later;
     }
 }
 
@@ -152,87 +243,4 @@ fn mix(x: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn made(sample: u64, offset: u64, element: Element, len: usize) -> Vec<u8> {
-        let mut content = Content::new(7);
-        content.start(3);
-        let mut bytes = vec![0; len];
-        content.fill(sample, offset, element, &mut bytes);
-        bytes
-    }
-
-    /// A change here changes every dataset in the world.
-    #[test]
-    fn bytes_stay_what_they_were() {
-        assert_eq!(hex(&made(1, 0, Element::Uint8, 16)), "ab7e904c553536a39f2898cc486fca27");
-        assert_eq!(hex(&made(1, 4096, Element::Uint8, 16)), "8194eba73edf177f3895637f27ee796e");
-    }
-
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|b| format!("{b:02x}")).collect()
-    }
-
-    #[test]
-    fn bytes_take_every_value_and_do_not_repeat() {
-        let bytes = made(0, 0, Element::Uint8, 1 << 16);
-        let mut counts = [0u32; 256];
-        bytes.iter().for_each(|&b| counts[b as usize] += 1);
-        assert!(counts.iter().all(|&n| (150..370).contains(&n)), "{counts:?}");
-        let mut blocks: Vec<&[u8]> = bytes.chunks(64).collect();
-        blocks.sort_unstable();
-        blocks.dedup();
-        assert_eq!(blocks.len(), 1024);
-    }
-
-    #[test]
-    fn files_samples_and_seeds_differ() {
-        let mut seen = std::collections::HashSet::new();
-        for seed in 0..3 {
-            for file in 0..5 {
-                for sample in 0..5 {
-                    let mut content = Content::new(seed);
-                    content.start(file);
-                    let mut bytes = [0; 16];
-                    content.fill(sample, 0, Element::Uint8, &mut bytes);
-                    assert!(seen.insert(bytes));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn floats_are_finite() {
-        let bytes = made(0, 0, Element::Float32, 1 << 16);
-        let (words, _) = bytes.as_chunks::<4>();
-        assert!(words.iter().all(|w| f32::from_le_bytes(*w).is_finite()));
-        let bytes = made(0, 0, Element::Float64, 1 << 16);
-        let (words, _) = bytes.as_chunks::<8>();
-        assert!(words.iter().all(|w| f64::from_le_bytes(*w).is_finite()));
-        let bytes = made(0, 0, Element::Float16, 1 << 16);
-        let (words, _) = bytes.as_chunks::<2>();
-        assert!(words.iter().all(|w| u16::from_le_bytes(*w) & 0x7c00 != 0x7c00));
-    }
-
-    proptest! {
-        #[test]
-        fn any_range_is_a_piece_of_the_whole(offset in 0usize..20_000, len in 0usize..9000) {
-            let whole = made(5, 0, Element::Float32, 30_000);
-            let part = made(5, offset as u64, Element::Float32, len);
-            prop_assert_eq!(&part, &whole[offset..offset + len]);
-        }
-
-        #[test]
-        fn the_first_difference_is_named(offset in 0u64..9000, len in 1usize..9000, at in 0usize..9000) {
-            let mut bytes = made(2, offset, Element::Uint8, len);
-            let mut content = Content::new(7);
-            content.start(3);
-            prop_assert_eq!(content.matches(2, offset, Element::Uint8, &bytes), Ok(()));
-            let at = at % len;
-            bytes[at] ^= 1;
-            prop_assert_eq!(content.matches(2, offset, Element::Uint8, &bytes), Err(offset + at as u64));
-        }
-    }
-}
+mod tests;

@@ -277,7 +277,7 @@ impl<'g> Maker<'g> {
         let (storage, watch) = (generation.storage, generation.watch);
         Maker {
             generation,
-            content: Content::new(generation.plan.content_seed),
+            content: Content::of(generation.plan),
             writer: WriteSink::new(watch, parts),
             comparer: CompareSink::new(storage, watch, parts, Extent::Ends),
             path: String::new(),

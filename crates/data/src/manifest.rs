@@ -84,8 +84,8 @@ pub enum ManifestError {
 impl Manifest {
     /// The manifest of a dataset of which nothing is there yet.
     pub fn of(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Self {
-        let total_bytes =
-            layout.sum(layout.files(), |shape| format.file_bytes(shape, &plan.encoding));
+        let entry = format.entry();
+        let total_bytes = layout.sum(layout.files(), |shape| plan.file_bytes(&entry, shape));
         Manifest {
             feedrate_dataset: VERSION,
             state: State::Generating,
@@ -102,8 +102,9 @@ impl Manifest {
 
     /// 32 hexadecimal digits that stand for the settings of `plan`.
     pub fn fingerprint_of(plan: &DatasetPlan) -> String {
-        let settings: Vec<String> =
-            settings(plan).iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let settings = settings(plan);
+        let told = settings.iter().filter(|(key, value)| !is_as_before(key, value));
+        let settings: Vec<String> = told.map(|(key, value)| format!("{key}={value}")).collect();
         let text = format!("content={CONTENT_VERSION}\n{}", settings.join("\n"));
         format!("{:032x}", fnv1a_128(text.as_bytes()))
     }
@@ -173,7 +174,8 @@ impl Manifest {
     }
 }
 
-/// The settings by name, in the alphabet's order, those of the encoding as `encoding.compression`. A dataset plan is plain data: it is always an object.
+/// The settings by name, in the alphabet's order, those of the encoding as
+/// `encoding.compression`. A dataset plan is plain data: it is always an object.
 fn settings(plan: &DatasetPlan) -> BTreeMap<String, Value> {
     let mut settings = BTreeMap::new();
     for (key, value) in object(serde_json::to_value(plan)) {
@@ -187,6 +189,11 @@ fn settings(plan: &DatasetPlan) -> BTreeMap<String, Value> {
         }
     }
     settings
+}
+
+/// Settings that came later, as they were before: they leave older fingerprints what they are.
+fn is_as_before(key: &str, value: &Value) -> bool {
+    key.starts_with("redundancy.") && value == &Value::from(0)
 }
 
 fn object(value: serde_json::Result<Value>) -> serde_json::Map<String, Value> {

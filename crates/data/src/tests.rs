@@ -8,7 +8,8 @@ use crate::verify::{Report, verify};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::shape::{Element, Encoding, FileShape};
+use feedrate_spec::shape::{Compression, Element, Encoding, FileShape, Redundancy};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -31,6 +32,7 @@ fn plan(format: &str) -> DatasetPlan {
         element: Element::Uint8,
         encoding: Encoding::default(),
         content_seed: 10,
+        redundancy: Redundancy::default(),
     }
 }
 
@@ -293,6 +295,70 @@ fn fingerprints_stay_and_differ() {
     assert_eq!(Manifest::fingerprint_of(&plan("npz")), "94906e769d809d2f16061a809952d7f0");
     let other = DatasetPlan { samples_per_file: 2, ..plan("npz") };
     assert_ne!(Manifest::fingerprint_of(&other), Manifest::fingerprint_of(&plan("npz")));
+    let hexes: HashSet<String> = redundancies()
+        .map(|redundancy| Manifest::fingerprint_of(&DatasetPlan { redundancy, ..plan("npz") }))
+        .into();
+    assert_eq!(hexes.len(), 3);
+}
+
+fn redundancies() -> [Redundancy; 3] {
+    [(0, 0), (60, 0), (0, 60)].map(|(compressible_percent, duplicate_percent)| Redundancy {
+        compressible_percent,
+        duplicate_percent,
+    })
+}
+
+/// Manifests from before there was redundancy say nothing of it.
+#[test]
+fn an_older_manifest_is_one_without_redundancy() {
+    let storage = storage::open("memory", Path::new("")).unwrap();
+    let plan = plan("raw");
+    made(&plan, &*storage).unwrap();
+    let mut manifest = serde_json::to_value(Manifest::read(&*storage).unwrap().unwrap()).unwrap();
+    manifest["settings"].as_object_mut().unwrap().remove("redundancy").unwrap();
+    change(&*storage, FILE_NAME, |text| *text = manifest.to_string().into_bytes());
+    let older = Manifest::read(&*storage).unwrap().unwrap();
+    assert_eq!(older.differences(&plan), Vec::<String>::new());
+    let other = DatasetPlan { redundancy: redundancies()[1], ..plan };
+    assert_eq!(
+        older.differences(&other),
+        ["redundancy.compressible_percent: dataset has 0, the plan wants 60"]
+    );
+}
+
+#[test]
+fn redundant_datasets_are_kept_and_verified() {
+    for (redundancy, format) in
+        redundancies().into_iter().flat_map(|one| FORMATS.iter().map(move |format| (one, format)))
+    {
+        if format.member().has(Ability::NoFiles) {
+            continue;
+        }
+        let storage = storage::open("memory", Path::new("")).unwrap();
+        let plan = DatasetPlan { redundancy, files_train: 3, ..plan(format.member().name) };
+        let plan = fitting(plan, *format);
+        made(&plan, &*storage).unwrap();
+        assert_eq!(made(&plan, &*storage).unwrap().files_kept, 5, "{}", plan.format);
+        assert_eq!(verified(&plan, &*storage).bad_files, 0, "{}", plan.format);
+    }
+}
+
+/// What `dataset.compression` saves is what was asked, and known beforehand.
+#[test]
+fn a_deflated_dataset_is_as_small_as_was_asked() {
+    let [plain, compressible, _] = redundancies();
+    for (redundancy, share) in [(plain, 1.0), (compressible, 0.4)] {
+        let storage = storage::open("memory", Path::new("")).unwrap();
+        let encoding = Encoding { compression: Compression::Zip, ..Encoding::default() };
+        let plan = DatasetPlan { redundancy, encoding, ..plan("npz") };
+        let layout = Layout::new(&plan);
+        let format = format::find("npz").unwrap();
+        let estimate = Manifest::of(&plan, &layout, format).total_bytes as f64;
+        let found = made(&plan, &*storage).unwrap().bytes_written as f64;
+        let payload = layout.sum(layout.files(), |shape| shape.payload_bytes()) as f64;
+        assert!((found / payload - share).abs() < 0.02, "{found} of {payload}");
+        assert!((estimate / found - 1.0).abs() < 0.05, "{found} instead of {estimate}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use feedrate_data::storage::{self, Storage};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::shape::{Compression, Element, Encoding};
+use feedrate_spec::shape::{Compression, Element, Encoding, Redundancy};
 use std::alloc::{GlobalAlloc, System};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -50,6 +50,7 @@ fn plan(format: &dyn Format, samples: u64, compression: Compression) -> DatasetP
         element: Element::Float32,
         encoding: Encoding { compression, ..Encoding::default() },
         content_seed: 10,
+        redundancy: Redundancy::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::record::{
 use feedrate_spec::plan::{
     DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan,
 };
-use feedrate_spec::shape::{Element, Encoding};
+use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
 
 /// One sample of a million bytes a file, a batch of one, one worker, two batches of stock.
@@ -31,6 +31,7 @@ pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
             element: Element::Uint8,
             encoding: Encoding::default(),
             content_seed: 10,
+            redundancy: Redundancy::default(),
         },
         storage: StoragePlan {
             kind: "file".into(),

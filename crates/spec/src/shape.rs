@@ -175,6 +175,15 @@ impl Compression {
     }
 }
 
+/// How much of the content repeats itself; one for the whole dataset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redundancy {
+    /// Share of the bytes that are zeros, in short runs everywhere: compression saves about as much.
+    pub compressible_percent: u32,
+    /// Share of the content that stands elsewhere in the dataset too: deduplication saves about as much.
+    pub duplicate_percent: u32,
+}
+
 /// How samples are written into files, beside their shape; one for the whole dataset. Formats read what concerns
 /// them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use feedrate_data::generate::generate;
 use feedrate_data::storage;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
+use feedrate_spec::shape::{Dims, Element, Encoding, FileShape, Redundancy};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,6 +20,7 @@ use std::sync::atomic::AtomicBool;
 mod h5py;
 mod images;
 mod numpy;
+mod redundancy;
 mod parquet;
 mod safetensors;
 mod tfrecord;
@@ -68,11 +69,12 @@ fn write_dataset(
         element,
         encoding: encoding.clone(),
         content_seed: 3,
+        redundancy: Redundancy::default(),
     };
     let layout = Layout::new(&plan);
     let storage = storage::open("file", folder).unwrap();
     generate(&plan, &layout, &*storage, 2, &|_, _| {}, &AtomicBool::new(false)).unwrap();
-    let mut content = Content::new(plan.content_seed);
+    let mut content = Content::of(&plan);
     let case = |file| {
         let mut path = String::new();
         layout.write_path(file, &mut path);

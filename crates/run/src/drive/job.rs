@@ -5,6 +5,7 @@ use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::checkpoint::CheckpointError;
 use crate::loader::{self, Loader, Queue, Task};
 use crate::reader::SampleReader;
+use feedrate_data::content::Content;
 use feedrate_data::format::{CursorOptions, Format, FormatError};
 use feedrate_data::storage::{Storage, StorageError, engine};
 use feedrate_spec::catalog::Ability;
@@ -193,7 +194,7 @@ impl Job {
 
     pub(super) fn sink(&self) -> Sink {
         let dataset = &self.plan.dataset;
-        Sink::new(self.plan.loader.verify.then_some((dataset.content_seed, dataset.element)))
+        Sink::new(self.plan.loader.verify.then(|| (Content::of(dataset), dataset.element)))
     }
 
     pub(super) fn piece_bytes(&self) -> usize {

@@ -13,13 +13,9 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// `check`: the content seed and element type to compare with.
-    pub(super) fn new(check: Option<(u64, Element)>) -> Self {
-        Sink {
-            check: check.map(|(seed, element)| (Content::new(seed), element)),
-            sample: 0,
-            kept: None,
-        }
+    /// `check`: the content and element type to compare with.
+    pub(super) fn new(check: Option<(Content, Element)>) -> Self {
+        Sink { check, sample: 0, kept: None }
     }
 
     /// The next payload is of this sample; it is kept in `memory` where some is given.

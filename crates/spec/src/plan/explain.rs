@@ -45,7 +45,7 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
     let dataset = &plan.dataset;
     let layout = Layout::new(dataset);
     let file_bytes = catalog.format(&dataset.format).map_or(0, |format| {
-        layout.sum(layout.files(), |shape| (format.file_bytes)(shape, &dataset.encoding)) as u64
+        layout.sum(layout.files(), |shape| dataset.file_bytes(format, shape)) as u64
     });
     let payload = layout.sum(layout.files_train(), |shape| shape.payload_bytes()) as u64;
     let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);

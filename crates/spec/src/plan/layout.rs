@@ -170,7 +170,7 @@ fn file_dims(plan: &DatasetPlan) -> FileDims {
 mod tests {
     use super::*;
     use crate::plan::DatasetPlan;
-    use crate::shape::{Element, Encoding};
+    use crate::shape::{Element, Encoding, Redundancy};
 
     fn plan() -> DatasetPlan {
         DatasetPlan {
@@ -188,6 +188,7 @@ mod tests {
             element: Element::Uint8,
             encoding: Encoding::default(),
             content_seed: 10,
+            redundancy: Redundancy::default(),
         }
     }
 

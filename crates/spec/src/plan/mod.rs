@@ -12,7 +12,8 @@ mod explain;
 pub use build::{Context, Request, build};
 pub use explain::{Estimate, PIECE_BYTES, estimate};
 
-use crate::shape::{Element, Encoding};
+use crate::catalog::FormatEntry;
+use crate::shape::{Compression, Element, Encoding, FileShape, Redundancy};
 use crate::workload::TimeSpec;
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +87,22 @@ pub struct DatasetPlan {
     pub encoding: Encoding,
     /// Seed of the content.
     pub content_seed: u64,
+    /// What compression and deduplication find in the content.
+    #[serde(default)]
+    pub redundancy: Redundancy,
+}
+
+impl DatasetPlan {
+    /// As [`FormatEntry::file_bytes`], less what compression saves of this content.
+    pub fn file_bytes(&self, format: &FormatEntry, shape: &FileShape) -> u64 {
+        let bytes = (format.file_bytes)(shape, &self.encoding);
+        if self.encoding.compression == Compression::None {
+            return bytes;
+        }
+        let percent = u128::from(self.redundancy.compressible_percent);
+        let saved = u128::from(shape.payload_bytes()) * percent / 100;
+        bytes.saturating_sub(saved as u64)
+    }
 }
 
 /// The storage and its wrappers.

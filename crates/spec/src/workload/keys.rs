@@ -340,6 +340,10 @@ keys! {
         storage_delay_seconds: f64 = Number, "storage.delay_seconds", "0", "seconds", "Wait of each operation.";
         dataset_row_group_samples: u64 = Count, "dataset.row_group_samples", "64", "samples", "Samples in a row group of a parquet file.";
         dataset_content_seed: u64 = Count, "dataset.content_seed", "10", "", "Seed of the content of the files.";
+        dataset_compressible_percent: u32 = Percent, "dataset.compressible_percent", "0", "percent",
+            "Share of each 512 bytes of content that is zeros: about what compression saves.";
+        dataset_duplicate_percent: u32 = Percent, "dataset.duplicate_percent", "0", "percent",
+            "Share of the stretches of 64 KiB that repeat the same 4 MiB in all files: about what deduplication saves.";
     }
     ignored {
         "workflow.debug", "Left in DLIO's bert.";

@@ -167,6 +167,10 @@ kinds! {
         value if value <= 1.0 => Ok(value),
         _ => Err(Fault::new(format!("`{}` is above 1", node.brief())).hint("give a share: `0.9` is 90 %")),
     };
+    Percent: "whole number from 0 to 100" => u32, |node| match in_range(node, whole(node)?)? {
+        value if value <= 100 => Ok(value),
+        _ => Err(Fault::new(format!("`{}` is above 100", node.brief())).hint("give a number from 0 to 100")),
+    };
     Bytes: "bytes" => f64, |node| bytes(node);
     WholeBytes: "bytes" => u64, |node| whole_bytes(node);
     OptionalBytes: "bytes or null" => Option<u64>, |node| match node.is_null() {

@@ -12,7 +12,7 @@ use feedrate_measure::record::AcceleratorEpoch;
 use feedrate_spec::plan::{
     DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan,
 };
-use feedrate_spec::shape::{Element, Encoding};
+use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
 use std::sync::Arc;
@@ -79,6 +79,7 @@ fn plan(case: Case) -> Plan {
             element: Element::Uint8,
             encoding: Encoding::default(),
             content_seed: 10,
+            redundancy: Redundancy::default(),
         },
         storage: StoragePlan {
             kind: "null".into(),

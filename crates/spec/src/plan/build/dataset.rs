@@ -5,7 +5,7 @@ use crate::catalog::Unfit;
 use crate::plan::layout::Layout;
 use crate::plan::{DatasetPlan, Plan, estimate};
 use crate::problem::Problem;
-use crate::shape::{Compression, DIMS_MAX, Encoding};
+use crate::shape::{Compression, DIMS_MAX, Encoding, Redundancy};
 use crate::units;
 
 /// No file system holds more.
@@ -58,6 +58,10 @@ impl Builder<'_> {
             element: w.dataset_record_element_type,
             encoding: self.encoding(),
             content_seed: w.dataset_content_seed,
+            redundancy: Redundancy {
+                compressible_percent: w.dataset_compressible_percent,
+                duplicate_percent: w.dataset_duplicate_percent,
+            },
         }
     }
 

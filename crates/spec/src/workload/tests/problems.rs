@@ -52,6 +52,7 @@ train:
   epochs: 2.5
   computation_time: 0.1
 metric: {au: 90}
+dataset: {compressible_percent: 101}
 colour: red
 ";
     assert_eq!(
@@ -73,7 +74,9 @@ error: w.yaml:9:11: train.epochs: expected a whole number, found `2.5`
   hint: leave it out for the default, `1`
 error: w.yaml:11:14: metric.au: `90` is above 1
   hint: give a share: `0.9` is 90 %
-error: w.yaml:12:1: unknown key `colour`
+error: w.yaml:12:33: dataset.compressible_percent: `101` is above 100
+  hint: give a number from 0 to 100
+error: w.yaml:13:1: unknown key `colour`
   hint: all keys are in docs/reference/keys.md
 error: override `dataset.num_files_train='4'`: dataset.num_files_train: expected a whole number, found `4`
   hint: take the quotes away"

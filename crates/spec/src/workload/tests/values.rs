@@ -36,6 +36,7 @@ fn defaults_are_dlio_s() {
     );
     assert_eq!((w.metric_au, w.output_metric_exclude_start_steps), (0.9, 1));
     assert_eq!((w.reader_check_crc, w.dataset_content_seed), (true, 10));
+    assert_eq!((w.dataset_compressible_percent, w.dataset_duplicate_percent), (0, 0));
     assert_eq!(
         (w.storage_throttle_bytes_per_second, w.storage_storage_type.as_str()),
         (None, "local_fs")
