@@ -47,7 +47,13 @@ impl Session<'_> {
             let steps = self.plan.train.steps_in_epoch(number);
             let before = self.prepare_cache(number, last, record)?;
             let sampler = Sampler::start(self.device, self.clock);
-            let Epoch { accelerators, failure } = driver.epoch(&mut training, steps);
+            let mut checkpoints = Vec::new();
+            let mut pause = |step| {
+                let saved = self.save(number, step, step)?;
+                checkpoints.extend(saved);
+                Ok(())
+            };
+            let Epoch { accelerators, failure } = driver.epoch(&mut training, steps, &mut pause);
             let counted = sampler.finish();
             let (start_ns, end_ns) = extent(&accelerators, driver.now_ns());
             let after = self.residency();
@@ -66,10 +72,10 @@ impl Session<'_> {
                 ended: (self.wall)(self.clock.wall_at(end_ns)),
                 accelerators,
                 host,
-                checkpoints: Vec::new(),
+                checkpoints,
             });
             let checkpointed = match failure {
-                None => self.checkpoint(number, steps, driver, record),
+                None => self.checkpoint(number, steps, record),
                 Some(failure) => Err(failure),
             };
             (self.on_epoch)(record);
@@ -84,29 +90,35 @@ impl Session<'_> {
     }
 
     /// Write the checkpoint that is due after an epoch, while all accelerators wait.
-    fn checkpoint(
+    fn checkpoint(&self, epoch: u32, steps: u64, record: &mut Record) -> Result<(), RunError> {
+        let Some(plan) = &self.plan.checkpoint else { return Ok(()) };
+        let step = match plan.steps_between {
+            Some(between) if steps.is_multiple_of(between) => steps,
+            // DLIO counts one step too many here (`main.py:393`).
+            None if plan.is_due(epoch) => steps + 1,
+            _ => return Ok(()),
+        };
+        let saved = self.save(epoch, steps, step)?;
+        if let Some(epoch) = record.epochs.last_mut() {
+            epoch.checkpoints.extend(saved);
+        }
+        Ok(())
+    }
+
+    /// Write a checkpoint after `steps` steps of an epoch, in a folder named by `step`; none where the run is to stop.
+    fn save(
         &self,
         epoch: u32,
         steps: u64,
-        driver: &dyn Driver,
-        record: &mut Record,
-    ) -> Result<(), RunError> {
-        let due = self
-            .plan
-            .checkpoint
-            .as_ref()
-            .filter(|plan| plan.is_due(epoch) && !(self.interrupted)());
-        let (Some(plan), Some(epoch_record)) = (due, record.epochs.last_mut()) else {
-            return Ok(());
+        step: u64,
+    ) -> Result<Option<CheckpointRecord>, RunError> {
+        let Some(plan) = self.plan.checkpoint.as_ref().filter(|_| !(self.interrupted)()) else {
+            return Ok(None);
         };
-        let start_ns = driver.now_ns();
-        checkpoint::save(plan, epoch, steps)?;
-        epoch_record.checkpoints.push(CheckpointRecord {
-            start_ns,
-            end_ns: driver.now_ns(),
-            bytes: plan.total_bytes,
-        });
-        Ok(())
+        let start_ns = self.clock.now_ns();
+        checkpoint::save(plan, epoch, step)?;
+        let end_ns = self.clock.now_ns();
+        Ok(Some(CheckpointRecord { start_ns, end_ns, bytes: plan.total_bytes, after_step: steps }))
     }
 
     /// Empty the page cache of the dataset where that is asked for, and see how much of it is there. `last` is what was there

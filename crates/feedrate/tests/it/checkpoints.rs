@@ -136,3 +136,71 @@ fn torch_loads_what_is_written() {
         assert_eq!(optimizer["1"], serde_json::json!(["torch.float32", [320]]));
     }
 }
+
+#[test]
+fn checkpoints_by_steps_cut_an_epoch_into_blocks() {
+    for (between, folders, blocks) in [
+        (
+            "3",
+            &["epoch1_step3", "epoch1_step6", "epoch2_step3", "epoch2_step6"][..],
+            &[3, 3, 2][..],
+        ),
+        ("4", &["epoch1_step4", "epoch1_step8", "epoch2_step4", "epoch2_step8"], &[4, 4]),
+        ("8", &["epoch1_step8", "epoch2_step8"], &[8]),
+    ] {
+        for loader in ["pytorch", "tensorflow", "dali", "native"] {
+            let test = Test::with(TINY);
+            let (between, loader) = (
+                format!("checkpoint.steps_between_checkpoints={between}"),
+                format!("reader.data_loader={loader}"),
+            );
+            let json = test.run_json(&[
+                "workflow.checkpoint=true",
+                &between,
+                &loader,
+                "reader.batch_size=1",
+                "--verify",
+            ]);
+            let mut found: Vec<String> = std::fs::read_dir(test.path("checkpoints"))
+                .unwrap()
+                .map(|folder| folder.unwrap().file_name().to_string_lossy().replace("global_", ""))
+                .collect();
+            found.sort();
+            assert_eq!(found, folders);
+            let record = test.path(json["run_dir"].as_str().unwrap()).join("record.json");
+            let record: serde_json::Value =
+                serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
+            for epoch in record["epochs"].as_array().unwrap() {
+                let steps: Vec<usize> = epoch["accelerators"][0]["blocks"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|block| block["load_ns"].as_array().unwrap().len())
+                    .collect();
+                assert_eq!(steps, blocks, "{between} {loader}");
+                assert_eq!(epoch["checkpoints"].as_array().unwrap().len(), folders.len() / 2);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_written_ends_the_run() {
+    let test = Test::with(TINY);
+    test.write("checkpoints", "a file is in the way");
+    let settings = [
+        "run",
+        "workload.yaml",
+        "workflow.checkpoint=true",
+        "reader.batch_size=1",
+        "checkpoint.steps_between_checkpoints=3",
+    ];
+    test.feedrate(&settings).refuses(1, &["cannot write checkpoint", "what was measured is in"]);
+    test.feedrate(&[
+        "run",
+        "workload.yaml",
+        "workflow.checkpoint=true",
+        "checkpoint.steps_between_checkpoints=0",
+    ])
+    .refuses(2, &["every `0` steps", "hint:"]);
+}

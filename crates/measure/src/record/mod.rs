@@ -71,6 +71,9 @@ pub struct CheckpointRecord {
     pub end_ns: u64,
     /// Of all files.
     pub bytes: u64,
+    /// Steps of the epoch that were done by then.
+    #[serde(default)]
+    pub after_step: u64,
 }
 
 impl CheckpointRecord {

@@ -61,13 +61,13 @@ impl CheckpointError {
     }
 }
 
-/// Write the checkpoint of `epoch` after `step` steps of it: the files of all ranks, by as many threads as there are processors. Each
-/// gets its name once it is whole. The folder's name is DLIO's, which counts one step too many (`main.py:393`).
+/// Write a checkpoint of `epoch`, in a folder named by `step` as DLIO names it: the files of all ranks, by as many threads as there
+/// are processors. Each gets its name once it is whole.
 ///
 /// # Errors
 /// The file system refused, or is too small. No file that was begun is left then; those that are whole are.
 pub fn save(plan: &CheckpointPlan, epoch: u32, step: u64) -> Result<(), CheckpointError> {
-    let folder = Path::new(&plan.folder).join(format!("global_epoch{epoch}_step{}", step + 1));
+    let folder = Path::new(&plan.folder).join(format!("global_epoch{epoch}_step{step}"));
     let prepare = || {
         fs::create_dir_all(&folder)?;
         check_space(&folder, plan.total_bytes)

@@ -18,7 +18,7 @@ pub(super) trait Hands {
 /// Events to be handled, each at a known time or now.
 pub(super) type Events = VecDeque<(Event, Option<u64>)>;
 
-/// Carry out one action at `now_ns`. True when the epoch is over.
+/// Carry out one action at `now_ns`. True when the block is over, and with the last the epoch.
 pub(super) fn perform(
     action: Action,
     now_ns: u64,
@@ -45,7 +45,7 @@ pub(super) fn perform(
             hands.barrier();
             events.push_back((Event::BarrierOpen, None));
         }
-        Action::EpochDone => return true,
+        Action::BlockDone | Action::EpochDone => return true,
     }
     false
 }

@@ -28,10 +28,13 @@ pub struct Epoch {
     pub failure: Option<RunError>,
 }
 
+/// What is done between two blocks of an epoch.
+pub type Pause<'p> = dyn FnMut(u64) -> Result<(), RunError> + 'p;
+
 /// Carries out one epoch after another.
 pub trait Driver {
-    /// Run `steps` steps of the next epoch.
-    fn epoch(&mut self, training: &mut Training, steps: u64) -> Epoch;
+    /// Run `steps` steps of the next epoch. Between its blocks all accelerators wait while `pause` is called with the steps done.
+    fn epoch(&mut self, training: &mut Training, steps: u64, pause: &mut Pause<'_>) -> Epoch;
 
     /// Time since the start of the run.
     fn now_ns(&self) -> u64;

@@ -7,7 +7,7 @@ use super::conduct::{self, Events, Hands};
 use super::job::{Job, RunError};
 use super::shared::{Guard, Shared};
 use super::worker::Worker;
-use super::{Driver, Epoch};
+use super::{Driver, Epoch, Pause};
 use crate::clock::Clock;
 use crate::comm::Comm;
 use crate::engine::{Event, Training};
@@ -136,7 +136,7 @@ impl RealDriver {
         Ok(())
     }
 
-    /// Handle events until the epoch is over, or nothing may go on.
+    /// Handle events until the block is over, or nothing may go on.
     fn conduct(&mut self, training: &mut Training) {
         let shared = Arc::clone(&self.shared);
         let queues = &shared.queues;
@@ -146,7 +146,6 @@ impl RealDriver {
             timers: &mut self.timers,
             wakes: &mut self.wakes,
         };
-        self.events.push_back((Event::EpochStarted, None));
         loop {
             // Steps that never wait must not keep the conductor from its timers, its flags and those it has to wake.
             let mut stepped = false;
@@ -171,6 +170,8 @@ impl RealDriver {
                     show(&self.signals.live, training, queues, now_ns);
                 }
                 if done {
+                    // Loaders go on reading while a checkpoint is written.
+                    hands.wake_now();
                     return;
                 }
             }
@@ -256,7 +257,7 @@ impl RealDriver {
 }
 
 impl Driver for RealDriver {
-    fn epoch(&mut self, training: &mut Training, steps: u64) -> Epoch {
+    fn epoch(&mut self, training: &mut Training, steps: u64, pause: &mut Pause<'_>) -> Epoch {
         training.prepare(steps);
         let live = &self.signals.live;
         live.epoch.fetch_add(1, Relaxed);
@@ -270,7 +271,20 @@ impl Driver for RealDriver {
             wakes: &mut self.wakes,
         };
         conduct::publish(steps, &shared.queues, &mut hands);
-        self.conduct(training);
+        let mut event = Event::EpochStarted;
+        loop {
+            self.events.push_back((event, None));
+            self.conduct(training);
+            let stopped = self.signals.interrupted.load(Relaxed) || self.shared.stop.load(Acquire);
+            if stopped || training.steps_done() >= steps {
+                break;
+            }
+            if let Err(error) = pause(training.steps_done()) {
+                self.shared.fail(error);
+                break;
+            }
+            event = Event::BlockStarted;
+        }
         if self.signals.interrupted.load(Relaxed) || self.shared.stop.load(Acquire) {
             self.stop_workers();
         }

@@ -5,7 +5,7 @@
 use super::conduct::{self, Events, Hands};
 use super::job::{Job, Reading, RunError, Shard, buffer, format_error};
 use super::sink::Sink;
-use super::{Driver, Epoch};
+use super::{Driver, Epoch, Pause};
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::compute::{self, Compute};
 use crate::engine::{Event, Training};
@@ -301,11 +301,21 @@ impl SimulatedDriver {
 }
 
 impl Driver for SimulatedDriver {
-    fn epoch(&mut self, training: &mut Training, steps: u64) -> Epoch {
+    fn epoch(&mut self, training: &mut Training, steps: u64, pause: &mut Pause<'_>) -> Epoch {
         training.prepare(steps);
         conduct::publish(steps, &self.queues, &mut self.world);
-        self.events.push_back((Event::EpochStarted, None));
-        let failure = self.conduct(training).err();
+        let mut event = Event::EpochStarted;
+        let failure = loop {
+            self.events.push_back((event, None));
+            let conducted = self.conduct(training);
+            if conducted.is_err() || training.steps_done() >= steps {
+                break conducted.err();
+            }
+            if let Err(error) = pause(training.steps_done()) {
+                break Some(error);
+            }
+            event = Event::BlockStarted;
+        };
         let mut accelerators = training.finish();
         for worker in &mut self.workers {
             accelerators[worker.accelerator as usize].io.add(&std::mem::take(&mut worker.counters));

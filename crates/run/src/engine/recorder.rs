@@ -43,16 +43,17 @@ impl Recorder {
     pub fn prepare(&mut self, steps: u64) {
         self.totals = StepTimes::default();
         for lane in &mut self.accelerators {
-            let steps = steps as usize;
             lane.epoch = AcceleratorEpoch::default();
             lane.stall = Stall::default();
-            lane.block = Block {
-                load_ns: Vec::with_capacity(steps),
-                compute_ns: Vec::with_capacity(steps),
-                barrier_ns: Vec::with_capacity(steps),
-                read_bytes: Vec::with_capacity(steps),
-                ..Block::default()
-            };
+            lane.block = empty_block(steps);
+        }
+    }
+
+    /// What follows belongs to another block, of at most `steps` steps.
+    pub fn end_block(&mut self, steps: u64) {
+        for lane in &mut self.accelerators {
+            let block = std::mem::replace(&mut lane.block, empty_block(steps));
+            lane.epoch.blocks.push(block);
         }
     }
 
@@ -111,10 +112,25 @@ impl Recorder {
                 block.load_ns.truncate(whole);
                 block.compute_ns.truncate(whole);
                 let mut epoch = std::mem::take(&mut lane.epoch);
-                epoch.blocks = vec![block];
+                // A block that was stopped in its first step shows nothing.
+                if whole > 0 || epoch.blocks.is_empty() {
+                    epoch.blocks.push(block);
+                }
                 epoch
             })
             .collect()
+    }
+}
+
+/// With memory for `steps` steps.
+fn empty_block(steps: u64) -> Block {
+    let steps = steps as usize;
+    Block {
+        load_ns: Vec::with_capacity(steps),
+        compute_ns: Vec::with_capacity(steps),
+        barrier_ns: Vec::with_capacity(steps),
+        read_bytes: Vec::with_capacity(steps),
+        ..Block::default()
     }
 }
 

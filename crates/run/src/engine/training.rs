@@ -19,6 +19,8 @@ pub enum Event {
     ComputeDone(u32),
     /// Every process has arrived.
     BarrierOpen,
+    /// The pause is over; all accelerators go on.
+    BlockStarted,
 }
 
 /// What to do.
@@ -30,6 +32,8 @@ pub enum Action {
     ComputeUntil(u32, u64),
     /// All accelerators here have arrived: wait for the other processes.
     Barrier,
+    /// A checkpoint is due: nothing is asked for until [`Event::BlockStarted`].
+    BlockDone,
     /// The epoch is over.
     EpochDone,
 }
@@ -38,6 +42,8 @@ pub enum Action {
 pub struct Training {
     computes: Vec<Box<dyn Compute>>,
     recorder: Recorder,
+    /// Steps of a block; `None` makes an epoch one block.
+    block_steps: Option<u64>,
     first_batch: u64,
     steps: u64,
     step: u64,
@@ -50,6 +56,7 @@ impl Training {
         Training {
             computes: (0..plan.accelerators).map(|a| compute::of(&plan.train, a)).collect(),
             recorder: Recorder::new(plan.accelerators),
+            block_steps: plan.checkpoint.as_ref().and_then(|checkpoint| checkpoint.steps_between),
             first_batch: 0,
             steps: 0,
             step: 0,
@@ -73,7 +80,7 @@ impl Training {
         mut act: impl FnMut(Action),
     ) {
         match event {
-            Event::EpochStarted => {
+            Event::EpochStarted | Event::BlockStarted => {
                 self.recorder.start(now_ns);
                 self.ask_all(&mut act);
             }
@@ -95,10 +102,13 @@ impl Training {
                 for accelerator in 0..self.computes.len() as u32 {
                     self.recorder.released(accelerator, now_ns, read_bytes(accelerator));
                 }
-                if self.step < self.steps {
-                    self.ask_all(&mut act);
-                } else {
+                if self.step >= self.steps {
                     act(Action::EpochDone);
+                } else if self.block_steps.is_some_and(|steps| self.step.is_multiple_of(steps)) {
+                    self.recorder.end_block(self.steps - self.step);
+                    act(Action::BlockDone);
+                } else {
+                    self.ask_all(&mut act);
                 }
             }
         }

@@ -232,6 +232,9 @@ pub struct CheckpointPlan {
     pub after_epoch: u32,
     /// Epochs from one to the next.
     pub epochs_between: u32,
+    /// Steps from one to the next, counted anew in each epoch; where this is given, epochs are not counted.
+    #[serde(default)]
+    pub steps_between: Option<u64>,
     /// How a state lies in a file; the files' extension.
     pub format: String,
     /// What each rank writes.

@@ -143,7 +143,7 @@ impl Workload {
     }
 }
 
-const CHECKPOINTS: Effect = not_yet("checkpoints by steps, and runs of checkpoints only");
+const CHECKPOINTS: Effect = not_yet("runs of checkpoints only");
 const EVALUATION: Effect = not_yet("evaluation");
 const PROFILERS: Effect = not_yet("external profilers");
 const OBJECT_STORE: Effect = not_yet("object storage");
@@ -277,7 +277,7 @@ keys! {
             "Epoch after which the first checkpoint comes.";
         checkpoint_epochs_between_checkpoints: u32 = Count32, "checkpoint.epochs_between_checkpoints", "1", "epochs", Effect::Now,
             "Epochs from one checkpoint to the next.";
-        checkpoint_steps_between_checkpoints: Option<u64> = OptionalCount, "checkpoint.steps_between_checkpoints", "-1", "steps", CHECKPOINTS,
+        checkpoint_steps_between_checkpoints: Option<u64> = OptionalCount, "checkpoint.steps_between_checkpoints", "-1", "steps", Effect::Now,
             "Steps from one checkpoint to the next, instead of epochs.";
         checkpoint_type: String = CheckpointType, "checkpoint.type", "rank_zero", "", Effect::Now, "Who writes: rank 0, or all that hold a part. DLIO never uses it: where it is not given, a model that is split is written by all.";
         checkpoint_mechanism_classname: Option<String> = OptionalText, "checkpoint.checkpoint_mechanism_classname", "null", "", NO_PYTHON,

@@ -119,7 +119,7 @@ fn job(plan: &Plan) -> Job {
 fn simulate(case: Case, model: SimulatedStorage) -> Vec<AcceleratorEpoch> {
     let plan = plan(case);
     let mut driver = SimulatedDriver::new(job(&plan), model).unwrap();
-    whole(driver.epoch(&mut Training::new(&plan), case.steps))
+    whole(driver.epoch(&mut Training::new(&plan), case.steps, &mut |_| Ok(())))
 }
 
 fn whole(epoch: Epoch) -> Vec<AcceleratorEpoch> {
@@ -246,7 +246,7 @@ fn really(case: Case) -> Vec<AcceleratorEpoch> {
     let mut driver =
         RealDriver::new(job(&plan), Clock::new(), Arc::new(Solo), Signals::default(), false)
             .unwrap();
-    whole(driver.epoch(&mut Training::new(&plan), case.steps))
+    whole(driver.epoch(&mut Training::new(&plan), case.steps, &mut |_| Ok(())))
 }
 
 #[test]
@@ -281,7 +281,8 @@ fn processes_wait_for_each_other_at_every_step() {
                     let mut driver =
                         RealDriver::new(job(&plan), Clock::new(), comm, Signals::default(), false)
                             .unwrap();
-                    lengths_ms(&whole(driver.epoch(&mut Training::new(&plan), 20)))[0]
+                    lengths_ms(&whole(driver.epoch(&mut Training::new(&plan), 20, &mut |_| Ok(()))))
+                        [0]
                 })
             })
             .collect();

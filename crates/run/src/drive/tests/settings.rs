@@ -31,7 +31,7 @@ fn with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
 
 fn simulate(plan: &Plan, model: SimulatedStorage) -> Vec<AcceleratorEpoch> {
     let mut driver = SimulatedDriver::new(job(plan), model).unwrap();
-    whole(driver.epoch(&mut Training::new(plan), plan.train.steps_per_epoch))
+    whole(driver.epoch(&mut Training::new(plan), plan.train.steps_per_epoch, &mut |_| Ok(())))
 }
 
 /// Epochs 1 and 2 on threads.
@@ -40,7 +40,7 @@ fn two_real_epochs(plan: &Plan) -> [Vec<AcceleratorEpoch>; 2] {
         RealDriver::new(job(plan), Clock::new(), Arc::new(Solo), Signals::default(), false)
             .unwrap();
     let mut training = Training::new(plan);
-    [1, 2].map(|_| whole(driver.epoch(&mut training, plan.train.steps_per_epoch)))
+    [1, 2].map(|_| whole(driver.epoch(&mut training, plan.train.steps_per_epoch, &mut |_| Ok(()))))
 }
 
 /// With `h` batches held back, step `i` starts once `i + h + 1` batches of 10 ms each are read, or all are.

@@ -28,6 +28,7 @@ impl Builder<'_> {
             format: self.checkpoint_format(),
             after_epoch: w.checkpoint_checkpoint_after_epoch,
             epochs_between: w.checkpoint_epochs_between_checkpoints,
+            steps_between: w.checkpoint_steps_between_checkpoints,
             total_bytes: state.total_bytes(),
             total_files: state.total_files(),
             rank_bytes_max: state.rank_bytes_max(),
@@ -53,14 +54,10 @@ impl Builder<'_> {
 
     fn unbuilt_checkpoints(&mut self) {
         let w = self.w;
-        if let Some(steps) = w.checkpoint_steps_between_checkpoints {
-            self.error(
-                "workflow.checkpoint",
-                format!(
-                    "this plan reaches its first checkpoint; checkpoints every {steps} steps are not supported yet"
-                ),
-                "set `workflow.checkpoint=false`",
-            );
+        if w.checkpoint_steps_between_checkpoints == Some(0) {
+            let hint = "give at least one, or -1 for checkpoints by epochs";
+            let key = "checkpoint.steps_between_checkpoints";
+            self.error(key, "a checkpoint every `0` steps".into(), hint);
         }
         for (key, differs) in [
             ("checkpoint.recovery_rank_shift", w.checkpoint_recovery_rank_shift),
@@ -186,7 +183,7 @@ impl Builder<'_> {
 
     fn reaches_checkpoint(&self, train: &TrainPlan) -> bool {
         match self.w.checkpoint_steps_between_checkpoints {
-            Some(steps) => steps > 0 && steps <= train.steps_in_epoch(1),
+            Some(steps) => steps <= train.steps_in_epoch(1),
             None => self.w.checkpoint_checkpoint_after_epoch <= train.epochs_run(),
         }
     }
