@@ -38,7 +38,10 @@ const FAMILIES: &[Family] = &[
     },
     Family { folder: "crates/run/src/comm", shared: &[] },
     Family { folder: "crates/run/src/compute", shared: &[] },
-    Family { folder: "crates/run/src/checkpoint", shared: &[] },
+    Family {
+        folder: "crates/run/src/checkpoint",
+        shared: &[("content", "what tensors hold, whatever the file around them")],
+    },
     Family { folder: "crates/run/src/wrap", shared: &[] },
     Family { folder: "crates/measure/src/metric", shared: &[] },
     Family { folder: "crates/measure/src/doubt", shared: &[] },
