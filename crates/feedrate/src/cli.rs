@@ -33,7 +33,7 @@ pub(crate) enum Command {
     Describe(DescribeArguments),
     /// Show this machine as a table of component and specification.
     System(SystemArguments),
-    /// Measure the CRC-32 of this machine, for the benchmarks.
+    /// Measure a checksum on this machine, for the benchmarks.
     #[command(hide = true)]
     BenchCrc(BenchArguments),
 }
@@ -137,6 +137,18 @@ pub(crate) struct BenchArguments {
     /// How long to measure.
     #[arg(long, default_value_t = 2.0)]
     pub(crate) seconds: f64,
+    /// Which checksum.
+    #[arg(long, value_enum, default_value_t = Checksum::Crc32)]
+    pub(crate) checksum: Checksum,
+}
+
+/// What formats check their bytes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Checksum {
+    /// Of zip, and so of npz.
+    Crc32,
+    /// Of tfrecord.
+    Crc32c,
 }
 
 /// What can be listed.

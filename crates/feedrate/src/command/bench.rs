@@ -1,6 +1,6 @@
-//! `feedrate bench-crc`: the rate of the checksum alone, in cache, for the benchmarks' arithmetic.
+//! `feedrate bench-crc`: the rate of a checksum alone, in cache, for the benchmarks' arithmetic.
 
-use crate::cli::BenchArguments;
+use crate::cli::{BenchArguments, Checksum};
 use crate::exit::Exit;
 use crate::messages;
 use std::time::{Duration, Instant};
@@ -12,17 +12,31 @@ const PIECE_BYTES: usize = feedrate_spec::plan::PIECE_BYTES as usize;
 pub(crate) fn crc(arguments: &BenchArguments) -> anyhow::Result<Exit> {
     let piece: Vec<u8> = (0..PIECE_BYTES).map(|i| (i * 31) as u8).collect();
     let limit = Duration::from_secs_f64(arguments.seconds.clamp(0.01, 3600.0));
-    let mut hasher = crc32fast::Hasher::new();
+    let (rate, crc) = match arguments.checksum {
+        Checksum::Crc32 => {
+            let mut hasher = crc32fast::Hasher::new();
+            let rate = bytes_per_second(limit, || hasher.update(&piece));
+            (rate, hasher.finalize())
+        }
+        Checksum::Crc32c => {
+            let mut crc = 0;
+            let rate = bytes_per_second(limit, || crc = crc32c::crc32c_append(crc, &piece));
+            (rate, crc)
+        }
+    };
+    messages::print(serde_json::json!({ "bytes_per_second": rate, "crc": crc }));
+    Ok(Exit::Fine)
+}
+
+/// The rate at which `check` takes one piece after another.
+fn bytes_per_second(limit: Duration, mut check: impl FnMut()) -> f64 {
     let mut bytes: u64 = 0;
     let start = Instant::now();
     while start.elapsed() < limit {
         for _ in 0..64 {
-            hasher.update(&piece);
+            check();
             bytes += PIECE_BYTES as u64;
         }
     }
-    let rate = bytes as f64 / start.elapsed().as_secs_f64();
-    let crc32 = hasher.finalize();
-    messages::print(serde_json::json!({ "bytes_per_second": rate, "crc32": crc32 }));
-    Ok(Exit::Fine)
+    bytes as f64 / start.elapsed().as_secs_f64()
 }
