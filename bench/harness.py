@@ -1,4 +1,4 @@
-"""Runs feedrate and fio as child processes, and measures what they cost. No judgement here."""
+"""Runs feedrate and its peers as child processes, and measures what they cost. No judgement here."""
 
 import json
 import os
@@ -84,10 +84,41 @@ def epochs_for(seconds, workload, overrides, data, results):
     return max(1, int(1.15 * seconds * rate / epoch_bytes) + 1)
 
 
-def generate(workload, data):
-    """Make a dataset unless it is there. Durable before anything is measured."""
-    run_child([FEEDRATE, "generate", WORKLOADS / workload, "--data", data, "--quiet"])
+def sample_rate(workload, overrides, data, results):
+    """`feedrate run` as bytes of samples a second, whatever they take in the files."""
+    summary, _ = feedrate_run(workload, overrides, 1, data, results)
+    return summary["throughput"]["nominal_bytes_per_second"]["whole"]
+
+
+def generate(workload, data, overrides=()):
+    """Make a dataset unless it is there: its folder. Durable before anything is measured."""
+    child = feedrate_generate(workload, overrides, data)
     os.sync()
+    return Path(json.loads(child.stdout)["folder"])
+
+
+def feedrate_generate(workload, overrides, data):
+    """`feedrate generate`."""
+    return run_child([FEEDRATE, "generate", WORKLOADS / workload, *overrides, "--data", data, "--json", "--quiet"])
+
+
+def durable_writes(workload, overrides, suffix, jobs, rounds, data):
+    """feedrate generating a dataset, and fio writing files of the same size, in turn."""
+    folder, peer_folder = data / "generate", data / "generate_fio"
+    ours, fio = [], []
+    for _ in range(rounds):
+        empty(folder)
+        made = feedrate_generate(workload, overrides, folder)
+        synced = run_child(["sync", "-f", folder])
+        files = dataset_files(folder, suffix)
+        file_bytes = files[0].stat().st_size
+        moved = sum(path.stat().st_size for path in files)
+        ours.append(Rate(moved / (made.wall_s + synced.wall_s), made.cpu_s / (moved / 1e9)))
+        empty(folder)
+        empty(peer_folder)
+        fio.append(fio_write(peer_folder, len(files), file_bytes, jobs))
+        empty(peer_folder)
+    return ours, fio
 
 
 def dataset_files(folder, suffix):
@@ -98,14 +129,47 @@ def dataset_files(folder, suffix):
     return files
 
 
-def crc_rate(processes, seconds):
-    """The checksum's own rate with `processes` at once, over memory that stays in the cache."""
-    argv = [FEEDRATE, "bench-crc", "--seconds", str(seconds)]
+def crc_rate(processes, seconds, checksum="crc32"):
+    """A checksum's own rate with `processes` at once, over memory that stays in the cache."""
+    argv = [FEEDRATE, "bench-crc", "--checksum", checksum, "--seconds", str(seconds)]
     running = [subprocess.Popen(argv, stdout=subprocess.PIPE) for _ in range(processes)]
     outputs = [process.communicate()[0] for process in running]
     if any(process.returncode for process in running):
         raise Failed("`feedrate bench-crc` failed")
     return sum(json.loads(output)["bytes_per_second"] for output in outputs)
+
+
+def peer_rate(kind, seconds, shares):
+    """What a library does (see peers.py) in a process for each share of the arguments; they start together."""
+    argv = [*peers_argv(), kind, str(seconds)]
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    running = [subprocess.Popen([*argv, *map(str, share)], **piped) for share in shares]
+    if all([process.stdout.readline() for process in running]):
+        for process in running:
+            process.stdin.write("\n")
+            process.stdin.flush()
+    outputs = [process.communicate()[0] for process in running]
+    if any(process.returncode for process in running):
+        raise Failed(f"peers.py failed at {kind}")
+    measured = [json.loads(output) for output in outputs]
+    return sum(one["bytes"] / one["seconds"] for one in measured)
+
+
+def photographs(folder, count, dims):
+    """Make pictures that compress as photographs do, unless they are there."""
+    if not folder.exists():
+        being_made = folder.with_name("photographs.part")
+        empty(being_made)
+        run_child([*peers_argv(), "photographs", count, being_made, dims])
+        being_made.rename(folder)
+
+
+def peers_argv():
+    """peers.py and the Python that has the libraries: the one that the tests use."""
+    python = os.environ.get("FEEDRATE_PYTHON") or str(ROOT / ".venv/bin/python3")
+    if shutil.which(python) is None:
+        raise Failed(f"there is no `{python}`\n  hint: run `cargo xtask setup`, or set FEEDRATE_PYTHON")
+    return [python, str(ROOT / "bench/peers.py")]
 
 
 def fio_read(files, jobs, seconds, block_bytes, file_order=None):

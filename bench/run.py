@@ -6,45 +6,27 @@ judged. See bench/README.md.
 """
 
 import argparse
-import datetime
 import json
 import os
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
+import formats
 import harness
 from harness import FEEDRATE, ROOT, Failed, median
-
-README = ROOT / "bench/README.md"
-BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
-
-
-@dataclass
-class Settings:
-    """How much to measure, and where."""
-
-    rounds: int
-    seconds: float
-    quick: bool
-    data: Path
-
-    @property
-    def results(self):
-        return self.data / "results"
-
-
-@dataclass
-class Row:
-    """One line of the table."""
-
-    what: str
-    ours: str
-    peer: str
-    figure: str
-    target: str
-    met: bool
+from table import (
+    Row,
+    Settings,
+    as_markdown,
+    bytes_per_second,
+    gb,
+    rate_row,
+    ratio_row,
+    ratio_text,
+    workers_text,
+    write_table,
+)
 
 
 def main():
@@ -69,7 +51,7 @@ def main():
     print(table)
     if arguments.write and not failed:
         write_table(table)
-    sys.exit(1 if failed or not all(row.met for row in rows) else 0)
+    sys.exit(1 if failed or not all(row.met is not False for row in rows) else 0)
 
 
 def parse_arguments():
@@ -123,24 +105,17 @@ def warm_large_with(workers, folders, files, settings):
                 if own_kind == kind:
                     ours[name].append(harness.feedrate_rate(*run[name]))
         crc.append(harness.crc_rate(workers, min(2.0, settings.seconds)))
-    label = f"{workers} worker{'s' if workers > 1 else ''}"
+    label = workers_text(workers)
     rows = [
-        rate_row(f"warm 8 MiB {name}, {label}", ours[name], fio[kind], 0.95)
+        rate_row(f"warm 8 MiB {name}, {label}", bytes_per_second(ours[name]), bytes_per_second(fio[kind]), 0.95)
         for name, (kind, _) in variants.items()
         if name != "npz, check on"
     ]
-    bounds = [1 / (1 / peer.bytes_per_second + 1 / check) for peer, check in zip(fio["npz"], crc)]
-    ratios = [run.bytes_per_second / bound for run, bound in zip(ours["npz, check on"], bounds)]
-    rows.append(
-        Row(
-            f"warm 8 MiB npz, check on, {label}",
-            gb(median_rate(ours["npz, check on"])),
-            f"fio and CRC-32 one after the other: {gb(median(bounds))} (CRC-32 alone {gb(median(crc))})",
-            ratio_text(ratios),
-            "≥ 0.90",
-            median(ratios) >= 0.9,
-        )
-    )
+    checked = bytes_per_second(ours["npz, check on"])
+    bounds = [1 / (1 / peer + 1 / check) for peer, check in zip(bytes_per_second(fio["npz"]), crc)]
+    beside = f"fio and CRC-32 one after the other: {gb(median(bounds))} (CRC-32 alone {gb(median(crc))})"
+    ratios = [own / bound for own, bound in zip(checked, bounds)]
+    rows.append(ratio_row(f"warm 8 MiB npz, check on, {label}", gb(median(checked)), beside, ratios, 0.9))
     costs = [run.cpu_s_per_gb / peer.cpu_s_per_gb for run, peer in zip(ours["npy"], fio["npy"])]
     rows.append(
         Row(
@@ -171,8 +146,8 @@ def warm_small(settings):
             fio.append(harness.fio_read(files, workers, settings.seconds, file_bytes, "sequential"))
             overrides = [*keys, f"train.epochs={epochs}"]
             ours.append(harness.feedrate_rate("small_npy.yaml", overrides, folder, settings.results))
-        label = f"{workers} worker{'s' if workers > 1 else ''}"
-        rows.append(rate_row(f"warm {file_bytes:,}-byte npy files, {label}", ours, fio, 0.6))
+        what = f"warm {file_bytes:,}-byte npy files, {workers_text(workers)}"
+        rows.append(rate_row(what, bytes_per_second(ours), bytes_per_second(fio), 0.6))
     return rows
 
 
@@ -180,25 +155,10 @@ def generation(settings):
     """npz files written and made durable, against fio."""
     count = 32 if settings.quick else 512
     jobs = len(os.sched_getaffinity(0))
-    folder, peer_folder = settings.data / "generate_npz", settings.data / "generate_fio"
-    ours, fio = [], []
-    argv = [FEEDRATE, "generate", harness.WORKLOADS / "generate_npz.yaml"]
-    argv += [f"dataset.num_files_train={count}", "--data", folder, "--quiet"]
-    file_bytes = 0
-    for _ in range(settings.rounds):
-        harness.empty(folder)
-        made = harness.run_child(argv)
-        synced = harness.run_child(["sync", "-f", folder])
-        files = harness.dataset_files(folder, ".npz")
-        file_bytes = files[0].stat().st_size
-        moved = sum(path.stat().st_size for path in files)
-        rate = moved / (made.wall_s + synced.wall_s)
-        ours.append(harness.Rate(rate, made.cpu_s / (moved / 1e9)))
-        harness.empty(folder)
-        harness.empty(peer_folder)
-        fio.append(harness.fio_write(peer_folder, count, file_bytes, jobs))
-        harness.empty(peer_folder)
-    return [rate_row(f"generate {count} npz of 8 MiB, {jobs} jobs, durable", ours, fio, 0.8)]
+    keys = [f"dataset.num_files_train={count}"]
+    ours, fio = harness.durable_writes("generate_npz.yaml", keys, ".npz", jobs, settings.rounds, settings.data)
+    what = f"generate {count} npz of 8 MiB, {jobs} jobs, durable"
+    return [rate_row(what, bytes_per_second(ours), bytes_per_second(fio), 0.8)]
 
 
 def start_up(settings):
@@ -288,51 +248,8 @@ CASES = {
     "d": start_up,
     "e": compute_waits,
     "f": many_accelerators,
+    **formats.CASES,
 }
-
-
-def rate_row(what, ours, peers, least):
-    """feedrate's rate against fio's, which it should reach to a share of `least`."""
-    ratios = [run.bytes_per_second / peer.bytes_per_second for run, peer in zip(ours, peers)]
-    return Row(
-        what,
-        gb(median_rate(ours)),
-        f"fio: {gb(median_rate(peers))}",
-        ratio_text(ratios),
-        f"≥ {least:.2f}",
-        median(ratios) >= least,
-    )
-
-
-def median_rate(rates):
-    return median([rate.bytes_per_second for rate in rates])
-
-
-def gb(bytes_per_second):
-    return f"{bytes_per_second / 1e9:.2f} GB/s"
-
-
-def ratio_text(ratios):
-    if len(ratios) == 1:
-        return f"{ratios[0]:.2f}"
-    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-
-
-def as_markdown(rows, settings):
-    lines = ["| what | feedrate | beside it | ratio (range) | target | met |", "|---|---|---|---|---|---|"]
-    for row in rows:
-        met = "yes" if row.met else "**no**"
-        lines.append(f"| {row.what} | {row.ours} | {row.peer} | {row.figure} | {row.target} | {met} |")
-    today = datetime.date.today().isoformat()
-    rounds = "1 short round, a smoke test" if settings.quick else f"medians of {settings.rounds}, {settings.seconds:.0f} s each"
-    return "\n".join([f"{today}: {harness.machine_line()}; {rounds}.", "", *lines])
-
-
-def write_table(table):
-    text = README.read_text()
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    README.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,282 @@
+"""Formats beside the libraries that people read and write them with. Rates are of samples' bytes, as numpy would hold them.
+
+A case makes contestants, lets them take turns, and judges; the libraries' side is peers.py.
+"""
+
+import math
+import os
+from dataclasses import dataclass
+
+import harness
+from harness import Failed, median
+from table import bytes_per_second, gb, rate_row, ratio_row, workers_text
+
+WORKLOAD = "format.yaml"
+WORKERS = (1, 2)
+PICTURE = [400, 400, 3]
+
+
+@dataclass
+class Dataset:
+    """Files of one format."""
+
+    format: str
+    files: int
+    samples: int
+    dims: list
+    element: str = "uint8"
+
+    @property
+    def keys(self):
+        return [
+            f"dataset.format={self.format}",
+            f"dataset.num_files_train={self.files}",
+            f"dataset.num_samples_per_file={self.samples}",
+            f"dataset.record_dims=[{','.join(map(str, self.dims))}]",
+            f"dataset.record_element_type={self.element}",
+            # A batch is a file: workers share none.
+            f"reader.batch_size={self.samples}",
+        ]
+
+    @property
+    def suffix(self):
+        return f".{self.format}"
+
+    @property
+    def bytes(self):
+        element_bytes = {"uint8": 1, "float32": 4}[self.element]
+        return self.files * self.samples * math.prod(self.dims) * element_bytes
+
+
+# As large as each other, and much larger than caches, so that their rates can be compared.
+NPY = Dataset("npy", 64, 1, [8 << 20])
+HDF5 = Dataset("hdf5", 64, 1, [8 << 20])
+TFRECORD = Dataset("tfrecord", 64, 64, [128 << 10])
+PARQUET = Dataset("parquet", 16, 64, [128 << 10])
+SAFETENSORS = Dataset("safetensors", 16, 8, [1 << 20])
+RAW = Dataset("raw", 64, 1, [8 << 20])
+PICTURES = 64
+# Rows of 1 KiB: pandas is at its best with few columns, DLIO with one long row.
+TABLES = {
+    "csv uint8": Dataset("csv", 16, 2048, [1024]),
+    "csv float32": Dataset("csv", 16, 2048, [256], "float32"),
+    "json": Dataset("json", 16, 2048, [1024]),
+}
+
+
+def hdf5(settings):
+    """hdf5 from the page cache, against npy, h5py and fio; and what a second worker brings."""
+    npy, hdf5_files = Warm(NPY, settings), Warm(HDF5, settings)
+    seconds = short(settings, 1.5)
+    turns = {}
+    for workers in WORKERS:
+        turns["ours", workers] = hdf5_files.reader(workers, seconds)
+        turns["npy", workers] = npy.reader(workers, seconds)
+        turns["h5py", workers] = hdf5_files.library("hdf5", workers, seconds)
+        turns["fio", workers] = hdf5_files.fio(workers, seconds)
+    rates = take_turns(turns, settings.rounds)
+    rows = []
+    for workers in WORKERS:
+        what = f"warm 8 MiB hdf5, {workers_text(workers)}"
+        rows.append(rate_row(what, rates["ours", workers], rates["npy", workers], 0.9, "our npy"))
+        rows.append(rate_row(what, rates["ours", workers], rates["h5py", workers], 1, "h5py"))
+    gains = {name: [two / one for one, two in zip(rates[name, 1], rates[name, 2])] for name in ("ours", "fio")}
+    ratios = [own / other for own, other in zip(gains["ours"], gains["fio"])]
+    ours, fio = (f"× {median(gains[name]):.2f}" for name in ("ours", "fio"))
+    rows.append(ratio_row("warm 8 MiB hdf5, gain from the second worker", ours, f"fio: {fio}", ratios, 0.9))
+    return rows
+
+
+def tfrecord(settings):
+    """tfrecord from the page cache with every checksum, against npy and CRC-32C one after the other, and Python."""
+    npy, records = Warm(NPY, settings), Warm(TFRECORD, settings)
+    seconds = short(settings, 1.5)
+    turns = {}
+    for workers in WORKERS:
+        turns["ours", workers] = records.reader(workers, seconds)
+        turns["npy", workers] = npy.reader(workers, seconds)
+        turns["crc", workers] = lambda workers=workers: harness.crc_rate(workers, seconds, "crc32c")
+        turns["python", workers] = records.library("tfrecord", workers, seconds)
+    rates = take_turns(turns, settings.rounds)
+    rows = []
+    for workers in WORKERS:
+        ours, npy_rates, crc, python = (rates[name, workers] for name in ("ours", "npy", "crc", "python"))
+        bounds = [1 / (1 / read + 1 / check) for read, check in zip(npy_rates, crc)]
+        ratios = [own / bound for own, bound in zip(ours, bounds)]
+        beside = f"our npy and CRC-32C one after the other: {gb(median(bounds))} (CRC-32C alone {gb(median(crc))})"
+        what = f"warm tfrecord of 128 KiB, check on, {workers_text(workers)}"
+        rows.append(ratio_row(what, gb(median(ours)), beside, ratios, 0.9))
+        rows.append(rate_row(what, ours, python, 5, "`tfrecord`, which checks nothing"))
+    return rows
+
+
+def pictures(settings):
+    """png and jpeg decoded, noise and photograph-like, against Pillow."""
+    photographs = settings.data / "photographs"
+    harness.photographs(photographs, PICTURES, PICTURE)
+    seconds = short(settings, 0.7)
+    turns = {}
+    for kind in ("png", "jpeg"):
+        dataset = Dataset(kind, PICTURES, 1, PICTURE)
+        sets = {
+            "noise": Warm(dataset, settings),
+            "photograph-like": Warm(dataset, settings, foreign=photographs / kind),
+        }
+        for content, warm in sets.items():
+            for workers in WORKERS:
+                turns[kind, content, workers, "ours"] = warm.reader(workers, seconds, ["reader.batch_size=4"])
+                turns[kind, content, workers, "peer"] = warm.library(kind, workers, seconds)
+    return against_library(turns, settings, lambda kind, content: f"decode {content} {kind}", 1, "Pillow")
+
+
+def tables(settings):
+    """csv and json parsed, against pandas and json."""
+    seconds = short(settings, 1.0)
+    rows = []
+    for kind, dataset in TABLES.items():
+        least, peer = (None, "json.loads, then numpy") if kind == "json" else (3, "pandas.read_csv")
+        turns = library_turns(kind, dataset, seconds, settings)
+        rows += against_library(turns, settings, lambda kind, _: f"parse {kind}", least, peer)
+    return rows
+
+
+def columns(settings):
+    """parquet and safetensors from the page cache, against pyarrow and safetensors."""
+    seconds = short(settings, 1.0)
+    rows = []
+    for dataset, peer, least in ((PARQUET, "pyarrow", 1), (SAFETENSORS, "safetensors.numpy", None)):
+        turns = library_turns(dataset.format, dataset, seconds, settings)
+        rows += against_library(turns, settings, lambda kind, _: f"warm {kind}", least, peer)
+    return rows
+
+
+def payload_writes(settings):
+    """Formats that hold payload as it is, written and made durable, against fio."""
+    files = 8 if settings.quick else 128
+    jobs = len(os.sched_getaffinity(0))
+    rows = []
+    for dataset in (NPY, HDF5, TFRECORD, RAW):
+        keys = [*dataset.keys, f"dataset.num_files_train={files}"]
+        pair = harness.durable_writes(WORKLOAD, keys, dataset.suffix, jobs, settings.rounds, settings.data)
+        ours, fio = map(bytes_per_second, pair)
+        rows.append(rate_row(f"generate {files} {dataset.format} of 8 MiB, {jobs} jobs, durable", ours, fio, 0.8))
+    return rows
+
+
+def encoded_writes(settings):
+    """png, jpeg and csv made and written, against Pillow and pandas."""
+    jobs = len(os.sched_getaffinity(0))
+    seconds = short(settings, 1.5)
+    share = 8 if settings.quick else 1
+    made = {
+        "png": (Dataset("png", 768 // share, 1, PICTURE), "Pillow", 3),
+        "jpeg": (Dataset("jpeg", 384 // share, 1, PICTURE), "Pillow", 3),
+        "csv uint8": (Dataset("csv", 32 // share, 2048, [1024]), "pandas.to_csv", 10),
+        "csv float32": (Dataset("csv", 32 // share, 2048, [256], "float32"), "pandas.to_csv", 10),
+    }
+    turns = {}
+    for kind, (dataset, _, _) in made.items():
+        turns[kind, "ours"] = lambda dataset=dataset: generation_rate(dataset, settings)
+        turns[kind, "peer"] = lambda kind=kind, dataset=dataset: library_writes(kind, dataset, jobs, seconds, settings)
+    rates = take_turns(turns, settings.rounds)
+    return [
+        rate_row(f"generate {kind}, {jobs} jobs", rates[kind, "ours"], rates[kind, "peer"], least, peer)
+        for kind, (_, peer, least) in made.items()
+    ]
+
+
+CASES = {
+    "g": hdf5,
+    "h": tfrecord,
+    "i": pictures,
+    "j": tables,
+    "k": columns,
+    "l": payload_writes,
+    "m": encoded_writes,
+}
+
+
+class Warm:
+    """A dataset in the page cache, and who reads it. Each reader is a function without arguments that gives a rate."""
+
+    def __init__(self, dataset, settings, foreign=None):
+        self.settings = settings
+        self.data = foreign or settings.data / "formats"
+        self.keys = dataset.keys
+        self.options = ["--foreign"] if foreign else []
+        if foreign:
+            folder = foreign
+        else:
+            folder = harness.generate(WORKLOAD, self.data, self.keys)
+        self.files = harness.dataset_files(folder, dataset.suffix)
+        harness.warm(self.files)
+
+    def reader(self, workers, seconds, keys=()):
+        """feedrate."""
+        keys = [*self.options, *self.keys, *keys, f"reader.read_threads={workers}"]
+        results = self.settings.results
+        epochs = harness.epochs_for(seconds, WORKLOAD, keys, self.data, results)
+        return lambda: harness.sample_rate(WORKLOAD, [*keys, f"train.epochs={epochs}"], self.data, results)
+
+    def library(self, kind, workers, seconds):
+        """The format's library, each worker with files of its own."""
+        shares = [self.files[worker::workers] for worker in range(workers)]
+        return lambda: harness.peer_rate(kind, seconds, shares)
+
+    def fio(self, workers, seconds):
+        """fio, which knows no format."""
+        return lambda: harness.fio_read(self.files, workers, seconds, 1 << 20).bytes_per_second
+
+
+def library_turns(kind, dataset, seconds, settings):
+    warm = Warm(dataset, settings)
+    turns = {}
+    for workers in WORKERS:
+        turns[kind, "", workers, "ours"] = warm.reader(workers, seconds)
+        turns[kind, "", workers, "peer"] = warm.library(kind, workers, seconds)
+    return turns
+
+
+def against_library(turns, settings, what, least, peer):
+    """A row for each kind, content and number of workers."""
+    rates = take_turns(turns, settings.rounds)
+    return [
+        rate_row(f"{what(kind, content)}, {workers_text(workers)}", ours, rates[kind, content, workers, "peer"], least, peer)
+        for (kind, content, workers, side), ours in rates.items()
+        if side == "ours"
+    ]
+
+
+def take_turns(turns, rounds):
+    """What each measured, round by round, one after the other."""
+    rates = {name: [] for name in turns}
+    for _ in range(rounds):
+        for name, measure in turns.items():
+            rates[name].append(measure())
+    return rates
+
+
+def generation_rate(dataset, settings):
+    folder = settings.data / "generate"
+    harness.empty(folder)
+    wall_s = harness.feedrate_generate(WORKLOAD, dataset.keys, folder).wall_s
+    files = len(harness.dataset_files(folder, dataset.suffix))
+    harness.empty(folder)
+    if files != dataset.files:
+        raise Failed(f"{files} files were made, and not {dataset.files}")
+    return dataset.bytes / wall_s
+
+
+def library_writes(kind, dataset, jobs, seconds, settings):
+    folders = [settings.data / "generate_peer" / str(job) for job in range(jobs)]
+    for folder in folders:
+        harness.empty(folder)
+    dims = dataset.dims if dataset.samples == 1 else [dataset.samples, *dataset.dims]
+    rate = harness.peer_rate(kind, seconds, [["--write", folder, dims] for folder in folders])
+    harness.empty(settings.data / "generate_peer")
+    return rate
+
+
+def short(settings, seconds):
+    """Runs of formats are short: there are many of them."""
+    return min(seconds, settings.seconds)

@@ -1,0 +1,85 @@
+"""The rows of bench/README.md, how they are judged, and how they are written. Measures nothing."""
+
+import datetime
+from dataclasses import dataclass
+from pathlib import Path
+
+import harness
+from harness import ROOT, median
+
+README = ROOT / "bench/README.md"
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+
+
+@dataclass
+class Settings:
+    """How much to measure, and where."""
+
+    rounds: int
+    seconds: float
+    quick: bool
+    data: Path
+
+    @property
+    def results(self):
+        return self.data / "results"
+
+
+@dataclass
+class Row:
+    """One line of the table."""
+
+    what: str
+    ours: str
+    peer: str
+    figure: str
+    target: str
+    # None where there is no target.
+    met: bool | None
+
+
+def rate_row(what, ours, peers, least, peer="fio"):
+    """feedrate's rates against a peer's, which they should reach to a share of `least`, if there is such."""
+    ratios = [own / other for own, other in zip(ours, peers)]
+    return ratio_row(what, gb(median(ours)), f"{peer}: {gb(median(peers))}", ratios, least)
+
+
+def ratio_row(what, ours, peer, ratios, least):
+    """Ratios of which the median should be at least `least`, if there is such."""
+    target = "" if least is None else f"≥ {least:.2f}"
+    return Row(what, ours, peer, ratio_text(ratios), target, None if least is None else median(ratios) >= least)
+
+
+def bytes_per_second(rates):
+    return [rate.bytes_per_second for rate in rates]
+
+
+def gb(bytes_per_second):
+    return f"{bytes_per_second / 1e9:.2f} GB/s"
+
+
+def ratio_text(ratios):
+    if len(ratios) == 1:
+        return f"{ratios[0]:.2f}"
+    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def workers_text(workers):
+    return f"{workers} worker{'s' if workers > 1 else ''}"
+
+
+def as_markdown(rows, settings):
+    lines = ["| what | feedrate | beside it | ratio (range) | target | met |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        met = {True: "yes", False: "**no**", None: ""}[row.met]
+        lines.append(f"| {row.what} | {row.ours} | {row.peer} | {row.figure} | {row.target} | {met} |")
+    today = datetime.date.today().isoformat()
+    rounds = "1 short round, a smoke test" if settings.quick else f"medians of {settings.rounds}, {settings.seconds:.0f} s each"
+    return "\n".join([f"{today}: {harness.machine_line()}; {rounds}.", "", *lines])
+
+
+def write_table(table):
+    text = README.read_text()
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    README.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")
