@@ -40,6 +40,14 @@ pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Up to DLIO 2.0.0 `model` was the model's name; it is a section since.
+pub(super) fn named_model(root: &mut Node) {
+    let is_name = |node: &&Node| matches!(node.content, Content::Scalar { .. }) && !node.is_null();
+    if let Some(name) = root.get("model").filter(is_name).cloned() {
+        root.set(&["model", "name"], name);
+    }
+}
+
 /// Rename aliases to the keys they stand for. What is given under both names is a warning.
 pub(super) fn canonical(root: &mut Node, problems: &mut Problems) {
     for (alias, section) in SECTION_ALIASES {

@@ -189,11 +189,11 @@ keys! {
         model_transformer_num_attention_heads: u64 = Count, "model.transformer.num_attention_heads", "32", "", Effect::Now, "Attention heads.";
         model_transformer_num_kv_heads: u64 = Count, "model.transformer.num_kv_heads", "8", "", Effect::Now, "Key and value heads.";
 
-        dataset_record_length_bytes: f64 = Bytes, "dataset.record_length_bytes", "65536", "bytes", Effect::Now,
+        dataset_record_length_bytes: f64 = Bytes, "dataset.record_length_bytes" ["dataset.record_length"], "65536", "bytes", Effect::Now,
             "Mean size of a sample in bytes, whatever the element type (DLIO counts elements).";
-        dataset_record_length_bytes_stdev: f64 = Bytes, "dataset.record_length_bytes_stdev", "0", "bytes", Effect::Now,
+        dataset_record_length_bytes_stdev: f64 = Bytes, "dataset.record_length_bytes_stdev" ["dataset.record_length_stdev"], "0", "bytes", Effect::Now,
             "Deviation of the size of samples from file to file.";
-        dataset_record_length_bytes_resize: f64 = Bytes, "dataset.record_length_bytes_resize", "0", "bytes", NO_TENSOR,
+        dataset_record_length_bytes_resize: f64 = Bytes, "dataset.record_length_bytes_resize" ["dataset.record_length_resize"], "0", "bytes", NO_TENSOR,
             "Size of the tensor that DLIO hands to the training.";
         dataset_num_files_train: u64 = Count, "dataset.num_files_train", "8", "files", Effect::Now, "Training files.";
         dataset_num_files_eval: u64 = Count, "dataset.num_files_eval", "0", "files", Effect::Now, "Evaluation files.";
@@ -348,9 +348,6 @@ keys! {
     ignored {
         "workflow.debug", "Left in DLIO's bert.";
         "workflow.do_eval", "Old name of `workflow.evaluation`.";
-        "dataset.record_length", "Old name of `dataset.record_length_bytes`.";
-        "dataset.record_length_stdev", "Old name of `dataset.record_length_bytes_stdev`.";
-        "dataset.record_length_resize", "Old name of `dataset.record_length_bytes_resize`.";
         "dataset.eval_num_samples_per_file", "Left in DLIO's old dlrm.";
         "dataset.chunk_dims", "DLIO reads `dataset.hdf5.chunk_dims`.";
         "dataset.num_dset_per_record", "DLIO reads `dataset.hdf5.num_dset_per_record`.";

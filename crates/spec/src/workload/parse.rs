@@ -36,6 +36,7 @@ pub fn parse(
     let root = from_yaml(name, yaml).map_err(|problem| Problems(vec![problem]))?;
     let mut tree = below_workload(root).map_err(|problem| Problems(vec![problem]))?;
     let mut problems = Problems::default();
+    apply::named_model(&mut tree);
     apply::canonical(&mut tree, &mut problems);
     for change in overrides {
         if let Err(problem) = apply::apply(&mut tree, change) {

@@ -41,7 +41,7 @@ fn wrong_times_say_what_is_missing() {
 #[test]
 fn all_problems_come_at_once_in_order() {
     let yaml = "\
-model: foo
+output: foo
 framework: torch
 reader:
   batch_size: many
@@ -58,8 +58,8 @@ colour: red
     assert_eq!(
         problems(yaml, &["dataset.num_files_train='4'"]),
         "\
-error: w.yaml:1:8: model: is a section, found `foo`
-  hint: give its keys, as `model.name`
+error: w.yaml:1:9: output: is a section, found `foo`
+  hint: give its keys, as `output.folder`
 error: w.yaml:2:12: framework: expected one of `tensorflow`, `pytorch`, found `torch`
   hint: leave it out for the default, `tensorflow`
 error: w.yaml:4:15: reader.batch_size: expected a whole number, found `many`

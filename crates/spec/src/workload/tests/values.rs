@@ -165,6 +165,18 @@ fn aliases_are_renamed() {
 }
 
 #[test]
+fn names_of_dlio_2_0_0_are_understood() {
+    let yaml = "model: unet3d\ndataset: {record_length: 9, record_length_stdev: 3, record_length_resize: 4}";
+    let w = workload(yaml, &["dataset.record_length=16"]);
+    assert_eq!(w.model_name, "unet3d");
+    assert_eq!(w.dataset_record_length_bytes, 16.0);
+    assert_eq!(w.dataset_record_length_bytes_stdev, 3.0);
+    assert_eq!(w.dataset_record_length_bytes_resize, 4.0);
+    assert_eq!(workload("model: a", &["model.name=b"]).model_name, "b");
+    assert_eq!(workload("model:", &[]).model_name, "default");
+}
+
+#[test]
 fn overrides_merge_as_in_hydra() {
     let file =
         "train: {computation_time: 0.5, epochs: 3}\nreader: {batch_size: 7, read_threads: 4}\n";
