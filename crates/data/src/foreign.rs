@@ -141,7 +141,7 @@ fn check_counts(
             found += names.iter().filter(|name| name.ends_with(&suffix)).count() as u64;
         }
         if found < wanted {
-            let (folder, format) = (split.to_string(), plan.format.clone());
+            let (folder, format) = (split.to_string(), plan.extension.clone());
             return Err(ForeignError::TooFew { folder, format, wanted, found });
         }
     }
@@ -175,6 +175,7 @@ fn notes(
             plan.samples_per_file
         ));
     }
+    notes.extend(size_note(files, layout));
     if !format.entry().knows_bytes(&plan.encoding) {
         return notes;
     }
@@ -191,6 +192,23 @@ fn notes(
         ));
     }
     notes
+}
+
+/// Samples are as long as the files say; the plan's length is what nominal rates are made of.
+fn size_note(files: &[Probed], layout: &Layout) -> Option<String> {
+    let shapes: Vec<(&Probed, FileShape)> =
+        files.iter().filter_map(|file| Some((file, file.shape?))).collect();
+    let found: u128 = shapes.iter().map(|(_, shape)| u128::from(shape.sample_bytes())).sum();
+    let planned: u128 =
+        sampled(layout.files()).map(|file| u128::from(layout.shape(file).sample_bytes())).sum();
+    let differs = (found as f64 - planned as f64).abs() > SIZE_TOLERANCE * planned as f64;
+    let (file, shape) = shapes.first().filter(|_| differs && shapes.len() == files.len())?;
+    Some(format!(
+        "`{}` holds {}, the plan says {} a sample: nominal rates and the dataset's size are the plan's",
+        file.path,
+        format::in_words(shape),
+        units::bytes((planned / files.len().max(1) as u128) as u64)
+    ))
 }
 
 /// Opens one file after another, as far as its header.

@@ -71,6 +71,8 @@ enum Phase {
     Whole(usize),
     /// The sample's entry in an index too long to keep.
     Entry(usize),
+    /// Of the data, which must be what the plan says.
+    DataLength,
     Data,
 }
 
@@ -143,10 +145,22 @@ impl IndexedCursor {
         }
         match (missing, part) {
             (0, OFFSETS) => self.phase = Phase::Whole(SIZES),
+            (0, _) if self.expected.is_some() => self.phase = Phase::DataLength,
             (0, _) => self.find_kept()?,
             _ => {}
         }
         Ok(())
+    }
+
+    fn feed_data_length(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
+        let length = bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
+        match self.expected.map(|shape| shape.payload_bytes()) {
+            Some(planned) if planned != length => {
+                let message = format!("holds {length} bytes, but the plan says {planned}");
+                Err(FormatError::new(length.min(planned), message))
+            }
+            _ => self.find_kept(),
+        }
     }
 
     fn find_kept(&mut self) -> Result<(), FormatError> {
@@ -216,6 +230,7 @@ impl Cursor for IndexedCursor {
         }
         let (part, offset, left) = match self.phase {
             Phase::Length => return Ok(Need::Length { part: OFFSETS }),
+            Phase::DataLength => return Ok(Need::Length { part: DATA }),
             Phase::Whole(part) => {
                 let begun = if part == OFFSETS { 0 } else { self.index.bytes() };
                 let come = self.index.kept.len() as u64 - begun;
@@ -239,6 +254,7 @@ impl Cursor for IndexedCursor {
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         match self.phase {
             Phase::Length => self.feed_length(bytes),
+            Phase::DataLength => self.feed_data_length(bytes),
             Phase::Whole(part) => self.feed_whole(part, bytes),
             Phase::Entry(part) => self.feed_entry(part, bytes),
             Phase::Data => {

@@ -35,8 +35,13 @@ impl Contents {
 
     fn add(&mut self, name: &[u8], address: u64) {
         let name = std::str::from_utf8(name).unwrap_or("?");
-        let number: Option<usize> =
-            name.strip_prefix("records_").and_then(|number| number.parse().ok());
+        // `records_01` is another name.
+        let number: Option<usize> = name
+            .strip_prefix("records_")
+            .filter(|digits| {
+                digits.starts_with(|first| matches!(first, '1'..='9')) || *digits == "0"
+            })
+            .and_then(|digits| digits.parse().ok());
         match number.filter(|number| *number < DATASETS_MAX) {
             Some(number) => {
                 self.records.resize(self.records.len().max(number + 1), None);
@@ -60,8 +65,14 @@ impl Contents {
             self.add(name, address);
             Ok(())
         })?;
-        for address in self.records.iter().map_while(|address| *address) {
-            self.datasets.push(message::dataset(blocks, address)?);
+        for (number, address) in self.records.iter().enumerate() {
+            let Some(address) = address else {
+                return bad(
+                    0,
+                    format!("there are datasets behind `records_{number}`, which is missing"),
+                );
+            };
+            self.datasets.push(message::dataset(blocks, *address)?);
         }
         if self.datasets.is_empty() {
             self.datasets.push(self.largest(blocks)?);

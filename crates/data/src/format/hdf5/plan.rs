@@ -64,7 +64,8 @@ impl Chunks {
 
 impl Plan {
     pub(super) fn new(shape: &FileShape, encoding: &Encoding) -> Self {
-        let datasets = encoding.datasets_per_record.max(1);
+        // More are unfit; their metadata must not be laid out to say so.
+        let datasets = encoding.datasets_per_record.clamp(1, DATASETS_MAX);
         let mut dims = vec![shape.samples];
         match shape.dims.as_slice() {
             // DLIO drops this dimension; the bytes stay the same.

@@ -164,6 +164,8 @@ impl<'b> Parse<'_, 'b> {
         })?;
         let first = self.footer.groups.last().map_or(0, |group| group.first + group.rows);
         match chunk.unwrap_or_default().group(first, rows, self.end) {
+            // Nobody asks for a row of an empty one.
+            Ok(_) if rows == 0 => {}
             Ok(group) => self.footer.groups.push(group),
             Err(why) => {
                 let number = self.footer.groups.len();

@@ -223,7 +223,10 @@ impl Scanner {
     }
 
     fn skip(&self, len: u64) -> Result<Step, FormatError> {
-        let left = self.ends[self.depth] - self.at;
+        // A number can begin within a field and end behind it.
+        let Some(left) = self.ends[self.depth].checked_sub(self.at) else {
+            return Err(self.error("a field ends behind what holds it"));
+        };
         if len > left {
             let message = format!("a field of {len} bytes in the last {left} of what holds it");
             return Err(self.error(message));
@@ -269,8 +272,9 @@ impl Scanner {
 
     /// Leave the levels that end here.
     fn close(&mut self) -> Result<(), FormatError> {
-        while self.depth > 0 && self.at == self.ends[self.depth] {
-            if !matches!(self.step, Step::Tag) || self.shift > 0 {
+        while self.depth > 0 && self.at >= self.ends[self.depth] {
+            let is_behind = self.at > self.ends[self.depth];
+            if is_behind || !matches!(self.step, Step::Tag) || self.shift > 0 {
                 return Err(self.error("a field ends behind what holds it"));
             }
             if LEVELS[self.depth] == Level::Entry {

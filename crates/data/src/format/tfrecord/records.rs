@@ -202,6 +202,10 @@ impl Finder for Records {
             }
             None if begun == Begun::Onward => self.go_to(self.record, self.start),
             None => {
+                // What another file called its samples says nothing of this one.
+                if begun == Begun::Anew {
+                    self.scanner.want(IMAGE);
+                }
                 self.record_bytes = 0;
                 self.go_to(0, 0);
             }
