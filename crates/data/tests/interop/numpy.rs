@@ -25,6 +25,12 @@ fn numpy_reads_what_we_write() {
             }
         }
     }
+    for compression_level in [0, 1, 9] {
+        let compression = Compression::Zip;
+        let encoding = Encoding { compression, compression_level, ..Encoding::default() };
+        let place = folder.path().join(format!("npz/zip/level_{compression_level}"));
+        cases.extend(write_dataset(&place, "npz", &encoding, Element::Float32, 2, &[300, 301]));
+    }
     check_written("check_arrays.py", folder.path(), cases);
 }
 

@@ -1,10 +1,10 @@
 //! Archives that feedrate does not write, put together byte by byte.
 
 use super::super::find;
-use super::super::tests::{options, read, read_with, shape};
-use super::npy_header;
-use feedrate_spec::shape::Element;
-use feedrate_spec::shape::Encoding;
+use super::super::tests::{MemorySink, encoded_as, options, read, read_with, shape};
+use super::super::{Content, Format};
+use super::{Compression as Packing, npy_header};
+use feedrate_spec::shape::{Element, Encoding, FileShape, Redundancy};
 use flate2::{Compress, Compression, FlushCompress};
 
 /// A member as Python's `zipfile` writes it to a seekable file.
@@ -170,4 +170,41 @@ fn sizes_beyond_32_bits_are_exact() {
         format.file_bytes(&shape(&[1024, 1024], Element::Uint8, 1), &Encoding::default()),
         1_049_074
     );
+}
+
+fn at_level(compression_level: u32) -> Encoding {
+    Encoding { compression: Packing::Zip, compression_level, ..Encoding::default() }
+}
+
+/// An archive of which compression can save half.
+fn half_zeros(format: &dyn Format, shape: &FileShape, encoding: &Encoding) -> Vec<u8> {
+    let redundancy = Redundancy { compressible_percent: 50, duplicate_percent: 0 };
+    let mut sink = MemorySink { parts: vec![Vec::new()], space: vec![0; 1 << 16] };
+    format.encode(shape, encoding, &mut Content::redundant(1, redundancy), &mut sink).unwrap();
+    sink.parts.remove(0)
+}
+
+#[test]
+fn the_level_takes_effect() {
+    let format = find("npz").unwrap();
+    let shape = shape(&[1000, 1000], Element::Uint8, 1);
+    let mut bytes = vec![];
+    for level in 0..=9 {
+        let file = half_zeros(format, &shape, &at_level(level));
+        bytes.push(file.len());
+        assert!(read_npz(file).is_ok_and(|payload| payload.len() == 1_000_000), "level {level}");
+    }
+    assert!(bytes[0] > 1_000_000 && bytes[1..].iter().all(|&bytes| bytes < 515_000), "{bytes:?}");
+    assert!(bytes[9] < bytes[4] && bytes[4] < bytes[1], "{bytes:?}");
+}
+
+/// As zlib's, at every level.
+#[test]
+fn random_content_does_not_grow() {
+    let format = find("npz").unwrap();
+    let shape = shape(&[1000, 1000], Element::Uint8, 1);
+    for level in 0..=9 {
+        let bytes = encoded_as(format, &shape, &at_level(level), 1 << 16)[0].len();
+        assert!(bytes < 1_001_500, "level {level}: {bytes}");
+    }
 }

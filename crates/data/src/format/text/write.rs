@@ -85,15 +85,13 @@ pub(in super::super) fn file_bytes(line: Line, shape: &FileShape, encoding: &Enc
     let packed = numbers * packed / 1000 + 20;
     let bytes = match (encoding.compression, encoding.compression_level) {
         (Compression::Gzip, 0) | (Compression::None, _) => plain,
-        // The fastest level packs with codes that do not fit digits.
-        (Compression::Gzip, 1) => packed * 8 / 5,
         _ => packed,
     };
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// Thousandths of a byte that a number takes up with its comma, plain and packed, as measured over a million. Packed at
-/// level 4; levels 2 to 9 differ from it by up to a tenth.
+/// level 4; levels 1 to 9 differ from it by up to a tenth.
 fn mean_text(element: Element) -> (u128, u128) {
     match element {
         Element::Uint8 => (3570, 1375),
