@@ -2,7 +2,8 @@
 //! generates it (`csv_generator.py`); but each row has content of its own, and compressed files are recognised by
 //! their bytes, as they have no suffix.
 //!
-//! Reads what others write too: quoted numbers, spaces, CRLF, blank lines, missing numbers as NaN.
+//! Reads what others write too: quoted numbers, spaces, CRLF, blank lines, missing numbers as NaN; and the rows of
+//! DLIO 2.0.0, which wrote their index before them and the columns' above.
 
 use super::text::{self, Line, Number, Row, Syntax, TextCursor, Token, Values, Wrong, plain_run};
 use super::{Content, Cursor, CursorOptions, FileSink, Format, SinkError};
@@ -53,6 +54,11 @@ struct Fields {
 impl Syntax for Fields {
     fn begin(&mut self) {
         self.token.clear();
+    }
+
+    fn has_heading(text: &[u8]) -> bool {
+        // As pandas counts columns; the first, of indices, has no name.
+        text.strip_prefix(b",0,1").is_some_and(|rest| matches!(rest.first(), Some(b',' | b'\n')))
     }
 
     fn read<N: Number>(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong> {

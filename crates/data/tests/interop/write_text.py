@@ -110,6 +110,11 @@ add("large.csv", large, to_csv())
 add("large_gzip.csv", large, to_csv(compression="gzip"))
 add("large.json", large, json_lines())
 
+# As DLIO 2.0.0 does: the index stands before each row and is read with it, the names of the columns stand above.
+indexed = np.column_stack([np.arange(5), array("uint8", (5, 900))]).astype(np.int64)
+add("dlio_2_0_0.csv", indexed, lambda path, x: pd.DataFrame(x[:, 1:]).to_csv(path), planned=False)
+add("dlio_2_0_0_two.csv", indexed[:, :3], lambda path, x: pd.DataFrame(x[:, 1:]).to_csv(path), planned=False)
+
 odd = np.array([[1.0, np.nan, np.inf], [-np.inf, 0.5, 2.0]], dtype=np.float32)
 add("odd.csv", odd, to_csv())
 add("odd.json", odd, json_lines())

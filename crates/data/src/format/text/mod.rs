@@ -29,6 +29,11 @@ pub(super) trait Syntax: Default + Send + 'static {
     /// Start on a text, at the beginning of a row.
     fn begin(&mut self);
 
+    /// Whether a text that begins so has a line of names above its rows.
+    fn has_heading(_text: &[u8]) -> bool {
+        false
+    }
+
     /// Read on in a row: the bytes used, and why no more.
     ///
     /// # Errors

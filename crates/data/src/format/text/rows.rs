@@ -160,6 +160,8 @@ impl Values {
 /// What the next byte of the text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
+    /// The names above the rows.
+    Heading,
     /// A row, unless it is blank.
     Between,
     /// A row before the wanted one.
@@ -234,10 +236,17 @@ impl<S: Syntax> Rows<S> {
             Place::Between | Place::Beyond => {
                 let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
                 let blanks = text.iter().take_while(|byte| is_blank(byte)).count();
-                if blanks < text.len() {
+                if self.offset == 0 && self.values.expected.is_none() && S::has_heading(text) {
+                    self.place = Place::Heading;
+                } else if blanks < text.len() {
                     self.row_begins(blanks)?;
                 }
                 Ok(blanks)
+            }
+            Place::Heading => {
+                let Some(end) = memchr::memchr(b'\n', text) else { return Ok(text.len()) };
+                self.place = Place::Between;
+                Ok(end + 1)
             }
             Place::Skipped => {
                 let Some(end) = memchr::memchr(b'\n', text) else { return Ok(text.len()) };
@@ -294,7 +303,7 @@ impl<S: Syntax> Rows<S> {
                 self.place = Place::Done;
                 Ok(())
             }
-            Place::Between | Place::Skipped => Err(self.no_row()),
+            Place::Heading | Place::Between | Place::Skipped => Err(self.no_row()),
             Place::Wanted => {
                 // A number may have lost digits: that tells a cut from a missing newline.
                 if self.values.expected.is_some() {
