@@ -1,0 +1,195 @@
+//! What every reader owes to every file, however hostile: an end, within bounds, and the same answer however it is
+//! asked. The targets of `fuzz/` compile this file too: it uses nothing but the public interface.
+
+use feedrate_data::format::{
+    Cursor, CursorOptions, Discard, Format, FormatError, Need, PayloadSink,
+};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::shape::{Dims, Element, FileShape};
+
+/// Between the parts of a file that has several, and before its plan: `float32 3 4 5` is 3 samples of 4×5.
+const MARK: &[u8] = b"\n=part=\n";
+const FILE: u64 = 5;
+const SAMPLES_MAX: u64 = 4;
+/// Payload compared; of more, its length is.
+const COMPARED_BYTES: usize = 1 << 20;
+/// A sink may refuse payload: a few bytes can stand for any number of equal values.
+const PAYLOAD_BYTES_MAX: u64 = 32 << 20;
+
+/// Read what `input` stands for in all ways: by the file's own word and by plans, in pieces of several lengths,
+/// samples in order and not.
+///
+/// # Panics
+/// The reader breaks its contract.
+pub fn hold(format: &dyn Format, input: &[u8]) {
+    let file = File::of(format, input);
+    let mut plans = file.plan.map_or(small_plans(), |plan| vec![plan]);
+    if !format.member().has(Ability::NeedsPlan) {
+        let found = compare_ways(format, &file, None);
+        plans.extend(found.filter(|found| !plans.contains(found)));
+    }
+    for plan in plans {
+        compare_ways(format, &file, Some(&plan));
+    }
+}
+
+fn small_plans() -> Vec<FileShape> {
+    let plan = |element, samples| {
+        Dims::new(&[4, 5]).map(|dims| FileShape { dims, element, samples })
+    };
+    [plan(Element::Float32, 3), plan(Element::Uint8, 1)].into_iter().flatten().collect()
+}
+
+struct File<'i> {
+    parts: Vec<&'i [u8]>,
+    plan: Option<FileShape>,
+}
+
+impl<'i> File<'i> {
+    fn of(format: &dyn Format, input: &'i [u8]) -> Self {
+        let mut rest = Some(input);
+        let mut next = || {
+            let bytes = rest.unwrap_or_default();
+            let mark = bytes.windows(MARK.len()).position(|window| window == MARK);
+            rest = mark.map(|at| &bytes[at + MARK.len()..]);
+            &bytes[..mark.unwrap_or(bytes.len())]
+        };
+        // No cursor asks for an optional part.
+        let read = |part: &feedrate_data::format::Part| if part.optional { &[] } else { next() };
+        let parts = format.parts().iter().map(read).collect();
+        let plan = std::str::from_utf8(next()).ok().and_then(parse_plan);
+        File { parts, plan }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.len() as u64).sum()
+    }
+}
+
+fn parse_plan(text: &str) -> Option<FileShape> {
+    let mut words = text.split_whitespace();
+    let name = words.next()?;
+    let element = Element::ALL.into_iter().find(|element| element.name() == name)?;
+    let samples = words.next()?.parse().ok().filter(|&samples| samples > 0)?;
+    let dims: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
+    let shape = FileShape { dims: Dims::new(&dims?)?, element, samples };
+    // What the planner lets through: the sums of a plan do not overflow.
+    (0 < shape.sample_bytes() && shape.payload_bytes() < 1 << 60).then_some(shape)
+}
+
+/// What reading one sample came to.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    sample: u64,
+    /// The payload and what the file says it holds; `None` where the file was refused.
+    read: Option<(Collect, Option<FileShape>)>,
+}
+
+/// Read some samples in several ways, which must agree. What the file says it holds.
+fn compare_ways(
+    format: &dyn Format,
+    file: &File,
+    expected: Option<&FileShape>,
+) -> Option<FileShape> {
+    let mut found = None;
+    let mut samples: Vec<u64> = (0..SAMPLES_MAX).collect();
+    let first = read_all(format, file, expected, 4096, &samples, &mut found);
+    let last = found.or(expected.copied()).map_or(0, |shape| shape.samples.saturating_sub(1));
+    samples.reverse();
+    samples.extend([last, u64::MAX, 0, 1, 1]);
+    for piece_bytes in [8192, 1 << 20] {
+        let others = read_all(format, file, expected, piece_bytes, &samples, &mut None);
+        for other in &others {
+            if let Some(same) = first.iter().find(|outcome| outcome.sample == other.sample) {
+                assert_eq!(same, other, "in pieces of 4096 and of {piece_bytes} bytes");
+            }
+        }
+    }
+    let options = CursorOptions { piece_bytes: 4096, check_crc: false, wants_payload: false };
+    let mut cursor = format.cursor(&options);
+    for sample in samples {
+        let _ = read(&mut *cursor, file, expected, (sample, 4096), &mut Discard);
+    }
+    found
+}
+
+fn read_all(
+    format: &dyn Format,
+    file: &File,
+    expected: Option<&FileShape>,
+    piece_bytes: usize,
+    samples: &[u64],
+    found: &mut Option<FileShape>,
+) -> Vec<Outcome> {
+    let options = CursorOptions { piece_bytes, check_crc: true, wants_payload: true };
+    let mut cursor = format.cursor(&options);
+    let mut outcomes = Vec::new();
+    for &sample in samples {
+        let mut collect = Collect::default();
+        let outcome = read(&mut *cursor, file, expected, (sample, piece_bytes), &mut collect);
+        if let Some(shape) = cursor.found() {
+            let says = found.get_or_insert(shape);
+            assert_eq!(says.samples, shape.samples, "a file holds as many samples as before");
+            if outcome.is_ok() && !format.member().has(Ability::Undescribed) {
+                assert!(sample < shape.samples, "there is no sample {sample}");
+                assert_eq!(collect.bytes, shape.sample_bytes(), "a sample is whole");
+            }
+        }
+        let read = outcome.is_ok().then_some((collect, cursor.found()));
+        outcomes.push(Outcome { sample, read });
+    }
+    outcomes
+}
+
+/// Read one sample as a driver does.
+fn read(
+    cursor: &mut dyn Cursor,
+    file: &File,
+    expected: Option<&FileShape>,
+    (sample, piece_bytes): (u64, usize),
+    sink: &mut dyn PayloadSink,
+) -> Result<(), FormatError> {
+    let needs_max = file.bytes() + 100;
+    let fed_max = 16 * file.bytes() + (64 << 10);
+    let mut fed = 0;
+    cursor.begin(FILE, sample, expected);
+    for _ in 0..needs_max {
+        match cursor.need()? {
+            Need::Done => return Ok(()),
+            Need::Kept => cursor.feed(&[], sink)?,
+            Need::Length { part } => {
+                cursor.feed(&(file.parts[part].len() as u64).to_le_bytes(), sink)?;
+            }
+            Need::Bytes { part, offset, len } => {
+                assert!(0 < len && len <= piece_bytes, "asks for {len} bytes");
+                let part = file.parts[part];
+                let from = usize::try_from(offset).map_or(part.len(), |at| at.min(part.len()));
+                let bytes = &part[from..part.len().min(from.saturating_add(len))];
+                fed += bytes.len() as u64;
+                assert!(fed <= fed_max, "read {fed} of {} bytes", file.bytes());
+                cursor.feed(bytes, sink)?;
+            }
+        }
+    }
+    panic!("{} bytes were asked for {needs_max} times", file.bytes());
+}
+
+/// Payload in order, its begin kept.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Collect {
+    begin: Vec<u8>,
+    bytes: u64,
+}
+
+impl PayloadSink for Collect {
+    fn payload(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FormatError> {
+        assert_eq!(offset, self.bytes, "payload comes in order");
+        let kept = bytes.len().min(COMPARED_BYTES - self.begin.len());
+        self.begin.extend_from_slice(&bytes[..kept]);
+        self.bytes += bytes.len() as u64;
+        if self.bytes > PAYLOAD_BYTES_MAX {
+            return Err(FormatError::new(0, "more payload than is wanted"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! Every file of `fuzz/corpus` through every reader's contract: what fuzzing once found stays found. A format that
+//! has files has a folder there.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod contract;
+
+use feedrate_data::format::FORMATS;
+use feedrate_spec::catalog::Ability;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Memory that a reader may hold for a file of some kilobytes: the most that deflate can make of it, and buffers.
+const MEMORY_BYTES_MAX: usize = 64 << 20;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+struct Watching;
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(live, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(live, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+}
+
+#[global_allocator]
+static WATCHING: Watching = Watching;
+
+/// The files of a format's corpus, by name.
+fn corpus(name: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+    let missing =
+        |error| panic!("`{name}` has no corpus: {error}\n  hint: make {}", folder.display());
+    let entries = folder.read_dir().unwrap_or_else(missing);
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "`{name}` has no file in {}", folder.display());
+    paths
+}
+
+#[test]
+fn no_file_of_the_corpus_does_harm() {
+    for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
+        for path in corpus(format.member().name) {
+            let input = std::fs::read(&path).unwrap();
+            let before = LIVE.load(Relaxed);
+            PEAK.store(before, Relaxed);
+            let held = std::panic::catch_unwind(|| contract::hold(*format, &input));
+            assert!(held.is_ok(), "{}", path.display());
+            let claimed = PEAK.load(Relaxed) - before;
+            assert!(claimed <= MEMORY_BYTES_MAX, "{}: {claimed} bytes", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_corpus_is_small() {
+    for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
+        let paths = corpus(format.member().name);
+        let bytes: u64 = paths.iter().map(|path| path.metadata().unwrap().len()).sum();
+        assert!(bytes <= 256 << 10, "{}: {bytes} bytes", format.member().name);
+    }
+}
