@@ -34,9 +34,8 @@ pub fn hold(format: &dyn Format, input: &[u8]) {
 }
 
 fn small_plans() -> Vec<FileShape> {
-    let plan = |element, samples| {
-        Dims::new(&[4, 5]).map(|dims| FileShape { dims, element, samples })
-    };
+    let plan =
+        |element, samples| Dims::new(&[4, 5]).map(|dims| FileShape { dims, element, samples });
     [plan(Element::Float32, 3), plan(Element::Uint8, 1)].into_iter().flatten().collect()
 }
 

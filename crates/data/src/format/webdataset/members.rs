@@ -217,7 +217,7 @@ impl Members {
             self.check_planned(shape, path, key, span)?;
         }
         if key != self.key {
-            if self.begun == self.wanted.sample + 1 {
+            if self.begun == self.wanted.sample.saturating_add(1) {
                 return self.open(self.first);
             }
             self.key.clear();
@@ -225,7 +225,7 @@ impl Members {
             self.begun += 1;
             self.first = span;
         }
-        if self.begun == self.wanted.sample + 1 && !LABELS.contains(&word) {
+        if self.begun == self.wanted.sample.saturating_add(1) && !LABELS.contains(&word) {
             return self.open(span);
         }
         self.go_to(span.end());
@@ -255,7 +255,7 @@ impl Members {
 
     /// Where the planned sample ends.
     fn planned_end(&self, shape: &FileShape) -> u64 {
-        sample_bytes(shape).saturating_mul(self.wanted.sample + 1)
+        sample_bytes(shape).saturating_mul(self.wanted.sample.saturating_add(1))
     }
 
     /// The payload is in this member.
@@ -326,7 +326,7 @@ impl Members {
 
     /// No more members: the payload is the first label, or there is none.
     fn archive_ended(&mut self, at: u64) -> Result<(), FormatError> {
-        if self.begun == self.wanted.sample + 1 {
+        if self.begun == self.wanted.sample.saturating_add(1) {
             return self.open(self.first);
         }
         let message = match &self.wanted.expected {
