@@ -8,7 +8,7 @@ mod contract;
 use feedrate_data::format::FORMATS;
 use feedrate_spec::catalog::Ability;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -66,8 +66,7 @@ fn no_file_of_the_corpus_does_harm() {
             let input = std::fs::read(&path).unwrap();
             let before = LIVE.load(Relaxed);
             PEAK.store(before, Relaxed);
-            let held =
-                std::panic::catch_unwind(AssertUnwindSafe(|| contract::hold(*format, &input)));
+            let held = catch_unwind(AssertUnwindSafe(|| contract::hold(*format, &input)));
             assert!(held.is_ok(), "{}", path.display());
             let claimed = PEAK.load(Relaxed) - before;
             assert!(claimed <= MEMORY_BYTES_MAX, "{}: {claimed} bytes", path.display());
