@@ -343,6 +343,26 @@ fn redundant_datasets_are_kept_and_verified() {
     }
 }
 
+/// What an encoder learns late must not pass for a difference.
+#[test]
+fn compressed_datasets_are_kept_and_verified() {
+    for format in FORMATS {
+        for &compression in format.entry().compressions {
+            for compression_level in [0, 1, 4] {
+                let encoding = Encoding { compression, compression_level, ..Encoding::default() };
+                let name = format.member().name;
+                let plan = DatasetPlan { encoding, files_train: 2, files_eval: 0, ..plan(name) };
+                let plan = DatasetPlan { record_bytes: 100_000.0, ..fitting(plan, *format) };
+                let storage = storage::open("memory", Path::new("")).unwrap();
+                made(&plan, &*storage).unwrap();
+                let context = format!("{name}, {compression:?}, level {compression_level}");
+                assert_eq!(made(&plan, &*storage).unwrap().files_kept, 2, "{context}");
+                assert_eq!(verified(&plan, &*storage).bad, Vec::new(), "{context}");
+            }
+        }
+    }
+}
+
 /// What `dataset.compression` saves is what was asked, and known beforehand.
 #[test]
 fn a_deflated_dataset_is_as_small_as_was_asked() {

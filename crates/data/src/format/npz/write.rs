@@ -12,8 +12,8 @@ const LOCAL_HEADER_BYTES: u64 = 30 + 5 + 20;
 const CRC_OFFSET: u64 = 14;
 /// 1980-01-01 as MS-DOS has it.
 const DATE: u16 = 1 << 5 | 1;
-/// Of the two sizes in a local header: the whole length, then that of what is stored.
-const SIZES_OFFSET: u64 = LOCAL_HEADER_BYTES - 16;
+/// Of the size of what is stored, which ends a local header.
+const PACKED_SIZE_OFFSET: u64 = LOCAL_HEADER_BYTES - 8;
 const VERSION: u16 = 45;
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
@@ -122,14 +122,21 @@ impl Unwritten {
         let header = self.local_header();
         sink.write(0, &header[..CRC_OFFSET as usize])?;
         sink.reserve(0, 4)?;
-        sink.write(0, &header[CRC_OFFSET as usize + 4..])?;
+        let (known, packed_size) = header[CRC_OFFSET as usize + 4..]
+            .split_at((PACKED_SIZE_OFFSET - CRC_OFFSET) as usize - 4);
+        sink.write(0, known)?;
+        match level {
+            None => sink.write(0, packed_size)?,
+            // Written, it would be compared before it is patched.
+            Some(_) => sink.reserve(0, packed_size.len())?,
+        }
         let crc = if let Some(level) = level {
             let mut deflated = DeflateSink::new(level, sink);
             payload(&mut deflated, &mut |_| {})?;
             deflated.finish()?;
             self.packed_bytes = deflated.packed_bytes();
             let crc = deflated.crc();
-            let packed_at = self.offset + SIZES_OFFSET + 8;
+            let packed_at = self.offset + PACKED_SIZE_OFFSET;
             sink.patch(0, packed_at, &self.packed_bytes.to_le_bytes())?;
             crc
         } else {
