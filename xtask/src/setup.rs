@@ -52,9 +52,11 @@ fn rust_component(root: &Path, command: &str, component: &str) -> Result<()> {
 
 fn virtual_environment(root: &Path) -> Result<()> {
     let folder = root.join(".venv");
-    let requirements = root.join("xtask/requirements.txt");
-    let wanted = std::fs::read_to_string(&requirements)
-        .with_context(|| format!("cannot read `{}`", requirements.display()))?;
+    let mut wanted = String::new();
+    for list in ["xtask/requirements.txt", "xtask/requirements-alone.txt"] {
+        let text = std::fs::read_to_string(root.join(list));
+        wanted += &text.with_context(|| format!("cannot read `{list}`"))?;
+    }
     let stamp = folder.join("requirements.installed");
     if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
@@ -68,9 +70,13 @@ fn virtual_environment(root: &Path) -> Result<()> {
     }
     let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r"];
     run(root, &python, &[&pip[..], &["xtask/requirements.txt"]].concat())?;
+    run(root, &python, &[&pip[..], &["xtask/requirements-alone.txt", "--no-deps"]].concat())?;
     if !works(
         &python,
-        &["-c", "import numpy, h5py, pandas, PIL, pyarrow, safetensors, tfrecord, webdataset"],
+        &[
+            "-c",
+            "import numpy, h5py, pandas, PIL, pyarrow, safetensors, tfrecord, webdataset, dlio_benchmark",
+        ],
     ) {
         bail!(
             "what xtask/requirements.txt names was installed into `.venv`, and cannot be imported"

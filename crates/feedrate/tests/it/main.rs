@@ -17,3 +17,5 @@ mod pairs;
 mod checkpoints;
 /// What the settings of a loader do.
 mod loaders;
+/// What DLIO generates.
+mod dlio;

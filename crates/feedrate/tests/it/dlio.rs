@@ -1,0 +1,178 @@
+//! What DLIO generates is trained on as it is, and has the names and sizes that feedrate generates.
+//!
+//! `dlio.py` runs the generators of DLIO 2.0.0 itself, and makes the calls of its later ones. Needs the Python of
+//! `.venv`, which `cargo xtask setup` makes, or another in `FEEDRATE_PYTHON`; fails without.
+
+use crate::harness::Test;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const LOADERS: [&str; 4] = ["pytorch", "tensorflow", "dali", "native"];
+
+const FILES: &str = "num_files_train: 12, num_files_eval: 3, num_subfolders_train: 4, generation_buffer_size: 100000";
+
+/// How far files are alike.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Alike {
+    /// To the byte.
+    Sizes,
+    /// The content decides the size, or ours is laid out in another way.
+    Names,
+    /// Files that nobody reads are not made.
+    Nothing,
+}
+
+use Alike::{Names, Nothing, Sizes};
+
+/// One dataset: its name, more of its settings, how far ours is alike.
+type Case = (&'static str, &'static str, Alike);
+
+const FORMATS: &[Case] = &[
+    ("npz", "", Sizes),
+    ("npy", "", Sizes),
+    ("hdf5", "", Names),
+    ("csv", "", Names),
+    ("jpeg", "", Names),
+    ("png", "", Names),
+    ("indexed_binary", "", Sizes),
+    ("mmap_indexed_binary", "", Sizes),
+    ("synthetic", "", Nothing),
+];
+
+#[test]
+fn datasets_of_dlio_2_0_0_are_trained_on() {
+    // Its records tell another size, and have it in one byte less.
+    let more = [("tfrecord", "", Names), ("hdf5", "compression: gzip", Names)];
+    check("2.0.0", &[FORMATS, &more].concat());
+}
+
+#[test]
+fn datasets_of_later_dlio_are_trained_on() {
+    let more: &[Case] = &[
+        ("tfrecord", "", Sizes),
+        ("npz", "record_dims: [6, 20, 3], record_element_type: float32", Sizes),
+        ("npy", "record_dims: [6, 20, 3], record_element_type: float64", Sizes),
+        ("npy", "record_dims: [50], record_element_type: int16", Sizes),
+        ("indexed_binary", "record_dims: [6, 20], record_element_type: int16", Sizes),
+        ("tfrecord", "record_dims: [6, 20], record_element_type: float32", Sizes),
+        ("csv", "compression: gzip", Names),
+        ("hdf5", "record_dims: [6, 20, 3], record_element_type: float32", Names),
+        ("hdf5", "record_dims: [6, 20], hdf5: {num_dset_per_record: 2}", Names),
+        ("hdf5", "record_dims: [6, 20], hdf5: {chunk_dims: [1, 3, 20]}", Names),
+        ("hdf5", "compression: gzip", Names),
+    ];
+    check("newer", &[FORMATS, more].concat());
+}
+
+#[track_caller]
+fn check(version: &str, cases: &[Case]) {
+    let test = Test::new();
+    let named = || cases.iter().enumerate().map(|(i, case)| (format!("set{i}"), case));
+    for (name, case) in named() {
+        test.write(&format!("{name}.yaml"), workload(version, &name, case));
+    }
+    generate(&test, version, named().map(|(name, _)| format!("{name}.yaml")));
+    for (name, case) in named() {
+        train(&test, &name, case);
+        compare(&test, &name, case);
+    }
+}
+
+fn workload(version: &str, folder: &str, (format, more, _): &Case) -> String {
+    let samples = if is_picture(format) { 1 } else { 5 };
+    // Up to 2.0.0 other names were in use.
+    let (model, length) =
+        if version == "2.0.0" { ("dlio", "length") } else { ("{name: dlio}", "length_bytes") };
+    let record = if more.contains("record_dims") {
+        String::new()
+    } else {
+        format!("record_{length}: 3000, record_{length}_stdev: 1000, ")
+    };
+    format!(
+        "\
+model: {model}
+framework: tensorflow
+output: {{folder: results}}
+dataset:
+  {{{FILES}, data_folder: {folder}, format: {format}, num_samples_per_file: {samples}, {record}{more}}}
+reader: {{data_loader: tensorflow, batch_size: 2, read_threads: 2}}
+train: {{epochs: 2}}
+"
+    )
+}
+
+fn is_picture(format: &str) -> bool {
+    matches!(format, "jpeg" | "png")
+}
+
+fn generate(test: &Test, version: &str, workloads: impl Iterator<Item = String>) {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let own = here.join("../../.venv/bin/python");
+    let python = std::env::var_os("FEEDRATE_PYTHON").map_or(own, PathBuf::from);
+    let output = Command::new(&python)
+        .arg(here.join("tests/it/dlio.py"))
+        .arg(version)
+        .args(workloads)
+        .current_dir(test.path(""))
+        .output()
+        .unwrap_or_else(|error| panic!("cannot start `{}`: {error}", python.display()));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}\n  hint: run `cargo xtask setup`");
+}
+
+#[track_caller]
+fn train(test: &Test, name: &str, (format, more, alike): &Case) {
+    for loader in LOADERS {
+        let loader = format!("reader.data_loader={loader}");
+        let workload = format!("{name}.yaml");
+        let arguments = ["run", &workload, "--foreign", "--data", name, "--json", &loader];
+        let answer = test.feedrate(&arguments);
+        assert_eq!(answer.code, 0, "{format} {more} {loader}: {}", answer.stderr);
+        if *alike == Sizes {
+            assert!(!answer.stderr.contains("on average"), "{format} {more}: {}", answer.stderr);
+        }
+        let told: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        let samples = if is_picture(format) { 12 } else { 60 };
+        assert_eq!(told["complete"], true, "{format} {more} {loader}");
+        assert_eq!(told["steps"], samples / 2, "{format} {more} {loader}");
+        assert_eq!(told["latency"]["sample"]["count"], 2 * samples, "{format} {more} {loader}");
+        assert_eq!(told["bytes"]["logical"] == 0, *alike == Nothing, "{format} {more} {loader}");
+    }
+}
+
+#[track_caller]
+fn compare(test: &Test, name: &str, (format, more, alike): &Case) {
+    if *alike == Nothing {
+        return;
+    }
+    let own = format!("own/{name}");
+    let answer = test.feedrate(&["generate", &format!("{name}.yaml"), "--data", &own]);
+    assert_eq!(answer.code, 0, "{format} {more}: {}", answer.stderr);
+    let dataset = std::fs::read_dir(test.path(&own)).unwrap().next().unwrap().unwrap().path();
+    let mut ours = sizes(&dataset);
+    ours.remove(Path::new("manifest.json"));
+    let theirs = sizes(&test.path(name));
+    assert!(ours.keys().eq(theirs.keys()), "{format} {more}: {ours:?} {theirs:?}");
+    if *alike == Sizes {
+        assert_eq!(ours, theirs, "{format} {more}");
+    }
+}
+
+/// Of every file below a folder.
+fn sizes(folder: &Path) -> BTreeMap<PathBuf, u64> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(inner) = folders.pop() {
+        for entry in std::fs::read_dir(inner).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_path_buf();
+                found.insert(name, entry.metadata().unwrap().len());
+            }
+        }
+    }
+    found
+}
