@@ -130,9 +130,12 @@ fn read_all(
         let outcome = read(&mut *cursor, file, expected, (sample, piece_bytes), &mut collect);
         if let Some(shape) = cursor.found() {
             let says = found.get_or_insert(shape);
-            assert_eq!(says.samples, shape.samples, "a file holds as many samples as before");
+            // Where the end is loose, a file cut off can look as if it held fewer samples.
+            let counts = !format.member().has(Ability::LooseEnd);
+            let same = says.samples == shape.samples || !counts;
+            assert!(same, "held {} samples, now {}", says.samples, shape.samples);
             if outcome.is_ok() && !format.member().has(Ability::Undescribed) {
-                assert!(sample < shape.samples, "there is no sample {sample}");
+                assert!(sample < shape.samples || !counts, "there is no sample {sample}");
                 assert_eq!(collect.bytes, shape.sample_bytes(), "a sample is whole");
             }
         }
