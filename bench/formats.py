@@ -114,7 +114,7 @@ def pictures(settings):
     """png and jpeg decoded, noise and photograph-like, against Pillow."""
     photographs = settings.data / "photographs"
     harness.photographs(photographs, PICTURES, PICTURE)
-    seconds = short(settings, 0.7)
+    seconds = short(settings, 0.6)
     turns = {}
     for kind in ("png", "jpeg"):
         dataset = Dataset(kind, PICTURES, 1, PICTURE)
@@ -152,7 +152,7 @@ def columns(settings):
 
 def payload_writes(settings):
     """Formats that hold payload as it is, written and made durable, against fio."""
-    files = 8 if settings.quick else 128
+    files = 8 if settings.quick else 64
     jobs = len(os.sched_getaffinity(0))
     rows = []
     for dataset in (NPY, HDF5, TFRECORD, RAW):
@@ -169,10 +169,10 @@ def encoded_writes(settings):
     seconds = short(settings, 1.5)
     share = 8 if settings.quick else 1
     made = {
-        "png": (Dataset("png", 768 // share, 1, PICTURE), "Pillow", 3),
-        "jpeg": (Dataset("jpeg", 384 // share, 1, PICTURE), "Pillow", 3),
-        "csv uint8": (Dataset("csv", 32 // share, 2048, [1024]), "pandas.to_csv", 10),
-        "csv float32": (Dataset("csv", 32 // share, 2048, [256], "float32"), "pandas.to_csv", 10),
+        "png": (Dataset("png", 512 // share, 1, PICTURE), "Pillow", 3),
+        "jpeg": (Dataset("jpeg", 256 // share, 1, PICTURE), "Pillow", 3),
+        "csv uint8": (Dataset("csv", 16 // share, 2048, [1024]), "pandas.to_csv", 10),
+        "csv float32": (Dataset("csv", 16 // share, 2048, [256], "float32"), "pandas.to_csv", 10),
     }
     turns = {}
     for kind, (dataset, _, _) in made.items():
