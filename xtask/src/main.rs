@@ -34,7 +34,7 @@ fn command(words: &[&str]) -> Result<()> {
     match words {
         ["ci"] => ci::ci(&root),
         ["setup"] => setup::for_tests(&root),
-        ["setup", "--bench"] => setup::for_tests(&root).and_then(|()| setup::for_bench()),
+        ["setup", "--bench"] => setup::for_tests(&root).and_then(|()| setup::for_bench(&root)),
         ["tidy"] => tidy::tidy(&root),
         ["bench", rest @ ..] => bench(&root, rest),
         ["help" | "--help" | "-h"] => {
@@ -46,7 +46,7 @@ fn command(words: &[&str]) -> Result<()> {
 }
 
 fn bench(root: &Path, arguments: &[&str]) -> Result<()> {
-    setup::for_bench()?;
+    setup::for_bench(root)?;
     shell::run(root, "cargo", &["build", "--release", "--package", "feedrate"])?;
     shell::run(root, "python3", &[&["bench/run.py"], arguments].concat())
 }

@@ -30,8 +30,11 @@ fn torch() -> Result<()> {
     Ok(())
 }
 
-/// fio, the peer that the benchmarks measure against.
-pub(crate) fn for_bench() -> Result<()> {
+/// The peers that the benchmarks measure against: fio, and Python's libraries.
+pub(crate) fn for_bench(root: &Path) -> Result<()> {
+    if std::env::var_os("FEEDRATE_PYTHON").is_none() {
+        virtual_environment(root)?;
+    }
     if works("fio", &["--version"]) {
         return Ok(());
     }
