@@ -264,7 +264,7 @@ impl Opener<'_> {
                 let length = self.storage.len(self.handles[part])?;
                 self.cursor.feed(&length.to_le_bytes(), &mut Discard)?;
             }
-            Need::Bytes { part, offset, len } => {
+            Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
                 let piece = &mut self.piece[..len];
                 let came = self.storage.read_at(self.handles[part], offset, piece)?;
                 self.cursor.feed(&piece[..came], &mut Discard)?;

@@ -68,12 +68,14 @@ fn read_all(format: &dyn Format, storage: &dyn Storage, layout: &Layout, memory:
                         memory.cursor.feed(&[], &mut Discard).unwrap();
                         continue;
                     }
-                    Need::Length { part } | Need::Bytes { part, .. } => part,
+                    Need::Length { part } | Need::Bytes { part, .. } | Need::Again { part, .. } => {
+                        part
+                    }
                 };
                 layout.write_path(file, &mut memory.data_path);
                 format.parts()[part].write_path(&memory.data_path, &mut memory.path);
                 let handle = storage.open(&memory.path).unwrap();
-                if let Need::Bytes { offset, len, .. } = need {
+                if let Need::Bytes { offset, len, .. } | Need::Again { offset, len, .. } = need {
                     let came = storage.read_at(handle, offset, &mut memory.piece[..len]).unwrap();
                     memory.cursor.feed(&memory.piece[..came], &mut Discard).unwrap();
                 } else {

@@ -47,6 +47,15 @@ pub enum Op {
         /// At most this many bytes.
         len: usize,
     },
+    /// [`SampleReader::feed`] bytes out of the last that were read, without reading them once more.
+    Again {
+        /// The file.
+        handle: Handle,
+        /// From its start.
+        offset: u64,
+        /// This many bytes.
+        len: usize,
+    },
     /// [`SampleReader::feed`] an empty slice: what comes next was read before.
     Kept,
     /// Close.
@@ -98,7 +107,7 @@ impl SampleReader {
         }
         let need = self.cursor.need()?;
         let part = match need {
-            Need::Bytes { part, .. } | Need::Length { part } => part,
+            Need::Bytes { part, .. } | Need::Again { part, .. } | Need::Length { part } => part,
             Need::Kept => return Ok(Op::Kept),
             Need::Done if self.keeps_open => return Ok(Op::Done),
             Need::Done => {
@@ -118,6 +127,7 @@ impl SampleReader {
         };
         Ok(match need {
             Need::Bytes { offset, len, .. } => Op::Read { handle, offset, len },
+            Need::Again { offset, len, .. } => Op::Again { handle, offset, len },
             _ => Op::Length(handle),
         })
     }

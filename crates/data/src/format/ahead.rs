@@ -1,11 +1,12 @@
 //! Reads a file of records in pieces that hold many of them, as buffered readers do. Shared by the formats whose
 //! records are found one after another.
 //!
-//! Samples taken in order are read ahead in whole pieces: what was read beyond a sample is kept for the next. A
+//! Samples taken in order are read ahead in whole pieces: what was read beyond a sample is asked for again by the next. A
 //! sample out of order is read by itself. A step back is another pass over the file: nothing is kept from the last.
 
 use super::{Cursor, FormatError, Need, PayloadSink, cut_off, piece_len};
 use feedrate_spec::shape::FileShape;
+use std::ops::Range;
 
 /// The sample asked for, as the one before leaves the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,15 +64,15 @@ pub(super) struct AheadCursor<S> {
     last: Option<Wanted>,
     length: Option<u64>,
     in_order: bool,
-    kept: Vec<u8>,
-    kept_at: u64,
+    /// Where what is left of the last piece begins and ends. Whoever read the piece has its bytes.
+    left: Range<u64>,
     asked: Asked,
 }
 
 #[derive(Clone, Copy)]
 enum Asked {
     Length,
-    Kept,
+    Left { at: u64 },
     Piece { at: u64, len: usize },
 }
 
@@ -83,16 +84,9 @@ impl<S: Finder> AheadCursor<S> {
             last: None,
             length: None,
             in_order: false,
-            kept: Vec::new(),
-            kept_at: 0,
+            left: 0..0,
             asked: Asked::Length,
         }
-    }
-
-    /// What is kept from `at` on.
-    fn kept_from(&self, at: u64) -> Option<usize> {
-        let from = at.checked_sub(self.kept_at)?;
-        (from < self.kept.len() as u64).then_some(from as usize)
     }
 
     /// Take from the piece at `start` all that is wanted of it.
@@ -112,19 +106,13 @@ impl<S: Finder> AheadCursor<S> {
         Ok(())
     }
 
-    fn take_kept(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let kept = std::mem::take(&mut self.kept);
-        let taken = self.take(self.kept_at, &kept, sink);
-        self.kept = kept;
-        taken
-    }
-
     fn take_piece(
         &mut self,
         (start, asked): (u64, usize),
         piece: &[u8],
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
+        self.left = 0..0;
         self.take(start, piece, sink)?;
         if self.finder.at().is_some() {
             let end = start + piece.len() as u64;
@@ -133,13 +121,7 @@ impl<S: Finder> AheadCursor<S> {
                 missing => Err(cut_off(end, missing as u64)),
             };
         }
-        let left = self.finder.end().checked_sub(start).and_then(|from| piece.get(from as usize..));
-        if let Some(left) = left.filter(|left| !left.is_empty()) {
-            self.kept.clear();
-            self.kept.reserve_exact(self.piece_bytes);
-            self.kept.extend_from_slice(left);
-            self.kept_at = self.finder.end();
-        }
+        self.left = self.finder.end().max(start)..start + piece.len() as u64;
         Ok(())
     }
 }
@@ -159,7 +141,7 @@ impl<S: Finder> Cursor for AheadCursor<S> {
         };
         self.in_order = sample == next;
         if begun != Begun::Onward {
-            self.kept.clear();
+            self.left = 0..0;
         }
         if begun == Begun::Anew {
             self.length = None;
@@ -177,9 +159,9 @@ impl<S: Finder> Cursor for AheadCursor<S> {
             self.finder.ended()?;
         }
         let Some(at) = self.finder.at() else { return Ok(Need::Done) };
-        if self.kept_from(at).is_some() {
-            self.asked = Asked::Kept;
-            return Ok(Need::Kept);
+        if self.left.contains(&at) {
+            self.asked = Asked::Left { at };
+            return Ok(Need::Again { part: 0, offset: at, len: (self.left.end - at) as usize });
         }
         let reads_ahead = self.in_order && self.finder.record_bytes() < self.piece_bytes as u64;
         let end = if reads_ahead { length } else { self.finder.end().min(length) };
@@ -198,7 +180,7 @@ impl<S: Finder> Cursor for AheadCursor<S> {
                 self.length = Some(length);
                 Ok(())
             }
-            Asked::Kept => self.take_kept(sink),
+            Asked::Left { at } => self.take(at, bytes, sink),
             Asked::Piece { at, len } => self.take_piece((at, len), bytes, sink),
         }
     }

@@ -197,6 +197,16 @@ pub enum Need {
     },
     /// Bytes that were fed for a sample before, and kept: feed an empty slice.
     Kept,
+    /// Bytes that were fed for a sample before, out of the last that came for [`Need::Bytes`]. Whoever still has them
+    /// reads nothing.
+    Again {
+        /// Index into [`Format::parts`].
+        part: usize,
+        /// From the start of that part.
+        offset: u64,
+        /// Never 0.
+        len: usize,
+    },
     /// The sample is whole.
     Done,
 }

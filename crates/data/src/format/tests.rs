@@ -91,7 +91,7 @@ pub(super) fn read_with(
                 let length = parts[part].len() as u64;
                 cursor.feed(&length.to_le_bytes(), &mut collect)?;
             }
-            Need::Bytes { part, offset, len } => {
+            Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
                 assert!(0 < len && len <= piece_bytes, "asks for {len} bytes");
                 let from = (offset as usize).min(parts[part].len());
                 let to = from.saturating_add(len).min(parts[part].len());
@@ -247,6 +247,7 @@ fn pieces_begin_at_multiples_of_the_piece() {
             let bytes: Vec<u8> = match cursor.need().unwrap() {
                 Need::Done => break,
                 Need::Kept => Vec::new(),
+                Need::Again { part, offset, len } => parts[part][offset as usize..][..len].to_vec(),
                 Need::Length { part } => (parts[part].len() as u64).to_le_bytes().into(),
                 Need::Bytes { part, offset, len } => {
                     let begins_whole = offset % 8192 == 0 || len < 8192;

@@ -154,6 +154,13 @@ impl SimulatedDriver {
                     worker.counters.reads += 1;
                     self.served_at(place, bytes)
                 }
+                // All workers share the buffer: another may have read into it meanwhile.
+                Op::Again { handle, offset, len } => {
+                    let buffer = self.buffer.aligned_like(offset, len);
+                    let bytes = self.job.storage.read_at(handle, offset, buffer)?;
+                    feed(worker, &buffer[..bytes])?;
+                    self.world.now_ns
+                }
                 Op::Kept => {
                     feed(worker, &[])?;
                     self.world.now_ns

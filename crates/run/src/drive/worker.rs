@@ -10,6 +10,7 @@ use crate::reader::{Op, SampleReader};
 use crate::wrap::Recorded;
 use feedrate_data::format::PayloadSink;
 use feedrate_spec::plan::order::SampleId;
+use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
 
@@ -26,6 +27,8 @@ pub(super) struct Worker<'s> {
     reader: SampleReader,
     sink: Sink,
     buffer: AlignedBuffer,
+    /// What of a file was read into it last.
+    held: Range<u64>,
     preprocess: Box<dyn Compute>,
     /// Where a sample's payload comes to be kept in the process's memory.
     scratch: Vec<u8>,
@@ -61,6 +64,7 @@ impl<'s> Worker<'s> {
             reader: job.reader(),
             sink: job.sink(),
             buffer: buffer(job.piece_bytes())?,
+            held: 0..0,
             preprocess: compute::preprocess(&job.plan.loader, place as u64),
             scratch: Vec::new(),
             flushed: 0,
@@ -213,6 +217,7 @@ impl<'s> Worker<'s> {
                     fed.map_err(|source| format_error(&self.reader, source))?;
                 }
                 Op::Read { handle, offset, len } => self.read(lane, handle, offset, len)?,
+                Op::Again { handle, offset, len } => self.again(lane, handle, offset, len)?,
                 Op::Kept => {
                     feed(self.shared, self.place, io, (&mut self.reader, &mut self.sink), &[])?
                 }
@@ -253,7 +258,27 @@ impl<'s> Worker<'s> {
         let Lane { io, queue, .. } = &mut self.lanes[lane];
         let come = io.read_at(handle, start, buffer)?;
         let bytes = &buffer[before.min(come)..come.min(before + len)];
+        self.held = offset..offset + bytes.len() as u64;
         queue.add_read_bytes(come as u64);
+        feed(self.shared, self.place, io, (&mut self.reader, &mut self.sink), bytes)
+    }
+
+    /// Feed bytes that lie in the buffer since they were read.
+    fn again(
+        &mut self,
+        lane: usize,
+        handle: feedrate_data::storage::Handle,
+        offset: u64,
+        len: usize,
+    ) -> Result<(), RunError> {
+        let held = self.held.clone();
+        if offset < held.start || held.end < offset + len as u64 {
+            return self.read(lane, handle, offset, len);
+        }
+        let start = held.start - held.start % self.shared.job.block_bytes as u64;
+        let from = (offset - start) as usize;
+        let bytes = &self.buffer.aligned_like(start, from + len)[from..];
+        let io = &mut self.lanes[lane].io;
         feed(self.shared, self.place, io, (&mut self.reader, &mut self.sink), bytes)
     }
 

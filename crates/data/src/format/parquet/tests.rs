@@ -97,6 +97,7 @@ fn reads(parts: &[Vec<u8>], shape: &FileShape, samples: &[u64]) -> Vec<(u64, usi
         loop {
             match cursor.need().unwrap() {
                 Need::Done => break,
+                Need::Again { .. } => panic!("this format keeps its bytes itself"),
                 Need::Kept => cursor.feed(&[], &mut super::super::Discard).unwrap(),
                 Need::Length { .. } => {
                     let length = parts[0].len() as u64;

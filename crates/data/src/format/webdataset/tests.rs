@@ -37,6 +37,7 @@ fn samples_in_order_share_reads() {
                 let bytes = match cursor.need().unwrap() {
                     Need::Done => break,
                     Need::Kept => &[],
+                    Need::Again { offset, len, .. } => &parts[0][offset as usize..][..len],
                     Need::Length { .. } => &(parts[0].len() as u64).to_le_bytes()[..],
                     Need::Bytes { offset, len, .. } => {
                         assert_eq!(Some(&(offset as usize)), ends.last());
