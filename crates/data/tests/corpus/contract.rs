@@ -164,7 +164,7 @@ fn read(
             Need::Length { part } => {
                 cursor.feed(&(file.parts[part].len() as u64).to_le_bytes(), sink)?;
             }
-            Need::Bytes { part, offset, len } => {
+            Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
                 assert!(0 < len && len <= piece_bytes, "asks for {len} bytes");
                 let part = file.parts[part];
                 let from = usize::try_from(offset).map_or(part.len(), |at| at.min(part.len()));
