@@ -116,6 +116,43 @@ macro_rules! integers {
 
 integers!(u8: 1, i8: 1, u16: 1, i16: 1, u32: 2, i32: 2, u64: 3, i64: 3);
 
+/// By byte: its text with a comma after it, and how long that is.
+static BYTE_TEXTS: [([u8; 4], u8); 256] = byte_texts();
+
+const fn byte_texts() -> [([u8; 4], u8); 256] {
+    let mut texts = [([0; 4], 0); 256];
+    let mut number = 0;
+    while number < 256 {
+        let digits = [number / 100, number / 10 % 10, number % 10];
+        let mut from = 0;
+        while from < 2 && digits[from] == 0 {
+            from += 1;
+        }
+        let (text, len) = &mut texts[number];
+        let mut i = from;
+        while i < 3 {
+            text[i - from] = b'0' + digits[i] as u8;
+            i += 1;
+        }
+        text[3 - from] = b',';
+        *len = (4 - from) as u8;
+        number += 1;
+    }
+    texts
+}
+
+/// As [`Number::write_all`] of `u8`, several times as fast: four bytes are stored whatever is needed of them.
+pub(super) fn write_bytes(payload: &[u8], text: &mut Vec<u8>) {
+    let mut at = text.len();
+    text.resize(at + 4 * payload.len(), 0);
+    for byte in payload {
+        let (four, len) = BYTE_TEXTS[usize::from(*byte)];
+        text[at..at + 4].copy_from_slice(&four);
+        at += usize::from(len);
+    }
+    text.truncate(at);
+}
+
 macro_rules! floats {
     ($($float:ty),*) => {$(
         impl Number for $float {

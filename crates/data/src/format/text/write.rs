@@ -1,7 +1,7 @@
 //! Makes lines of text from payload, and packs them.
 
 use super::super::deflate::DeflateSink;
-use super::number::{Half, TEXT_BYTES_MAX};
+use super::number::{self, Half, TEXT_BYTES_MAX};
 use super::{Compression, Content, Element, Encoding, FileShape, FileSink, Number, SinkError};
 
 /// Payload made at once: whole elements, and blocks of the generator.
@@ -62,7 +62,7 @@ fn lines(
 /// Numbers, each with a comma after it.
 fn append(element: Element, payload: &[u8], text: &mut Vec<u8>) {
     match element {
-        Element::Uint8 => u8::write_all(payload, text),
+        Element::Uint8 => number::write_bytes(payload, text),
         Element::Int8 => i8::write_all(payload, text),
         Element::Uint16 => u16::write_all(payload, text),
         Element::Int16 => i16::write_all(payload, text),
