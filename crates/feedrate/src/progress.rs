@@ -80,8 +80,9 @@ fn line(live: &Live, epochs: u32, bytes_per_second: Option<f64>) -> String {
     let percent =
         |part: f64| if all > 0.0 { format!("{:.1} %", 100.0 * part / all) } else { "-".into() };
     format!(
-        "epoch {}/{epochs} · step {}/{} · AU {} · stall {} · {}",
+        "epoch {}/{epochs} · {} {}/{} · AU {} · stall {} · {}",
         live.epoch.load(Relaxed),
+        if live.evaluates.load(Relaxed) { "evaluation" } else { "step" },
         live.step.load(Relaxed),
         live.steps.load(Relaxed),
         percent(compute),

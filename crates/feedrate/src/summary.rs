@@ -4,7 +4,7 @@ use crate::messages;
 use crate::text;
 use feedrate_measure::metric::{NotMeasurable, Quantiles};
 use feedrate_measure::record::Record;
-use feedrate_measure::summary::{Au, EpochSummary, Rate, Summary};
+use feedrate_measure::summary::{Au, EpochSummary, EvaluationSummary, Rate, Summary};
 use feedrate_spec::units;
 
 /// Print one JSON object, or the summary for people.
@@ -84,12 +84,27 @@ fn figures(summary: &Summary, record: &Record) -> String {
     if let Some(latency) = latency(&summary.latency.read) {
         rows.push(("Read latency", latency));
     }
+    if let Some(evaluation) = &summary.evaluation {
+        rows.push(("Evaluation", self::evaluation(evaluation)));
+    }
     let device = summary.bytes.device.map_or("unknown".into(), units::bytes);
     rows.push((
         "Bytes",
         format!("{} read, {device} from the device", units::bytes(summary.bytes.logical)),
     ));
     text::rows(&rows)
+}
+
+fn evaluation(evaluation: &EvaluationSummary) -> String {
+    let rate = evaluation.throughput.delivered_bytes_per_second.whole;
+    format!(
+        "{} of {}: AU all steps {}, windowed {}, {}",
+        units::counted(evaluation.evaluations, "evaluation"),
+        units::counted(evaluation.steps, "step"),
+        percent(evaluation.au.all_steps_percent),
+        percent(evaluation.au.windowed_percent),
+        rate.map_or("-".into(), units::bytes_per_second),
+    )
 }
 
 fn latency(reads: &Quantiles) -> Option<String> {

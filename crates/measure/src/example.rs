@@ -4,7 +4,8 @@ use crate::record::{
     AcceleratorEpoch, Block, EpochRecord, HostEpoch, IoCounters, RECORD_VERSION, Record, System,
 };
 use feedrate_spec::plan::{
-    DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan,
+    Barrier, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan,
+    TrainPlan,
 };
 use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
@@ -65,21 +66,27 @@ pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
             verify: false,
             check_crc: true,
         },
-        train: TrainPlan {
-            epochs: 1,
-            steps_per_epoch: steps,
-            total_steps: None,
-            compute: TimeSpec::Constant { mean: 0.5 },
-            compute_seed: 123,
-            cold: false,
-        },
+        train: train(steps),
         checkpoint: None,
+        evaluation: None,
         metric: MetricPlan {
             au_target_percent: 90.0,
             exclude_start_steps: 1,
             exclude_end_steps: 0,
         },
         doubts: vec![],
+    }
+}
+
+fn train(steps: u64) -> TrainPlan {
+    TrainPlan {
+        epochs: 1,
+        steps_per_epoch: steps,
+        total_steps: None,
+        compute: TimeSpec::Constant { mean: 0.5 },
+        compute_seed: 123,
+        cold: false,
+        barrier: Barrier::EachStep,
     }
 }
 
@@ -171,6 +178,7 @@ pub(crate) fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
         compute_spins: false,
         simulated: false,
         epochs,
+        evaluations: vec![],
         doubts: vec![],
     }
 }

@@ -39,6 +39,8 @@ pub struct Summary {
     pub verdict: Verdict,
     /// The same for each epoch.
     pub per_epoch: Vec<EpochSummary>,
+    /// The evaluations; `null` where there were none.
+    pub evaluation: Option<EvaluationSummary>,
     /// Whether the run reached its end.
     pub complete: bool,
 }
@@ -57,6 +59,21 @@ pub struct EpochSummary {
     pub bytes: Bytes,
     pub latency: Latencies,
     pub host: Host,
+}
+
+/// All evaluations, summed up. Rates are whole.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "as in `Summary`")]
+pub struct EvaluationSummary {
+    pub evaluations: u64,
+    pub steps: u64,
+    pub au: Au,
+    pub throughput: Throughput,
+    pub time: Time,
+    pub stall: StallTime,
+    pub bytes: Bytes,
+    /// One for each; its epoch is the one it came after.
+    pub per_evaluation: Vec<EpochSummary>,
 }
 
 /// The three utilisations in percent.
@@ -150,7 +167,26 @@ impl Summary {
             doubts,
             verdict,
             per_epoch: record.epochs.iter().map(|epoch| EpochSummary::of(record, epoch)).collect(),
+            evaluation: record.of_evaluations().as_ref().map(EvaluationSummary::of),
             complete: record.complete,
+        }
+    }
+}
+
+impl EvaluationSummary {
+    /// `record`: as [`Record::of_evaluations`] makes it.
+    fn of(record: &Record) -> Self {
+        let facts = Facts::of(record);
+        let run = |metric: &Metric| (metric.of_run)(record);
+        EvaluationSummary {
+            evaluations: record.epochs.len() as u64,
+            steps: facts.steps,
+            au: Au::of(record, facts.au_sustained, run),
+            throughput: Throughput::of(run),
+            time: facts.time,
+            stall: facts.stall,
+            bytes: Bytes { logical: facts.logical_bytes, device: facts.device_bytes },
+            per_evaluation: record.epochs.iter().map(|e| EpochSummary::of(record, e)).collect(),
         }
     }
 }
@@ -257,6 +293,7 @@ mod tests {
             "doubts",
             "verdict",
             "per_epoch",
+            "evaluation",
             "complete",
         ];
         assert_eq!(keys(&value), top);

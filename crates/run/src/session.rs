@@ -2,7 +2,7 @@
 
 use crate::checkpoint;
 use crate::clock::Clock;
-use crate::drive::{Driver, Epoch, Job, RunError};
+use crate::drive::{Driver, Job, RunError};
 use crate::engine::Training;
 use crate::system::{Residency, Sampler, residency};
 use feedrate_data::storage::{Storage, StorageError};
@@ -35,51 +35,38 @@ pub struct Session<'a> {
     pub on_epoch: &'a mut dyn FnMut(&Record),
 }
 
+/// Who carries out epochs, and evaluations where there are any.
+pub struct Drivers<'d> {
+    /// Training.
+    pub training: &'d mut dyn Driver,
+    /// Evaluation, over the files of [`Job::of_evaluations`].
+    pub evaluation: Option<&'d mut dyn Driver>,
+}
+
 impl Session<'_> {
     /// Run all epochs of the plan into `record`.
     ///
     /// # Errors
     /// A sample could not be read; the record holds the epochs before, and what there is of this one.
-    pub fn run(&mut self, driver: &mut dyn Driver, record: &mut Record) -> Result<(), RunError> {
+    pub fn run(&mut self, drivers: Drivers<'_>, record: &mut Record) -> Result<(), RunError> {
         let mut training = Training::new(self.plan);
+        let mut evaluation = self.evaluation(drivers.evaluation);
         let mut last = None;
         for number in 1..=self.plan.train.epochs_run() {
-            let steps = self.plan.train.steps_in_epoch(number);
             let before = self.prepare_cache(number, last, record)?;
-            let sampler = Sampler::start(self.device, self.clock);
-            let mut checkpoints = Vec::new();
-            let mut pause = |step| {
-                let saved = self.save(number, step, step)?;
-                checkpoints.extend(saved);
-                Ok(())
-            };
-            let Epoch { accelerators, failure } = driver.epoch(&mut training, steps, &mut pause);
-            let counted = sampler.finish();
-            let (start_ns, end_ns) = extent(&accelerators, driver.now_ns());
-            let after = self.residency();
-            last = Some(after);
-            let host = HostEpoch {
-                resident_before_bytes: before.bytes,
-                resident_after_bytes: after.bytes,
-                resident_sampled_share: before.sampled_share,
-                ..counted
-            };
-            record.epochs.push(EpochRecord {
-                number,
-                start_ns,
-                end_ns,
-                started: (self.wall)(self.clock.wall_at(start_ns)),
-                ended: (self.wall)(self.clock.wall_at(end_ns)),
-                accelerators,
-                host,
-                checkpoints,
+            let trained = self.epoch(number, drivers.training, &mut training, before, record);
+            last = Some(trained.residency);
+            let outcome = trained.outcome.and_then(|steps| {
+                self.checkpoint(number, steps, record)?;
+                match &mut evaluation {
+                    Some(evaluation) if !(self.interrupted)() => {
+                        self.evaluate(number, evaluation, record)
+                    }
+                    _ => Ok(()),
+                }
             });
-            let checkpointed = match failure {
-                None => self.checkpoint(number, steps, record),
-                Some(failure) => Err(failure),
-            };
             (self.on_epoch)(record);
-            checkpointed?;
+            outcome?;
             if (self.interrupted)() {
                 record.stopped_because = Some("interrupted".into());
                 return Ok(());
@@ -87,6 +74,83 @@ impl Session<'_> {
         }
         record.complete = true;
         Ok(())
+    }
+
+    /// Train for one epoch.
+    fn epoch(
+        &self,
+        number: u32,
+        driver: &mut dyn Driver,
+        training: &mut Training,
+        before: Residency,
+        record: &mut Record,
+    ) -> Trained {
+        let steps = self.plan.train.steps_in_epoch(number);
+        let sampler = Sampler::start(self.device, self.clock);
+        let mut checkpoints = Vec::new();
+        let mut pause = |step| {
+            let saved = self.save(number, step, step)?;
+            checkpoints.extend(saved);
+            Ok(())
+        };
+        let epoch = driver.epoch(training, steps, &mut pause);
+        let host = sampler.finish();
+        let now_ns = driver.now_ns();
+        let residency = self.residency();
+        let host = HostEpoch {
+            resident_before_bytes: before.bytes,
+            resident_after_bytes: residency.bytes,
+            resident_sampled_share: before.sampled_share,
+            ..host
+        };
+        record.epochs.push(self.written(number, epoch.accelerators, now_ns, host, checkpoints));
+        Trained { outcome: epoch.failure.map_or(Ok(steps), Err), residency }
+    }
+
+    /// Who evaluates, if anybody.
+    fn evaluation<'d>(&self, driver: Option<&'d mut dyn Driver>) -> Option<Evaluation<'d>> {
+        let plan = self.plan.of_evaluations()?;
+        Some(Evaluation { driver: driver?, training: Training::new(&plan) })
+    }
+
+    /// The evaluation that is due after an epoch.
+    fn evaluate(
+        &self,
+        number: u32,
+        evaluation: &mut Evaluation<'_>,
+        record: &mut Record,
+    ) -> Result<(), RunError> {
+        let Some(plan) = self.plan.evaluation.as_ref().filter(|plan| plan.is_due(number)) else {
+            return Ok(());
+        };
+        let sampler = Sampler::start(self.device, self.clock);
+        let Evaluation { driver, training } = evaluation;
+        let epoch = driver.epoch(training, plan.train.steps_per_epoch, &mut |_| Ok(()));
+        let (host, now_ns) = (sampler.finish(), driver.now_ns());
+        let written = self.written(number, epoch.accelerators, now_ns, host, Vec::new());
+        record.evaluations.push(written);
+        epoch.failure.map_or(Ok(()), Err)
+    }
+
+    fn written(
+        &self,
+        number: u32,
+        accelerators: Vec<AcceleratorEpoch>,
+        now_ns: u64,
+        host: HostEpoch,
+        checkpoints: Vec<CheckpointRecord>,
+    ) -> EpochRecord {
+        let (start_ns, end_ns) = extent(&accelerators, now_ns);
+        EpochRecord {
+            number,
+            start_ns,
+            end_ns,
+            started: (self.wall)(self.clock.wall_at(start_ns)),
+            ended: (self.wall)(self.clock.wall_at(end_ns)),
+            accelerators,
+            host,
+            checkpoints,
+        }
     }
 
     /// Write the checkpoint that is due after an epoch, while all accelerators wait.
@@ -152,7 +216,7 @@ impl Session<'_> {
 
     fn evict(&self) -> Result<(), StorageError> {
         let mut path = String::new();
-        for file in (0..self.layout.files_train()).take_while(|_| !(self.interrupted)()) {
+        for file in (0..self.layout.files()).take_while(|_| !(self.interrupted)()) {
             self.layout.write_path(file, &mut path);
             self.storage.evict(&path)?;
         }
@@ -164,6 +228,18 @@ impl Session<'_> {
         let payload = self.layout.sum(self.layout.files_train(), FileShape::payload_bytes);
         (payload / 1000) as u64
     }
+}
+
+/// An epoch that was, and what it left in the page cache.
+struct Trained {
+    /// Its steps.
+    outcome: Result<u64, RunError>,
+    residency: Residency,
+}
+
+struct Evaluation<'d> {
+    driver: &'d mut dyn Driver,
+    training: Training,
 }
 
 /// From the first block's start to the last block's end: what a driver does before and after is not the epoch's.

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::messages;
 use crate::resolve::{Resolved, Unheeded, Wish, resolve, unheeded};
 use crate::text;
-use feedrate_spec::plan::{self, CheckpointPlan, Estimate};
+use feedrate_spec::plan::{self, CheckpointPlan, Estimate, EvaluationPlan};
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
 use std::sync::atomic::AtomicBool;
@@ -75,6 +75,9 @@ fn describe(resolved: &Resolved, estimate: &Estimate, unheeded: &[Unheeded]) -> 
             format!("at least {}", units::seconds(least.max(estimate.epoch_least_s))),
         ));
     }
+    if let Some(evaluation) = &plan.evaluation {
+        rows.push(("evaluation", self::evaluation(evaluation)));
+    }
     if let Some(checkpoint) = &plan.checkpoint {
         rows.push(("checkpoint", self::checkpoint(checkpoint)));
     }
@@ -101,6 +104,17 @@ fn dataset(resolved: &Resolved, estimate: &Estimate) -> String {
         units::count(dataset.files_eval),
         units::bytes(estimate.file_bytes),
         resolved.data_root.display(),
+    )
+}
+
+fn evaluation(plan: &EvaluationPlan) -> String {
+    format!(
+        "{} of {} with batches of {}, {} of compute a step, the first after epoch {}",
+        units::counted(plan.train.epochs.into(), "evaluation"),
+        units::counted(plan.train.steps_per_epoch, "step"),
+        plan.loader.batch_size,
+        units::seconds(plan.train.compute.mean_s()),
+        plan.after_epoch,
     )
 }
 

@@ -15,8 +15,8 @@ use feedrate_measure::record::{RECORD_VERSION, Record, file};
 use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::Solo;
-use feedrate_run::drive::{Job, RealDriver, Signals};
-use feedrate_run::session::{self, Session};
+use feedrate_run::drive::{Driver, Job, RealDriver, Signals};
+use feedrate_run::session::{self, Drivers, Session};
 use feedrate_run::{system, wrap};
 use feedrate_spec::plan::{self, Plan};
 use feedrate_spec::workload::resolved_yaml;
@@ -153,10 +153,13 @@ impl Run<'_> {
         let plan = &resolved.plan;
         let inner = Arc::clone(&dataset.storage);
         let storage = wrap::wrapped(&plan.storage, inner, clock, &signals.stop);
+        let evaluations = Job::of_evaluations(plan, Arc::clone(&storage), dataset.trusts_plan)?;
         let job = Job::new(plan, storage, dataset.trusts_plan)?;
         let spins = session::may_spin(&job, system::idle_cores());
         self.record.compute_spins = spins;
-        let mut driver = RealDriver::new(job, clock, Arc::new(Solo), signals.clone(), spins)?;
+        let driver = |job| RealDriver::new(job, clock, Arc::new(Solo), signals.clone(), spins);
+        let mut evaluation = evaluations.map(driver).transpose()?;
+        let mut training = driver(job)?;
         let silent = self.arguments.data.quiet || self.arguments.data.json;
         let line = TrainingLine::start(Arc::clone(&signals.live), plan.train.epochs_run(), silent);
         let device = self.record.system.data_mount.as_ref().map(|mount| mount.device.clone());
@@ -171,12 +174,17 @@ impl Run<'_> {
             interrupted: &|| signals.interrupted.load(Relaxed),
             on_epoch: &mut |record| keeper.epoch(record),
         };
-        let outcome = session.run(&mut driver, &mut self.record);
+        let drivers = Drivers {
+            training: &mut training,
+            evaluation: evaluation.as_mut().map(|driver| driver as &mut dyn Driver),
+        };
+        let outcome = session.run(drivers, &mut self.record);
         drop(line);
-        if driver.left_behind() > 0 {
+        let left_behind =
+            training.left_behind() + evaluation.as_ref().map_or(0, RealDriver::left_behind);
+        if left_behind > 0 {
             messages::say(format!(
-                "warning: {} of the workers hang in a read that does not come back",
-                driver.left_behind()
+                "warning: {left_behind} of the workers hang in a read that does not come back"
             ));
         }
         Ok(outcome?)
@@ -230,6 +238,7 @@ fn new_record(resolved: &Resolved, dataset: &Dataset, run_dir: &Path) -> Record 
         compute_spins: false,
         simulated: false,
         epochs: Vec::new(),
+        evaluations: Vec::new(),
         doubts: Vec::new(),
     }
 }

@@ -89,11 +89,11 @@ fn every_family_is_listed_and_described() {
 }
 
 #[test]
-fn a_workload_that_cannot_run_says_why() {
+fn every_bundled_workload_can_run() {
     let test = Test::new();
     let answer = test.feedrate(&["list", "workloads"]);
-    let line = answer.stdout.lines().find(|line| line.starts_with("default_custom")).unwrap();
-    assert!(line.contains("evaluation after epoch `1` is not supported yet"), "{line}");
+    assert!(answer.stdout.lines().count() > 20);
+    assert!(!answer.stdout.contains("refused"), "{}", answer.stdout);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod evaluation;
 mod harness;
 /// Runs and what they leave.
 mod run;

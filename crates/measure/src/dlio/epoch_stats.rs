@@ -6,8 +6,15 @@ use crate::window::seconds;
 use serde_json::Value;
 
 pub(super) fn of(record: &Record, rank: usize) -> Value {
-    let epochs = record.epochs.iter();
-    epochs.map(|e| (e.number.to_string(), epoch(e, rank).into())).collect::<Object>().into()
+    let evaluation = |number| record.evaluations.iter().find(|e: &&EpochRecord| e.number == number);
+    let entry = |e: &EpochRecord| {
+        let mut object = epoch(e, rank);
+        if let Some(evaluation) = evaluation(e.number) {
+            object.put("eval", evaluation_stats(evaluation));
+        }
+        (e.number.to_string(), object.into())
+    };
+    record.epochs.iter().map(entry).collect::<Object>().into()
 }
 
 fn epoch(epoch: &EpochRecord, rank: usize) -> Object {
@@ -40,6 +47,14 @@ fn checkpoint_stats(epoch: &EpochRecord, checkpoint: &CheckpointRecord) -> Objec
     object.put_known("end", wall_at(epoch, checkpoint.end_ns));
     object.put("duration", checkpoint.duration_s());
     object.put_known("throughput", checkpoint.gib_per_second());
+    object
+}
+
+fn evaluation_stats(evaluation: &EpochRecord) -> Object {
+    let mut object = Object::default();
+    object.put_text("start", &evaluation.started);
+    object.put_text("end", &evaluation.ended);
+    object.put("duration", duration(evaluation.start_ns, evaluation.end_ns));
     object
 }
 

@@ -1,12 +1,13 @@
 //! `dlio.log`: the lines DLIO's rank 0 writes, made from the record once the run is over. Lines whose numbers cannot be known are
 //! left out.
 
+use super::Evaluations;
 use super::epoch_stats::{duration, end_of, wall_at};
 use super::summary::meets_expectation;
 use crate::facts::Facts;
 use crate::metric::{
-    AU_WINDOWED, Metric, NOMINAL_WINDOWED, SAMPLES_WINDOWED, block_au_percent,
-    block_samples_per_second, mean, stdev,
+    AU_WINDOWED, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
+    block_au_percent, block_samples_per_second, mean, stdev,
 };
 use crate::record::{Block, CheckpointRecord, Record};
 use crate::window::{Scope, Window, seconds};
@@ -16,13 +17,16 @@ use std::path::Path;
 const RULE: &str = "[METRIC] ==========================================================";
 const MIB: f64 = (1u64 << 20) as f64;
 
-pub(super) fn of(record: &Record, folder: &Path) -> String {
+pub(super) fn of(record: &Record, evaluations: &Evaluations, folder: &Path) -> String {
     let mut log = Log(String::new());
     start(&mut log, record);
     for scope in Scope::all(record) {
         epoch(&mut log, scope);
+        if let Some(evaluation) = evaluations.after(scope.epoch.number) {
+            evaluation_lines(&mut log, evaluation);
+        }
     }
-    end(&mut log, record, folder);
+    end(&mut log, record, evaluations, folder);
     log.0
 }
 
@@ -42,7 +46,12 @@ impl Log {
 
 fn start(log: &mut Log, record: &Record) {
     let (plan, at) = (&record.plan, &record.started);
-    let doing = if plan.checkpoint.is_some() { "Training & Checkpointing" } else { "Training" };
+    let doing = [
+        Some("Training"),
+        plan.evaluation.as_ref().map(|_| "Evaluation"),
+        plan.checkpoint.as_ref().map(|_| "Checkpointing"),
+    ];
+    let doing = doing.into_iter().flatten().collect::<Vec<_>>().join(" & ");
     log.output(at, &format!("Running DLIO [{doing}] with {} process(es)", plan.accelerators));
     log.output(
         at,
@@ -61,6 +70,15 @@ fn start(log: &mut Log, record: &Record) {
             at,
             &format!("Total training steps is set to be {total}. Will only run up to {steps}"),
         );
+    }
+    if let Some(evaluation) = &plan.evaluation {
+        let (samples, files) = (plan.dataset.samples_per_file, plan.dataset.files_eval);
+        let (steps, batch_size) = (evaluation.train.steps_per_epoch, evaluation.loader.batch_size);
+        let text = format!(
+            "Steps per eval: {steps} = {samples} * {files} / {batch_size} / {} (samples per file * num files / batch size eval / comm size)",
+            plan.accelerators
+        );
+        log.output(at, &text);
     }
 }
 
@@ -87,6 +105,24 @@ fn epoch(log: &mut Log, scope: Scope) {
     let ending =
         format!("Ending epoch {number} - {} steps completed in {length_s} s", scope.steps());
     log.output(&ended, &ending);
+}
+
+fn evaluation_lines(log: &mut Log, scope: Scope) {
+    let epoch = scope.epoch;
+    let planned = scope.plan.train.steps_per_epoch;
+    log.output(&epoch.started, &format!("Starting eval - {planned} steps expected"));
+    let length_s = duration(epoch.start_ns, epoch.end_ns);
+    let ending = format!("Ending eval - {} steps completed in {length_s} s", scope.steps());
+    log.output(&epoch.ended, &ending);
+    let what = format!("Epoch {} [Eval]", epoch.number);
+    let first = epoch.accelerators.first();
+    let window = first.and_then(|accelerator| scope.windows(accelerator).next());
+    if let Some(au) = window.and_then(block_au_percent) {
+        log.output(&epoch.ended, &format!("{what} Accelerator Utilization [AU] (%): {au:.4}"));
+    }
+    if let Some(rate) = (SAMPLES_WHOLE.of_epoch)(scope) {
+        log.output(&epoch.ended, &format!("{what} Throughput (samples/second): {rate:.4}"));
+    }
 }
 
 fn checkpoint_lines(log: &mut Log, scope: Scope, number: usize, checkpoint: &CheckpointRecord) {
@@ -132,12 +168,15 @@ fn block_lines(log: &mut Log, scope: Scope, number: usize, block: &Block, window
     }
 }
 
-fn end(log: &mut Log, record: &Record, folder: &Path) {
+fn end(log: &mut Log, record: &Record, evaluations: &Evaluations, folder: &Path) {
     let facts = Facts::of(record);
-    let both = |metric: &Metric, unit: f64| {
+    let both_of = |record: &Record, metric: &Metric, unit: f64| {
         let (mean, stdev) = ((metric.of_run)(record)?, metric.stdev_over_epochs(record)?);
         Some(format!("{:.4} ({:.4})", mean / unit, stdev / unit))
     };
+    let both = |metric: &Metric, unit: f64| both_of(record, metric, unit);
+    let eval = |metric: &Metric, unit: f64| both_of(evaluations.0.as_ref()?, metric, unit);
+    let eval_meets = evaluations.0.as_ref().and_then(|e| meets_expectation(&Facts::of(e)));
     log.output(&record.ended, &format!("Saved outputs in {}", folder.display()));
     log.output("", "Averaged metric over all steps/epochs");
     log.line(RULE);
@@ -147,6 +186,10 @@ fn end(log: &mut Log, record: &Record, folder: &Path) {
         ("Training Throughput (samples/second)", both(&SAMPLES_WINDOWED, 1.0)),
         ("Training I/O Throughput (MB/second)", both(&NOMINAL_WINDOWED, MIB)),
         ("train_au_meet_expectation", meets_expectation(&facts).map(str::to_string)),
+        ("Eval Accelerator Utilization [AU] (%)", eval(&AU_WINDOWED, 1.0)),
+        ("Eval Throughput (samples/second)", eval(&SAMPLES_WHOLE, 1.0)),
+        ("Eval Throughput (MB/second)", eval(&NOMINAL_WHOLE, MIB)),
+        ("eval_au_meet_expectation", eval_meets.map(str::to_string)),
     ] {
         if let Some(value) = value {
             log.line(&format!("[METRIC] {what}: {value}"));

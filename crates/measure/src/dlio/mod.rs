@@ -13,6 +13,7 @@ mod tests;
 use crate::facts::Facts;
 use crate::record::Record;
 use crate::record::file::{RecordFileError, make_folder, write_all_atomically};
+use crate::window::Scope;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -38,10 +39,14 @@ const FILES_AT_ONCE: usize = 128;
 pub fn write(folder: &Path, record: &Record, hydra: &HydraText) -> Result<(), RecordFileError> {
     make_folder(&folder.join(".hydra"))?;
     let facts = Facts::of(record);
+    let evaluations = Evaluations(record.of_evaluations());
     let mut files = Vec::new();
     for rank in 0..record.plan.accelerators as usize {
         let name = format!("{rank}_output.json");
-        files.push((name.clone(), python_json(&folder.join(name), &output::of(&facts, rank))?));
+        files.push((
+            name.clone(),
+            python_json(&folder.join(name), &output::of(&facts, &evaluations, rank))?,
+        ));
         let name = format!("{rank}_per_epoch_stats.json");
         files
             .push((name.clone(), python_json(&folder.join(name), &epoch_stats::of(record, rank))?));
@@ -51,14 +56,25 @@ pub fn write(folder: &Path, record: &Record, hydra: &HydraText) -> Result<(), Re
         }
     }
     let name = "summary.json".to_string();
-    files.push((name.clone(), python_json(&folder.join(name), &summary::of(&facts))?));
-    files.push(("dlio.log".into(), log::of(record, folder).into_bytes()));
+    files
+        .push((name.clone(), python_json(&folder.join(name), &summary::of(&facts, &evaluations))?));
+    files.push(("dlio.log".into(), log::of(record, &evaluations, folder).into_bytes()));
     for (name, text) in
         [("config", &hydra.config), ("overrides", &hydra.overrides), ("hydra", &hydra.hydra)]
     {
         files.push((format!(".hydra/{name}.yaml"), text.clone().into_bytes()));
     }
     write_all_atomically(folder, &files)
+}
+
+/// The evaluations of a run, as a record of their own.
+struct Evaluations(Option<Record>);
+
+impl Evaluations {
+    /// The one that came after epoch `number`.
+    fn after(&self, number: u32) -> Option<Scope<'_>> {
+        Scope::all(self.0.as_ref()?).find(|scope| scope.epoch.number == number)
+    }
 }
 
 /// A JSON object whose keys keep their order, and whose unknown values are left out.

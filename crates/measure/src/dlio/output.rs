@@ -1,13 +1,13 @@
 //! `<rank>_output.json`: every step of one accelerator.
 
-use super::{Object, host};
+use super::{Evaluations, Object, host};
 use crate::facts::Facts;
 use crate::metric::{block_au_percent, block_samples_per_second};
 use crate::record::{AcceleratorEpoch, Block, EpochRecord};
 use crate::window::{Scope, Window, seconds};
 use serde_json::Value;
 
-pub(super) fn of(facts: &Facts, rank: usize) -> Value {
+pub(super) fn of(facts: &Facts, evaluations: &Evaluations, rank: usize) -> Value {
     let record = facts.record;
     let system = &record.system;
     let mut output = Object::default();
@@ -19,7 +19,11 @@ pub(super) fn of(facts: &Facts, rank: usize) -> Value {
     output.put_known("host_meminfo", host::lines(&system.meminfo));
     for scope in Scope::all(record) {
         if let Some(accelerator) = scope.epoch.accelerators.get(rank) {
-            output.put(scope.epoch.number.to_string(), epoch(scope, accelerator));
+            let mut object = epoch(scope, accelerator);
+            if let Some(evaluation) = evaluations.after(scope.epoch.number) {
+                add_evaluation(&mut object, evaluation, rank);
+            }
+            output.put(scope.epoch.number.to_string(), object);
         }
     }
     output.put_text("hostname", &system.hostname);
@@ -46,6 +50,30 @@ fn epoch(scope: Scope, accelerator: &AcceleratorEpoch) -> Object {
     object.put_known("host_meminfo", host::lines(&machine.meminfo));
     object.put_text("end", ended);
     object
+}
+
+/// An entry `eval` beside those of the blocks.
+fn add_evaluation(epoch: &mut Object, scope: Scope, rank: usize) {
+    let Some(accelerator) = scope.epoch.accelerators.get(rank) else { return };
+    let (Some(block), Some(window)) =
+        (accelerator.blocks.first(), scope.windows(accelerator).next())
+    else {
+        return;
+    };
+    let all_s = |times: &[u64]| -> Value { times.iter().map(|&ns| seconds(ns)).collect() };
+    let batch_size = scope.plan.loader.batch_size as f64;
+    let rate = scope.wall_s().map(|wall_s| block.steps() as f64 * batch_size / wall_s);
+    for (key, value) in [
+        ("load", Some(all_s(&block.load_ns))),
+        ("proc", Some(proc_s(block).into())),
+        ("throughput", rate.map(Value::from)),
+        ("au", block_au_percent(window).map(Value::from)),
+        ("compute", Some(all_s(&block.compute_ns))),
+    ] {
+        if let (Some(entries), Some(value)) = (epoch.0.get_mut(key), value) {
+            entries["eval"] = value;
+        }
+    }
 }
 
 /// DLIO's `proc` is load and compute together.

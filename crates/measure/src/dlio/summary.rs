@@ -1,9 +1,10 @@
 //! `summary.json`: one host, the run's averages.
 
-use super::{Object, host};
+use super::{Evaluations, Object, host};
 use crate::facts::Facts;
 use crate::metric::{
-    AU_WINDOWED, DELIVERED_WINDOWED, Metric, NOMINAL_WINDOWED, SAMPLES_WINDOWED, mean, stdev,
+    AU_WINDOWED, DELIVERED_WINDOWED, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE,
+    SAMPLES_WINDOWED, mean, stdev,
 };
 use crate::record::Record;
 use serde_json::Value;
@@ -11,7 +12,7 @@ use serde_json::Value;
 /// DLIO's MB are 2^20 bytes.
 const MIB: f64 = (1u64 << 20) as f64;
 
-pub(super) fn of(facts: &Facts) -> Value {
+pub(super) fn of(facts: &Facts, evaluations: &Evaluations) -> Value {
     let record = facts.record;
     let (system, dataset) = (&record.system, &record.plan.dataset);
     let mut summary = Object::default();
@@ -19,7 +20,7 @@ pub(super) fn of(facts: &Facts) -> Value {
     summary.put("num_accelerators", record.plan.accelerators);
     summary.put("num_hosts", 1);
     summary.put_text("hostname", &system.hostname);
-    summary.put("metric", metric(facts));
+    summary.put("metric", metric(facts, evaluations));
     summary.put("num_files_train", dataset.files_train);
     summary.put("num_files_eval", dataset.files_eval);
     summary.put("num_samples_per_file", dataset.samples_per_file);
@@ -36,26 +37,46 @@ pub(super) fn of(facts: &Facts) -> Value {
 }
 
 /// DLIO's keys first, then ours.
-fn metric(facts: &Facts) -> Object {
+fn metric(facts: &Facts, evaluations: &Evaluations) -> Object {
+    let record = facts.record;
+    let mut object = Object::default();
+    checkpoints(&mut object, record);
+    nine(&mut object, "train", facts, [&SAMPLES_WINDOWED, &NOMINAL_WINDOWED]);
+    if let Some(evaluations) = &evaluations.0 {
+        // DLIO leaves no step of an evaluation out of its throughput.
+        nine(&mut object, "eval", &Facts::of(evaluations), [&SAMPLES_WHOLE, &NOMINAL_WHOLE]);
+    }
+    object.put_known("train_au_all_steps_percentage", facts.au_all_steps);
+    object.put_known("train_au_sustained_percentage", facts.au_sustained);
+    object.put_known(
+        "train_io_delivered_mean_MB_per_second",
+        mib((DELIVERED_WINDOWED.of_run)(record)),
+    );
+    object
+}
+
+fn mib(bytes: Option<f64>) -> Option<f64> {
+    bytes.map(|bytes| bytes / MIB)
+}
+
+/// Utilisation and rates of training or evaluation, as DLIO names them.
+fn nine(object: &mut Object, what: &str, facts: &Facts, [samples, bytes]: [&Metric; 2]) {
     let record = facts.record;
     let run = |metric: &Metric| (metric.of_run)(record);
     let stdev = |metric: &Metric| metric.stdev_over_epochs(record);
-    let mib = |bytes: Option<f64>| bytes.map(|bytes| bytes / MIB);
-    let mut object = Object::default();
-    checkpoints(&mut object, record);
-    object.put_known("train_au_percentage", each_epoch(record, &AU_WINDOWED));
-    object.put_known("train_au_mean_percentage", facts.au_windowed);
-    object.put_known("train_au_meet_expectation", meets_expectation(facts));
-    object.put_known("train_au_stdev_percentage", stdev(&AU_WINDOWED));
-    object.put_known("train_throughput_samples_per_second", each_epoch(record, &SAMPLES_WINDOWED));
-    object.put_known("train_throughput_mean_samples_per_second", run(&SAMPLES_WINDOWED));
-    object.put_known("train_throughput_stdev_samples_per_second", stdev(&SAMPLES_WINDOWED));
-    object.put_known("train_io_mean_MB_per_second", mib(run(&NOMINAL_WINDOWED)));
-    object.put_known("train_io_stdev_MB_per_second", mib(stdev(&NOMINAL_WINDOWED)));
-    object.put_known("train_au_all_steps_percentage", facts.au_all_steps);
-    object.put_known("train_au_sustained_percentage", facts.au_sustained);
-    object.put_known("train_io_delivered_mean_MB_per_second", mib(run(&DELIVERED_WINDOWED)));
-    object
+    let mut put =
+        |key: &str, value: Option<Value>| object.put_known(&format!("{what}_{key}"), value);
+    let number = |value: Option<f64>| value.map(Value::from);
+    let list = |metric| each_epoch(record, metric).map(Value::from);
+    put("au_percentage", list(&AU_WINDOWED));
+    put("au_mean_percentage", number(facts.au_windowed));
+    put("au_meet_expectation", meets_expectation(facts).map(Value::from));
+    put("au_stdev_percentage", number(stdev(&AU_WINDOWED)));
+    put("throughput_samples_per_second", list(samples));
+    put("throughput_mean_samples_per_second", number(run(samples)));
+    put("throughput_stdev_samples_per_second", number(stdev(samples)));
+    put("io_mean_MB_per_second", number(mib(run(bytes))));
+    put("io_stdev_MB_per_second", number(mib(stdev(bytes))));
 }
 
 /// In GiB, which DLIO calls GB.

@@ -205,7 +205,7 @@ struct Version {
 
 /// What metrics rely on: every step has all its figures.
 fn find_damage(record: &Record) -> Option<String> {
-    record.epochs.iter().find_map(|epoch| {
+    record.epochs.iter().chain(&record.evaluations).find_map(|epoch| {
         let blocks = epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
         let uneven = blocks.into_iter().find(|block| !is_even(block))?;
         Some(format!(

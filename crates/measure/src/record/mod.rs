@@ -36,8 +36,30 @@ pub struct Record {
     pub simulated: bool,
     /// Epochs, in order.
     pub epochs: Vec<EpochRecord>,
+    /// Evaluations, in order; each has the number of the epoch that it came after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evaluations: Vec<EpochRecord>,
     /// Doubts seen while running or planning that no metric can recompute.
     pub doubts: Vec<PlanDoubt>,
+}
+
+impl Record {
+    /// The evaluations as a record of their own, so that every metric can be had of them. `None` where there are none.
+    pub fn of_evaluations(&self) -> Option<Record> {
+        let plan = self.plan.of_evaluations().filter(|_| !self.evaluations.is_empty())?;
+        Some(Record {
+            program: self.program.clone(),
+            plan,
+            system: self.system.clone(),
+            started: self.started.clone(),
+            ended: self.ended.clone(),
+            stopped_because: self.stopped_because.clone(),
+            epochs: self.evaluations.clone(),
+            evaluations: Vec::new(),
+            doubts: Vec::new(),
+            ..*self
+        })
+    }
 }
 
 /// One epoch.

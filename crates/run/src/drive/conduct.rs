@@ -53,13 +53,14 @@ pub(super) fn perform(
 /// A batch that was missing is there: take the one asked for, if no other is missing.
 pub(super) fn retry(
     accelerator: u32,
-    batch: u64,
     queues: &[Queue],
     loader: &dyn Loader,
     hands: &mut dyn Hands,
     events: &mut Events,
 ) {
-    if queues[accelerator as usize].ask(batch) {
+    let queue = &queues[accelerator as usize];
+    let batch = queue.next_batch();
+    if queue.ask(batch) {
         deliver(accelerator, batch, queues, loader, hands, events);
     }
 }

@@ -20,6 +20,8 @@ pub struct Job {
     pub plan: Plan,
     /// Where the files are.
     pub layout: Layout,
+    /// Of the layout: where those of the plan begin.
+    pub first_file: u64,
     /// How samples lie in them.
     pub format: &'static dyn Format,
     /// Who reads what.
@@ -129,11 +131,27 @@ impl Job {
             block_bytes: if whole_blocks { ALIGN } else { 1 },
             plan: plan.clone(),
             layout: Layout::new(&plan.dataset),
+            first_file: 0,
             format,
             loader,
             storage,
             trusts_plan,
         })
+    }
+
+    /// For the evaluations of `plan`; `None` where it has none.
+    ///
+    /// # Errors
+    /// As of [`Job::new`].
+    pub fn of_evaluations(
+        plan: &Plan,
+        storage: Arc<dyn Storage>,
+        trusts_plan: bool,
+    ) -> Result<Option<Self>, RunError> {
+        let Some(evaluations) = plan.of_evaluations() else { return Ok(None) };
+        let job = Job::new(&evaluations, storage, trusts_plan)?;
+        let layout = Layout::new(&plan.dataset);
+        Ok(Some(Job { first_file: layout.files_train(), layout, ..job }))
     }
 
     /// Reading threads of one accelerator; without workers one thread stands for the training's own.
@@ -230,15 +248,17 @@ pub(super) fn format_error(reader: &SampleReader, source: FormatError) -> RunErr
 
 /// Which samples the batches of one accelerator are, without a list.
 pub(super) struct Shard {
+    first_file: u64,
     epoch: u32,
     order: Order,
     share: Share,
 }
 
 impl Shard {
-    pub(super) fn new(plan: &Plan, accelerator: u32) -> Self {
-        let order = Order::of_epoch(&plan.dataset, &plan.loader, 1);
-        Shard { epoch: 1, order, share: Share::new(plan, accelerator) }
+    pub(super) fn new(job: &Job, accelerator: u32) -> Self {
+        let order = Order::of_epoch(&job.plan.dataset, &job.plan.loader, 1);
+        let share = Share::new(&job.plan, accelerator);
+        Shard { first_file: job.first_file, epoch: 1, order, share }
     }
 
     /// Make ready for the batch of a task.
@@ -251,7 +271,8 @@ impl Shard {
 
     /// Sample `sample` of the batch of step `step`.
     pub(super) fn sample(&self, step: u64, sample: u64) -> SampleId {
-        self.order.at(self.share.position(step, sample))
+        let id = self.order.at(self.share.position(step, sample));
+        SampleId { file: self.first_file + id.file, ..id }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::comm::Comm;
 use crate::engine::{Event, Training};
 use crate::loader::{Queue, Wakes};
 use feedrate_measure::record::AcceleratorEpoch;
+use feedrate_spec::plan::Barrier;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -37,6 +38,8 @@ const STACK_BYTES: usize = 256 << 10;
 pub struct Live {
     /// From 1; 0 before the first.
     pub epoch: AtomicU32,
+    /// An evaluation is what runs.
+    pub evaluates: AtomicBool,
     /// Steps finished.
     pub step: AtomicU64,
     /// Steps of this epoch.
@@ -75,7 +78,6 @@ pub struct RealDriver {
     events: Events,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     wakes: Vec<u32>,
-    asked: u64,
 }
 
 impl RealDriver {
@@ -103,7 +105,6 @@ impl RealDriver {
             events: Events::with_capacity(2 * accelerators + 2),
             timers: BinaryHeap::with_capacity(accelerators),
             wakes: Vec::with_capacity(4 * accelerators),
-            asked: 0,
         };
         driver.start_workers()?;
         Ok(driver)
@@ -150,6 +151,9 @@ impl RealDriver {
             // Steps that never wait must not keep the conductor from its timers, its flags and those it has to wake.
             let mut stepped = false;
             while !stepped && let Some((event, at_ns)) = self.events.pop_front() {
+                if training.ends_step(event) {
+                    hands.wake_now();
+                }
                 let now_ns = at_ns.unwrap_or_else(|| shared.clock.now_ns());
                 let mut done = false;
                 let read_bytes = |accelerator: u32| queues[accelerator as usize].read_bytes();
@@ -164,9 +168,8 @@ impl RealDriver {
                         &mut self.events,
                     );
                 });
-                if let Event::BarrierOpen = event {
+                if training.ends_step(event) {
                     stepped = true;
-                    self.asked += 1;
                     show(&self.signals.live, training, queues, now_ns);
                 }
                 if done {
@@ -178,7 +181,6 @@ impl RealDriver {
             while let Some(accelerator) = shared.ready.pop() {
                 conduct::retry(
                     accelerator,
-                    self.asked,
                     queues,
                     shared.job.loader,
                     &mut hands,
@@ -192,13 +194,15 @@ impl RealDriver {
                 hands.timers.pop();
                 self.events.push_back((Event::ComputeDone(accelerator), None));
             }
-            if self.events.is_empty() || stepped {
+            let nothing_to_do = self.events.is_empty();
+            if nothing_to_do {
                 hands.wake_now();
-                if self.signals.interrupted.load(Relaxed) || shared.stop.load(Acquire) {
-                    return;
-                }
             }
-            if self.events.is_empty() {
+            let may_look = nothing_to_do || stepped;
+            if may_look && (self.signals.interrupted.load(Relaxed) || shared.stop.load(Acquire)) {
+                return;
+            }
+            if nothing_to_do {
                 let deadline_ns = hands.timers.peek().map(|Reverse((at_ns, _))| *at_ns);
                 self.waiter.wait(&shared, now_ns, deadline_ns);
             }
@@ -260,7 +264,9 @@ impl Driver for RealDriver {
     fn epoch(&mut self, training: &mut Training, steps: u64, pause: &mut Pause<'_>) -> Epoch {
         training.prepare(steps);
         let live = &self.signals.live;
-        live.epoch.fetch_add(1, Relaxed);
+        let evaluates = self.shared.job.plan.train.barrier == Barrier::AtEnd;
+        live.evaluates.store(evaluates, Relaxed);
+        live.epoch.fetch_add(u32::from(!evaluates), Relaxed);
         live.steps.store(steps, Relaxed);
         live.step.store(0, Relaxed);
         let shared = Arc::clone(&self.shared);

@@ -38,7 +38,6 @@ pub struct SimulatedDriver {
     buffer: AlignedBuffer,
     world: World,
     events: Events,
-    asked: u64,
 }
 
 /// Virtual time and what will happen in it.
@@ -86,7 +85,7 @@ impl SimulatedDriver {
             .map(|place| SimulatedWorker {
                 accelerator: place / workers_each,
                 state: WorkerState::new(place % workers_each),
-                shard: Shard::new(&job.plan, place / workers_each),
+                shard: Shard::new(&job, place / workers_each),
                 reader: job.reader(),
                 sink: job.sink(),
                 reading: None,
@@ -105,7 +104,6 @@ impl SimulatedDriver {
             world: World { workers_each, idle: vec![true; workers.len()], ..World::default() },
             workers,
             events: Events::new(),
-            asked: 0,
             job,
         })
     }
@@ -261,7 +259,6 @@ impl SimulatedDriver {
         if finished == Finished::Awaited {
             conduct::retry(
                 accelerator,
-                self.asked,
                 &self.queues,
                 self.job.loader,
                 &mut self.world,
@@ -292,9 +289,6 @@ impl SimulatedDriver {
                         );
                     },
                 );
-                if let Event::BarrierOpen = event {
-                    self.asked += 1;
-                }
                 if done {
                     return Ok(true);
                 }

@@ -53,7 +53,7 @@ impl<'s> Worker<'s> {
             accelerator,
             queue: &shared.queues[accelerator as usize],
             state: WorkerState::new(place as u32 % job.workers()),
-            shard: Shard::new(&job.plan, accelerator),
+            shard: Shard::new(job, accelerator),
             io: Recorded::new(job.storage.clone(), shared.clock),
         };
         Ok(Worker {

@@ -6,7 +6,7 @@ use super::recorder::Recorder;
 use crate::compute::{self, Compute};
 use crate::loader::Delivered;
 use feedrate_measure::record::AcceleratorEpoch;
-use feedrate_spec::plan::Plan;
+use feedrate_spec::plan::{Barrier, Plan};
 
 /// What happened.
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +44,12 @@ pub struct Training {
     recorder: Recorder,
     /// Steps of a block; `None` makes an epoch one block.
     block_steps: Option<u64>,
+    barrier: Barrier,
     first_batch: u64,
     steps: u64,
     step: u64,
+    /// Steps that each has finished by itself; zeros where all wait for each other after each.
+    own_steps: Vec<u64>,
     arrived: u32,
 }
 
@@ -57,9 +60,11 @@ impl Training {
             computes: (0..plan.accelerators).map(|a| compute::of(&plan.train, a)).collect(),
             recorder: Recorder::new(plan.accelerators),
             block_steps: plan.checkpoint.as_ref().and_then(|checkpoint| checkpoint.steps_between),
+            barrier: plan.train.barrier,
             first_batch: 0,
             steps: 0,
             step: 0,
+            own_steps: vec![0; plan.accelerators as usize],
             arrived: 0,
         }
     }
@@ -68,6 +73,7 @@ impl Training {
     pub fn prepare(&mut self, steps: u64) {
         self.first_batch += self.steps;
         (self.steps, self.step, self.arrived) = (steps, 0, 0);
+        self.own_steps.fill(0);
         self.recorder.prepare(steps);
     }
 
@@ -91,6 +97,11 @@ impl Training {
             }
             Event::ComputeDone(accelerator) => {
                 self.recorder.computed(accelerator, now_ns);
+                if self.goes_on_alone(accelerator) {
+                    self.recorder.released(accelerator, now_ns, read_bytes(accelerator));
+                    let step = self.own_steps[accelerator as usize];
+                    return act(Action::Ask(accelerator, self.first_batch + step));
+                }
                 self.arrived += 1;
                 if self.arrived == self.computes.len() as u32 {
                     act(Action::Barrier);
@@ -98,7 +109,10 @@ impl Training {
             }
             Event::BarrierOpen => {
                 self.arrived = 0;
-                self.step += 1;
+                self.step = match self.barrier {
+                    Barrier::EachStep => self.step + 1,
+                    Barrier::AtEnd => self.steps,
+                };
                 for accelerator in 0..self.computes.len() as u32 {
                     self.recorder.released(accelerator, now_ns, read_bytes(accelerator));
                 }
@@ -114,9 +128,18 @@ impl Training {
         }
     }
 
-    /// Steps that all accelerators have finished in this epoch.
+    /// Steps that all accelerators have finished in this epoch; where each goes on alone, that the first has.
     pub fn steps_done(&self) -> u64 {
-        self.step
+        self.own_steps.first().map_or(self.step, |&own| self.step.max(own))
+    }
+
+    /// Whether a step is over with `event`; where each accelerator goes on alone, a step of the first.
+    pub fn ends_step(&self, event: Event) -> bool {
+        match event {
+            Event::BarrierOpen => true,
+            Event::ComputeDone(0) => self.barrier == Barrier::AtEnd,
+            _ => false,
+        }
     }
 
     /// Times summed over accelerators since the epoch began.
@@ -127,6 +150,16 @@ impl Training {
     /// What the epoch was, so far.
     pub fn finish(&mut self) -> Vec<AcceleratorEpoch> {
         self.recorder.finish()
+    }
+
+    /// Whether an accelerator that has computed need not wait for the others.
+    fn goes_on_alone(&mut self, accelerator: u32) -> bool {
+        if self.barrier == Barrier::EachStep {
+            return false;
+        }
+        let done = &mut self.own_steps[accelerator as usize];
+        *done += 1;
+        *done < self.steps
     }
 
     fn ask_all(&self, act: &mut impl FnMut(Action)) {

@@ -135,6 +135,11 @@ impl Queue {
         (batch / self.steps_per_epoch) as u32 + 1
     }
 
+    /// The batch that is taken next: batches are taken in order.
+    pub fn next_batch(&self) -> u64 {
+        self.taken.load(SeqCst)
+    }
+
     /// Batches below this number may be begun.
     pub fn open_until(&self) -> u64 {
         let published = self.published.load(SeqCst);

@@ -6,10 +6,12 @@ pub mod layout;
 pub mod order;
 pub mod schedule;
 pub mod state;
+mod evaluation;
 mod build;
 mod explain;
 
 pub use build::{Context, Request, build};
+pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};
 
 use crate::catalog::FormatEntry;
@@ -39,6 +41,9 @@ pub struct Plan {
     /// Checkpoints between epochs; `None` where the run writes none.
     #[serde(default)]
     pub checkpoint: Option<CheckpointPlan>,
+    /// Evaluations between epochs; `None` where the run has none.
+    #[serde(default)]
+    pub evaluation: Option<EvaluationPlan>,
     /// What is judged, and what is left out of the window.
     pub metric: MetricPlan,
     /// Doubts that are known before running: (name, what was seen, advice).
@@ -210,6 +215,20 @@ pub struct TrainPlan {
     pub compute_seed: u64,
     /// The page cache is emptied of the dataset before each epoch.
     pub cold: bool,
+    /// When accelerators wait for each other.
+    #[serde(default)]
+    pub barrier: Barrier,
+}
+
+/// When accelerators wait for each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Barrier {
+    /// After each step, as for a reduction of gradients.
+    #[default]
+    EachStep,
+    /// After the last, as in an evaluation.
+    AtEnd,
 }
 
 /// What is judged.
@@ -259,7 +278,6 @@ impl Plan {
 impl CheckpointPlan {
     /// Whether one is written after `epoch`.
     pub fn is_due(&self, epoch: u32) -> bool {
-        epoch >= self.after_epoch
-            && (epoch - self.after_epoch).is_multiple_of(self.epochs_between.max(1))
+        evaluation::is_due(epoch, self.after_epoch, self.epochs_between)
     }
 }

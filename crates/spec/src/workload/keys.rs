@@ -144,7 +144,6 @@ impl Workload {
 }
 
 const CHECKPOINTS: Effect = not_yet("runs of checkpoints only");
-const EVALUATION: Effect = not_yet("evaluation");
 const PROFILERS: Effect = not_yet("external profilers");
 const OBJECT_STORE: Effect = not_yet("object storage");
 const NO_PYTHON: Effect = nothing("no Python class is loaded");
@@ -158,7 +157,7 @@ keys! {
 
         workflow_generate_data: bool = Flag, "workflow.generate_data", "false", "", nothing("what is missing is always generated"), "Generate the dataset.";
         workflow_train: bool = Flag, "workflow.train", "true", "", Effect::Now, "Train.";
-        workflow_evaluation: bool = Flag, "workflow.evaluation", "false", "", EVALUATION, "Evaluate between epochs.";
+        workflow_evaluation: bool = Flag, "workflow.evaluation", "false", "", Effect::Now, "Evaluate between epochs.";
         workflow_checkpoint: bool = Flag, "workflow.checkpoint", "false", "", Effect::Now, "Write checkpoints.";
         workflow_profiling: bool = Flag, "workflow.profiling", "false", "", PROFILERS, "Run the profiler beside the training.";
         workflow_query: Option<String> = OptionalText, "workflow.query", "null", "",
@@ -236,7 +235,7 @@ keys! {
             "Workers of each accelerator; with 0 loader `pytorch` reads when the training asks, the others have one.";
         reader_computation_threads: u32 = Count32, "reader.computation_threads", "1", "threads", Effect::Now, "Workers that decode at once, with loader `tensorflow`; beside `tfrecord` only where it is given.";
         reader_batch_size: u64 = Count, "reader.batch_size", "1", "samples", Effect::Now, "Samples in a batch.";
-        reader_batch_size_eval: u64 = Count, "reader.batch_size_eval", "1", "samples", EVALUATION, "Samples in a batch of the evaluation.";
+        reader_batch_size_eval: u64 = Count, "reader.batch_size_eval", "1", "samples", Effect::Now, "Samples in a batch of the evaluation.";
         reader_prefetch_size: u32 = Count32, "reader.prefetch_size", "2", "batches", Effect::Now,
             "Batches to prefetch; loader `pytorch` shares them among its workers, rounded up.";
         reader_file_shuffle: Shuffle = ShuffleKind, "reader.file_shuffle", "off", "", Effect::Now, "Order of files.";
@@ -267,10 +266,10 @@ keys! {
         train_computation_time_stdev: f64 = Number, "train.computation_time_stdev", "0", "seconds", Effect::Now,
             "Deviation of `computation_time`.";
 
-        evaluation_eval_time: TimeSpec = Time, "evaluation.eval_time", "{}", "seconds", EVALUATION, "Emulated compute of an evaluation step.";
-        evaluation_eval_time_stdev: f64 = Number, "evaluation.eval_time_stdev", "0", "seconds", EVALUATION, "Deviation of `eval_time`.";
-        evaluation_eval_after_epoch: u32 = Count32, "evaluation.eval_after_epoch", "1", "epochs", EVALUATION, "Epoch after which the first evaluation comes.";
-        evaluation_epochs_between_evals: u32 = Count32, "evaluation.epochs_between_evals", "1", "epochs", EVALUATION, "Epochs from one evaluation to the next.";
+        evaluation_eval_time: TimeSpec = Time, "evaluation.eval_time", "{}", "seconds", Effect::Now, "Emulated compute of an evaluation step.";
+        evaluation_eval_time_stdev: f64 = Number, "evaluation.eval_time_stdev", "0", "seconds", Effect::Now, "Deviation of `eval_time`.";
+        evaluation_eval_after_epoch: u32 = Count32, "evaluation.eval_after_epoch", "1", "epochs", Effect::Now, "Epoch after which the first evaluation comes.";
+        evaluation_epochs_between_evals: u32 = Count32, "evaluation.epochs_between_evals", "1", "epochs", Effect::Now, "Epochs from one evaluation to the next.";
 
         checkpoint_checkpoint_folder: String = Text, "checkpoint.checkpoint_folder", "./checkpoints/", "", Effect::Now, "Folder of the checkpoints.";
         checkpoint_checkpoint_after_epoch: u32 = Count32, "checkpoint.checkpoint_after_epoch", "1", "epochs", Effect::Now,

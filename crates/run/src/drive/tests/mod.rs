@@ -10,7 +10,8 @@ use crate::engine::Training;
 use feedrate_data::storage;
 use feedrate_measure::record::AcceleratorEpoch;
 use feedrate_spec::plan::{
-    DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan, TrainPlan,
+    Barrier, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan,
+    TrainPlan,
 };
 use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
@@ -100,8 +101,10 @@ fn plan(case: Case) -> Plan {
             },
             compute_seed: 123,
             cold: false,
+            barrier: Barrier::EachStep,
         },
         checkpoint: None,
+        evaluation: None,
         metric: MetricPlan {
             au_target_percent: 90.0,
             exclude_start_steps: 1,

@@ -9,7 +9,7 @@ use crate::comm::Solo;
 use crate::drive::Signals;
 use crate::engine::Training;
 use feedrate_measure::record::AcceleratorEpoch;
-use feedrate_spec::plan::{FileAccess, LoaderPlan, Plan};
+use feedrate_spec::plan::{Barrier, FileAccess, LoaderPlan, Plan};
 use feedrate_spec::workload::TimeSpec;
 use std::sync::Arc;
 
@@ -135,5 +135,31 @@ fn one_of_a_group_reads_for_all() {
                 assert_eq!((epoch.io.samples, epoch.io.read_bytes), (40, 40 * SAMPLE_BYTES));
             }
         }
+    }
+}
+
+/// Two accelerators whose steps differ in length: nobody waits before the end.
+#[test]
+fn without_a_barrier_each_accelerator_goes_its_own_way() {
+    let case = Case { loader: "native", accelerators: 2, workers: 1, steps: 6, compute_s: 0.005 };
+    let mut plan = plan(case);
+    plan.train.barrier = Barrier::AtEnd;
+    plan.train.compute = TimeSpec::Uniform { min: 0.001, max: 0.02 };
+    let own = |epochs: Vec<AcceleratorEpoch>| {
+        epochs.into_iter().map(|epoch| {
+            let block = &epoch.blocks[0];
+            assert_eq!(block.steps(), 6);
+            let (last, others) = block.barrier_ns.split_last().unwrap();
+            assert!(others.iter().all(|&ns| ns == 0), "{others:?}");
+            (*last, block.end_ns)
+        })
+    };
+    let simulated: Vec<_> = own(simulate(&plan, SimulatedStorage::default())).collect();
+    // Who is first waits for the other, and both end together.
+    assert!(simulated.iter().any(|&(last, _)| last > 0), "{simulated:?}");
+    assert_eq!(simulated[0].1, simulated[1].1);
+    plan.train.epochs = 2;
+    for epoch in two_real_epochs(&plan) {
+        assert_eq!(own(epoch).count(), 2);
     }
 }

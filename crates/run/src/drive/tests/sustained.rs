@@ -20,6 +20,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
         stopped_because: None,
         compute_spins: false,
         simulated: true,
+        evaluations: vec![],
         epochs: vec![EpochRecord {
             number: 1,
             start_ns: 0,

@@ -64,14 +64,18 @@ impl Builder<'_> {
 
     /// Batches that wait in a shuffle buffer, or for the whole epoch to be there.
     pub(super) fn hold_batches(&mut self, loader: &mut LoaderPlan, train: &TrainPlan) {
-        let w = self.w;
-        let has_buffer = loader.shuffles_in_buffer && loader.sample_shuffle != ShufflePlan::Off;
-        if !has_buffer {
+        if !has_buffer(loader) {
             self.in_vain(
                 "reader.shuffle_size",
                 "only loader `tensorflow` has a shuffle buffer, and only with `reader.sample_shuffle`",
             );
         }
+        self.hold(loader, train);
+    }
+
+    pub(super) fn hold(&self, loader: &mut LoaderPlan, train: &TrainPlan) {
+        let w = self.w;
+        let has_buffer = has_buffer(loader);
         let buffered =
             if has_buffer { w.reader_shuffle_size.div_ceil(loader.batch_size) } else { 0 };
         let all_others = u32::try_from(train.steps_per_epoch.saturating_sub(1)).unwrap_or(u32::MAX);
@@ -244,6 +248,11 @@ impl Builder<'_> {
         }
         whole_pages
     }
+}
+
+/// Samples are shuffled as they come.
+fn has_buffer(loader: &LoaderPlan) -> bool {
+    loader.shuffles_in_buffer && loader.sample_shuffle != ShufflePlan::Off
 }
 
 fn shuffle(shuffle: Shuffle) -> ShufflePlan {

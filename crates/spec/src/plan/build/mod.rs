@@ -1,13 +1,14 @@
 //! From a workload to a plan: every default decided, every combination checked, all problems at once.
 
 mod checkpoint;
+mod evaluation;
 mod storage;
 mod loader;
 mod dataset;
 mod doubts;
 mod unbuilt;
 
-use super::{DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule};
+use super::{Barrier, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule};
 use crate::catalog::Catalog;
 use crate::problem::{Problem, Problems};
 use crate::workload::Workload;
@@ -90,7 +91,8 @@ impl Builder<'_> {
             self.limits(&loader, accelerators);
             self.unbuilt_reading();
         }
-        self.unbuilt_features(&dataset, &train);
+        self.unbuilt_features();
+        let evaluation = self.evaluation(&dataset, &loader, &train, accelerators);
         let mut plan = Plan {
             workload: self.request.name.clone(),
             model: self.w.model_name.clone(),
@@ -100,6 +102,7 @@ impl Builder<'_> {
             storage,
             loader,
             checkpoint: self.checkpoint(&train, accelerators),
+            evaluation,
             train,
             metric: MetricPlan {
                 au_target_percent: self.w.metric_au * 100.0,
@@ -178,6 +181,7 @@ impl Builder<'_> {
         }
         for (key, time) in [
             ("train.computation_time", self.w.train_computation_time),
+            ("evaluation.eval_time", self.w.evaluation_eval_time),
             ("reader.preprocess_time", self.w.reader_preprocess_time),
         ] {
             let mean_s = time.mean_s();
@@ -204,7 +208,7 @@ impl Builder<'_> {
     ) -> TrainPlan {
         let w = self.w;
         let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
-        let sharing = if loader.file_access == FileAccess::Same { 1 } else { accelerators };
+        let sharing = sharing(loader, accelerators);
         let steps = schedule::steps_per_epoch(samples, loader.batch_size, sharing);
         if steps == 0 && samples > 0 && self.trains() {
             self.too_few_samples(samples, loader.batch_size, sharing);
@@ -230,6 +234,7 @@ impl Builder<'_> {
             compute: w.train_computation_time,
             compute_seed: w.train_seed,
             cold: self.request.cold,
+            barrier: Barrier::EachStep,
         };
         let epochs = u64::from(train.epochs_run()).saturating_mul(u64::from(accelerators));
         if epochs > RECORDED_EPOCHS_MAX && self.trains() {
@@ -274,4 +279,9 @@ impl Builder<'_> {
     fn trains(&self) -> bool {
         !self.request.generate_only
     }
+}
+
+/// Accelerators among whom the samples of an epoch are shared out.
+fn sharing(loader: &LoaderPlan, accelerators: u32) -> u32 {
+    if loader.file_access == FileAccess::Same { 1 } else { accelerators }
 }

@@ -1,7 +1,6 @@
 //! What a plan would reach and cannot do yet. Where it would not be reached, it is accepted.
 
 use super::Builder;
-use crate::plan::{DatasetPlan, TrainPlan};
 
 impl Builder<'_> {
     /// Ways of reading that are not built.
@@ -12,7 +11,7 @@ impl Builder<'_> {
     }
 
     /// What this plan would reach and cannot do yet.
-    pub(super) fn unbuilt_features(&mut self, dataset: &DatasetPlan, train: &TrainPlan) {
+    pub(super) fn unbuilt_features(&mut self) {
         if !self.trains() {
             return;
         }
@@ -27,20 +26,6 @@ impl Builder<'_> {
                 )
             };
             self.error("workflow.train", what.into(), hint);
-            return;
-        }
-        if w.workflow_evaluation
-            && dataset.files_eval > 0
-            && w.evaluation_eval_after_epoch <= train.epochs_run()
-        {
-            self.error(
-                "workflow.evaluation",
-                format!(
-                    "evaluation after epoch `{}` is not supported yet",
-                    w.evaluation_eval_after_epoch
-                ),
-                "set `workflow.evaluation=false`",
-            );
         }
     }
 }

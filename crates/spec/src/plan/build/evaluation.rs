@@ -1,0 +1,78 @@
+//! The evaluations of a plan.
+
+use super::{Builder, RECORDED_STEPS_MAX, sharing};
+use crate::plan::{Barrier, DatasetPlan, EvaluationPlan, LoaderPlan, TrainPlan, schedule};
+use crate::problem::Problem;
+
+impl Builder<'_> {
+    /// The evaluations that this plan reaches.
+    pub(super) fn evaluation(
+        &mut self,
+        dataset: &DatasetPlan,
+        loader: &LoaderPlan,
+        train: &TrainPlan,
+        accelerators: u32,
+    ) -> Option<EvaluationPlan> {
+        let w = self.w;
+        let (after_epoch, epochs_between) =
+            (w.evaluation_eval_after_epoch.max(1), w.evaluation_epochs_between_evals.max(1));
+        let epochs = train.epochs_run();
+        if !w.workflow_evaluation || !self.trains() || after_epoch > epochs {
+            return None;
+        }
+        if dataset.files_eval == 0 {
+            let place = w.place("workflow.evaluation").cloned();
+            let message = "there are no evaluation files: nothing is evaluated".to_string();
+            let problem = Problem::warning("workflow.evaluation", message).at(place);
+            self.problems.push(problem.hint("set `dataset.num_files_eval`"));
+            return None;
+        }
+        let batch_size = w.reader_batch_size_eval;
+        let samples = dataset.files_eval.saturating_mul(dataset.samples_per_file);
+        let sharing = sharing(loader, accelerators);
+        let steps = schedule::steps_per_epoch(samples, batch_size, sharing);
+        if steps == 0 {
+            let needed = u128::from(batch_size) * u128::from(sharing);
+            let message = format!(
+                "an evaluation step of {sharing} batches of `{batch_size}` needs {needed} samples, there are {samples}"
+            );
+            let hint = "use a smaller batch of at least one, or more evaluation files";
+            self.error("reader.batch_size_eval", message, hint);
+            return None;
+        }
+        let times = (epochs - after_epoch) / epochs_between + 1;
+        let recorded = steps.saturating_mul(times.into()).saturating_mul(accelerators.into());
+        if recorded > RECORDED_STEPS_MAX {
+            let message = format!("a record of `{recorded}` evaluation steps would not fit");
+            let hint = "use fewer evaluation files, or a larger `epochs_between_evals`";
+            self.error("evaluation.epochs_between_evals", message, hint);
+        }
+        let train = TrainPlan {
+            epochs: times,
+            steps_per_epoch: steps,
+            total_steps: None,
+            compute: w.evaluation_eval_time,
+            barrier: Barrier::AtEnd,
+            ..train.clone()
+        };
+        let loader = self.loader_of_evaluation(loader, &train, batch_size);
+        Some(EvaluationPlan { after_epoch, epochs_between, loader, train })
+    }
+
+    /// The training's, with another batch size and what follows from it.
+    fn loader_of_evaluation(
+        &self,
+        loader: &LoaderPlan,
+        train: &TrainPlan,
+        batch_size: u64,
+    ) -> LoaderPlan {
+        let entry = self.catalog.loader(&loader.kind);
+        let stock = |entry: &crate::catalog::LoaderEntry| {
+            (entry.stock_batches)(loader.workers, loader.prefetch_size, batch_size)
+        };
+        let stock_batches = entry.map_or(1, stock);
+        let mut loader = LoaderPlan { batch_size, stock_batches, ..loader.clone() };
+        self.hold(&mut loader, train);
+        loader
+    }
+}
