@@ -7,7 +7,7 @@ use crate::engine::Training;
 use crate::system::{Residency, Sampler, residency};
 use feedrate_data::storage::{Storage, StorageError};
 use feedrate_measure::record::{
-    AcceleratorEpoch, CheckpointRecord, EpochRecord, HostEpoch, Record,
+    AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, HostEpoch, Record,
 };
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{Plan, PlanDoubt};
@@ -180,9 +180,17 @@ impl Session<'_> {
             return Ok(None);
         };
         let start_ns = self.clock.now_ns();
-        checkpoint::save(plan, epoch, step)?;
+        let ranks = checkpoint::save(plan, self.clock, epoch, step)?;
         let end_ns = self.clock.now_ns();
-        Ok(Some(CheckpointRecord { start_ns, end_ns, bytes: plan.total_bytes, after_step: steps }))
+        Ok(Some(CheckpointRecord {
+            kind: CheckpointKind::Save,
+            start_ns,
+            end_ns,
+            bytes: plan.total_bytes,
+            after_step: steps,
+            stall_ns: None,
+            ranks,
+        }))
     }
 
     /// Empty the page cache of the dataset where that is asked for, and see how much of it is there. `last` is what was there

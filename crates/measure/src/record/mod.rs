@@ -79,14 +79,17 @@ pub struct EpochRecord {
     pub accelerators: Vec<AcceleratorEpoch>,
     /// What the machine did meanwhile.
     pub host: HostEpoch,
-    /// Checkpoints written at the end of the epoch, after its steps.
+    /// Checkpoints of the epoch, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<CheckpointRecord>,
 }
 
-/// One checkpoint, written while all accelerators waited.
+/// One checkpoint that was written or read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointRecord {
+    /// Written, or read.
+    #[serde(default)]
+    pub kind: CheckpointKind,
     /// From the start of the run.
     pub start_ns: u64,
     /// From the start of the run.
@@ -96,10 +99,56 @@ pub struct CheckpointRecord {
     /// Steps of the epoch that were done by then.
     #[serde(default)]
     pub after_step: u64,
+    /// How long training waited for it, where that was not all the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_ns: Option<u64>,
+    /// What each rank that took part did, in their order; empty in records that do not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<RankCheckpoint>,
+}
+
+/// What is done with a checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckpointKind {
+    /// Written.
+    #[default]
+    Save,
+    /// Read.
+    Load,
+}
+
+/// A rank's part of a checkpoint. A record holds thousands, so its file has five numbers for each:
+/// rank, start, end, bytes, sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "[u64; 5]", into = "[u64; 5]")]
+pub struct RankCheckpoint {
+    /// Whose.
+    pub rank: u64,
+    /// From the start of the run.
+    pub start_ns: u64,
+    /// From the start of the run.
+    pub end_ns: u64,
+    /// Of its files, headers and all.
+    pub bytes: u64,
+    /// Of that time, how long it waited for syncs.
+    pub sync_ns: u64,
+}
+
+impl From<[u64; 5]> for RankCheckpoint {
+    fn from([rank, start_ns, end_ns, bytes, sync_ns]: [u64; 5]) -> Self {
+        RankCheckpoint { rank, start_ns, end_ns, bytes, sync_ns }
+    }
+}
+
+impl From<RankCheckpoint> for [u64; 5] {
+    fn from(of: RankCheckpoint) -> Self {
+        [of.rank, of.start_ns, of.end_ns, of.bytes, of.sync_ns]
+    }
 }
 
 impl CheckpointRecord {
-    /// How long all accelerators waited for it.
+    /// From its start until it was whole.
     pub fn duration_s(&self) -> f64 {
         self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
     }
