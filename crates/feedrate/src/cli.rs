@@ -52,7 +52,7 @@ pub(crate) struct DataArguments {
     /// Folder that datasets lie in [default: the workload's `dataset.data_folder`].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// Share of the files and samples to use, above 0 and at most 1.
+    /// Share of the files and samples to use, and of the tensors of layered models in checkpoints, above 0 and at most 1.
     #[arg(long, value_name = "F", default_value_t = 1.0)]
     pub(crate) scale: f64,
     /// Share of each record's bytes to use; this changes the workload, and is doubted.

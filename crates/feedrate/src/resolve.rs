@@ -5,6 +5,7 @@ use crate::catalog::catalog;
 use crate::cli::DataArguments;
 use crate::exit::UsageError;
 use crate::messages;
+use feedrate_run::system;
 use feedrate_spec::catalog::Catalog;
 use feedrate_spec::plan::{self, Context, Plan, Request};
 use feedrate_spec::problem::{Problem, Problems, Severity};
@@ -56,8 +57,12 @@ pub(crate) fn resolve(arguments: &DataArguments, wish: Wish) -> anyhow::Result<R
         verify: wish.verify,
         generate_only: wish.generate_only,
     };
-    let context =
-        Context { memory_bytes: feedrate_run::system::memory_bytes(), entropy: entropy() };
+    let checkpoints = Path::new(&workload.checkpoint_checkpoint_folder);
+    let context = Context {
+        memory_bytes: system::memory_bytes(),
+        checkpoint_free_bytes: system::mount_of(checkpoints).map(|mount| mount.free_bytes),
+        entropy: entropy(),
+    };
     let catalog = catalog();
     let (plan, warnings) = plan::build(&workload, &request, &catalog, context)?;
     warn(&warnings);

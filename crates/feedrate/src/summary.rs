@@ -3,7 +3,7 @@
 use crate::messages;
 use crate::text;
 use feedrate_measure::metric::{NotMeasurable, Quantiles};
-use feedrate_measure::record::Record;
+use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
 use feedrate_measure::summary::{Au, EpochSummary, EvaluationSummary, Rate, Summary};
 use feedrate_spec::units;
 
@@ -18,7 +18,10 @@ pub(crate) fn print(summary: &Summary, record: &Record, json: bool) -> anyhow::R
 }
 
 fn page(summary: &Summary, record: &Record) -> String {
-    let mut parts = vec![head(summary), figures(summary, record), epochs(&summary.per_epoch)];
+    let mut parts = vec![head(summary, record)];
+    if !record.plan.is_checkpoints_alone() {
+        parts.extend([figures(summary, record), epochs(&summary.per_epoch)]);
+    }
     if !summary.doubts.is_empty() {
         parts.push(doubts(summary));
     }
@@ -29,14 +32,20 @@ fn page(summary: &Summary, record: &Record) -> String {
     parts.join("\n\n")
 }
 
-fn head(summary: &Summary) -> String {
+fn head(summary: &Summary, record: &Record) -> String {
     let state = if summary.complete { "" } else { " (incomplete)" };
+    let what = match record.plan.is_checkpoints_alone() {
+        true => "checkpoints only".to_string(),
+        false => format!(
+            "{} of {}",
+            units::counted(summary.epochs, "epoch"),
+            units::counted(summary.steps, "step")
+        ),
+    };
     format!(
-        "{}: {}, {} of {}{state}\nVerdict: {}\n  {}",
+        "{}: {}, {what}{state}\nVerdict: {}\n  {}",
         summary.workload,
         units::counted(u64::from(summary.accelerators), "accelerator"),
-        units::counted(summary.epochs, "epoch"),
-        units::counted(summary.steps, "step"),
         summary.verdict.name.name(),
         summary.verdict.evidence.replace('\n', "\n  "),
     )
@@ -183,6 +192,21 @@ pub(crate) fn epoch_line(epoch: &EpochSummary, epochs: u32) -> String {
             .delivered_bytes_per_second
             .whole
             .map_or("-".into(), units::bytes_per_second),
+    )
+}
+
+/// One checkpoint in a line.
+pub(crate) fn checkpoint_line(checkpoint: &CheckpointRecord) -> String {
+    let done = match checkpoint.kind {
+        CheckpointKind::Save => "written",
+        CheckpointKind::Load => "read",
+    };
+    let rate = checkpoint.gib_per_second().map_or("-".into(), |rate| format!("{rate:.3} GiB/s"));
+    format!(
+        "checkpoint {} {done}: {} in {}, {rate}",
+        checkpoint.after_step,
+        units::bytes_binary(checkpoint.bytes),
+        units::seconds(checkpoint.duration_s()),
     )
 }
 

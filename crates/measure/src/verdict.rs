@@ -2,6 +2,7 @@
 
 use crate::doubt::{SeenDoubt, Severity};
 use crate::facts::Facts;
+use crate::record::{CheckpointKind, Record};
 use feedrate_spec::units;
 use serde::Serialize;
 
@@ -21,6 +22,8 @@ pub enum Bound {
     BarrierBound,
     /// Most bytes came from memory, so that nothing is known about the storage.
     CacheFed,
+    /// Checkpoints were all there was: nothing was trained.
+    CheckpointsOnly,
     /// There is no result to judge.
     Invalid,
 }
@@ -47,6 +50,7 @@ impl Bound {
             Bound::ComputeBound => "compute-bound",
             Bound::BarrierBound => "barrier-bound",
             Bound::CacheFed => "cache-fed",
+            Bound::CheckpointsOnly => "checkpoints-only",
             Bound::Invalid => "invalid",
         }
     }
@@ -56,6 +60,9 @@ impl Bound {
 pub fn of(facts: &Facts, doubts: &[SeenDoubt]) -> Verdict {
     if let Some(doubt) = doubts.iter().find(|doubt| doubt.severity == Severity::Invalid) {
         return Verdict { name: Bound::Invalid, evidence: sentence(&doubt.evidence) };
+    }
+    if facts.record.plan.is_checkpoints_alone() {
+        return Verdict { name: Bound::CheckpointsOnly, evidence: checkpoints(facts.record) };
     }
     let Some(times) = Times::of(facts) else {
         return Verdict { name: Bound::Invalid, evidence: "No step was finished.".into() };
@@ -179,8 +186,34 @@ fn reason(name: Bound, facts: &Facts, times: &Times) -> String {
         Bound::CacheFed => format!(
             " {bytes} were read{device}: memory served the rest, and nothing is shown about the storage."
         ),
-        Bound::Invalid => String::new(),
+        Bound::CheckpointsOnly | Bound::Invalid => String::new(),
     }
+}
+
+/// How many were written and read, and how fast: all bytes over all the time.
+fn checkpoints(record: &Record) -> String {
+    let all = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
+    let sentence = |kind, done| {
+        let of_kind = all.clone().filter(|checkpoint| checkpoint.kind == kind);
+        let (mut count, mut bytes, mut duration_s) = (0_u64, 0_u64, 0.0);
+        for checkpoint in of_kind {
+            (count, bytes) = (count + 1, bytes.saturating_add(checkpoint.bytes));
+            duration_s += checkpoint.duration_s();
+        }
+        (count > 0).then(|| {
+            let rate = if duration_s > 0.0 { bytes as f64 / duration_s } else { 0.0 };
+            format!(
+                "{} of {} {done} in {}, {}.",
+                units::counted(count, "checkpoint"),
+                units::bytes_binary(bytes / count),
+                units::seconds(duration_s),
+                units::bytes_per_second_binary(rate)
+            )
+        })
+    };
+    let sentences =
+        [sentence(CheckpointKind::Save, "written"), sentence(CheckpointKind::Load, "read")];
+    sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 fn sentence(text: &str) -> String {

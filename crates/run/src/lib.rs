@@ -15,4 +15,5 @@ pub mod reader;
 pub mod engine;
 pub mod drive;
 pub mod system;
+pub mod alone;
 pub mod session;

@@ -114,10 +114,8 @@ fn refusal(bundled: &Bundled) -> Option<String> {
         verify: false,
         generate_only: false,
     };
-    let planned =
-        workload::parse(&file, &yaml, &[], Strictness::Error).and_then(|(workload, _)| {
-            plan::build(&workload, &request, &catalog(), Context { memory_bytes: None, entropy: 0 })
-        });
+    let planned = workload::parse(&file, &yaml, &[], Strictness::Error)
+        .and_then(|(workload, _)| plan::build(&workload, &request, &catalog(), Context::default()));
     let problems = planned.err()?;
     let messages: Vec<&str> = problems.0.iter().map(|p| p.message.as_str()).collect();
     Some(messages.join("; "))

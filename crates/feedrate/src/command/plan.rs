@@ -45,6 +45,30 @@ fn describe(resolved: &Resolved, estimate: &Estimate, unheeded: &[Unheeded]) -> 
     let mut rows: Vec<(&str, String)> = vec![
         ("workload", format!("{} (model {})", plan.workload, plan.model)),
         ("accelerators", units::count(plan.accelerators.into())),
+    ];
+    if !plan.is_checkpoints_alone() {
+        rows.extend(training(resolved, estimate));
+    }
+    if let Some(evaluation) = &plan.evaluation {
+        rows.push(("evaluation", self::evaluation(evaluation)));
+    }
+    if let Some(checkpoint) = &plan.checkpoint {
+        rows.push(("checkpoint", self::checkpoint(checkpoint)));
+    }
+    let mut out = text::rows(&rows);
+    for doubt in &plan.doubts {
+        out.push_str(&format!("\ndoubt {}: {}\n  {}", doubt.name, doubt.evidence, doubt.advice));
+    }
+    for key in unheeded {
+        out.push_str(&format!("\nno effect: {key}"));
+    }
+    out
+}
+
+/// What is read, and how fast it must come.
+fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, String)> {
+    let plan = &resolved.plan;
+    let mut rows = vec![
         ("dataset", dataset(resolved, estimate)),
         ("sample", sample(estimate)),
         ("loader", loader(resolved)),
@@ -75,24 +99,11 @@ fn describe(resolved: &Resolved, estimate: &Estimate, unheeded: &[Unheeded]) -> 
             format!("at least {}", units::seconds(least.max(estimate.epoch_least_s))),
         ));
     }
-    if let Some(evaluation) = &plan.evaluation {
-        rows.push(("evaluation", self::evaluation(evaluation)));
-    }
-    if let Some(checkpoint) = &plan.checkpoint {
-        rows.push(("checkpoint", self::checkpoint(checkpoint)));
-    }
     rows.push((
         "loader memory",
         format!("about {}", units::bytes(estimate.loader_memory_bytes as u64)),
     ));
-    let mut out = text::rows(&rows);
-    for doubt in &plan.doubts {
-        out.push_str(&format!("\ndoubt {}: {}\n  {}", doubt.name, doubt.evidence, doubt.advice));
-    }
-    for key in unheeded {
-        out.push_str(&format!("\nno effect: {key}"));
-    }
-    out
+    rows
 }
 
 fn dataset(resolved: &Resolved, estimate: &Estimate) -> String {
@@ -119,8 +130,11 @@ fn evaluation(plan: &EvaluationPlan) -> String {
 }
 
 fn checkpoint(plan: &CheckpointPlan) -> String {
+    let times = plan.alone.as_ref().map_or(String::new(), |alone| {
+        format!(", {} times written and {} times read", alone.writes, alone.reads)
+    });
     format!(
-        "{} in {} of {}, at most {} of one",
+        "{} in {} of {}, at most {} of one{times}",
         units::bytes_binary(plan.total_bytes),
         units::counted(plan.total_files, "file"),
         units::counted(plan.state.writers(), "rank"),

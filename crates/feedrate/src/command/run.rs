@@ -13,6 +13,7 @@ use anyhow::Context;
 use feedrate_measure::dlio::{self, HydraText};
 use feedrate_measure::record::{RECORD_VERSION, Record, file};
 use feedrate_measure::summary::{EpochSummary, Summary};
+use feedrate_run::alone::Alone;
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::Solo;
 use feedrate_run::drive::{Driver, Job, RealDriver, Signals};
@@ -23,6 +24,7 @@ use feedrate_spec::workload::resolved_yaml;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -41,26 +43,52 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
         }
     }
     let interrupted = interrupt::flag();
+    let run_dir = results::make_run_dir(&results_root(arguments, &resolved), &resolved.plan)?;
+    let dataset = match resolved.plan.is_checkpoints_alone() {
+        true => None,
+        false => Some(
+            dataset(arguments, &resolved, &interrupted)
+                .inspect_err(|_| results::remove_empty(&run_dir))?,
+        ),
+    };
+    let mut run = Run {
+        arguments,
+        record: new_record(&resolved, &data_folder(&resolved, dataset.as_ref()), &run_dir),
+        hydra: hydra(&resolved, arguments, &run_dir),
+        run_dir,
+    };
+    let signals = Signals { interrupted, ..Signals::default() };
+    let outcome = run.save().and_then(|()| match &dataset {
+        Some(dataset) => run.train(&resolved, dataset, &signals),
+        None => run.write_checkpoints(&resolved.plan, &signals),
+    });
+    run.end(outcome)
+}
+
+/// The dataset of the plan, generated where it is missing.
+fn dataset(
+    arguments: &RunArguments,
+    resolved: &Resolved,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<Dataset> {
     let want = Want {
         root: &resolved.data_root,
         foreign: arguments.data.foreign,
         check_files: false,
         quiet: arguments.data.quiet,
-        interrupted: &interrupted,
+        interrupted,
     };
     let estimate = plan::estimate(&resolved.plan, &resolved.catalog);
-    let run_dir = results::make_run_dir(&results_root(arguments, &resolved), &resolved.plan)?;
-    let made = dataset::ready(&resolved.plan, &want, estimate.file_bytes);
-    let (dataset, _) = made.inspect_err(|_| results::remove_empty(&run_dir))?;
-    let mut run = Run {
-        arguments,
-        record: new_record(&resolved, &dataset, &run_dir),
-        hydra: hydra(&resolved, arguments, &run_dir),
-        run_dir,
-    };
-    let signals = Signals { interrupted, ..Signals::default() };
-    let outcome = run.save().and_then(|()| run.train(&resolved, &dataset, &signals));
-    run.end(outcome)
+    Ok(dataset::ready(&resolved.plan, &want, estimate.file_bytes)?.0)
+}
+
+/// What is under test: the dataset, or the checkpoints where there is none.
+fn data_folder(resolved: &Resolved, dataset: Option<&Dataset>) -> PathBuf {
+    match (dataset, &resolved.plan.checkpoint) {
+        (Some(dataset), _) => dataset.folder.clone(),
+        (None, Some(checkpoint)) => PathBuf::from(&checkpoint.folder),
+        (None, None) => resolved.data_root.clone(),
+    }
 }
 
 fn refuse_contradictions(arguments: &RunArguments) -> Result<(), UsageError> {
@@ -191,12 +219,33 @@ impl Run<'_> {
     }
 }
 
+impl Run<'_> {
+    /// A run of checkpoints only.
+    fn write_checkpoints(&mut self, plan: &Plan, signals: &Signals) -> anyhow::Result<()> {
+        let Some(checkpoint) = &plan.checkpoint else { return Ok(()) };
+        let device = self.record.system.data_mount.as_ref().map(|mount| mount.device.clone());
+        let silent = self.arguments.data.quiet || self.arguments.data.json;
+        let mut keeper = Keeper::new(&self.run_dir, &self.hydra, plan, silent);
+        let mut alone = Alone {
+            plan: checkpoint,
+            cold: plan.train.cold,
+            clock: Clock::new(),
+            device: device.as_deref(),
+            wall: &results::wall,
+            interrupted: &|| signals.interrupted.load(Relaxed),
+            on_checkpoint: &mut |record| keeper.checkpoint(record),
+        };
+        Ok(alone.run(&mut self.record)?)
+    }
+}
+
 /// Tells of epochs and keeps the results of those that were, while the run goes on.
 struct Keeper<'a> {
     run_dir: &'a Path,
     hydra: &'a HydraText,
     epochs: u32,
     tells: bool,
+    silent: bool,
     next_save: Instant,
 }
 
@@ -204,7 +253,7 @@ impl<'a> Keeper<'a> {
     fn new(run_dir: &'a Path, hydra: &'a HydraText, plan: &Plan, silent: bool) -> Self {
         let tells = !silent && !std::io::stderr().is_terminal();
         let next_save = Instant::now() + SAVE_EVERY;
-        Keeper { run_dir, hydra, epochs: plan.train.epochs_run(), tells, next_save }
+        Keeper { run_dir, hydra, epochs: plan.train.epochs_run(), tells, silent, next_save }
     }
 
     fn epoch(&mut self, record: &Record) {
@@ -214,6 +263,18 @@ impl<'a> Keeper<'a> {
             let epoch = EpochSummary::of(record, epoch);
             messages::say(summary::epoch_line(&epoch, self.epochs));
         }
+        self.keep(record);
+    }
+
+    fn checkpoint(&mut self, record: &Record) {
+        let last = record.epochs.last().and_then(|epoch| epoch.checkpoints.last());
+        if let Some(checkpoint) = last.filter(|_| !self.silent) {
+            messages::say(summary::checkpoint_line(checkpoint));
+        }
+        self.keep(record);
+    }
+
+    fn keep(&mut self, record: &Record) {
         let begun = Instant::now();
         if begun >= self.next_save {
             if let Err(error) = save(self.run_dir, record, self.hydra) {
@@ -225,12 +286,12 @@ impl<'a> Keeper<'a> {
     }
 }
 
-fn new_record(resolved: &Resolved, dataset: &Dataset, run_dir: &Path) -> Record {
+fn new_record(resolved: &Resolved, data_folder: &Path, run_dir: &Path) -> Record {
     Record {
         version: RECORD_VERSION,
         program: concat!("feedrate ", env!("CARGO_PKG_VERSION")).into(),
         plan: resolved.plan.clone(),
-        system: system::system(Some(&dataset.folder), Some(run_dir)),
+        system: system::system(Some(data_folder), Some(run_dir)),
         started: results::wall(SystemTime::now()),
         ended: String::new(),
         complete: false,

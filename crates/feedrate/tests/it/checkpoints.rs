@@ -204,3 +204,77 @@ fn a_checkpoint_that_cannot_be_written_ends_the_run() {
     ])
     .refuses(2, &["every `0` steps", "hint:"]);
 }
+
+/// A bundled model at a thousandth of its size: as many files, as they are named.
+#[test]
+fn checkpoints_alone_are_written_and_read() {
+    let test = Test::new();
+    let more = ["run", "llama3_8b", "--scale", "0.00001", "--json", "checkpoint.fsync=false"];
+    let counts = [
+        "checkpoint.num_checkpoints_write=3",
+        "checkpoint.num_checkpoints_read=2",
+        "checkpoint.time_between_checkpoints=0",
+        "checkpoint.recovery_rank_shift=true",
+    ];
+    let answer = test.feedrate(&[&more[..], &counts].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let summary: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(summary["verdict"]["name"], "checkpoints-only");
+    let doubts: Vec<&str> = summary["doubts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|doubt| doubt["name"].as_str().unwrap())
+        .collect();
+    assert!(doubts.contains(&"scaled"), "{doubts:?}");
+    for step in 1..=3 {
+        let folder = test.path(&format!("checkpoints/llama3_8b/global_epoch1_step{step}"));
+        let files = std::fs::read_dir(folder).unwrap();
+        let states = files.filter(|file| {
+            file.as_ref().unwrap().file_name().to_string_lossy().ends_with("_states.pt")
+        });
+        assert_eq!(states.count(), 16);
+    }
+    assert!(!test.path("data").exists(), "nothing is generated");
+    let run_dir = test.path(summary["run_dir"].as_str().unwrap());
+    let stats = std::fs::read(run_dir.join("0_per_epoch_stats.json")).unwrap();
+    let stats: serde_json::Value = serde_json::from_slice(&stats).unwrap();
+    for key in ["save_ckpt1", "save_ckpt3", "load_ckpt1", "load_ckpt2"] {
+        assert!(stats["1"][key]["duration"].is_number(), "{key}: {stats}");
+    }
+}
+
+#[test]
+fn checkpoints_of_an_earlier_run_are_read() {
+    let test = Test::new();
+    let run = |more: &[&str]| {
+        let base = [
+            "run",
+            "llama_7b_zero3",
+            "--scale",
+            "0.00001",
+            "checkpoint.time_between_checkpoints=0",
+        ];
+        test.feedrate(&[&base[..], more].concat())
+    };
+    let reads = ["checkpoint.num_checkpoints_write=0", "checkpoint.num_checkpoints_read=1"];
+    run(&reads).refuses(1, &["zero_pp_rank_", "write the checkpoint first"]);
+    let writes = ["checkpoint.num_checkpoints_write=1", "checkpoint.num_checkpoints_read=0"];
+    assert_eq!(run(&writes).code, 0);
+    let answer = run(&[&reads[..], &["--cold"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let more = ["checkpoint.num_checkpoints_write=1", "checkpoint.num_checkpoints_read=2"];
+    run(&more).refuses(2, &["checkpoint.num_checkpoints_read", "`2` checkpoints are read, 1"]);
+}
+
+/// In less than a second and little memory, whatever the size: 5292 GiB over all ranks (DLIO's own figure).
+#[test]
+fn a_plan_of_a_huge_model_says_its_size() {
+    let test = Test::new();
+    let answer = test.feedrate(&["plan", "llama3_405b", "--json"]);
+    let plan: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let checkpoint = &plan["checkpoint"];
+    assert_eq!(checkpoint["total_bytes"].as_u64().unwrap() >> 30, 5292);
+    assert_eq!(checkpoint["total_files"], 1544);
+    assert!(plan["plan"]["doubts"].to_string().contains("checkpoints_exceed_disk"));
+}

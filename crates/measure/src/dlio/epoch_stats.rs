@@ -1,7 +1,7 @@
 //! `<rank>_per_epoch_stats.json`: when epochs and blocks began and ended. Durations are text with two decimals, as DLIO's.
 
 use super::{Object, timestamp};
-use crate::record::{Block, CheckpointRecord, EpochRecord, Record};
+use crate::record::{Block, CheckpointKind, CheckpointRecord, EpochRecord, Record};
 use crate::window::seconds;
 use serde_json::Value;
 
@@ -23,8 +23,11 @@ fn epoch(epoch: &EpochRecord, rank: usize) -> Object {
     for (i, block) in epoch.accelerators.get(rank).iter().flat_map(|a| &a.blocks).enumerate() {
         object.put(format!("block{}", i + 1), block_stats(epoch, block));
     }
-    for (i, checkpoint) in epoch.checkpoints.iter().enumerate() {
-        object.put(format!("save_ckpt{}", i + 1), checkpoint_stats(epoch, checkpoint));
+    for (kind, name) in [(CheckpointKind::Save, "save"), (CheckpointKind::Load, "load")] {
+        let of_kind = epoch.checkpoints.iter().filter(|checkpoint| checkpoint.kind == kind);
+        for (i, checkpoint) in of_kind.enumerate() {
+            object.put(format!("{name}_ckpt{}", i + 1), checkpoint_stats(epoch, checkpoint));
+        }
     }
     let (end_ns, ended) = end_of(epoch);
     object.put_text("end", &ended);

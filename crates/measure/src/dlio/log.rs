@@ -9,7 +9,7 @@ use crate::metric::{
     AU_WINDOWED, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
     block_au_percent, block_samples_per_second, mean, stdev,
 };
-use crate::record::{Block, CheckpointRecord, Record};
+use crate::record::{Block, CheckpointKind, CheckpointRecord, Record};
 use crate::window::{Scope, Window, seconds};
 use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
@@ -21,6 +21,10 @@ pub(super) fn of(record: &Record, evaluations: &Evaluations, folder: &Path) -> S
     let mut log = Log(String::new());
     start(&mut log, record);
     for scope in Scope::all(record) {
+        if record.plan.is_checkpoints_alone() {
+            checkpoints_alone(&mut log, scope);
+            continue;
+        }
         epoch(&mut log, scope);
         if let Some(evaluation) = evaluations.after(scope.epoch.number) {
             evaluation_lines(&mut log, evaluation);
@@ -47,12 +51,15 @@ impl Log {
 fn start(log: &mut Log, record: &Record) {
     let (plan, at) = (&record.plan, &record.started);
     let doing = [
-        Some("Training"),
+        (!plan.is_checkpoints_alone()).then_some("Training"),
         plan.evaluation.as_ref().map(|_| "Evaluation"),
         plan.checkpoint.as_ref().map(|_| "Checkpointing"),
     ];
     let doing = doing.into_iter().flatten().collect::<Vec<_>>().join(" & ");
     log.output(at, &format!("Running DLIO [{doing}] with {} process(es)", plan.accelerators));
+    if plan.is_checkpoints_alone() {
+        return;
+    }
     log.output(
         at,
         &format!(
@@ -97,9 +104,7 @@ fn epoch(log: &mut Log, scope: Scope) {
             block_lines(log, scope, i + 1, block, window);
         }
     }
-    for (i, checkpoint) in epoch.checkpoints.iter().enumerate() {
-        checkpoint_lines(log, scope, i + 1, checkpoint);
-    }
+    of_kind(log, scope, CheckpointKind::Save);
     let (end_ns, ended) = end_of(epoch);
     let length_s = duration(epoch.start_ns, end_ns);
     let ending =
@@ -125,18 +130,43 @@ fn evaluation_lines(log: &mut Log, scope: Scope) {
     }
 }
 
+/// All that are written, then all that are read.
+fn checkpoints_alone(log: &mut Log, scope: Scope) {
+    let epoch = scope.epoch;
+    for (kind, what) in [(CheckpointKind::Save, "write"), (CheckpointKind::Load, "read")] {
+        let of_kind = epoch.checkpoints.iter().filter(|checkpoint| checkpoint.kind == kind);
+        let ends = (of_kind.clone().next(), of_kind.clone().next_back());
+        let (Some(first), Some(last)) = ends else { continue };
+        let at = |ns| wall_at(epoch, ns).unwrap_or_default();
+        log.output(&at(first.start_ns), &format!("Checkpointing {what} started"));
+        self::of_kind(log, scope, kind);
+        log.output(&at(last.end_ns), &format!("Checkpointing {what} finished"));
+    }
+}
+
+fn of_kind(log: &mut Log, scope: Scope, kind: CheckpointKind) {
+    let of_kind = scope.epoch.checkpoints.iter().filter(|checkpoint| checkpoint.kind == kind);
+    for (i, checkpoint) in of_kind.enumerate() {
+        checkpoint_lines(log, scope, i + 1, checkpoint);
+    }
+}
+
 fn checkpoint_lines(log: &mut Log, scope: Scope, number: usize, checkpoint: &CheckpointRecord) {
     let at = |ns| wall_at(scope.epoch, ns).unwrap_or_default();
-    let (epoch, step) = (scope.epoch.number, scope.steps());
+    let (epoch, step) = (scope.epoch.number, checkpoint.after_step);
+    let doing = match checkpoint.kind {
+        CheckpointKind::Save => "saving",
+        CheckpointKind::Load => "loading",
+    };
     let started =
-        format!("Starting saving checkpoint {number} after total step {step} for epoch {epoch}");
+        format!("Starting {doing} checkpoint {number} after total step {step} for epoch {epoch}");
     log.output(&at(checkpoint.start_ns), &started);
     let rate = checkpoint
         .gib_per_second()
         .map_or(String::new(), |rate| format!("; Throughput: {rate:.4} GB/s"));
     let length_s = checkpoint.duration_s();
     let ended =
-        format!("Finished saving checkpoint {number} for epoch {epoch} in {length_s:.4} s{rate}");
+        format!("Finished {doing} checkpoint {number} for epoch {epoch} in {length_s:.4} s{rate}");
     log.output(&at(checkpoint.end_ns), &ended);
 }
 

@@ -1,6 +1,7 @@
 //! The run did not reach its end.
 
 use super::{Doubt, Severity, found};
+use feedrate_spec::units;
 
 pub(super) static DOUBT: Doubt = Doubt {
     name: "incomplete_run",
@@ -14,7 +15,16 @@ pub(super) static DOUBT: Doubt = Doubt {
         let why =
             record.stopped_because.as_deref().unwrap_or("it was killed, or is still going on");
         let planned = record.plan.train.epochs_run();
-        let evidence = format!("{} of {planned} epochs are there: {why}", record.epochs.len());
+        let evidence = match record.plan.is_checkpoints_alone() {
+            true => {
+                let done = record.epochs.iter().map(|epoch| epoch.checkpoints.len()).sum::<usize>();
+                format!(
+                    "{} were written and read: {why}",
+                    units::counted(done as u64, "checkpoint")
+                )
+            }
+            false => format!("{} of {planned} epochs are there: {why}", record.epochs.len()),
+        };
         found(evidence, "run again to the end")
     },
 };

@@ -1,6 +1,7 @@
 //! Somebody else used the device.
 
 use super::{Doubt, Severity, found};
+use crate::record::CheckpointKind;
 use feedrate_spec::units;
 
 /// Less than this is the system's own.
@@ -16,6 +17,11 @@ pub(super) static DOUBT: Doubt = Doubt {
         let ours = facts.device_bytes?;
         let read = facts.sum_of_host(|host| host.device_read_bytes)?;
         let written = facts.sum_of_host(|host| host.device_write_bytes).unwrap_or(0);
+        let saves = facts.record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
+        let saves = saves.filter(|checkpoint| checkpoint.kind == CheckpointKind::Save);
+        let saved: u64 = saves.map(|checkpoint| checkpoint.bytes).sum();
+        // A file system writes a little more than it was given.
+        let written = written.saturating_sub(saved + saved / 10);
         let read_by_others = read.saturating_sub(ours);
         let others = read_by_others + written;
         let all = ours + others;

@@ -19,7 +19,7 @@ pub(super) static NOT_COLD: Doubt = Doubt {
 pub(super) static SCALED: Doubt = Doubt {
     name: "scaled",
     severity: Severity::Note,
-    meaning: "Fewer files or samples than the workload's were used: epochs are shorter.",
+    meaning: "Fewer files or samples than the workload's were used, or smaller tensors in checkpoints: epochs and checkpoints are shorter.",
     check: |_| None,
 };
 
@@ -55,6 +55,13 @@ pub(super) static SAMPLES_IN_MEMORY: Doubt = Doubt {
     name: "samples_in_memory",
     severity: Severity::Note,
     meaning: "Samples stay in the process's memory after they were read once: later epochs say nothing about the storage.",
+    check: |_| None,
+};
+
+pub(super) static CHECKPOINTS_EXCEED_DISK: Doubt = Doubt {
+    name: "checkpoints_exceed_disk",
+    severity: Severity::Warning,
+    meaning: "All checkpoints together are larger than what is free where they are to be written.",
     check: |_| None,
 };
 

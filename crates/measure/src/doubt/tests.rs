@@ -163,6 +163,11 @@ fn other_io() {
     silent(|r| r.epochs[0].host.device_read_bytes = Some(81_000_000));
     silent(|r| r.epochs[0].host.device_read_bytes = None);
     silent(|r| r.epochs[0].host.device_write_bytes = Some(20_000_000));
+    silent(|r| {
+        r.epochs[0].host.device_write_bytes = Some(210_000_000);
+        let saved = r#"{"start_ns": 0, "end_ns": 1, "bytes": 200000000}"#;
+        r.epochs[0].checkpoints = vec![serde_json::from_str(saved).unwrap()];
+    });
 }
 
 #[test]
@@ -256,6 +261,7 @@ fn known_doubts_are_passed_on_once() {
         "evaluation_not_reached",
         "samples_in_memory",
         "raw_checkpoint",
+        "checkpoints_exceed_disk",
         "no_replicates",
     ] {
         fires(name, "was seen", |r| r.plan.doubts = vec![known(name)]);

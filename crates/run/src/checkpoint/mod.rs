@@ -143,7 +143,8 @@ pub fn load(
     ranks(writers, clock, &of_rank)
 }
 
-fn folder(plan: &CheckpointPlan, epoch: u32, step: u64) -> PathBuf {
+/// Where the checkpoint of `epoch` and `step` lies.
+pub(crate) fn folder(plan: &CheckpointPlan, epoch: u32, step: u64) -> PathBuf {
     Path::new(&plan.folder).join(format!("global_epoch{epoch}_step{step}"))
 }
 

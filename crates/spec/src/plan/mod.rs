@@ -242,7 +242,7 @@ pub struct MetricPlan {
     pub exclude_end_steps: u64,
 }
 
-/// Checkpoints that are written between epochs while all accelerators wait.
+/// Checkpoints that are written while all accelerators wait, between epochs or steps, or alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointPlan {
     /// `checkpoint.checkpoint_folder`.
@@ -266,9 +266,31 @@ pub struct CheckpointPlan {
     pub rank_bytes_max: u64,
     /// Whether it is synced before it counts as written.
     pub fsync: bool,
+    /// The run is of checkpoints only; `None` where they come between steps or epochs.
+    #[serde(default)]
+    pub alone: Option<CheckpointsAlone>,
+    /// Each rank reads back what the rank so many after it wrote.
+    #[serde(default)]
+    pub read_rank_shift: u64,
+}
+
+/// A run of checkpoints only: so many are written, then read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckpointsAlone {
+    /// Written, numbered from 1.
+    pub writes: u64,
+    /// Read after that, from number 1 on; those of an earlier run where none is written.
+    pub reads: u64,
+    /// Before each.
+    pub wait_s: f64,
 }
 
 impl Plan {
+    /// Checkpoints are all there is: nothing is trained, no dataset read.
+    pub fn is_checkpoints_alone(&self) -> bool {
+        self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.alone.is_some())
+    }
+
     /// Accelerators that read, for themselves or for their group.
     pub fn readers(&self) -> u32 {
         self.accelerators.div_ceil(self.loader.group_accelerators.max(1))
@@ -276,6 +298,18 @@ impl Plan {
 }
 
 impl CheckpointPlan {
+    /// Checkpoints that a run of `train` writes.
+    pub fn count(&self, train: &TrainPlan) -> u64 {
+        if let Some(alone) = &self.alone {
+            return alone.writes;
+        }
+        let epochs = 1..=train.epochs_run();
+        match self.steps_between {
+            Some(steps) => epochs.map(|epoch| train.steps_in_epoch(epoch) / steps.max(1)).sum(),
+            None => epochs.filter(|&epoch| self.is_due(epoch)).count() as u64,
+        }
+    }
+
     /// Whether one is written after `epoch`.
     pub fn is_due(&self, epoch: u32) -> bool {
         evaluation::is_due(epoch, self.after_epoch, self.epochs_between)

@@ -143,7 +143,7 @@ impl Workload {
     }
 }
 
-const CHECKPOINTS: Effect = not_yet("runs of checkpoints only");
+const CHECKPOINTS: Effect = not_yet("merging of equal memory, tensors of ones");
 const PROFILERS: Effect = not_yet("external profilers");
 const OBJECT_STORE: Effect = not_yet("object storage");
 const NO_PYTHON: Effect = nothing("no Python class is loaded");
@@ -282,13 +282,13 @@ keys! {
         checkpoint_mechanism_classname: Option<String> = OptionalText, "checkpoint.checkpoint_mechanism_classname", "null", "", NO_PYTHON,
             "Python class of a custom mechanism.";
         checkpoint_fsync: bool = Flag, "checkpoint.fsync", "false", "", Effect::Now, "Sync each file (no effect in DLIO, by a slip of the pen).";
-        checkpoint_time_between_checkpoints: Option<f64> = OptionalNumber, "checkpoint.time_between_checkpoints", "-1", "seconds", CHECKPOINTS,
+        checkpoint_time_between_checkpoints: Option<f64> = OptionalNumber, "checkpoint.time_between_checkpoints", "-1", "seconds", Effect::Now,
             "Wait between checkpoints in a run of checkpoints only.";
-        checkpoint_num_checkpoints_write: Option<u64> = OptionalCount, "checkpoint.num_checkpoints_write", "-1", "checkpoints", CHECKPOINTS,
+        checkpoint_num_checkpoints_write: Option<u64> = OptionalCount, "checkpoint.num_checkpoints_write", "-1", "checkpoints", Effect::Now,
             "Checkpoints written in a run of checkpoints only.";
-        checkpoint_num_checkpoints_read: Option<u64> = OptionalCount, "checkpoint.num_checkpoints_read", "-1", "checkpoints", CHECKPOINTS,
+        checkpoint_num_checkpoints_read: Option<u64> = OptionalCount, "checkpoint.num_checkpoints_read", "-1", "checkpoints", Effect::Now,
             "Checkpoints read in a run of checkpoints only.";
-        checkpoint_recovery_rank_shift: bool = Flag, "checkpoint.recovery_rank_shift", "false", "", CHECKPOINTS,
+        checkpoint_recovery_rank_shift: bool = Flag, "checkpoint.recovery_rank_shift", "false", "", Effect::Now,
             "Let each rank read what another wrote.";
         checkpoint_rank_sync: bool = Flag, "checkpoint.rank_sync", "false", "", Effect::Now, "Wait for all ranks inside the timed part; all ranks of one process always do.";
         checkpoint_mode: String = CheckpointMode, "checkpoint.mode", "default", "", Effect::Now, "Write all of the model, or a part of its ranks.";

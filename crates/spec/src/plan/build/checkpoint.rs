@@ -1,14 +1,16 @@
 //! The checkpoints of a plan: when, by whom, of what. Kinds that are not built are refused where the plan would reach them.
 
-use super::Builder;
+use super::{Builder, WAIT_MAX_S};
 use crate::plan::state::{Layers, StatePlan, StateType, Transformer};
-use crate::plan::{CheckpointPlan, TrainPlan};
+use crate::plan::{CheckpointPlan, CheckpointsAlone, TrainPlan};
 
 /// Ranks of one copy of a model, and of all copies.
 const RANKS_MAX: u64 = 1 << 16;
 /// Of a model. Sizes stay far from overflowing.
 const LAYERS_MAX: u64 = 100_000;
 const WIDTH_MAX: u64 = 1 << 24;
+/// Of a run of checkpoints only.
+const CHECKPOINTS_MAX: u64 = 100_000;
 
 impl Builder<'_> {
     /// The checkpoints that this plan reaches.
@@ -18,10 +20,15 @@ impl Builder<'_> {
         accelerators: u32,
     ) -> Option<CheckpointPlan> {
         let w = self.w;
-        if !w.workflow_checkpoint || !self.trains() || !self.reaches_checkpoint(train) {
+        let alone = if self.writes_checkpoints_alone() { Some(self.alone()) } else { None };
+        let reached = alone.is_some() || self.trains() && self.reaches_checkpoint(train);
+        if !w.workflow_checkpoint || !reached {
             return None;
         }
         self.unbuilt_checkpoints();
+        if alone.is_none() {
+            self.only_alone();
+        }
         let state = self.state(u64::from(accelerators))?;
         Some(CheckpointPlan {
             folder: w.checkpoint_checkpoint_folder.clone(),
@@ -34,6 +41,8 @@ impl Builder<'_> {
             rank_bytes_max: state.rank_bytes_max(),
             state,
             fsync: w.checkpoint_fsync,
+            alone,
+            read_rank_shift: u64::from(w.checkpoint_recovery_rank_shift),
         })
     }
 
@@ -60,15 +69,8 @@ impl Builder<'_> {
             self.error(key, "a checkpoint every `0` steps".into(), hint);
         }
         for (key, differs) in [
-            ("checkpoint.recovery_rank_shift", w.checkpoint_recovery_rank_shift),
             ("checkpoint.randomize_tensor", !w.checkpoint_randomize_tensor),
             ("checkpoint.ksm", w.is_given("checkpoint.ksm")),
-            (
-                "checkpoint.time_between_checkpoints",
-                w.checkpoint_time_between_checkpoints.is_some(),
-            ),
-            ("checkpoint.num_checkpoints_write", w.checkpoint_num_checkpoints_write.is_some()),
-            ("checkpoint.num_checkpoints_read", w.checkpoint_num_checkpoints_read.is_some()),
         ] {
             if differs {
                 self.error(
@@ -77,6 +79,53 @@ impl Builder<'_> {
                     "leave it out, or set `workflow.checkpoint=false`",
                 );
             }
+        }
+    }
+
+    /// A run of checkpoints only, as DLIO has it where nothing is trained.
+    fn alone(&mut self) -> CheckpointsAlone {
+        let w = self.w;
+        let (writes, reads) = (
+            w.checkpoint_num_checkpoints_write.unwrap_or(0),
+            w.checkpoint_num_checkpoints_read.unwrap_or(0),
+        );
+        let wait_s = w.checkpoint_time_between_checkpoints.unwrap_or(0.0).max(0.0);
+        for (key, count) in [
+            ("checkpoint.num_checkpoints_write", writes),
+            ("checkpoint.num_checkpoints_read", reads),
+        ] {
+            if count > CHECKPOINTS_MAX {
+                let hint = format!("give at most {CHECKPOINTS_MAX}");
+                self.error(key, format!("`{count}` checkpoints"), &hint);
+            }
+        }
+        if writes == 0 && reads == 0 {
+            let message = "nothing is trained, and no checkpoint is written or read";
+            let hint = "set `checkpoint.num_checkpoints_write` or `checkpoint.num_checkpoints_read`, or `workflow.train=true`";
+            self.error("checkpoint.num_checkpoints_write", message.into(), hint);
+        }
+        if writes > 0 && reads > writes {
+            let message = format!("`{reads}` checkpoints are read, {writes} are written");
+            let hint = "read at most as many as are written, or write none to read those of an earlier run";
+            self.error("checkpoint.num_checkpoints_read", message, hint);
+        }
+        if wait_s > WAIT_MAX_S {
+            let message = format!("a wait of `{wait_s}` seconds before each checkpoint");
+            let hint = format!("give at most {WAIT_MAX_S}");
+            self.error("checkpoint.time_between_checkpoints", message, &hint);
+        }
+        CheckpointsAlone { writes, reads, wait_s }
+    }
+
+    /// What only a run of checkpoints heeds.
+    fn only_alone(&mut self) {
+        for key in [
+            "checkpoint.num_checkpoints_write",
+            "checkpoint.num_checkpoints_read",
+            "checkpoint.time_between_checkpoints",
+            "checkpoint.recovery_rank_shift",
+        ] {
+            self.in_vain(key, "only a run of checkpoints alone (`workflow.train=false`) heeds it");
         }
     }
 
@@ -115,6 +164,7 @@ impl Builder<'_> {
             zero_stage: w.model_parallelism_zero_stage,
             rank_zero,
             ranks,
+            scale: self.request.scale,
         })
     }
 

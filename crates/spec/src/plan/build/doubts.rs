@@ -3,6 +3,7 @@
 use super::{Builder, Context};
 use crate::catalog::Ability;
 use crate::plan::layout::Layout;
+use crate::plan::state::Layers;
 use crate::plan::{Plan, PlanDoubt};
 use crate::shape::FileShape;
 use crate::units;
@@ -12,14 +13,24 @@ const PAGE_CACHE_BYTES_PER_SECOND: f64 = 1e9;
 
 impl Builder<'_> {
     pub(super) fn doubts(&self, plan: &Plan, context: Context) -> Vec<PlanDoubt> {
+        if plan.is_checkpoints_alone() {
+            let found = [
+                self.state_scaled(plan),
+                raw_checkpoint(plan),
+                checkpoints_exceed_disk(plan, context),
+            ];
+            return found.into_iter().flatten().collect();
+        }
         let found = [
             window_shorter_than_stock(plan),
             self.fits_page_cache(plan, context),
             self.scaled_down(plan),
+            self.state_scaled(plan),
             self.records_shrunk(plan),
             self.checkpoint_not_reached(plan),
             self.evaluation_not_reached(plan),
             raw_checkpoint(plan),
+            checkpoints_exceed_disk(plan, context),
             samples_in_memory(plan),
         ];
         found.into_iter().flatten().collect()
@@ -60,6 +71,15 @@ impl Builder<'_> {
         };
         let advice = "epochs are shorter: compare only with runs of the same scale";
         (scale != 1.0).then(|| doubt("scaled", evidence, advice))
+    }
+
+    fn state_scaled(&self, plan: &Plan) -> Option<PlanDoubt> {
+        let scale = self.request.scale;
+        let state = &plan.checkpoint.as_ref()?.state;
+        let is_shrunk = state.layers != Layers::None || !state.optimization_groups.is_empty();
+        let evidence = format!("`--scale {scale}`: tensors of layers and optimizer in checkpoints");
+        let advice = "checkpoints are smaller: compare only with runs of the same scale";
+        (scale != 1.0 && is_shrunk).then(|| doubt("scaled", evidence, advice))
     }
 
     fn records_shrunk(&self, plan: &Plan) -> Option<PlanDoubt> {
@@ -107,6 +127,24 @@ fn raw_checkpoint(plan: &Plan) -> Option<PlanDoubt> {
             "their size is right; for files that torch loads, use `checkpoint.format=pt`",
         )
     })
+}
+
+fn checkpoints_exceed_disk(plan: &Plan, context: Context) -> Option<PlanDoubt> {
+    let checkpoint = plan.checkpoint.as_ref()?;
+    let count = checkpoint.count(&plan.train);
+    let needed = checkpoint.total_bytes.saturating_mul(count);
+    let free = context.checkpoint_free_bytes.filter(|&free| free < needed)?;
+    Some(doubt(
+        "checkpoints_exceed_disk",
+        format!(
+            "{} of {} each are written, and {} are free where `{}` lies",
+            units::counted(count, "checkpoint"),
+            units::bytes_binary(checkpoint.total_bytes),
+            units::bytes_binary(free),
+            checkpoint.folder,
+        ),
+        "point `checkpoint.checkpoint_folder` at a larger file system, or write fewer checkpoints",
+    ))
 }
 
 fn samples_in_memory(plan: &Plan) -> Option<PlanDoubt> {

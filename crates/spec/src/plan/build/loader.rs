@@ -220,7 +220,7 @@ impl Builder<'_> {
     }
 
     /// A warning where a key was given that this plan takes no notice of.
-    fn in_vain(&mut self, key: &str, why: &str) {
+    pub(super) fn in_vain(&mut self, key: &str, why: &str) {
         if self.w.is_given(key) && self.trains() {
             let problem = Problem::warning(key, why.to_string()).at(self.w.place(key).cloned());
             self.problems.push(problem);

@@ -46,10 +46,12 @@ pub struct Request {
 }
 
 /// What the planner may know of the world, passed in so that it stays pure.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Context {
     /// Memory of this machine, for the page-cache doubt.
     pub memory_bytes: Option<u64>,
+    /// Free where checkpoints are written.
+    pub checkpoint_free_bytes: Option<u64>,
     /// Drawn once for `random` orders; kept in the plan.
     pub entropy: u64,
 }
@@ -82,7 +84,10 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn plan(&mut self, context: Context) -> Plan {
         let accelerators = self.accelerators();
-        let dataset = self.dataset(accelerators);
+        let mut dataset = self.dataset(accelerators);
+        if self.writes_checkpoints_alone() {
+            (dataset.files_train, dataset.files_eval) = (0, 0);
+        }
         let storage = self.storage();
         let mut loader = self.loader(context, accelerators);
         let train = self.train(&dataset, &loader, accelerators);
@@ -91,7 +96,7 @@ impl Builder<'_> {
             self.limits(&loader, accelerators);
             self.unbuilt_reading();
         }
-        self.unbuilt_features();
+        self.something_to_do();
         let evaluation = self.evaluation(&dataset, &loader, &train, accelerators);
         let mut plan = Plan {
             workload: self.request.name.clone(),
@@ -114,7 +119,7 @@ impl Builder<'_> {
         if !self.problems.has_errors() {
             self.sizes(&plan);
         }
-        if !self.problems.has_errors() && self.trains() {
+        if !self.problems.has_errors() && !self.request.generate_only {
             self.memory(&plan, context);
             plan.doubts = self.doubts(&plan, context);
         }
@@ -228,7 +233,10 @@ impl Builder<'_> {
             );
         }
         let train = TrainPlan {
-            epochs: w.train_epochs.clamp(1, EPOCHS_MAX),
+            epochs: match self.writes_checkpoints_alone() {
+                true => 0,
+                false => w.train_epochs.clamp(1, EPOCHS_MAX),
+            },
             steps_per_epoch: steps,
             total_steps: w.train_total_training_steps,
             compute: w.train_computation_time,
@@ -276,8 +284,25 @@ impl Builder<'_> {
         }
     }
 
+    /// Samples are read.
     fn trains(&self) -> bool {
-        !self.request.generate_only
+        !self.request.generate_only && self.w.workflow_train
+    }
+
+    /// Checkpoints are all that the run is of.
+    fn writes_checkpoints_alone(&self) -> bool {
+        !self.request.generate_only && !self.w.workflow_train && self.w.workflow_checkpoint
+    }
+
+    fn something_to_do(&mut self) {
+        if self.request.generate_only || self.trains() || self.writes_checkpoints_alone() {
+            return;
+        }
+        self.error(
+            "workflow.train",
+            "nothing is trained, and no checkpoint written".into(),
+            "use `feedrate generate` to make the data only, or set `workflow.train=true`",
+        );
     }
 }
 

@@ -1,0 +1,139 @@
+//! Sizes and names against DLIO's table of nominal sizes.
+
+use super::*;
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+fn llama(layers: u64, hidden: u64, ffn: u64, kv_size: u64, vocab: u64) -> StatePlan {
+    StatePlan {
+        model_bytes: 0,
+        layers: Layers::Transformer(Transformer {
+            layers,
+            vocab_size: vocab,
+            hidden_size: hidden,
+            ffn_hidden_size: ffn,
+            kv_size,
+        }),
+        optimization_groups: vec![],
+        model_element: StateType::Fp16,
+        optimizer_element: StateType::Fp32,
+        tensor: 1,
+        pipeline: 1,
+        data: 1,
+        zero_stage: 1,
+        rank_zero: false,
+        ranks: 1,
+        scale: 1.0,
+    }
+}
+
+fn split(plan: StatePlan, tensor: u64, pipeline: u64, data: u64, zero_stage: u32) -> StatePlan {
+    StatePlan { tensor, pipeline, data, zero_stage, ranks: tensor * pipeline * data, ..plan }
+}
+
+fn llama_7b() -> StatePlan {
+    llama(32, 4096, 11008, 4096, 32000)
+}
+
+fn llama_8b() -> StatePlan {
+    llama(32, 4096, 14336, 1024, 128_256)
+}
+
+fn llama_70b() -> StatePlan {
+    llama(80, 8192, 28672, 512, 128_256)
+}
+
+fn llama_405b() -> StatePlan {
+    llama(126, 16384, 53248, 1024, 128_256)
+}
+
+fn llama_1t() -> StatePlan {
+    llama(128, 25872, 98304, 25872 / 192 * 32, 128_256)
+}
+
+/// DLIO's nominal sizes, as it computes them for MLPerf Storage's configurations: GiB of model and optimizer, files, GiB of
+/// the fullest rank.
+#[test]
+fn sizes_are_dlios() {
+    let subset = |plan: StatePlan| StatePlan { ranks: 8, ..plan };
+    for (name, plan, model, optimizer, files, most) in [
+        ("7b", llama_7b(), 12.55, 75.31, 2, 87.9),
+        ("7b × 8", split(llama_7b(), 1, 1, 8, 1), 12.55, 75.31, 9, 22.0),
+        ("8b", split(llama_8b(), 1, 1, 8, 3), 14.96, 89.75, 16, 13.1),
+        ("70b", split(llama_70b(), 8, 4, 2, 1), 130.18, 781.03, 728, 16.4),
+        ("70b zero 3", split(llama_70b(), 8, 1, 8, 3), 130.18, 781.03, 128, 14.2),
+        ("405b", split(llama_405b(), 8, 32, 2, 1), 756.0, 4536.2, 1544, 12.3),
+        ("1t", split(llama_1t(), 8, 64, 2, 1), 2203.7, 13222.9, 2072, 18.0),
+        ("70b of 8", subset(split(llama_70b(), 8, 1, 8, 3)), 16.3, 97.6, 16, 14.2),
+        ("405b of 8", subset(split(llama_405b(), 8, 32, 2, 1)), 27.7, 70.9, 48, 12.3),
+        ("1t of 8", subset(split(llama_1t(), 8, 64, 2, 1)), 40.4, 103.3, 32, 18.0),
+    ] {
+        let sum = |kind: &str| {
+            let bytes = plan.sum(|f| if f.name.ends_with(kind) { f.bytes() } else { 0 });
+            bytes as f64 / GIB
+        };
+        assert_eq!(plan.total_files(), files, "{name}");
+        for (figure, found, wanted) in [
+            ("model", sum("model_states"), model),
+            ("optimizer", sum("optim_states"), optimizer),
+            ("fullest rank", plan.rank_bytes_max() as f64 / GIB, most),
+        ] {
+            assert!((found - wanted).abs() < 0.05, "{name}, {figure}: {found} {wanted}");
+        }
+    }
+}
+
+#[test]
+fn a_model_without_layers_is_one_file_of_rank_zero() {
+    let plan = StatePlan {
+        layers: Layers::None,
+        model_bytes: 1000,
+        zero_stage: 0,
+        rank_zero: true,
+        ranks: 4,
+        ..llama_7b()
+    };
+    let files = plan.files(0);
+    assert_eq!(files.len(), 1);
+    assert_eq!((files[0].name.as_str(), files[0].bytes()), ("model_states-0", 1000));
+    assert!(plan.files(1).is_empty());
+    assert_eq!(plan.total_bytes(), 1000);
+}
+
+/// As the study's megatron: tensors of layers are split, those of the optimizer are not.
+#[test]
+fn told_layers_and_groups_are_split_as_dlio_splits_them() {
+    let plan = StatePlan {
+        layers: Layers::Alike { count: 40, tensor_bytes: vec![100, 200] },
+        optimization_groups: vec![1000, 0, 10],
+        ..split(llama_7b(), 2, 4, 1, 1)
+    };
+    assert_eq!(plan.writers(), 8);
+    let first = plan.files(0);
+    assert_eq!(first[0].name, "zero_pp_rank_0_mp_rank_0_optim_states");
+    assert_eq!(first[0].bytes(), 3 * 1010);
+    let layers = first.len() - 1;
+    assert_eq!(layers, 11, "the embedding and ten layers");
+    assert_eq!(first[1].name, "layer_0-model_0_model_states");
+    assert_eq!(first[1].bytes(), 150);
+    assert_eq!(plan.files(7).len() - 1, 12, "ten layers, head and norm");
+}
+
+#[test]
+fn every_layer_is_written_once_for_each_tensor_rank() {
+    for (pipeline, tensor) in [(1, 1), (3, 2), (4, 1), (7, 8)] {
+        let plan = split(llama(10, 64, 128, 16, 100), tensor, pipeline, 2, 1);
+        let mut layers: Vec<u64> = (0..plan.ranks)
+            .step_by(tensor as usize)
+            .take(pipeline as usize)
+            .flat_map(|rank| plan.layers_of(place(&plan, rank)))
+            .collect();
+        layers.sort_unstable();
+        assert!(layers.into_iter().eq(0..13), "{pipeline} stages");
+    }
+}
+
+fn place(plan: &StatePlan, rank: u64) -> Place {
+    let pipeline = rank / plan.tensor % plan.pipeline;
+    Place { rank, pipeline, data: 0, model: rank % plan.model_ranks() }
+}
