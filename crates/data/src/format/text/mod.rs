@@ -4,6 +4,7 @@
 mod cursor;
 mod rows;
 mod number;
+mod single;
 mod float16;
 mod gunzip;
 mod write;

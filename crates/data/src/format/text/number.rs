@@ -2,7 +2,7 @@
 //!
 //! Text of a float is the shortest that reads back as the same float, so that every finite one returns bit for bit.
 
-use super::float16;
+use super::{float16, single};
 
 /// The longest text of a number that is written, with room to spare.
 pub(super) const TEXT_BYTES_MAX: usize = 32;
@@ -37,7 +37,7 @@ pub(in super::super) trait Number: Copy {
 }
 
 /// Eight digits `0`.
-const ZEROS: u64 = 0x3030_3030_3030_3030;
+pub(super) const ZEROS: u64 = 0x3030_3030_3030_3030;
 
 /// The number whose digits are `text[start..end]`, at most 8 times `WORDS` of them, by eight digits at once
 /// (Johnny Lee's and Mula's multiplication).
@@ -54,11 +54,8 @@ fn digits<const WORDS: usize>(text: &[u8], start: usize, end: usize) -> Option<u
         let wanted = len.saturating_sub(8 * (WORDS - 1 - i)).min(8) as u32;
         let mask = u64::MAX.checked_shl(64 - 8 * wanted).unwrap_or(0);
         let word = (u64::from_le_bytes(*word) ^ ZEROS) & mask;
-        wrong |= (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080;
-        let pairs = word.wrapping_mul(10).wrapping_add(word >> 8);
-        let high = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
-        let low = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
-        let eight = high.wrapping_add(low) >> 32;
+        let eight;
+        (eight, wrong) = eight_digits(word, wrong);
         number = match WORDS {
             1 => eight,
             2 => number.wrapping_mul(100_000_000).wrapping_add(eight),
@@ -66,6 +63,16 @@ fn digits<const WORDS: usize>(text: &[u8], start: usize, end: usize) -> Option<u
         };
     }
     (wrong == 0).then_some(number)
+}
+
+/// The number of eight digits less `ZEROS` each, the first in the lowest byte; and `wrong`, with more bits where one is no digit.
+#[inline(always)]
+pub(super) fn eight_digits(word: u64, wrong: u64) -> (u64, u64) {
+    let more = (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080;
+    let pairs = word.wrapping_mul(10).wrapping_add(word >> 8);
+    let high = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
+    let low = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
+    (high.wrapping_add(low) >> 32, wrong | more)
 }
 
 /// Digits before a field that is looked at alone.
@@ -154,13 +161,14 @@ pub(super) fn write_bytes(payload: &[u8], text: &mut Vec<u8>) {
 }
 
 macro_rules! floats {
-    ($($float:ty),*) => {$(
+    ($($float:ty: $plain:expr),*) => {$(
         impl Number for $float {
             const BYTES: usize = size_of::<$float>();
 
             #[inline(always)]
             fn plain(text: &[u8], start: usize, end: usize) -> Option<Self> {
-                Self::parse(text.get(start..end)?)
+                let field = text.get(start..end)?;
+                $plain(field).or_else(|| Self::parse(field))
             }
 
             #[inline(always)]
@@ -188,7 +196,7 @@ macro_rules! floats {
     )*};
 }
 
-floats!(f32, f64);
+floats!(f32: single::nearest, f64: |_| None);
 
 /// A half, by its bits.
 #[derive(Clone, Copy)]
