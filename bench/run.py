@@ -241,6 +241,41 @@ def many_accelerators(settings):
     ]
 
 
+def timeline(settings):
+    """What keeping the timeline costs a run."""
+    warm = settings.data / "warm_npy"
+    harness.generate("warm_npy.yaml", warm)
+    harness.warm(harness.dataset_files(warm, ".npy"))
+    seconds = settings.seconds / 2
+    steps = max(10, int(seconds * 1000))
+    epochs = harness.epochs_for(seconds, "warm_npy.yaml", [], warm, settings.results)
+    null_keys = [f"dataset.num_files_train={steps}", "train.computation_time=0.001"]
+    return [
+        *timeline_rows("null storage, steps of 1 ms", "null.yaml", null_keys, settings.data / "null", settings),
+        *timeline_rows("warm 8 MiB npy, 1 worker", "warm_npy.yaml", [f"train.epochs={epochs}"], warm, settings),
+    ]
+
+
+def timeline_rows(what, workload, keys, data, settings):
+    rates, costs = {True: [], False: []}, []
+    # A hundredth is less than one run differs from the next: more rounds than elsewhere, and each side goes first as often.
+    for turn in range(4 * settings.rounds):
+        cpu = {}
+        for kept in (True, False) if turn % 2 else (False, True):
+            overrides = [*keys, f"output.timeline={kept}"]
+            summary, child = harness.feedrate_run(workload, overrides, 1, data, settings.results)
+            rates[kept].append(summary["throughput"]["samples_per_second"]["whole"])
+            cpu[kept] = child.cpu_s
+        costs.append(100 * (cpu[True] - cpu[False]) / child.wall_s)
+    ratios = [kept / without for kept, without in zip(rates[True], rates[False])]
+    ours, peer = (f"{median(rates[kept]):.1f} samples/s" for kept in (True, False))
+    cost = median(costs)
+    return [
+        ratio_row(f"timeline kept: {what}", ours, f"without: {peer}", ratios, 0.99),
+        Row(f"the same: CPU of a core more, {what}", f"{cost:.2f} %", "", "", "≤ 1 %", cost <= 1),
+    ]
+
+
 CASES = {
     "a": warm_large,
     "b": warm_small,
@@ -248,6 +283,7 @@ CASES = {
     "d": start_up,
     "e": compute_waits,
     "f": many_accelerators,
+    "n": timeline,
     **formats.CASES,
 }
 

@@ -74,6 +74,7 @@ pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
             exclude_start_steps: 1,
             exclude_end_steps: 0,
         },
+        timeline: false,
         doubts: vec![],
     }
 }
@@ -179,6 +180,7 @@ pub(crate) fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
         simulated: false,
         epochs,
         evaluations: vec![],
+        timeline: None,
         doubts: vec![],
     }
 }

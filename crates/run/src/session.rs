@@ -4,7 +4,7 @@ use crate::checkpoint;
 use crate::clock::Clock;
 use crate::drive::{Driver, Job, RunError};
 use crate::engine::Training;
-use crate::system::{Residency, Sampler, residency};
+use crate::system::{Residency, Sampler, TimelineSampler, residency};
 use feedrate_data::storage::{Storage, StorageError};
 use feedrate_measure::record::{
     AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, HostEpoch, Record,
@@ -27,6 +27,8 @@ pub struct Session<'a> {
     pub clock: Clock,
     /// `major:minor` under the dataset.
     pub device: Option<&'a str>,
+    /// Who samples what happens; `None` where nobody does.
+    pub timeline: Option<&'a TimelineSampler>,
     /// Local time in DLIO's form.
     pub wall: &'a dyn Fn(SystemTime) -> String,
     /// Whether the user wants to stop.
@@ -65,6 +67,9 @@ impl Session<'_> {
                     _ => Ok(()),
                 }
             });
+            if let Some(timeline) = self.timeline {
+                timeline.copy_to(&mut record.timeline);
+            }
             (self.on_epoch)(record);
             outcome?;
             if (self.interrupted)() {
@@ -93,7 +98,9 @@ impl Session<'_> {
             checkpoints.extend(saved);
             Ok(())
         };
+        self.mark();
         let epoch = driver.epoch(training, steps, &mut pause);
+        self.mark();
         let host = sampler.finish();
         let now_ns = driver.now_ns();
         let residency = self.residency();
@@ -125,7 +132,9 @@ impl Session<'_> {
         };
         let sampler = Sampler::start(self.device, self.clock);
         let Evaluation { driver, training } = evaluation;
+        self.mark();
         let epoch = driver.epoch(training, plan.train.steps_per_epoch, &mut |_| Ok(()));
+        self.mark();
         let (host, now_ns) = (sampler.finish(), driver.now_ns());
         let written = self.written(number, epoch.accelerators, now_ns, host, Vec::new());
         record.evaluations.push(written);
@@ -179,9 +188,11 @@ impl Session<'_> {
         let Some(plan) = self.plan.checkpoint.as_ref().filter(|_| !(self.interrupted)()) else {
             return Ok(None);
         };
+        self.mark();
         let start_ns = self.clock.now_ns();
         let ranks = checkpoint::save(plan, self.clock, epoch, step)?;
         let end_ns = self.clock.now_ns();
+        self.mark();
         Ok(Some(CheckpointRecord {
             kind: CheckpointKind::Save,
             start_ns,
@@ -191,6 +202,13 @@ impl Session<'_> {
             stall_ns: None,
             ranks,
         }))
+    }
+
+    /// A sample of the timeline ends here, between blocks, and another begins.
+    fn mark(&self) {
+        if let Some(timeline) = self.timeline {
+            timeline.mark();
+        }
     }
 
     /// Empty the page cache of the dataset where that is asked for, and see how much of it is there. `last` is what was there

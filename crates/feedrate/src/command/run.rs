@@ -18,6 +18,7 @@ use feedrate_run::clock::Clock;
 use feedrate_run::comm::Solo;
 use feedrate_run::drive::{Driver, Job, RealDriver, Signals};
 use feedrate_run::session::{self, Drivers, Session};
+use feedrate_run::system::TimelineSampler;
 use feedrate_run::{system, wrap};
 use feedrate_spec::plan::{self, Plan};
 use feedrate_spec::workload::resolved_yaml;
@@ -191,6 +192,13 @@ impl Run<'_> {
         let silent = self.arguments.data.quiet || self.arguments.data.json;
         let line = TrainingLine::start(Arc::clone(&signals.live), plan.train.epochs_run(), silent);
         let device = self.record.system.data_mount.as_ref().map(|mount| mount.device.clone());
+        let work = [Some(&training), evaluation.as_ref()].into_iter().flatten();
+        let work: Vec<_> = work.map(RealDriver::progress).collect();
+        let timeline = plan
+            .timeline
+            .then(|| TimelineSampler::start(clock, device.as_deref(), work))
+            .transpose()
+            .context("cannot start the thread that samples the timeline")?;
         let mut keeper = Keeper::new(&self.run_dir, &self.hydra, plan, silent);
         let mut session = Session {
             plan,
@@ -198,6 +206,7 @@ impl Run<'_> {
             storage: &*dataset.storage,
             clock,
             device: device.as_deref(),
+            timeline: timeline.as_ref(),
             wall: &results::wall,
             interrupted: &|| signals.interrupted.load(Relaxed),
             on_epoch: &mut |record| keeper.epoch(record),
@@ -207,7 +216,7 @@ impl Run<'_> {
             evaluation: evaluation.as_mut().map(|driver| driver as &mut dyn Driver),
         };
         let outcome = session.run(drivers, &mut self.record);
-        drop(line);
+        drop((line, timeline));
         let left_behind =
             training.left_behind() + evaluation.as_ref().map_or(0, RealDriver::left_behind);
         if left_behind > 0 {
@@ -300,6 +309,7 @@ fn new_record(resolved: &Resolved, data_folder: &Path, run_dir: &Path) -> Record
         simulated: false,
         epochs: Vec::new(),
         evaluations: Vec::new(),
+        timeline: None,
         doubts: Vec::new(),
     }
 }

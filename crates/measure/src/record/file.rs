@@ -203,8 +203,11 @@ struct Version {
     version: u32,
 }
 
-/// What metrics rely on: every step has all its figures.
+/// What metrics rely on: every step and every sample has all its figures.
 fn find_damage(record: &Record) -> Option<String> {
+    if record.timeline.as_ref().is_some_and(|timeline| !timeline.is_even()) {
+        return Some("the columns of its timeline differ in length".into());
+    }
     record.epochs.iter().chain(&record.evaluations).find_map(|epoch| {
         let blocks = epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
         let uneven = blocks.into_iter().find(|block| !is_even(block))?;

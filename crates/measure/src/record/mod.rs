@@ -2,11 +2,13 @@
 //!
 //! Times are integers of nanoseconds on the monotonic clock, counted from the start of the run.
 
+pub mod timeline;
 pub mod file;
 
 use crate::histogram::Histogram;
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use serde::{Deserialize, Serialize};
+use timeline::Timeline;
 
 /// Raised when a field changes meaning; a reader refuses versions above its own.
 pub const RECORD_VERSION: u32 = 1;
@@ -39,6 +41,9 @@ pub struct Record {
     /// Evaluations, in order; each has the number of the epoch that it came after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evaluations: Vec<EpochRecord>,
+    /// What happened when; `None` where it was switched off, and of old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
     /// Doubts seen while running or planning that no metric can recompute.
     pub doubts: Vec<PlanDoubt>,
 }
@@ -56,6 +61,7 @@ impl Record {
             stopped_because: self.stopped_because.clone(),
             epochs: self.evaluations.clone(),
             evaluations: Vec::new(),
+            timeline: None,
             doubts: Vec::new(),
             ..*self
         })

@@ -13,7 +13,7 @@ mod simulated;
 mod tests;
 
 pub use job::{Job, RunError};
-pub use real::{Live, RealDriver, Signals};
+pub use real::{Live, Progress, RealDriver, Signals};
 pub use simulated::{SimulatedDriver, SimulatedStorage};
 
 use crate::engine::Training;

@@ -67,6 +67,22 @@ pub struct Signals {
     pub live: Arc<Live>,
 }
 
+/// What the workers of a driver have done since it was made. It may be looked at from any thread, and holds nobody up.
+#[derive(Clone)]
+pub struct Progress(Arc<Shared>);
+
+impl Progress {
+    /// Bytes that read calls returned.
+    pub fn read_bytes(&self) -> u64 {
+        self.0.queues.iter().map(Queue::read_bytes_of_run).sum()
+    }
+
+    /// Open and read calls of finished tasks.
+    pub fn operations(&self) -> u64 {
+        self.0.queues.iter().map(Queue::operations_of_run).sum()
+    }
+}
+
 /// Runs on the thread that made it.
 pub struct RealDriver {
     shared: Arc<Shared>,
@@ -252,6 +268,11 @@ impl RealDriver {
                 self.left_behind += 1;
             }
         }
+    }
+
+    /// What its workers do, for whoever looks on.
+    pub fn progress(&self) -> Progress {
+        Progress(Arc::clone(&self.shared))
     }
 
     /// Workers that were still in an operation of the storage long after they had been told to stop.

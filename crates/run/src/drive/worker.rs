@@ -88,7 +88,10 @@ impl<'s> Worker<'s> {
                     let now_ns = self.lanes[lane].io.begin_task(idle_since_ns.take());
                     let reading = Reading::new(task, queue);
                     queue.claimed(now_ns, self.shared.job.claims_of_epoch(reading.epoch));
-                    if let Err(error) = self.task(lane, &reading) {
+                    let before = operations(&self.lanes[lane].io);
+                    let done = self.task(lane, &reading);
+                    queue.add_operations(operations(&self.lanes[lane].io) - before);
+                    if let Err(error) = done {
                         self.shared.fail(error);
                         break;
                     }
@@ -326,6 +329,11 @@ impl<'s> Worker<'s> {
     fn place(&self) -> &'s Place {
         &self.shared.places[self.place]
     }
+}
+
+/// Of the storage, since the counters were last taken: never within a task.
+fn operations(io: &Recorded) -> u64 {
+    io.counters.opens + io.counters.reads
 }
 
 /// Decode what was read, when it is this worker's turn where not all may decode at once.

@@ -26,6 +26,8 @@ pub struct Queue {
     whole_until: AtomicU64,
     claims: AtomicU64,
     read_bytes: AtomicU64,
+    read_bytes_before: AtomicU64,
+    operations: AtomicU64,
     last_claim_ns: AtomicU64,
     last_claim_bytes: AtomicU64,
     slots: Box<[Slot]>,
@@ -99,6 +101,8 @@ impl Queue {
             whole_until: AtomicU64::new(0),
             claims: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
+            read_bytes_before: AtomicU64::new(0),
+            operations: AtomicU64::new(0),
             last_claim_ns: AtomicU64::new(0),
             last_claim_bytes: AtomicU64::new(0),
             slots,
@@ -154,7 +158,7 @@ impl Queue {
     /// Open the batches of the next epoch: `batches` more.
     pub fn publish(&self, batches: u64) {
         self.claims.store(0, Relaxed);
-        self.read_bytes.store(0, Relaxed);
+        self.read_bytes_before.store(self.read_bytes_of_run(), Relaxed);
         self.last_claim_ns.store(0, Relaxed);
         self.last_claim_bytes.store(0, Relaxed);
         self.published.fetch_add(batches, SeqCst);
@@ -219,7 +223,22 @@ impl Queue {
 
     /// Bytes read in this epoch.
     pub fn read_bytes(&self) -> u64 {
+        self.read_bytes_of_run() - self.read_bytes_before.load(Relaxed)
+    }
+
+    /// Bytes read since the run began.
+    pub fn read_bytes_of_run(&self) -> u64 {
         self.read_bytes.load(Relaxed)
+    }
+
+    /// A task took `operations` of the storage.
+    pub fn add_operations(&self, operations: u64) {
+        self.operations.fetch_add(operations, Relaxed);
+    }
+
+    /// Operations of the storage since the run began.
+    pub fn operations_of_run(&self) -> u64 {
+        self.operations.load(Relaxed)
     }
 
     /// `samples` of `batch` are read.

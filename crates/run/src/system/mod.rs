@@ -3,7 +3,10 @@
 mod facts;
 mod mount;
 mod sample;
+mod proc;
+mod timeline;
 
 pub use facts::{idle_cores, memory_bytes, raise_open_files, system};
 pub use mount::mount_of;
 pub use sample::{Residency, Sampler, residency};
+pub use timeline::TimelineSampler;

@@ -111,33 +111,28 @@ impl Counters {
     }
 }
 
-fn field(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+pub(super) fn field(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    value.split_whitespace().next()?.parse().ok()
 }
 
 /// Bytes read and written: fields 6 and 10 of the device's line (Documentation/admin-guide/iostats.rst).
-fn disk_bytes(diskstats: &str, device: &str) -> Option<(u64, u64)> {
+pub(super) fn disk_bytes(diskstats: &str, device: &str) -> Option<(u64, u64)> {
     let (major, minor) = device.split_once(':')?;
-    let line = diskstats
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>())
-        .find(|fields| fields.first() == Some(&major) && fields.get(1) == Some(&minor))?;
-    let sectors = |i: usize| line.get(i)?.parse::<u64>().ok();
+    let line = diskstats.lines().find(|line| {
+        let mut fields = line.split_whitespace();
+        fields.next() == Some(major) && fields.next() == Some(minor)
+    })?;
+    let sectors = |i: usize| line.split_whitespace().nth(i)?.parse::<u64>().ok();
     Some((sectors(5)? * SECTOR_BYTES, sectors(9)? * SECTOR_BYTES))
 }
 
 /// (busy, all) ticks of all cores; waiting for I/O is idle.
-fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
-    let ticks: Vec<u64> = stat
-        .lines()
-        .next()?
-        .split_whitespace()
-        .skip(1)
-        .take(8)
-        .filter_map(|f| f.parse().ok())
-        .collect();
-    let all: u64 = ticks.iter().sum();
-    Some((all - ticks.get(3)? - ticks.get(4)?, all))
+pub(super) fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
+    let ticks = || stat.lines().next().into_iter().flat_map(str::split_whitespace).skip(1).take(8);
+    let all: u64 = ticks().filter_map(|field| field.parse::<u64>().ok()).sum();
+    let idle = |i: usize| ticks().nth(i)?.parse::<u64>().ok();
+    Some((all - idle(3)? - idle(4)?, all))
 }
 
 fn busy_share(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Option<f64> {
@@ -146,7 +141,7 @@ fn busy_share(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Option<f
     (elapsed > 0).then(|| busy.saturating_sub(busy_before) as f64 / elapsed as f64)
 }
 
-fn process_cpu_ns() -> Option<u64> {
+pub(super) fn process_cpu_ns() -> Option<u64> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Some(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
 }

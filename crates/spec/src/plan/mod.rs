@@ -46,6 +46,9 @@ pub struct Plan {
     pub evaluation: Option<EvaluationPlan>,
     /// What is judged, and what is left out of the window.
     pub metric: MetricPlan,
+    /// Whether what happens is sampled while the run goes on.
+    #[serde(default)]
+    pub timeline: bool,
     /// Doubts that are known before running: (name, what was seen, advice).
     pub doubts: Vec<PlanDoubt>,
 }

@@ -318,6 +318,8 @@ keys! {
     feedrate {
         accelerators: Option<u32> = OptionalCount32, "accelerators", "null", "accelerators",
             "Emulated accelerators where the command line gives no number.";
+        output_timeline: bool = Flag, "output.timeline", "true", "",
+            "Keep what happened in each 100 ms of the run: bytes, operations, CPU, page cache, GPUs.";
         reader_materialize: bool = Flag, "reader.materialize", "false", "",
             "Keep whole batches in memory, as a framework does, instead of reading in pieces.";
         reader_read_at_start: bool = Flag, "reader.read_at_start", "false", "",

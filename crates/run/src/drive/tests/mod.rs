@@ -110,6 +110,7 @@ fn plan(case: Case) -> Plan {
             exclude_start_steps: 1,
             exclude_end_steps: 0,
         },
+        timeline: false,
         doubts: vec![],
     }
 }

@@ -21,6 +21,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
         compute_spins: false,
         simulated: true,
         evaluations: vec![],
+        timeline: None,
         epochs: vec![EpochRecord {
             number: 1,
             start_ns: 0,

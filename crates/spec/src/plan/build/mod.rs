@@ -114,6 +114,7 @@ impl Builder<'_> {
                 exclude_start_steps: self.w.output_metric_exclude_start_steps,
                 exclude_end_steps: self.w.output_metric_exclude_end_steps,
             },
+            timeline: self.w.output_timeline,
             doubts: Vec::new(),
         };
         if !self.problems.has_errors() {

@@ -1,0 +1,332 @@
+//! What happened when: one row for each 100 ms of a run, kept in columns of differences. No clock, no file.
+//!
+//! Epochs, evaluations, checkpoints and the waits of accelerators are not in it: the record has their exact times.
+
+use serde::{Deserialize, Serialize};
+
+/// A sample is taken so often at first.
+pub const INTERVAL_NS: u64 = 100_000_000;
+/// A run that would keep more has its samples merged two by two.
+pub const SAMPLES_MAX: usize = 36_000;
+
+/// One quantity, a value for each sample. `None`: not known, or not over the whole run.
+pub type Column = Option<Vec<u64>>;
+
+/// The samples of a run, one after another without gaps. Quantities are what was added since the sample before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// When the first sample began, from the start of the run.
+    pub start_ns: u64,
+    /// How far apart samples are meant to be; some are shorter, as one ends wherever an epoch or a checkpoint begins or ends.
+    pub interval_ns: u64,
+    /// How long each lasted.
+    pub duration_ns: Vec<u64>,
+    /// Bytes that read calls of the workers returned.
+    pub read_bytes: Column,
+    /// Open and read calls of the workers, counted when their task is done.
+    pub operations: Column,
+    /// Bytes given to write calls by this process: checkpoints, and results that are saved meanwhile.
+    pub written_bytes: Column,
+    /// What this process caused to be fetched from storage.
+    pub process_device_read_bytes: Column,
+    /// Bytes read from the block device under the dataset, by anybody.
+    pub device_read_bytes: Column,
+    /// Bytes written to it.
+    pub device_written_bytes: Column,
+    /// Time of all cores that was not idle, in ticks of the kernel.
+    pub cpu_busy_ticks: Column,
+    /// Time of all cores.
+    pub cpu_ticks: Column,
+    /// CPU time of this process.
+    pub process_cpu_ns: Column,
+    /// The page cache at the sample's end.
+    pub cached_bytes: Column,
+    /// The GPUs of the machine; `None` where there are none, or none that tell.
+    pub gpus: Option<Vec<GpuTimeline>>,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus_unknown_because: Option<String>,
+}
+
+/// One GPU. A value is `None` where it was not known at that sample.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuTimeline {
+    /// Its model.
+    pub name: String,
+    /// Share of the time in which a kernel ran.
+    pub utilisation_percent: Vec<Option<u64>>,
+    /// Memory in use, by anybody.
+    pub memory_bytes: Vec<Option<u64>>,
+    /// Power drawn.
+    pub power_mw: Vec<Option<u64>>,
+}
+
+/// What is added to a timeline at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "as in `Timeline`")]
+pub struct Sample {
+    pub duration_ns: u64,
+    pub read_bytes: Option<u64>,
+    pub operations: Option<u64>,
+    pub written_bytes: Option<u64>,
+    pub process_device_read_bytes: Option<u64>,
+    pub device_read_bytes: Option<u64>,
+    pub device_written_bytes: Option<u64>,
+    pub cpu_busy_ticks: Option<u64>,
+    pub cpu_ticks: Option<u64>,
+    pub process_cpu_ns: Option<u64>,
+    pub cached_bytes: Option<u64>,
+}
+
+/// What one GPU shows at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "as in `GpuTimeline`")]
+pub struct GpuSample {
+    pub utilisation_percent: Option<u64>,
+    pub memory_bytes: Option<u64>,
+    pub power_mw: Option<u64>,
+}
+
+impl Timeline {
+    /// Without samples, from `start_ns`.
+    pub fn new(start_ns: u64) -> Self {
+        Timeline { start_ns, interval_ns: INTERVAL_NS, ..Timeline::default() }
+    }
+
+    /// Samples kept.
+    pub fn len(&self) -> usize {
+        self.duration_ns.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.duration_ns.is_empty()
+    }
+
+    /// When each sample ended, from the start of the run.
+    pub fn ends_ns(&self) -> Vec<u64> {
+        let mut at_ns = self.start_ns;
+        let end = |duration_ns: &u64| {
+            at_ns += duration_ns;
+            at_ns
+        };
+        self.duration_ns.iter().map(end).collect()
+    }
+
+    /// From now on there are GPUs of these names; nothing is known of them before.
+    pub fn set_gpus(&mut self, names: &[String]) {
+        let unknown = vec![None; self.len()];
+        let gpu = |name: &String| GpuTimeline {
+            name: name.clone(),
+            utilisation_percent: unknown.clone(),
+            memory_bytes: unknown.clone(),
+            power_mw: unknown.clone(),
+        };
+        self.gpus = Some(names.iter().map(gpu).collect());
+    }
+
+    /// Add a sample; `gpus` in the order of their names, unknown where it is shorter.
+    pub fn push(&mut self, sample: &Sample, gpus: &[GpuSample]) {
+        let first = self.is_empty();
+        self.duration_ns.push(sample.duration_ns);
+        let values = sample.values();
+        for (column, value) in self.columns().into_iter().zip(values) {
+            if first {
+                *column = value.map(|_| Vec::new());
+            }
+            match (column.as_mut(), value) {
+                (Some(kept), Some(value)) => kept.push(value),
+                _ => *column = None,
+            }
+        }
+        for (i, gpu) in self.gpus.iter_mut().flatten().enumerate() {
+            let shown = gpus.get(i).copied().unwrap_or_default();
+            gpu.utilisation_percent.push(shown.utilisation_percent);
+            gpu.memory_bytes.push(shown.memory_bytes);
+            gpu.power_mw.push(shown.power_mw);
+        }
+        if self.len() >= SAMPLES_MAX {
+            self.merge();
+        }
+    }
+
+    /// Make one of each two neighbours. What is added up stays the same; a GPU's utilisation and power become means over time.
+    pub fn merge(&mut self) {
+        self.interval_ns *= 2;
+        let durations = std::mem::take(&mut self.duration_ns);
+        self.duration_ns = durations.chunks(2).map(|pair| pair.iter().sum()).collect();
+        let later = |pair: &[u64]| pair[pair.len() - 1];
+        if let Some(cached) = &mut self.cached_bytes {
+            *cached = cached.chunks(2).map(later).collect();
+        }
+        for column in self.sums().into_iter().flatten() {
+            *column = column.chunks(2).map(|pair| pair.iter().sum()).collect();
+        }
+        let last_known = |pair: &[Option<u64>]| pair.iter().rev().find_map(|value| *value);
+        for gpu in self.gpus.iter_mut().flatten() {
+            for column in [&mut gpu.utilisation_percent, &mut gpu.power_mw] {
+                let pairs = column.chunks(2).zip(durations.chunks(2));
+                *column = pairs.map(|(pair, weights)| mean(pair, weights)).collect();
+            }
+            gpu.memory_bytes = gpu.memory_bytes.chunks(2).map(last_known).collect();
+        }
+    }
+
+    /// Become what `other` is: this one was it, some samples ago. Costs what was added.
+    pub fn follow(&mut self, other: &mut Timeline) {
+        if self.interval_ns != other.interval_ns || self.gpus.is_some() != other.gpus.is_some() {
+            self.clone_from(other);
+            return;
+        }
+        let known = self.len();
+        self.duration_ns.extend_from_slice(&other.duration_ns[known..]);
+        for (mine, theirs) in self.columns().into_iter().zip(other.columns()) {
+            match (mine.as_mut(), theirs) {
+                (Some(mine), Some(theirs)) => mine.extend_from_slice(&theirs[known..]),
+                (_, theirs) => mine.clone_from(theirs),
+            }
+        }
+        for (mine, theirs) in self.gpus.iter_mut().flatten().zip(other.gpus.iter().flatten()) {
+            mine.utilisation_percent.extend_from_slice(&theirs.utilisation_percent[known..]);
+            mine.memory_bytes.extend_from_slice(&theirs.memory_bytes[known..]);
+            mine.power_mw.extend_from_slice(&theirs.power_mw[known..]);
+        }
+        self.gpus_unknown_because.clone_from(&other.gpus_unknown_because);
+    }
+
+    /// Whether every column has a value for every sample.
+    pub(super) fn is_even(&self) -> bool {
+        let mut own = self.clone();
+        let samples = own.len();
+        let gpus = self.gpus.iter().flatten().all(|gpu| {
+            [&gpu.utilisation_percent, &gpu.memory_bytes, &gpu.power_mw]
+                .iter()
+                .all(|column| column.len() == samples)
+        });
+        gpus && own.columns().into_iter().flatten().all(|column| column.len() == samples)
+    }
+
+    fn columns(&mut self) -> [&mut Column; 10] {
+        [
+            &mut self.read_bytes,
+            &mut self.operations,
+            &mut self.written_bytes,
+            &mut self.process_device_read_bytes,
+            &mut self.device_read_bytes,
+            &mut self.device_written_bytes,
+            &mut self.cpu_busy_ticks,
+            &mut self.cpu_ticks,
+            &mut self.process_cpu_ns,
+            &mut self.cached_bytes,
+        ]
+    }
+
+    /// Those that add up.
+    fn sums(&mut self) -> impl IntoIterator<Item = &mut Column> {
+        self.columns().into_iter().take(9)
+    }
+}
+
+impl Sample {
+    /// In the order of `Timeline::columns`.
+    fn values(&self) -> [Option<u64>; 10] {
+        [
+            self.read_bytes,
+            self.operations,
+            self.written_bytes,
+            self.process_device_read_bytes,
+            self.device_read_bytes,
+            self.device_written_bytes,
+            self.cpu_busy_ticks,
+            self.cpu_ticks,
+            self.process_cpu_ns,
+            self.cached_bytes,
+        ]
+    }
+}
+
+/// Of what is known, each weighted; `None` where nothing is.
+fn mean(values: &[Option<u64>], weights: &[u64]) -> Option<u64> {
+    let known =
+        || values.iter().zip(weights).filter_map(|(value, weight)| Some(((*value)?, *weight)));
+    let weight: u128 = known().map(|(_, weight)| u128::from(weight)).sum();
+    let sum: u128 = known().map(|(value, weight)| u128::from(value) * u128::from(weight)).sum();
+    (weight > 0).then(|| ((sum + weight / 2) / weight) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(i: u64) -> Sample {
+        Sample {
+            duration_ns: INTERVAL_NS,
+            read_bytes: Some(i),
+            operations: Some(1),
+            cached_bytes: Some(1000 + i),
+            ..Sample::default()
+        }
+    }
+
+    fn gpu(percent: u64) -> [GpuSample; 1] {
+        [GpuSample {
+            utilisation_percent: Some(percent),
+            memory_bytes: Some(percent),
+            power_mw: None,
+        }]
+    }
+
+    #[test]
+    fn merging_keeps_sums_and_bounds() {
+        let mut timeline = Timeline::new(7);
+        let count = 2 * SAMPLES_MAX as u64 + 11;
+        for i in 0..count {
+            timeline.push(&sample(i), &[]);
+        }
+        assert!(timeline.len() < SAMPLES_MAX && timeline.is_even());
+        assert_eq!(timeline.interval_ns, 8 * INTERVAL_NS);
+        assert_eq!(timeline.duration_ns.iter().sum::<u64>(), count * INTERVAL_NS);
+        let read = timeline.read_bytes.as_ref().unwrap();
+        assert_eq!(read.iter().sum::<u64>(), count * (count - 1) / 2);
+        assert_eq!(timeline.operations.as_ref().unwrap()[0], 8);
+        assert_eq!(timeline.cached_bytes.as_ref().unwrap()[0], 1007);
+        assert_eq!(timeline.ends_ns().last(), Some(&(7 + count * INTERVAL_NS)));
+        assert_eq!(timeline.device_read_bytes, None);
+    }
+
+    #[test]
+    fn means_are_weighted_and_what_is_unknown_stays_unknown() {
+        let mut timeline = Timeline::new(0);
+        timeline.push(&sample(0), &[]);
+        timeline.set_gpus(&["A".into()]);
+        timeline.push(&sample(1), &gpu(40));
+        timeline.push(&Sample { duration_ns: 3 * INTERVAL_NS, ..sample(2) }, &gpu(80));
+        timeline.push(&Sample { read_bytes: None, ..sample(3) }, &gpu(40));
+        timeline.push(&sample(4), &[]);
+        timeline.merge();
+        let shown = &timeline.gpus.as_ref().unwrap()[0];
+        assert_eq!(shown.utilisation_percent, [Some(40), Some(70), None]);
+        assert_eq!(shown.memory_bytes, [Some(40), Some(40), None]);
+        assert_eq!(shown.power_mw, [None, None, None]);
+        assert_eq!(timeline.read_bytes, None, "not known over the whole run");
+        assert_eq!(timeline.operations, Some(vec![2, 2, 1]));
+    }
+
+    #[test]
+    fn a_copy_follows_at_the_cost_of_what_is_new() {
+        let (mut timeline, mut copy) = (Timeline::new(5), Timeline::new(5));
+        for i in 0..40 {
+            match i {
+                10 => timeline.set_gpus(&["A".into()]),
+                20 => timeline.merge(),
+                _ => {}
+            }
+            let known = (i < 30).then_some(i);
+            timeline.push(&Sample { read_bytes: known, ..sample(i) }, &gpu(i));
+            if i % 3 == 0 {
+                copy.follow(&mut timeline);
+                assert_eq!(copy, timeline);
+            }
+        }
+    }
+}
