@@ -3,6 +3,7 @@
 use crate::messages;
 use crate::text;
 use feedrate_measure::metric::{NotMeasurable, Quantiles};
+use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
 use feedrate_measure::summary::{Au, EpochSummary, EvaluationSummary, Rate, Summary};
 use feedrate_spec::units;
@@ -21,6 +22,7 @@ fn page(summary: &Summary, record: &Record) -> String {
     let mut parts = vec![head(summary, record)];
     if !record.plan.is_checkpoints_alone() {
         parts.extend([figures(summary, record), epochs(&summary.per_epoch)]);
+        parts.push(phases(&summary.phases));
     }
     if !summary.doubts.is_empty() {
         parts.push(doubts(summary));
@@ -177,6 +179,48 @@ fn epochs(epochs: &[EpochSummary]) -> String {
     }
     let text = table.to_string();
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// Rows that are shown, at most; `phases.csv` has them all.
+const PHASES_MAX: usize = 40;
+
+/// Nothing where there are epochs only: they have a table of their own.
+fn phases(phases: &[Phase]) -> String {
+    if phases.iter().all(|phase| phase.phase == PhaseKind::Epoch) {
+        return String::new();
+    }
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING).set_header([
+        "Phase",
+        "Epoch",
+        "Duration",
+        "AU",
+        "Stall",
+        "Delivered",
+        "Device",
+        "Written",
+        "CPU",
+    ]);
+    let rate = |rate: Option<f64>| rate.map_or("-".into(), units::bytes_per_second);
+    for phase in phases.iter().take(PHASES_MAX) {
+        table.add_row([
+            phase.phase.name().replace('_', " "),
+            phase.epoch.to_string(),
+            units::seconds(phase.duration_s),
+            percent(phase.au_percent),
+            percent(phase.stall_share.map(|share| 100.0 * share)),
+            rate(phase.delivered_bytes_per_second),
+            rate(phase.device_bytes_per_second),
+            rate(phase.written_bytes_per_second),
+            percent(phase.cpu_busy_share.map(|share| 100.0 * share)),
+        ]);
+    }
+    let text = table.to_string();
+    let mut lines: Vec<String> = text.lines().map(|line| line.trim_end().into()).collect();
+    if PHASES_MAX < phases.len() {
+        lines.push(format!(" and {} more in phases.csv", phases.len() - PHASES_MAX));
+    }
+    lines.join("\n")
 }
 
 /// One epoch in a line, where there is no terminal to draw on.

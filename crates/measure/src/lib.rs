@@ -7,6 +7,8 @@ pub mod histogram;
 pub mod record;
 pub mod window;
 pub mod metric;
+pub mod phase;
+pub mod plot_data;
 pub mod facts;
 pub mod doubt;
 pub mod verdict;

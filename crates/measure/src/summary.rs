@@ -3,6 +3,7 @@
 use crate::doubt::{self, SeenDoubt};
 use crate::facts::{Facts, StallTime, Time};
 use crate::metric::{self, Metric, NotMeasurable, Quantiles};
+use crate::phase::{self, Phase};
 use crate::record::{EpochRecord, Record};
 use crate::verdict::{self, Verdict};
 use crate::window::{Scope, seconds};
@@ -39,6 +40,8 @@ pub struct Summary {
     pub verdict: Verdict,
     /// The same for each epoch.
     pub per_epoch: Vec<EpochSummary>,
+    /// Epochs, evaluations, and before, during and after checkpoints.
+    pub phases: Vec<Phase>,
     /// The evaluations; `null` where there were none.
     pub evaluation: Option<EvaluationSummary>,
     /// Whether the run reached its end.
@@ -167,6 +170,7 @@ impl Summary {
             doubts,
             verdict,
             per_epoch: record.epochs.iter().map(|epoch| EpochSummary::of(record, epoch)).collect(),
+            phases: phase::phases(record),
             evaluation: record.of_evaluations().as_ref().map(EvaluationSummary::of),
             complete: record.complete,
         }
@@ -293,6 +297,7 @@ mod tests {
             "doubts",
             "verdict",
             "per_epoch",
+            "phases",
             "evaluation",
             "complete",
         ];

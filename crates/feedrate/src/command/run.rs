@@ -11,6 +11,7 @@ use crate::results;
 use crate::summary;
 use anyhow::Context;
 use feedrate_measure::dlio::{self, HydraText};
+use feedrate_measure::plot_data;
 use feedrate_measure::record::{RECORD_VERSION, Record, file};
 use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::alone::Alone;
@@ -148,6 +149,7 @@ impl Run<'_> {
 fn save(run_dir: &Path, record: &Record, hydra: &HydraText) -> anyhow::Result<()> {
     file::write(run_dir, record)
         .and_then(|()| dlio::write(run_dir, record, hydra))
+        .and_then(|()| plot_data::write(run_dir, record))
         .context("cannot write the results")
 }
 

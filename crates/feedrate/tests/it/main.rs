@@ -16,6 +16,8 @@ mod data;
 mod pairs;
 /// Checkpoints.
 mod checkpoints;
+/// What happened when.
+mod phases;
 /// What the settings of a loader do.
 mod loaders;
 /// What DLIO generates.

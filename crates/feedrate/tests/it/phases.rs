@@ -1,0 +1,86 @@
+//! The timeline of a run, and its phases: epochs, evaluations, and before, during and after checkpoints.
+
+use crate::harness::{TINY, Test};
+use serde_json::Value;
+
+/// Each some MB, so that writing them takes longer than looking at the clock.
+const CHECKPOINTS: [&str; 4] = [
+    "workflow.checkpoint=true",
+    "model.model_size=8388608",
+    "checkpoint.checkpoint_after_epoch=2",
+    "checkpoint.epochs_between_checkpoints=2",
+];
+
+fn read(test: &Test, summary: &Value, name: &str) -> String {
+    let path = test.path(summary["run_dir"].as_str().unwrap()).join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn named<'s>(summary: &'s Value, name: &str) -> Vec<&'s Value> {
+    let phases = summary["phases"].as_array().unwrap();
+    phases.iter().filter(|phase| phase["phase"] == name).collect()
+}
+
+#[test]
+fn checkpoints_and_evaluations_are_phases_of_their_own() {
+    let test = Test::with(TINY);
+    let more = [
+        "train.epochs=5",
+        "train.computation_time=0.005",
+        "workflow.evaluation=true",
+        "dataset.num_files_eval=4",
+    ];
+    let summary = test.run_json(&[&CHECKPOINTS[..], &more].concat());
+    let epochs: Vec<&Value> =
+        named(&summary, "checkpoint").iter().map(|phase| &phase["epoch"]).collect();
+    assert_eq!(epochs, [2, 4]);
+    assert_eq!((named(&summary, "epoch").len(), named(&summary, "evaluation").len()), (5, 5));
+    for phase in named(&summary, "checkpoint") {
+        assert!(8_388_608 <= phase["written_bytes"].as_u64().unwrap(), "{phase}");
+        assert!(phase["au_percent"].is_null() && phase["steps"] == 0, "{phase}");
+    }
+    for name in ["before_checkpoint", "after_checkpoint"] {
+        assert_eq!(named(&summary, name).len(), 2);
+        assert!(named(&summary, name).iter().all(|phase| phase["stall_share"].is_number()));
+    }
+    let evaluation = named(&summary, "evaluation")[0];
+    assert!(evaluation["delivered_bytes_per_second"].as_f64().unwrap() > 0.0);
+    let timeline = read(&test, &summary, "timeline.csv");
+    let rows: Vec<Vec<&str>> = timeline.lines().map(|line| line.split(',').collect()).collect();
+    let at = |name: &str| rows[0].iter().position(|column| *column == name).unwrap();
+    let sum = |name: &str, during: Option<&str>| -> u64 {
+        let rows = rows[1..].iter().filter(|row| during.is_none_or(|d| row[at("during")] == d));
+        rows.map(|row| row[at(name)].parse::<u64>().unwrap()).sum()
+    };
+    assert!(2 * 8_388_608 <= sum("written_bytes", Some("checkpoint")), "{timeline}");
+    let read_bytes = summary["bytes"]["logical"].as_u64().unwrap()
+        + summary["evaluation"]["bytes"]["logical"].as_u64().unwrap();
+    assert_eq!(sum("read_bytes", None), read_bytes);
+    assert!(sum("operations", None) > 0);
+    let phases = read(&test, &summary, "phases.csv");
+    assert_eq!(phases.lines().count(), 1 + summary["phases"].as_array().unwrap().len());
+}
+
+#[test]
+fn people_see_phases_where_there_is_more_than_epochs() {
+    let test = Test::with(TINY);
+    let plain = test.feedrate(&["run", "workload.yaml", "--quiet"]).stdout;
+    assert!(plain.contains("AU windowed") && !plain.contains("Phase"), "{plain}");
+    let arguments = [&["run", "workload.yaml", "--quiet"], &CHECKPOINTS[..]].concat();
+    let shown = test.feedrate(&arguments).stdout;
+    for word in ["Phase", "before checkpoint", "Written"] {
+        assert!(shown.contains(word), "no `{word}` in: {shown}");
+    }
+}
+
+#[test]
+fn a_timeline_can_be_switched_off() {
+    let test = Test::with(TINY);
+    let summary = test.run_json(&["output.timeline=False"]);
+    let record: Value = serde_json::from_str(&read(&test, &summary, "record.json")).unwrap();
+    assert!(record.get("timeline").is_none());
+    let folder = test.path(summary["run_dir"].as_str().unwrap());
+    assert!(!folder.join("timeline.csv").exists() && folder.join("phases.csv").exists());
+    assert!(summary["phases"][0]["written_bytes"].is_null());
+    assert!(summary["phases"][0]["delivered_bytes_per_second"].is_number());
+}

@@ -1,0 +1,411 @@
+//! How a run fared by phase: in each epoch and evaluation, and before, during and after each checkpoint. From the record alone.
+
+use crate::metric::AU_ALL_STEPS;
+use crate::record::timeline::{Column, GpuTimeline, Timeline};
+use crate::record::{AcceleratorEpoch, CheckpointRecord, EpochRecord, Record};
+use crate::window::{Scope, seconds};
+use serde::Serialize;
+use std::ops::Range;
+
+/// Before and after a checkpoint are as long as it took times this, at most.
+pub const AROUND_CHECKPOINT: u64 = 10;
+
+/// What a phase is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseKind {
+    /// From the first step's start to the last one's end, checkpoints between its steps included.
+    Epoch,
+    /// The same of an evaluation.
+    Evaluation,
+    /// The end of the block, of training or evaluation, that had begun last when the checkpoint began: up to the block's end or the
+    /// checkpoint's start, and no longer than [`AROUND_CHECKPOINT`] times the checkpoint, nor back into the checkpoint before.
+    BeforeCheckpoint,
+    /// While it was written.
+    Checkpoint,
+    /// The beginning of the next block, or of what is left of one that goes on meanwhile: as long as the phase before, at most
+    /// until the block's end or the next checkpoint.
+    AfterCheckpoint,
+}
+
+impl PhaseKind {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            PhaseKind::Epoch => "epoch",
+            PhaseKind::Evaluation => "evaluation",
+            PhaseKind::BeforeCheckpoint => "before_checkpoint",
+            PhaseKind::Checkpoint => "checkpoint",
+            PhaseKind::AfterCheckpoint => "after_checkpoint",
+        }
+    }
+}
+
+/// One row. A figure is `None` where it cannot be known: what needs samples, where the timeline has none in the phase.
+///
+/// A sample of the timeline belongs to the phase in which its middle lies; rates are over the time of the phase's samples. Of
+/// epochs and evaluations delivered and device bytes and processors are the record's own exact ones.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Phase {
+    /// What it is.
+    pub phase: PhaseKind,
+    /// Of the epoch, or the one before the evaluation, or the checkpoint's.
+    pub epoch: u32,
+    /// Steps of the epoch that were done when the checkpoint was written; `None` of others.
+    pub after_step: Option<u64>,
+    /// From the start of the run.
+    pub start_s: f64,
+    /// How long.
+    pub duration_s: f64,
+    /// Steps that lie in it, of the accelerator that has fewest.
+    pub steps: u64,
+    /// Bytes that read calls returned.
+    pub delivered_bytes_per_second: Option<f64>,
+    /// Bytes that came from storage for this process.
+    pub device_bytes_per_second: Option<f64>,
+    /// Bytes given to write calls.
+    pub written_bytes: Option<u64>,
+    /// The same by time.
+    pub written_bytes_per_second: Option<f64>,
+    /// Bytes written to the device under the dataset.
+    pub device_written_bytes_per_second: Option<f64>,
+    /// Compute time ÷ all time of the steps that lie in it, mean over accelerators; of an epoch, `au_all_steps`.
+    pub au_percent: Option<f64>,
+    /// Share of the time in blocks that accelerators waited for data; `None` where no block is.
+    pub stall_share: Option<f64>,
+    /// Busy share of all cores.
+    pub cpu_busy_share: Option<f64>,
+    /// Each GPU; `None` where there is none, or none that tells.
+    pub gpus: Option<Vec<GpuPhase>>,
+}
+
+/// One GPU in a phase: means over the time of its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "as in `GpuTimeline`")]
+pub struct GpuPhase {
+    pub utilisation_percent: Option<f64>,
+    pub memory_bytes: Option<f64>,
+    pub power_w: Option<f64>,
+}
+
+/// Nanoseconds from the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    start_ns: u64,
+    end_ns: u64,
+}
+
+/// Every phase of a record, epoch by epoch: the epoch, its checkpoints, its evaluation.
+pub fn phases(record: &Record) -> Vec<Phase> {
+    let view = View::of(record);
+    let mut rows = Vec::new();
+    for epoch in &record.epochs {
+        rows.push(view.whole(PhaseKind::Epoch, epoch));
+        for checkpoint in &epoch.checkpoints {
+            view.around(epoch.number, checkpoint, &mut rows);
+        }
+        let after = record.evaluations.iter().filter(|after| after.number == epoch.number);
+        rows.extend(after.map(|evaluation| view.whole(PhaseKind::Evaluation, evaluation)));
+    }
+    rows
+}
+
+/// For each sample of a timeline the share of the time in blocks that accelerators waited for data; `None` where no block is.
+pub fn stall_shares(record: &Record, timeline: &Timeline) -> Vec<Option<f64>> {
+    let ends_ns = timeline.ends_ns();
+    let (mut load_ns, mut block_ns) = (vec![0; ends_ns.len()], vec![0; ends_ns.len()]);
+    let spread = |span: Span, sums: &mut [u64]| {
+        let first = ends_ns.partition_point(|end_ns| *end_ns <= span.start_ns);
+        for (i, sum) in sums.iter_mut().enumerate().skip(first) {
+            let sample =
+                Span { start_ns: ends_ns[i] - timeline.duration_ns[i], end_ns: ends_ns[i] };
+            if span.end_ns <= sample.start_ns {
+                break;
+            }
+            *sum += overlap_ns(span, sample);
+        }
+    };
+    for accelerator in accelerators(record) {
+        for step in steps(accelerator) {
+            spread(step.whole(), &mut block_ns);
+            spread(step.load(), &mut load_ns);
+        }
+    }
+    load_ns.into_iter().zip(block_ns).map(|(load_ns, block_ns)| share(load_ns, block_ns)).collect()
+}
+
+/// A record, with what several phases look for.
+struct View<'a> {
+    record: &'a Record,
+    ends_ns: Vec<u64>,
+    /// By their start.
+    blocks: Vec<Span>,
+    /// By their start.
+    checkpoints: Vec<Span>,
+}
+
+impl<'a> View<'a> {
+    fn of(record: &'a Record) -> Self {
+        let mut blocks: Vec<Span> = both(record).flat_map(blocks_of).collect();
+        let written = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
+        let mut checkpoints: Vec<Span> = written.map(span_of).collect();
+        blocks.sort_by_key(|span| span.start_ns);
+        checkpoints.sort_by_key(|span| span.start_ns);
+        let ends_ns = record.timeline.as_ref().map(Timeline::ends_ns).unwrap_or_default();
+        View { record, ends_ns, blocks, checkpoints }
+    }
+
+    fn whole(&self, kind: PhaseKind, epoch: &EpochRecord) -> Phase {
+        let span = Span { start_ns: epoch.start_ns, end_ns: epoch.end_ns };
+        let read_bytes =
+            epoch.accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum();
+        let per_second = |bytes| per_second(bytes, span.ns());
+        let scope = Scope { plan: &self.record.plan, epoch };
+        Phase {
+            steps: scope.steps(),
+            delivered_bytes_per_second: per_second(read_bytes),
+            device_bytes_per_second: epoch.host.process_device_read_bytes.and_then(per_second),
+            au_percent: (AU_ALL_STEPS.of_epoch)(scope),
+            cpu_busy_share: epoch.host.cpu_busy_share,
+            ..self.phase(kind, epoch.number, None, span)
+        }
+    }
+
+    /// The rows of a checkpoint.
+    fn around(&self, epoch: u32, checkpoint: &CheckpointRecord, rows: &mut Vec<Phase>) {
+        let during = span_of(checkpoint);
+        let after_step = Some(checkpoint.after_step);
+        let before = self.before(during);
+        let mut push = |kind, span| rows.push(self.phase(kind, epoch, after_step, span));
+        if let Some(before) = before {
+            push(PhaseKind::BeforeCheckpoint, before);
+        }
+        push(PhaseKind::Checkpoint, during);
+        let length_ns = before.map_or(AROUND_CHECKPOINT * during.ns(), Span::ns);
+        if let Some(after) = self.after(during, length_ns) {
+            push(PhaseKind::AfterCheckpoint, after);
+        }
+    }
+
+    fn before(&self, checkpoint: Span) -> Option<Span> {
+        let begun = self.blocks.partition_point(|block| block.start_ns < checkpoint.start_ns);
+        let block = self.blocks[..begun].last()?;
+        let end_ns = block.end_ns.min(checkpoint.start_ns);
+        let earlier =
+            self.checkpoints.partition_point(|other| other.start_ns < checkpoint.start_ns);
+        let free_ns = self.checkpoints[..earlier].last().map_or(0, |other| other.end_ns);
+        let longest_ns = AROUND_CHECKPOINT * checkpoint.ns();
+        let start_ns = block.start_ns.max(free_ns).max(end_ns.saturating_sub(longest_ns));
+        Span { start_ns, end_ns }.unless_empty()
+    }
+
+    fn after(&self, checkpoint: Span, length_ns: u64) -> Option<Span> {
+        let over = self.blocks.partition_point(|block| block.end_ns <= checkpoint.end_ns);
+        let block = self.blocks.get(over)?;
+        let start_ns = block.start_ns.max(checkpoint.end_ns);
+        let begun = self.checkpoints.partition_point(|other| other.start_ns <= checkpoint.start_ns);
+        let next_ns = self.checkpoints.get(begun).map_or(u64::MAX, |other| other.start_ns);
+        let end_ns = block.end_ns.min(next_ns).min(start_ns + length_ns);
+        Span { start_ns, end_ns }.unless_empty()
+    }
+
+    fn phase(&self, kind: PhaseKind, epoch: u32, after_step: Option<u64>, span: Span) -> Phase {
+        let timeline = self.record.timeline.as_ref();
+        let samples = self.samples(span);
+        let sampled_ns =
+            timeline.map_or(0, |timeline| timeline.duration_ns[samples.clone()].iter().sum());
+        let sum = |column: fn(&Timeline) -> &Column| sum(column(timeline?), &samples);
+        let rate = |column| per_second(sum(column)?, sampled_ns);
+        let steps = StepsIn::of(self.record, span);
+        Phase {
+            phase: kind,
+            epoch,
+            after_step,
+            start_s: seconds(span.start_ns),
+            duration_s: seconds(span.ns()),
+            steps: steps.count,
+            delivered_bytes_per_second: rate(|timeline| &timeline.read_bytes),
+            device_bytes_per_second: rate(|timeline| &timeline.process_device_read_bytes),
+            written_bytes: sum(|timeline| &timeline.written_bytes),
+            written_bytes_per_second: rate(|timeline| &timeline.written_bytes),
+            device_written_bytes_per_second: rate(|timeline| &timeline.device_written_bytes),
+            au_percent: steps.au_percent,
+            stall_share: steps.stall_share,
+            cpu_busy_share: sum(|timeline| &timeline.cpu_busy_ticks)
+                .zip(sum(|timeline| &timeline.cpu_ticks))
+                .and_then(|(busy, all)| share(busy, all)),
+            gpus: timeline.and_then(|timeline| {
+                let weights = &timeline.duration_ns[samples.clone()];
+                let gpus = timeline.gpus.as_ref()?.iter();
+                Some(gpus.map(|gpu| gpu_in(gpu, &samples, weights)).collect())
+            }),
+        }
+    }
+
+    /// Those whose middle lies in the phase.
+    fn samples(&self, span: Span) -> Range<usize> {
+        let Some(timeline) = &self.record.timeline else { return 0..0 };
+        let middles = self.ends_ns.iter().zip(&timeline.duration_ns).map(|(end, ns)| end - ns / 2);
+        let mut first = self.ends_ns.partition_point(|end_ns| *end_ns < span.start_ns);
+        let mut inside = 0;
+        for middle_ns in middles.skip(first) {
+            match middle_ns {
+                _ if middle_ns < span.start_ns => first += 1,
+                _ if middle_ns < span.end_ns => inside += 1,
+                _ => break,
+            }
+        }
+        first..first + inside
+    }
+}
+
+/// Steps that lie in a phase.
+struct StepsIn {
+    count: u64,
+    au_percent: Option<f64>,
+    stall_share: Option<f64>,
+}
+
+impl StepsIn {
+    fn of(record: &Record, span: Span) -> Self {
+        let (mut load_ns, mut block_ns) = (0, 0);
+        let mut counts = Vec::new();
+        let mut utilisations = Vec::new();
+        let touched = both(record)
+            .filter(|epoch| epoch.start_ns < span.end_ns && span.start_ns < epoch.end_ns);
+        for accelerator in touched.flat_map(|epoch| &epoch.accelerators) {
+            let (mut count, mut compute_ns, mut all_ns) = (0, 0, 0);
+            for step in steps_around(accelerator, span) {
+                load_ns += overlap_ns(step.load(), span);
+                block_ns += overlap_ns(step.whole(), span);
+                if span.start_ns <= step.start_ns && step.whole().end_ns <= span.end_ns {
+                    count += 1;
+                    compute_ns += step.compute_ns;
+                    all_ns += step.whole().ns();
+                }
+            }
+            counts.push(count);
+            utilisations.extend(share(compute_ns, all_ns));
+        }
+        let au = utilisations.iter().sum::<f64>() / utilisations.len() as f64 * 100.0;
+        StepsIn {
+            count: counts.into_iter().min().unwrap_or(0),
+            au_percent: (!utilisations.is_empty()).then_some(au),
+            stall_share: share(load_ns, block_ns),
+        }
+    }
+}
+
+/// One step of one accelerator.
+#[derive(Clone, Copy)]
+struct Step {
+    start_ns: u64,
+    load_ns: u64,
+    compute_ns: u64,
+    barrier_ns: u64,
+}
+
+impl Step {
+    fn whole(self) -> Span {
+        let ns = self.load_ns + self.compute_ns + self.barrier_ns;
+        Span { start_ns: self.start_ns, end_ns: self.start_ns + ns }
+    }
+
+    fn load(self) -> Span {
+        Span { start_ns: self.start_ns, end_ns: self.start_ns + self.load_ns }
+    }
+}
+
+fn steps(accelerator: &AcceleratorEpoch) -> impl Iterator<Item = Step> {
+    steps_around(accelerator, Span { start_ns: 0, end_ns: u64::MAX })
+}
+
+/// Those of blocks that share some time with `span`, up to its end.
+fn steps_around(accelerator: &AcceleratorEpoch, span: Span) -> impl Iterator<Item = Step> {
+    let blocks = accelerator.blocks.iter();
+    let touched =
+        blocks.filter(move |block| block.start_ns < span.end_ns && span.start_ns < block.end_ns);
+    touched.flat_map(move |block| {
+        let mut start_ns = block.start_ns;
+        let steps = (0..block.steps()).map(move |i| {
+            let step = Step {
+                start_ns,
+                load_ns: block.load_ns[i],
+                compute_ns: block.compute_ns[i],
+                barrier_ns: block.barrier_ns[i],
+            };
+            start_ns = step.whole().end_ns;
+            step
+        });
+        steps.take_while(move |step| step.start_ns < span.end_ns)
+    })
+}
+
+impl Span {
+    fn ns(self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    fn unless_empty(self) -> Option<Span> {
+        (self.ns() > 0).then_some(self)
+    }
+}
+
+fn span_of(checkpoint: &CheckpointRecord) -> Span {
+    Span { start_ns: checkpoint.start_ns, end_ns: checkpoint.end_ns }
+}
+
+fn both(record: &Record) -> impl Iterator<Item = &EpochRecord> {
+    record.epochs.iter().chain(&record.evaluations)
+}
+
+fn accelerators(record: &Record) -> impl Iterator<Item = &AcceleratorEpoch> {
+    both(record).flat_map(|epoch| &epoch.accelerators)
+}
+
+/// From the first accelerator's start to the last one's end.
+fn blocks_of(epoch: &EpochRecord) -> impl Iterator<Item = Span> {
+    let count = epoch.accelerators.iter().map(|a| a.blocks.len()).max().unwrap_or(0);
+    (0..count).filter_map(|i| {
+        let blocks = || epoch.accelerators.iter().filter_map(|a| a.blocks.get(i));
+        let start_ns = blocks().map(|block| block.start_ns).min()?;
+        let end_ns = blocks().map(|block| block.end_ns).max()?;
+        Span { start_ns, end_ns }.unless_empty()
+    })
+}
+
+fn overlap_ns(a: Span, b: Span) -> u64 {
+    a.end_ns.min(b.end_ns).saturating_sub(a.start_ns.max(b.start_ns))
+}
+
+fn share(part: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| part as f64 / all as f64)
+}
+
+fn per_second(amount: u64, ns: u64) -> Option<f64> {
+    (ns > 0).then(|| amount as f64 / seconds(ns))
+}
+
+fn sum(column: &Column, samples: &Range<usize>) -> Option<u64> {
+    let values = &column.as_ref()?[samples.clone()];
+    (!values.is_empty()).then(|| values.iter().sum())
+}
+
+fn gpu_in(gpu: &GpuTimeline, samples: &Range<usize>, weights: &[u64]) -> GpuPhase {
+    let mean = |values: &[Option<u64>]| {
+        let known = || {
+            let values = values[samples.clone()].iter().zip(weights);
+            values.filter_map(|(value, weight)| Some(((*value)? as f64, *weight as f64)))
+        };
+        let weight: f64 = known().map(|(_, weight)| weight).sum();
+        (weight > 0.0).then(|| known().map(|(value, weight)| value * weight).sum::<f64>() / weight)
+    };
+    GpuPhase {
+        utilisation_percent: mean(&gpu.utilisation_percent),
+        memory_bytes: mean(&gpu.memory_bytes),
+        power_w: mean(&gpu.power_mw).map(|mw| mw / 1000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Timelines made by hand, and what follows from them.
+
+use super::*;
+use crate::example::{block, epoch, plan, record};
+use crate::record::timeline::{GpuSample, Sample};
+
+const MS: u64 = 1_000_000;
+
+/// Samples of (ms, bytes read, bytes written, busy of 10 ticks), from the start of the run.
+fn timeline(samples: &[(u64, u64, u64, u64)]) -> Timeline {
+    let mut timeline = Timeline::new(0);
+    timeline.set_gpus(&["A".into()]);
+    for &(ms, read, written, busy) in samples {
+        let sample = Sample {
+            duration_ns: ms * MS,
+            read_bytes: Some(read),
+            operations: Some(1),
+            written_bytes: Some(written),
+            cpu_busy_ticks: Some(busy),
+            cpu_ticks: Some(10),
+            ..Sample::default()
+        };
+        let gpu = GpuSample { utilisation_percent: Some(busy), ..GpuSample::default() };
+        timeline.push(&sample, &[gpu]);
+    }
+    timeline
+}
+
+/// Two blocks of two steps of 100 ms, a quarter of it load, with a checkpoint of 20 ms between them and one after; an evaluation of
+/// one step 10 ms later. Two accelerators, of which the second waits twice as long.
+fn run() -> Record {
+    let fast = |at| block(at, &[(25, 70, 5, 1000), (25, 70, 5, 1000)]);
+    let slow = |at| block(at, &[(50, 50, 0, 1000), (50, 50, 0, 1000)]);
+    let mut first = epoch(1, vec![vec![fast(0), fast(220)], vec![slow(0), slow(220)]]);
+    let checkpoint = |start_ms: u64, after_step| CheckpointRecord {
+        start_ns: start_ms * MS,
+        end_ns: (start_ms + 20) * MS,
+        bytes: 500,
+        after_step,
+    };
+    first.checkpoints = vec![checkpoint(200, 2), checkpoint(420, 4)];
+    let evaluation =
+        epoch(1, vec![vec![block(450, &[(10, 90, 0, 30)])], vec![block(450, &[(10, 90, 0, 30)])]]);
+    let mut record = record(plan(2, 4), vec![first]);
+    record.evaluations = vec![evaluation];
+    record.timeline = Some(timeline(&[
+        (100, 3000, 0, 5),
+        (100, 1000, 0, 6),
+        (20, 0, 500, 10),
+        (100, 2000, 0, 7),
+        (100, 2000, 0, 8),
+        (20, 0, 500, 9),
+        (10, 0, 0, 0),
+        (100, 60, 0, 2),
+    ]));
+    record
+}
+
+#[test]
+fn phases_are_what_was_computed_by_hand() {
+    use PhaseKind::*;
+    let rows = phases(&run());
+    let spans: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let ms = |seconds: f64| (seconds * 1000.0).round() as u64;
+            (row.phase, row.after_step, ms(row.start_s), ms(row.duration_s), row.steps)
+        })
+        .collect();
+    assert_eq!(
+        spans,
+        [
+            (Epoch, None, 0, 420, 4),
+            (BeforeCheckpoint, Some(2), 0, 200, 2),
+            (Checkpoint, Some(2), 200, 20, 0),
+            (AfterCheckpoint, Some(2), 220, 200, 2),
+            (BeforeCheckpoint, Some(4), 220, 200, 2),
+            (Checkpoint, Some(4), 420, 20, 0),
+            (AfterCheckpoint, Some(4), 450, 100, 1),
+            (Evaluation, None, 450, 100, 1),
+        ]
+    );
+    let (whole, before, during, after) = (&rows[0], &rows[1], &rows[2], &rows[3]);
+    assert_eq!(whole.delivered_bytes_per_second, Some(8000.0 / 0.42));
+    assert_eq!(whole.written_bytes, Some(500), "the one between its blocks");
+    assert_eq!(whole.au_percent, Some((70.0 + 50.0) / 2.0));
+    assert_eq!(whole.stall_share, Some(0.375));
+    assert_eq!(before.delivered_bytes_per_second, Some(4000.0 / 0.2));
+    assert_eq!((before.written_bytes, before.cpu_busy_share), (Some(0), Some(0.55)));
+    assert_eq!((before.au_percent, before.stall_share), (Some(60.0), Some(0.375)));
+    assert_eq!(after.cpu_busy_share, Some(0.75));
+    assert_eq!(after.gpus.as_ref().unwrap()[0].utilisation_percent, Some(7.5));
+    assert_eq!(during.written_bytes_per_second, Some(500.0 / 0.02));
+    assert_eq!((during.delivered_bytes_per_second, during.steps), (Some(0.0), 0));
+    assert_eq!((during.au_percent, during.stall_share), (None, None), "no step is in it");
+    assert_eq!(during.device_bytes_per_second, None, "not known");
+    let evaluation = &rows[7];
+    assert_eq!(evaluation.au_percent, Some(90.0));
+    assert_eq!(evaluation.stall_share, Some(0.1));
+}
+
+#[test]
+fn before_is_no_longer_than_ten_times_the_checkpoint() {
+    let mut record = run();
+    record.epochs[0].checkpoints[0].end_ns = 205 * MS;
+    let rows = phases(&record);
+    assert_eq!(rows[1].start_s, 0.15);
+    assert_eq!((rows[1].steps, rows[1].au_percent), (0, None), "no step lies in it whole");
+    assert_eq!(rows[1].stall_share, Some(0.0), "of the halves of two steps, which had been loaded");
+    assert_eq!(
+        rows[1].delivered_bytes_per_second,
+        Some(10_000.0),
+        "the sample with its middle there"
+    );
+    assert!((rows[3].duration_s - 0.05).abs() < 1e-9);
+    assert_eq!(rows[3].stall_share, Some(0.75));
+}
+
+#[test]
+fn a_checkpoint_may_be_written_while_training_goes_on() {
+    let mut record = run();
+    record.epochs[0].checkpoints =
+        vec![CheckpointRecord { start_ns: 240 * MS, end_ns: 260 * MS, bytes: 500, after_step: 2 }];
+    let rows = phases(&record);
+    let spans = rows[1..4].iter().map(|row| (row.start_s, row.duration_s));
+    assert_eq!(spans.collect::<Vec<_>>(), [(0.22, 0.02), (0.24, 0.02), (0.26, 0.02)]);
+    // One waits until 245, the other until 270.
+    assert_eq!(rows[2].stall_share, Some(0.625));
+}
+
+#[test]
+fn without_a_timeline_there_is_what_the_epochs_tell() {
+    let with = phases(&run());
+    let without = phases(&Record { timeline: None, ..run() });
+    assert_eq!(without.len(), with.len());
+    assert_eq!(without[0].delivered_bytes_per_second, with[0].delivered_bytes_per_second);
+    assert_eq!(without[1].au_percent, with[1].au_percent);
+    assert_eq!((without[1].delivered_bytes_per_second, without[2].written_bytes), (None, None));
+    assert!(without[2].gpus.is_none() && phases(&record(plan(1, 1), vec![])).is_empty());
+}
+
+#[test]
+fn samples_know_who_waited_in_them() {
+    let record = run();
+    let shares = stall_shares(&record, record.timeline.as_ref().unwrap());
+    let expected = [0.375, 0.375, -1.0, 0.375, 0.375, -1.0, -1.0, 0.1];
+    assert_eq!(shares, expected.map(|share| (share >= 0.0).then_some(share)));
+}

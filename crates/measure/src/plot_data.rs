@@ -1,0 +1,207 @@
+//! What plots are drawn from: the timeline and the phases of a run as csv. Only forms are made here, no numbers.
+
+use crate::phase::{Phase, PhaseKind, phases, stall_shares};
+use crate::record::file::{RecordFileError, write_all_atomically};
+use crate::record::timeline::{Column, Timeline};
+use crate::record::{CheckpointRecord, EpochRecord, Record};
+use crate::window::seconds;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Write `timeline.csv`, where the run kept one, and `phases.csv` into a run's folder.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write(folder: &Path, record: &Record) -> Result<(), RecordFileError> {
+    let mut files = vec![("phases.csv".to_string(), phases_csv(record).into_bytes())];
+    if let Some(timeline) = &record.timeline {
+        files.push(("timeline.csv".to_string(), timeline_csv(record, timeline).into_bytes()));
+    }
+    write_all_atomically(folder, &files)
+}
+
+/// A row for each phase; empty is unknown.
+fn phases_csv(record: &Record) -> String {
+    let rows = phases(record);
+    let gpus = rows.iter().find_map(|row| row.gpus.as_ref()).map_or(0, Vec::len);
+    let mut text = String::from(
+        "phase,epoch,after_step,start_s,duration_s,steps,delivered_bytes_per_second,device_bytes_per_second,\
+         written_bytes,written_bytes_per_second,device_written_bytes_per_second,au_percent,stall_share,cpu_busy_share",
+    );
+    gpu_names(&mut text, gpus);
+    for row in &rows {
+        phase_row(&mut text, row);
+    }
+    text
+}
+
+fn phase_row(text: &mut String, row: &Phase) {
+    text.push_str(row.phase.name());
+    put(text, Some(row.epoch));
+    put(text, row.after_step);
+    put(text, Some(row.start_s));
+    put(text, Some(row.duration_s));
+    put(text, Some(row.steps));
+    put(text, row.delivered_bytes_per_second);
+    put(text, row.device_bytes_per_second);
+    put(text, row.written_bytes);
+    put(text, row.written_bytes_per_second);
+    put(text, row.device_written_bytes_per_second);
+    put(text, row.au_percent);
+    put(text, row.stall_share);
+    put(text, row.cpu_busy_share);
+    for gpu in row.gpus.iter().flatten() {
+        put(text, gpu.utilisation_percent);
+        put(text, gpu.memory_bytes);
+        put(text, gpu.power_w);
+    }
+    text.push('\n');
+}
+
+/// A row for each sample; empty is unknown. `during` is what the sample's middle lies in: an epoch's steps, an evaluation, a
+/// checkpoint, or nothing.
+fn timeline_csv(record: &Record, timeline: &Timeline) -> String {
+    let mut text = String::from(
+        "start_s,end_s,epoch,during,read_bytes,operations,written_bytes,stall_share,process_device_read_bytes,device_read_bytes,\
+         device_written_bytes,cpu_busy_share,process_cpu_s,page_cache_bytes",
+    );
+    gpu_names(&mut text, timeline.gpus.as_ref().map_or(0, Vec::len));
+    let at = |column: &Column, i: usize| column.as_ref().map(|values| values[i]);
+    let (checkpoints, epochs) = (checkpoints(record), epochs(record));
+    let stalls = stall_shares(record, timeline);
+    for (i, end_ns) in timeline.ends_ns().into_iter().enumerate() {
+        let start_ns = end_ns - timeline.duration_ns[i];
+        let middle_ns = end_ns - timeline.duration_ns[i] / 2;
+        // A checkpoint may lie within an epoch.
+        let mark = at_ns(&checkpoints, middle_ns).or_else(|| at_ns(&epochs, middle_ns));
+        let busy = at(&timeline.cpu_busy_ticks, i).zip(at(&timeline.cpu_ticks, i));
+        let _ = write!(text, "{},{}", seconds(start_ns), seconds(end_ns));
+        put(&mut text, mark.map(|mark| mark.epoch));
+        put(&mut text, mark.map(|mark| mark.during.name()));
+        put(&mut text, at(&timeline.read_bytes, i));
+        put(&mut text, at(&timeline.operations, i));
+        put(&mut text, at(&timeline.written_bytes, i));
+        put(&mut text, stalls[i]);
+        put(&mut text, at(&timeline.process_device_read_bytes, i));
+        put(&mut text, at(&timeline.device_read_bytes, i));
+        put(&mut text, at(&timeline.device_written_bytes, i));
+        put(&mut text, busy.and_then(|(busy, all)| (all > 0).then(|| busy as f64 / all as f64)));
+        put(&mut text, at(&timeline.process_cpu_ns, i).map(seconds));
+        put(&mut text, at(&timeline.cached_bytes, i));
+        for gpu in timeline.gpus.iter().flatten() {
+            put(&mut text, gpu.utilisation_percent[i]);
+            put(&mut text, gpu.memory_bytes[i]);
+            put(&mut text, gpu.power_mw[i].map(|mw| mw as f64 / 1000.0));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Something that began and ended.
+struct Mark {
+    start_ns: u64,
+    end_ns: u64,
+    epoch: u32,
+    during: PhaseKind,
+}
+
+fn checkpoints(record: &Record) -> Vec<Mark> {
+    let of_epoch = |epoch: &EpochRecord| {
+        let mark = |checkpoint: &CheckpointRecord| Mark {
+            start_ns: checkpoint.start_ns,
+            end_ns: checkpoint.end_ns,
+            epoch: epoch.number,
+            during: PhaseKind::Checkpoint,
+        };
+        epoch.checkpoints.iter().map(mark).collect::<Vec<_>>()
+    };
+    by_start(record.epochs.iter().flat_map(of_epoch).collect())
+}
+
+fn epochs(record: &Record) -> Vec<Mark> {
+    let whole = |during| {
+        move |epoch: &EpochRecord| Mark {
+            start_ns: epoch.start_ns,
+            end_ns: epoch.end_ns,
+            epoch: epoch.number,
+            during,
+        }
+    };
+    let training = record.epochs.iter().map(whole(PhaseKind::Epoch));
+    by_start(training.chain(record.evaluations.iter().map(whole(PhaseKind::Evaluation))).collect())
+}
+
+fn by_start(mut marks: Vec<Mark>) -> Vec<Mark> {
+    marks.sort_by_key(|mark| mark.start_ns);
+    marks
+}
+
+fn at_ns(marks: &[Mark], ns: u64) -> Option<&Mark> {
+    let begun = marks.partition_point(|mark| mark.start_ns <= ns);
+    marks[..begun].last().filter(|mark| ns < mark.end_ns)
+}
+
+fn gpu_names(text: &mut String, gpus: usize) {
+    for gpu in 0..gpus {
+        let _ =
+            write!(text, ",gpu{gpu}_utilisation_percent,gpu{gpu}_memory_bytes,gpu{gpu}_power_w");
+    }
+    text.push('\n');
+}
+
+fn put(text: &mut String, value: Option<impl std::fmt::Display>) {
+    text.push(',');
+    if let Some(value) = value {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::{block, epoch, plan, record};
+    use crate::record::timeline::Sample;
+
+    #[test]
+    fn each_sample_says_what_it_lies_in() {
+        let mut first =
+            epoch(1, vec![vec![block(0, &[(25, 75, 0, 1000)]), block(300, &[(100, 0, 0, 1)])]]);
+        first.checkpoints = vec![CheckpointRecord {
+            start_ns: 100_000_000,
+            end_ns: 190_000_000,
+            bytes: 7,
+            after_step: 1,
+        }];
+        let mut record = record(plan(1, 2), vec![first]);
+        let mut timeline = Timeline::new(0);
+        for i in 0..5 {
+            let sample =
+                Sample { duration_ns: 100_000_000, operations: Some(i), ..Sample::default() };
+            timeline.push(&sample, &[]);
+        }
+        record.timeline = Some(timeline);
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &record).unwrap();
+        let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let rows = text("timeline.csv");
+        let rows: Vec<&str> = rows.lines().skip(1).collect();
+        assert_eq!(
+            rows,
+            [
+                "0,0.1,1,epoch,,0,,0.25,,,,,,",
+                "0.1,0.2,1,checkpoint,,1,,,,,,,,",
+                "0.2,0.3,1,epoch,,2,,,,,,,,",
+                "0.3,0.4,1,epoch,,3,,1,,,,,,",
+                "0.4,0.5,,,,4,,,,,,,,",
+            ]
+        );
+        for name in ["timeline.csv", "phases.csv"] {
+            let text = text(name);
+            let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+            assert!(columns.iter().all(|count| *count == columns[0]), "{text}");
+        }
+        assert_eq!(text("phases.csv").lines().count(), 1 + 4);
+    }
+}
