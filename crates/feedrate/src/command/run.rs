@@ -198,7 +198,7 @@ impl Run<'_> {
         let work: Vec<_> = work.map(RealDriver::progress).collect();
         let timeline = plan
             .timeline
-            .then(|| TimelineSampler::start(clock, device.as_deref(), work))
+            .then(|| TimelineSampler::start(clock, device.as_deref(), work, system::nvml_gpus))
             .transpose()
             .context("cannot start the thread that samples the timeline")?;
         let mut keeper = Keeper::new(&self.run_dir, &self.hydra, plan, silent);

@@ -1,7 +1,8 @@
 //! The timeline of a run, and its phases: epochs, evaluations, and before, during and after checkpoints.
 
-use crate::harness::{TINY, Test};
+use crate::harness::{Answer, TINY, Test};
 use serde_json::Value;
+use std::process::Command;
 
 /// Each some MB, so that writing them takes longer than looking at the clock.
 const CHECKPOINTS: [&str; 4] = [
@@ -83,4 +84,31 @@ fn a_timeline_can_be_switched_off() {
     assert!(!folder.join("timeline.csv").exists() && folder.join("phases.csv").exists());
     assert!(summary["phases"][0]["written_bytes"].is_null());
     assert!(summary["phases"][0]["delivered_bytes_per_second"].is_number());
+}
+
+#[test]
+fn gpus_are_seen_where_nvidias_library_is_installed() {
+    let test = Test::with(TINY);
+    let library = test.path("libnvidia-ml.so.1");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/nvml_stub.c");
+    let compiled =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).status();
+    assert!(compiled.unwrap().success(), "install a C compiler");
+    // Long enough for the library to be found while it runs.
+    let arguments = ["run", "workload.yaml", "--json", "train.computation_time=0.3"];
+    let mut command = test.command(&arguments);
+    command.env("LD_LIBRARY_PATH", library.parent().unwrap());
+    let answer = Answer::of(&command.output().unwrap());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let gpus = &named(&summary, "epoch")[1]["gpus"];
+    assert_eq!(gpus[0]["utilisation_percent"], 42.0);
+    assert_eq!(
+        (&gpus[0]["memory_bytes"], &gpus[0]["power_w"]),
+        (&8589934592.0.into(), &350.5.into())
+    );
+    assert!(gpus[1]["utilisation_percent"].is_null());
+    let record: Value = serde_json::from_str(&read(&test, &summary, "record.json")).unwrap();
+    assert_eq!(record["timeline"]["gpus"][1]["name"], "Stub 1");
+    assert!(read(&test, &summary, "timeline.csv").contains(",gpu1_power_w\n"));
 }

@@ -123,6 +123,7 @@ impl Timeline {
             power_mw: unknown.clone(),
         };
         self.gpus = Some(names.iter().map(gpu).collect());
+        self.gpus_unknown_because = None;
     }
 
     /// Add a sample; `gpus` in the order of their names, unknown where it is shorter.

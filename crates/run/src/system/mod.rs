@@ -4,9 +4,11 @@ mod facts;
 mod mount;
 mod sample;
 mod proc;
+mod gpu;
 mod timeline;
 
 pub use facts::{idle_cores, memory_bytes, raise_open_files, system};
+pub use gpu::{Gpus, OpenGpus, nvml_gpus};
 pub use mount::mount_of;
 pub use sample::{Residency, Sampler, residency};
 pub use timeline::TimelineSampler;

@@ -2,27 +2,31 @@
 //!
 //! Between blocks the session takes a sample itself wherever something begins or ends, so that no sample lies astride.
 
+use super::gpu::OpenGpus;
 use super::proc::{Proc, Totals};
 use crate::clock::Clock;
 use crate::drive::Progress;
-use feedrate_measure::record::timeline::{Sample, Timeline};
+use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A look at the kernel's lists of processors and disks; it needs no more.
-const STACK_BYTES: usize = 128 << 10;
+/// What a driver's library needs is not known, so it is the usual; pages that are not touched cost nothing.
+const STACK_BYTES: usize = 2 << 20;
 
-/// The thread, and what it has seen.
+/// The threads, and what they have seen.
 pub struct TimelineSampler {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    gpus: Option<JoinHandle<()>>,
 }
 
 struct Shared {
     clock: Clock,
     stop: AtomicBool,
+    /// Nobody waits for a driver that is being woken.
+    gpus_opened: AtomicBool,
     taken: Mutex<Taken>,
 }
 
@@ -32,26 +36,48 @@ struct Taken {
     work: Vec<Progress>,
     last_ns: u64,
     last: Totals,
+    gpus: Vec<GpuSample>,
 }
 
 impl TimelineSampler {
-    /// Start sampling what `work` does and what the machine does; `device` is the `major:minor` under the dataset.
+    /// Start sampling what `work` does and what the machine and its GPUs do; `device` is the `major:minor` under the dataset.
     ///
     /// # Errors
-    /// The thread could not be started.
-    pub fn start(clock: Clock, device: Option<&str>, work: Vec<Progress>) -> std::io::Result<Self> {
+    /// A thread could not be started.
+    pub fn start(
+        clock: Clock,
+        device: Option<&str>,
+        work: Vec<Progress>,
+        open_gpus: OpenGpus,
+    ) -> std::io::Result<Self> {
         let mut proc = Proc::open(device);
         let last_ns = clock.now_ns();
         let last = totals(&mut proc, &work);
-        let timeline = Timeline::new(last_ns);
-        let taken = Mutex::new(Taken { timeline, proc, work, last_ns, last });
-        let shared = Arc::new(Shared { clock, stop: AtomicBool::new(false), taken });
-        let own = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("timeline".into())
-            .stack_size(STACK_BYTES)
-            .spawn(move || own.run())?;
-        Ok(TimelineSampler { shared, thread: Some(thread) })
+        let timeline = Timeline {
+            gpus_unknown_because: Some("NVML had not answered yet".into()),
+            ..Timeline::new(last_ns)
+        };
+        let taken = Taken { timeline, proc, work, last_ns, last, gpus: Vec::new() };
+        let shared = Arc::new(Shared {
+            clock,
+            stop: AtomicBool::new(false),
+            gpus_opened: AtomicBool::new(false),
+            taken: Mutex::new(taken),
+        });
+        let mut sampler = TimelineSampler { shared, thread: None, gpus: None };
+        sampler.thread = Some(sampler.spawn("timeline", Shared::run)?);
+        sampler.gpus = Some(sampler.spawn("gpus", move |shared| shared.run_gpus(open_gpus))?);
+        Ok(sampler)
+    }
+
+    fn spawn(
+        &self,
+        name: &str,
+        run: impl FnOnce(&Shared) + Send + 'static,
+    ) -> std::io::Result<JoinHandle<()>> {
+        let shared = Arc::clone(&self.shared);
+        let builder = std::thread::Builder::new().name(name.into()).stack_size(STACK_BYTES);
+        builder.spawn(move || run(&shared))
     }
 
     /// Something begins or ends: so does a sample.
@@ -61,7 +87,7 @@ impl TimelineSampler {
 
     /// Bring a copy up to date.
     pub fn copy_to(&self, timeline: &mut Option<Timeline>) {
-        let mut taken = self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.shared.taken();
         timeline.get_or_insert_default().follow(&mut taken.timeline);
     }
 }
@@ -69,7 +95,10 @@ impl TimelineSampler {
 impl Drop for TimelineSampler {
     fn drop(&mut self) {
         self.shared.stop.store(true, Release);
-        if let Some(thread) = self.thread.take() {
+        let may_join =
+            |gpus: &JoinHandle<()>| self.shared.gpus_opened.load(Acquire) || gpus.is_finished();
+        let gpus = self.gpus.take().filter(may_join);
+        for thread in self.thread.take().into_iter().chain(gpus) {
             thread.thread().unpark();
             // A thread that panicked has told its story on stderr; the samples before are kept.
             let _ = thread.join();
@@ -79,34 +108,64 @@ impl Drop for TimelineSampler {
 
 impl Shared {
     fn run(&self) {
+        self.every_interval(|| self.sample());
+    }
+
+    /// Look at GPUs beside the sampling, which takes what they showed last: a driver may take its time.
+    fn run_gpus(&self, open: OpenGpus) {
+        let mut gpus = match open() {
+            Ok(gpus) => gpus,
+            Err(why) => {
+                self.taken().timeline.gpus_unknown_because = Some(why);
+                return;
+            }
+        };
+        self.gpus_opened.store(true, Release);
+        let mut shown = Vec::new();
+        gpus.look(&mut shown);
+        let names = gpus.names();
+        let mut taken = self.taken();
+        taken.timeline.set_gpus(&names);
+        taken.gpus.clone_from(&shown);
+        drop(taken);
+        self.every_interval(|| {
+            gpus.look(&mut shown);
+            let mut taken = self.taken();
+            taken.gpus.clone_from(&shown);
+            taken.timeline.interval_ns
+        });
+    }
+
+    /// `act` returns the time from one to the next.
+    fn every_interval(&self, mut act: impl FnMut() -> u64) {
         let mut next_ns = self.clock.now_ns();
-        let mut interval_ns = self.interval_ns();
+        let mut interval_ns = self.taken().timeline.interval_ns;
         while !self.stop.load(Acquire) {
             let now_ns = self.clock.now_ns();
             if now_ns < next_ns + interval_ns {
                 std::thread::park_timeout(Duration::from_nanos(next_ns + interval_ns - now_ns));
                 continue;
             }
-            interval_ns = self.sample();
+            interval_ns = act();
             // What was slept through is one long sample, not many empty ones.
             next_ns += (now_ns - next_ns) / interval_ns * interval_ns;
         }
     }
 
-    fn interval_ns(&self) -> u64 {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).timeline.interval_ns
-    }
-
     /// Returns the time to the next.
     fn sample(&self) -> u64 {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken();
         let taken = &mut *taken;
         let now_ns = self.clock.now_ns();
         let now = totals(&mut taken.proc, &taken.work);
         let sample = since(&mut taken.last, now, now_ns.saturating_sub(taken.last_ns));
         taken.last_ns = now_ns;
-        taken.timeline.push(&sample, &[]);
+        taken.timeline.push(&sample, &taken.gpus);
         taken.timeline.interval_ns
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -145,6 +204,8 @@ fn since(last: &mut Totals, now: Totals, duration_ns: u64) -> Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::gpu::Gpus;
+    use std::sync::Condvar;
 
     #[test]
     fn a_counter_that_steps_back_counts_on_from_where_it_was() {
@@ -155,10 +216,66 @@ mod tests {
         assert_eq!(since(&mut last, totals(131), 1).operations, None);
     }
 
+    fn none() -> Result<Box<dyn Gpus>, String> {
+        Err("there is none".into())
+    }
+
+    /// Shows how often it was looked at. The second tells nothing.
+    struct Fake {
+        looks: u64,
+    }
+
+    /// Told when the fake is looked at for the second time: what it showed first has been taken then.
+    static LOOKED: (Mutex<u64>, Condvar) = (Mutex::new(0), Condvar::new());
+
+    impl Gpus for Fake {
+        fn names(&self) -> Vec<String> {
+            vec!["A".into(), "B".into()]
+        }
+
+        fn look(&mut self, shown: &mut Vec<GpuSample>) {
+            self.looks += 1;
+            *LOOKED.0.lock().unwrap() = self.looks;
+            LOOKED.1.notify_all();
+            let first = GpuSample { utilisation_percent: Some(97), ..GpuSample::default() };
+            *shown = vec![first, GpuSample::default()];
+        }
+    }
+
+    #[test]
+    fn gpus_are_seen_from_when_they_are_known() {
+        let open = || Ok(Box::new(Fake { looks: 0 }) as Box<dyn Gpus>);
+        let sampler = TimelineSampler::start(Clock::new(), None, Vec::new(), open).unwrap();
+        let looked = LOOKED.0.lock().unwrap();
+        drop(LOOKED.1.wait_while(looked, |looks| *looks < 2).unwrap());
+        sampler.mark();
+        let mut copy = None;
+        sampler.copy_to(&mut copy);
+        let timeline = copy.unwrap();
+        assert_eq!(timeline.gpus_unknown_because, None);
+        let gpus = timeline.gpus.unwrap();
+        assert_eq!((gpus[0].name.as_str(), gpus.len()), ("A", 2));
+        assert_eq!(gpus[0].utilisation_percent.last(), Some(&Some(97)));
+        assert!(gpus[1].utilisation_percent.iter().all(Option::is_none));
+        assert_eq!(gpus[0].utilisation_percent.len(), timeline.duration_ns.len());
+    }
+
+    #[test]
+    fn a_machine_without_gpus_says_so() {
+        let sampler = TimelineSampler::start(Clock::new(), None, Vec::new(), none).unwrap();
+        let mut copy: Option<Timeline> = None;
+        let why = |copy: &Option<Timeline>| copy.as_ref()?.gpus_unknown_because.clone();
+        while why(&copy).is_none_or(|why| why != "there is none") {
+            std::thread::yield_now();
+            sampler.copy_to(&mut copy);
+        }
+        assert_eq!(copy.unwrap().gpus, None);
+    }
+
     #[test]
     fn samples_follow_one_another_and_see_what_the_process_does() {
         let clock = Clock::new();
-        let sampler = TimelineSampler::start(clock, None, Vec::new()).unwrap();
+        let sampler = TimelineSampler::start(clock, None, Vec::new(), none).unwrap();
         let folder = tempfile::tempdir().unwrap();
         sampler.mark();
         let begun_ns = clock.now_ns();
