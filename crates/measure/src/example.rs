@@ -1,7 +1,8 @@
 //! Plans and records for tests. No test of its own.
 
 use crate::record::{
-    AcceleratorEpoch, Block, EpochRecord, HostEpoch, IoCounters, RECORD_VERSION, Record, System,
+    AcceleratorEpoch, Block, CheckpointKind, CheckpointRecord, EpochRecord, HostEpoch, IoCounters,
+    RECORD_VERSION, Record, System,
 };
 use feedrate_spec::plan::{
     Barrier, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan,
@@ -154,6 +155,24 @@ pub(crate) fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
         host: HostEpoch::default(),
         checkpoints: vec![],
         accelerators,
+    }
+}
+
+/// Of one rank that says nothing of itself.
+pub(crate) fn checkpoint(
+    start_ms: u64,
+    end_ms: u64,
+    bytes: u64,
+    after_step: u64,
+) -> CheckpointRecord {
+    CheckpointRecord {
+        kind: CheckpointKind::Save,
+        start_ns: start_ms * 1_000_000,
+        end_ns: end_ms * 1_000_000,
+        bytes,
+        after_step,
+        stall_ns: None,
+        ranks: vec![],
     }
 }
 

@@ -161,19 +161,14 @@ fn put(text: &mut String, value: Option<impl std::fmt::Display>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example::{block, epoch, plan, record};
+    use crate::example::{block, checkpoint, epoch, plan, record};
     use crate::record::timeline::Sample;
 
     #[test]
     fn each_sample_says_what_it_lies_in() {
         let mut first =
             epoch(1, vec![vec![block(0, &[(25, 75, 0, 1000)]), block(300, &[(100, 0, 0, 1)])]]);
-        first.checkpoints = vec![CheckpointRecord {
-            start_ns: 100_000_000,
-            end_ns: 190_000_000,
-            bytes: 7,
-            after_step: 1,
-        }];
+        first.checkpoints = vec![checkpoint(100, 190, 7, 1)];
         let mut record = record(plan(1, 2), vec![first]);
         let mut timeline = Timeline::new(0);
         for i in 0..5 {

@@ -1,7 +1,7 @@
 //! Timelines made by hand, and what follows from them.
 
 use super::*;
-use crate::example::{block, epoch, plan, record};
+use crate::example::{block, checkpoint, epoch, plan, record};
 use crate::record::timeline::{GpuSample, Sample};
 
 const MS: u64 = 1_000_000;
@@ -32,13 +32,7 @@ fn run() -> Record {
     let fast = |at| block(at, &[(25, 70, 5, 1000), (25, 70, 5, 1000)]);
     let slow = |at| block(at, &[(50, 50, 0, 1000), (50, 50, 0, 1000)]);
     let mut first = epoch(1, vec![vec![fast(0), fast(220)], vec![slow(0), slow(220)]]);
-    let checkpoint = |start_ms: u64, after_step| CheckpointRecord {
-        start_ns: start_ms * MS,
-        end_ns: (start_ms + 20) * MS,
-        bytes: 500,
-        after_step,
-    };
-    first.checkpoints = vec![checkpoint(200, 2), checkpoint(420, 4)];
+    first.checkpoints = vec![checkpoint(200, 220, 500, 2), checkpoint(420, 440, 500, 4)];
     let evaluation =
         epoch(1, vec![vec![block(450, &[(10, 90, 0, 30)])], vec![block(450, &[(10, 90, 0, 30)])]]);
     let mut record = record(plan(2, 4), vec![first]);
@@ -119,8 +113,7 @@ fn before_is_no_longer_than_ten_times_the_checkpoint() {
 #[test]
 fn a_checkpoint_may_be_written_while_training_goes_on() {
     let mut record = run();
-    record.epochs[0].checkpoints =
-        vec![CheckpointRecord { start_ns: 240 * MS, end_ns: 260 * MS, bytes: 500, after_step: 2 }];
+    record.epochs[0].checkpoints = vec![checkpoint(240, 260, 500, 2)];
     let rows = phases(&record);
     let spans = rows[1..4].iter().map(|row| (row.start_s, row.duration_s));
     assert_eq!(spans.collect::<Vec<_>>(), [(0.22, 0.02), (0.24, 0.02), (0.26, 0.02)]);
