@@ -2,6 +2,7 @@
 
 use crate::messages;
 use crate::text;
+use feedrate_measure::access::Access;
 use feedrate_measure::metric::{NotMeasurable, Quantiles};
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
@@ -95,6 +96,9 @@ fn figures(summary: &Summary, record: &Record) -> String {
     if let Some(latency) = latency(&summary.latency.read) {
         rows.push(("Read latency", latency));
     }
+    if let Some(access) = access(&summary.access) {
+        rows.push(("Access", access));
+    }
     if let Some(evaluation) = &summary.evaluation {
         rows.push(("Evaluation", self::evaluation(evaluation)));
     }
@@ -128,6 +132,27 @@ fn latency(reads: &Quantiles) -> Option<String> {
         s(reads.max_s?),
         units::count(reads.count),
     ))
+}
+
+fn access(access: &Access) -> Option<String> {
+    let requests = access.request_bytes.as_ref()?;
+    let common = requests.common.first().filter(|_| access.reads > 0)?;
+    let share = |share: f64| format!("{:.0} %", 100.0 * share);
+    // Of sizes that are all different none is common.
+    let part = common.count as f64 / access.reads as f64;
+    let mut words = match part {
+        0.01.. => vec![format!("{} of reads {}", share(part), units::bytes(common.bytes))],
+        _ => vec!["reads of many sizes".into()],
+    };
+    let orders =
+        [("sequential", access.sequential_share), ("consecutive", access.consecutive_share)];
+    for (name, value) in orders {
+        words.extend(value.map(|value| format!("{name} {}", share(value))));
+    }
+    words.extend(access.files.map(|files| units::counted(files, "file") + " an accelerator"));
+    let amplification = access.read_amplification;
+    words.extend(amplification.map(|ratio| format!("{ratio:.2} bytes read to one of payload")));
+    Some(words.join(" · "))
 }
 
 fn sustained(au: &Au) -> String {

@@ -12,6 +12,7 @@ pub mod plot_data;
 pub mod facts;
 pub mod doubt;
 pub mod verdict;
+pub mod access;
 pub mod summary;
 pub mod dlio;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The summary of a run: the object of `--json`. Every number follows from the record; `null` is "cannot be known".
 
+use crate::access::Access;
 use crate::doubt::{self, SeenDoubt};
 use crate::facts::{Facts, StallTime, Time};
 use crate::metric::{self, Metric, NotMeasurable, Quantiles};
@@ -32,6 +33,8 @@ pub struct Summary {
     pub stall: StallTime,
     /// Bytes over the run.
     pub bytes: Bytes,
+    /// How files were read over the run.
+    pub access: Access,
     /// Latencies over the run.
     pub latency: Latencies,
     /// Reasons not to believe, the worst first.
@@ -162,6 +165,7 @@ impl Summary {
             time: facts.time,
             stall: facts.stall,
             bytes: Bytes { logical: facts.logical_bytes, device: facts.device_bytes },
+            access: Access::of(record),
             latency: Latencies {
                 open: metric::OPEN_LATENCY.of_run(record),
                 read: metric::READ_LATENCY.of_run(record),
@@ -293,6 +297,7 @@ mod tests {
             "time",
             "stall",
             "bytes",
+            "access",
             "latency",
             "doubts",
             "verdict",
@@ -315,6 +320,18 @@ mod tests {
         assert_eq!(keys(&value["stall"]), ["open_s", "read_s", "decode_s", "queue_s"]);
         assert_eq!(keys(&value["bytes"]), ["logical", "device"]);
         assert_eq!(
+            keys(&value["access"]),
+            [
+                "reads",
+                "opens",
+                "files",
+                "request_bytes",
+                "sequential_share",
+                "consecutive_share",
+                "read_amplification"
+            ]
+        );
+        assert_eq!(
             keys(&value["latency"]["read"]),
             ["count", "p50_s", "p90_s", "p99_s", "p99_9_s", "max_s"]
         );
@@ -336,6 +353,7 @@ mod tests {
                 && value["bytes"]["device"].is_null()
         );
         assert!(value["latency"]["open"]["p50_s"].is_null());
+        assert!(value["access"]["request_bytes"].is_null() && value["access"]["files"].is_null());
         let nothing = Summary::of(&record(plan(2, 7), vec![]));
         assert_eq!((nothing.steps, nothing.epochs, nothing.au.all_steps_percent), (7, 0, None));
     }

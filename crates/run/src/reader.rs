@@ -4,6 +4,7 @@
 
 use feedrate_data::format::{Cursor, CursorOptions, Format, FormatError, Need, Part, PayloadSink};
 use feedrate_data::storage::Handle;
+use feedrate_measure::record::access::Follows;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::SampleId;
@@ -21,6 +22,12 @@ pub struct SampleReader {
     data_path: String,
     path: String,
     handles: [Option<Handle>; PARTS_MAX],
+    /// Where the last read of each open part ended.
+    ends: [Option<u64>; PARTS_MAX],
+    /// The part that is read.
+    part: usize,
+    /// Payload of a sample, where the plan says.
+    payload_bytes: Option<u64>,
     pending: Pending,
 }
 
@@ -77,6 +84,9 @@ impl SampleReader {
             data_path: String::with_capacity(256),
             path: String::with_capacity(256),
             handles: [None; PARTS_MAX],
+            ends: [None; PARTS_MAX],
+            part: 0,
+            payload_bytes: None,
             pending: Pending::Nothing,
         }
     }
@@ -89,6 +99,7 @@ impl SampleReader {
             self.path.clone_from(&self.data_path);
         }
         let shape = self.trusts_plan.then(|| layout.shape(id.file));
+        self.payload_bytes = shape.map(|shape| shape.sample_bytes());
         self.cursor.begin(id.file, id.sample, shape.as_ref());
         self.pending = if self.file == Some(id.file) { Pending::Cursor } else { Pending::Nothing };
         self.file = Some(id.file);
@@ -125,6 +136,7 @@ impl SampleReader {
             self.parts[part].write_path(&self.data_path, &mut self.path);
             return Ok(Op::Open);
         };
+        self.part = part;
         Ok(match need {
             Need::Bytes { offset, len, .. } => Op::Read { handle, offset, len },
             Need::Again { offset, len, .. } => Op::Again { handle, offset, len },
@@ -141,8 +153,20 @@ impl SampleReader {
     pub fn opened(&mut self, handle: Handle) {
         if let Pending::Open(part) = self.pending {
             self.handles[part] = Some(handle);
+            self.ends[part] = None;
             self.pending = Pending::Cursor;
         }
+    }
+
+    /// [`Op::Read`] was done: what it was to the read before it.
+    pub fn has_read(&mut self, offset: u64, bytes: u64) -> Follows {
+        let end = &mut self.ends[self.part];
+        Follows::of(end.replace(offset + bytes), offset)
+    }
+
+    /// Payload of the sample that is whole; `None` where neither the plan nor the file says.
+    pub fn payload_bytes(&self) -> Option<u64> {
+        self.payload_bytes.or_else(|| self.cursor.found().map(|shape| shape.sample_bytes()))
     }
 
     /// The bytes that were asked for; fewer where the file ends.

@@ -13,9 +13,12 @@ mod time;
 mod stall;
 mod latency;
 mod bytes;
+mod access;
 #[cfg(test)]
 mod tests;
 
+pub use access::{AMPLIFICATION, CONSECUTIVE, FILES, SEQUENTIAL};
+pub(crate) use access::{most_files, of_run as access_of_run};
 pub use au_all_steps::AU_ALL_STEPS;
 pub use au_sustained::{AU_SUSTAINED, NotMeasurable, sustained, sustained_needs_steps};
 pub use au_windowed::{AU_WINDOWED, block_au_percent};
@@ -53,6 +56,10 @@ pub static METRICS: &[&Metric] = &[
     &SAMPLE_LATENCY.metric,
     &LOGICAL_BYTES,
     &DEVICE_BYTES,
+    &SEQUENTIAL,
+    &CONSECUTIVE,
+    &AMPLIFICATION,
+    &FILES,
 ];
 
 /// A number that follows from a record. `None` is "cannot be known", and never stands for 0.

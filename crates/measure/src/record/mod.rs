@@ -3,8 +3,10 @@
 //! Times are integers of nanoseconds on the monotonic clock, counted from the start of the run.
 
 pub mod timeline;
+pub mod access;
 pub mod file;
 
+use self::access::Access;
 use crate::histogram::Histogram;
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use serde::{Deserialize, Serialize};
@@ -250,6 +252,9 @@ pub struct IoCounters {
     pub decode_ns: u64,
     /// Time with nothing to do.
     pub idle_ns: u64,
+    /// Sizes and order of the reads.
+    #[serde(default)]
+    pub access: Access,
     /// Latency of open calls.
     pub open_latency: Histogram,
     /// Latency of read calls.
@@ -277,6 +282,7 @@ impl IoCounters {
         self.read_ns += other.read_ns;
         self.decode_ns += other.decode_ns;
         self.idle_ns += other.idle_ns;
+        self.access.add(&other.access);
         self.open_latency.merge(&other.open_latency);
         self.read_latency.merge(&other.read_latency);
         self.sample_latency.merge(&other.sample_latency);

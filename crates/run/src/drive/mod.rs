@@ -5,6 +5,7 @@ mod conduct;
 mod sink;
 mod gate;
 mod memory;
+mod touched;
 mod shared;
 mod worker;
 mod real;

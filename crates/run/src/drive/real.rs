@@ -247,6 +247,9 @@ impl RealDriver {
                 epochs[accelerator as usize].io.add(&counted);
             }
         }
+        for (accelerator, epoch) in epochs.iter_mut().enumerate() {
+            epoch.io.access.files = shared.touched.take(accelerator);
+        }
         conduct::close_epoch(&shared.queues, epochs);
     }
 

@@ -3,6 +3,7 @@
 use super::gate::Gate;
 use super::job::{Job, RunError};
 use super::memory::SampleMemory;
+use super::touched::Touched;
 use crate::clock::Clock;
 use crate::loader::Queue;
 use crossbeam_queue::ArrayQueue;
@@ -27,6 +28,8 @@ pub(super) struct Shared {
     pub(super) kept: Vec<Mutex<Vec<u8>>>,
     /// Samples that were read once, where they stay.
     pub(super) memory: Option<SampleMemory>,
+    /// Which files each accelerator read in this epoch.
+    pub(super) touched: Touched,
     /// Of each reading accelerator, where not all its workers may decode at once.
     pub(super) decoders: Vec<Gate>,
 }
@@ -58,6 +61,7 @@ impl Shared {
             failure: Mutex::new(None),
             kept: (0..kept).map(|_| Mutex::default()).collect(),
             memory: job.plan.loader.in_memory.then(|| SampleMemory::new(job.groups())),
+            touched: Touched::new(job.plan.accelerators, job.layout.files()),
             decoders: match job.plan.loader.decode_threads {
                 Some(threads) => (0..job.plan.accelerators).map(|_| Gate::new(threads)).collect(),
                 None => Vec::new(),

@@ -75,7 +75,8 @@ struct SimulatedWorker {
 }
 
 impl SimulatedDriver {
-    /// `job` under `model`. Groups of which one reads, samples that stay in memory and decoding threads are not modelled.
+    /// `job` under `model`. Groups of which one reads, samples that stay in memory and decoding threads are not modelled;
+    /// files are not counted.
     ///
     /// # Errors
     /// There is no memory to read into.
@@ -150,6 +151,8 @@ impl SimulatedDriver {
                     feed(worker, &buffer[..bytes])?;
                     worker.arriving_bytes = bytes as u64;
                     worker.counters.reads += 1;
+                    let follows = worker.reader.has_read(offset, bytes as u64);
+                    worker.counters.access.read(bytes as u64, follows);
                     self.served_at(place, bytes)
                 }
                 // All workers share the buffer: another may have read into it meanwhile.
@@ -173,6 +176,7 @@ impl SimulatedDriver {
                     continue;
                 }
                 Op::Done => {
+                    worker.counters.access.sample(worker.reader.payload_bytes());
                     worker.preprocessed = true;
                     let preprocess_ns = worker.preprocess.next_ns();
                     worker.counters.decode_ns += preprocess_ns;

@@ -206,6 +206,7 @@ impl<'s> Worker<'s> {
     fn read_sample(&mut self, lane: usize, id: SampleId) -> Result<bool, RunError> {
         self.lanes[lane].io.begin_sample();
         self.reader.begin(id, &self.shared.job.layout);
+        self.shared.touched.mark(self.lanes[lane].accelerator, id.file);
         while !self.shared.stop.load(Acquire) {
             let op = self.reader.next_op();
             let io = &mut self.lanes[lane].io;
@@ -225,7 +226,10 @@ impl<'s> Worker<'s> {
                     feed(self.shared, self.place, io, (&mut self.reader, &mut self.sink), &[])?
                 }
                 Op::Close(handle) => io.close(handle),
-                Op::Done => return Ok(self.preprocessed(lane)),
+                Op::Done => {
+                    io.sample_read(self.reader.payload_bytes());
+                    return Ok(self.preprocessed(lane));
+                }
             }
         }
         Ok(false)
@@ -260,6 +264,7 @@ impl<'s> Worker<'s> {
         let buffer = self.buffer.aligned_like(start, whole);
         let Lane { io, queue, .. } = &mut self.lanes[lane];
         let come = io.read_at(handle, start, buffer)?;
+        io.followed(come, self.reader.has_read(start, come as u64));
         let bytes = &buffer[before.min(come)..come.min(before + len)];
         self.held = offset..offset + bytes.len() as u64;
         queue.add_read_bytes(come as u64);

@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::times::TaskTimes;
 use feedrate_data::storage::{Handle, Storage, StorageError};
 use feedrate_measure::record::IoCounters;
+use feedrate_measure::record::access::Follows;
 use std::sync::Arc;
 
 /// Counts into its own memory; nobody else writes there.
@@ -95,6 +96,16 @@ impl Recorded {
         self.counters.read_latency.record(ns);
         self.counters.read_bytes += *result.as_ref().unwrap_or(&0) as u64;
         result
+    }
+
+    /// The last read returned `bytes`, and was this to the one before it.
+    pub fn followed(&mut self, bytes: usize, follows: Follows) {
+        self.counters.access.read(bytes as u64, follows);
+    }
+
+    /// The sample was read, not found in memory.
+    pub fn sample_read(&mut self, payload_bytes: Option<u64>) {
+        self.counters.access.sample(payload_bytes);
     }
 
     /// Close.

@@ -1,0 +1,124 @@
+//! How files were read: the shares of reads in order, what was read beside the payload, files.
+
+use super::Metric;
+use crate::record::{AcceleratorEpoch, EpochRecord, IoCounters, Record};
+
+/// In ascending order.
+pub static SEQUENTIAL: Metric = Metric {
+    name: "sequential_share",
+    unit: "share",
+    definition: "Of the reads that follow another in the same open file, those at or after its end, over accelerators and epochs (POSIX_SEQ_READS of Darshan; feedrate counts for each \
+                 worker).",
+    of_accelerator: |_, accelerator| sequential(&accelerator.io),
+    of_epoch: |scope| sequential(&of_epoch(scope.epoch)),
+    of_run: |record| sequential(&of_run(record)),
+};
+
+/// One right after the other.
+pub static CONSECUTIVE: Metric = Metric {
+    name: "consecutive_share",
+    unit: "share",
+    definition: "Of the reads that follow another in the same open file, those right at its end, over accelerators and epochs (POSIX_CONSEC_READS of Darshan; feedrate counts for each \
+                 worker).",
+    of_accelerator: |_, accelerator| consecutive(&accelerator.io),
+    of_epoch: |scope| consecutive(&of_epoch(scope.epoch)),
+    of_run: |record| consecutive(&of_run(record)),
+};
+
+/// What reading costs beside what was wanted.
+pub static AMPLIFICATION: Metric = Metric {
+    name: "read_amplification",
+    unit: "ratio",
+    definition: "Bytes that read calls returned, to a byte of payload of the samples that were read (feedrate).",
+    of_accelerator: |_, accelerator| amplification(&accelerator.io),
+    of_epoch: |scope| amplification(&of_epoch(scope.epoch)),
+    of_run: |record| amplification(&of_run(record)),
+};
+
+/// Files of a rank.
+pub static FILES: Metric = Metric {
+    name: "files_read",
+    unit: "files",
+    definition: "Files that samples were read of, each once: the most of one accelerator in one epoch (feedrate).",
+    of_accelerator: |_, accelerator| files(&accelerator.io).map(|files| files as f64),
+    of_epoch: |scope| most_files([scope.epoch]).map(|files| files as f64),
+    of_run: |record| most_files(&record.epochs).map(|files| files as f64),
+};
+
+/// Counters of all accelerators over the run.
+pub(crate) fn of_run(record: &Record) -> IoCounters {
+    sum(record.epochs.iter().flat_map(|epoch| &epoch.accelerators))
+}
+
+/// The most files that one accelerator read in one epoch.
+pub(crate) fn most_files<'a>(epochs: impl IntoIterator<Item = &'a EpochRecord>) -> Option<u64> {
+    let all = epochs.into_iter().flat_map(|epoch| &epoch.accelerators);
+    all.map(|accelerator| files(&accelerator.io)).collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+fn of_epoch(epoch: &EpochRecord) -> IoCounters {
+    sum(&epoch.accelerators)
+}
+
+fn sum<'a>(accelerators: impl IntoIterator<Item = &'a AcceleratorEpoch>) -> IoCounters {
+    let mut sum = IoCounters::default();
+    accelerators.into_iter().for_each(|accelerator| sum.add(&accelerator.io));
+    sum
+}
+
+fn sequential(io: &IoCounters) -> Option<f64> {
+    share(io.access.sequential, io.access.following)
+}
+
+fn consecutive(io: &IoCounters) -> Option<f64> {
+    share(io.access.consecutive, io.access.following)
+}
+
+fn amplification(io: &IoCounters) -> Option<f64> {
+    let known = io.access.payload_samples == io.access.samples_read;
+    share(io.read_bytes, io.access.payload_bytes).filter(|_| known)
+}
+
+fn files(io: &IoCounters) -> Option<u64> {
+    io.access.files
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::{accelerator, block, simple};
+    use crate::record::access::Follows;
+
+    #[test]
+    fn shares_are_of_all_accelerators() {
+        let mut record = simple(&[(1, 1, 1, 300)]);
+        let mut second = accelerator(vec![block(0, &[(1, 1, 1, 100)])]);
+        for follows in [Follows::Nothing, Follows::Back, Follows::Ahead, Follows::Next] {
+            second.io.access.read(100, follows);
+        }
+        second.io.access.sample(Some(200));
+        (second.io.access.files, record.epochs[0].accelerators[0].io.access.files) =
+            (Some(3), Some(5));
+        record.epochs[0].accelerators.push(second);
+        assert_eq!((SEQUENTIAL.of_run)(&record), Some(2.0 / 3.0));
+        assert_eq!((CONSECUTIVE.of_run)(&record), Some(1.0 / 3.0));
+        assert_eq!((AMPLIFICATION.of_run)(&record), Some(2.0));
+        assert_eq!((FILES.of_run)(&record), Some(5.0));
+        record.epochs[0].accelerators[1].io.access.sample(None);
+        record.epochs[0].accelerators[1].io.access.files = None;
+        assert_eq!((AMPLIFICATION.of_run)(&record), None, "of one sample the payload is not known");
+        assert_eq!((FILES.of_run)(&record), None);
+    }
+
+    #[test]
+    fn a_record_that_did_not_count_has_none() {
+        let record = simple(&[(1, 1, 1, 300)]);
+        for metric in [&SEQUENTIAL, &CONSECUTIVE, &AMPLIFICATION, &FILES] {
+            assert_eq!((metric.of_run)(&record), None, "{}", metric.name);
+        }
+    }
+}
