@@ -72,14 +72,16 @@ impl Share {
     pub fn new(plan: &Plan, accelerator: u32) -> Self {
         let (dataset, loader) = (&plan.dataset, &plan.loader);
         let samples = dataset.files_train * dataset.samples_per_file;
-        let start = match loader.file_access {
-            FileAccess::Multi => shard(samples, plan.accelerators, accelerator).start,
-            FileAccess::Shared | FileAccess::Same => 0,
+        let own = match loader.file_access {
+            FileAccess::Multi => shard(samples, plan.accelerators, accelerator),
+            FileAccess::Shared | FileAccess::Same => 0..samples,
         };
-        let own = plan.train.steps_per_epoch * loader.batch_size;
+        let start = own.start;
         let cycle = u64::from(loader.interleaved_files);
         let run = dataset.samples_per_file.max(1);
-        // A share may begin within a file: its end is read first.
+        // A share may begin within a file: its end is read first. What fills no batch is dropped after interleaving, as
+        // `batch(drop_remainder)` does.
+        let own = own.end - own.start;
         let head = (start.next_multiple_of(run) - start).min(own);
         let interleave = (cycle > 1 && loader.file_access == FileAccess::Multi)
             .then_some(Interleave { head, len: own - head, run, cycle });
