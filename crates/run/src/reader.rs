@@ -149,6 +149,11 @@ impl SampleReader {
         &self.path
     }
 
+    /// Number of the file being read.
+    pub fn file(&self) -> Option<u64> {
+        self.file
+    }
+
     /// [`Op::Open`] was done.
     pub fn opened(&mut self, handle: Handle) {
         if let Pending::Open(part) = self.pending {

@@ -76,7 +76,7 @@ fn consecutive(io: &IoCounters) -> Option<f64> {
 
 fn amplification(io: &IoCounters) -> Option<f64> {
     let known = io.access.payload_samples == io.access.samples_read;
-    share(io.read_bytes, io.access.payload_bytes).filter(|_| known)
+    share(io.read_bytes, io.access.payload_bytes).filter(|_| known && io.reads > 0)
 }
 
 fn files(io: &IoCounters) -> Option<u64> {

@@ -206,7 +206,6 @@ impl<'s> Worker<'s> {
     fn read_sample(&mut self, lane: usize, id: SampleId) -> Result<bool, RunError> {
         self.lanes[lane].io.begin_sample();
         self.reader.begin(id, &self.shared.job.layout);
-        self.shared.touched.mark(self.lanes[lane].accelerator, id.file);
         while !self.shared.stop.load(Acquire) {
             let op = self.reader.next_op();
             let io = &mut self.lanes[lane].io;
@@ -262,8 +261,9 @@ impl<'s> Worker<'s> {
         }
         let start = offset - before as u64;
         let buffer = self.buffer.aligned_like(start, whole);
-        let Lane { io, queue, .. } = &mut self.lanes[lane];
+        let Lane { accelerator, io, queue, .. } = &mut self.lanes[lane];
         let come = io.read_at(handle, start, buffer)?;
+        self.reader.file().inspect(|&file| self.shared.touched.mark(*accelerator, file));
         io.followed(come, self.reader.has_read(start, come as u64));
         let bytes = &buffer[before.min(come)..come.min(before + len)];
         self.held = offset..offset + bytes.len() as u64;
