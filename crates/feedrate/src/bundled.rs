@@ -48,6 +48,16 @@ pub(crate) static WORKLOADS: &[Bundled] = bundled![
     "default_custom",
     "dlrm_custom",
     "megatron_deepspeed_LLNL_custom",
+    "imagenet_cnn",
+    "cosmic_tagger",
+    "ffn",
+    "climate_segmentation",
+    "cosmoflow_io",
+    "candle_nt3",
+    "l2hmc",
+    "bert_mrpc",
+    "mma_adsp",
+    "frnn",
 ];
 
 impl Bundled {

@@ -20,5 +20,7 @@ mod checkpoints;
 mod phases;
 /// What the settings of a loader do.
 mod loaders;
+/// The ten applications of the I/O analysis.
+mod applications;
 /// What DLIO generates.
 mod dlio;

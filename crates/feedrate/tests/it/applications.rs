@@ -1,0 +1,288 @@
+//! The ten applications of the I/O analysis, run small: each row says which access pattern must come out of it.
+
+use crate::harness::Test;
+use serde_json::Value;
+use std::ops::RangeInclusive;
+
+/// When an accelerator reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum When {
+    /// Everything before the first step is over, and nothing later.
+    AtStart,
+    /// All through the run.
+    Throughout,
+    Never,
+}
+
+/// An application, made small, and what the analysis saw of it.
+struct Row {
+    name: &'static str,
+    /// So that it runs in a second; never what makes the pattern.
+    small: &'static [&'static str],
+    /// The commonest sizes of requests, and their share of all reads at least.
+    sizes: (&'static [u64], f64),
+    /// Of the reads that follow another.
+    sequential: RangeInclusive<f64>,
+    consecutive: RangeInclusive<f64>,
+    amplification: RangeInclusive<f64>,
+    /// Of one accelerator in an epoch.
+    files: u64,
+    /// Of one accelerator in an epoch.
+    opens: u64,
+    when: When,
+}
+
+const ALL: RangeInclusive<f64> = 0.999..=1.0;
+const NOTHING: RangeInclusive<f64> = 1.0..=0.0;
+
+const ROWS: &[Row] = &[
+    // Threads and files in their proportion: each thread of a rank has a file of its own.
+    Row {
+        name: "imagenet_cnn",
+        small: &[
+            "--scale=0.0078",
+            "-n=2",
+            "dataset.num_samples_per_file=100",
+            "reader.read_threads=2",
+            "reader.batch_size=20",
+        ],
+        sizes: (&[256 << 10], 0.96),
+        sequential: ALL,
+        consecutive: ALL,
+        amplification: 1.0..=1.01,
+        files: 2,
+        opens: 2,
+        when: When::Throughout,
+    },
+    // 6 KiB chunks, and the index between them.
+    Row {
+        name: "cosmic_tagger",
+        small: &["--scale=0.006", "-n=2", "reader.batch_size=8"],
+        sizes: (&[6 << 10], 0.95),
+        sequential: 0.95..=1.0,
+        consecutive: 0.9..=0.999,
+        amplification: 1.0..=1.1,
+        files: 1,
+        opens: 1,
+        when: When::Throughout,
+    },
+    Row {
+        name: "ffn",
+        small: &["--scale=0.05"],
+        sizes: (&[28 << 10], 0.9),
+        sequential: ALL,
+        consecutive: 0.0..=0.1,
+        amplification: 1.0..=1.05,
+        files: 1,
+        opens: 1,
+        when: When::Throughout,
+    },
+    // 500 bytes in 50 reads, and the head of the file.
+    Row {
+        name: "climate_segmentation",
+        small: &["-n=2", "train.epochs=2", "workflow.checkpoint=false"],
+        sizes: (&[10], 0.95),
+        sequential: 0.3..=0.7,
+        consecutive: 0.0..=0.2,
+        amplification: 1.0..=10.0,
+        files: 1,
+        opens: 1,
+        when: When::AtStart,
+    },
+    Row {
+        name: "cosmoflow_io",
+        small: &["--scale=0.000016", "-n=1"],
+        sizes: (&[256 << 10], 0.93),
+        sequential: ALL,
+        consecutive: ALL,
+        amplification: 1.0..=1.01,
+        files: 1,
+        opens: 1,
+        when: When::Throughout,
+    },
+    // Text: more than four bytes to each number of two.
+    Row {
+        name: "candle_nt3",
+        small: &["--scale=0.005", "-n=2", "train.epochs=2", "reader.batch_size=2"],
+        sizes: (&[256 << 10], 0.9),
+        sequential: ALL,
+        consecutive: ALL,
+        amplification: 4.0..=6.0,
+        files: 1,
+        opens: 1,
+        when: When::AtStart,
+    },
+    Row {
+        name: "l2hmc",
+        small: &["--scale=0.25", "-n=2", "model.model_size=4096"],
+        sizes: (&[], 0.0),
+        sequential: NOTHING,
+        consecutive: NOTHING,
+        amplification: NOTHING,
+        files: 0,
+        opens: 0,
+        when: When::Never,
+    },
+    Row {
+        name: "bert_mrpc",
+        small: &["--scale=0.1", "reader.batch_size=4", "train.epochs=2"],
+        sizes: (&[4 << 10], 0.9),
+        sequential: ALL,
+        consecutive: ALL,
+        amplification: 3.0..=4.0,
+        files: 1,
+        opens: 1,
+        when: When::AtStart,
+    },
+    Row {
+        name: "mma_adsp",
+        small: &["--scale=0.016", "reader.batch_size=8", "train.epochs=2"],
+        sizes: (&[64 << 10], 0.8),
+        sequential: ALL,
+        consecutive: ALL,
+        amplification: 1.0..=1.01,
+        files: 1,
+        opens: 1,
+        when: When::AtStart,
+    },
+    // One read a file: none follows another.
+    Row {
+        name: "frnn",
+        small: &["--scale=0.012", "-n=2"],
+        sizes: (&[2_097_202], 1.0),
+        sequential: NOTHING,
+        consecutive: NOTHING,
+        amplification: 1.0..=1.01,
+        files: 6,
+        opens: 6,
+        when: When::Throughout,
+    },
+];
+
+#[test]
+fn image_classification_reads_whole_files_in_order() {
+    check("imagenet_cnn");
+}
+
+#[test]
+fn all_ranks_of_the_tagger_read_the_same_chunks() {
+    let record = check("cosmic_tagger");
+    let accelerators = record["epochs"][0]["accelerators"].as_array().unwrap();
+    assert_eq!(accelerators[0]["io"]["access"], accelerators[1]["io"]["access"]);
+}
+
+#[test]
+fn flood_filling_skips_what_others_read() {
+    check("ffn");
+}
+
+#[test]
+fn climate_segmentation_reads_a_few_bytes() {
+    let record = check("climate_segmentation");
+    let access = &record["epochs"][0]["accelerators"][0]["io"]["access"];
+    assert_eq!(access["sizes"][0], 50, "50 reads of the 500 bytes: {access}");
+    assert_eq!(access["payload_bytes"], 500);
+}
+
+#[test]
+fn cosmology_reads_samples_of_8_mb_in_pieces() {
+    check("cosmoflow_io");
+}
+
+#[test]
+fn gene_expression_is_read_once_by_each_rank() {
+    let record = check("candle_nt3");
+    let accelerators = record["epochs"][0]["accelerators"].as_array().unwrap();
+    assert_eq!(accelerators[0]["io"]["read_bytes"], accelerators[1]["io"]["read_bytes"]);
+}
+
+#[test]
+fn lattices_are_not_read_but_checkpointed() {
+    let record = check("l2hmc");
+    let checkpoints = record["epochs"][0]["checkpoints"].as_array().unwrap();
+    let after: Vec<u64> = checkpoints.iter().map(|c| c["after_step"].as_u64().unwrap()).collect();
+    assert_eq!(after, [50, 100, 150]);
+}
+
+#[test]
+fn sentences_are_read_at_start() {
+    check("bert_mrpc");
+}
+
+#[test]
+fn gravitational_waves_are_read_at_start() {
+    check("mma_adsp");
+}
+
+#[test]
+fn each_time_step_of_the_tokamak_is_a_file() {
+    check("frnn");
+}
+
+/// Run it small, hold it to its row, and return its record.
+fn check(name: &str) -> Value {
+    let row = ROWS.iter().find(|row| row.name == name).unwrap();
+    let test = Test::new();
+    let mut arguments = vec!["run", name, "--json", "train.computation_time=0.001"];
+    arguments.extend(row.small);
+    let answer = test.feedrate(&arguments);
+    assert_eq!(answer.code, 0, "{name}: {}", answer.stderr);
+    let json: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let access = &json["access"];
+    check_sizes(row, access);
+    for (key, expected) in [
+        ("sequential_share", &row.sequential),
+        ("consecutive_share", &row.consecutive),
+        ("read_amplification", &row.amplification),
+    ] {
+        match access[key].as_f64() {
+            Some(found) => assert!(expected.contains(&found), "{name}: {key}: {found}"),
+            None => assert!(expected.is_empty(), "{name}: {key} is missing"),
+        }
+    }
+    assert_eq!(access["files"], row.files, "{name}");
+    let folder = json["run_dir"].as_str().unwrap();
+    let text = std::fs::read(test.path(folder).join("record.json")).unwrap();
+    let record: Value = serde_json::from_slice(&text).unwrap();
+    check_when(row, &record);
+    record
+}
+
+fn check_sizes(row: &Row, access: &Value) {
+    let name = row.name;
+    let common = access["request_bytes"]["common"].as_array().unwrap();
+    let count = |bytes: &u64| {
+        let found = common.iter().find(|size| size["bytes"] == *bytes);
+        found.map_or(0, |size| size["count"].as_u64().unwrap())
+    };
+    let (sizes, share) = row.sizes;
+    let counted: u64 = sizes.iter().map(count).sum();
+    let reads = access["reads"].as_u64().unwrap();
+    assert!(counted as f64 >= share * reads as f64, "{name}: {counted} of {reads}: {access}");
+    let histogram = access["request_bytes"]["histogram"].as_object().unwrap();
+    let in_bins: u64 = histogram.values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(in_bins, reads, "{name}: every read is in a bin");
+}
+
+fn check_when(row: &Row, record: &Value) {
+    let name = row.name;
+    let epochs = record["epochs"].as_array().unwrap();
+    for (number, epoch) in epochs.iter().enumerate() {
+        for accelerator in epoch["accelerators"].as_array().unwrap() {
+            let io = &accelerator["io"];
+            let blocks = accelerator["blocks"].as_array().unwrap();
+            let steps = blocks.iter().flat_map(|block| block["read_bytes"].as_array().unwrap());
+            let bytes: Vec<u64> = steps.map(|bytes| bytes.as_u64().unwrap()).collect();
+            let (first, last) = (bytes[0], *bytes.last().unwrap());
+            assert_eq!(io["read_bytes"], last, "{name}");
+            let reads_now =
+                row.when == When::Throughout || row.when == When::AtStart && number == 0;
+            assert_eq!(last > 0, reads_now, "{name}: epoch {}", number + 1);
+            assert_eq!(io["opens"], if reads_now { row.opens } else { 0 }, "{name}");
+            match row.when {
+                When::Throughout => assert!(first < last, "{name}: {bytes:?}"),
+                When::AtStart | When::Never => assert_eq!(first, last, "{name}: {bytes:?}"),
+            }
+        }
+    }
+}
