@@ -40,7 +40,12 @@ const FAMILIES: &[Family] = &[
     Family { folder: "crates/run/src/compute", shared: &[] },
     Family {
         folder: "crates/run/src/checkpoint",
-        shared: &[("content", "what tensors hold, whatever the file around them")],
+        shared: &[
+            ("files", "what a file system does, so that tests can lose power"),
+            ("content", "what tensors hold, whatever the file around them"),
+            ("sink", "what every format writes into"),
+            ("manifest", "what a whole checkpoint consists of, whatever its format"),
+        ],
     },
     Family { folder: "crates/run/src/wrap", shared: &[] },
     Family { folder: "crates/measure/src/metric", shared: &[] },

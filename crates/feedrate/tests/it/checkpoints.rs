@@ -16,7 +16,7 @@ const LLAMA: [&str; 9] = [
     "train.epochs=1",
 ];
 
-/// Name and bytes of each file of the only checkpoint.
+/// Name and bytes of each file of the only checkpoint, but for its manifest.
 fn files(test: &Test) -> BTreeMap<String, u64> {
     let mut folders = std::fs::read_dir(test.path("checkpoints")).unwrap();
     let folder = folders.next().unwrap().unwrap().path();
@@ -26,7 +26,9 @@ fn files(test: &Test) -> BTreeMap<String, u64> {
         let file = file.unwrap();
         (file.file_name().to_string_lossy().into_owned(), file.metadata().unwrap().len())
     });
-    files.collect()
+    let mut files: BTreeMap<String, u64> = files.collect();
+    assert!(files.remove("manifest.json").is_some(), "{files:?}");
+    files
 }
 
 #[test]

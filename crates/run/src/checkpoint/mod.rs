@@ -2,9 +2,14 @@
 //!
 //! To add one: copy `raw.rs`, implement [`Checkpoint`], add its `mod` line and its row.
 
+mod files;
 mod content;
+mod sink;
+mod manifest;
 mod pt;
 mod raw;
+
+pub use sink::Sink;
 
 use crate::clock::Clock;
 use feedrate_measure::record::RankCheckpoint;
@@ -12,11 +17,14 @@ use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::CheckpointPlan;
 use feedrate_spec::plan::state::StateFile;
 use feedrate_spec::units;
-use std::fs;
-use std::io::{self, Read};
+use files::{Files, SystemFiles};
+use manifest::{Entry, Manifest};
+use sink::{Length, PIECE_BYTES, Pieces};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, PoisonError};
 
 /// Ranks that write or read side by side even where there are fewer processors: storage is waited for more than computed.
 const RANKS_AT_ONCE: u64 = 16;
@@ -28,11 +36,11 @@ pub trait Checkpoint: Sync {
     /// Name, summary, abilities. The name is the files' extension.
     fn member(&self) -> &'static Member;
 
-    /// Write `state` to `file`, which is new. Memory stays bounded, whatever the state.
+    /// Write `state` to `sink`. What it puts has the same length whatever the content.
     ///
     /// # Errors
     /// The file system refused.
-    fn write(&self, file: &mut fs::File, state: &StateFile) -> io::Result<()>;
+    fn write(&self, sink: &mut dyn Sink, state: &StateFile) -> io::Result<()>;
 }
 
 /// Every format, in the order docs show them.
@@ -99,7 +107,8 @@ impl CheckpointError {
 }
 
 /// Write the checkpoint of `epoch` whose folder is named by `step`, as DLIO names it: the files of all ranks, many ranks at a
-/// time. Each file gets its name once it is whole.
+/// time. Each file gets its name once it is whole, and the checkpoint its manifest once all are. Memory is bounded by
+/// ranks that write at a time (16, or as many as there are processors) × a piece of 4 MiB, whatever the model.
 ///
 /// # Errors
 /// The file system refused, or is too small. No file that was begun is left then; those that are whole are.
@@ -109,24 +118,45 @@ pub fn save(
     epoch: u32,
     step: u64,
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    let folder = folder(plan, epoch, step);
-    let prepare = || {
-        fs::create_dir_all(&folder)?;
-        check_space(&folder, plan.total_bytes)
-    };
-    prepare().map_err(|source| CheckpointError::Write { path: folder.clone(), source })?;
-    let of_rank = |rank, own: &mut RankCheckpoint| {
-        let files = plan.state.files(rank);
-        files.iter().try_for_each(|state| write_file(plan, clock, &folder, state, own))
-    };
-    ranks(plan.state.writers(), clock, &of_rank)
+    save_to(&SystemFiles, plan, clock, &folder(plan, epoch, step))
 }
 
-/// Read the checkpoint of `epoch` and `step` back: each rank reads what the rank `rank_shift` behind it wrote, as after a restart
-/// on other machines.
+fn save_to(
+    files: &dyn Files,
+    plan: &CheckpointPlan,
+    clock: Clock,
+    folder: &Path,
+) -> Result<Vec<RankCheckpoint>, CheckpointError> {
+    let failed = |source| CheckpointError::Write { path: folder.to_owned(), source };
+    let prepare = || {
+        files.create_folder(folder, plan.fsync)?;
+        check_space(files.free_bytes(folder)?, plan.total_bytes)?;
+        Manifest::withdraw(files, folder, plan.fsync)
+    };
+    prepare().map_err(failed)?;
+    let entries = Mutex::new(Vec::new());
+    let of_rank = |rank, own: &mut RankCheckpoint| {
+        let writer = Writer { files, plan, clock, folder };
+        for state in plan.state.files(rank) {
+            let entry = writer.write(&state, own)?;
+            let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
+            entries.push((file_name(plan, &state), entry));
+        }
+        Ok(())
+    };
+    let ranks = ranks(plan.state.writers(), clock, &of_rank)?;
+    let entries = entries.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Manifest::new(entries)
+        .write(files, folder, plan.fsync)
+        .map_err(|source| CheckpointError::Write { path: folder.join(manifest::NAME), source })?;
+    Ok(ranks)
+}
+
+/// Read the checkpoint of `epoch` and `step` back, all of it, and check it: each rank reads what the rank `rank_shift` behind
+/// it wrote, as after a restart on other machines.
 ///
 /// # Errors
-/// The file system refused, or a file is not whole.
+/// The file system refused, or the checkpoint is not whole, or not this plan's.
 pub fn load(
     plan: &CheckpointPlan,
     clock: Clock,
@@ -134,11 +164,23 @@ pub fn load(
     step: u64,
     rank_shift: u64,
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    let folder = folder(plan, epoch, step);
+    load_from(&SystemFiles, plan, clock, &folder(plan, epoch, step), rank_shift)
+}
+
+fn load_from(
+    files: &dyn Files,
+    plan: &CheckpointPlan,
+    clock: Clock,
+    folder: &Path,
+    rank_shift: u64,
+) -> Result<Vec<RankCheckpoint>, CheckpointError> {
+    let manifest = Manifest::read(files, folder)?;
     let writers = plan.state.writers();
     let of_rank = |rank, own: &mut RankCheckpoint| {
-        let files = plan.state.files((rank + rank_shift % writers) % writers);
-        files.iter().try_for_each(|state| read_file(plan, &folder, state, own))
+        for state in plan.state.files((rank + rank_shift % writers) % writers) {
+            own.bytes += manifest.check(files, folder, &file_name(plan, &state), &state)?;
+        }
+        Ok(())
     };
     ranks(writers, clock, &of_rank)
 }
@@ -146,6 +188,10 @@ pub fn load(
 /// Where the checkpoint of `epoch` and `step` lies.
 pub(crate) fn folder(plan: &CheckpointPlan, epoch: u32, step: u64) -> PathBuf {
     Path::new(&plan.folder).join(format!("global_epoch{epoch}_step{step}"))
+}
+
+fn file_name(plan: &CheckpointPlan, state: &StateFile) -> String {
+    format!("{}.{}", state.name, plan.format)
 }
 
 /// Do the part of each of `count` ranks, [`RANKS_AT_ONCE`] or as many as there are processors at a time.
@@ -186,61 +232,60 @@ fn ranks(
     Ok(all)
 }
 
-fn write_file(
-    plan: &CheckpointPlan,
+/// Writes one file after another.
+struct Writer<'a> {
+    files: &'a dyn Files,
+    plan: &'a CheckpointPlan,
     clock: Clock,
-    folder: &Path,
-    state: &StateFile,
-    own: &mut RankCheckpoint,
-) -> Result<(), CheckpointError> {
-    let path = folder.join(format!("{}.{}", state.name, plan.format));
-    let part = path.with_extension("part");
-    let unknown = || io::Error::other(format!("there is no checkpoint format `{}`", plan.format));
-    let mut write = || {
-        let format = find(&plan.format).ok_or_else(unknown)?;
-        let mut file = fs::File::create(&part)?;
-        format.write(&mut file, state)?;
-        if plan.fsync {
-            let start_ns = clock.now_ns();
-            file.sync_all()?;
-            own.sync_ns += clock.now_ns() - start_ns;
-        }
-        own.bytes += file.metadata()?.len();
-        fs::rename(&part, &path)
-    };
-    write().map_err(|source| {
-        // What was never made cannot be removed; the first error is the one to tell.
-        let _ = fs::remove_file(&part);
-        CheckpointError::Write { path: path.clone(), source }
-    })
+    folder: &'a Path,
 }
 
-fn read_file(
-    plan: &CheckpointPlan,
-    folder: &Path,
-    state: &StateFile,
-    own: &mut RankCheckpoint,
-) -> Result<(), CheckpointError> {
-    let path = folder.join(format!("{}.{}", state.name, plan.format));
-    let mut piece = vec![0; content::PIECE_BYTES];
-    let mut read = || {
-        let mut file = fs::File::open(&path)?;
-        loop {
-            match file.read(&mut piece)? {
-                0 => return Ok(()),
-                bytes => own.bytes += bytes as u64,
-            }
+impl Writer<'_> {
+    fn write(&self, state: &StateFile, own: &mut RankCheckpoint) -> Result<Entry, CheckpointError> {
+        let path = self.folder.join(file_name(self.plan, state));
+        let part = path.with_extension("part");
+        self.write_part(&part, state, own)
+            .and_then(|entry| self.files.rename(&part, &path).map(|()| entry))
+            .map_err(|source| {
+                // What was never made cannot be removed; the first error is the one to tell.
+                let _ = self.files.remove(&part);
+                CheckpointError::Write { path, source }
+            })
+    }
+
+    fn write_part(
+        &self,
+        part: &Path,
+        state: &StateFile,
+        own: &mut RankCheckpoint,
+    ) -> io::Result<Entry> {
+        let name = &self.plan.format;
+        let unknown = || io::Error::other(format!("there is no checkpoint format `{name}`"));
+        let format = find(name).ok_or_else(unknown)?;
+        let mut length = Length::default();
+        format.write(&mut length, state)?;
+        let piece_bytes = length.bytes.min(PIECE_BYTES as u64) as usize;
+        let mut output = self.files.create(part)?;
+        let mut pieces = Pieces::new(&state.name, piece_bytes, &mut *output)?;
+        format.write(&mut pieces, state)?;
+        let (bytes, crc32) = pieces.finish()?;
+        if self.plan.fsync {
+            let start_ns = self.clock.now_ns();
+            output.sync()?;
+            own.sync_ns += self.clock.now_ns() - start_ns;
         }
-    };
-    read().map_err(|source| CheckpointError::Read { path: path.clone(), source })
+        own.bytes += bytes;
+        Ok(Entry { bytes, crc32, tensors_crc32: manifest::tensors_crc32(state) })
+    }
 }
 
-fn check_space(folder: &Path, bytes: u64) -> io::Result<()> {
-    let stat = rustix::fs::statvfs(folder)?;
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+fn check_space(free: u64, bytes: u64) -> io::Result<()> {
     if bytes <= free {
         return Ok(());
     }
     let message = format!("it has {}, only {} are free", units::bytes(bytes), units::bytes(free));
     Err(io::Error::new(io::ErrorKind::StorageFull, message))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,9 @@
 //! The bytes of the tensors one after another, and nothing else.
 
-use super::Checkpoint;
-use super::content::StateContent;
+use super::{Checkpoint, Sink};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::state::StateFile;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 
 static MEMBER: Member =
     Member { name: "raw", summary: "the bytes of the state and nothing else", abilities: &[] };
@@ -19,11 +17,8 @@ impl Checkpoint for Raw {
         &MEMBER
     }
 
-    fn write(&self, file: &mut File, state: &StateFile) -> io::Result<()> {
-        let mut content = StateContent::new(&state.name);
-        for (number, tensor) in state.tensors.iter().enumerate() {
-            content.make(number as u64, tensor, &mut |piece| file.write_all(piece))?;
-        }
-        Ok(())
+    fn write(&self, sink: &mut dyn Sink, state: &StateFile) -> io::Result<()> {
+        let mut tensors = (0..).zip(&state.tensors);
+        tensors.try_for_each(|(number, tensor)| sink.tensor(number, tensor).map(|_| ()))
     }
 }

@@ -1,8 +1,8 @@
 //! A zip archive of stored members below `archive/`, each beginning at a multiple of 64 bytes.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use crate::checkpoint::Sink;
+use feedrate_spec::plan::state::Tensor;
+use std::io;
 
 const ALIGN: u64 = 64;
 const LOCAL_HEADER_BYTES: u64 = 30;
@@ -18,55 +18,58 @@ const PADDING: u16 = 0x4246;
 const ZIP64: u16 = 1;
 
 /// Written from the start of a file.
-pub(super) struct Archive<'f> {
-    file: &'f mut File,
+pub(super) struct Archive<'s> {
+    sink: &'s mut dyn Sink,
     at: u64,
     directory: Vec<u8>,
     members: u64,
 }
 
-/// Being written.
-pub(super) struct Member<'a, 'f> {
-    archive: &'a mut Archive<'f>,
-    name: String,
-    offset: u64,
-    bytes: u64,
-    crc: crc32fast::Hasher,
-}
-
-impl<'f> Archive<'f> {
-    pub(super) fn new(file: &'f mut File) -> Self {
-        Archive { file, at: 0, directory: Vec::new(), members: 0 }
+impl<'s> Archive<'s> {
+    pub(super) fn new(sink: &'s mut dyn Sink) -> Self {
+        Archive { sink, at: 0, directory: Vec::new(), members: 0 }
     }
 
     /// A member that is there at once.
     pub(super) fn add(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut member = self.begin(name, bytes.len() as u64)?;
-        member.write(bytes)?;
-        member.finish()
+        let name = format!("archive/{name}");
+        let (offset, crc) = (self.at, crc32fast::hash(bytes));
+        self.begin(&name, bytes.len() as u64, crc)?;
+        self.put(bytes)?;
+        self.list(&name, offset, bytes.len() as u64, crc);
+        Ok(())
     }
 
-    /// A member of `bytes` bytes, which follow.
-    pub(super) fn begin<'a>(&'a mut self, name: &str, bytes: u64) -> io::Result<Member<'a, 'f>> {
-        let name = format!("archive/{name}");
+    /// A member that holds tensor number `number`. Its checksum comes before what it sums up: it is patched in.
+    pub(super) fn tensor(&mut self, number: u64, tensor: &Tensor) -> io::Result<()> {
+        let name = format!("archive/data/{number}");
         let offset = self.at;
+        self.begin(&name, tensor.bytes(), 0)?;
+        let crc = self.sink.tensor(number, tensor)?;
+        self.at += tensor.bytes();
+        self.sink.patch(offset + CRC_OFFSET, &crc.to_le_bytes())?;
+        self.list(&name, offset, tensor.bytes(), crc);
+        Ok(())
+    }
+
+    /// The header of a member of `bytes` bytes, which follow.
+    fn begin(&mut self, name: &str, bytes: u64, crc: u32) -> io::Result<()> {
         let mut extra = Vec::new();
         if bytes >= ZIP64_LIMIT {
             put16(&mut extra, &[ZIP64, 16]);
             put64(&mut extra, &[bytes, bytes]);
         }
-        let unpadded = offset + LOCAL_HEADER_BYTES + name.len() as u64 + extra.len() as u64 + 4;
+        let unpadded = self.at + LOCAL_HEADER_BYTES + name.len() as u64 + extra.len() as u64 + 4;
         let padding = unpadded.next_multiple_of(ALIGN) - unpadded;
         put16(&mut extra, &[PADDING, padding as u16]);
         extra.resize(extra.len() + padding as usize, b'Z');
         let mut header = b"PK\x03\x04".to_vec();
         put16(&mut header, &[VERSION, 0, 0, 0, DATE]);
-        put32(&mut header, &[0, saturated(bytes), saturated(bytes)]);
+        put32(&mut header, &[crc, saturated(bytes), saturated(bytes)]);
         put16(&mut header, &[name.len() as u16, extra.len() as u16]);
         header.extend(name.as_bytes());
         header.extend(extra);
-        self.put(&header)?;
-        Ok(Member { archive: self, name, offset, bytes, crc: crc32fast::Hasher::new() })
+        self.put(&header)
     }
 
     /// The directory, and its end.
@@ -94,7 +97,7 @@ impl<'f> Archive<'f> {
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)?;
+        self.sink.put(bytes)?;
         self.at += bytes.len() as u64;
         Ok(())
     }
@@ -120,21 +123,6 @@ impl<'f> Archive<'f> {
             directory.extend(extra);
         }
         self.members += 1;
-    }
-}
-
-impl Member<'_, '_> {
-    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.crc.update(bytes);
-        self.archive.put(bytes)
-    }
-
-    /// The checksum comes before what it sums up: it is patched in.
-    pub(super) fn finish(self) -> io::Result<()> {
-        let crc = self.crc.finalize();
-        self.archive.file.write_all_at(&crc.to_le_bytes(), self.offset + CRC_OFFSET)?;
-        self.archive.list(&self.name, self.offset, self.bytes, crc);
-        Ok(())
     }
 }
 

@@ -6,12 +6,10 @@ mod archive;
 #[cfg(test)]
 mod tests;
 
-use super::Checkpoint;
-use super::content::StateContent;
+use super::{Checkpoint, Sink};
 use archive::Archive;
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::state::StateFile;
-use std::fs::File;
 use std::io;
 
 static MEMBER: Member =
@@ -26,15 +24,12 @@ impl Checkpoint for Pt {
         &MEMBER
     }
 
-    fn write(&self, file: &mut File, state: &StateFile) -> io::Result<()> {
-        let mut archive = Archive::new(file);
+    fn write(&self, sink: &mut dyn Sink, state: &StateFile) -> io::Result<()> {
+        let mut archive = Archive::new(sink);
         archive.add("data.pkl", &pickle::of(state))?;
         archive.add("byteorder", b"little")?;
-        let mut content = StateContent::new(&state.name);
-        for (number, tensor) in state.tensors.iter().enumerate() {
-            let mut member = archive.begin(&format!("data/{number}"), tensor.bytes())?;
-            content.make(number as u64, tensor, &mut |piece| member.write(piece))?;
-            member.finish()?;
+        for (number, tensor) in (0..).zip(&state.tensors) {
+            archive.tensor(number, tensor)?;
         }
         archive.add("version", b"3\n")?;
         archive.finish()

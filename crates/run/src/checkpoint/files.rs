@@ -1,0 +1,119 @@
+//! What a checkpoint asks of a file system: few operations, so that tests can be a storage that loses power. Shared by all that
+//! touch a checkpoint's files. Knows no format.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// A file system.
+pub(super) trait Files: Sync {
+    /// Make `folder` and those above it; where `durable`, so that it stays.
+    fn create_folder(&self, folder: &Path, durable: bool) -> io::Result<()>;
+
+    /// What may still be written below `folder`.
+    fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
+
+    /// An empty file.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Output>>;
+
+    /// A file that is there.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Input>>;
+
+    /// Give a file another name; whoever had that is gone.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Remove a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Make the names in a folder stay as they are.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+}
+
+/// A file that is written.
+pub(super) trait Output {
+    /// Append.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Change what was written.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Make what was written stay.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A file that is read from its start.
+pub(super) trait Input {
+    /// How long it is.
+    fn bytes(&self) -> io::Result<u64>;
+
+    /// What follows, 0 at its end.
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize>;
+}
+
+/// The system's.
+pub(super) struct SystemFiles;
+
+impl Files for SystemFiles {
+    fn create_folder(&self, folder: &Path, durable: bool) -> io::Result<()> {
+        let missing: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
+        fs::create_dir_all(folder)?;
+        if durable {
+            for above in missing.iter().filter_map(|new| new.parent()) {
+                // A relative path ends in nothing, which is the folder we are in.
+                let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+                self.sync_folder(above)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn free_bytes(&self, folder: &Path) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(folder)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+        Ok(Box::new(File::create(path)?))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Input>> {
+        Ok(Box::new(File::open(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        File::open(folder)?.sync_all()
+    }
+}
+
+impl Output for File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+impl Input for File {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        Read::read(self, bytes)
+    }
+}

@@ -1,0 +1,94 @@
+//! Checkpoints that are not whole are refused, and a storage that loses what was not synced leaves none that only looks whole.
+
+use super::*;
+use feedrate_spec::plan::state::{Layers, StatePlan, StateType};
+
+pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
+    let state = StatePlan {
+        model_bytes: 10_000,
+        layers: Layers::Alike { count: 3, tensor_bytes: vec![5000, 70] },
+        optimization_groups: vec![100, 50],
+        model_element: StateType::Fp16,
+        optimizer_element: StateType::Fp32,
+        tensor: 1,
+        pipeline: 1,
+        data: 3,
+        zero_stage: 3,
+        rank_zero: false,
+        ranks: 3,
+    };
+    CheckpointPlan {
+        folder: folder.to_string_lossy().into_owned(),
+        after_epoch: 1,
+        epochs_between: 1,
+        steps_between: None,
+        format: format.into(),
+        total_bytes: state.total_bytes(),
+        total_files: state.total_files(),
+        rank_bytes_max: state.rank_bytes_max(),
+        state,
+        fsync,
+    }
+}
+
+#[test]
+fn what_was_written_loads_whoever_wrote_it() {
+    for format in CHECKPOINTS {
+        for fsync in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let plan = plan(folder.path(), format.member().name, fsync);
+            let saved = save(&plan, Clock::new(), 1, 5).unwrap();
+            assert_eq!(saved.iter().map(|own| own.rank).collect::<Vec<_>>(), [0, 1, 2]);
+            let bytes: u64 = saved.iter().map(|own| own.bytes).sum();
+            assert!(bytes >= plan.total_bytes, "{bytes}");
+            assert!(saved.iter().all(|own| (own.sync_ns > 0) == fsync));
+            for shift in [0, 1, 4] {
+                let loaded = load(&plan, Clock::new(), 1, 5, shift).unwrap();
+                let read: u64 = loaded.iter().map(|own| own.bytes).sum();
+                assert_eq!(read, bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_whole_is_refused_by_file_and_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in CHECKPOINTS {
+        let name = format.member().name;
+        let plan = plan(folder.path(), name, false);
+        let inside = super::folder(&plan, 1, 5);
+        let file = format!("model_states-1.{name}");
+        let flip = |bytes: &mut Vec<u8>| bytes[5000] ^= 1;
+        let shorten = |bytes: &mut Vec<u8>| bytes.truncate(5000);
+        let lengthen = |bytes: &mut Vec<u8>| bytes.push(0);
+        type Harm<'a> = &'a dyn Fn(&mut Vec<u8>);
+        for (path, harm, words) in [
+            (file.as_str(), &flip as Harm, "its checksum is"),
+            (&file, &shorten, "it has 5000 bytes of"),
+            (&file, &lengthen, "bytes of"),
+            ("manifest.json", &|bytes| bytes.truncate(100), "EOF"),
+        ] {
+            save(&plan, Clock::new(), 1, 5).unwrap();
+            let path = inside.join(path);
+            let mut bytes = std::fs::read(&path).unwrap();
+            harm(&mut bytes);
+            std::fs::write(&path, bytes).unwrap();
+            let error = load(&plan, Clock::new(), 1, 5, 0).unwrap_err();
+            let told = error.to_string();
+            assert!(told.contains(words) && told.contains(path.to_str().unwrap()), "{told}");
+            assert!(error.hint().is_some());
+        }
+        for (gone, words) in [(file.as_str(), "it is missing"), ("manifest.json", "not whole")] {
+            save(&plan, Clock::new(), 1, 5).unwrap();
+            std::fs::remove_file(inside.join(gone)).unwrap();
+            let told = load(&plan, Clock::new(), 1, 5, 0).unwrap_err().to_string();
+            assert!(told.contains(words) && told.contains(gone), "{told}");
+        }
+        save(&plan, Clock::new(), 1, 5).unwrap();
+        let mut other = plan.clone();
+        other.state.model_bytes += 1;
+        let told = load(&other, Clock::new(), 1, 5, 0).unwrap_err().to_string();
+        assert!(told.contains("other tensors"), "{told}");
+    }
+}
