@@ -1,10 +1,15 @@
 //! What a checkpoint asks of a file system: few operations, so that tests can be a storage that loses power. Shared by all that
 //! touch a checkpoint's files. Knows no format.
 
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+/// Files from this length on have their blocks reserved: ext4 writes two to three times as fast then.
+const RESERVED_BYTES_MIN: u64 = 1 << 20;
 
 /// A file system.
 pub(super) trait Files: Sync {
@@ -14,8 +19,8 @@ pub(super) trait Files: Sync {
     /// What may still be written below `folder`.
     fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
 
-    /// An empty file.
-    fn create(&self, path: &Path) -> io::Result<Box<dyn Output>>;
+    /// An empty file that will have `bytes` bytes.
+    fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn Output>>;
 
     /// A file that is there.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Input>>;
@@ -73,8 +78,16 @@ impl Files for SystemFiles {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    fn create(&self, path: &Path) -> io::Result<Box<dyn Output>> {
-        Ok(Box::new(File::create(path)?))
+    fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn Output>> {
+        let file = File::create(path)?;
+        if bytes >= RESERVED_BYTES_MIN {
+            // Where the file system has no such thing, blocks are found as they are written.
+            let reserved = fallocate(&file, FallocateFlags::empty(), 0, bytes);
+            if reserved == Err(Errno::NOSPC) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+        }
+        Ok(Box::new(file))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn Input>> {

@@ -45,7 +45,7 @@ impl Manifest {
     pub(super) fn write(&self, files: &dyn Files, folder: &Path, fsync: bool) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
         let part = folder.join(format!("{NAME}.part"));
-        let mut output = files.create(&part)?;
+        let mut output = files.create(&part, text.len() as u64)?;
         output.write(&text)?;
         if fsync {
             output.sync()?;

@@ -265,7 +265,7 @@ impl Writer<'_> {
         let mut length = Length::default();
         format.write(&mut length, state)?;
         let piece_bytes = length.bytes.min(PIECE_BYTES as u64) as usize;
-        let mut output = self.files.create(part)?;
+        let mut output = self.files.create(part, length.bytes)?;
         let mut pieces = Pieces::new(&state.name, piece_bytes, &mut *output)?;
         format.write(&mut pieces, state)?;
         let (bytes, crc32) = pieces.finish()?;
@@ -287,5 +287,7 @@ fn check_space(free: u64, bytes: u64) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::StorageFull, message))
 }
 
+#[cfg(test)]
+mod fragile;
 #[cfg(test)]
 mod tests;

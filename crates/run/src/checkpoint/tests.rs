@@ -1,5 +1,6 @@
 //! Checkpoints that are not whole are refused, and a storage that loses what was not synced leaves none that only looks whole.
 
+use super::fragile::{FragileFiles, Names};
 use super::*;
 use feedrate_spec::plan::state::{Layers, StatePlan, StateType};
 
@@ -91,4 +92,53 @@ fn what_is_not_whole_is_refused_by_file_and_reason() {
         let told = load(&other, Clock::new(), 1, 5, 0).unwrap_err().to_string();
         assert!(told.contains("other tensors"), "{told}");
     }
+}
+
+/// Power fails after every number of operations, over an older checkpoint of the same name and over none. Of what was not
+/// synced nothing is kept, or all names are, or each name by chance.
+#[test]
+fn with_fsync_no_loss_of_power_leaves_a_checkpoint_that_only_looks_whole() {
+    let plan = plan(Path::new("/c"), "pt", true);
+    let folder = super::folder(&plan, 1, 5);
+    for over_older in [false, true] {
+        let (mut finished, mut whole, mut refused) = (false, 0, 0);
+        for operations in 0.. {
+            let files = FragileFiles::default();
+            if over_older {
+                save_to(&files, &plan, Clock::new(), &folder).unwrap();
+            }
+            files.fail_after(operations);
+            finished = save_to(&files, &plan, Clock::new(), &folder).is_ok();
+            for names in [Names::Synced, Names::All, Names::ByChance(operations)] {
+                let left = files.after_power_failure(names);
+                match load_from(&left, &plan, Clock::new(), &folder, 0) {
+                    Ok(_) => whole += 1,
+                    Err(error) => {
+                        assert!(!finished, "after {operations}: {error}");
+                        let told = error.to_string();
+                        assert!(
+                            told.contains("there is none, so"),
+                            "{operations} {names:?}: {told}"
+                        );
+                        refused += 1;
+                    }
+                }
+            }
+            if finished {
+                break;
+            }
+        }
+        assert!(finished && whole > 0 && refused > 20, "{whole} {refused}");
+    }
+}
+
+/// The same storage shows that it is the sync that does it.
+#[test]
+fn without_fsync_a_loss_of_power_tears_checkpoints_and_they_are_refused() {
+    let plan = plan(Path::new("/c"), "raw", false);
+    let folder = super::folder(&plan, 1, 5);
+    let files = FragileFiles::default();
+    save_to(&files, &plan, Clock::new(), &folder).unwrap();
+    let left = files.after_power_failure(Names::All);
+    assert!(load_from(&left, &plan, Clock::new(), &folder, 0).is_err());
 }
