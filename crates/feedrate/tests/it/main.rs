@@ -18,6 +18,8 @@ mod pairs;
 mod checkpoints;
 /// What happened when.
 mod phases;
+/// Their formats, and what a kill leaves of them.
+mod checkpoint_files;
 /// What the settings of a loader do.
 mod loaders;
 /// The ten applications of the I/O analysis.

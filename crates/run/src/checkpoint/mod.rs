@@ -7,6 +7,7 @@ mod content;
 mod sink;
 mod manifest;
 mod pt;
+mod safetensors;
 mod raw;
 
 pub use sink::Sink;
@@ -44,7 +45,7 @@ pub trait Checkpoint: Sync {
 }
 
 /// Every format, in the order docs show them.
-pub static CHECKPOINTS: &[&dyn Checkpoint] = &[&pt::Pt, &raw::Raw];
+pub static CHECKPOINTS: &[&dyn Checkpoint] = &[&pt::Pt, &safetensors::Safetensors, &raw::Raw];
 
 /// The format called `name`.
 pub fn find(name: &str) -> Option<&'static dyn Checkpoint> {
@@ -108,7 +109,8 @@ impl CheckpointError {
 
 /// Write the checkpoint of `epoch` whose folder is named by `step`, as DLIO names it: the files of all ranks, many ranks at a
 /// time. Each file gets its name once it is whole, and the checkpoint its manifest once all are. Memory is bounded by
-/// ranks that write at a time (16, or as many as there are processors) × a piece of 4 MiB, whatever the model.
+/// ranks that write at a time (16, or as many as there are processors) × a piece of 4 MiB, whatever the model; where files of given
+/// sizes are written, each in one call, × the largest of them.
 ///
 /// # Errors
 /// The file system refused, or is too small. No file that was begun is left then; those that are whole are.
@@ -264,7 +266,9 @@ impl Writer<'_> {
         let format = find(name).ok_or_else(unknown)?;
         let mut length = Length::default();
         format.write(&mut length, state)?;
-        let piece_bytes = length.bytes.min(PIECE_BYTES as u64) as usize;
+        let in_one = !self.plan.state.file_sizes.is_empty();
+        let most = if in_one { length.bytes } else { PIECE_BYTES as u64 };
+        let piece_bytes = length.bytes.min(most) as usize;
         let mut output = self.files.create(part, length.bytes)?;
         let mut pieces = Pieces::new(&state.name, piece_bytes, &mut *output)?;
         format.write(&mut pieces, state)?;

@@ -9,6 +9,7 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
         model_bytes: 10_000,
         layers: Layers::Alike { count: 3, tensor_bytes: vec![5000, 70] },
         optimization_groups: vec![100, 50],
+        file_sizes: vec![],
         model_element: StateType::Fp16,
         optimizer_element: StateType::Fp32,
         tensor: 1,

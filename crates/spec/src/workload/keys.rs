@@ -327,7 +327,9 @@ keys! {
         reader_collective_size: u32 = Count32, "reader.collective_size", "0", "accelerators",
             "Accelerators of a group of which one reads for all, with `file_access: collective`; 0 is all of them.";
         checkpoint_format: Option<String> = OptionalText, "checkpoint.format", "null", "",
-            "How a state lies in a file: `pt` (torch.save) or `raw`; without it `pt` where the framework is pytorch.";
+            "How a state lies in a file: `pt` (torch.save), `safetensors` or `raw`; without it `pt` where the framework is pytorch.";
+        checkpoint_file_sizes: Vec<u64> = Counts, "checkpoint.file_sizes", "[]", "bytes",
+            "Instead of a model, files of these sizes from each rank that writes, each written in one call; `raw` unless a format is given.";
         dataset_scaling: String = Scaling, "dataset.scaling", "strong", "",
             "With `weak` the numbers of files are those of one accelerator: the dataset grows with them.";
         reader_verify: bool = Flag, "reader.verify", "false", "", "Compare every byte read with what was generated.";

@@ -11,6 +11,8 @@ const LAYERS_MAX: u64 = 100_000;
 const WIDTH_MAX: u64 = 1 << 24;
 /// Of a run of checkpoints only.
 const CHECKPOINTS_MAX: u64 = 100_000;
+/// Of a file that is held in memory to be written in one call.
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
 impl Builder<'_> {
     /// The checkpoints that this plan reaches.
@@ -29,6 +31,7 @@ impl Builder<'_> {
         if alone.is_none() {
             self.only_alone();
         }
+        self.file_sizes();
         let state = self.state(u64::from(accelerators))?;
         Some(CheckpointPlan {
             folder: w.checkpoint_checkpoint_folder.clone(),
@@ -48,7 +51,8 @@ impl Builder<'_> {
 
     /// As asked for, else what the framework can load.
     fn checkpoint_format(&mut self) -> String {
-        let own = if self.w.framework == "pytorch" { "pt" } else { "raw" };
+        let is_model = self.w.checkpoint_file_sizes.is_empty();
+        let own = if is_model && self.w.framework == "pytorch" { "pt" } else { "raw" };
         let name = self.w.checkpoint_format.clone().unwrap_or_else(|| own.into());
         if !self.catalog.checkpoints.iter().any(|format| format.name == name) {
             let names: Vec<&str> = self.catalog.checkpoints.iter().map(|f| f.name).collect();
@@ -59,6 +63,17 @@ impl Builder<'_> {
             );
         }
         name
+    }
+
+    fn file_sizes(&mut self) {
+        let wrong =
+            self.w.checkpoint_file_sizes.iter().find(|&&size| size == 0 || size > FILE_BYTES_MAX);
+        if let Some(size) = wrong {
+            let message = format!("a file of `{size}` bytes, written in one call");
+            let hint =
+                "give 1 to 67108864 (64 MiB); what is larger is a model, `model.model_size_bytes`";
+            self.error("checkpoint.file_sizes", message, hint);
+        }
     }
 
     fn unbuilt_checkpoints(&mut self) {
@@ -156,6 +171,7 @@ impl Builder<'_> {
             model_bytes: if transformer { 0 } else { w.model_model_size_bytes },
             layers,
             optimization_groups: w.model_optimization_groups.clone(),
+            file_sizes: w.checkpoint_file_sizes.clone(),
             model_element: element(&w.model_model_datatype),
             optimizer_element: element(&w.model_optimizer_datatype),
             tensor,

@@ -4,7 +4,7 @@ use super::{Builder, Context};
 use crate::catalog::Ability;
 use crate::plan::layout::Layout;
 use crate::plan::state::Layers;
-use crate::plan::{Plan, PlanDoubt};
+use crate::plan::{CheckpointPlan, Plan, PlanDoubt};
 use crate::shape::FileShape;
 use crate::units;
 
@@ -120,7 +120,9 @@ fn window_shorter_than_stock(plan: &Plan) -> Option<PlanDoubt> {
 }
 
 fn raw_checkpoint(plan: &Plan) -> Option<PlanDoubt> {
-    plan.checkpoint.as_ref().filter(|checkpoint| checkpoint.format == "raw").map(|_| {
+    let of_model = |checkpoint: &&CheckpointPlan| checkpoint.state.file_sizes.is_empty();
+    let models = plan.checkpoint.as_ref().filter(of_model);
+    models.filter(|checkpoint| checkpoint.format == "raw").map(|_| {
         doubt(
             "raw_checkpoint",
             "checkpoints are written as the bytes of the tensors alone".into(),

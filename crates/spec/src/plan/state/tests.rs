@@ -1,4 +1,4 @@
-//! Sizes and names against DLIO's table of nominal sizes.
+//! Sizes as DLIO computes them; every part of a model is written once.
 
 use super::*;
 
@@ -15,6 +15,7 @@ fn llama(layers: u64, hidden: u64, ffn: u64, kv_size: u64, vocab: u64) -> StateP
             kv_size,
         }),
         optimization_groups: vec![],
+        file_sizes: vec![],
         model_element: StateType::Fp16,
         optimizer_element: StateType::Fp32,
         tensor: 1,
@@ -136,4 +137,12 @@ fn every_layer_is_written_once_for_each_tensor_rank() {
 fn place(plan: &StatePlan, rank: u64) -> Place {
     let pipeline = rank / plan.tensor % plan.pipeline;
     Place { rank, pipeline, data: 0, model: rank % plan.model_ranks() }
+}
+
+#[test]
+fn files_of_told_sizes_are_written_by_each_that_writes() {
+    let plan = StatePlan { file_sizes: vec![1024, 7], ranks: 2, ..llama_7b() };
+    let names: Vec<_> = plan.files(1).into_iter().map(|file| (file.bytes(), file.name)).collect();
+    assert_eq!(names, [(1024, "file_0-1".into()), (7, "file_1-1".into())]);
+    assert_eq!((plan.total_bytes(), plan.total_files()), (2062, 4));
 }

@@ -1,0 +1,137 @@
+//! What lies in the files of checkpoints, and what is left of them when a run is killed.
+
+use crate::harness::{TINY, Test};
+use feedrate_run::checkpoint;
+use feedrate_run::clock::Clock;
+use feedrate_spec::plan::CheckpointPlan;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const LAYERS: [&str; 6] = [
+    "workflow.checkpoint=true",
+    "model.num_layers=3",
+    "model.layer_parameters=[40000,70]",
+    "model.optimization_groups=[10000]",
+    "model.parallelism.zero_stage=3",
+    "reader.batch_size=1",
+];
+
+/// The folders of checkpoints, with epoch and step.
+fn folders(test: &Test) -> Vec<(PathBuf, u32, u64)> {
+    let Ok(folders) = std::fs::read_dir(test.path("checkpoints")) else { return Vec::new() };
+    let numbered = folders.map(|folder| {
+        let path = folder.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let numbers = name.strip_prefix("global_epoch").unwrap().split_once("_step").unwrap();
+        (path, numbers.0.parse().unwrap(), numbers.1.parse().unwrap())
+    });
+    numbered.collect()
+}
+
+fn plan_of(test: &Test, arguments: &[&str]) -> CheckpointPlan {
+    let answer = test.feedrate(&[&["plan", "workload.yaml", "--json"][..], arguments].concat());
+    let plan: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let plan: CheckpointPlan = serde_json::from_value(plan["checkpoint"].clone()).unwrap();
+    CheckpointPlan { folder: test.path("checkpoints").to_string_lossy().into_owned(), ..plan }
+}
+
+#[test]
+fn safetensors_loads_what_is_written() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
+    let python = std::env::var_os("FEEDRATE_PYTHON").map_or(own, PathBuf::from);
+    for (name, dtype) in
+        [("fp16", "F16"), ("bf16", "BF16"), ("fp32", "F32"), ("fp64", "F64"), ("uint8", "U8")]
+    {
+        let test = Test::with(TINY);
+        let datatype = format!("model.model_datatype={name}");
+        test.run_json(&[
+            "workflow.checkpoint=true",
+            "checkpoint.format=safetensors",
+            "model.type=transformer",
+            "model.num_layers=2",
+            "model.transformer.hidden_size=64",
+            "model.transformer.ffn_hidden_size=128",
+            "model.transformer.vocab_size=1000",
+            "model.transformer.num_attention_heads=8",
+            "model.transformer.num_kv_heads=2",
+            "train.epochs=1",
+            &datatype,
+        ]);
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/load_safetensors.py");
+        let output =
+            Command::new(&python).arg(script).arg(test.path("checkpoints")).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}\n  hint: run `cargo xtask setup`");
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let layers = &told["zero_pp_rank_0_mp_rank_0_model_states.safetensors"];
+        assert_eq!(layers["0/0"], serde_json::json!([dtype, [64_000]]));
+        assert_eq!(layers["2/5"], serde_json::json!([dtype, [64 * 128]]));
+        assert_eq!(layers["4/0"], serde_json::json!([dtype, [64]]));
+        let optimizer = &told["zero_pp_rank_0_mp_rank_0_optim_states.safetensors"];
+        assert_eq!(optimizer["1"], serde_json::json!(["F32", [320]]));
+    }
+}
+
+/// Those of L2HMC.
+#[test]
+fn files_of_told_sizes_are_written() {
+    let test = Test::with(TINY);
+    let sizes = "checkpoint.file_sizes=[1024,7340032,33554432,5120,4096]";
+    test.run_json(&["workflow.checkpoint=true", "train.epochs=1", sizes]);
+    let (folder, ..) = folders(&test).remove(0);
+    for (i, size) in [1024, 7_340_032, 33_554_432, 5120, 4096].into_iter().enumerate() {
+        let file = folder.join(format!("file_{i}-0.raw"));
+        assert_eq!(file.metadata().unwrap().len(), size);
+    }
+    for size in ["0", "67108865"] {
+        let sizes = format!("checkpoint.file_sizes=[{size}]");
+        let answer = test.feedrate(&["plan", "workload.yaml", "workflow.checkpoint=true", &sizes]);
+        answer.refuses(2, &["checkpoint.file_sizes", size, "hint:"]);
+    }
+}
+
+/// Killed fifty times, over what the runs before left. The moment varies: some time after the first change is seen.
+#[test]
+fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {
+    let test = Test::with(TINY);
+    let steps = ["-n", "2", "checkpoint.steps_between_checkpoints=1", "train.epochs=1000"];
+    let arguments = [&LAYERS[..], &steps].concat();
+    test.feedrate(&["generate", "workload.yaml"]);
+    let plan = plan_of(&test, &arguments);
+    let (mut whole, mut torn) = (0, 0);
+    for round in 0..50 {
+        for (folder, ..) in folders(&test).into_iter().step_by(2) {
+            std::fs::remove_dir_all(folder).unwrap();
+        }
+        let before = folders(&test).len();
+        let mut run = test
+            .command(&[&["run", "workload.yaml"][..], &arguments].concat())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while folders(&test).len() == before && run.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_micros(round * 7919 % 40_000));
+        run.kill().unwrap();
+        run.wait().unwrap();
+        for (folder, epoch, step) in folders(&test) {
+            let looks_whole = folder.join("manifest.json").exists();
+            let loaded = checkpoint::load(&plan, Clock::new(), epoch, step, 0);
+            match loaded {
+                Ok(ranks) => {
+                    assert!(looks_whole);
+                    assert!(ranks.iter().map(|own| own.bytes).sum::<u64>() >= plan.total_bytes);
+                    whole += 1;
+                }
+                Err(error) => {
+                    assert!(!looks_whole, "round {round}: {error}");
+                    torn += 1;
+                }
+            }
+        }
+    }
+    assert!(whole > 0 && torn > 0, "{whole} whole, {torn} torn");
+}

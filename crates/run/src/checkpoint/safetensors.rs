@@ -1,0 +1,60 @@
+//! `safetensors`: eight bytes that say how long the header is, a header of JSON that says where each tensor lies, the tensors
+//! one after another (huggingface/safetensors, `README.md`).
+
+use super::{Checkpoint, Sink};
+use feedrate_spec::catalog::Member;
+use feedrate_spec::plan::state::{StateFile, StateType};
+use serde_json::{Map, Value, json};
+use std::io;
+
+static MEMBER: Member =
+    Member { name: "safetensors", summary: "as safetensors writes and loads it", abilities: &[] };
+
+/// What the header's length is a multiple of.
+const ALIGN: usize = 8;
+
+/// The member.
+#[derive(Debug)]
+pub(super) struct Safetensors;
+
+impl Checkpoint for Safetensors {
+    fn member(&self) -> &'static Member {
+        &MEMBER
+    }
+
+    fn write(&self, sink: &mut dyn Sink, state: &StateFile) -> io::Result<()> {
+        let header = header(state);
+        sink.put(&(header.len() as u64).to_le_bytes())?;
+        sink.put(&header)?;
+        let mut tensors = (0..).zip(&state.tensors);
+        tensors.try_for_each(|(number, tensor)| sink.tensor(number, tensor).map(|_| ()))
+    }
+}
+
+fn header(state: &StateFile) -> Vec<u8> {
+    let mut end = 0;
+    let tensors = state.tensors.iter().map(|tensor| {
+        let start = end;
+        end += tensor.bytes();
+        let place = json!({
+            "dtype": dtype(tensor.element),
+            "shape": [tensor.elements],
+            "data_offsets": [start, end],
+        });
+        (tensor.name.clone(), place)
+    });
+    let mut header = Value::Object(tensors.collect::<Map<_, _>>()).to_string().into_bytes();
+    header.resize(header.len().next_multiple_of(ALIGN), b' ');
+    header
+}
+
+fn dtype(element: StateType) -> &'static str {
+    match element {
+        StateType::Int8 => "I8",
+        StateType::Uint8 => "U8",
+        StateType::Fp16 => "F16",
+        StateType::Bf16 => "BF16",
+        StateType::Fp32 => "F32",
+        StateType::Fp64 => "F64",
+    }
+}
