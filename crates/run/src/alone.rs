@@ -1,6 +1,6 @@
 //! A run of checkpoints only: so many are written, then read, each after a wait.
 
-use crate::checkpoint::{self, CheckpointError};
+use crate::checkpoint::{self, CheckpointError, Due, Saver};
 use crate::clock::Clock;
 use crate::drive::RunError;
 use crate::system::Sampler;
@@ -50,6 +50,7 @@ impl Alone<'_> {
         record.epochs.push(self.begun(ranks));
         let saves = (1..=writes).map(|number| (number, false));
         let loads = (1..=reads).map(|number| (number, true));
+        let mut saver = Saver::new(self.plan, self.clock);
         let mut outcome = Ok(());
         for (number, reads_back) in saves.chain(loads) {
             self.wait(wait_s);
@@ -57,7 +58,7 @@ impl Alone<'_> {
                 record.stopped_because = Some("interrupted".into());
                 break;
             }
-            match self.one(number, reads_back) {
+            match self.one(&mut saver, number, reads_back) {
                 Ok(done) => self.add(record, done),
                 Err(error) => {
                     outcome = Err(error);
@@ -72,34 +73,37 @@ impl Alone<'_> {
         outcome
     }
 
-    fn one(&self, number: u64, reads_back: bool) -> Result<CheckpointRecord, RunError> {
+    fn one(
+        &self,
+        saver: &mut Saver,
+        number: u64,
+        reads_back: bool,
+    ) -> Result<Option<CheckpointRecord>, RunError> {
         if reads_back && self.cold {
             let folder = checkpoint::folder(self.plan, EPOCH, number);
             evict(&folder).map_err(|source| CheckpointError::Read { path: folder, source })?;
         }
+        if !reads_back {
+            saver.save(Due { epoch: EPOCH, steps: number, step: number })?;
+            saver.finish()?;
+            return Ok(saver.take_saved().pop().map(|saved| saved.record));
+        }
         let (plan, clock) = (self.plan, self.clock);
         let start_ns = clock.now_ns();
-        let (kind, ranks) = match reads_back {
-            false => (CheckpointKind::Save, checkpoint::save(plan, clock, EPOCH, number)?),
-            true => {
-                let shift = plan.read_rank_shift;
-                (CheckpointKind::Load, checkpoint::load(plan, clock, EPOCH, number, shift)?)
-            }
-        };
-        let end_ns = clock.now_ns();
-        Ok(CheckpointRecord {
-            kind,
+        let ranks = checkpoint::load(plan, clock, EPOCH, number, plan.read_rank_shift)?;
+        Ok(Some(CheckpointRecord {
+            kind: CheckpointKind::Load,
             start_ns,
-            end_ns,
+            end_ns: clock.now_ns(),
             bytes: plan.total_bytes,
             after_step: number,
             stall_ns: None,
             ranks,
-        })
+        }))
     }
 
-    fn add(&mut self, record: &mut Record, done: CheckpointRecord) {
-        let Some(epoch) = record.epochs.last_mut() else { return };
+    fn add(&mut self, record: &mut Record, done: Option<CheckpointRecord>) {
+        let (Some(epoch), Some(done)) = (record.epochs.last_mut(), done) else { return };
         epoch.end_ns = done.end_ns;
         epoch.ended = (self.wall)(self.clock.wall_at(done.end_ns));
         epoch.checkpoints.push(done);

@@ -1,14 +1,12 @@
 //! One run: epoch after epoch, with what the machine did, into a record that is whole at every moment.
 
-use crate::checkpoint;
+use crate::checkpoint::{Due, Saved, Saver};
 use crate::clock::Clock;
 use crate::drive::{Driver, Job, RunError};
 use crate::engine::Training;
 use crate::system::{Residency, Sampler, TimelineSampler, residency};
 use feedrate_data::storage::{Storage, StorageError};
-use feedrate_measure::record::{
-    AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, HostEpoch, Record,
-};
+use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, HostEpoch, Record};
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use feedrate_spec::shape::FileShape;
@@ -51,15 +49,32 @@ impl Session<'_> {
     /// # Errors
     /// A sample could not be read; the record holds the epochs before, and what there is of this one.
     pub fn run(&mut self, drivers: Drivers<'_>, record: &mut Record) -> Result<(), RunError> {
+        let new_saver = |plan| Saver::new(plan, self.clock);
+        let mut saver = self.plan.checkpoint.as_ref().map(new_saver);
+        let outcome = self.epochs(drivers, &mut saver, record);
+        // What is being written is waited for however the run ended.
+        let finished = saver.as_mut().map_or(Ok(()), Saver::finish);
+        place(&mut saver, record);
+        record.complete = outcome? == Ended::Complete && finished.is_ok();
+        Ok(finished?)
+    }
+
+    fn epochs(
+        &mut self,
+        drivers: Drivers<'_>,
+        saver: &mut Option<Saver>,
+        record: &mut Record,
+    ) -> Result<Ended, RunError> {
         let mut training = Training::new(self.plan);
         let mut evaluation = self.evaluation(drivers.evaluation);
         let mut last = None;
         for number in 1..=self.plan.train.epochs_run() {
             let before = self.prepare_cache(number, last, record)?;
-            let trained = self.epoch(number, drivers.training, &mut training, before, record);
+            let trained =
+                self.epoch((number, &mut *saver), drivers.training, &mut training, before, record);
             last = Some(trained.residency);
             let outcome = trained.outcome.and_then(|steps| {
-                self.checkpoint(number, steps, record)?;
+                self.checkpoint(number, steps, saver)?;
                 match &mut evaluation {
                     Some(evaluation) if !(self.interrupted)() => {
                         self.evaluate(number, evaluation, record)
@@ -67,6 +82,7 @@ impl Session<'_> {
                     _ => Ok(()),
                 }
             });
+            place(saver, record);
             if let Some(timeline) = self.timeline {
                 timeline.copy_to(&mut record.timeline);
             }
@@ -74,17 +90,16 @@ impl Session<'_> {
             outcome?;
             if (self.interrupted)() {
                 record.stopped_because = Some("interrupted".into());
-                return Ok(());
+                return Ok(Ended::Interrupted);
             }
         }
-        record.complete = true;
-        Ok(())
+        Ok(Ended::Complete)
     }
 
     /// Train for one epoch.
     fn epoch(
         &self,
-        number: u32,
+        (number, saver): (u32, &mut Option<Saver>),
         driver: &mut dyn Driver,
         training: &mut Training,
         before: Residency,
@@ -92,12 +107,7 @@ impl Session<'_> {
     ) -> Trained {
         let steps = self.plan.train.steps_in_epoch(number);
         let sampler = Sampler::start(self.device, self.clock);
-        let mut checkpoints = Vec::new();
-        let mut pause = |step| {
-            let saved = self.save(number, step, step)?;
-            checkpoints.extend(saved);
-            Ok(())
-        };
+        let mut pause = |step| self.save(saver, Due { epoch: number, steps: step, step });
         self.mark();
         let epoch = driver.epoch(training, steps, &mut pause);
         self.mark();
@@ -110,7 +120,7 @@ impl Session<'_> {
             resident_sampled_share: before.sampled_share,
             ..host
         };
-        record.epochs.push(self.written(number, epoch.accelerators, now_ns, host, checkpoints));
+        record.epochs.push(self.written(number, epoch.accelerators, now_ns, host));
         Trained { outcome: epoch.failure.map_or(Ok(steps), Err), residency }
     }
 
@@ -136,7 +146,7 @@ impl Session<'_> {
         let epoch = driver.epoch(training, plan.train.steps_per_epoch, &mut |_| Ok(()));
         self.mark();
         let (host, now_ns) = (sampler.finish(), driver.now_ns());
-        let written = self.written(number, epoch.accelerators, now_ns, host, Vec::new());
+        let written = self.written(number, epoch.accelerators, now_ns, host);
         record.evaluations.push(written);
         epoch.failure.map_or(Ok(()), Err)
     }
@@ -147,7 +157,6 @@ impl Session<'_> {
         accelerators: Vec<AcceleratorEpoch>,
         now_ns: u64,
         host: HostEpoch,
-        checkpoints: Vec<CheckpointRecord>,
     ) -> EpochRecord {
         let (start_ns, end_ns) = extent(&accelerators, now_ns);
         EpochRecord {
@@ -158,12 +167,17 @@ impl Session<'_> {
             ended: (self.wall)(self.clock.wall_at(end_ns)),
             accelerators,
             host,
-            checkpoints,
+            checkpoints: Vec::new(),
         }
     }
 
-    /// Write the checkpoint that is due after an epoch, while all accelerators wait.
-    fn checkpoint(&self, epoch: u32, steps: u64, record: &mut Record) -> Result<(), RunError> {
+    /// The checkpoint that is due after an epoch.
+    fn checkpoint(
+        &self,
+        epoch: u32,
+        steps: u64,
+        saver: &mut Option<Saver>,
+    ) -> Result<(), RunError> {
         let Some(plan) = &self.plan.checkpoint else { return Ok(()) };
         let step = match plan.steps_between {
             Some(between) if steps.is_multiple_of(between) => steps,
@@ -171,37 +185,20 @@ impl Session<'_> {
             None if plan.is_due(epoch) => steps + 1,
             _ => return Ok(()),
         };
-        let saved = self.save(epoch, steps, step)?;
-        if let Some(epoch) = record.epochs.last_mut() {
-            epoch.checkpoints.extend(saved);
-        }
-        Ok(())
+        self.save(saver, Due { epoch, steps, step })
     }
 
-    /// Write a checkpoint after `steps` steps of an epoch, in a folder named by `step`; none where the run is to stop.
-    fn save(
-        &self,
-        epoch: u32,
-        steps: u64,
-        step: u64,
-    ) -> Result<Option<CheckpointRecord>, RunError> {
-        let Some(plan) = self.plan.checkpoint.as_ref().filter(|_| !(self.interrupted)()) else {
-            return Ok(None);
-        };
-        self.mark();
-        let start_ns = self.clock.now_ns();
-        let ranks = checkpoint::save(plan, self.clock, epoch, step)?;
-        let end_ns = self.clock.now_ns();
-        self.mark();
-        Ok(Some(CheckpointRecord {
-            kind: CheckpointKind::Save,
-            start_ns,
-            end_ns,
-            bytes: plan.total_bytes,
-            after_step: steps,
-            stall_ns: None,
-            ranks,
-        }))
+    /// Save a checkpoint, unless the run is to stop.
+    fn save(&self, saver: &mut Option<Saver>, due: Due) -> Result<(), RunError> {
+        match saver {
+            Some(saver) if !(self.interrupted)() => {
+                self.mark();
+                saver.save(due)?;
+                self.mark();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A sample of the timeline ends here, between blocks, and another begins.
@@ -261,6 +258,23 @@ struct Trained {
     /// Its steps.
     outcome: Result<u64, RunError>,
     residency: Residency,
+}
+
+/// How the epochs ended, where nothing broke.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    Complete,
+    Interrupted,
+}
+
+/// Put the checkpoints that are whole into their epochs, which may be over.
+fn place(saver: &mut Option<Saver>, record: &mut Record) {
+    let saved = saver.as_mut().map(Saver::take_saved).unwrap_or_default();
+    for Saved { epoch, record: checkpoint } in saved {
+        if let Some(epoch) = record.epochs.iter_mut().rev().find(|own| own.number == epoch) {
+            epoch.checkpoints.push(checkpoint);
+        }
+    }
 }
 
 struct Evaluation<'d> {

@@ -91,6 +91,58 @@ fn files_of_told_sizes_are_written() {
     }
 }
 
+#[test]
+fn training_goes_on_while_a_checkpoint_is_written() {
+    let test = Test::with(TINY);
+    let steps = ["checkpoint.steps_between_checkpoints=3", "checkpoint.asynchronous=true"];
+    let arguments = [&LAYERS[..], &steps].concat();
+    let json = test.run_json(&arguments);
+    let record = test.path(json["run_dir"].as_str().unwrap()).join("record.json");
+    let record = std::fs::read(record).unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    let plan = plan_of(&test, &arguments);
+    let mut last_end_ns = 0;
+    for (epoch, number) in record["epochs"].as_array().unwrap().iter().zip(1..) {
+        let checkpoints = epoch["checkpoints"].as_array().unwrap();
+        assert_eq!(checkpoints.len(), 2);
+        for (checkpoint, step) in checkpoints.iter().zip([3, 6]) {
+            let ns = |key: &str| checkpoint[key].as_u64().unwrap();
+            assert_eq!(ns("after_step"), step);
+            assert!(last_end_ns <= ns("start_ns"), "one waits for the one before");
+            assert!(ns("stall_ns") > 0);
+            last_end_ns = ns("end_ns");
+            checkpoint::load(&plan, Clock::new(), number, step, 0).unwrap();
+        }
+    }
+    assert_eq!(folders(&test).len(), 4);
+}
+
+#[test]
+fn the_last_checkpoints_of_a_run_are_kept_and_nothing_of_others_is_touched() {
+    for mode in ["checkpoint.asynchronous=true", "checkpoint.asynchronous=false"] {
+        let test = Test::with(TINY);
+        for (folder, file) in [("epoch1_step1", "theirs"), ("epoch9_step9", "model_states-0.pt")] {
+            let folder = format!("checkpoints/global_{folder}");
+            std::fs::create_dir_all(test.path(&folder)).unwrap();
+            test.write(&format!("{folder}/{file}"), "not ours");
+        }
+        let steps = ["checkpoint.steps_between_checkpoints=1", "checkpoint.keep_last=2", mode];
+        let arguments = [&LAYERS[..], &steps].concat();
+        test.run_json(&arguments);
+        let mut left: Vec<_> =
+            folders(&test).into_iter().map(|(_, epoch, step)| (epoch, step)).collect();
+        left.sort_unstable();
+        assert_eq!(left, [(1, 1), (2, 7), (2, 8), (9, 9)]);
+        let files = std::fs::read_dir(test.path("checkpoints/global_epoch1_step1")).unwrap();
+        assert_eq!(files.count(), 1, "only the file of others");
+        assert!(test.path("checkpoints/global_epoch9_step9/model_states-0.pt").exists());
+        let plan = plan_of(&test, &arguments);
+        for step in [7, 8] {
+            checkpoint::load(&plan, Clock::new(), 2, step, 0).unwrap();
+        }
+    }
+}
+
 /// Killed fifty times, over what the runs before left. The moment varies: some time after the first change is seen.
 #[test]
 fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {

@@ -37,9 +37,13 @@ fn epoch(epoch: &EpochRecord, rank: usize) -> Object {
 
 /// The end of an epoch as DLIO has it, checkpoints included: on our clock and on the wall's.
 pub(super) fn end_of(epoch: &EpochRecord) -> (u64, String) {
-    match epoch.checkpoints.last() {
-        None => (epoch.end_ns, epoch.ended.clone()),
-        Some(last) => (last.end_ns, wall_at(epoch, last.end_ns).unwrap_or_default()),
+    // Training does not wait for the end of those that are written in the background.
+    let waited_for = epoch.checkpoints.iter().filter(|checkpoint| checkpoint.stall_ns.is_none());
+    match waited_for.map(|checkpoint| checkpoint.end_ns).max() {
+        Some(end_ns) if end_ns > epoch.end_ns => {
+            (end_ns, wall_at(epoch, end_ns).unwrap_or_default())
+        }
+        _ => (epoch.end_ns, epoch.ended.clone()),
     }
 }
 

@@ -31,6 +31,9 @@ pub(super) trait Files: Sync {
     /// Remove a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
+    /// Remove a folder, unless something is in it.
+    fn remove_empty_folder(&self, folder: &Path) -> io::Result<()>;
+
     /// Make the names in a folder stay as they are.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 }
@@ -100,6 +103,13 @@ impl Files for SystemFiles {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
+    }
+
+    fn remove_empty_folder(&self, folder: &Path) -> io::Result<()> {
+        match fs::remove_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            done => done,
+        }
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {

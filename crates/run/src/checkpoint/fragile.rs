@@ -122,6 +122,10 @@ impl Files for FragileFiles {
         Ok(())
     }
 
+    fn remove_empty_folder(&self, _: &Path) -> io::Result<()> {
+        self.state.lock().unwrap().operate()
+    }
+
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         let mut state = self.state.lock().unwrap();
         state.operate()?;

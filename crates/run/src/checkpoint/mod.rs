@@ -10,6 +10,9 @@ mod pt;
 mod safetensors;
 mod raw;
 
+mod saver;
+
+pub use saver::{Due, Saved, Saver};
 pub use sink::Sink;
 
 use crate::clock::Clock;

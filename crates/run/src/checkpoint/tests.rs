@@ -18,8 +18,11 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
         zero_stage: 3,
         rank_zero: false,
         ranks: 3,
+        scale: 1.0,
     };
     CheckpointPlan {
+        alone: None,
+        read_rank_shift: 0,
         folder: folder.to_string_lossy().into_owned(),
         after_epoch: 1,
         epochs_between: 1,
@@ -30,6 +33,8 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
         rank_bytes_max: state.rank_bytes_max(),
         state,
         fsync,
+        asynchronous: false,
+        keep_last: None,
     }
 }
 

@@ -269,6 +269,12 @@ pub struct CheckpointPlan {
     pub rank_bytes_max: u64,
     /// Whether it is synced before it counts as written.
     pub fsync: bool,
+    /// Whether training goes on while it is written.
+    #[serde(default)]
+    pub asynchronous: bool,
+    /// How many of a run are kept; all where it is not given.
+    #[serde(default)]
+    pub keep_last: Option<u64>,
     /// The run is of checkpoints only; `None` where they come between steps or epochs.
     #[serde(default)]
     pub alone: Option<CheckpointsAlone>,

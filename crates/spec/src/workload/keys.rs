@@ -328,6 +328,10 @@ keys! {
             "Accelerators of a group of which one reads for all, with `file_access: collective`; 0 is all of them.";
         checkpoint_format: Option<String> = OptionalText, "checkpoint.format", "null", "",
             "How a state lies in a file: `pt` (torch.save), `safetensors` or `raw`; without it `pt` where the framework is pytorch.";
+        checkpoint_asynchronous: bool = Flag, "checkpoint.asynchronous", "false", "",
+            "Train on while the last checkpoint is written; the next, and the end of the run, wait for it.";
+        checkpoint_keep_last: Option<u64> = OptionalCount, "checkpoint.keep_last", "null", "checkpoints",
+            "Checkpoints of a run that are kept: once a newer one is whole, the oldest that this run wrote is removed. Without it all are kept.";
         checkpoint_file_sizes: Vec<u64> = Counts, "checkpoint.file_sizes", "[]", "bytes",
             "Instead of a model, files of these sizes from each rank that writes, each written in one call; `raw` unless a format is given.";
         dataset_scaling: String = Scaling, "dataset.scaling", "strong", "",

@@ -31,7 +31,7 @@ impl Builder<'_> {
         if alone.is_none() {
             self.only_alone();
         }
-        self.file_sizes();
+        self.files_kept();
         let state = self.state(u64::from(accelerators))?;
         Some(CheckpointPlan {
             folder: w.checkpoint_checkpoint_folder.clone(),
@@ -44,6 +44,8 @@ impl Builder<'_> {
             rank_bytes_max: state.rank_bytes_max(),
             state,
             fsync: w.checkpoint_fsync,
+            asynchronous: w.checkpoint_asynchronous,
+            keep_last: w.checkpoint_keep_last,
             alone,
             read_rank_shift: u64::from(w.checkpoint_recovery_rank_shift),
         })
@@ -65,7 +67,11 @@ impl Builder<'_> {
         name
     }
 
-    fn file_sizes(&mut self) {
+    fn files_kept(&mut self) {
+        if self.w.checkpoint_keep_last == Some(0) {
+            let hint = "give at least one, or null to keep all";
+            self.error("checkpoint.keep_last", "`0` checkpoints are kept".into(), hint);
+        }
         let wrong =
             self.w.checkpoint_file_sizes.iter().find(|&&size| size == 0 || size > FILE_BYTES_MAX);
         if let Some(size) = wrong {
