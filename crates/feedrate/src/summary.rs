@@ -3,6 +3,7 @@
 use crate::messages;
 use crate::text;
 use feedrate_measure::access::Access;
+use feedrate_measure::checkpoints::Checkpoints;
 use feedrate_measure::metric::{NotMeasurable, Quantiles};
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
@@ -102,6 +103,14 @@ fn figures(summary: &Summary, record: &Record) -> String {
     if let Some(evaluation) = &summary.evaluation {
         rows.push(("Evaluation", self::evaluation(evaluation)));
     }
+    if let Some(checkpoint) = &summary.checkpoint {
+        let kinds = [("Saved", &checkpoint.save), ("Loaded", &checkpoint.load)];
+        rows.extend(
+            kinds
+                .into_iter()
+                .filter_map(|(what, all)| all.as_ref().map(|all| (what, checkpoints(all)))),
+        );
+    }
     let device = summary.bytes.device.map_or("unknown".into(), units::bytes);
     rows.push((
         "Bytes",
@@ -119,6 +128,23 @@ fn evaluation(evaluation: &EvaluationSummary) -> String {
         percent(evaluation.au.all_steps_percent),
         percent(evaluation.au.windowed_percent),
         rate.map_or("-".into(), units::bytes_per_second),
+    )
+}
+
+fn checkpoints(all: &Checkpoints) -> String {
+    let seconds = |s: Option<f64>| s.map_or("-".into(), units::seconds);
+    let rate = |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{rate:.2} GiB/s"));
+    let synced = all.fsync_share.filter(|&share| share > 0.0);
+    let synced = synced.map_or(String::new(), |share| format!(", {:.0} % in sync", share * 100.0));
+    format!(
+        "{} of {} in {} each (max {}), {}, a rank {}{synced}; training waited {}",
+        units::counted(all.count, "checkpoint"),
+        units::bytes_binary(all.bytes),
+        seconds(all.duration_s),
+        seconds(all.duration_max_s),
+        rate(all.gib_per_second),
+        rate(all.rank_gib_per_second),
+        units::seconds(all.stall_s),
     )
 }
 

@@ -13,6 +13,7 @@ pub mod facts;
 pub mod doubt;
 pub mod verdict;
 pub mod access;
+pub mod checkpoints;
 pub mod summary;
 pub mod dlio;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The summary of a run: the object of `--json`. Every number follows from the record; `null` is "cannot be known".
 
 use crate::access::Access;
+use crate::checkpoints::CheckpointSummary;
 use crate::doubt::{self, SeenDoubt};
 use crate::facts::{Facts, StallTime, Time};
 use crate::metric::{self, Metric, NotMeasurable, Quantiles};
@@ -47,6 +48,8 @@ pub struct Summary {
     pub phases: Vec<Phase>,
     /// The evaluations; `null` where there were none.
     pub evaluation: Option<EvaluationSummary>,
+    /// The checkpoints; `null` where there were none.
+    pub checkpoint: Option<CheckpointSummary>,
     /// Whether the run reached its end.
     pub complete: bool,
 }
@@ -176,6 +179,7 @@ impl Summary {
             per_epoch: record.epochs.iter().map(|epoch| EpochSummary::of(record, epoch)).collect(),
             phases: phase::phases(record),
             evaluation: record.of_evaluations().as_ref().map(EvaluationSummary::of),
+            checkpoint: CheckpointSummary::of(record),
             complete: record.complete,
         }
     }
@@ -304,6 +308,7 @@ mod tests {
             "per_epoch",
             "phases",
             "evaluation",
+            "checkpoint",
             "complete",
         ];
         assert_eq!(keys(&value), top);

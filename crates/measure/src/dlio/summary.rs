@@ -1,12 +1,13 @@
 //! `summary.json`: one host, the run's averages.
 
 use super::{Evaluations, Object, host};
+use crate::checkpoints::dlio_four;
 use crate::facts::Facts;
 use crate::metric::{
     AU_WINDOWED, DELIVERED_WINDOWED, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE,
-    SAMPLES_WINDOWED, mean, stdev,
+    SAMPLES_WINDOWED,
 };
-use crate::record::Record;
+use crate::record::{CheckpointKind, Record};
 use serde_json::Value;
 
 /// DLIO's MB are 2^20 bytes.
@@ -81,14 +82,15 @@ fn nine(object: &mut Object, what: &str, facts: &Facts, [samples, bytes]: [&Metr
 
 /// In GiB, which DLIO calls GB.
 fn checkpoints(object: &mut Object, record: &Record) {
-    let all: Vec<_> = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints).collect();
-    let rates: Vec<f64> = all.iter().filter_map(|c| c.gib_per_second()).collect();
-    let durations: Vec<f64> = all.iter().map(|c| c.duration_s()).collect();
-    object.put_known("save_checkpoint_io_mean_GB_per_second", mean(&rates));
-    object.put_known("save_checkpoint_io_stdev_GB_per_second", stdev(&rates));
-    object.put_known("save_checkpoint_duration_mean_seconds", mean(&durations));
-    object.put_known("save_checkpoint_duration_stdev_seconds", stdev(&durations));
-    object.put_known("checkpoint_size_GB", all.first().map(|c| host::gib(c.bytes)));
+    for (what, kind) in [("save", CheckpointKind::Save), ("load", CheckpointKind::Load)] {
+        let keys = ["io_mean_GB_per_second", "io_stdev_GB_per_second"];
+        let keys = keys.into_iter().chain(["duration_mean_seconds", "duration_stdev_seconds"]);
+        for (key, value) in keys.zip(dlio_four(record, kind)) {
+            object.put_known(&format!("{what}_checkpoint_{key}"), value);
+        }
+    }
+    let first = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints).next();
+    object.put_known("checkpoint_size_GB", first.map(|one| host::gib(one.bytes)));
 }
 
 /// A list has an entry for each epoch, or is left out.

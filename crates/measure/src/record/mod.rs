@@ -143,6 +143,13 @@ pub struct RankCheckpoint {
     pub sync_ns: u64,
 }
 
+impl RankCheckpoint {
+    /// Of all its files.
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+}
+
 impl From<[u64; 5]> for RankCheckpoint {
     fn from([rank, start_ns, end_ns, bytes, sync_ns]: [u64; 5]) -> Self {
         RankCheckpoint { rank, start_ns, end_ns, bytes, sync_ns }
@@ -159,6 +166,11 @@ impl CheckpointRecord {
     /// From its start until it was whole.
     pub fn duration_s(&self) -> f64 {
         self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
+    }
+
+    /// How long training waited for it.
+    pub fn stall_ns(&self) -> u64 {
+        self.stall_ns.unwrap_or(self.end_ns.saturating_sub(self.start_ns))
     }
 
     /// 2^30 bytes a second; `None` of nothing.

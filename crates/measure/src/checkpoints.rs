@@ -1,0 +1,154 @@
+//! What checkpoints took: of those that were written, and of those that were read. Reads nothing but a record.
+
+use crate::metric::{mean, stdev};
+use crate::record::{CheckpointKind, CheckpointRecord, RankCheckpoint, Record};
+use crate::window::seconds;
+use serde::Serialize;
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// All checkpoints of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CheckpointSummary {
+    /// Those written; `null` where none was.
+    pub save: Option<Checkpoints>,
+    /// Those read; `null` where none was.
+    pub load: Option<Checkpoints>,
+}
+
+/// Checkpoints of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Checkpoints {
+    /// How many.
+    pub count: u64,
+    /// Of one.
+    pub bytes: u64,
+    /// Mean of their durations, each until its last rank was done.
+    pub duration_s: Option<f64>,
+    /// The longest.
+    pub duration_max_s: Option<f64>,
+    /// Mean of bytes ÷ duration.
+    pub gib_per_second: Option<f64>,
+    /// Mean of a rank's own bytes ÷ its own time.
+    pub rank_gib_per_second: Option<f64>,
+    /// How long training waited for all of them together.
+    pub stall_s: f64,
+    /// Share of the ranks' time that was waiting for syncs, 0 to 1.
+    pub fsync_share: Option<f64>,
+}
+
+impl CheckpointSummary {
+    /// Of a record; `None` where it has none.
+    pub fn of(record: &Record) -> Option<Self> {
+        let of_kind = |kind| Checkpoints::of(&of_kind(record, kind).collect::<Vec<_>>());
+        let (save, load) = (of_kind(CheckpointKind::Save), of_kind(CheckpointKind::Load));
+        (save.is_some() || load.is_some()).then_some(CheckpointSummary { save, load })
+    }
+}
+
+impl Checkpoints {
+    fn of(all: &[&CheckpointRecord]) -> Option<Self> {
+        let first = all.first()?;
+        let durations: Vec<f64> = all.iter().map(|one| one.duration_s()).collect();
+        let rates: Vec<f64> = all.iter().filter_map(|one| one.gib_per_second()).collect();
+        let ranks: Vec<&RankCheckpoint> = all.iter().flat_map(|one| &one.ranks).collect();
+        let rank_rates: Vec<f64> = ranks.iter().filter_map(|rank| rank_rate(rank)).collect();
+        let ranks_ns: u64 = ranks.iter().map(|rank| rank.duration_ns()).sum();
+        let sync_ns: u64 = ranks.iter().map(|rank| rank.sync_ns).sum();
+        Some(Checkpoints {
+            count: all.len() as u64,
+            bytes: first.bytes,
+            duration_s: mean(&durations),
+            duration_max_s: durations.iter().copied().reduce(f64::max),
+            gib_per_second: mean(&rates),
+            rank_gib_per_second: mean(&rank_rates),
+            stall_s: all.iter().map(|one| seconds(one.stall_ns())).sum(),
+            fsync_share: (ranks_ns > 0).then(|| sync_ns as f64 / ranks_ns as f64),
+        })
+    }
+}
+
+/// Mean and deviation of rates in GiB/s, and of durations in seconds, as DLIO tells them.
+pub(crate) fn dlio_four(record: &Record, kind: CheckpointKind) -> [Option<f64>; 4] {
+    let all = || of_kind(record, kind);
+    let rates: Vec<f64> = all().filter_map(CheckpointRecord::gib_per_second).collect();
+    let durations: Vec<f64> = all().map(CheckpointRecord::duration_s).collect();
+    [mean(&rates), stdev(&rates), mean(&durations), stdev(&durations)]
+}
+
+fn of_kind(record: &Record, kind: CheckpointKind) -> impl Iterator<Item = &CheckpointRecord> {
+    let all = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
+    all.filter(move |one| one.kind == kind)
+}
+
+fn rank_rate(rank: &RankCheckpoint) -> Option<f64> {
+    let duration_s = seconds(rank.duration_ns());
+    (duration_s > 0.0).then(|| rank.bytes as f64 / GIB / duration_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::simple;
+
+    const S: u64 = 1_000_000_000;
+
+    fn checkpoint(
+        kind: CheckpointKind,
+        start_s: u64,
+        end_s: u64,
+        stall: Option<u64>,
+    ) -> CheckpointRecord {
+        let rank = |rank, end_s: u64, sync_s: u64| RankCheckpoint {
+            rank,
+            start_ns: start_s * S,
+            end_ns: end_s * S,
+            bytes: 4 << 30,
+            sync_ns: sync_s * S,
+        };
+        CheckpointRecord {
+            kind,
+            start_ns: start_s * S,
+            end_ns: end_s * S,
+            bytes: 8 << 30,
+            after_step: 1,
+            stall_ns: stall.map(|s| s * S),
+            ranks: vec![rank(0, start_s + 1, 1), rank(1, end_s, 0)],
+        }
+    }
+
+    #[test]
+    fn figures_are_those_of_each_kind() {
+        let mut record = simple(&[(10, 5, 1, 100)]);
+        assert_eq!(CheckpointSummary::of(&record), None);
+        record.epochs[0].checkpoints = vec![
+            checkpoint(CheckpointKind::Save, 10, 12, None),
+            checkpoint(CheckpointKind::Save, 20, 24, Some(1)),
+            checkpoint(CheckpointKind::Load, 30, 31, None),
+        ];
+        let CheckpointSummary { save: Some(save), load: Some(load) } =
+            CheckpointSummary::of(&record).unwrap()
+        else {
+            panic!("both kinds are there");
+        };
+        assert_eq!((save.count, save.bytes), (2, 8 << 30));
+        assert_eq!((save.duration_s, save.duration_max_s), (Some(3.0), Some(4.0)));
+        assert_eq!(save.gib_per_second, Some((4.0 + 2.0) / 2.0));
+        assert_eq!(save.rank_gib_per_second, Some((4.0 + 2.0 + 4.0 + 1.0) / 4.0));
+        assert_eq!(save.stall_s, 2.0 + 1.0);
+        assert_eq!(save.fsync_share, Some(2.0 / (1.0 + 2.0 + 1.0 + 4.0)));
+        assert_eq!((load.count, load.duration_s), (1, Some(1.0)));
+        let four = [Some(3.0), Some(1.0), Some(3.0), Some(1.0)];
+        assert_eq!(dlio_four(&record, CheckpointKind::Save), four);
+    }
+
+    #[test]
+    fn records_without_ranks_say_less() {
+        let mut record = simple(&[(10, 5, 1, 100)]);
+        let old = r#"{"start_ns": 0, "end_ns": 2000000000, "bytes": 1073741824}"#;
+        record.epochs[0].checkpoints = vec![serde_json::from_str(old).unwrap()];
+        let save = CheckpointSummary::of(&record).unwrap().save.unwrap();
+        assert_eq!((save.gib_per_second, save.stall_s), (Some(0.5), 2.0));
+        assert_eq!((save.rank_gib_per_second, save.fsync_share), (None, None));
+    }
+}
