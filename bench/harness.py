@@ -181,9 +181,9 @@ def fio_read(files, jobs, seconds, block_bytes, file_order=None):
     return fio(options, shares, "read")
 
 
-def fio_write(folder, files, file_bytes, jobs):
-    """fio writing `files` files of `file_bytes`, durable at the end."""
-    options = ["rw=write", "refill_buffers=1", "end_fsync=1", "bs=1M", f"filesize={file_bytes}"]
+def fio_write(folder, files, file_bytes, jobs, block="1M", sync=True):
+    """fio writing `files` files of `file_bytes`, durable at the end unless not to `sync`."""
+    options = ["rw=write", "refill_buffers=1", f"end_fsync={int(sync)}", f"bs={block}", f"filesize={file_bytes}"]
     shares = [[f"directory={fio_path(folder)}", f"nrfiles={files // jobs}"] for _ in range(jobs)]
     return fio(options, shares, "write")
 

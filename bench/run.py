@@ -12,6 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import checkpoints
 import formats
 import harness
 from harness import FEEDRATE, ROOT, Failed, median
@@ -292,6 +293,7 @@ CASES = {
     "f": many_accelerators,
     "n": timeline,
     **formats.CASES,
+    **checkpoints.CASES,
 }
 
 
