@@ -1,23 +1,18 @@
 //! What plots are drawn from: the timeline and the phases of a run as csv. Only forms are made here, no numbers.
 
 use crate::phase::{Phase, PhaseKind, phases, stall_shares};
-use crate::record::file::{RecordFileError, write_all_atomically};
 use crate::record::timeline::{Column, Timeline};
 use crate::record::{CheckpointRecord, EpochRecord, Record};
 use crate::window::seconds;
 use std::fmt::Write as _;
-use std::path::Path;
 
-/// Write `timeline.csv`, where the run kept one, and `phases.csv` into a run's folder.
-///
-/// # Errors
-/// A file cannot be written.
-pub fn write(folder: &Path, record: &Record) -> Result<(), RecordFileError> {
+/// Names and contents of the files: `timeline.csv`, where the run kept one, and `phases.csv`.
+pub fn files(record: &Record) -> Vec<(String, Vec<u8>)> {
     let mut files = vec![("phases.csv".to_string(), phases_csv(record).into_bytes())];
     if let Some(timeline) = &record.timeline {
         files.push(("timeline.csv".to_string(), timeline_csv(record, timeline).into_bytes()));
     }
-    write_all_atomically(folder, &files)
+    files
 }
 
 /// A row for each phase; empty is unknown.
@@ -163,6 +158,7 @@ mod tests {
     use super::*;
     use crate::example::{block, checkpoint, epoch, plan, record};
     use crate::record::timeline::Sample;
+    use std::collections::BTreeMap;
 
     #[test]
     fn each_sample_says_what_it_lies_in() {
@@ -177,9 +173,8 @@ mod tests {
             timeline.push(&sample, &[]);
         }
         record.timeline = Some(timeline);
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), &record).unwrap();
-        let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let files: BTreeMap<String, Vec<u8>> = files(&record).into_iter().collect();
+        let text = |name: &str| String::from_utf8(files[name].clone()).unwrap();
         let rows = text("timeline.csv");
         let rows: Vec<&str> = rows.lines().skip(1).collect();
         assert_eq!(

@@ -148,8 +148,7 @@ impl Run<'_> {
 /// The record and what DLIO would have written beside it.
 fn save(run_dir: &Path, record: &Record, hydra: &HydraText) -> anyhow::Result<()> {
     file::write(run_dir, record)
-        .and_then(|()| dlio::write(run_dir, record, hydra))
-        .and_then(|()| plot_data::write(run_dir, record))
+        .and_then(|()| dlio::write(run_dir, record, hydra, plot_data::files(record)))
         .context("cannot write the results")
 }
 

@@ -32,15 +32,21 @@ pub struct HydraText {
 /// Files kept in memory before they are written; thousands of accelerators have as many thousand.
 const FILES_AT_ONCE: usize = 128;
 
-/// Write all of DLIO's files into a run's folder. An accelerator is one of DLIO's ranks.
+/// Write all of DLIO's files into a run's folder, and those given `beside` them: one wait for the disk serves for all. An accelerator
+/// is one of DLIO's ranks.
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn write(folder: &Path, record: &Record, hydra: &HydraText) -> Result<(), RecordFileError> {
+pub fn write(
+    folder: &Path,
+    record: &Record,
+    hydra: &HydraText,
+    beside: Vec<(String, Vec<u8>)>,
+) -> Result<(), RecordFileError> {
     make_folder(&folder.join(".hydra"))?;
     let facts = Facts::of(record);
     let evaluations = Evaluations(record.of_evaluations());
-    let mut files = Vec::new();
+    let mut files = beside;
     for rank in 0..record.plan.accelerators as usize {
         let name = format!("{rank}_output.json");
         files.push((

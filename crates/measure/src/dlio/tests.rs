@@ -28,7 +28,7 @@ fn hydra() -> HydraText {
 
 fn written(record: &Record) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), record, &hydra()).unwrap();
+    write(folder.path(), record, &hydra(), vec![]).unwrap();
     folder
 }
 
