@@ -1,10 +1,11 @@
-"""The case of checkpoints in bench/run.py: how fast they are written."""
+"""The cases of checkpoints in bench/run.py: how fast they are written and read, and what the background hides."""
 
 import mmap
 
 import harness
 from harness import Rate
-from table import bytes_per_second, rate_row
+from harness import median
+from table import Row, bytes_per_second, gb, rate_row, ratio_row
 
 RANKS = 2
 
@@ -42,6 +43,64 @@ def saving_with(fsync, rank_bytes, settings):
     return [rate_row(what, bytes_per_second(ours), bytes_per_second(fio), 0.9)]
 
 
+def loading(settings):
+    """Checkpoints of two ranks read back from the page cache, every byte checked, against fio and the checksum's own time."""
+    rank_bytes = (256 << 20) if settings.quick else (2 << 30)
+    folder = settings.data / "checkpoints"
+    keys = [
+        "workflow.train=false",
+        "workflow.checkpoint=true",
+        "model.parallelism.zero_stage=3",
+        f"model.model_size_bytes={rank_bytes}",
+        f"checkpoint.checkpoint_folder={folder}",
+    ]
+
+    def run(writes, reads):
+        counts = [f"checkpoint.num_checkpoints_write={writes}", f"checkpoint.num_checkpoints_read={reads}"]
+        return harness.feedrate_run("null.yaml", keys + counts, RANKS, settings.data / "null", settings.results)[0]
+
+    harness.empty(folder)
+    run(1, 0)
+    files = sorted(folder.glob("*/*.pt"))
+    harness.warm(files)
+    ours, bounds, crc = [], [], []
+    for _ in range(settings.rounds):
+        load = run(0, 1)["checkpoint"]["load"]
+        ours.append(load["bytes"] / load["duration_s"])
+        fio = harness.fio_read(files, RANKS, min(2.0, settings.seconds), 4 << 20).bytes_per_second
+        crc.append(harness.crc_rate(RANKS, min(2.0, settings.seconds)))
+        bounds.append(1 / (1 / fio + 1 / crc[-1]))
+    harness.empty(folder)
+    what = f"checkpoint of {RANKS} × {rank_bytes >> 20} MiB read and checked, from the page cache"
+    beside = f"fio and CRC-32 one after the other: {gb(median(bounds))} (CRC-32 alone {gb(median(crc))})"
+    ratios = [own / bound for own, bound in zip(ours, bounds)]
+    return [ratio_row(what, gb(median(ours)), beside, ratios, 0.9), hidden(settings)]
+
+
+def hidden(settings):
+    """Share of a checkpoint written in the background that training does not wait for."""
+    folder = settings.data / "checkpoints"
+    keys = [
+        "dataset.num_files_train=40",
+        "train.computation_time=0.1",
+        "workflow.checkpoint=true",
+        f"model.model_size_bytes={128 << 20}",
+        f"checkpoint.checkpoint_folder={folder}",
+        "checkpoint.steps_between_checkpoints=20",
+        "checkpoint.asynchronous=true",
+    ]
+    shares = []
+    for _ in range(settings.rounds):
+        harness.empty(folder)
+        record = harness.feedrate_record("null.yaml", keys, 1, settings.data / "null", settings.results)
+        # The last is waited for by the end of the run, whatever training does.
+        first = record["epochs"][0]["checkpoints"][0]
+        shares.append(100 * (1 - first["stall_ns"] / (first["end_ns"] - first["start_ns"])))
+    harness.empty(folder)
+    what = "checkpoint of 128 MiB in the background of 2 s of steps: share that is hidden"
+    return Row(what, f"{median(shares):.1f} %", "", "", "≥ 90 %", median(shares) >= 90)
+
+
 def touch_memory(size):
     """A virtual machine gives memory that lay idle back to its host: whoever writes first would pay for having it again."""
     piece = bytes(1 << 20)
@@ -50,4 +109,4 @@ def touch_memory(size):
             memory.write(piece)
 
 
-CASES = {"n": saving}
+CASES = {"o": saving, "p": loading}

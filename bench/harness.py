@@ -68,6 +68,12 @@ def feedrate_run(workload, overrides=(), accelerators=1, data=None, results=None
     return json.loads(child.stdout), child
 
 
+def feedrate_record(workload, overrides, accelerators, data, results):
+    """`feedrate run`: its record."""
+    summary, _ = feedrate_run(workload, overrides, accelerators, data, results)
+    return json.loads((ROOT / summary["run_dir"] / "record.json").read_text())
+
+
 def feedrate_rate(workload, overrides, data, results):
     """`feedrate run` as a rate."""
     summary, child = feedrate_run(workload, overrides, 1, data, results)

@@ -276,8 +276,8 @@ def timeline_cpu(keys, settings):
     """A run that only waits: all its CPU time, which the timeline knows, is that of waking and sampling."""
     shares = []
     for _ in range(settings.rounds):
-        summary, _ = harness.feedrate_run("null.yaml", keys, 1, settings.data / "null", settings.results)
-        timeline = json.loads((ROOT / summary["run_dir"] / "record.json").read_text())["timeline"]
+        record = harness.feedrate_record("null.yaml", keys, 1, settings.data / "null", settings.results)
+        timeline = record["timeline"]
         shares.append(100 * sum(timeline["process_cpu_ns"]) / sum(timeline["duration_ns"]))
     share = median(shares)
     what = "timeline kept: CPU of a run that waits 0.5 s a step, of one core"

@@ -80,7 +80,7 @@ const ROWS: &[Row] = &[
     // 500 bytes in 50 reads, and the head of the file.
     Row {
         name: "climate_segmentation",
-        small: &["-n=2", "train.epochs=2", "workflow.checkpoint=false"],
+        small: &["-n=2", "train.epochs=2", "checkpoint.checkpoint_after_epoch=2"],
         sizes: (&[10], 0.95),
         sequential: 0.3..=0.7,
         consecutive: 0.0..=0.2,
@@ -114,7 +114,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "l2hmc",
-        small: &["--scale=0.25", "-n=2", "model.model_size=4096"],
+        small: &["--scale=0.25", "-n=2"],
         sizes: (&[], 0.0),
         sequential: NOTHING,
         consecutive: NOTHING,
@@ -182,6 +182,9 @@ fn climate_segmentation_reads_a_few_bytes() {
     let access = &record["epochs"][0]["accelerators"][0]["io"]["access"];
     assert_eq!(access["sizes"][0], 50, "50 reads of the 500 bytes: {access}");
     assert_eq!(access["payload_bytes"], 500);
+    // Three files of 4 MB by each rank, at the end.
+    assert!(record["epochs"][0].get("checkpoints").is_none());
+    assert_eq!(record["epochs"][1]["checkpoints"][0]["bytes"], 2 * 3 * (4 << 20));
 }
 
 #[test]
@@ -202,6 +205,7 @@ fn lattices_are_not_read_but_checkpointed() {
     let checkpoints = record["epochs"][0]["checkpoints"].as_array().unwrap();
     let after: Vec<u64> = checkpoints.iter().map(|c| c["after_step"].as_u64().unwrap()).collect();
     assert_eq!(after, [50, 100, 150]);
+    assert_eq!(checkpoints[0]["bytes"], 1024 + (7 << 20) + (32 << 20) + 5120 + 4096);
 }
 
 #[test]

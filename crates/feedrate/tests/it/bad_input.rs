@@ -54,7 +54,11 @@ fn numbers_that_make_no_sense_are_refused() {
         &["dataset.format=hdf5_opt"],
         &["needs format `hdf5_opt`, which is not built yet"],
     );
-    refused(TINY, &["workflow.checkpoint=true", "checkpoint.format=tar"], &["`tar`", "pt, raw"]);
+    refused(
+        TINY,
+        &["workflow.checkpoint=true", "checkpoint.format=tar"],
+        &["`tar`", "pt, safetensors, raw"],
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::fragile::{FragileFiles, Names};
 use super::*;
-use feedrate_spec::plan::state::{Layers, StatePlan, StateType};
+use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
 
 pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
     let state = StatePlan {
@@ -16,7 +16,7 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
         pipeline: 1,
         data: 3,
         zero_stage: 3,
-        rank_zero: false,
+        writers: Writers::Holders,
         ranks: 3,
         scale: 1.0,
     };

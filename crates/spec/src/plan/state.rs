@@ -27,8 +27,8 @@ pub struct StatePlan {
     pub data: u64,
     /// What copies share: 0 nothing, 1 and 2 the optimizer, 3 the layers too (ZeRO; Rajbhandari et al. 2020).
     pub zero_stage: u32,
-    /// Only rank 0 writes.
-    pub rank_zero: bool,
+    /// Who writes.
+    pub writers: Writers,
     /// Ranks there are; in mode `subset` fewer than tensor × pipeline × data.
     pub ranks: u64,
     /// `--scale`: share of each tensor of layers and optimizer.
@@ -38,6 +38,18 @@ pub struct StatePlan {
 
 fn whole() -> f64 {
     1.0
+}
+
+/// Who writes, of the ranks there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Writers {
+    /// Rank 0.
+    First,
+    /// Each that holds what no other writes.
+    Holders,
+    /// Each, also what others hold too.
+    All,
 }
 
 /// The layers of a model.
@@ -194,11 +206,11 @@ impl Transformer {
 impl StatePlan {
     /// Ranks that write.
     pub fn writers(&self) -> u64 {
-        match (self.rank_zero, self.zero_stage) {
-            (true, _) => 1,
+        match (self.writers, self.zero_stage) {
+            (Writers::First, _) => 1,
             // Copies hold the same: the first writes.
-            (false, 0) => self.model_ranks().min(self.ranks),
-            (false, _) => self.ranks,
+            (Writers::Holders, 0) => self.model_ranks().min(self.ranks),
+            (Writers::Holders | Writers::All, _) => self.ranks,
         }
     }
 
@@ -281,7 +293,8 @@ impl StatePlan {
 
     fn layer_files(&self, place: Place) -> Vec<StateFile> {
         let shares_layers = self.zero_stage == 3;
-        if place.data > 0 && !shares_layers {
+        let repeats_layers = self.zero_stage == 0 && self.writers == Writers::All;
+        if place.data > 0 && !shares_layers && !repeats_layers {
             return Vec::new();
         }
         let states: Vec<(u64, Vec<Tensor>)> =

@@ -278,7 +278,7 @@ keys! {
             "Epochs from one checkpoint to the next.";
         checkpoint_steps_between_checkpoints: Option<u64> = OptionalCount, "checkpoint.steps_between_checkpoints", "-1", "steps", Effect::Now,
             "Steps from one checkpoint to the next, instead of epochs.";
-        checkpoint_type: String = CheckpointType, "checkpoint.type", "rank_zero", "", Effect::Now, "Who writes: rank 0, or all that hold a part. DLIO never uses it: where it is not given, a model that is split is written by all.";
+        checkpoint_type: String = CheckpointType, "checkpoint.type", "rank_zero", "", Effect::Now, "Who writes: rank 0, or all ranks, copies too. DLIO never uses it: where it is not given, a model that is split is written by all that hold a part.";
         checkpoint_mechanism_classname: Option<String> = OptionalText, "checkpoint.checkpoint_mechanism_classname", "null", "", NO_PYTHON,
             "Python class of a custom mechanism.";
         checkpoint_fsync: bool = Flag, "checkpoint.fsync", "false", "", Effect::Now, "Sync each file (no effect in DLIO, by a slip of the pen).";

@@ -1,7 +1,7 @@
 //! The checkpoints of a plan: when, by whom, of what. Kinds that are not built are refused where the plan would reach them.
 
 use super::{Builder, WAIT_MAX_S};
-use crate::plan::state::{Layers, StatePlan, StateType, Transformer};
+use crate::plan::state::{Layers, StatePlan, StateType, Transformer, Writers};
 use crate::plan::{CheckpointPlan, CheckpointsAlone, TrainPlan};
 
 /// Ranks of one copy of a model, and of all copies.
@@ -161,8 +161,11 @@ impl Builder<'_> {
         let layers = self.layers()?;
         // DLIO names nobody who writes: a model that is split is written by all.
         let is_split = model_ranks > 1 || w.model_parallelism_zero_stage > 0;
-        let rank_zero =
-            w.checkpoint_type == "rank_zero" && (w.is_given("checkpoint.type") || !is_split);
+        let writers = match w.checkpoint_type.as_str() {
+            "rank_zero" if w.is_given("checkpoint.type") || !is_split => Writers::First,
+            "all_ranks" => Writers::All,
+            _ => Writers::Holders,
+        };
         if w.model_parallelism_zero_stage > 3 {
             let stage = w.model_parallelism_zero_stage;
             let hint = "give 0 to 3";
@@ -184,7 +187,7 @@ impl Builder<'_> {
             pipeline,
             data,
             zero_stage: w.model_parallelism_zero_stage,
-            rank_zero,
+            writers,
             ranks,
             scale: self.request.scale,
         })

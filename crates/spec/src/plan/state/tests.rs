@@ -22,7 +22,7 @@ fn llama(layers: u64, hidden: u64, ffn: u64, kv_size: u64, vocab: u64) -> StateP
         pipeline: 1,
         data: 1,
         zero_stage: 1,
-        rank_zero: false,
+        writers: Writers::Holders,
         ranks: 1,
         scale: 1.0,
     }
@@ -90,7 +90,7 @@ fn a_model_without_layers_is_one_file_of_rank_zero() {
         layers: Layers::None,
         model_bytes: 1000,
         zero_stage: 0,
-        rank_zero: true,
+        writers: Writers::First,
         ranks: 4,
         ..llama_7b()
     };
@@ -145,4 +145,17 @@ fn files_of_told_sizes_are_written_by_each_that_writes() {
     let names: Vec<_> = plan.files(1).into_iter().map(|file| (file.bytes(), file.name)).collect();
     assert_eq!(names, [(1024, "file_0-1".into()), (7, "file_1-1".into())]);
     assert_eq!((plan.total_bytes(), plan.total_files()), (2062, 4));
+}
+
+/// Copies of a model that write all the same.
+#[test]
+fn all_ranks_write_where_told_so() {
+    let plan = StatePlan { data: 3, ranks: 3, zero_stage: 0, writers: Writers::All, ..llama_7b() };
+    let of_rank = |rank| plan.files(rank).iter().map(StateFile::bytes).sum::<u64>();
+    assert_eq!([of_rank(1), of_rank(2)], [of_rank(0); 2]);
+    let names: std::collections::BTreeSet<String> =
+        (0..3).flat_map(|rank| plan.files(rank)).map(|file| file.name).collect();
+    assert_eq!(names.len() as u64, plan.total_files());
+    let holders = StatePlan { writers: Writers::Holders, ..plan.clone() };
+    assert_eq!(plan.total_bytes(), 3 * holders.total_bytes());
 }
