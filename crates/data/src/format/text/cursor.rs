@@ -115,6 +115,23 @@ impl<S: Syntax> TextCursor<S> {
         }
     }
 
+    fn feed_text(
+        &mut self,
+        bytes: &[u8],
+        length: u64,
+        sink: &mut dyn PayloadSink,
+    ) -> Result<(), FormatError> {
+        if self.has_kept() {
+            self.read_on(sink)?;
+        } else {
+            self.feed_piece(bytes, sink)?;
+        }
+        if self.at == length && !self.has_kept() && !self.rows.is_done() {
+            return self.end(sink);
+        }
+        Ok(())
+    }
+
     fn end(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if let (Packing::Gzip, Some(gunzip)) = (self.packing, &self.gunzip) {
             gunzip.check_end(self.at)?;
@@ -159,14 +176,10 @@ impl<S: Syntax> Cursor for TextCursor<S> {
             self.length = bytes.first_chunk().copied().map(u64::from_le_bytes);
             return Ok(());
         };
-        if self.has_kept() {
-            self.read_on(sink)?;
-        } else {
-            self.feed_piece(bytes, sink)?;
+        let fed = self.feed_text(bytes, length, sink);
+        if fed.is_err() {
+            self.rows.give_up();
         }
-        if self.at == length && !self.has_kept() && !self.rows.is_done() {
-            return self.end(sink);
-        }
-        Ok(())
+        fed
     }
 }

@@ -206,6 +206,11 @@ impl<S: Syntax> Rows<S> {
         goes_on
     }
 
+    /// Where the text is at is not known any more: it must come again from its start.
+    pub(super) fn give_up(&mut self) {
+        self.place = Place::Between;
+    }
+
     /// The wanted row was read.
     pub(super) fn is_done(&self) -> bool {
         self.place == Place::Done
