@@ -277,9 +277,9 @@ fn phases(phases: &[Phase]) -> String {
 /// One epoch in a line, where there is no terminal to draw on.
 pub(crate) fn epoch_line(epoch: &EpochSummary, epochs: u32) -> String {
     format!(
-        "epoch {}/{epochs}: {} steps in {}, AU {}, {}",
+        "epoch {}/{epochs}: {} in {}, AU {}, {}",
         epoch.epoch,
-        epoch.steps,
+        units::counted(epoch.steps, "step"),
         epoch.duration_s.map_or("-".into(), units::seconds),
         percent(epoch.au.all_steps_percent),
         epoch

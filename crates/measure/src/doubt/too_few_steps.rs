@@ -1,6 +1,7 @@
 //! No steady state can be seen in so few steps.
 
 use super::{Doubt, Severity, found};
+use feedrate_spec::units;
 
 pub(super) static DOUBT: Doubt = Doubt {
     name: "too_few_steps",
@@ -13,8 +14,8 @@ pub(super) static DOUBT: Doubt = Doubt {
         }
         found(
             format!(
-                "{} steps an epoch, and at least {needed} are needed to see a steady state",
-                facts.steps
+                "{} an epoch, and at least {needed} are needed to see a steady state",
+                units::counted(facts.steps, "step")
             ),
             "use more files (a larger `--scale`, or `dataset.num_files_train`), a smaller batch, or fewer reading threads",
         )

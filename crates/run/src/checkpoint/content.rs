@@ -1,5 +1,5 @@
 //! The content of a state: random, finite, made piece by piece as it is written, and a function of the file's name, so that
-//! it can be made again and compared. Shared by the sinks.
+//! it can be made again and compared; or ones. Shared by the sinks.
 
 use feedrate_data::content::Content;
 use feedrate_spec::plan::state::{StateType, Tensor};
@@ -9,26 +9,53 @@ const SEED: u64 = 10;
 
 /// Makes the tensors of one file.
 pub(super) struct StateContent {
-    content: Content,
+    /// `None` makes ones.
+    random: Option<Content>,
 }
 
 impl StateContent {
-    pub(super) fn new(file: &str) -> Self {
+    pub(super) fn random(file: &str) -> Self {
         let mut content = Content::new(SEED);
         content.start(u64::from(crc32fast::hash(file.as_bytes())));
-        StateContent { content }
+        StateContent { random: Some(content) }
+    }
+
+    pub(super) fn ones() -> Self {
+        StateContent { random: None }
     }
 
     /// The bytes of tensor number `number` from byte `offset` on.
     pub(super) fn fill(&mut self, number: u64, tensor: &Tensor, offset: u64, bytes: &mut [u8]) {
-        let element = match tensor.element {
-            StateType::Int8 => Element::Int8,
-            StateType::Uint8 => Element::Uint8,
-            // A finite half is a finite bfloat: both have the top bit of the exponent in the same place.
-            StateType::Fp16 | StateType::Bf16 => Element::Float16,
-            StateType::Fp32 => Element::Float32,
-            StateType::Fp64 => Element::Float64,
-        };
-        self.content.fill(number, offset, element, bytes);
+        match &mut self.random {
+            Some(content) => content.fill(number, offset, element(tensor.element), bytes),
+            None => fill_ones(tensor.element, offset, bytes),
+        }
+    }
+}
+
+fn element(state: StateType) -> Element {
+    match state {
+        StateType::Int8 => Element::Int8,
+        StateType::Uint8 => Element::Uint8,
+        // A finite half is a finite bfloat: both have the top bit of the exponent in the same place.
+        StateType::Fp16 | StateType::Bf16 => Element::Float16,
+        StateType::Fp32 => Element::Float32,
+        StateType::Fp64 => Element::Float64,
+    }
+}
+
+fn fill_ones(state: StateType, offset: u64, bytes: &mut [u8]) {
+    let one: u64 = match state {
+        StateType::Int8 | StateType::Uint8 => 1,
+        StateType::Fp16 => 0x3c00,
+        StateType::Bf16 => 0x3f80,
+        StateType::Fp32 => u64::from(1f32.to_bits()),
+        StateType::Fp64 => 1f64.to_bits(),
+    };
+    let one = one.to_le_bytes();
+    let first = (offset % state.bytes()) as usize;
+    let pattern = one[..state.bytes() as usize].iter().cycle().skip(first);
+    for (byte, one) in bytes.iter_mut().zip(pattern) {
+        *byte = *one;
     }
 }

@@ -15,6 +15,7 @@ mod saver;
 pub use saver::{Due, Saved, Saver};
 pub use sink::Sink;
 
+use self::content::StateContent;
 use crate::clock::Clock;
 use feedrate_measure::record::RankCheckpoint;
 use feedrate_spec::catalog::Member;
@@ -273,7 +274,11 @@ impl Writer<'_> {
         let most = if in_one { length.bytes } else { PIECE_BYTES as u64 };
         let piece_bytes = length.bytes.min(most) as usize;
         let mut output = self.files.create(part, length.bytes)?;
-        let mut pieces = Pieces::new(&state.name, piece_bytes, &mut *output)?;
+        let content = match self.plan.ones {
+            true => StateContent::ones(),
+            false => StateContent::random(&state.name),
+        };
+        let mut pieces = Pieces::new(content, piece_bytes, &mut *output)?;
         format.write(&mut pieces, state)?;
         let (bytes, crc32) = pieces.finish()?;
         if self.plan.fsync {

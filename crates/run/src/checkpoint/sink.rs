@@ -67,15 +67,15 @@ pub(super) struct Pieces<'o> {
 }
 
 impl<'o> Pieces<'o> {
-    /// The file `name`, in pieces of `piece_bytes`.
+    /// In pieces of `piece_bytes`.
     pub(super) fn new(
-        name: &str,
+        content: StateContent,
         piece_bytes: usize,
         output: &'o mut dyn Output,
     ) -> io::Result<Self> {
         Ok(Pieces {
             output,
-            content: StateContent::new(name),
+            content,
             piece: AlignedBuffer::new(piece_bytes)?,
             filled: 0,
             written: 0,
@@ -201,7 +201,7 @@ mod tests {
             [(4096, vec![0, 4094, 8190]), (1 << 20, vec![0, 4]), (8192, vec![8190])]
         {
             let mut memory = Memory::default();
-            let mut pieces = Pieces::new("f", piece, &mut memory).unwrap();
+            let mut pieces = Pieces::new(StateContent::random("f"), piece, &mut memory).unwrap();
             pieces.put(&[0; 10_000]).unwrap();
             for offset in patches {
                 pieces.patch(offset, b"abcd").unwrap();

@@ -21,6 +21,7 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
         scale: 1.0,
     };
     CheckpointPlan {
+        ones: false,
         alone: None,
         read_rank_shift: 0,
         folder: folder.to_string_lossy().into_owned(),
@@ -147,4 +148,15 @@ fn without_fsync_a_loss_of_power_tears_checkpoints_and_they_are_refused() {
     save_to(&files, &plan, Clock::new(), &folder).unwrap();
     let left = files.after_power_failure(Names::All);
     assert!(load_from(&left, &plan, Clock::new(), &folder, 0).is_err());
+}
+
+#[test]
+fn tensors_may_be_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = CheckpointPlan { ones: true, ..plan(folder.path(), "raw", false) };
+    save(&plan, Clock::new(), 1, 5).unwrap();
+    let name = format!("{}.raw", plan.state.files(0)[0].name);
+    let bytes = std::fs::read(folder.path().join("global_epoch1_step5").join(name)).unwrap();
+    assert!(!bytes.is_empty() && bytes.iter().all(|byte| *byte == 1));
+    load(&plan, Clock::new(), 1, 5, 0).unwrap();
 }

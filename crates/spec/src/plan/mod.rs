@@ -269,6 +269,9 @@ pub struct CheckpointPlan {
     pub rank_bytes_max: u64,
     /// Whether it is synced before it counts as written.
     pub fsync: bool,
+    /// Tensors of ones instead of random ones.
+    #[serde(default)]
+    pub ones: bool,
     /// Whether training goes on while it is written.
     #[serde(default)]
     pub asynchronous: bool,

@@ -143,7 +143,7 @@ impl Workload {
     }
 }
 
-const CHECKPOINTS: Effect = not_yet("merging of equal memory, tensors of ones");
+const MERGING: Effect = not_yet("merging of equal memory");
 const PROFILERS: Effect = not_yet("external profilers");
 const OBJECT_STORE: Effect = not_yet("object storage");
 const NO_PYTHON: Effect = nothing("no Python class is loaded");
@@ -292,11 +292,11 @@ keys! {
             "Let each rank read what another wrote.";
         checkpoint_rank_sync: bool = Flag, "checkpoint.rank_sync", "false", "", Effect::Now, "Wait for all ranks inside the timed part; all ranks of one process always do.";
         checkpoint_mode: String = CheckpointMode, "checkpoint.mode", "default", "", Effect::Now, "Write all of the model, or a part of its ranks.";
-        checkpoint_randomize_tensor: bool = Flag, "checkpoint.randomize_tensor", "true", "", CHECKPOINTS, "Random content instead of ones.";
-        checkpoint_ksm_madv_mergeable_id: u32 = Count32, "checkpoint.ksm.madv_mergeable_id", "12", "", CHECKPOINTS, "The advice that marks memory as mergeable.";
-        checkpoint_ksm_high_ram_trigger: f64 = Number, "checkpoint.ksm.high_ram_trigger", "30.0", "percent", CHECKPOINTS, "Memory in use at which merging begins.";
-        checkpoint_ksm_low_ram_exit: f64 = Number, "checkpoint.ksm.low_ram_exit", "15", "percent", CHECKPOINTS, "Memory in use at which merging ends.";
-        checkpoint_ksm_await_time: f64 = Number, "checkpoint.ksm.await_time", "200", "seconds", CHECKPOINTS, "Longest wait for merging.";
+        checkpoint_randomize_tensor: bool = Flag, "checkpoint.randomize_tensor", "true", "", Effect::Now, "Random content instead of ones.";
+        checkpoint_ksm_madv_mergeable_id: u32 = Count32, "checkpoint.ksm.madv_mergeable_id", "12", "", MERGING, "The advice that marks memory as mergeable.";
+        checkpoint_ksm_high_ram_trigger: f64 = Number, "checkpoint.ksm.high_ram_trigger", "30.0", "percent", MERGING, "Memory in use at which merging begins.";
+        checkpoint_ksm_low_ram_exit: f64 = Number, "checkpoint.ksm.low_ram_exit", "15", "percent", MERGING, "Memory in use at which merging ends.";
+        checkpoint_ksm_await_time: f64 = Number, "checkpoint.ksm.await_time", "200", "seconds", MERGING, "Longest wait for merging.";
 
         output_folder: Option<String> = OptionalText, "output.folder", "null", "", Effect::Now, "Folder of the results.";
         output_log_file: String = Text, "output.log_file", "dlio.log", "", nothing("the log is always `dlio.log`"), "Name of the log.";

@@ -1,6 +1,7 @@
 //! Archives as torch wants them; that torch opens them is tested with torch itself.
 
 use super::*;
+use crate::checkpoint::content::StateContent;
 use crate::checkpoint::sink::Pieces;
 use feedrate_spec::plan::state::{StateType, Tensor};
 use std::io::Read;
@@ -11,7 +12,7 @@ fn tensor(name: &str, elements: u64, element: StateType) -> Tensor {
 
 fn written(state: &StateFile) -> Vec<u8> {
     let mut file = tempfile::tempfile().unwrap();
-    let mut pieces = Pieces::new(&state.name, 4096, &mut file).unwrap();
+    let mut pieces = Pieces::new(StateContent::random(&state.name), 4096, &mut file).unwrap();
     Pt.write(&mut pieces, state).unwrap();
     pieces.finish().unwrap();
     let mut bytes = Vec::new();

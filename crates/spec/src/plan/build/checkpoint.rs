@@ -44,6 +44,7 @@ impl Builder<'_> {
             rank_bytes_max: state.rank_bytes_max(),
             state,
             fsync: w.checkpoint_fsync,
+            ones: !w.checkpoint_randomize_tensor,
             asynchronous: w.checkpoint_asynchronous,
             keep_last: w.checkpoint_keep_last,
             alone,
@@ -89,17 +90,12 @@ impl Builder<'_> {
             let key = "checkpoint.steps_between_checkpoints";
             self.error(key, "a checkpoint every `0` steps".into(), hint);
         }
-        for (key, differs) in [
-            ("checkpoint.randomize_tensor", !w.checkpoint_randomize_tensor),
-            ("checkpoint.ksm", w.is_given("checkpoint.ksm")),
-        ] {
-            if differs {
-                self.error(
-                    key,
-                    "is not supported yet, and this plan reaches its first checkpoint".into(),
-                    "leave it out, or set `workflow.checkpoint=false`",
-                );
-            }
+        if w.is_given("checkpoint.ksm") {
+            self.error(
+                "checkpoint.ksm",
+                "is not supported yet, and this plan reaches its first checkpoint".into(),
+                "leave it out, or set `workflow.checkpoint=false`",
+            );
         }
     }
 
