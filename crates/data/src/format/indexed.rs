@@ -83,6 +83,8 @@ struct Index {
     samples: u64,
     /// Offsets, then sizes; as they lie in the files.
     kept: Vec<u8>,
+    /// The data has the length that the plan says.
+    data_fits: bool,
     entry: [u64; 2],
 }
 
@@ -159,7 +161,10 @@ impl IndexedCursor {
                 let message = format!("holds {length} bytes, but the plan says {planned}");
                 Err(FormatError::new(length.min(planned), message))
             }
-            _ => self.find_kept(),
+            _ => {
+                self.index.data_fits = true;
+                self.find_kept()
+            }
         }
     }
 
@@ -215,6 +220,7 @@ impl Cursor for IndexedCursor {
             self.index.file = Some(file);
             self.index.samples = 0;
             self.index.kept.clear();
+            self.index.data_fits = false;
         }
     }
 
@@ -225,7 +231,11 @@ impl Cursor for IndexedCursor {
             if !self.index.fits() {
                 self.phase = Phase::Entry(OFFSETS);
             } else if self.index.kept.len() as u64 == 2 * self.index.bytes() {
-                self.find_kept()?;
+                if self.expected.is_some() && !self.index.data_fits {
+                    self.phase = Phase::DataLength;
+                } else {
+                    self.find_kept()?;
+                }
             }
         }
         let (part, offset, left) = match self.phase {
