@@ -3,7 +3,7 @@
 use crate::checkpoint::{self, CheckpointError, Due, Saver};
 use crate::clock::Clock;
 use crate::drive::RunError;
-use crate::system::Sampler;
+use crate::system::{Sampler, TimelineSampler};
 use feedrate_measure::record::{
     AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, HostEpoch, Record,
 };
@@ -26,6 +26,8 @@ pub struct Alone<'a> {
     pub cold: bool,
     /// The run's clock.
     pub clock: Clock,
+    /// What samples the run meanwhile.
+    pub timeline: Option<&'a TimelineSampler>,
     /// `major:minor` under the checkpoints.
     pub device: Option<&'a str>,
     /// Local time in DLIO's form.
@@ -58,7 +60,10 @@ impl Alone<'_> {
                 record.stopped_because = Some("interrupted".into());
                 break;
             }
-            match self.one(&mut saver, number, reads_back) {
+            self.mark();
+            let done = self.one(&mut saver, number, reads_back);
+            self.mark();
+            match done {
                 Ok(done) => self.add(record, done),
                 Err(error) => {
                     outcome = Err(error);
@@ -68,6 +73,9 @@ impl Alone<'_> {
         }
         if let Some(epoch) = record.epochs.last_mut() {
             epoch.host = sampler.finish();
+        }
+        if let Some(timeline) = self.timeline {
+            timeline.copy_to(&mut record.timeline);
         }
         record.complete = outcome.is_ok() && record.stopped_because.is_none();
         outcome
@@ -108,6 +116,13 @@ impl Alone<'_> {
         epoch.ended = (self.wall)(self.clock.wall_at(done.end_ns));
         epoch.checkpoints.push(done);
         (self.on_checkpoint)(record);
+    }
+
+    /// A sample of the timeline ends here, and another begins.
+    fn mark(&self) {
+        if let Some(timeline) = self.timeline {
+            timeline.mark();
+        }
     }
 
     fn begun(&self, ranks: usize) -> EpochRecord {

@@ -17,7 +17,7 @@ use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::alone::Alone;
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::Solo;
-use feedrate_run::drive::{Driver, Job, RealDriver, Signals};
+use feedrate_run::drive::{Driver, Job, Progress, RealDriver, Signals};
 use feedrate_run::session::{self, Drivers, Session};
 use feedrate_run::system::TimelineSampler;
 use feedrate_run::{system, wrap};
@@ -195,11 +195,7 @@ impl Run<'_> {
         let device = self.record.system.data_mount.as_ref().map(|mount| mount.device.clone());
         let work = [Some(&training), evaluation.as_ref()].into_iter().flatten();
         let work: Vec<_> = work.map(RealDriver::progress).collect();
-        let timeline = plan
-            .timeline
-            .then(|| TimelineSampler::start(clock, device.as_deref(), work, system::nvml_gpus))
-            .transpose()
-            .context("cannot start the thread that samples the timeline")?;
+        let timeline = timeline(plan, clock, device.as_deref(), work)?;
         let mut keeper = Keeper::new(&self.run_dir, &self.hydra, plan, silent);
         let mut session = Session {
             plan,
@@ -229,6 +225,19 @@ impl Run<'_> {
     }
 }
 
+/// What samples the run, unless the plan wants none.
+fn timeline(
+    plan: &Plan,
+    clock: Clock,
+    device: Option<&str>,
+    work: Vec<Progress>,
+) -> anyhow::Result<Option<TimelineSampler>> {
+    plan.timeline
+        .then(|| TimelineSampler::start(clock, device, work, system::nvml_gpus))
+        .transpose()
+        .context("cannot start the thread that samples the timeline")
+}
+
 impl Run<'_> {
     /// A run of checkpoints only.
     fn write_checkpoints(&mut self, plan: &Plan, signals: &Signals) -> anyhow::Result<()> {
@@ -236,10 +245,13 @@ impl Run<'_> {
         let device = self.record.system.data_mount.as_ref().map(|mount| mount.device.clone());
         let silent = self.arguments.data.quiet || self.arguments.data.json;
         let mut keeper = Keeper::new(&self.run_dir, &self.hydra, plan, silent);
+        let clock = Clock::new();
+        let timeline = timeline(plan, clock, device.as_deref(), Vec::new())?;
         let mut alone = Alone {
             plan: checkpoint,
             cold: plan.train.cold,
-            clock: Clock::new(),
+            clock,
+            timeline: timeline.as_ref(),
             device: device.as_deref(),
             wall: &results::wall,
             interrupted: &|| signals.interrupted.load(Relaxed),

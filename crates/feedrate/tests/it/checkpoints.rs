@@ -244,6 +244,9 @@ fn checkpoints_alone_are_written_and_read() {
     for key in ["save_ckpt1", "save_ckpt3", "load_ckpt1", "load_ckpt2"] {
         assert!(stats["1"][key]["duration"].is_number(), "{key}: {stats}");
     }
+    let phases = summary["phases"].as_array().unwrap();
+    let written = phases.iter().filter(|phase| phase["phase"] == "checkpoint");
+    assert_eq!(written.count(), 5, "three written, two read: {phases:?}");
 }
 
 #[test]
