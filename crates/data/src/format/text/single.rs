@@ -25,20 +25,20 @@ pub(super) fn nearest(field: &[u8]) -> Option<f32> {
     let (mut digits, mut count, mut point) = (0u64, 0usize, None);
     let mut at = 0;
     while let Some(&byte) = rest.get(at) {
-        if let Some(eight) = rest[at..].first_chunk::<8>() {
-            let (number, wrong) = eight_digits(u64::from_le_bytes(*eight) ^ ZEROS, 0);
-            if wrong == 0 {
-                digits = digits.wrapping_mul(100_000_000).wrapping_add(number);
-                (count, at) = (count + 8, at + 8);
-                continue;
-            }
-        }
         let digit = byte.wrapping_sub(b'0');
         if digit < 10 {
             digits = digits.wrapping_mul(10).wrapping_add(u64::from(digit));
             count += 1;
         } else if byte == b'.' && point.is_none() {
             point = Some(count);
+            // Most have many digits there.
+            if let Some(eight) = rest[at + 1..].first_chunk::<8>() {
+                let (number, wrong) = eight_digits(u64::from_le_bytes(*eight) ^ ZEROS, 0);
+                if wrong == 0 {
+                    digits = digits.wrapping_mul(100_000_000).wrapping_add(number);
+                    (count, at) = (count + 8, at + 8);
+                }
+            }
         } else {
             break;
         }
