@@ -40,7 +40,7 @@ pub struct Checkpoints {
 impl CheckpointSummary {
     /// Of a record; `None` where it has none.
     pub fn of(record: &Record) -> Option<Self> {
-        let of_kind = |kind| Checkpoints::of(&of_kind(record, kind).collect::<Vec<_>>());
+        let of_kind = |kind| Checkpoints::of(&record.checkpoints_of(kind).collect::<Vec<_>>());
         let (save, load) = (of_kind(CheckpointKind::Save), of_kind(CheckpointKind::Load));
         (save.is_some() || load.is_some()).then_some(CheckpointSummary { save, load })
     }
@@ -70,15 +70,10 @@ impl Checkpoints {
 
 /// Mean and deviation of rates in GiB/s, and of durations in seconds, as DLIO tells them.
 pub(crate) fn dlio_four(record: &Record, kind: CheckpointKind) -> [Option<f64>; 4] {
-    let all = || of_kind(record, kind);
+    let all = || record.checkpoints_of(kind);
     let rates: Vec<f64> = all().filter_map(CheckpointRecord::gib_per_second).collect();
     let durations: Vec<f64> = all().map(CheckpointRecord::duration_s).collect();
     [mean(&rates), stdev(&rates), mean(&durations), stdev(&durations)]
-}
-
-fn of_kind(record: &Record, kind: CheckpointKind) -> impl Iterator<Item = &CheckpointRecord> {
-    let all = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
-    all.filter(move |one| one.kind == kind)
 }
 
 fn rank_rate(rank: &RankCheckpoint) -> Option<f64> {

@@ -192,11 +192,9 @@ fn reason(name: Bound, facts: &Facts, times: &Times) -> String {
 
 /// How many were written and read, and how fast: all bytes over all the time.
 fn checkpoints(record: &Record) -> String {
-    let all = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
     let sentence = |kind, done| {
-        let of_kind = all.clone().filter(|checkpoint| checkpoint.kind == kind);
         let (mut count, mut bytes, mut duration_s) = (0_u64, 0_u64, 0.0);
-        for checkpoint in of_kind {
+        for checkpoint in record.checkpoints_of(kind) {
             (count, bytes) = (count + 1, bytes.saturating_add(checkpoint.bytes));
             duration_s += checkpoint.duration_s();
         }

@@ -1,11 +1,11 @@
 //! What lies in the files of checkpoints, and what is left of them when a run is killed.
 
-use crate::harness::{TINY, Test};
+use crate::harness::{TINY, Test, venv_python};
 use feedrate_run::checkpoint;
 use feedrate_run::clock::Clock;
 use feedrate_spec::plan::CheckpointPlan;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
 const LAYERS: [&str; 6] = [
@@ -38,8 +38,6 @@ fn plan_of(test: &Test, arguments: &[&str]) -> CheckpointPlan {
 
 #[test]
 fn safetensors_loads_what_is_written() {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
-    let python = std::env::var_os("FEEDRATE_PYTHON").map_or(own, PathBuf::from);
     for (name, dtype) in
         [("fp16", "F16"), ("bf16", "BF16"), ("fp32", "F32"), ("fp64", "F64"), ("uint8", "U8")]
     {
@@ -58,12 +56,8 @@ fn safetensors_loads_what_is_written() {
             "train.epochs=1",
             &datatype,
         ]);
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/load_safetensors.py");
-        let output =
-            Command::new(&python).arg(script).arg(test.path("checkpoints")).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{stderr}\n  hint: run `cargo xtask setup`");
-        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let told = test.python(&venv_python(), "load_safetensors.py", ["checkpoints"]);
+        let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
         let layers = &told["zero_pp_rank_0_mp_rank_0_model_states.safetensors"];
         assert_eq!(layers["0/0"], serde_json::json!([dtype, [64_000]]));
         assert_eq!(layers["2/5"], serde_json::json!([dtype, [64 * 128]]));

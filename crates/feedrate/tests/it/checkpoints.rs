@@ -111,15 +111,9 @@ fn torch_loads_what_is_written() {
         let settings =
             ["-n", "2", "model.parallelism.zero_stage=3", "checkpoint.fsync=true", &datatype];
         test.run_json(&[&LLAMA[..], &settings].concat());
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/load_checkpoint.py");
-        let output = std::process::Command::new("/usr/bin/python3")
-            .arg(script)
-            .arg(test.path("checkpoints"))
-            .output()
-            .unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "is python3-torch installed? {stderr}");
-        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let python = Path::new("/usr/bin/python3");
+        let told = test.python(python, "load_checkpoint.py", ["checkpoints"]);
+        let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
         let name = &datatype[datatype.find('=').unwrap() + 1..];
         let torch_name = match name {
             "fp16" => "torch.float16",

@@ -3,10 +3,9 @@
 //! `dlio.py` runs the generators of DLIO 2.0.0 itself, and makes the calls of its later ones. Needs the Python of
 //! `.venv`, which `cargo xtask setup` makes, or another in `FEEDRATE_PYTHON`; fails without.
 
-use crate::harness::Test;
+use crate::harness::{Test, venv_python};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const LOADERS: [&str; 4] = ["pytorch", "tensorflow", "dali", "native"];
 
@@ -107,18 +106,8 @@ fn is_picture(format: &str) -> bool {
 }
 
 fn generate(test: &Test, version: &str, workloads: impl Iterator<Item = String>) {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let own = here.join("../../.venv/bin/python");
-    let python = std::env::var_os("FEEDRATE_PYTHON").map_or(own, PathBuf::from);
-    let output = Command::new(&python)
-        .arg(here.join("tests/it/dlio.py"))
-        .arg(version)
-        .args(workloads)
-        .current_dir(test.path(""))
-        .output()
-        .unwrap_or_else(|error| panic!("cannot start `{}`: {error}", python.display()));
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}\n  hint: run `cargo xtask setup`");
+    let arguments = std::iter::once(version.to_string()).chain(workloads);
+    test.python(&venv_python(), "dlio.py", arguments);
 }
 
 #[track_caller]

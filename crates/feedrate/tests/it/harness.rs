@@ -1,5 +1,6 @@
 //! A folder for one test, and the program run in it.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -73,6 +74,25 @@ impl Test {
         serde_json::from_str(&answer.stdout).unwrap()
     }
 
+    /// What a script of this folder prints, run by `python` in the test's own folder; it must succeed.
+    #[track_caller]
+    pub(crate) fn python(
+        &self,
+        python: &Path,
+        script: &str,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Vec<u8> {
+        let output = Command::new(python)
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(script))
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .output()
+            .unwrap_or_else(|error| panic!("cannot start `{}`: {error}", python.display()));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}\n  hint: run `cargo xtask setup`");
+        output.stdout
+    }
+
     /// Every file below the dataset folder with this ending.
     pub(crate) fn data_files(&self, ending: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
@@ -81,6 +101,12 @@ impl Test {
         found.sort();
         found
     }
+}
+
+/// The Python of `.venv`, which `cargo xtask setup` makes, or another in `FEEDRATE_PYTHON`.
+pub(crate) fn venv_python() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
+    std::env::var_os("FEEDRATE_PYTHON").map_or(own, PathBuf::from)
 }
 
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) {

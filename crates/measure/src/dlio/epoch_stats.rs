@@ -24,8 +24,7 @@ fn epoch(epoch: &EpochRecord, rank: usize) -> Object {
         object.put(format!("block{}", i + 1), block_stats(epoch, block));
     }
     for (kind, name) in [(CheckpointKind::Save, "save"), (CheckpointKind::Load, "load")] {
-        let of_kind = epoch.checkpoints.iter().filter(|checkpoint| checkpoint.kind == kind);
-        for (i, checkpoint) in of_kind.enumerate() {
+        for (i, checkpoint) in epoch.checkpoints_of(kind).enumerate() {
             object.put(format!("{name}_ckpt{}", i + 1), checkpoint_stats(epoch, checkpoint));
         }
     }

@@ -134,8 +134,9 @@ fn evaluation_lines(log: &mut Log, scope: Scope) {
 fn checkpoints_alone(log: &mut Log, scope: Scope) {
     let epoch = scope.epoch;
     for (kind, what) in [(CheckpointKind::Save, "write"), (CheckpointKind::Load, "read")] {
-        let of_kind = epoch.checkpoints.iter().filter(|checkpoint| checkpoint.kind == kind);
-        let ends = (of_kind.clone().next(), of_kind.clone().next_back());
+        let mut of_kind = epoch.checkpoints_of(kind);
+        let first = of_kind.next();
+        let ends = (first, of_kind.next_back().or(first));
         let (Some(first), Some(last)) = ends else { continue };
         let at = |ns| wall_at(epoch, ns).unwrap_or_default();
         log.output(&at(first.start_ns), &format!("Checkpointing {what} started"));
@@ -145,8 +146,7 @@ fn checkpoints_alone(log: &mut Log, scope: Scope) {
 }
 
 fn of_kind(log: &mut Log, scope: Scope, kind: CheckpointKind) {
-    let of_kind = scope.epoch.checkpoints.iter().filter(|checkpoint| checkpoint.kind == kind);
-    for (i, checkpoint) in of_kind.enumerate() {
+    for (i, checkpoint) in scope.epoch.checkpoints_of(kind).enumerate() {
         checkpoint_lines(log, scope, i + 1, checkpoint);
     }
 }

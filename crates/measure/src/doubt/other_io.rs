@@ -17,8 +17,7 @@ pub(super) static DOUBT: Doubt = Doubt {
         let ours = facts.device_bytes?;
         let read = facts.sum_of_host(|host| host.device_read_bytes)?;
         let written = facts.sum_of_host(|host| host.device_write_bytes).unwrap_or(0);
-        let saves = facts.record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
-        let saves = saves.filter(|checkpoint| checkpoint.kind == CheckpointKind::Save);
+        let saves = facts.record.checkpoints_of(CheckpointKind::Save);
         let saved: u64 = saves.map(|checkpoint| checkpoint.bytes).sum();
         // A file system writes a little more than it was given.
         let written = written.saturating_sub(saved + saved / 10);

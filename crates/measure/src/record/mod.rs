@@ -162,6 +162,23 @@ impl From<RankCheckpoint> for [u64; 5] {
     }
 }
 
+impl Record {
+    /// Checkpoints of one kind, in order.
+    pub fn checkpoints_of(&self, kind: CheckpointKind) -> impl Iterator<Item = &CheckpointRecord> {
+        self.epochs.iter().flat_map(move |epoch| epoch.checkpoints_of(kind))
+    }
+}
+
+impl EpochRecord {
+    /// Checkpoints of one kind, in order.
+    pub fn checkpoints_of(
+        &self,
+        kind: CheckpointKind,
+    ) -> impl DoubleEndedIterator<Item = &CheckpointRecord> {
+        self.checkpoints.iter().filter(move |checkpoint| checkpoint.kind == kind)
+    }
+}
+
 impl CheckpointRecord {
     /// From its start until it was whole.
     pub fn duration_s(&self) -> f64 {

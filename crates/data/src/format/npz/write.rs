@@ -3,6 +3,7 @@
 
 use super::super::deflate::DeflateSink;
 use super::{Compression, Content, FileSink, Payload, SinkError, labels, npy_header, npy_stream};
+use crate::zip::{put16, put32, put64, saturated};
 use feedrate_spec::shape::{Encoding, FileShape};
 
 /// `zipfile.ZIP64_LIMIT`: from here on sizes are written as zip64.
@@ -239,20 +240,4 @@ fn central_header(written: &Written, chunks: &mut Vec<Chunk>) {
         after.extend(extra);
     }
     chunks.push(Chunk::Bytes(after));
-}
-
-fn saturated(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
-}
-
-fn put16(bytes: &mut Vec<u8>, values: &[u16]) {
-    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
-}
-
-fn put32(bytes: &mut Vec<u8>, values: &[u32]) {
-    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
-}
-
-fn put64(bytes: &mut Vec<u8>, values: &[u64]) {
-    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
 }

@@ -1,6 +1,7 @@
 //! A zip archive of stored members below `archive/`, each beginning at a multiple of 64 bytes.
 
 use crate::checkpoint::Sink;
+use feedrate_data::zip::{put16, put32, put64, saturated};
 use feedrate_spec::plan::state::Tensor;
 use std::io;
 
@@ -124,20 +125,4 @@ impl<'s> Archive<'s> {
         }
         self.members += 1;
     }
-}
-
-fn saturated(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
-}
-
-fn put16(bytes: &mut Vec<u8>, values: &[u16]) {
-    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
-}
-
-fn put32(bytes: &mut Vec<u8>, values: &[u32]) {
-    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
-}
-
-fn put64(bytes: &mut Vec<u8>, values: &[u64]) {
-    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
 }
