@@ -12,19 +12,111 @@ pub use solo::Solo;
 pub use threads::Threads;
 
 use feedrate_spec::catalog::Member;
+use std::fmt;
+use std::time::Duration;
 
-/// Collective operations. Every rank calls the same ones in the same order.
+/// Collective operations. Every rank calls the same ones in the same order, all from one thread. After an error no more can
+/// be called.
 pub trait Comm: Send + Sync {
     /// This process, from 0.
     fn rank(&self) -> u32;
     /// Processes.
     fn size(&self) -> u32;
+    /// Which of the machines this process is on, and which of its processes it is.
+    fn node(&self) -> Node;
     /// Wait for all.
-    fn barrier(&self);
-    /// The sum over all ranks, on all ranks.
-    fn sum(&self, value: f64) -> f64;
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    fn barrier(&self) -> Result<(), CommError>;
     /// Each rank's bytes in rank order, on rank 0; nothing elsewhere.
-    fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>>;
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError>;
+    /// The bytes of rank 0, on all; what others give is not looked at.
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, CommError>;
+    /// Tell the others that this rank goes no further, and why: what they wait for then ends with [`CommError::Lost`]. May be
+    /// called from any thread.
+    fn give_up(&self, reason: &str);
+}
+
+/// Where a process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The machine, from 0, in the order of its first rank.
+    pub node: u32,
+    /// Machines.
+    pub nodes: u32,
+    /// The process among those of its machine, from 0.
+    pub local_rank: u32,
+    /// Processes on its machine.
+    pub local_size: u32,
+}
+
+/// Why an operation did not happen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommError {
+    /// Another rank ended.
+    #[error("rank {rank}{} {reason}", of_host(host))]
+    Lost {
+        /// Which.
+        rank: u32,
+        /// Where it ran; empty if that is not known.
+        host: String,
+        /// `gave up: …`, or how its end was seen.
+        reason: String,
+    },
+    /// Not all came in time.
+    #[error("waited {} s for {}", waited.as_secs(), Ranks(ranks))]
+    Missing {
+        /// Those that did not come.
+        ranks: Vec<u32>,
+        /// How long the others waited.
+        waited: Duration,
+    },
+    /// This process was told to stop.
+    #[error("told to stop")]
+    Stopped,
+    /// The library refused.
+    #[error("{call}: {reason}")]
+    Library {
+        /// `MPI_Ibarrier`.
+        call: &'static str,
+        /// Its words.
+        reason: String,
+    },
+}
+
+impl CommError {
+    /// Advice, where the reason is a common one.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            CommError::Missing { .. } => {
+                Some("see what they do; where steps last longer, raise `--rank-timeout`")
+            }
+            _ => None,
+        }
+    }
+}
+
+fn of_host(host: &str) -> String {
+    if host.is_empty() { String::new() } else { format!(" on {host}") }
+}
+
+struct Ranks<'a>(&'a [u32]);
+
+impl fmt::Display for Ranks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first: Vec<String> = self.0.iter().take(8).map(u32::to_string).collect();
+        let more = self.0.len().saturating_sub(first.len());
+        let of = if self.0.len() == 1 { "rank" } else { "ranks" };
+        write!(f, "{of} {}", first.join(", "))?;
+        if more > 0 { write!(f, " and {more} more") } else { Ok(()) }
+    }
 }
 
 /// Every way, in the order docs show them.

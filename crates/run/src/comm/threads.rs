@@ -1,8 +1,8 @@
 //! Ranks as threads of one process: what MPI does, without MPI.
 
-use super::Comm;
+use super::{Comm, CommError, Node};
 use feedrate_spec::catalog::Member;
-use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 pub(super) static MEMBER: Member = Member {
     name: "threads",
@@ -19,28 +19,40 @@ pub struct Threads {
 
 #[derive(Debug)]
 struct Shared {
-    barrier: Barrier,
-    parts: Mutex<Vec<Vec<u8>>>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Ranks that have come to the barrier.
+    waiting: usize,
+    /// Barriers that have opened.
+    opened: u64,
+    parts: Vec<Vec<u8>>,
+    lost: Option<CommError>,
 }
 
 impl Threads {
     /// A group of `size` ranks, one for each thread.
     pub fn group(size: u32) -> Vec<Threads> {
-        let shared = Arc::new(Shared {
-            barrier: Barrier::new(size as usize),
-            parts: Mutex::new(vec![Vec::new(); size as usize]),
-        });
+        let parts = vec![Vec::new(); size as usize];
+        let state = State { waiting: 0, opened: 0, parts, lost: None };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         (0..size).map(|rank| Threads { rank, shared: Arc::clone(&shared) }).collect()
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Every rank's bytes, on every rank.
-    fn exchange(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
-        let parts = || self.shared.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        parts()[self.rank as usize] = bytes.to_vec();
-        self.barrier();
-        let all = parts().clone();
-        self.barrier();
-        all
+    fn exchange(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+        self.state().parts[self.rank as usize] = bytes.to_vec();
+        self.barrier()?;
+        let all = self.state().parts.clone();
+        self.barrier()?;
+        Ok(all)
     }
 }
 
@@ -50,22 +62,43 @@ impl Comm for Threads {
     }
 
     fn size(&self) -> u32 {
-        self.shared.parts.lock().unwrap_or_else(PoisonError::into_inner).len() as u32
+        self.state().parts.len() as u32
     }
 
-    fn barrier(&self) {
-        self.shared.barrier.wait();
+    fn node(&self) -> Node {
+        Node { node: 0, nodes: 1, local_rank: self.rank, local_size: self.size() }
     }
 
-    fn sum(&self, value: f64) -> f64 {
-        self.exchange(&value.to_le_bytes())
-            .iter()
-            .filter_map(|bytes| Some(f64::from_le_bytes(bytes.as_slice().try_into().ok()?)))
-            .sum()
+    fn barrier(&self) -> Result<(), CommError> {
+        let mut state = self.state();
+        let own = state.opened;
+        state.waiting += 1;
+        if state.waiting == state.parts.len() {
+            (state.waiting, state.opened) = (0, own + 1);
+            self.shared.changed.notify_all();
+        }
+        let closed = |state: &mut State| state.opened == own && state.lost.is_none();
+        let state = self.shared.changed.wait_while(state, closed);
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        if state.opened > own { Ok(()) } else { state.lost.clone().map_or(Ok(()), Err) }
     }
 
-    fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
-        let all = self.exchange(bytes);
-        if self.rank == 0 { all } else { Vec::new() }
+    fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+        let all = self.exchange(bytes)?;
+        Ok(if self.rank == 0 { all } else { Vec::new() })
+    }
+
+    fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, CommError> {
+        Ok(self.exchange(bytes)?.swap_remove(0))
+    }
+
+    fn give_up(&self, reason: &str) {
+        let lost = CommError::Lost {
+            rank: self.rank,
+            host: String::new(),
+            reason: format!("gave up: {reason}"),
+        };
+        self.state().lost.get_or_insert(lost);
+        self.shared.changed.notify_all();
     }
 }

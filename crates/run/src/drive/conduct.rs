@@ -11,8 +11,8 @@ pub(super) trait Hands {
     fn wake(&mut self, accelerator: u32, wakes: Wakes);
     /// Say when.
     fn set_timer(&mut self, accelerator: u32, at_ns: u64);
-    /// Wait for the other processes.
-    fn barrier(&mut self);
+    /// Wait for the other processes. False: one of them will not come, and the run has failed.
+    fn barrier(&mut self) -> bool;
 }
 
 /// Events to be handled, each at a known time or now.
@@ -42,8 +42,9 @@ pub(super) fn perform(
         }
         Action::ComputeUntil(accelerator, at_ns) => hands.set_timer(accelerator, at_ns),
         Action::Barrier => {
-            hands.barrier();
-            events.push_back((Event::BarrierOpen, None));
+            if hands.barrier() {
+                events.push_back((Event::BarrierOpen, None));
+            }
         }
         Action::BlockDone | Action::EpochDone => return true,
     }

@@ -3,6 +3,7 @@
 use super::sink::Sink;
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::checkpoint::CheckpointError;
+use crate::comm::CommError;
 use crate::loader::{self, Loader, Queue, Task};
 use crate::reader::SampleReader;
 use feedrate_data::content::Content;
@@ -59,6 +60,9 @@ pub enum RunError {
     /// A checkpoint could not be written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// The processes of the run lost each other.
+    #[error(transparent)]
+    Comm(#[from] CommError),
     /// A worker thread ended where it should not have.
     #[error(
         "worker thread {worker} of accelerator {accelerator} broke off; this is a fault of feedrate"
@@ -104,6 +108,7 @@ impl RunError {
             RunError::Thread { .. } => {
                 Some("use fewer accelerators or `reader.read_threads`, or raise `ulimit -u`")
             }
+            RunError::Comm(error) => error.hint(),
             RunError::NoMember { .. } => Some("see `feedrate list`"),
             RunError::Broken { .. } => Some("report it, with the workload and the lines above"),
         }

@@ -371,10 +371,9 @@ impl Hands for RealHands<'_> {
         self.timers.push(Reverse((at_ns, accelerator)));
     }
 
-    fn barrier(&mut self) {
-        if self.comm.size() > 1 {
-            self.comm.barrier();
-        }
+    fn barrier(&mut self) -> bool {
+        let outcome = self.comm.barrier();
+        outcome.map_err(|error| self.shared.fail(error.into())).is_ok()
     }
 }
 

@@ -355,7 +355,9 @@ impl Hands for World {
         self.schedule(at_ns, Happening::Timer(accelerator));
     }
 
-    fn barrier(&mut self) {}
+    fn barrier(&mut self) -> bool {
+        true
+    }
 }
 
 impl SimulatedWorker {
