@@ -60,10 +60,8 @@ impl Alone<'_> {
                 record.stopped_because = Some("interrupted".into());
                 break;
             }
-            self.mark();
-            let done = self.one(&mut saver, number, reads_back);
-            self.mark();
-            match done {
+            let one = || self.one(&mut saver, number, reads_back);
+            match TimelineSampler::apart(self.timeline, one) {
                 Ok(done) => self.add(record, done),
                 Err(error) => {
                     outcome = Err(error);
@@ -116,13 +114,6 @@ impl Alone<'_> {
         epoch.ended = (self.wall)(self.clock.wall_at(done.end_ns));
         epoch.checkpoints.push(done);
         (self.on_checkpoint)(record);
-    }
-
-    /// A sample of the timeline ends here, and another begins.
-    fn mark(&self) {
-        if let Some(timeline) = self.timeline {
-            timeline.mark();
-        }
     }
 
     fn begun(&self, ranks: usize) -> EpochRecord {

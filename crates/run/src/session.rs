@@ -53,7 +53,11 @@ impl Session<'_> {
         let mut saver = self.plan.checkpoint.as_ref().map(new_saver);
         let outcome = self.epochs(drivers, &mut saver, record);
         // What is being written is waited for however the run ended.
-        let finished = saver.as_mut().map_or(Ok(()), Saver::finish);
+        let finished = match &mut saver {
+            Some(saver) => TimelineSampler::apart(self.timeline, || saver.finish()),
+            None => Ok(()),
+        };
+        self.copy_timeline(record);
         place(&mut saver, record);
         record.complete = outcome? == Ended::Complete && finished.is_ok();
         Ok(finished?)
@@ -83,9 +87,7 @@ impl Session<'_> {
                 }
             });
             place(saver, record);
-            if let Some(timeline) = self.timeline {
-                timeline.copy_to(&mut record.timeline);
-            }
+            self.copy_timeline(record);
             (self.on_epoch)(record);
             outcome?;
             if (self.interrupted)() {
@@ -108,9 +110,8 @@ impl Session<'_> {
         let steps = self.plan.train.steps_in_epoch(number);
         let sampler = Sampler::start(self.device, self.clock);
         let mut pause = |step| self.save(saver, Due { epoch: number, steps: step, step });
-        self.mark();
-        let epoch = driver.epoch(training, steps, &mut pause);
-        self.mark();
+        let epoch =
+            TimelineSampler::apart(self.timeline, || driver.epoch(training, steps, &mut pause));
         let host = sampler.finish();
         let now_ns = driver.now_ns();
         let residency = self.residency();
@@ -142,9 +143,9 @@ impl Session<'_> {
         };
         let sampler = Sampler::start(self.device, self.clock);
         let Evaluation { driver, training } = evaluation;
-        self.mark();
-        let epoch = driver.epoch(training, plan.train.steps_per_epoch, &mut |_| Ok(()));
-        self.mark();
+        let epoch = TimelineSampler::apart(self.timeline, || {
+            driver.epoch(training, plan.train.steps_per_epoch, &mut |_| Ok(()))
+        });
         let (host, now_ns) = (sampler.finish(), driver.now_ns());
         let written = self.written(number, epoch.accelerators, now_ns, host);
         record.evaluations.push(written);
@@ -192,19 +193,16 @@ impl Session<'_> {
     fn save(&self, saver: &mut Option<Saver>, due: Due) -> Result<(), RunError> {
         match saver {
             Some(saver) if !(self.interrupted)() => {
-                self.mark();
-                saver.save(due)?;
-                self.mark();
+                TimelineSampler::apart(self.timeline, || saver.save(due))?;
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    /// A sample of the timeline ends here, between blocks, and another begins.
-    fn mark(&self) {
+    fn copy_timeline(&self, record: &mut Record) {
         if let Some(timeline) = self.timeline {
-            timeline.mark();
+            timeline.copy_to(&mut record.timeline);
         }
     }
 

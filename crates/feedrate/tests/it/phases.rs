@@ -63,6 +63,23 @@ fn checkpoints_and_evaluations_are_phases_of_their_own() {
 }
 
 #[test]
+fn a_timeline_goes_on_until_the_last_checkpoint_in_the_background_is_whole() {
+    let test = Test::with(TINY);
+    let summary = test.run_json(&[
+        "workflow.checkpoint=true",
+        "model.model_size=134217728",
+        "train.epochs=1",
+        "checkpoint.asynchronous=true",
+    ]);
+    let checkpoint = named(&summary, "checkpoint")[0];
+    assert!(134_217_728 <= checkpoint["written_bytes"].as_u64().unwrap(), "{checkpoint}");
+    let end_s = |row: &str| row.split(',').nth(1).unwrap().parse::<f64>().unwrap();
+    let sampled_s = end_s(read(&test, &summary, "timeline.csv").lines().last().unwrap());
+    let written_s = ["start_s", "duration_s"].map(|key| checkpoint[key].as_f64().unwrap());
+    assert!(written_s.iter().sum::<f64>() <= sampled_s, "{checkpoint} {sampled_s}");
+}
+
+#[test]
 fn people_see_phases_where_there_is_more_than_epochs() {
     let test = Test::with(TINY);
     let plain = test.feedrate(&["run", "workload.yaml", "--quiet"]).stdout;

@@ -85,6 +85,15 @@ impl TimelineSampler {
         self.shared.sample();
     }
 
+    /// Do `act` so that no sample lies across its start or end, where somebody samples.
+    pub fn apart<T>(sampler: Option<&Self>, act: impl FnOnce() -> T) -> T {
+        let mark = || sampler.into_iter().for_each(Self::mark);
+        mark();
+        let done = act();
+        mark();
+        done
+    }
+
     /// Bring a copy up to date.
     pub fn copy_to(&self, timeline: &mut Option<Timeline>) {
         let mut taken = self.shared.taken();
