@@ -8,17 +8,19 @@ use crate::format::{self, Format};
 use crate::manifest::{self, Manifest, ManifestError, State};
 use crate::sink::{CompareSink, Extent, WriteSink};
 use crate::storage::{Storage, StorageError, is_unfinished};
-use crate::walk::{Watch, for_each_file};
+pub use crate::walk::Watch;
+use crate::walk::for_each_file;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::units;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// What was done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generated {
     /// Files made.
     pub files_written: u64,
@@ -26,6 +28,19 @@ pub struct Generated {
     pub files_kept: u64,
     /// Bytes of the files made.
     pub bytes_written: u64,
+    /// Bytes of those that were there.
+    pub bytes_kept: u64,
+}
+
+impl std::iter::Sum for Generated {
+    fn sum<I: Iterator<Item = Generated>>(parts: I) -> Self {
+        parts.fold(Generated::default(), |sum, part| Generated {
+            files_written: sum.files_written + part.files_written,
+            files_kept: sum.files_kept + part.files_kept,
+            bytes_written: sum.bytes_written + part.bytes_written,
+            bytes_kept: sum.bytes_kept + part.bytes_kept,
+        })
+    }
 }
 
 /// Why a dataset was not made.
@@ -108,55 +123,76 @@ pub fn generate(
     progress: &(dyn Fn(u64, u64) + Sync),
     cancel: &AtomicBool,
 ) -> Result<Generated, GenerateError> {
-    let format =
-        format::find(&plan.format).ok_or_else(|| GenerateError::NoFormat(plan.format.clone()))?;
-    if format.member().has(Ability::NoFiles) {
+    let Some(generation) = Generation::new(plan, layout, storage)? else {
         return Ok(Generated::default());
-    }
-    let watch = Watch::new(progress, cancel);
-    let kept = Kept::default();
-    let generation = Generation { plan, layout, storage, format, watch: &watch, kept };
+    };
     let begun = generation.prepare()?;
-    generation.make(threads, begun)?;
-    if watch.is_cancelled() && watch.files() < layout.files() {
-        return Err(GenerateError::Cancelled { files: watch.files(), files_total: layout.files() });
-    }
-    storage.sync_all()?;
-    let manifest =
-        Manifest { state: State::Complete, total_bytes: watch.bytes(), ..generation.manifest() };
-    manifest.write(storage)?;
-    let files_kept = generation.kept.files.load(Relaxed);
-    let files_written = layout.files() - files_kept;
-    let bytes_written = watch.bytes() - generation.kept.bytes.load(Relaxed);
-    Ok(Generated { files_written, files_kept, bytes_written })
+    let made = generation.make(begun, Part::ALL, threads, &Watch::new(progress, cancel))?;
+    generation.complete(made)?;
+    Ok(made)
 }
 
 /// Whether files may be there already.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Begun {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Begun {
+    /// Nothing is there.
     Now,
+    /// A generation was broken off.
     Before,
 }
 
-struct Generation<'g> {
+/// The files that one of several processes makes: each so many-th.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// From 0.
+    pub index: u64,
+    /// Processes.
+    pub of: u64,
+}
+
+impl Part {
+    /// One process makes all.
+    pub const ALL: Part = Part { index: 0, of: 1 };
+
+    /// How many of `files`.
+    fn files(self, files: u64) -> u64 {
+        (files + self.of - 1 - self.index) / self.of
+    }
+
+    fn file(self, i: u64) -> u64 {
+        i * self.of + self.index
+    }
+}
+
+/// A generation in its steps, so that several processes can share it: one prepares, each makes its part, one completes.
+pub struct Generation<'g> {
     plan: &'g DatasetPlan,
     layout: &'g Layout,
     storage: &'g dyn Storage,
     format: &'static dyn Format,
-    watch: &'g Watch<'g>,
-    kept: Kept,
 }
 
-/// What was there already.
-#[derive(Default)]
-struct Kept {
-    files: AtomicU64,
-    bytes: AtomicU64,
-}
+impl<'g> Generation<'g> {
+    /// `None` where there are no files to make.
+    ///
+    /// # Errors
+    /// There is no such format.
+    pub fn new(
+        plan: &'g DatasetPlan,
+        layout: &'g Layout,
+        storage: &'g dyn Storage,
+    ) -> Result<Option<Self>, GenerateError> {
+        let format = format::find(&plan.format)
+            .ok_or_else(|| GenerateError::NoFormat(plan.format.clone()))?;
+        let generation = Generation { plan, layout, storage, format };
+        Ok((!format.member().has(Ability::NoFiles)).then_some(generation))
+    }
 
-impl Generation<'_> {
     /// Refuse what cannot work before anything is written, then say in a manifest what is being made.
-    fn prepare(&self) -> Result<Begun, GenerateError> {
+    ///
+    /// # Errors
+    /// See [`GenerateError`].
+    pub fn prepare(&self) -> Result<Begun, GenerateError> {
         let begun = match Manifest::read(self.storage)? {
             None => Begun::Now,
             Some(manifest) => {
@@ -234,31 +270,57 @@ impl Generation<'_> {
         Ok(())
     }
 
-    fn make(&self, threads: usize, begun: Begun) -> Result<(), GenerateError> {
-        let files = self.layout.files();
+    /// Make the files of `part`, and have them on the device.
+    ///
+    /// # Errors
+    /// See [`GenerateError`]. Whole files stay, and are kept by the next generation.
+    pub fn make(
+        &self,
+        begun: Begun,
+        part: Part,
+        threads: usize,
+        watch: &Watch,
+    ) -> Result<Generated, GenerateError> {
+        let files = part.files(self.layout.files());
+        let (files_kept, bytes_kept) = (AtomicU64::new(0), AtomicU64::new(0));
         let made = for_each_file(
             files,
             threads,
-            self.watch,
-            || Maker::new(self),
-            |maker, file| {
+            watch,
+            || Maker::new(self, watch),
+            |maker, i| {
+                let file = part.file(i);
                 maker.layout_path(file);
                 let there = if begun == Begun::Before { maker.bytes_there(file)? } else { None };
                 if let Some(bytes) = there {
-                    self.kept.files.fetch_add(1, Relaxed);
-                    self.kept.bytes.fetch_add(bytes, Relaxed);
-                    self.watch.bytes_done(bytes);
+                    files_kept.fetch_add(1, Relaxed);
+                    bytes_kept.fetch_add(bytes, Relaxed);
+                    watch.bytes_done(bytes);
                 } else {
                     maker.write(file)?;
                 }
-                self.watch.file_done();
+                watch.file_done();
                 Ok(())
             },
         );
-        match made {
-            Err(_) if self.watch.is_cancelled() => Ok(()),
-            made => made.map_err(GenerateError::Storage),
+        if watch.is_cancelled() && watch.files() < files {
+            return Err(GenerateError::Cancelled { files: watch.files(), files_total: files });
         }
+        made.map_err(GenerateError::Storage)?;
+        self.storage.sync_all()?;
+        let (files_kept, bytes_kept) = (files_kept.into_inner(), bytes_kept.into_inner());
+        let (files_written, bytes_written) = (files - files_kept, watch.bytes() - bytes_kept);
+        Ok(Generated { files_written, files_kept, bytes_written, bytes_kept })
+    }
+
+    /// All parts are made: say so in the manifest.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn complete(&self, made: Generated) -> Result<(), GenerateError> {
+        let total_bytes = made.bytes_written + made.bytes_kept;
+        Manifest { state: State::Complete, total_bytes, ..self.manifest() }.write(self.storage)?;
+        Ok(())
     }
 }
 
@@ -272,9 +334,9 @@ struct Maker<'g> {
 }
 
 impl<'g> Maker<'g> {
-    fn new(generation: &'g Generation<'g>) -> Self {
+    fn new(generation: &'g Generation<'g>, watch: &'g Watch<'g>) -> Self {
         let parts = generation.format.parts().len();
-        let (storage, watch) = (generation.storage, generation.watch);
+        let storage = generation.storage;
         Maker {
             generation,
             content: Content::of(generation.plan),

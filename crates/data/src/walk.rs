@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, PoisonError};
 
 /// What a walk tells, and how it is told to stop.
-pub(crate) struct Watch<'w> {
+pub struct Watch<'w> {
     progress: &'w (dyn Fn(u64, u64) + Sync),
     cancel: &'w AtomicBool,
     failed: AtomicBool,
@@ -15,7 +15,7 @@ pub(crate) struct Watch<'w> {
 
 impl<'w> Watch<'w> {
     /// `progress` gets files and bytes done so far, from any thread; `cancel` ends the walk.
-    pub(crate) fn new(progress: &'w (dyn Fn(u64, u64) + Sync), cancel: &'w AtomicBool) -> Self {
+    pub fn new(progress: &'w (dyn Fn(u64, u64) + Sync), cancel: &'w AtomicBool) -> Self {
         let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
         Watch { progress, cancel, failed: AtomicBool::new(false), files, bytes }
     }

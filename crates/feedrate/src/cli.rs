@@ -20,7 +20,7 @@ pub(crate) enum Command {
     /// Generate what is missing, train, and say whether the storage kept up.
     Run(RunArguments),
     /// Make the dataset only.
-    Generate(DataArguments),
+    Generate(GenerateArguments),
     /// Show what would run: files, bytes, steps, memory, doubts.
     Plan(DataArguments),
     /// Read the whole dataset and compare every byte with what generation wrote.
@@ -69,11 +69,22 @@ pub(crate) struct DataArguments {
     pub(crate) quiet: bool,
 }
 
+/// `feedrate generate`.
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArguments {
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+    #[command(flatten)]
+    pub(crate) launch: LaunchArguments,
+}
+
 /// `feedrate run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) data: DataArguments,
+    #[command(flatten)]
+    pub(crate) launch: LaunchArguments,
     /// Folder that results go to [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
@@ -86,6 +97,20 @@ pub(crate) struct RunArguments {
     /// Exit with 3 if au_all_steps is below this percentage.
     #[arg(long, value_name = "PERCENT")]
     pub(crate) fail_below_au: Option<f64>,
+}
+
+/// How the processes of a run find each other; without a launcher there is one.
+#[derive(Debug, Args)]
+pub(crate) struct LaunchArguments {
+    /// Emulated accelerators of each process that a launcher such as mpirun started [default: 1].
+    #[arg(long, value_name = "K", conflicts_with = "accelerators")]
+    pub(crate) accelerators_per_rank: Option<u32>,
+    /// The MPI library to open under a launcher [default: the one that is found].
+    #[arg(long, value_name = "PATH")]
+    pub(crate) mpi_library: Option<PathBuf>,
+    /// Seconds that a process waits for the others before it says who is missing.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
+    pub(crate) rank_timeout: f64,
 }
 
 /// `feedrate show`.

@@ -1,15 +1,19 @@
 //! Finds, makes or refuses the dataset of a plan. Datasets of different settings live side by side.
 
+use crate::catalog::catalog;
 use crate::exit::UsageError;
+use crate::launch::decided;
 use crate::messages;
 use crate::progress;
 use anyhow::Context;
-use feedrate_data::generate::{self, Generated};
+use feedrate_data::generate::{self, Generated, Generation, Part, Watch};
 use feedrate_data::manifest::{Manifest, State};
 use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
+use feedrate_run::ranks::Ranks;
 use feedrate_spec::catalog::Ability;
-use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::plan::{self, Plan};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -34,49 +38,96 @@ pub(crate) struct Want<'a> {
     pub(crate) foreign: bool,
     /// Look at every file even where the manifest says that all are there.
     pub(crate) check_files: bool,
-    /// No progress.
-    pub(crate) quiet: bool,
-    /// Set when the user wants to stop.
-    pub(crate) interrupted: &'a AtomicBool,
 }
 
-/// The dataset of `plan`, generated where it is missing.
+/// Which dataset is read, as rank 0 decides it for all.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Choice {
+    /// Where it lies.
+    pub(crate) folder: PathBuf,
+    /// It was not made by feedrate.
+    pub(crate) foreign: bool,
+    /// Files may be missing.
+    pub(crate) incomplete: bool,
+}
+
+/// The dataset of `plan`: found, or to be generated. What is foreign is looked at.
+pub(crate) fn choose(plan: &Plan, want: &Want) -> anyhow::Result<Choice> {
+    let folder = folder(plan, want)?;
+    let storage = open(plan, &folder)?;
+    if want.foreign {
+        probe(plan, &*storage, &folder)?;
+        return Ok(Choice { folder, foreign: true, incomplete: false });
+    }
+    let incomplete =
+        needs_files(plan, &*storage) && (want.check_files || !is_complete(&*storage, plan)?);
+    Ok(Choice { folder, foreign: false, incomplete })
+}
+
+/// Refuse files that are not what `plan` wants.
+pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow::Result<()> {
+    let layout = Layout::new(&plan.dataset);
+    let probe = generate::probe_foreign(storage, &plan.dataset, &layout).with_context(|| {
+        format!("the files in `{}` are not what the plan wants", folder.display())
+    })?;
+    for note in &probe.notes {
+        messages::say(format!("warning: {note}"));
+    }
+    Ok(())
+}
+
+/// The dataset of `plan`, generated where that was chosen, each process its part. What was done is told on rank 0.
 pub(crate) fn ready(
     plan: &Plan,
-    want: &Want,
-    file_bytes: u64,
+    choice: Choice,
+    ranks: &Ranks,
+    quiet: bool,
+    interrupted: &AtomicBool,
 ) -> anyhow::Result<(Dataset, Option<Generated>)> {
+    let Choice { folder, foreign, incomplete } = choice;
     let layout = Layout::new(&plan.dataset);
-    let folder = folder(plan, want)?;
     let storage: Arc<dyn Storage> = Arc::from(open(plan, &folder)?);
-    if want.foreign {
-        let probe =
-            generate::probe_foreign(&*storage, &plan.dataset, &layout).with_context(|| {
-                format!("the files in `{}` are not what the plan wants", folder.display())
-            })?;
-        for note in &probe.notes {
-            messages::say(format!("warning: {note}"));
-        }
-        return Ok((Dataset { folder, storage, layout, trusts_plan: false }, None));
-    }
     let mut generated = None;
-    if needs_files(plan, &*storage) && (want.check_files || !is_complete(&*storage, plan)?) {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let bar = progress::byte_bar("generating", file_bytes, want.quiet);
-        let show = |_files: u64, bytes: u64| bar.set_position(bytes);
-        let made =
-            generate::generate(&plan.dataset, &layout, &*storage, threads, &show, want.interrupted);
-        bar.finish_and_clear();
+    if incomplete {
+        let made = make(plan, &layout, &*storage, ranks, quiet, interrupted);
         generated =
             Some(made.with_context(|| {
                 format!("cannot generate the dataset in `{}`", folder.display())
             })?);
     }
-    Ok((Dataset { folder, storage, layout, trusts_plan: true }, generated))
+    Ok((Dataset { folder, storage, layout, trusts_plan: !foreign }, generated))
+}
+
+fn make(
+    plan: &Plan,
+    layout: &Layout,
+    storage: &dyn Storage,
+    ranks: &Ranks,
+    quiet: bool,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<Generated> {
+    let Some(generation) = Generation::new(&plan.dataset, layout, storage)? else {
+        return Ok(Generated::default());
+    };
+    let comm = &*ranks.comm;
+    let begun = decided(comm, || Ok(generation.prepare()?))?;
+    let part = Part { index: comm.rank().into(), of: comm.size().into() };
+    let bytes = plan::estimate(plan, &catalog()).file_bytes / part.of;
+    let bar = progress::byte_bar("generating", bytes, quiet || !ranks.is_first());
+    let show = |_files: u64, bytes: u64| bar.set_position(bytes);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let made = generation.make(begun, part, threads, &Watch::new(&show, interrupted));
+    bar.finish_and_clear();
+    let made: Generated = ranks.gather(&made?)?.into_iter().sum();
+    if ranks.is_first() {
+        generation.complete(made)?;
+    }
+    comm.barrier()?;
+    Ok(made)
 }
 
 /// The plan's storage, rooted at `folder`.
-fn open(plan: &Plan, folder: &Path) -> Result<Box<dyn Storage>, StorageError> {
+pub(crate) fn open(plan: &Plan, folder: &Path) -> Result<Box<dyn Storage>, StorageError> {
     let kind = &plan.storage.kind;
     match plan.storage.engine.as_deref().and_then(engine::find) {
         Some(engine) => storage::open_by(kind, folder, engine),

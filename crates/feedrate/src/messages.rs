@@ -12,13 +12,17 @@ use std::fmt::Display;
 /// One error with its causes and, where there is one, its hint.
 #[expect(clippy::print_stderr, reason = "this is where talk goes")]
 pub(crate) fn print_error(error: &anyhow::Error) {
-    if let Some(problems) = error.downcast_ref::<Problems>() {
-        eprintln!("{problems}");
-        return;
+    match error.downcast_ref::<Problems>() {
+        Some(problems) => eprintln!("{problems}"),
+        None => eprintln!("error: {}", told(error)),
     }
-    eprintln!("error: {}", causes(error));
-    if let Some(hint) = hint_of(error) {
-        eprintln!("  hint: {hint}");
+}
+
+/// An error as other processes are told of it.
+pub(crate) fn told(error: &anyhow::Error) -> String {
+    match hint_of(error) {
+        Some(hint) => format!("{}\n  hint: {hint}", causes(error)),
+        None => causes(error),
     }
 }
 

@@ -37,6 +37,15 @@ pub(crate) struct Wish {
 
 /// Resolve `arguments`. Warnings are said on stderr.
 pub(crate) fn resolve(arguments: &DataArguments, wish: Wish) -> anyhow::Result<Resolved> {
+    resolve_for(arguments, arguments.accelerators, wish)
+}
+
+/// As [`resolve`], for so many accelerators, whatever the arguments say.
+pub(crate) fn resolve_for(
+    arguments: &DataArguments,
+    accelerators: Option<u32>,
+    wish: Wish,
+) -> anyhow::Result<Resolved> {
     if arguments.foreign && (arguments.scale != 1.0 || arguments.shrink_records != 1.0) {
         return Err(UsageError {
             message: "`--foreign` files are as many and as large as they are".into(),
@@ -50,7 +59,7 @@ pub(crate) fn resolve(arguments: &DataArguments, wish: Wish) -> anyhow::Result<R
     warn(&warnings);
     let request = Request {
         name,
-        accelerators: arguments.accelerators,
+        accelerators,
         scale: arguments.scale,
         shrink_records: arguments.shrink_records,
         cold: wish.cold,

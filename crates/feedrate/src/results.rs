@@ -1,6 +1,9 @@
 //! The folder of a run: `<results>/<model>/<timestamp>/`, never one that was there before.
 
 use anyhow::Context;
+use feedrate_measure::dlio::{self, Invocation};
+use feedrate_measure::plot_data;
+use feedrate_measure::record::{Record, file};
 use feedrate_spec::plan::Plan;
 use jiff::Zoned;
 use std::fs;
@@ -13,6 +16,25 @@ pub(crate) fn wall(time: SystemTime) -> String {
     match Zoned::try_from(time) {
         Ok(zoned) => zoned.strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string(),
         Err(_) => String::new(),
+    }
+}
+
+/// Where the results of a run go.
+pub(crate) struct Results {
+    /// The run's own folder.
+    pub(crate) folder: PathBuf,
+    /// How the run was asked for.
+    pub(crate) invocation: Invocation,
+}
+
+impl Results {
+    /// Write the record and what DLIO would have written beside it.
+    pub(crate) fn save(&self, record: &Record) -> anyhow::Result<()> {
+        file::write(&self.folder, record)
+            .and_then(|()| {
+                dlio::write(&self.folder, record, &self.invocation, plot_data::files(record))
+            })
+            .context("cannot write the results")
     }
 }
 

@@ -153,6 +153,7 @@ pub(crate) fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
         started: "2026-11-21T23:59:59.500000".into(),
         ended: "2026-11-22T00:00:09.500000".into(),
         host: HostEpoch::default(),
+        nodes: Vec::new(),
         checkpoints: vec![],
         accelerators,
     }
@@ -194,6 +195,8 @@ pub(crate) fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
         started: "2026-11-21T23:59:59.000000".into(),
         ended: "2026-11-22T00:00:10.000000".into(),
         complete: true,
+        nodes: Vec::new(),
+        processes: Vec::new(),
         stopped_because: None,
         compute_spins: false,
         simulated: false,

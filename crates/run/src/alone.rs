@@ -3,6 +3,7 @@
 use crate::checkpoint::{self, CheckpointError, Due, Saver};
 use crate::clock::Clock;
 use crate::drive::RunError;
+use crate::ranks::Ranks;
 use crate::system::{Sampler, TimelineSampler};
 use feedrate_measure::record::{
     AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, HostEpoch, Record,
@@ -22,6 +23,8 @@ const EPOCH: u32 = 1;
 pub struct Alone<'a> {
     /// What is written.
     pub plan: &'a CheckpointPlan,
+    /// The processes of the run.
+    pub ranks: &'a Ranks,
     /// The files are put out of the page cache before they are read.
     pub cold: bool,
     /// The run's clock.
@@ -52,7 +55,7 @@ impl Alone<'_> {
         record.epochs.push(self.begun(ranks));
         let saves = (1..=writes).map(|number| (number, false));
         let loads = (1..=reads).map(|number| (number, true));
-        let mut saver = Saver::new(self.plan, self.clock);
+        let mut saver = Saver::new(self.plan, self.clock, self.ranks.clone());
         let mut outcome = Ok(());
         for (number, reads_back) in saves.chain(loads) {
             self.wait(wait_s);
@@ -96,7 +99,8 @@ impl Alone<'_> {
         }
         let (plan, clock) = (self.plan, self.clock);
         let start_ns = clock.now_ns();
-        let ranks = checkpoint::load(plan, clock, EPOCH, number, plan.read_rank_shift)?;
+        let (shift, ranks) = (plan.read_rank_shift, self.ranks);
+        let ranks = checkpoint::load(plan, clock, EPOCH, number, shift, ranks)?;
         Ok(Some(CheckpointRecord {
             kind: CheckpointKind::Load,
             start_ns,
@@ -127,6 +131,7 @@ impl Alone<'_> {
             ended: wall,
             accelerators: vec![AcceleratorEpoch::default(); ranks],
             host: HostEpoch::default(),
+            nodes: Vec::new(),
             checkpoints: Vec::new(),
         }
     }

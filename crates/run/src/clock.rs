@@ -22,6 +22,18 @@ impl Clock {
         Clock { origin: Instant::now(), wall_origin: SystemTime::now() }
     }
 
+    /// Let it show `offset_ns` more from now on.
+    pub fn shift(&mut self, offset_ns: i64) {
+        let by = Duration::from_nanos(offset_ns.unsigned_abs());
+        let earlier = offset_ns > 0;
+        let origin =
+            if earlier { self.origin.checked_sub(by) } else { self.origin.checked_add(by) };
+        self.origin = origin.unwrap_or(self.origin);
+        let wall = self.wall_origin;
+        let wall = if earlier { wall.checked_sub(by) } else { wall.checked_add(by) };
+        self.wall_origin = wall.unwrap_or(self.wall_origin);
+    }
+
     /// Nanoseconds since the start.
     pub fn now_ns(&self) -> u64 {
         self.origin.elapsed().as_nanos() as u64

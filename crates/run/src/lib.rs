@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod comm;
+pub mod ranks;
 pub mod buffer;
 pub mod times;
 pub mod wrap;

@@ -2,8 +2,9 @@
 
 use crate::checkpoint::{Due, Saved, Saver};
 use crate::clock::Clock;
-use crate::drive::{Driver, Job, RunError};
+use crate::drive::{Driver, Epoch, Job, RunError};
 use crate::engine::Training;
+use crate::ranks::Ranks;
 use crate::system::{Residency, Sampler, TimelineSampler, residency};
 use feedrate_data::storage::{Storage, StorageError};
 use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, HostEpoch, Record};
@@ -17,6 +18,8 @@ use std::time::SystemTime;
 pub struct Session<'a> {
     /// What was decided.
     pub plan: &'a Plan,
+    /// The processes of the run.
+    pub ranks: &'a Ranks,
     /// Where the files are.
     pub layout: &'a Layout,
     /// The bare storage, for eviction and residency.
@@ -49,9 +52,14 @@ impl Session<'_> {
     /// # Errors
     /// A sample could not be read; the record holds the epochs before, and what there is of this one.
     pub fn run(&mut self, drivers: Drivers<'_>, record: &mut Record) -> Result<(), RunError> {
-        let new_saver = |plan| Saver::new(plan, self.clock);
+        let new_saver = |plan| Saver::new(plan, self.clock, self.ranks.clone());
         let mut saver = self.plan.checkpoint.as_ref().map(new_saver);
         let outcome = self.epochs(drivers, &mut saver, record);
+        match &outcome {
+            Ok(Ended::Complete) => {}
+            Ok(Ended::Interrupted) => self.ranks.comm.give_up("interrupted"),
+            Err(error) => self.ranks.comm.give_up(&error.to_string()),
+        }
         // What is being written is waited for however the run ended.
         let finished = match &mut saver {
             Some(saver) => TimelineSampler::apart(self.timeline, || saver.finish()),
@@ -69,11 +77,12 @@ impl Session<'_> {
         saver: &mut Option<Saver>,
         record: &mut Record,
     ) -> Result<Ended, RunError> {
-        let mut training = Training::new(self.plan);
+        let mut training = Training::new(self.plan, self.ranks.own.clone());
         let mut evaluation = self.evaluation(drivers.evaluation);
         let mut last = None;
         for number in 1..=self.plan.train.epochs_run() {
             let before = self.prepare_cache(number, last, record)?;
+            self.ranks.comm.barrier()?;
             let trained =
                 self.epoch((number, &mut *saver), drivers.training, &mut training, before, record);
             last = Some(trained.residency);
@@ -121,14 +130,15 @@ impl Session<'_> {
             resident_sampled_share: before.sampled_share,
             ..host
         };
-        record.epochs.push(self.written(number, epoch.accelerators, now_ns, host));
-        Trained { outcome: epoch.failure.map_or(Ok(steps), Err), residency }
+        let (own, outcome) = self.written(number, epoch, now_ns, host, record);
+        record.epochs.push(own);
+        Trained { outcome: outcome.map(|()| steps), residency }
     }
 
     /// Who evaluates, if anybody.
     fn evaluation<'d>(&self, driver: Option<&'d mut dyn Driver>) -> Option<Evaluation<'d>> {
         let plan = self.plan.of_evaluations()?;
-        Some(Evaluation { driver: driver?, training: Training::new(&plan) })
+        Some(Evaluation { driver: driver?, training: Training::new(&plan, self.ranks.own.clone()) })
     }
 
     /// The evaluation that is due after an epoch.
@@ -141,35 +151,54 @@ impl Session<'_> {
         let Some(plan) = self.plan.evaluation.as_ref().filter(|plan| plan.is_due(number)) else {
             return Ok(());
         };
+        self.ranks.comm.barrier()?;
         let sampler = Sampler::start(self.device, self.clock);
         let Evaluation { driver, training } = evaluation;
         let epoch = TimelineSampler::apart(self.timeline, || {
             driver.epoch(training, plan.train.steps_per_epoch, &mut |_| Ok(()))
         });
         let (host, now_ns) = (sampler.finish(), driver.now_ns());
-        let written = self.written(number, epoch.accelerators, now_ns, host);
-        record.evaluations.push(written);
-        epoch.failure.map_or(Ok(()), Err)
+        let (own, outcome) = self.written(number, epoch, now_ns, host, record);
+        record.evaluations.push(own);
+        outcome
     }
 
+    /// An epoch as the record has it: on rank 0 that of all processes, where all came to its end.
     fn written(
         &self,
         number: u32,
-        accelerators: Vec<AcceleratorEpoch>,
+        epoch: Epoch,
         now_ns: u64,
         host: HostEpoch,
-    ) -> EpochRecord {
-        let (start_ns, end_ns) = extent(&accelerators, now_ns);
-        EpochRecord {
+        record: &Record,
+    ) -> (EpochRecord, Result<(), RunError>) {
+        let (start_ns, end_ns) = extent(&epoch.accelerators, now_ns);
+        let own = EpochRecord {
             number,
             start_ns,
             end_ns,
-            started: (self.wall)(self.clock.wall_at(start_ns)),
-            ended: (self.wall)(self.clock.wall_at(end_ns)),
-            accelerators,
+            started: String::new(),
+            ended: String::new(),
+            accelerators: epoch.accelerators,
             host,
+            nodes: Vec::new(),
             checkpoints: Vec::new(),
-        }
+        };
+        let (epoch, outcome) = match epoch.failure {
+            Some(failure) => (own, Err(failure)),
+            None if !self.ranks.are_many() || (self.interrupted)() => (own, Ok(())),
+            None => match self.ranks.gather(&own) {
+                Ok(parts) if parts.is_empty() => (own, Ok(())),
+                Ok(parts) => {
+                    let (processes, machines) = (&record.processes, record.machines());
+                    (EpochRecord::of_processes(parts, processes, machines), Ok(()))
+                }
+                Err(error) => (own, Err(error.into())),
+            },
+        };
+        let wall = |ns| (self.wall)(self.clock.wall_at(ns));
+        let (started, ended) = (wall(epoch.start_ns), wall(epoch.end_ns));
+        (EpochRecord { started, ended, ..epoch }, outcome)
     }
 
     /// The checkpoint that is due after an epoch.
@@ -217,9 +246,12 @@ impl Session<'_> {
         if !self.plan.train.cold {
             return Ok(last.unwrap_or_else(|| self.residency()));
         }
-        self.evict()?;
+        if self.ranks.is_first_of_node() {
+            self.evict()?;
+        }
         let before = self.residency();
-        if before.bytes.is_none_or(|bytes| bytes > self.cold_bytes_max()) {
+        let warm = before.bytes.is_none_or(|bytes| bytes > self.cold_bytes_max());
+        if warm && self.ranks.is_first_of_node() {
             let left = before.bytes.map_or("an unknown part".into(), units::bytes);
             record.doubts.push(PlanDoubt {
                 name: "not_cold".into(),
@@ -230,8 +262,11 @@ impl Session<'_> {
         Ok(before)
     }
 
-    /// What cannot be asked is not known; it stops no run.
+    /// What cannot be asked is not known; it stops no run. One process asks for its machine.
     fn residency(&self) -> Residency {
+        if !self.ranks.is_first_of_node() {
+            return Residency::default();
+        }
         residency(self.storage, self.layout).unwrap_or_default()
     }
 
@@ -290,5 +325,5 @@ fn extent(accelerators: &[AcceleratorEpoch], now_ns: u64) -> (u64, u64) {
 
 /// Whether a conductor may spin before deadlines: never when accelerators outnumber idle cores.
 pub fn may_spin(job: &Job, idle_cores: u32) -> bool {
-    job.plan.accelerators <= idle_cores
+    job.accelerators() <= idle_cores
 }

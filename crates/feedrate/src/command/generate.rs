@@ -1,29 +1,50 @@
 //! `feedrate generate`: make the dataset, and nothing else.
 
-use crate::cli::DataArguments;
+use crate::catalog::catalog;
+use crate::cli::{DataArguments, GenerateArguments};
 use crate::dataset::{self, Want};
 use crate::exit::{Exit, UsageError};
 use crate::interrupt;
+use crate::launch::{self, Launch, decided, together};
 use crate::messages;
-use crate::resolve::{Wish, resolve};
+use crate::resolve::{Resolved, Wish, resolve_for};
+use feedrate_run::comm::Comm;
+use feedrate_run::drive::Signals;
+use feedrate_run::ranks::Ranks;
 use feedrate_spec::{plan, units};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Make what is missing.
-pub(crate) fn generate(arguments: &DataArguments) -> anyhow::Result<Exit> {
-    refuse_foreign(arguments, "generate")?;
-    let resolved = resolve(arguments, Wish { generate_only: true, ..Wish::default() })?;
-    let interrupted = interrupt::flag();
-    let want = Want {
-        root: &resolved.data_root,
-        foreign: false,
-        check_files: true,
-        quiet: arguments.quiet,
-        interrupted: &interrupted,
-    };
-    let estimate = plan::estimate(&resolved.plan, &resolved.catalog);
+pub(crate) fn generate(arguments: &GenerateArguments) -> anyhow::Result<Exit> {
+    refuse_foreign(&arguments.data, "generate")?;
+    let launch = Launch::try_from(&arguments.launch)?;
+    let signals = Signals { interrupted: interrupt::flag(), ..Signals::default() };
+    together(&launch, &signals, |comm| generate_on(comm, arguments, &signals))
+}
+
+fn generate_on(
+    comm: &Arc<dyn Comm>,
+    arguments: &GenerateArguments,
+    signals: &Signals,
+) -> anyhow::Result<Exit> {
+    let arguments = &arguments.data;
     let start = Instant::now();
-    let (dataset, generated) = dataset::ready(&resolved.plan, &want, estimate.file_bytes)?;
+    let (plan, choice) = decided(&**comm, || {
+        let accelerators = launch::accelerators(comm.size(), arguments.accelerators, None)?;
+        let wish = Wish { generate_only: true, ..Wish::default() };
+        let Resolved { plan, data_root, .. } = resolve_for(arguments, accelerators, wish)?;
+        let want = Want { root: &data_root, foreign: false, check_files: true };
+        let choice = dataset::choose(&plan, &want)?;
+        Ok((plan, choice))
+    })?;
+    let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
+    let interrupted = &signals.interrupted;
+    let (dataset, generated) = dataset::ready(&plan, choice, &ranks, arguments.quiet, interrupted)?;
+    if !ranks.is_first() {
+        return Ok(Exit::Fine);
+    }
+    let estimate = plan::estimate(&plan, &catalog());
     let seconds = start.elapsed().as_secs_f64();
     let (files, bytes) = generated.as_ref().map_or((0, 0), |g| (g.files_written, g.bytes_written));
     if arguments.json {

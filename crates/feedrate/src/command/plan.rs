@@ -9,21 +9,14 @@ use crate::text;
 use feedrate_spec::plan::{self, CheckpointPlan, Estimate, EvaluationPlan};
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
-use std::sync::atomic::AtomicBool;
 
 /// Print the plan.
 pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let resolved = resolve(arguments, Wish::default())?;
     let estimate = plan::estimate(&resolved.plan, &resolved.catalog);
     if arguments.foreign {
-        let want = Want {
-            root: &resolved.data_root,
-            foreign: true,
-            check_files: false,
-            quiet: true,
-            interrupted: &AtomicBool::new(false),
-        };
-        dataset::ready(&resolved.plan, &want, estimate.file_bytes)?;
+        let want = Want { root: &resolved.data_root, foreign: true, check_files: false };
+        dataset::choose(&resolved.plan, &want)?;
     }
     let unheeded: Vec<Unheeded> = unheeded(&resolved.workload).collect();
     if arguments.json {

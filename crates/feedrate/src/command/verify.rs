@@ -17,13 +17,7 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     refuse_foreign(arguments, "verify")?;
     let resolved = resolve(arguments, Wish { generate_only: true, ..Wish::default() })?;
     let interrupted = interrupt::flag();
-    let want = Want {
-        root: &resolved.data_root,
-        foreign: false,
-        check_files: false,
-        quiet: arguments.quiet,
-        interrupted: &interrupted,
-    };
+    let want = Want { root: &resolved.data_root, foreign: false, check_files: false };
     let folder = dataset::folder(&resolved.plan, &want)?;
     if !folder.join("manifest.json").exists() {
         return Err(UsageError {

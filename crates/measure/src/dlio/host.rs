@@ -12,10 +12,23 @@ pub(super) fn gib(bytes: u64) -> f64 {
     bytes as f64 / GIB
 }
 
-/// 1 if the dataset fits into the memory.
-pub(super) fn potential_caching(facts: &Facts) -> Option<u64> {
-    let memory_bytes = facts.record.system.memory_bytes?;
-    Some(u64::from(facts.dataset_bytes < memory_bytes))
+/// What each of the machines reads of the dataset, if they share it evenly.
+pub(super) fn bytes_per_host(facts: &Facts) -> u64 {
+    facts.dataset_bytes / facts.record.machines().len() as u64
+}
+
+/// 1 if what a machine reads of the dataset fits into its memory.
+pub(super) fn potential_caching(facts: &Facts, system: &System) -> Option<u64> {
+    let memory_bytes = system.memory_bytes?;
+    Some(u64::from(bytes_per_host(facts) < memory_bytes))
+}
+
+/// A value of each machine, in their order; `None` if one is not known.
+pub(super) fn each<T: Into<Value>>(
+    facts: &Facts,
+    value: impl Fn(&System) -> Option<T>,
+) -> Option<Vec<T>> {
+    facts.record.machines().iter().map(value).collect()
 }
 
 pub(super) fn cpu_count(system: &System) -> Option<u32> {

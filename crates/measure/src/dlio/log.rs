@@ -1,9 +1,9 @@
 //! `dlio.log`: the lines DLIO's rank 0 writes, made from the record once the run is over. Lines whose numbers cannot be known are
 //! left out.
 
-use super::Evaluations;
 use super::epoch_stats::{duration, end_of, wall_at};
 use super::summary::meets_expectation;
+use super::{Evaluations, Invocation};
 use crate::facts::Facts;
 use crate::metric::{
     AU_WINDOWED, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
@@ -17,9 +17,14 @@ use std::path::Path;
 const RULE: &str = "[METRIC] ==========================================================";
 const MIB: f64 = (1u64 << 20) as f64;
 
-pub(super) fn of(record: &Record, evaluations: &Evaluations, folder: &Path) -> String {
+pub(super) fn of(
+    record: &Record,
+    evaluations: &Evaluations,
+    invocation: &Invocation,
+    folder: Option<&Path>,
+) -> String {
     let mut log = Log(String::new());
-    start(&mut log, record);
+    start(&mut log, record, invocation);
     for scope in Scope::all(record) {
         if record.plan.is_checkpoints_alone() {
             checkpoints_alone(&mut log, scope);
@@ -30,8 +35,33 @@ pub(super) fn of(record: &Record, evaluations: &Evaluations, folder: &Path) -> S
             evaluation_lines(&mut log, evaluation);
         }
     }
-    end(&mut log, record, evaluations, folder);
+    if let Some(folder) = folder {
+        end(&mut log, record, evaluations, folder);
+    }
     log.0
+}
+
+pub(super) fn of_generation(processes: u32, invocation: &Invocation) -> String {
+    let mut log = Log(String::new());
+    if let Some((began, _)) = &invocation.generation {
+        let running = format!("Running DLIO [Generating data] with {processes} process(es)");
+        log.output(began, &running);
+    }
+    before(&mut log, invocation);
+    log.0
+}
+
+/// What happened before the first epoch.
+fn before(log: &mut Log, invocation: &Invocation) {
+    if let Some((began, ended)) = &invocation.generation {
+        log.output(began, "Starting data generation");
+        if !ended.is_empty() {
+            log.output(ended, "Generation done");
+        }
+    }
+    for warning in &invocation.warnings {
+        log.line(&format!("[WARNING] {warning}"));
+    }
 }
 
 struct Log(String);
@@ -48,15 +78,18 @@ impl Log {
     }
 }
 
-fn start(log: &mut Log, record: &Record) {
+fn start(log: &mut Log, record: &Record, invocation: &Invocation) {
     let (plan, at) = (&record.plan, &record.started);
+    let began = invocation.generation.as_ref().map_or(at, |(began, _)| began);
     let doing = [
+        invocation.generation.as_ref().map(|_| "Generating data"),
         (!plan.is_checkpoints_alone()).then_some("Training"),
         plan.evaluation.as_ref().map(|_| "Evaluation"),
         plan.checkpoint.as_ref().map(|_| "Checkpointing"),
     ];
     let doing = doing.into_iter().flatten().collect::<Vec<_>>().join(" & ");
-    log.output(at, &format!("Running DLIO [{doing}] with {} process(es)", plan.accelerators));
+    log.output(began, &format!("Running DLIO [{doing}] with {} process(es)", plan.accelerators));
+    before(log, invocation);
     if plan.is_checkpoints_alone() {
         return;
     }

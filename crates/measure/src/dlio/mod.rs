@@ -18,6 +18,19 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::Path;
 
+/// How a run was asked for, which its record does not know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Invocation {
+    /// `hydra.output_subdir`, `.hydra`.
+    pub subfolder: String,
+    /// What lies in it, as YAML.
+    pub hydra: HydraText,
+    /// When the making of the dataset began and ended, where it was asked for.
+    pub generation: Option<(String, String)>,
+    /// What is said before the first epoch.
+    pub warnings: Vec<String>,
+}
+
 /// What `.hydra/` holds, as YAML.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HydraText {
@@ -40,10 +53,10 @@ const FILES_AT_ONCE: usize = 128;
 pub fn write(
     folder: &Path,
     record: &Record,
-    hydra: &HydraText,
+    invocation: &Invocation,
     beside: Vec<(String, Vec<u8>)>,
 ) -> Result<(), RecordFileError> {
-    make_folder(&folder.join(".hydra"))?;
+    make_folder(&folder.join(&invocation.subfolder))?;
     let facts = Facts::of(record);
     let evaluations = Evaluations(record.of_evaluations());
     let mut files = beside;
@@ -64,13 +77,45 @@ pub fn write(
     let name = "summary.json".to_string();
     files
         .push((name.clone(), python_json(&folder.join(name), &summary::of(&facts, &evaluations))?));
-    files.push(("dlio.log".into(), log::of(record, &evaluations, folder).into_bytes()));
-    for (name, text) in
-        [("config", &hydra.config), ("overrides", &hydra.overrides), ("hydra", &hydra.hydra)]
-    {
-        files.push((format!(".hydra/{name}.yaml"), text.clone().into_bytes()));
-    }
+    let log = log::of(record, &evaluations, invocation, Some(folder));
+    files.push(("dlio.log".into(), log.into_bytes()));
+    files.extend(hydra_files(invocation));
     write_all_atomically(folder, &files)
+}
+
+/// Write what a run leaves that only makes data.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_generation(
+    folder: &Path,
+    processes: u32,
+    invocation: &Invocation,
+) -> Result<(), RecordFileError> {
+    make_folder(&folder.join(&invocation.subfolder))?;
+    let mut files =
+        vec![("dlio.log".to_string(), generation_log(processes, invocation).into_bytes())];
+    files.extend(hydra_files(invocation));
+    write_all_atomically(folder, &files)
+}
+
+/// `dlio.log` as far as `record` goes; with the `folder` of the results, to its end.
+pub fn log(record: &Record, invocation: &Invocation, folder: Option<&Path>) -> String {
+    log::of(record, &Evaluations(record.of_evaluations()), invocation, folder)
+}
+
+/// `dlio.log` of a run that only makes data.
+pub fn generation_log(processes: u32, invocation: &Invocation) -> String {
+    log::of_generation(processes, invocation)
+}
+
+fn hydra_files(invocation: &Invocation) -> impl Iterator<Item = (String, Vec<u8>)> {
+    let HydraText { config, overrides, hydra } = &invocation.hydra;
+    [("config", config), ("overrides", overrides), ("hydra", hydra)].into_iter().map(
+        move |(name, text)| {
+            (format!("{}/{name}.yaml", invocation.subfolder), text.clone().into_bytes())
+        },
+    )
 }
 
 /// The evaluations of a run, as a record of their own.

@@ -9,17 +9,18 @@ use serde_json::Value;
 
 pub(super) fn of(facts: &Facts, evaluations: &Evaluations, rank: usize) -> Value {
     let record = facts.record;
-    let system = &record.system;
+    let node = record.machine_of(rank);
+    let system = record.machines().get(node).unwrap_or(&record.system);
     let mut output = Object::default();
     output.put_known("host_memory_GB", system.memory_bytes.map(host::gib));
     output.put_known("host_cpu_count", host::cpu_count(system));
     output.put_text("host_processor_name", &system.processor);
-    output.put_known("potential_caching", host::potential_caching(facts));
+    output.put_known("potential_caching", host::potential_caching(facts, system));
     output.put_known("host_cpuinfo", host::lines(&system.cpuinfo));
     output.put_known("host_meminfo", host::lines(&system.meminfo));
     for scope in Scope::all(record) {
         if let Some(accelerator) = scope.epoch.accelerators.get(rank) {
-            let mut object = epoch(scope, accelerator);
+            let mut object = epoch(scope, accelerator, node);
             if let Some(evaluation) = evaluations.after(scope.epoch.number) {
                 add_evaluation(&mut object, evaluation, rank);
             }
@@ -30,8 +31,9 @@ pub(super) fn of(facts: &Facts, evaluations: &Evaluations, rank: usize) -> Value
     output.into()
 }
 
-fn epoch(scope: Scope, accelerator: &AcceleratorEpoch) -> Object {
-    let EpochRecord { host: machine, ended, .. } = scope.epoch;
+fn epoch(scope: Scope, accelerator: &AcceleratorEpoch, node: usize) -> Object {
+    let EpochRecord { host, nodes, ended, .. } = scope.epoch;
+    let machine = nodes.get(node).unwrap_or(host);
     let each_window = |value: &dyn Fn(Window) -> Option<f64>| {
         by_block(scope.windows(accelerator).map(|window| value(window).map(Value::from)))
     };

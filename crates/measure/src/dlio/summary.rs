@@ -1,4 +1,4 @@
-//! `summary.json`: one host, the run's averages.
+//! `summary.json`: the hosts, the run's averages.
 
 use super::{Evaluations, Object, host};
 use crate::checkpoints::dlio_four;
@@ -7,7 +7,7 @@ use crate::metric::{
     AU_WINDOWED, DELIVERED_WINDOWED, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE,
     SAMPLES_WINDOWED,
 };
-use crate::record::{CheckpointKind, Record};
+use crate::record::{CheckpointKind, Record, System};
 use serde_json::Value;
 
 /// DLIO's MB are 2^20 bytes.
@@ -19,19 +19,21 @@ pub(super) fn of(facts: &Facts, evaluations: &Evaluations) -> Value {
     let mut summary = Object::default();
     summary.put_text("start", &record.started);
     summary.put("num_accelerators", record.plan.accelerators);
-    summary.put("num_hosts", 1);
+    summary.put("num_hosts", record.machines().len());
     summary.put_text("hostname", &system.hostname);
     summary.put("metric", metric(facts, evaluations));
     summary.put("num_files_train", dataset.files_train);
     summary.put("num_files_eval", dataset.files_eval);
     summary.put("num_samples_per_file", dataset.samples_per_file);
-    summary.put_known("host_cpu_count", host::cpu_count(system).map(|count| vec![count]));
+    summary.put_known("host_cpu_count", host::each(facts, host::cpu_count));
     summary.put_text("host_processor_name", &system.processor);
-    summary.put_known("potential_caching", host::potential_caching(facts).map(|fits| vec![fits]));
+    let fits = |system: &_| host::potential_caching(facts, system);
+    summary.put_known("potential_caching", host::each(facts, fits));
     summary.put_known("host_cpuinfo", host::lines(&system.cpuinfo));
     summary.put_known("host_meminfo", host::lines(&system.meminfo));
-    summary.put_known("host_memory_GB", system.memory_bytes.map(|bytes| vec![host::gib(bytes)]));
-    summary.put("data_size_per_host_GB", host::gib(facts.dataset_bytes));
+    let memory = |system: &System| system.memory_bytes.map(host::gib);
+    summary.put_known("host_memory_GB", host::each(facts, memory));
+    summary.put("data_size_per_host_GB", host::gib(host::bytes_per_host(facts)));
     summary.put("epochs", record.epochs.len());
     summary.put_text("end", &record.ended);
     summary.into()

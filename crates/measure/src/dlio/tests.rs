@@ -18,12 +18,13 @@ fn example() -> Record {
     record
 }
 
-fn hydra() -> HydraText {
-    HydraText {
+fn hydra() -> Invocation {
+    let hydra = HydraText {
         config: "workload: {}\n".into(),
         overrides: "- workload=example\n".into(),
         hydra: "hydra: {}\n".into(),
-    }
+    };
+    Invocation { subfolder: ".hydra".into(), hydra, ..Invocation::default() }
 }
 
 fn written(record: &Record) -> tempfile::TempDir {
@@ -243,7 +244,7 @@ fn hydra_files_are_as_given() {
             overrides: read("overrides.yaml"),
             hydra: read("hydra.yaml")
         },
-        hydra()
+        hydra().hydra
     );
     let left: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();

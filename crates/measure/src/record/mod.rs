@@ -5,6 +5,7 @@
 pub mod timeline;
 pub mod access;
 pub mod file;
+mod hosts;
 
 use self::access::Access;
 use crate::histogram::Histogram;
@@ -24,8 +25,14 @@ pub struct Record {
     pub program: String,
     /// What was decided.
     pub plan: Plan,
-    /// The machine.
+    /// The machine; of several the one of rank 0.
     pub system: System,
+    /// All machines, in the order of their first ranks; empty where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<System>,
+    /// The processes in the order of their ranks; empty where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<Process>,
     /// Local wall-clock start, DLIO's form `2026-11-21T10:00:00.000000`.
     pub started: String,
     /// Local wall-clock end; empty until then.
@@ -58,6 +65,8 @@ impl Record {
             program: self.program.clone(),
             plan,
             system: self.system.clone(),
+            nodes: self.nodes.clone(),
+            processes: self.processes.clone(),
             started: self.started.clone(),
             ended: self.ended.clone(),
             stopped_because: self.stopped_because.clone(),
@@ -68,6 +77,40 @@ impl Record {
             ..*self
         })
     }
+}
+
+impl Record {
+    /// The machines of the run.
+    pub fn machines(&self) -> &[System] {
+        if self.nodes.is_empty() { std::slice::from_ref(&self.system) } else { &self.nodes }
+    }
+
+    /// The machine of an accelerator, as an index of [`Record::machines`].
+    pub fn machine_of(&self, accelerator: usize) -> usize {
+        let mut first = 0;
+        for process in &self.processes {
+            first += process.accelerators as usize;
+            if accelerator < first {
+                return process.node as usize;
+            }
+        }
+        0
+    }
+}
+
+/// A process of a run of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its machine, as an index of [`Record::machines`].
+    pub node: u32,
+    /// The system's number of it.
+    pub id: u32,
+    /// How many accelerators it had; they follow those of the process before.
+    pub accelerators: u32,
+    /// What was added to its clock so that it shows the time of rank 0.
+    pub clock_offset_ns: i64,
+    /// By which that may be wrong.
+    pub clock_error_ns: u64,
 }
 
 /// One epoch.
@@ -85,8 +128,11 @@ pub struct EpochRecord {
     pub ended: String,
     /// One entry for each accelerator, in their order.
     pub accelerators: Vec<AcceleratorEpoch>,
-    /// What the machine did meanwhile.
+    /// What the machine did meanwhile; of several, all together.
     pub host: HostEpoch,
+    /// What each of the machines did; empty where there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<HostEpoch>,
     /// Checkpoints of the epoch, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<CheckpointRecord>,

@@ -17,6 +17,8 @@ pub use sink::Sink;
 
 use self::content::StateContent;
 use crate::clock::Clock;
+use crate::comm::CommError;
+use crate::ranks::Ranks;
 use feedrate_measure::record::RankCheckpoint;
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::CheckpointPlan;
@@ -24,8 +26,10 @@ use feedrate_spec::plan::state::StateFile;
 use feedrate_spec::units;
 use files::{Files, SystemFiles};
 use manifest::{Entry, Manifest};
+use serde::{Deserialize, Serialize};
 use sink::{Length, PIECE_BYTES, Pieces};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -75,6 +79,9 @@ pub enum CheckpointError {
         /// The system's word.
         source: io::Error,
     },
+    /// The processes of the run lost each other.
+    #[error(transparent)]
+    Comm(#[from] CommError),
     /// It is not what was written.
     #[error("cannot load checkpoint `{}`: {problem}", path.display())]
     Damaged {
@@ -104,6 +111,7 @@ impl CheckpointError {
                 }
                 _ => None,
             },
+            CheckpointError::Comm(error) => error.hint(),
             CheckpointError::Damaged { .. } => Some(
                 "it is not the checkpoint that was asked for, or not whole: load another, or write it anew",
             ),
@@ -111,35 +119,36 @@ impl CheckpointError {
     }
 }
 
-/// Write the checkpoint of `epoch` whose folder is named by `step`, as DLIO names it: the files of all ranks, many ranks at a
-/// time. Each file gets its name once it is whole, and the checkpoint its manifest once all are. Memory is bounded by
-/// ranks that write at a time (16, or as many as there are processors) × a piece of 4 MiB, whatever the model; where files of given
-/// sizes are written, each in one call, × the largest of them.
-///
-/// # Errors
-/// The file system refused, or is too small. No file that was begun is left then; those that are whole are.
-pub fn save(
-    plan: &CheckpointPlan,
-    clock: Clock,
-    epoch: u32,
-    step: u64,
-) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    save_to(&SystemFiles, plan, clock, &folder(plan, epoch, step))
-}
-
-fn save_to(
-    files: &dyn Files,
-    plan: &CheckpointPlan,
-    clock: Clock,
-    folder: &Path,
-) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    let failed = |source| CheckpointError::Write { path: folder.to_owned(), source };
+/// Make the folder; from here on no checkpoint in it is whole.
+fn begin(files: &dyn Files, plan: &CheckpointPlan, folder: &Path) -> Result<(), CheckpointError> {
     let prepare = || {
         files.create_folder(folder, plan.fsync)?;
         check_space(files.free_bytes(folder)?, plan.total_bytes)?;
         Manifest::withdraw(files, folder, plan.fsync)
     };
-    prepare().map_err(failed)?;
+    prepare().map_err(|source| CheckpointError::Write { path: folder.to_owned(), source })
+}
+
+/// The part of a checkpoint that some ranks wrote.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Part {
+    ranks: Vec<RankCheckpoint>,
+    entries: Vec<(String, Entry)>,
+}
+
+/// The files of `own` ranks, many at a time. Each gets its name once it is whole. Memory is bounded by ranks that write at a time
+/// (16, or as many as there are processors) × a piece of 4 MiB, whatever the model; where files of given sizes are written, each
+/// in one call, × the largest of them.
+///
+/// # Errors
+/// The file system refused. No file that was begun is left then; those that are whole are.
+fn write(
+    files: &dyn Files,
+    plan: &CheckpointPlan,
+    clock: Clock,
+    folder: &Path,
+    own: Range<u64>,
+) -> Result<Part, CheckpointError> {
     let entries = Mutex::new(Vec::new());
     let of_rank = |rank, own: &mut RankCheckpoint| {
         let writer = Writer { files, plan, clock, folder };
@@ -150,16 +159,33 @@ fn save_to(
         }
         Ok(())
     };
-    let ranks = ranks(plan.state.writers(), clock, &of_rank)?;
+    let ranks = ranks(own, clock, &of_rank)?;
     let entries = entries.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Part { ranks, entries })
+}
+
+/// All files are there: now it is whole.
+fn complete(
+    files: &dyn Files,
+    plan: &CheckpointPlan,
+    folder: &Path,
+    entries: Vec<(String, Entry)>,
+) -> Result<(), CheckpointError> {
     Manifest::new(entries)
         .write(files, folder, plan.fsync)
-        .map_err(|source| CheckpointError::Write { path: folder.join(manifest::NAME), source })?;
-    Ok(ranks)
+        .map_err(|source| CheckpointError::Write { path: folder.join(manifest::NAME), source })
+}
+
+/// The ranks of a checkpoint that this process writes or reads.
+fn own(plan: &CheckpointPlan, ranks: &Ranks) -> Range<u64> {
+    let writers = plan.state.writers();
+    let own = &ranks.own;
+    let end = if ranks.has_last() { writers } else { u64::from(own.end).min(writers) };
+    u64::from(own.start).min(end)..end
 }
 
 /// Read the checkpoint of `epoch` and `step` back, all of it, and check it: each rank reads what the rank `rank_shift` behind
-/// it wrote, as after a restart on other machines.
+/// it wrote, as after a restart on other machines. On the process of rank 0 all ranks are told of, on others their own.
 ///
 /// # Errors
 /// The file system refused, or the checkpoint is not whole, or not this plan's.
@@ -169,8 +195,17 @@ pub fn load(
     epoch: u32,
     step: u64,
     rank_shift: u64,
+    ranks: &Ranks,
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    load_from(&SystemFiles, plan, clock, &folder(plan, epoch, step), rank_shift)
+    let folder = folder(plan, epoch, step);
+    let own = own(plan, ranks);
+    let own = load_from(&SystemFiles, plan, clock, &folder, rank_shift, own)?;
+    if !ranks.are_many() {
+        return Ok(own);
+    }
+    let all: Vec<_> = ranks.gather(&own)?.into_iter().flatten().collect();
+    ranks.comm.barrier()?;
+    Ok(if ranks.is_first() { all } else { own })
 }
 
 fn load_from(
@@ -179,6 +214,7 @@ fn load_from(
     clock: Clock,
     folder: &Path,
     rank_shift: u64,
+    own: Range<u64>,
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
     let manifest = Manifest::read(files, folder)?;
     let writers = plan.state.writers();
@@ -188,7 +224,7 @@ fn load_from(
         }
         Ok(())
     };
-    ranks(writers, clock, &of_rank)
+    ranks(own, clock, &of_rank)
 }
 
 /// Where the checkpoint of `epoch` and `step` lies.
@@ -200,19 +236,19 @@ fn file_name(plan: &CheckpointPlan, state: &StateFile) -> String {
     format!("{}.{}", state.name, plan.format)
 }
 
-/// Do the part of each of `count` ranks, [`RANKS_AT_ONCE`] or as many as there are processors at a time.
+/// Do the part of each of `own` ranks, [`RANKS_AT_ONCE`] or as many as there are processors at a time.
 fn ranks(
-    count: u64,
+    own: Range<u64>,
     clock: Clock,
     part: &OfRank<'_>,
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
-    let work = || {
+    let (next, failed) = (AtomicU64::new(own.start), AtomicBool::new(false));
+    let work = || -> Result<Vec<RankCheckpoint>, CheckpointError> {
         let mut done = Vec::new();
         loop {
             let rank = next.fetch_add(1, Relaxed);
-            if rank >= count || failed.load(Relaxed) {
+            if rank >= own.end || failed.load(Relaxed) {
                 return Ok(done);
             }
             let start_ns = clock.now_ns();
@@ -223,7 +259,7 @@ fn ranks(
         }
     };
     let mut all = std::thread::scope(|scope| {
-        let helpers = threads.max(RANKS_AT_ONCE).min(count).saturating_sub(1);
+        let helpers = threads.max(RANKS_AT_ONCE).min(own.end - own.start).saturating_sub(1);
         let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(work)).collect();
         let first = work();
         helpers.into_iter().fold(first, |result, helper| {

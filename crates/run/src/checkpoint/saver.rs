@@ -2,8 +2,10 @@
 //! removed. Knows no format.
 
 use super::files::{Files, SystemFiles};
-use super::{CheckpointError, file_name, folder, manifest, save};
+use super::manifest::Entry;
+use super::{CheckpointError, Part, file_name, folder, manifest};
 use crate::clock::Clock;
+use crate::ranks::Ranks;
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, RankCheckpoint};
 use feedrate_spec::plan::CheckpointPlan;
 use std::collections::VecDeque;
@@ -33,10 +35,10 @@ pub struct Saved {
 }
 
 /// Saves the checkpoints of one run.
-#[derive(Debug)]
 pub struct Saver {
     plan: Arc<CheckpointPlan>,
     clock: Clock,
+    ranks: Ranks,
     running: Option<Running>,
     whole: Whole,
     saved: Vec<Saved>,
@@ -45,41 +47,57 @@ pub struct Saver {
 /// Folders that this run wrote, and only those, the oldest first.
 type Whole = VecDeque<PathBuf>;
 
-/// Ranks, the end, and the folders that are left.
-type Outcome = Result<(Vec<RankCheckpoint>, u64, Whole), CheckpointError>;
-
-#[derive(Debug)]
 struct Running {
     due: Due,
     start_ns: u64,
     /// How long training waited for it to start.
     stall_ns: u64,
-    thread: JoinHandle<Outcome>,
+    thread: JoinHandle<Result<Written, CheckpointError>>,
+}
+
+/// What this process wrote of a checkpoint.
+struct Written {
+    part: Part,
+    /// Where it is whole already: the folders that are left, and when that was.
+    whole: Option<(Whole, u64)>,
 }
 
 impl Saver {
-    /// For the checkpoints of `plan`.
-    pub fn new(plan: &CheckpointPlan, clock: Clock) -> Self {
+    /// For the checkpoints of `plan`, written by all processes together.
+    pub fn new(plan: &CheckpointPlan, clock: Clock, ranks: Ranks) -> Self {
         let plan = Arc::new(plan.clone());
-        Saver { plan, clock, running: None, whole: Whole::new(), saved: Vec::new() }
+        Saver { plan, clock, ranks, running: None, whole: Whole::new(), saved: Vec::new() }
     }
 
-    /// Write a checkpoint, or where that is done in the background wait for the one before and begin it.
+    /// Write a checkpoint, or where that is done in the background wait for the one before and begin it. Of several processes
+    /// a checkpoint in the background is whole once [`Saver::finish`] has brought them together.
     ///
     /// # Errors
     /// This one, or the one before, could not be written.
     pub fn save(&mut self, due: Due) -> Result<(), CheckpointError> {
         self.finish()?;
         let start_ns = self.clock.now_ns();
-        let (plan, clock) = (Arc::clone(&self.plan), self.clock);
-        let whole = std::mem::take(&mut self.whole);
-        if !plan.asynchronous {
-            let outcome = save_and_remove(&plan, clock, due, whole);
-            return self.keep(due, start_ns, None, outcome);
-        }
-        let write = move || save_and_remove(&plan, clock, due, whole);
-        let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(write);
         let path = folder(&self.plan, due.epoch, due.step);
+        if self.ranks.is_first() {
+            super::begin(&SystemFiles, &self.plan, &path)?;
+        }
+        self.ranks.comm.barrier()?;
+        let own = super::own(&self.plan, &self.ranks);
+        let (plan, clock) = (Arc::clone(&self.plan), self.clock);
+        if !plan.asynchronous {
+            let part = super::write(&SystemFiles, &plan, clock, &path, own)?;
+            return self.keep(due, start_ns, None, Written { part, whole: None });
+        }
+        let mut whole = (!self.ranks.are_many()).then(|| std::mem::take(&mut self.whole));
+        let folder = path.clone();
+        let write = move || {
+            let part = super::write(&SystemFiles, &plan, clock, &folder, own)?;
+            if let Some(whole) = &mut whole {
+                complete(&plan, &folder, part.entries.clone(), whole)?;
+            }
+            Ok(Written { part, whole: whole.map(|whole| (whole, clock.now_ns())) })
+        };
+        let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(write);
         let thread = thread.map_err(|source| CheckpointError::Write { path, source })?;
         let stall_ns = self.clock.now_ns() - start_ns;
         self.running = Some(Running { due, start_ns, stall_ns, thread });
@@ -94,9 +112,9 @@ impl Saver {
         let Some(running) = self.running.take() else { return Ok(()) };
         let wait_start_ns = self.clock.now_ns();
         let joined = running.thread.join();
-        let outcome = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let written = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let stall_ns = running.stall_ns + (self.clock.now_ns() - wait_start_ns);
-        self.keep(running.due, running.start_ns, Some(stall_ns), outcome)
+        self.keep(running.due, running.start_ns, Some(stall_ns), written)
     }
 
     /// The checkpoints that became whole since this was last asked.
@@ -109,10 +127,15 @@ impl Saver {
         due: Due,
         start_ns: u64,
         stall_ns: Option<u64>,
-        outcome: Outcome,
+        written: Written,
     ) -> Result<(), CheckpointError> {
-        let (ranks, end_ns, whole) = outcome?;
-        self.whole = whole;
+        let (ranks, end_ns) = match written.whole {
+            Some((whole, end_ns)) => {
+                self.whole = whole;
+                (written.part.ranks, end_ns)
+            }
+            None => (self.bring_together(due, written.part)?, self.clock.now_ns()),
+        };
         let record = CheckpointRecord {
             kind: CheckpointKind::Save,
             start_ns,
@@ -125,14 +148,37 @@ impl Saver {
         self.saved.push(Saved { epoch: due.epoch, record });
         Ok(())
     }
+
+    /// All processes have written their parts: rank 0 makes them a checkpoint. It is told of all ranks, others of their own.
+    fn bring_together(
+        &mut self,
+        due: Due,
+        part: Part,
+    ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
+        let mut all = Part::default();
+        for other in self.ranks.gather(&part)? {
+            all.ranks.extend(other.ranks);
+            all.entries.extend(other.entries);
+        }
+        if self.ranks.is_first() {
+            let own = folder(&self.plan, due.epoch, due.step);
+            complete(&self.plan, &own, all.entries, &mut self.whole)?;
+        }
+        self.ranks.comm.barrier()?;
+        Ok(if self.ranks.is_first() { all.ranks } else { part.ranks })
+    }
 }
 
 /// Older ones go once this one is whole.
-fn save_and_remove(plan: &CheckpointPlan, clock: Clock, due: Due, mut whole: Whole) -> Outcome {
-    let ranks = save(plan, clock, due.epoch, due.step)?;
-    let own = folder(plan, due.epoch, due.step);
+fn complete(
+    plan: &CheckpointPlan,
+    own: &Path,
+    entries: Vec<(String, Entry)>,
+    whole: &mut Whole,
+) -> Result<(), CheckpointError> {
+    super::complete(&SystemFiles, plan, own, entries)?;
     whole.retain(|older| *older != own);
-    whole.push_back(own);
+    whole.push_back(own.to_path_buf());
     let kept = plan.keep_last.map_or(usize::MAX, |kept| kept as usize);
     while whole.len() > kept {
         if let Some(oldest) = whole.pop_front() {
@@ -140,7 +186,7 @@ fn save_and_remove(plan: &CheckpointPlan, clock: Clock, due: Due, mut whole: Who
                 .map_err(|source| CheckpointError::Write { path: oldest, source })?;
         }
     }
-    Ok((ranks, clock.now_ns(), whole))
+    Ok(())
 }
 
 /// The manifest goes first, so that what is left at any moment does not look whole; then what this run wrote, and the folder

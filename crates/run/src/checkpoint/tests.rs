@@ -2,7 +2,9 @@
 
 use super::fragile::{FragileFiles, Names};
 use super::*;
+use crate::comm::Threads;
 use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
+use std::sync::Arc;
 
 pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
     let state = StatePlan {
@@ -39,19 +41,70 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
     }
 }
 
+fn save_to(
+    files: &dyn Files,
+    plan: &CheckpointPlan,
+    folder: &Path,
+) -> Result<Vec<RankCheckpoint>, CheckpointError> {
+    begin(files, plan, folder)?;
+    let part = write(files, plan, Clock::new(), folder, 0..plan.state.writers())?;
+    complete(files, plan, folder, part.entries)?;
+    Ok(part.ranks)
+}
+
+fn save(plan: &CheckpointPlan) -> Result<Vec<RankCheckpoint>, CheckpointError> {
+    save_to(&SystemFiles, plan, &folder(plan, 1, 5))
+}
+
+fn load_all(plan: &CheckpointPlan, shift: u64) -> Result<Vec<RankCheckpoint>, CheckpointError> {
+    load(plan, Clock::new(), 1, 5, shift, &Ranks::alone(3))
+}
+
+#[test]
+fn processes_write_one_checkpoint_together() {
+    for asynchronous in [false, true] {
+        let temporary = tempfile::tempdir().unwrap();
+        let plan = CheckpointPlan { asynchronous, ..plan(temporary.path(), "raw", false) };
+        let plan = CheckpointPlan { keep_last: Some(1), ..plan };
+        let part = |comm: Threads| {
+            let ranks = Ranks::new(Arc::new(comm), 3);
+            let mut saver = Saver::new(&plan, Clock::new(), ranks.clone());
+            for step in [4, 5] {
+                saver.save(Due { epoch: 1, steps: step, step }).unwrap();
+            }
+            saver.finish().unwrap();
+            let loaded = load(&plan, Clock::new(), 1, 5, 1, &ranks).unwrap();
+            let saved = saver.take_saved().pop().unwrap();
+            (saved.record.ranks, loaded, ranks.own.len())
+        };
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let part = &part;
+            let parts = Threads::group(2).into_iter().map(|comm| scope.spawn(move || part(comm)));
+            let parts: Vec<_> = parts.collect();
+            parts.into_iter().map(|part| part.join().unwrap()).collect()
+        });
+        let ranks = |of: &[RankCheckpoint]| of.iter().map(|own| own.rank).collect::<Vec<_>>();
+        assert_eq!(ranks(&all[0].0), [0, 1, 2], "rank 0 is told of all");
+        assert_eq!(ranks(&all[0].1), [0, 1, 2]);
+        assert_eq!((all[0].2, ranks(&all[1].1)), (1, vec![1, 2]));
+        assert!(!folder(&plan, 1, 4).exists(), "one is kept");
+        assert!(load_all(&plan, 0).is_ok());
+    }
+}
+
 #[test]
 fn what_was_written_loads_whoever_wrote_it() {
     for format in CHECKPOINTS {
         for fsync in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             let plan = plan(folder.path(), format.member().name, fsync);
-            let saved = save(&plan, Clock::new(), 1, 5).unwrap();
+            let saved = save(&plan).unwrap();
             assert_eq!(saved.iter().map(|own| own.rank).collect::<Vec<_>>(), [0, 1, 2]);
             let bytes: u64 = saved.iter().map(|own| own.bytes).sum();
             assert!(bytes >= plan.total_bytes, "{bytes}");
             assert!(saved.iter().all(|own| (own.sync_ns > 0) == fsync));
             for shift in [0, 1, 4] {
-                let loaded = load(&plan, Clock::new(), 1, 5, shift).unwrap();
+                let loaded = load_all(&plan, shift).unwrap();
                 let read: u64 = loaded.iter().map(|own| own.bytes).sum();
                 assert_eq!(read, bytes);
             }
@@ -77,26 +130,26 @@ fn what_is_not_whole_is_refused_by_file_and_reason() {
             (&file, &lengthen, "bytes of"),
             ("manifest.json", &|bytes| bytes.truncate(100), "EOF"),
         ] {
-            save(&plan, Clock::new(), 1, 5).unwrap();
+            save(&plan).unwrap();
             let path = inside.join(path);
             let mut bytes = std::fs::read(&path).unwrap();
             harm(&mut bytes);
             std::fs::write(&path, bytes).unwrap();
-            let error = load(&plan, Clock::new(), 1, 5, 0).unwrap_err();
+            let error = load_all(&plan, 0).unwrap_err();
             let told = error.to_string();
             assert!(told.contains(words) && told.contains(path.to_str().unwrap()), "{told}");
             assert!(error.hint().is_some());
         }
         for (gone, words) in [(file.as_str(), "it is missing"), ("manifest.json", "not whole")] {
-            save(&plan, Clock::new(), 1, 5).unwrap();
+            save(&plan).unwrap();
             std::fs::remove_file(inside.join(gone)).unwrap();
-            let told = load(&plan, Clock::new(), 1, 5, 0).unwrap_err().to_string();
+            let told = load_all(&plan, 0).unwrap_err().to_string();
             assert!(told.contains(words) && told.contains(gone), "{told}");
         }
-        save(&plan, Clock::new(), 1, 5).unwrap();
+        save(&plan).unwrap();
         let mut other = plan.clone();
         other.state.model_bytes += 1;
-        let told = load(&other, Clock::new(), 1, 5, 0).unwrap_err().to_string();
+        let told = load_all(&other, 0).unwrap_err().to_string();
         assert!(told.contains("other tensors"), "{told}");
     }
 }
@@ -112,13 +165,13 @@ fn with_fsync_no_loss_of_power_leaves_a_checkpoint_that_only_looks_whole() {
         for operations in 0.. {
             let files = FragileFiles::default();
             if over_older {
-                save_to(&files, &plan, Clock::new(), &folder).unwrap();
+                save_to(&files, &plan, &folder).unwrap();
             }
             files.fail_after(operations);
-            finished = save_to(&files, &plan, Clock::new(), &folder).is_ok();
+            finished = save_to(&files, &plan, &folder).is_ok();
             for names in [Names::Synced, Names::All, Names::ByChance(operations)] {
                 let left = files.after_power_failure(names);
-                match load_from(&left, &plan, Clock::new(), &folder, 0) {
+                match load_from(&left, &plan, Clock::new(), &folder, 0, 0..plan.state.writers()) {
                     Ok(_) => whole += 1,
                     Err(error) => {
                         assert!(!finished, "after {operations}: {error}");
@@ -145,18 +198,18 @@ fn without_fsync_a_loss_of_power_tears_checkpoints_and_they_are_refused() {
     let plan = plan(Path::new("/c"), "raw", false);
     let folder = super::folder(&plan, 1, 5);
     let files = FragileFiles::default();
-    save_to(&files, &plan, Clock::new(), &folder).unwrap();
+    save_to(&files, &plan, &folder).unwrap();
     let left = files.after_power_failure(Names::All);
-    assert!(load_from(&left, &plan, Clock::new(), &folder, 0).is_err());
+    assert!(load_from(&left, &plan, Clock::new(), &folder, 0, 0..plan.state.writers()).is_err());
 }
 
 #[test]
 fn tensors_may_be_ones() {
     let folder = tempfile::tempdir().unwrap();
     let plan = CheckpointPlan { ones: true, ..plan(folder.path(), "raw", false) };
-    save(&plan, Clock::new(), 1, 5).unwrap();
+    save(&plan).unwrap();
     let name = format!("{}.raw", plan.state.files(0)[0].name);
     let bytes = std::fs::read(folder.path().join("global_epoch1_step5").join(name)).unwrap();
     assert!(!bytes.is_empty() && bytes.iter().all(|byte| *byte == 1));
-    load(&plan, Clock::new(), 1, 5, 0).unwrap();
+    load_all(&plan, 0).unwrap();
 }

@@ -39,9 +39,23 @@ pub trait Comm: Send + Sync {
     /// # Errors
     /// As of [`CommError`].
     fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, CommError>;
+    /// How far the clock of rank 0 is ahead of this one's, `now_ns`. Collective.
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    fn clock(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError>;
     /// Tell the others that this rank goes no further, and why: what they wait for then ends with [`CommError::Lost`]. May be
     /// called from any thread.
     fn give_up(&self, reason: &str);
+}
+
+/// How far a clock is behind that of rank 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockOffset {
+    /// To be added to it.
+    pub offset_ns: i64,
+    /// By which that may be wrong.
+    pub error_ns: u64,
 }
 
 /// Where a process runs.

@@ -1,6 +1,6 @@
 //! Ranks as threads of one process: what MPI does, without MPI.
 
-use super::{Comm, CommError, Node};
+use super::{ClockOffset, Comm, CommError, Node};
 use feedrate_spec::catalog::Member;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -90,6 +90,18 @@ impl Comm for Threads {
 
     fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, CommError> {
         Ok(self.exchange(bytes)?.swap_remove(0))
+    }
+
+    fn clock(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
+        let start_ns = now_ns();
+        self.barrier()?;
+        let own_ns = now_ns();
+        let first = self.broadcast(&own_ns.to_le_bytes())?;
+        let first_ns = first.try_into().map_or(own_ns, u64::from_le_bytes);
+        Ok(ClockOffset {
+            offset_ns: first_ns.wrapping_sub(own_ns) as i64,
+            error_ns: now_ns() - start_ns,
+        })
     }
 
     fn give_up(&self, reason: &str) {

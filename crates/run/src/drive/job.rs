@@ -13,12 +13,15 @@ use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::{Order, SampleId, Share};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A plan with the members it names, and the storage it reads.
 pub struct Job {
     /// What was decided.
     pub plan: Plan,
+    /// The plan's accelerators that are in this process.
+    pub own: Range<u32>,
     /// Where the files are.
     pub layout: Layout,
     /// Of the layout: where those of the plan begin.
@@ -116,12 +119,13 @@ impl RunError {
 }
 
 impl Job {
-    /// Look up the plan's members.
+    /// Look up the plan's members. `own` are the accelerators of this process.
     ///
     /// # Errors
     /// There is none of a name.
     pub fn new(
         plan: &Plan,
+        own: Range<u32>,
         storage: Arc<dyn Storage>,
         trusts_plan: bool,
     ) -> Result<Self, RunError> {
@@ -135,6 +139,7 @@ impl Job {
         Ok(Job {
             block_bytes: if whole_blocks { ALIGN } else { 1 },
             plan: plan.clone(),
+            own,
             layout: Layout::new(&plan.dataset),
             first_file: 0,
             format,
@@ -150,13 +155,19 @@ impl Job {
     /// As of [`Job::new`].
     pub fn of_evaluations(
         plan: &Plan,
+        own: Range<u32>,
         storage: Arc<dyn Storage>,
         trusts_plan: bool,
     ) -> Result<Option<Self>, RunError> {
         let Some(evaluations) = plan.of_evaluations() else { return Ok(None) };
-        let job = Job::new(&evaluations, storage, trusts_plan)?;
+        let job = Job::new(&evaluations, own, storage, trusts_plan)?;
         let layout = Layout::new(&plan.dataset);
         Ok(Some(Job { first_file: layout.files_train(), layout, ..job }))
+    }
+
+    /// Accelerators of this process; within it they are counted from 0.
+    pub fn accelerators(&self) -> u32 {
+        self.own.len() as u32
     }
 
     /// Reading threads of one accelerator; without workers one thread stands for the training's own.
@@ -171,7 +182,7 @@ impl Job {
 
     /// Accelerators that read, for themselves or for their group.
     pub(super) fn groups(&self) -> usize {
-        self.plan.accelerators.div_ceil(self.group()) as usize
+        self.accelerators().div_ceil(self.group()) as usize
     }
 
     /// Worker threads of all accelerators that read.
@@ -192,12 +203,12 @@ impl Job {
     /// Whom a worker thread reads for.
     pub(super) fn accelerators_of(&self, place: usize) -> std::ops::Range<u32> {
         let first = place as u32 / self.workers() * self.group();
-        first..(first + self.group()).min(self.plan.accelerators)
+        first..(first + self.group()).min(self.accelerators())
     }
 
     pub(super) fn queues(&self) -> Vec<Queue> {
         let (loader, train) = (&self.plan.loader, &self.plan.train);
-        (0..self.plan.accelerators)
+        (0..self.accelerators())
             .map(|_| {
                 Queue::new(
                     self.workers(),
@@ -262,7 +273,7 @@ pub(super) struct Shard {
 impl Shard {
     pub(super) fn new(job: &Job, accelerator: u32) -> Self {
         let order = Order::of_epoch(&job.plan.dataset, &job.plan.loader, 1);
-        let share = Share::new(&job.plan, accelerator);
+        let share = Share::new(&job.plan, job.own.start + accelerator);
         Shard { first_file: job.first_file, epoch: 1, order, share }
     }
 

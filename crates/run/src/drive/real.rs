@@ -109,7 +109,7 @@ impl RealDriver {
         spins: bool,
     ) -> Result<Self, RunError> {
         fine_timers();
-        let accelerators = job.plan.accelerators as usize;
+        let accelerators = job.accelerators() as usize;
         let shared = Arc::new(Shared::new(job, clock, Arc::clone(&signals.stop)));
         let mut driver = RealDriver {
             shared,
@@ -372,6 +372,10 @@ impl Hands for RealHands<'_> {
     }
 
     fn barrier(&mut self) -> bool {
+        if self.comm.size() > 1 {
+            // Loaders read on while the other processes are waited for.
+            self.wake_now();
+        }
         let outcome = self.comm.barrier();
         outcome.map_err(|error| self.shared.fail(error.into())).is_ok()
     }

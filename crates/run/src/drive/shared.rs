@@ -49,9 +49,9 @@ impl Shared {
         let places = job.places();
         let slots = u64::from(job.plan.loader.stock_batches.max(1)) * job.plan.loader.batch_size;
         let kept =
-            if job.plan.loader.materialize { slots * u64::from(job.plan.accelerators) } else { 0 };
+            if job.plan.loader.materialize { slots * u64::from(job.accelerators()) } else { 0 };
         Shared {
-            ready: ArrayQueue::new(job.plan.accelerators as usize),
+            ready: ArrayQueue::new(job.accelerators() as usize),
             queues,
             places: (0..places).map(|_| Place::default()).collect(),
             stop,
@@ -61,9 +61,9 @@ impl Shared {
             failure: Mutex::new(None),
             kept: (0..kept).map(|_| Mutex::default()).collect(),
             memory: job.plan.loader.in_memory.then(|| SampleMemory::new(job.groups())),
-            touched: Touched::new(job.plan.accelerators, job.layout.files()),
+            touched: Touched::new(job.accelerators(), job.layout.files()),
             decoders: match job.plan.loader.decode_threads {
-                Some(threads) => (0..job.plan.accelerators).map(|_| Gate::new(threads)).collect(),
+                Some(threads) => (0..job.accelerators()).map(|_| Gate::new(threads)).collect(),
                 None => Vec::new(),
             },
             job,

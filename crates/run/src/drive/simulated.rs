@@ -82,7 +82,7 @@ impl SimulatedDriver {
     /// There is no memory to read into.
     pub fn new(job: Job, model: SimulatedStorage) -> Result<Self, RunError> {
         let workers_each = job.workers();
-        let workers: Vec<_> = (0..job.plan.accelerators * workers_each)
+        let workers: Vec<_> = (0..job.accelerators() * workers_each)
             .map(|place| SimulatedWorker {
                 accelerator: place / workers_each,
                 state: WorkerState::new(place % workers_each),

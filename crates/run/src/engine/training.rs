@@ -7,6 +7,7 @@ use crate::compute::{self, Compute};
 use crate::loader::Delivered;
 use feedrate_measure::record::AcceleratorEpoch;
 use feedrate_spec::plan::{Barrier, Plan};
+use std::ops::Range;
 
 /// What happened.
 #[derive(Clone, Copy, Debug)]
@@ -54,17 +55,18 @@ pub struct Training {
 }
 
 impl Training {
-    /// For the accelerators of `plan`.
-    pub fn new(plan: &Plan) -> Self {
+    /// For the accelerators of `plan` that are `own`; here they are counted from 0.
+    pub fn new(plan: &Plan, own: Range<u32>) -> Self {
+        let accelerators = own.len() as u32;
         Training {
-            computes: (0..plan.accelerators).map(|a| compute::of(&plan.train, a)).collect(),
-            recorder: Recorder::new(plan.accelerators),
+            computes: own.map(|a| compute::of(&plan.train, a)).collect(),
+            recorder: Recorder::new(accelerators),
             block_steps: plan.checkpoint.as_ref().and_then(|checkpoint| checkpoint.steps_between),
             barrier: plan.train.barrier,
             first_batch: 0,
             steps: 0,
             step: 0,
-            own_steps: vec![0; plan.accelerators as usize],
+            own_steps: vec![0; accelerators as usize],
             arrived: 0,
         }
     }

@@ -117,13 +117,17 @@ fn plan(case: Case) -> Plan {
 
 fn job(plan: &Plan) -> Job {
     let storage = storage::open("null", Path::new("/")).unwrap();
-    Job::new(plan, Arc::from(storage), true).unwrap()
+    Job::new(plan, 0..plan.accelerators, Arc::from(storage), true).unwrap()
 }
 
 fn simulate(case: Case, model: SimulatedStorage) -> Vec<AcceleratorEpoch> {
     let plan = plan(case);
     let mut driver = SimulatedDriver::new(job(&plan), model).unwrap();
-    whole(driver.epoch(&mut Training::new(&plan), case.steps, &mut |_| Ok(())))
+    whole(driver.epoch(
+        &mut Training::new(&plan, 0..plan.accelerators),
+        case.steps,
+        &mut |_| Ok(()),
+    ))
 }
 
 fn whole(epoch: Epoch) -> Vec<AcceleratorEpoch> {
@@ -250,7 +254,11 @@ fn really(case: Case) -> Vec<AcceleratorEpoch> {
     let mut driver =
         RealDriver::new(job(&plan), Clock::new(), Arc::new(Solo), Signals::default(), false)
             .unwrap();
-    whole(driver.epoch(&mut Training::new(&plan), case.steps, &mut |_| Ok(())))
+    whole(driver.epoch(
+        &mut Training::new(&plan, 0..plan.accelerators),
+        case.steps,
+        &mut |_| Ok(()),
+    ))
 }
 
 #[test]
@@ -285,8 +293,11 @@ fn processes_wait_for_each_other_at_every_step() {
                     let mut driver =
                         RealDriver::new(job(&plan), Clock::new(), comm, Signals::default(), false)
                             .unwrap();
-                    lengths_ms(&whole(driver.epoch(&mut Training::new(&plan), 20, &mut |_| Ok(()))))
-                        [0]
+                    lengths_ms(&whole(driver.epoch(
+                        &mut Training::new(&plan, 0..plan.accelerators),
+                        20,
+                        &mut |_| Ok(()),
+                    )))[0]
                 })
             })
             .collect();

@@ -31,7 +31,11 @@ fn with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
 
 fn simulate(plan: &Plan, model: SimulatedStorage) -> Vec<AcceleratorEpoch> {
     let mut driver = SimulatedDriver::new(job(plan), model).unwrap();
-    whole(driver.epoch(&mut Training::new(plan), plan.train.steps_per_epoch, &mut |_| Ok(())))
+    whole(driver.epoch(
+        &mut Training::new(plan, 0..plan.accelerators),
+        plan.train.steps_per_epoch,
+        &mut |_| Ok(()),
+    ))
 }
 
 /// Epochs 1 and 2 on threads.
@@ -39,7 +43,7 @@ fn two_real_epochs(plan: &Plan) -> [Vec<AcceleratorEpoch>; 2] {
     let mut driver =
         RealDriver::new(job(plan), Clock::new(), Arc::new(Solo), Signals::default(), false)
             .unwrap();
-    let mut training = Training::new(plan);
+    let mut training = Training::new(plan, 0..plan.accelerators);
     [1, 2].map(|_| whole(driver.epoch(&mut training, plan.train.steps_per_epoch, &mut |_| Ok(()))))
 }
 

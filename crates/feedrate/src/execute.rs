@@ -1,0 +1,243 @@
+//! A run from its dataset to its record, in each of its processes, whatever the command that wants it.
+
+use crate::dataset::Dataset;
+use crate::messages;
+use crate::progress::TrainingLine;
+use crate::results::{self, Results};
+use anyhow::Context;
+use feedrate_measure::record::{RECORD_VERSION, Record, System};
+use feedrate_run::alone::Alone;
+use feedrate_run::clock::Clock;
+use feedrate_run::drive::{Driver, Job, Progress, RealDriver, Signals};
+use feedrate_run::ranks::Ranks;
+use feedrate_run::session::{self, Drivers, Session};
+use feedrate_run::system::TimelineSampler;
+use feedrate_run::{system, wrap};
+use feedrate_spec::plan::Plan;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The results are rewritten while the run goes, but not more often than this.
+const SAVE_EVERY: Duration = Duration::from_secs(5);
+
+/// Who tells the user what happens, on rank 0.
+pub(crate) trait Talk {
+    /// An epoch is over, the last of the record.
+    fn epoch(&mut self, record: &Record);
+    /// A checkpoint is written or read, the last of the record.
+    fn checkpoint(&mut self, record: &Record);
+    /// Whether a live line may be drawn.
+    fn draws(&self) -> bool;
+}
+
+/// A run on its way to its results.
+pub(crate) struct Execution<'a> {
+    /// The processes.
+    pub(crate) ranks: &'a Ranks,
+    /// What was measured so far: on rank 0 by all, elsewhere here.
+    pub(crate) record: Record,
+    /// Where it goes; `None` where another process keeps it.
+    pub(crate) results: Option<&'a Results>,
+    /// How the user is told.
+    pub(crate) talk: &'a mut dyn Talk,
+    /// The user's wishes, and what they may look at.
+    pub(crate) signals: &'a Signals,
+}
+
+impl Execution<'_> {
+    /// Write the record as it is.
+    pub(crate) fn save(&self) -> anyhow::Result<()> {
+        self.results.map_or(Ok(()), |results| results.save(&self.record))
+    }
+
+    /// Train on `dataset`, or without one write checkpoints; then write down what came of it.
+    ///
+    /// # Errors
+    /// What broke the run, or why its results could not be written.
+    pub(crate) fn run(&mut self, plan: &Plan, dataset: Option<&Dataset>) -> anyhow::Result<()> {
+        let outcome = self.save().and_then(|()| {
+            let clock = self.meet(dataset, plan)?;
+            match dataset {
+                Some(dataset) => self.train(plan, dataset, clock),
+                None => self.write_checkpoints(plan, clock),
+            }
+        });
+        self.record.ended = results::wall(SystemTime::now());
+        if let Err(error) = &outcome {
+            self.record.stopped_because = Some(format!("{error:#}"));
+        }
+        let saved = self.save();
+        if let (Err(_), Err(unsaved)) = (&outcome, &saved) {
+            messages::say(format!("warning: {unsaved:#}"));
+        }
+        outcome.and(saved)
+    }
+
+    /// All processes tell of themselves and their machines, and set their clocks alike.
+    fn meet(&mut self, dataset: Option<&Dataset>, plan: &Plan) -> anyhow::Result<Clock> {
+        let mut clock = Clock::new();
+        self.record.processes = self.ranks.processes(&mut clock)?;
+        if self.ranks.are_many() {
+            let own = self.ranks.is_first_of_node().then(|| {
+                let data = under_test(plan, dataset);
+                let results = self.results.map(|results| results.folder.as_path());
+                system::system(data, results)
+            });
+            let nodes: Vec<System> = self.ranks.gather(&own)?.into_iter().flatten().collect();
+            if nodes.len() > 1 {
+                self.record.nodes = nodes;
+            }
+        }
+        Ok(clock)
+    }
+
+    fn train(&mut self, plan: &Plan, dataset: &Dataset, clock: Clock) -> anyhow::Result<()> {
+        let (ranks, signals) = (self.ranks, self.signals);
+        let inner = Arc::clone(&dataset.storage);
+        let storage = wrap::wrapped(&ranks.storage(&plan.storage), inner, clock, &signals.stop);
+        let trusts = dataset.trusts_plan;
+        let own = || ranks.own.clone();
+        let evaluations = Job::of_evaluations(plan, own(), Arc::clone(&storage), trusts)?;
+        let job = Job::new(plan, own(), storage, trusts)?;
+        let spins = session::may_spin(&job, system::idle_cores());
+        self.record.compute_spins = spins;
+        let driver =
+            |job| RealDriver::new(job, clock, Arc::clone(&ranks.comm), signals.clone(), spins);
+        let mut evaluation = evaluations.map(driver).transpose()?;
+        let mut training = driver(job)?;
+        let silent = self.results.is_none() || !self.talk.draws();
+        let line = TrainingLine::start(Arc::clone(&signals.live), plan.train.epochs_run(), silent);
+        let device = self.device();
+        let work = [Some(&training), evaluation.as_ref()].into_iter().flatten();
+        let work: Vec<_> = work.map(RealDriver::progress).collect();
+        let timeline = timeline(plan, clock, device.as_deref(), work)?;
+        let mut keeper = Keeper::new(self.results);
+        let talk = &mut *self.talk;
+        let mut session = Session {
+            plan,
+            ranks,
+            layout: &dataset.layout,
+            storage: &*dataset.storage,
+            clock,
+            device: device.as_deref(),
+            timeline: timeline.as_ref(),
+            wall: &results::wall,
+            interrupted: &|| signals.interrupted.load(Relaxed),
+            on_epoch: &mut |record| {
+                talk.epoch(record);
+                keeper.keep(record);
+            },
+        };
+        let drivers = Drivers {
+            training: &mut training,
+            evaluation: evaluation.as_mut().map(|driver| driver as &mut dyn Driver),
+        };
+        let outcome = session.run(drivers, &mut self.record);
+        drop((line, timeline));
+        let left_behind =
+            training.left_behind() + evaluation.as_ref().map_or(0, RealDriver::left_behind);
+        if left_behind > 0 {
+            messages::say(format!(
+                "warning: {left_behind} of the workers hang in a read that does not come back"
+            ));
+        }
+        Ok(outcome?)
+    }
+
+    /// A run of checkpoints only.
+    fn write_checkpoints(&mut self, plan: &Plan, clock: Clock) -> anyhow::Result<()> {
+        let Some(checkpoint) = &plan.checkpoint else { return Ok(()) };
+        let device = self.device();
+        let mut keeper = Keeper::new(self.results);
+        let timeline = timeline(plan, clock, device.as_deref(), Vec::new())?;
+        let (talk, signals) = (&mut *self.talk, self.signals);
+        let mut alone = Alone {
+            plan: checkpoint,
+            ranks: self.ranks,
+            cold: plan.train.cold,
+            clock,
+            timeline: timeline.as_ref(),
+            device: device.as_deref(),
+            wall: &results::wall,
+            interrupted: &|| signals.interrupted.load(Relaxed),
+            on_checkpoint: &mut |record| {
+                talk.checkpoint(record);
+                keeper.keep(record);
+            },
+        };
+        Ok(alone.run(&mut self.record)?)
+    }
+
+    /// `major:minor` under what is tested.
+    fn device(&self) -> Option<String> {
+        self.record.system.data_mount.as_ref().map(|mount| mount.device.clone())
+    }
+}
+
+/// What is under test: the dataset, or the checkpoints where there is none.
+fn under_test<'p>(plan: &'p Plan, dataset: Option<&'p Dataset>) -> Option<&'p Path> {
+    match (dataset, &plan.checkpoint) {
+        (Some(dataset), _) => Some(&dataset.folder),
+        (None, Some(checkpoint)) => Some(Path::new(&checkpoint.folder)),
+        (None, None) => None,
+    }
+}
+
+/// What samples the run, unless the plan wants none.
+fn timeline(
+    plan: &Plan,
+    clock: Clock,
+    device: Option<&str>,
+    work: Vec<Progress>,
+) -> anyhow::Result<Option<TimelineSampler>> {
+    plan.timeline
+        .then(|| TimelineSampler::start(clock, device, work, system::nvml_gpus))
+        .transpose()
+        .context("cannot start the thread that samples the timeline")
+}
+
+/// Keeps the results of what was, while the run goes on.
+struct Keeper<'a> {
+    results: Option<&'a Results>,
+    next_save: Instant,
+}
+
+impl<'a> Keeper<'a> {
+    fn new(results: Option<&'a Results>) -> Self {
+        Keeper { results, next_save: Instant::now() + SAVE_EVERY }
+    }
+
+    fn keep(&mut self, record: &Record) {
+        let begun = Instant::now();
+        let Some(results) = self.results.filter(|_| begun >= self.next_save) else { return };
+        if let Err(error) = results.save(record) {
+            messages::say(format!("warning: {error:#}"));
+        }
+        // Of many accelerators there is much to write: it must stay a small part of the run.
+        self.next_save = Instant::now() + SAVE_EVERY.max(20 * begun.elapsed());
+    }
+}
+
+/// The record of a run that begins.
+pub(crate) fn new_record(plan: &Plan, dataset: Option<&Dataset>, results: Option<&Path>) -> Record {
+    Record {
+        version: RECORD_VERSION,
+        program: concat!("feedrate ", env!("CARGO_PKG_VERSION")).into(),
+        plan: plan.clone(),
+        system: system::system(under_test(plan, dataset), results),
+        nodes: Vec::new(),
+        processes: Vec::new(),
+        started: results::wall(SystemTime::now()),
+        ended: String::new(),
+        complete: false,
+        stopped_because: None,
+        compute_spins: false,
+        simulated: false,
+        epochs: Vec::new(),
+        evaluations: Vec::new(),
+        timeline: None,
+        doubts: Vec::new(),
+    }
+}

@@ -1,0 +1,34 @@
+//! The programs `feedrate` and `dlio_benchmark`: arguments, commands, messages, exit codes.
+//!
+//! Only this crate prints, reads arguments and the environment, and exits.
+
+mod cli;
+mod exit;
+mod messages;
+mod interrupt;
+mod bundled;
+mod catalog;
+mod progress;
+mod resolve;
+mod launch;
+mod dataset;
+mod results;
+mod execute;
+mod text;
+mod summary;
+mod command;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// `feedrate`: can this storage feed these accelerators, and if not, why not and what would help?
+pub fn feedrate() -> ExitCode {
+    let arguments = cli::Arguments::parse();
+    match command::dispatch(&arguments) {
+        Ok(code) => code.into(),
+        Err(error) => {
+            messages::print_error(&error);
+            exit::code_of(&error).into()
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The processes of a run, and which of its accelerators are this one's.
+
+use crate::clock::Clock;
+use crate::comm::{Comm, CommError, Node, Solo};
+use feedrate_measure::record::Process;
+use feedrate_spec::plan::StoragePlan;
+use feedrate_spec::plan::order::shard;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// This process among those of a run.
+#[derive(Clone)]
+pub struct Ranks {
+    /// How they talk.
+    pub comm: Arc<dyn Comm>,
+    /// Accelerators of the run, numbered over all processes, that are here.
+    pub own: Range<u32>,
+    /// Over all processes.
+    accelerators: u32,
+}
+
+impl Ranks {
+    /// `accelerators` shared out evenly, those of a process side by side.
+    pub fn new(comm: Arc<dyn Comm>, accelerators: u32) -> Self {
+        let own = shard(accelerators.into(), comm.size(), comm.rank());
+        Ranks { own: own.start as u32..own.end as u32, comm, accelerators }
+    }
+
+    /// All of them in this process.
+    pub fn alone(accelerators: u32) -> Self {
+        Ranks::new(Arc::new(Solo), accelerators)
+    }
+
+    /// Whether this is the process that keeps the record.
+    pub fn is_first(&self) -> bool {
+        self.comm.rank() == 0
+    }
+
+    /// Whether this is the process that looks after its machine.
+    pub fn is_first_of_node(&self) -> bool {
+        self.comm.node().local_rank == 0
+    }
+
+    /// Whether the run's last accelerator is here.
+    pub fn has_last(&self) -> bool {
+        self.own.end == self.accelerators
+    }
+
+    /// Whether there are others.
+    pub fn are_many(&self) -> bool {
+        self.comm.size() > 1
+    }
+
+    /// Share of the run's accelerators that are here.
+    pub fn share(&self) -> f64 {
+        self.own.len() as f64 / f64::from(self.accelerators.max(1))
+    }
+
+    /// What this process may take of the emulated storage: a limit is over all of them.
+    pub fn storage(&self, plan: &StoragePlan) -> StoragePlan {
+        let share = self.share();
+        let throttle_bytes_per_second = plan.throttle_bytes_per_second.map(|rate| rate * share);
+        StoragePlan { throttle_bytes_per_second, ..plan.clone() }
+    }
+
+    /// What every process has, in the order of ranks, on rank 0; nothing elsewhere.
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    pub fn gather<T: Serialize + DeserializeOwned + Clone>(
+        &self,
+        value: &T,
+    ) -> Result<Vec<T>, CommError> {
+        if !self.are_many() {
+            return Ok(vec![value.clone()]);
+        }
+        let all = self.comm.gather(&encoded(value)?)?;
+        all.iter().map(|bytes| decoded(bytes)).collect()
+    }
+
+    /// Every process of the run, on rank 0; nothing where there is one. Clocks of all are as `clock` of rank 0 from here on.
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    pub fn processes(&self, clock: &mut Clock) -> Result<Vec<Process>, CommError> {
+        if !self.are_many() {
+            return Ok(Vec::new());
+        }
+        let own_clock = *clock;
+        let offset = self.comm.clock(&|| own_clock.now_ns())?;
+        clock.shift(offset.offset_ns);
+        let Node { node, .. } = self.comm.node();
+        self.gather(&Process {
+            node,
+            id: std::process::id(),
+            accelerators: self.own.len() as u32,
+            clock_offset_ns: offset.offset_ns,
+            clock_error_ns: offset.error_ns,
+        })
+    }
+}
+
+/// What rank 0 has, on all; others have nothing to give.
+///
+/// # Errors
+/// As of [`CommError`].
+pub fn broadcast<T: Serialize + DeserializeOwned>(
+    comm: &dyn Comm,
+    own: Option<T>,
+) -> Result<T, CommError> {
+    match own {
+        Some(own) if comm.size() == 1 => Ok(own),
+        own => {
+            let bytes = own.as_ref().map_or(Ok(Vec::new()), encoded)?;
+            decoded(&comm.broadcast(&bytes)?)
+        }
+    }
+}
+
+fn encoded<T: Serialize>(value: &T) -> Result<Vec<u8>, CommError> {
+    serde_json::to_vec(value).map_err(unreadable)
+}
+
+fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CommError> {
+    serde_json::from_slice(bytes).map_err(unreadable)
+}
+
+/// Ranks of other versions may understand each other no more than this.
+fn unreadable(error: serde_json::Error) -> CommError {
+    CommError::Library { call: "a message between ranks", reason: error.to_string() }
+}
