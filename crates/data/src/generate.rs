@@ -132,6 +132,29 @@ pub fn generate(
     Ok(made)
 }
 
+/// Remove the files of a dataset that was generated, and its manifest. Broken off at any moment, it leaves a manifest that does
+/// not say that all are there, or none.
+///
+/// # Errors
+/// See [`GenerateError`].
+pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<(), GenerateError> {
+    let plan = &manifest.settings;
+    let format =
+        format::find(&plan.format).ok_or_else(|| GenerateError::NoFormat(plan.format.clone()))?;
+    Manifest { state: State::Generating, ..manifest.clone() }.write(storage)?;
+    let layout = Layout::new(plan);
+    let (mut path, mut part_path) = (String::new(), String::new());
+    for file in 0..layout.files() {
+        layout.write_path(file, &mut path);
+        for part in format.parts() {
+            part.write_path(&path, &mut part_path);
+            storage.remove(&part_path)?;
+        }
+    }
+    storage.remove(manifest::FILE_NAME)?;
+    Ok(())
+}
+
 /// Whether files may be there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Begun {

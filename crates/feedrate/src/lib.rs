@@ -17,6 +17,7 @@ mod execute;
 mod text;
 mod summary;
 mod command;
+mod dlio;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -31,4 +32,14 @@ pub fn feedrate() -> ExitCode {
             exit::code_of(&error).into()
         }
     }
+}
+
+/// `dlio_benchmark`, in DLIO's place.
+pub fn dlio_benchmark() -> ExitCode {
+    dlio::main()
+}
+
+/// `dlio_benchmark_query`: print one value of a workload.
+pub fn dlio_benchmark_query() -> ExitCode {
+    dlio::query()
 }

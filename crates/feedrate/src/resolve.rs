@@ -66,20 +66,31 @@ pub(crate) fn resolve_for(
         verify: wish.verify,
         generate_only: wish.generate_only,
     };
+    let catalog = catalog();
+    let (plan, warnings) = plan_of(&workload, &request, &catalog)?;
+    warn(&warnings);
+    let data_root = arguments.data.clone().unwrap_or_else(|| data_root(&workload));
+    Ok(Resolved { workload, plan, catalog, data_root })
+}
+
+/// The plan of a workload on this machine, and its warnings.
+pub(crate) fn plan_of(
+    workload: &Workload,
+    request: &Request,
+    catalog: &Catalog,
+) -> Result<(Plan, Problems), Problems> {
     let checkpoints = Path::new(&workload.checkpoint_checkpoint_folder);
     let context = Context {
         memory_bytes: system::memory_bytes(),
         checkpoint_free_bytes: system::mount_of(checkpoints).map(|mount| mount.free_bytes),
         entropy: entropy(),
     };
-    let catalog = catalog();
-    let (plan, warnings) = plan::build(&workload, &request, &catalog, context)?;
-    warn(&warnings);
-    let data_root = match &arguments.data {
-        Some(folder) => folder.clone(),
-        None => Path::new(&workload.storage_storage_root).join(&workload.dataset_data_folder),
-    };
-    Ok(Resolved { workload, plan, catalog, data_root })
+    plan::build(workload, request, catalog, context)
+}
+
+/// Where a workload's datasets lie.
+pub(crate) fn data_root(workload: &Workload) -> PathBuf {
+    Path::new(&workload.storage_storage_root).join(&workload.dataset_data_folder)
 }
 
 /// (name, what places call the file, text).

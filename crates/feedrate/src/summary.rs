@@ -305,7 +305,7 @@ pub(crate) fn checkpoint_line(checkpoint: &CheckpointRecord) -> String {
     )
 }
 
-fn doubts(summary: &Summary) -> String {
+pub(crate) fn doubts(summary: &Summary) -> String {
     let lines: Vec<String> = summary
         .doubts
         .iter()

@@ -44,11 +44,15 @@ pub(super) fn of(
 pub(super) fn of_generation(processes: u32, invocation: &Invocation) -> String {
     let mut log = Log(String::new());
     if let Some((began, _)) = &invocation.generation {
-        let running = format!("Running DLIO [Generating data] with {processes} process(es)");
-        log.output(began, &running);
+        running(&mut log, began, &invocation.doing, processes);
     }
     before(&mut log, invocation);
     log.0
+}
+
+fn running(log: &mut Log, at: &str, doing: &[String], processes: u32) {
+    let doing = doing.join(" & ");
+    log.output(at, &format!("Running DLIO [{doing}] with {processes} process(es)"));
 }
 
 /// What happened before the first epoch.
@@ -82,13 +86,13 @@ fn start(log: &mut Log, record: &Record, invocation: &Invocation) {
     let (plan, at) = (&record.plan, &record.started);
     let began = invocation.generation.as_ref().map_or(at, |(began, _)| began);
     let doing = [
-        invocation.generation.as_ref().map(|_| "Generating data"),
         (!plan.is_checkpoints_alone()).then_some("Training"),
         plan.evaluation.as_ref().map(|_| "Evaluation"),
         plan.checkpoint.as_ref().map(|_| "Checkpointing"),
     ];
-    let doing = doing.into_iter().flatten().collect::<Vec<_>>().join(" & ");
-    log.output(began, &format!("Running DLIO [{doing}] with {} process(es)", plan.accelerators));
+    let doing: Vec<_> = doing.into_iter().flatten().map(str::to_string).collect();
+    let doing = if invocation.doing.is_empty() { &doing } else { &invocation.doing };
+    running(log, began, doing, plan.accelerators);
     before(log, invocation);
     if plan.is_checkpoints_alone() {
         return;

@@ -25,6 +25,8 @@ pub struct Invocation {
     pub subfolder: String,
     /// What lies in it, as YAML.
     pub hydra: HydraText,
+    /// The parts of the workflow, as DLIO names them; those of the plan where it is empty.
+    pub doing: Vec<String>,
     /// When the making of the dataset began and ended, where it was asked for.
     pub generation: Option<(String, String)>,
     /// What is said before the first epoch.

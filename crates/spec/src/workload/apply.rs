@@ -34,8 +34,14 @@ pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
             }
             root.set(&path, value.clone());
         }
-        (Action::Set, Some(value)) => root.set(&path, value.clone()),
-        (Action::Add | Action::Set, None) => {}
+        (Action::Replace, Some(value)) if given.is_none() => {
+            return Err(problem("is not given, so it cannot be overridden".into()).hint(format!(
+                "to append to your config use `++workload.{dotted}={}`",
+                value.brief()
+            )));
+        }
+        (Action::Set | Action::Replace, Some(value)) => root.set(&path, value.clone()),
+        (Action::Add | Action::Set | Action::Replace, None) => {}
     }
     Ok(())
 }

@@ -23,4 +23,4 @@ pub use suggest::nearest;
 pub use time::TimeSpec;
 pub use tree::{Content, Entry, Node};
 pub use value::Shuffle;
-pub use write::resolved_yaml;
+pub use write::{resolved_yaml, yaml_at, yaml_text};

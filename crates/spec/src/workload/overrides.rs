@@ -19,6 +19,8 @@ pub struct Override {
 pub(super) enum Action {
     /// `key=value` and `++key=value`: set, whether given or not.
     Set,
+    /// `key=value` as Hydra takes it: set what is given.
+    Replace,
     /// `+key=value`: set what is not given.
     Add,
     /// `~key`: back to the default.
@@ -31,6 +33,18 @@ impl Override {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, Problem> {
+        Self::parse_with(text, Action::Set)
+    }
+
+    /// As [`Override::parse`], but `key=value` is refused for what is not given, as Hydra refuses it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse_as_hydra(text: &str) -> Result<Self, Problem> {
+        Self::parse_with(text, Action::Replace)
+    }
+
+    fn parse_with(text: &str, plain: Action) -> Result<Self, Problem> {
         let place = Place::Override(text.to_string());
         let problem = |key: &str, message: String, hint: &str| {
             let problem = Problem::error(key, message).at(Some(place.clone()));
@@ -43,7 +57,7 @@ impl Override {
         } else if let Some(rest) = text.strip_prefix('~') {
             (Action::Delete, rest)
         } else {
-            (Action::Set, text)
+            (plain, text)
         };
         let (key, value) = match rest.split_once('=') {
             Some((key, value)) => (key.trim(), Some(value)),

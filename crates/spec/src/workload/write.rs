@@ -11,6 +11,32 @@ pub fn resolved_yaml(workload: &Workload) -> String {
     out
 }
 
+/// What file and overrides give for `key`: a scalar as it is, a section or list as YAML. `None` where nothing is given.
+pub fn yaml_at(workload: &Workload, key: &str) -> Option<String> {
+    let node = workload.tree().at(key)?;
+    let mut out = String::new();
+    value(&mut out, node, 0);
+    let is_text = matches!(&node.content, Content::Scalar { .. });
+    Some(if is_text { text_of(node) } else { out.trim_start_matches('\n').to_string() })
+}
+
+/// A scalar without quotes.
+fn text_of(node: &Node) -> String {
+    match &node.content {
+        Content::Scalar { text, quoted: true } => text.clone(),
+        Content::Scalar { text, quoted } => match scalar::resolve(text) {
+            Plain::Text => text.clone(),
+            _ => scalar_text(text, *quoted),
+        },
+        Content::List(_) | Content::Map(_) => String::new(),
+    }
+}
+
+/// Text as a scalar of YAML, in quotes where it needs them.
+pub fn yaml_text(text: &str) -> String {
+    text_text(text)
+}
+
 /// The value after `key:` or `-`, its newline included.
 fn value(out: &mut String, node: &Node, indent: usize) {
     match &node.content {
@@ -84,7 +110,7 @@ fn float_text(float: f64) -> String {
 }
 
 fn text_text(text: &str) -> String {
-    let plain = text.starts_with(|c: char| c.is_alphanumeric() || "_/.".contains(c))
+    let plain = text.starts_with(|c: char| c.is_alphanumeric() || "_/.+".contains(c))
         && text.chars().all(|c| c.is_alphanumeric() || "_/.-+ @=;()".contains(c))
         && !text.ends_with(' ')
         && !matches!(text, "." | ".." | "...")

@@ -1,0 +1,250 @@
+//! Hydra 1.3's command line, as far as DLIO's users type it. Reads nothing but its arguments.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a command line asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Arguments {
+    /// Print something and end.
+    pub(super) show: Option<Show>,
+    /// `--config-dir`: more workloads, in its folder `workload`.
+    pub(super) config_dir: Option<PathBuf>,
+    /// `--mpi-library`.
+    pub(super) mpi_library: Option<PathBuf>,
+    /// `--rank-timeout`.
+    pub(super) rank_timeout: Option<Duration>,
+    /// `--accelerators-per-rank`.
+    pub(super) accelerators_per_rank: Option<u32>,
+    /// `workload=NAME`.
+    pub(super) workload: Option<String>,
+    /// Overrides of the workload, as typed, in their order.
+    pub(super) overrides: Vec<String>,
+    /// All overrides but Hydra's own, `workload=NAME` among them, as typed.
+    pub(super) task: Vec<String>,
+    /// `hydra.KEY=VALUE`, as typed.
+    pub(super) hydra: Vec<String>,
+    /// What is ignored, and why.
+    pub(super) warnings: Vec<String>,
+}
+
+/// What is printed instead of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Show {
+    /// `--help`.
+    Help,
+    /// `--hydra-help`.
+    HydraHelp,
+    /// `--version`.
+    Version,
+    /// `--cfg job`.
+    Job,
+    /// `--cfg hydra`.
+    Hydra,
+    /// `--cfg all`, `--info`.
+    All,
+}
+
+/// A flag with a value: its names.
+const VALUED: &[(&str, &[&str])] = &[
+    ("--cfg", &["-c"]),
+    ("--package", &["-p"]),
+    ("--config-path", &["-cp"]),
+    ("--config-name", &["-cn"]),
+    ("--config-dir", &["-cd"]),
+    ("--experimental-rerun", &[]),
+    ("--mpi-library", &[]),
+    ("--rank-timeout", &[]),
+    ("--accelerators-per-rank", &[]),
+];
+
+impl Arguments {
+    /// Read a command line without the program's name.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    pub(super) fn parse(words: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let mut arguments = Arguments::default();
+        let mut words = words.into_iter().peekable();
+        while let Some(word) = words.next() {
+            if !word.starts_with('-') {
+                arguments.positional(word)?;
+                continue;
+            }
+            let (name, joined) = match word.split_once('=') {
+                Some((name, value)) => (name.to_string(), Some(value.to_string())),
+                None => (word.clone(), None),
+            };
+            let known =
+                VALUED.iter().find(|(long, short)| *long == name || short.contains(&&*name));
+            match known {
+                Some((long, _)) => {
+                    let value = joined.or_else(|| words.next());
+                    let value =
+                        value.ok_or_else(|| format!("argument {name}: expected one argument"))?;
+                    arguments.valued(long, value)?;
+                }
+                None => {
+                    arguments.flag(&name)?;
+                    if matches!(name.as_str(), "--info" | "-i") {
+                        words.next_if(|word| INFO.contains(&word.as_str()));
+                    }
+                }
+            }
+        }
+        Ok(arguments)
+    }
+
+    fn flag(&mut self, name: &str) -> Result<(), String> {
+        self.show = match name {
+            "--help" | "-h" => Some(Show::Help),
+            "--hydra-help" => Some(Show::HydraHelp),
+            "--version" => Some(Show::Version),
+            "--info" | "-i" => Some(Show::All),
+            "--run" | "-r" | "--resolve" => self.show,
+            "--multirun" | "-m" => {
+                return Err("a sweep (`--multirun`) is no single run\n  hint: DLIO writes the results of all its jobs into the first one's folder; start each run by itself".into());
+            }
+            "--shell-completion" | "-sc" => {
+                return Err("`--shell-completion` is not supported".into());
+            }
+            _ => {
+                return Err(format!(
+                    "unrecognized arguments: {name}\n  hint: see `dlio_benchmark --help`"
+                ));
+            }
+        };
+        Ok(())
+    }
+
+    fn valued(&mut self, name: &str, value: String) -> Result<(), String> {
+        let bad = |what: &str| format!("argument {name}: {what}, not `{value}`");
+        match name {
+            "--cfg" => {
+                self.show = Some(match value.as_str() {
+                    "job" => Show::Job,
+                    "hydra" => Show::Hydra,
+                    "all" => Show::All,
+                    _ => return Err(bad("choose from `job`, `hydra`, `all`")),
+                });
+            }
+            "--config-dir" => self.config_dir = Some(value.into()),
+            "--config-name" if value == "config" || value == "config.yaml" => {}
+            "--mpi-library" => self.mpi_library = Some(value.into()),
+            "--rank-timeout" => {
+                let seconds = value.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+                let seconds = seconds.filter(|seconds| !seconds.is_zero());
+                self.rank_timeout = Some(seconds.ok_or_else(|| bad("give seconds"))?);
+            }
+            "--accelerators-per-rank" => {
+                let count = value.parse().ok().filter(|count| *count > 0);
+                self.accelerators_per_rank = Some(count.ok_or_else(|| bad("give a number"))?);
+            }
+            _ => {
+                return Err(format!(
+                    "`{name}` is not supported\n  hint: put the workload into `workload/NAME.yaml` of a folder, and give `--config-dir FOLDER workload=NAME`"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn positional(&mut self, word: String) -> Result<(), String> {
+        let key = word.split('=').next().unwrap_or_default();
+        let bare = key.trim_start_matches('+').trim_start_matches('~').trim();
+        if bare.starts_with("hydra.") {
+            self.hydra.push(word);
+            return Ok(());
+        }
+        if bare == "workload" {
+            let value = word.split_once('=').map(|(_, value)| value.trim().to_string());
+            match value.filter(|value| key == "workload" && !value.is_empty()) {
+                Some(value) if value.contains(',') => {
+                    return Err(format!(
+                        "`{word}` is a sweep over several workloads\n  hint: start each run by itself"
+                    ));
+                }
+                Some(value) => self.workload = Some(value),
+                None => return Err(format!("`{word}`: the workload is chosen by `workload=NAME`")),
+            }
+            self.task.push(word);
+            return Ok(());
+        }
+        if !bare.starts_with("workload.") {
+            if !key.starts_with('+') {
+                return Err(format!(
+                    "Could not override '{bare}': it is not in the config\n  hint: keys of the workload begin with `workload.`, as in `workload.reader.batch_size=4`"
+                ));
+            }
+            self.warnings.push(format!("`{word}` is outside the workload and is ignored"));
+        } else {
+            self.overrides.push(word.clone());
+        }
+        self.task.push(word);
+        Ok(())
+    }
+}
+
+/// What `--info` may be asked for; all of it is shown whichever is asked for.
+const INFO: &[&str] = &["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments, String> {
+        Arguments::parse(line.split_whitespace().map(str::to_string))
+    }
+
+    #[test]
+    fn flags_come_before_and_after_overrides() {
+        let expected = Arguments {
+            config_dir: Some("C".into()),
+            workload: Some("u".into()),
+            overrides: vec!["++workload.train.epochs=2".into()],
+            task: vec!["workload=u".into(), "++workload.train.epochs=2".into()],
+            hydra: vec!["++hydra.run.dir=/r".into()],
+            ..Arguments::default()
+        };
+        for line in [
+            "--config-dir C workload=u ++hydra.run.dir=/r ++workload.train.epochs=2",
+            "workload=u ++hydra.run.dir=/r ++workload.train.epochs=2 --config-dir=C",
+            "workload=u -cd C ++workload.train.epochs=2 ++hydra.run.dir=/r",
+        ] {
+            assert_eq!(parse(line).unwrap(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_instead_of_a_run() {
+        for (line, show) in [
+            ("-h", Show::Help),
+            ("--cfg job workload=u", Show::Job),
+            ("-c hydra", Show::Hydra),
+            ("--cfg=all", Show::All),
+            ("--info defaults", Show::All),
+            ("--version", Show::Version),
+        ] {
+            assert_eq!(parse(line).unwrap().show, Some(show), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for (line, words) in [
+            ("--nonsense", "unrecognized arguments: --nonsense"),
+            ("-m workload=a,b", "sweep"),
+            ("workload=a,b", "sweep"),
+            ("train.epochs=5", "Could not override 'train.epochs'"),
+            ("--cfg nonsense", "choose from"),
+            ("--config-dir", "expected one argument"),
+            ("~workload", "chosen by"),
+            ("--rank-timeout 0", "seconds"),
+        ] {
+            let told = parse(line).unwrap_err();
+            assert!(told.contains(words), "{line}: {told}");
+        }
+        let ignored = parse("++train.epochs=5").unwrap();
+        assert_eq!((ignored.warnings.len(), ignored.overrides.len()), (1, 0));
+    }
+}

@@ -1,0 +1,312 @@
+//! From a command line to a workload: where it is looked for, what Hydra would have written beside the results.
+
+use super::arguments::Arguments;
+use crate::bundled::WORKLOADS;
+use crate::exit::UsageError;
+use anyhow::Context;
+use feedrate_measure::dlio::HydraText;
+use feedrate_spec::problem::{Problems, Severity};
+use feedrate_spec::workload::{
+    self, Override, Strictness, Workload, nearest, resolved_yaml, yaml_at, yaml_text,
+};
+use jiff::Zoned;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// What DLIO's own package holds: a name among these is taken from the package even where `--config-dir` has it too, since
+/// Hydra searches the package first.
+const OF_DLIO: &[&str] = &[
+    "default",
+    "unet3d_v100",
+    "unet3d_a100",
+    "unet3d_h100",
+    "cosmoflow_v100",
+    "cosmoflow_a100",
+    "cosmoflow_h100",
+    "resnet50_v100",
+    "resnet50_a100",
+    "resnet50_h100",
+    "resnet50_tf",
+    "bert_v100",
+    "dlrm",
+    "megatron_deepspeed_LLNL",
+    "llama_7b",
+    "llama_7b_zero3",
+    "llama_8b_zero3",
+    "llama_70b",
+    "llama_70b_zero3",
+    "llama_405b",
+    "llama_1t",
+];
+
+/// A workload as it was asked for.
+pub(super) struct Composed {
+    /// Its name.
+    pub(super) name: String,
+    /// What it says.
+    pub(super) workload: Workload,
+    /// What the user should know.
+    pub(super) warnings: Vec<String>,
+    /// Hydra's folder of the run.
+    pub(super) run_dir: PathBuf,
+    /// In it.
+    pub(super) subfolder: String,
+    /// What lies there.
+    pub(super) hydra: HydraText,
+}
+
+/// Find the workload and apply the overrides.
+pub(super) fn compose(arguments: &Arguments) -> anyhow::Result<Composed> {
+    let mut warnings = arguments.warnings.clone();
+    let name = arguments.workload.as_deref().unwrap_or("default");
+    let (file, yaml) = find(name, arguments.config_dir.as_deref(), &mut warnings)?;
+    let overrides = overrides(&arguments.overrides)?;
+    let (workload, noted) = workload::parse(&file, &yaml, &overrides, Strictness::Warning)?;
+    warnings.extend(said(&noted));
+    let own = HydraSettings::read(&arguments.hydra, &mut warnings)?;
+    let run_dir = own.run_dir.as_deref().unwrap_or(RUN_DIR);
+    let run_dir = PathBuf::from(interpolated(run_dir, &workload)?);
+    let subfolder = own.subfolder.unwrap_or_else(|| ".hydra".into());
+    let hydra = hydra_text(arguments, name, &workload, &run_dir, &subfolder);
+    Ok(Composed { name: name.to_string(), workload, warnings, run_dir, subfolder, hydra })
+}
+
+/// Warnings of a problem list, a line each.
+pub(super) fn said(problems: &Problems) -> impl Iterator<Item = String> {
+    let warnings = problems.0.iter().filter(|problem| problem.severity == Severity::Warning);
+    warnings.map(|problem| {
+        let text = problem.to_string();
+        text.trim_start_matches("warning: ").replace('\n', " ")
+    })
+}
+
+/// DLIO's default (`configs/config.yaml`).
+const RUN_DIR: &str = "./hydra_log/${workload.model.name}/${now:%Y-%m-%d}-${now:%H-%M-%S}";
+
+/// (what places call the file, text)
+fn find(
+    name: &str,
+    config_dir: Option<&Path>,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<(String, String)> {
+    let stem = name.trim_end_matches(".yaml");
+    let bundled = WORKLOADS.iter().find(|bundled| bundled.name == stem);
+    let theirs = config_dir.map(|dir| dir.join("workload").join(format!("{stem}.yaml")));
+    let theirs = theirs.filter(|path| path.is_file());
+    let hides = OF_DLIO.contains(&stem);
+    match (bundled, theirs) {
+        (Some(bundled), Some(theirs)) if hides => {
+            warnings.push(format!(
+                "the bundled workload `{stem}` hides `{}`, as in DLIO; give the file another name to use it",
+                theirs.display()
+            ));
+            Ok((format!("{stem}.yaml"), bundled.yaml.into()))
+        }
+        (_, Some(theirs)) => {
+            let file = theirs.display().to_string();
+            let yaml = std::fs::read_to_string(&theirs)
+                .with_context(|| format!("cannot read workload `{file}`"))?;
+            Ok((file, yaml))
+        }
+        (Some(bundled), None) => Ok((format!("{stem}.yaml"), bundled.yaml.into())),
+        (None, None) => Err(unknown(stem, config_dir).into()),
+    }
+}
+
+fn unknown(name: &str, config_dir: Option<&Path>) -> UsageError {
+    let mut names: Vec<String> = WORKLOADS.iter().map(|bundled| bundled.name.into()).collect();
+    let mut searched = "the bundled workloads".to_string();
+    if let Some(dir) = config_dir {
+        let folder = dir.join("workload");
+        write!(searched, " and `{}`", folder.display()).unwrap_or_default();
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let stem = |path: PathBuf| Some(path.file_stem()?.to_string_lossy().into_owned());
+        names.extend(entries.filter_map(|entry| stem(entry.path())));
+    }
+    let near = nearest(name, names.iter().map(String::as_str));
+    let hint = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "see `feedrate list workloads`; others go to `workload/NAME.yaml` of a folder, given by `--config-dir`".into(),
+    };
+    UsageError {
+        message: format!("Could not find 'workload/{name}' in {searched}"),
+        hint: Some(hint),
+    }
+}
+
+fn overrides(texts: &[String]) -> Result<Vec<Override>, Problems> {
+    let mut problems = Problems::default();
+    let mut overrides = Vec::new();
+    for text in texts {
+        match Override::parse_as_hydra(text) {
+            Ok(parsed) => overrides.push(parsed),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.has_errors() { Err(problems) } else { Ok(overrides) }
+}
+
+/// Hydra's own settings that matter here.
+#[derive(Default)]
+struct HydraSettings {
+    run_dir: Option<String>,
+    subfolder: Option<String>,
+}
+
+impl HydraSettings {
+    fn read(overrides: &[String], warnings: &mut Vec<String>) -> Result<Self, UsageError> {
+        let mut own = HydraSettings::default();
+        for text in overrides {
+            let (key, value) = text.trim_start_matches('+').split_once('=').unwrap_or((text, ""));
+            let value = unquoted(value.trim());
+            match key.trim() {
+                "hydra.run.dir" if !value.is_empty() => own.run_dir = Some(value),
+                "hydra.output_subdir" if !value.is_empty() && value != "null" => {
+                    own.subfolder = Some(value);
+                }
+                "hydra.job.chdir" if value.eq_ignore_ascii_case("true") => {
+                    return Err(UsageError {
+                        message: format!("`{text}` is not supported"),
+                        hint: Some(
+                            "relative paths are those of the folder the command starts in".into(),
+                        ),
+                    });
+                }
+                _ => warnings.push(format!("`{text}` is not heeded")),
+            }
+        }
+        Ok(own)
+    }
+}
+
+fn unquoted(text: &str) -> String {
+    let inner = ['\'', '"'].iter().find_map(|&quote| text.strip_prefix(quote)?.strip_suffix(quote));
+    inner.unwrap_or(text).to_string()
+}
+
+/// `${now:FORMAT}`, `${workload.KEY}`, `${oc.env:NAME}` and `${hydra.job.name}` in a path, replaced.
+fn interpolated(text: &str, workload: &Workload) -> anyhow::Result<String> {
+    let now = Zoned::now();
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let (inner, tail) =
+            after.split_once('}').with_context(|| format!("`{text}`: `${{` without its `}}`"))?;
+        let known = match inner.split_once(':') {
+            Some(("now", format)) => jiff::fmt::strtime::format(format, &now).ok(),
+            Some(("oc.env", name)) => std::env::var(name).ok(),
+            Some(("hydra", "job.name")) => Some("dlio_benchmark".into()),
+            _ if inner == "hydra.job.name" => Some("dlio_benchmark".into()),
+            _ => inner.strip_prefix("workload.").and_then(|key| match yaml_at(workload, key) {
+                None if key == "model.name" => Some(workload.model_name.clone()),
+                given => given,
+            }),
+        };
+        let known = known.with_context(|| format!("`{text}`: `${{{inner}}}` is not known"))?;
+        out.push_str(&known);
+        rest = tail;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn hydra_text(
+    arguments: &Arguments,
+    name: &str,
+    workload: &Workload,
+    run_dir: &Path,
+    subfolder: &str,
+) -> HydraText {
+    let list = |texts: &[String], indent: &str| match texts.is_empty() {
+        true => format!("{indent}[]\n"),
+        false => {
+            let items = texts.iter().map(|text| format!("{indent}- {}\n", yaml_text(text)));
+            items.collect()
+        }
+    };
+    let key_of = |key: &str, texts: &[String]| match texts.is_empty() {
+        true => format!("    {key}: []\n"),
+        false => format!("    {key}:\n{}", list(texts, "    ")),
+    };
+    let cwd = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+    let dir = run_dir.display().to_string();
+    let output_dir = Path::new(&cwd).join(run_dir).display().to_string();
+    let mut hydra = format!(
+        "hydra:\n  run:\n    dir: {}\n  output_subdir: {}\n  overrides:\n",
+        yaml_text(&dir),
+        yaml_text(subfolder)
+    );
+    hydra.push_str(&key_of("hydra", &arguments.hydra));
+    hydra.push_str(&key_of("task", &arguments.task));
+    let rest = format!(
+        "  job:\n    name: dlio_benchmark\n    chdir: null\n    config_name: config\n  runtime:\n    cwd: {}\n    output_dir: {}\n    choices:\n      workload: {}\n",
+        yaml_text(&cwd),
+        yaml_text(&output_dir),
+        yaml_text(name)
+    );
+    hydra.push_str(&rest);
+    HydraText { config: resolved_yaml(workload), overrides: list(&arguments.task, ""), hydra }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn composed(line: &str) -> anyhow::Result<Composed> {
+        compose(&Arguments::parse(line.split_whitespace().map(str::to_string)).unwrap())
+    }
+
+    #[test]
+    fn a_folder_is_named_as_dlio_names_it() {
+        let own = composed("workload=unet3d_h100").unwrap();
+        let path = own.run_dir.display().to_string();
+        let shape: String =
+            path.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        assert_eq!(shape, "./hydra_log/unet0d/0000-00-00-00-00-00");
+        let own = composed(
+            "++hydra.run.dir=/r/${workload.model.name}/x ++hydra.output_subdir=dlio_config",
+        );
+        let own = own.unwrap();
+        assert_eq!(own.run_dir, Path::new("/r/default/x"));
+        assert_eq!(own.subfolder, "dlio_config");
+        assert!(composed("++hydra.run.dir=${nonsense}").is_err());
+    }
+
+    #[test]
+    fn overrides_are_kept_as_typed() {
+        let own =
+            composed("workload=unet3d_h100 ++workload.train.epochs=2 ++hydra.run.dir=r").unwrap();
+        assert_eq!(own.hydra.overrides, "- workload=unet3d_h100\n- ++workload.train.epochs=2\n");
+        assert!(own.hydra.config.contains("\n    epochs: 2\n"), "{}", own.hydra.config);
+    }
+
+    #[test]
+    fn the_search_is_hydras() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("workload");
+        std::fs::create_dir(&dir).unwrap();
+        for name in ["unet3d_h100", "unet3d_h100_custom", "mine"] {
+            let yaml = format!("model:\n  name: theirs_{name}\n");
+            std::fs::write(dir.join(format!("{name}.yaml")), yaml).unwrap();
+        }
+        let of = |name: &str| {
+            let own =
+                composed(&format!("workload={name} --config-dir={}", folder.path().display()));
+            own.map(|own| (own.workload.model_name.clone(), own.warnings.len()))
+        };
+        assert_eq!(of("mine").unwrap().0, "theirs_mine");
+        assert_eq!(of("unet3d_h100_custom").unwrap(), ("theirs_unet3d_h100_custom".into(), 0));
+        assert_eq!(of("unet3d_h100").unwrap().0, "unet3d");
+        assert!(of("unet3d_h100").unwrap().1 > 0, "the user is told");
+        assert!(of("min").unwrap_err().to_string().contains("Could not find 'workload/min'"));
+    }
+
+    #[test]
+    fn a_plain_override_needs_its_key() {
+        assert!(composed("workload=unet3d_h100 workload.train.epochs=2").is_ok());
+        let told = composed("workload=unet3d_h100 workload.train.nonsense=2").err().unwrap();
+        assert!(told.to_string().contains("++workload.train.nonsense=2"), "{told}");
+        assert!(composed("workload=unet3d_h100 +workload.train.epochs=2").is_err());
+    }
+}

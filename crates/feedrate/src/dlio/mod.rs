@@ -1,0 +1,351 @@
+//! `dlio_benchmark`: what DLIO's users, their scripts and MLPerf Storage's wrapper call, in DLIO's place.
+
+mod arguments;
+mod compose;
+mod data;
+mod lines;
+mod text;
+
+use crate::catalog::catalog;
+use crate::dataset::{self, Choice};
+use crate::execute::{self, Execution};
+use crate::exit::{Exit, Interrupted, UsageError, code_of};
+use crate::launch::{self, Launch, decided, together};
+use crate::results::{self, Results};
+use crate::{interrupt, messages, resolve, summary};
+use arguments::{Arguments, Show};
+use compose::{Composed, compose};
+use feedrate_measure::dlio::{self, HydraText, Invocation};
+use feedrate_measure::summary::Summary;
+use feedrate_run::comm::Comm;
+use feedrate_run::drive::Signals;
+use feedrate_run::ranks::Ranks;
+use feedrate_run::system;
+use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::workload::{Workload, yaml_at};
+use lines::{Level, Lines};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// DLIO ends with `exit(-1)` where more steps are wanted than the data has.
+const TOO_MANY_STEPS: u8 = 255;
+
+/// More steps are wanted than the data has.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "only {available} steps can be made of the data, and `train.total_training_steps` is {wanted}"
+)]
+struct TooManySteps {
+    available: u64,
+    wanted: u64,
+}
+
+/// Run `dlio_benchmark` with the arguments of this process.
+pub(crate) fn main() -> ExitCode {
+    ended(arguments().and_then(|arguments| match arguments.show {
+        Some(show) => print(show, &arguments),
+        None => start(&arguments),
+    }))
+}
+
+/// Run `dlio_benchmark_query`: print the value of the key that `workflow.query` names.
+pub(crate) fn query() -> ExitCode {
+    ended(arguments().and_then(|arguments| {
+        let composed = compose(&arguments)?;
+        let key = composed.workload.workflow_query.clone().unwrap_or_default();
+        let value = yaml_at(&composed.workload, &key);
+        messages::print(value.as_deref().unwrap_or("None").trim_end());
+        Ok(Exit::Fine)
+    }))
+}
+
+fn arguments() -> anyhow::Result<Arguments> {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    Arguments::parse(words).map_err(|message| usage(message).into())
+}
+
+fn usage(message: String) -> UsageError {
+    UsageError { message, hint: None }
+}
+
+/// DLIO knows success and failure.
+fn ended(outcome: anyhow::Result<Exit>) -> ExitCode {
+    match outcome {
+        Ok(Exit::Fine | Exit::Unmet) => ExitCode::SUCCESS,
+        Ok(Exit::Interrupted) => Exit::Interrupted.into(),
+        Ok(Exit::Failed | Exit::Usage) => Exit::Failed.into(),
+        Err(error) => {
+            messages::print_error(&error);
+            if error.is::<TooManySteps>() {
+                return ExitCode::from(TOO_MANY_STEPS);
+            }
+            match code_of(&error) {
+                Exit::Interrupted => Exit::Interrupted.into(),
+                _ => Exit::Failed.into(),
+            }
+        }
+    }
+}
+
+fn print(show: Show, arguments: &Arguments) -> anyhow::Result<Exit> {
+    match show {
+        Show::Help => messages::print(text::HELP),
+        Show::HydraHelp => messages::print(text::HYDRA_HELP),
+        Show::Version => {
+            messages::print(concat!("dlio_benchmark of feedrate ", env!("CARGO_PKG_VERSION")))
+        }
+        Show::Job | Show::Hydra | Show::All => {
+            let Composed { hydra, .. } = compose(arguments)?;
+            if show != Show::Hydra {
+                messages::print(hydra.config.trim_end());
+            }
+            if show != Show::Job {
+                messages::print(hydra.hydra.trim_end());
+            }
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+fn start(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let level = Level::from_environment().map_err(usage)?;
+    let default = Launch::default();
+    let launch = Launch {
+        library: arguments.mpi_library.clone(),
+        timeout: arguments.rank_timeout.unwrap_or(default.timeout),
+    };
+    let signals = Signals { interrupted: interrupt::flag(), ..Signals::default() };
+    together(&launch, &signals, |comm| run_on(comm, arguments, level, &signals))
+}
+
+/// What rank 0 decides for all.
+#[derive(Serialize, Deserialize)]
+struct Decision {
+    /// The data to be made.
+    generation: Option<(Plan, Choice)>,
+    /// What is done then, and on which data; without data checkpoints alone.
+    run: Option<(Plan, Option<Choice>)>,
+    /// Where the results go.
+    folder: PathBuf,
+}
+
+fn run_on(
+    comm: &Arc<dyn Comm>,
+    arguments: &Arguments,
+    level: Level,
+    signals: &Signals,
+) -> anyhow::Result<Exit> {
+    system::raise_open_files();
+    let mut invocation = Invocation::default();
+    let decision = decided(&**comm, || {
+        let (decision, asked) = decide(comm.size(), arguments)?;
+        invocation = asked;
+        Ok(decision)
+    })?;
+    let Decision { generation, run, folder } = decision;
+    let is_first = comm.rank() == 0;
+    let mut said = 0;
+    let mut made = None;
+    if let Some((plan, choice)) = generation {
+        let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
+        let now = || results::wall(SystemTime::now());
+        invocation.generation = Some((now(), String::new()));
+        said = say(
+            level,
+            &invocation,
+            is_first,
+            &dlio::generation_log(plan.accelerators, &invocation),
+        );
+        dataset::ready(&plan, choice.clone(), &ranks, true, &signals.interrupted)?;
+        if let Some((_, ended)) = &mut invocation.generation {
+            *ended = now();
+        }
+        if is_first {
+            dlio::write_generation(&folder, plan.accelerators, &invocation)?;
+        }
+        made = Some((plan.accelerators, Choice { incomplete: false, ..choice }));
+    }
+    let Some((plan, choice)) = run else {
+        if let Some((processes, _)) = made {
+            let mut lines = Lines { level, invocation: &invocation, said, tells: is_first };
+            lines.say(&dlio::generation_log(processes, &invocation));
+        }
+        return Ok(Exit::Fine);
+    };
+    let choice = choice.map(|choice| made.map_or(choice, |(_, made)| made));
+    train(comm, level, signals, Run { plan, choice, folder, invocation, said })
+}
+
+struct Run {
+    plan: Plan,
+    choice: Option<Choice>,
+    folder: PathBuf,
+    invocation: Invocation,
+    /// Lines of the log that were said.
+    said: usize,
+}
+
+fn say(level: Level, invocation: &Invocation, tells: bool, log: &str) -> usize {
+    let mut lines = Lines { level, invocation, said: 0, tells };
+    lines.say(log);
+    lines.said
+}
+
+/// Train, or write checkpoints alone.
+fn train(comm: &Arc<dyn Comm>, level: Level, signals: &Signals, run: Run) -> anyhow::Result<Exit> {
+    let Run { plan, choice, folder, invocation, said } = run;
+    let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
+    let is_first = ranks.is_first();
+    let ready =
+        |choice| dataset::ready(&plan, choice, &ranks, true, &signals.interrupted).map(|d| d.0);
+    let dataset = choice.map(ready).transpose()?;
+    let results = Results { folder: folder.clone(), invocation };
+    let mut lines = Lines { level, invocation: &results.invocation, said, tells: is_first };
+    let record = execute::new_record(&plan, dataset.as_ref(), Some(&folder));
+    lines.say(&dlio::log(&record, &results.invocation, None));
+    let mut execution = Execution {
+        ranks: &ranks,
+        record,
+        results: is_first.then_some(&results),
+        talk: &mut lines,
+        signals,
+    };
+    execution.run(&plan, dataset.as_ref())?;
+    let record = execution.record;
+    if !record.complete {
+        return Err(Interrupted(folder.display().to_string()).into());
+    }
+    lines.end(&record, &folder);
+    if is_first {
+        let doubts = summary::doubts(&Summary::of(&record));
+        if !doubts.is_empty() {
+            messages::say(doubts);
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+/// Read the workload, plan, find the data, make the folder.
+fn decide(processes: u32, arguments: &Arguments) -> anyhow::Result<(Decision, Invocation)> {
+    let mut composed = compose(arguments)?;
+    let root = resolve::data_root(&composed.workload);
+    let mut warnings = std::mem::take(&mut composed.warnings);
+    let workload = without_missing_evaluation(&composed, arguments, &root, &mut warnings)?;
+    let accelerators = accelerators(processes, arguments, &workload)?;
+    let catalog = catalog();
+    let request = |generate_only| Request {
+        name: composed.name.clone(),
+        accelerators,
+        scale: 1.0,
+        shrink_records: 1.0,
+        cold: false,
+        verify: false,
+        generate_only,
+    };
+    let generates = workload.workflow_generate_data;
+    let generation = match generates {
+        true => {
+            let (plan, _) = resolve::plan_of(&workload, &request(true), &catalog)?;
+            let choice = data::cleared(&plan, &root, &mut warnings)?;
+            Some((plan, choice))
+        }
+        false => None,
+    };
+    let goes_on = !generates || workload.workflow_train || workload.workflow_checkpoint;
+    let run = match goes_on {
+        true => {
+            let (mut plan, noted) = resolve::plan_of(&workload, &request(false), &catalog)?;
+            warnings.extend(compose::said(&noted));
+            refuse_too_many_steps(&plan)?;
+            let choice = match (&generation, plan.is_checkpoints_alone()) {
+                (_, true) => None,
+                (Some((_, choice)), false) => Some(choice.clone()),
+                (None, false) => Some(data::found(&mut plan, &root, &mut warnings)?),
+            };
+            Some((plan, choice))
+        }
+        false => None,
+    };
+    let folder = match &workload.output_folder {
+        Some(folder) => PathBuf::from(folder),
+        None => composed.run_dir.clone(),
+    };
+    let invocation = invocation(&workload, composed, warnings)?;
+    std::fs::create_dir_all(&folder)
+        .map_err(|source| feedrate_data::storage::StorageError::new("make", &folder, source))?;
+    Ok((Decision { generation, run, folder }, invocation))
+}
+
+/// Accelerators are processes, unless each has several, or the only one is told to have many.
+fn accelerators(
+    processes: u32,
+    arguments: &Arguments,
+    workload: &Workload,
+) -> Result<Option<u32>, UsageError> {
+    let asked = |text: &String| text.trim_start_matches('+').starts_with("workload.accelerators=");
+    let own = workload.accelerators.filter(|_| arguments.overrides.iter().any(asked));
+    let all = if arguments.accelerators_per_rank.is_none() { own } else { None };
+    let accelerators = launch::accelerators(processes, all, arguments.accelerators_per_rank)?;
+    Ok(accelerators.or(Some(processes)))
+}
+
+/// An evaluation without files is an empty one, as in DLIO.
+fn without_missing_evaluation(
+    composed: &Composed,
+    arguments: &Arguments,
+    root: &Path,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<Workload> {
+    let workload = &composed.workload;
+    let trains = workload.workflow_train && !workload.workflow_generate_data;
+    if !workload.workflow_evaluation
+        || !trains
+        || workload.dataset_num_files_eval == 0
+        || !data::has_no_evaluation_files(root)
+    {
+        return Ok(workload.clone());
+    }
+    warnings.push(format!(
+        "there are no evaluation files in `{}`: nothing is evaluated",
+        root.join("valid").display()
+    ));
+    let mut without = arguments.clone();
+    without.overrides.push("++workload.dataset.num_files_eval=0".into());
+    Ok(compose(&without)?.workload)
+}
+
+fn refuse_too_many_steps(plan: &Plan) -> Result<(), TooManySteps> {
+    let train = &plan.train;
+    let available = train.steps_per_epoch.saturating_mul(u64::from(train.epochs));
+    match train.total_steps {
+        Some(wanted) if !plan.is_checkpoints_alone() && wanted > available => {
+            Err(TooManySteps { available, wanted })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn invocation(
+    workload: &Workload,
+    composed: Composed,
+    warnings: Vec<String>,
+) -> anyhow::Result<Invocation> {
+    let Composed { run_dir, subfolder, hydra, .. } = composed;
+    let HydraText { .. } = &hydra;
+    // Hydra's files stay in Hydra's folder where the results go elsewhere.
+    let subfolder = match &workload.output_folder {
+        Some(_) => std::path::absolute(&run_dir)?.join(subfolder).display().to_string(),
+        None => subfolder,
+    };
+    let doing = [
+        (workload.workflow_generate_data, "Generating data"),
+        (workload.workflow_train, "Training"),
+        (workload.workflow_evaluation, "Evaluation"),
+        (workload.workflow_checkpoint, "Checkpointing"),
+    ];
+    let doing = doing.into_iter().filter(|(does, _)| *does).map(|(_, name)| name.to_string());
+    Ok(Invocation { subfolder, hydra, doing: doing.collect(), generation: None, warnings })
+}
