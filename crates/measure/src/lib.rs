@@ -11,9 +11,9 @@ pub mod phase;
 pub mod plot_data;
 pub mod facts;
 pub mod doubt;
+pub mod checkpoints;
 pub mod verdict;
 pub mod access;
-pub mod checkpoints;
 pub mod summary;
 pub mod dlio;
 #[cfg(test)]

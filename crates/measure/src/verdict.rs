@@ -1,8 +1,9 @@
 //! The verdict: what held the accelerators up, with the evidence in bytes and seconds. No advice here.
 
+use crate::checkpoints::{CheckpointSummary, Checkpoints};
 use crate::doubt::{SeenDoubt, Severity};
 use crate::facts::Facts;
-use crate::record::{CheckpointKind, Record};
+use crate::record::Record;
 use feedrate_spec::units;
 use serde::Serialize;
 
@@ -192,25 +193,22 @@ fn reason(name: Bound, facts: &Facts, times: &Times) -> String {
 
 /// How many were written and read, and how fast: all bytes over all the time.
 fn checkpoints(record: &Record) -> String {
-    let sentence = |kind, done| {
-        let (mut count, mut bytes, mut duration_s) = (0_u64, 0_u64, 0.0);
-        for checkpoint in record.checkpoints_of(kind) {
-            (count, bytes) = (count + 1, bytes.saturating_add(checkpoint.bytes));
-            duration_s += checkpoint.duration_s();
-        }
-        (count > 0).then(|| {
-            let rate = if duration_s > 0.0 { bytes as f64 / duration_s } else { 0.0 };
-            format!(
-                "{} of {} {done} in {}, {}.",
-                units::counted(count, "checkpoint"),
-                units::bytes_binary(bytes / count),
-                units::seconds(duration_s),
-                units::bytes_per_second_binary(rate)
-            )
-        })
+    let sentence = |all: Option<Checkpoints>, done| {
+        let Checkpoints { count, bytes, duration_s, .. } = all?;
+        let took_s = duration_s?;
+        let rate = (took_s > 0.0).then(|| units::bytes_per_second_binary(bytes as f64 / took_s));
+        Some(format!(
+            "{} of {} {done} in {}, {}.",
+            units::counted(count, "checkpoint"),
+            units::bytes_binary(bytes),
+            units::seconds(took_s * count as f64),
+            rate.unwrap_or("too short to tell a rate".into()),
+        ))
     };
-    let sentences =
-        [sentence(CheckpointKind::Save, "written"), sentence(CheckpointKind::Load, "read")];
+    let Some(CheckpointSummary { save, load }) = CheckpointSummary::of(record) else {
+        return String::new();
+    };
+    let sentences = [sentence(save, "written"), sentence(load, "read")];
     sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
@@ -224,7 +222,7 @@ fn sentence(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::doubt;
-    use crate::example::simple;
+    use crate::example::{checkpoint, simple};
     use crate::record::{Record, Stall};
 
     fn check(expected: Bound, evidence: &str, change: impl Fn(&mut Record)) {
@@ -306,6 +304,17 @@ mod tests {
             cached(r);
             stall(r, 0, 1, 9, 0);
         });
+    }
+
+    #[test]
+    fn checkpoints_without_a_duration_have_no_rate() {
+        let mut record = simple(&[(10, 5, 1, 100)]);
+        assert_eq!(checkpoints(&record), "");
+        record.epochs[0].checkpoints = vec![checkpoint(0, 1000, 1 << 30, 0); 2];
+        assert_eq!(checkpoints(&record), "2 checkpoints of 1 GiB written in 2 s, 1 GiB/s.");
+        record.epochs[0].checkpoints = vec![checkpoint(7, 7, 1 << 30, 0)];
+        let none = "1 checkpoint of 1 GiB written in 0 s, too short to tell a rate.";
+        assert_eq!(checkpoints(&record), none);
     }
 
     #[test]
