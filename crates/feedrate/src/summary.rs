@@ -244,6 +244,7 @@ fn phases(phases: &[Phase]) -> String {
     table.load_style(comfy_table::presets::NOTHING).set_header([
         "Phase",
         "Epoch",
+        "Checkpoint",
         "Duration",
         "AU",
         "Stall",
@@ -257,6 +258,7 @@ fn phases(phases: &[Phase]) -> String {
         table.add_row([
             phase.phase.name().replace('_', " "),
             phase.epoch.to_string(),
+            phase.checkpoint.map_or("", CheckpointKind::name).into(),
             units::seconds(phase.duration_s),
             percent(phase.au_percent),
             percent(phase.stall_share.map(|share| 100.0 * share)),

@@ -2,7 +2,7 @@
 
 use crate::metric::AU_ALL_STEPS;
 use crate::record::timeline::{Column, GpuTimeline, Timeline};
-use crate::record::{AcceleratorEpoch, CheckpointRecord, EpochRecord, Record};
+use crate::record::{AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record};
 use crate::window::{Scope, seconds};
 use serde::Serialize;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub enum PhaseKind {
     /// The end of the block, of training or evaluation, that had begun last when the checkpoint began: up to the block's end or the
     /// checkpoint's start, and no longer than [`AROUND_CHECKPOINT`] times the checkpoint, nor back into the checkpoint before.
     BeforeCheckpoint,
-    /// While it was written.
+    /// While it was written or read.
     Checkpoint,
     /// The beginning of the next block, or of what is left of one that goes on meanwhile: as long as the phase before, at most
     /// until the block's end or the next checkpoint.
@@ -51,6 +51,8 @@ pub struct Phase {
     pub phase: PhaseKind,
     /// Of the epoch, or the one before the evaluation, or the checkpoint's.
     pub epoch: u32,
+    /// What was done with the checkpoint; `None` of others.
+    pub checkpoint: Option<CheckpointKind>,
     /// Steps of the epoch that were done when the checkpoint was written; `None` of others.
     pub after_step: Option<u64>,
     /// From the start of the run.
@@ -174,9 +176,8 @@ impl<'a> View<'a> {
     /// The rows of a checkpoint.
     fn around(&self, epoch: u32, checkpoint: &CheckpointRecord, rows: &mut Vec<Phase>) {
         let during = span_of(checkpoint);
-        let after_step = Some(checkpoint.after_step);
         let before = self.before(during);
-        let mut push = |kind, span| rows.push(self.phase(kind, epoch, after_step, span));
+        let mut push = |kind, span| rows.push(self.phase(kind, epoch, Some(checkpoint), span));
         if let Some(before) = before {
             push(PhaseKind::BeforeCheckpoint, before);
         }
@@ -209,7 +210,13 @@ impl<'a> View<'a> {
         Span { start_ns, end_ns }.unless_empty()
     }
 
-    fn phase(&self, kind: PhaseKind, epoch: u32, after_step: Option<u64>, span: Span) -> Phase {
+    fn phase(
+        &self,
+        kind: PhaseKind,
+        epoch: u32,
+        checkpoint: Option<&CheckpointRecord>,
+        span: Span,
+    ) -> Phase {
         let timeline = self.record.timeline.as_ref();
         let samples = self.samples(span);
         let sampled_ns =
@@ -220,7 +227,8 @@ impl<'a> View<'a> {
         Phase {
             phase: kind,
             epoch,
-            after_step,
+            checkpoint: checkpoint.map(|checkpoint| checkpoint.kind),
+            after_step: checkpoint.map(|checkpoint| checkpoint.after_step),
             start_s: seconds(span.start_ns),
             duration_s: seconds(span.ns()),
             steps: steps.count,

@@ -2,7 +2,7 @@
 
 use crate::phase::{Phase, PhaseKind, phases, stall_shares};
 use crate::record::timeline::{Column, Timeline};
-use crate::record::{CheckpointRecord, EpochRecord, Record};
+use crate::record::{CheckpointKind, CheckpointRecord, EpochRecord, Record};
 use crate::window::seconds;
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ fn phases_csv(record: &Record) -> String {
     let rows = phases(record);
     let gpus = rows.iter().find_map(|row| row.gpus.as_ref()).map_or(0, Vec::len);
     let mut text = String::from(
-        "phase,epoch,after_step,start_s,duration_s,steps,delivered_bytes_per_second,device_bytes_per_second,\
+        "phase,epoch,checkpoint,after_step,start_s,duration_s,steps,delivered_bytes_per_second,device_bytes_per_second,\
          written_bytes,written_bytes_per_second,device_written_bytes_per_second,au_percent,stall_share,cpu_busy_share",
     );
     gpu_names(&mut text, gpus);
@@ -33,6 +33,7 @@ fn phases_csv(record: &Record) -> String {
 fn phase_row(text: &mut String, row: &Phase) {
     text.push_str(row.phase.name());
     put(text, Some(row.epoch));
+    put(text, row.checkpoint.map(CheckpointKind::name));
     put(text, row.after_step);
     put(text, Some(row.start_s));
     put(text, Some(row.duration_s));
@@ -164,7 +165,8 @@ mod tests {
     fn each_sample_says_what_it_lies_in() {
         let mut first =
             epoch(1, vec![vec![block(0, &[(25, 75, 0, 1000)]), block(300, &[(100, 0, 0, 1)])]]);
-        first.checkpoints = vec![checkpoint(100, 190, 7, 1)];
+        let kind = CheckpointKind::Load;
+        first.checkpoints = vec![CheckpointRecord { kind, ..checkpoint(100, 190, 7, 1) }];
         let mut record = record(plan(1, 2), vec![first]);
         let mut timeline = Timeline::new(0);
         for i in 0..5 {
@@ -192,6 +194,18 @@ mod tests {
             let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
             assert!(columns.iter().all(|count| *count == columns[0]), "{text}");
         }
-        assert_eq!(text("phases.csv").lines().count(), 1 + 4);
+        let rows = text("phases.csv");
+        let first: Vec<String> =
+            rows.lines().map(|row| row.split(',').take(4).collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            first,
+            [
+                "phase epoch checkpoint after_step",
+                "epoch 1  ",
+                "before_checkpoint 1 load 1",
+                "checkpoint 1 load 1",
+                "after_checkpoint 1 load 1",
+            ]
+        );
     }
 }

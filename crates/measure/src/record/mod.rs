@@ -172,6 +172,16 @@ pub enum CheckpointKind {
     Load,
 }
 
+impl CheckpointKind {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            CheckpointKind::Save => "save",
+            CheckpointKind::Load => "load",
+        }
+    }
+}
+
 /// A rank's part of a checkpoint. A record holds thousands, so its file has five numbers for each:
 /// rank, start, end, bytes, sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
