@@ -33,7 +33,7 @@ pub struct Checkpoints {
     pub rank_gib_per_second: Option<f64>,
     /// How long training waited for all of them together.
     pub stall_s: f64,
-    /// Share of the ranks' time that was waiting for syncs, 0 to 1.
+    /// Share of the time of ranks, and of those who sync folders and manifest, that was waiting for syncs, 0 to 1.
     pub fsync_share: Option<f64>,
 }
 
@@ -55,6 +55,8 @@ impl Checkpoints {
         let rank_rates: Vec<f64> = ranks.iter().filter_map(|rank| rank_rate(rank)).collect();
         let ranks_ns: u64 = ranks.iter().map(|rank| rank.duration_ns()).sum();
         let sync_ns: u64 = ranks.iter().map(|rank| rank.sync_ns).sum();
+        // Records that do not tell it have the share of their ranks.
+        let folder_sync_ns: u64 = all.iter().filter_map(|one| one.folder_sync_ns).sum();
         Some(Checkpoints {
             count: all.len() as u64,
             bytes: first.bytes,
@@ -63,7 +65,8 @@ impl Checkpoints {
             gib_per_second: mean(&rates),
             rank_gib_per_second: mean(&rank_rates),
             stall_s: all.iter().map(|one| seconds(one.stall_ns())).sum(),
-            fsync_share: (ranks_ns > 0).then(|| sync_ns as f64 / ranks_ns as f64),
+            fsync_share: (ranks_ns > 0)
+                .then(|| (sync_ns + folder_sync_ns) as f64 / (ranks_ns + folder_sync_ns) as f64),
         })
     }
 }
@@ -108,6 +111,7 @@ mod tests {
             bytes: 8 << 30,
             after_step: 1,
             stall_ns: stall.map(|s| s * S),
+            folder_sync_ns: stall.map(|_| 2 * S),
             ranks: vec![rank(0, start_s + 1, 1), rank(1, end_s, 0)],
         }
     }
@@ -131,7 +135,7 @@ mod tests {
         assert_eq!(save.gib_per_second, Some((4.0 + 2.0) / 2.0));
         assert_eq!(save.rank_gib_per_second, Some((4.0 + 2.0 + 4.0 + 1.0) / 4.0));
         assert_eq!(save.stall_s, 2.0 + 1.0);
-        assert_eq!(save.fsync_share, Some(2.0 / (1.0 + 2.0 + 1.0 + 4.0)));
+        assert_eq!(save.fsync_share, Some((2.0 + 2.0) / (1.0 + 2.0 + 1.0 + 4.0 + 2.0)));
         assert_eq!((load.count, load.duration_s), (1, Some(1.0)));
         let four = [Some(3.0), Some(1.0), Some(3.0), Some(1.0)];
         assert_eq!(dlio_four(&record, CheckpointKind::Save), four);

@@ -173,6 +173,7 @@ pub(crate) fn checkpoint(
         bytes,
         after_step,
         stall_ns: None,
+        folder_sync_ns: None,
         ranks: vec![],
     }
 }

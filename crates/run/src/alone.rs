@@ -108,6 +108,7 @@ impl Alone<'_> {
             bytes: plan.total_bytes,
             after_step: number,
             stall_ns: None,
+            folder_sync_ns: None,
             ranks,
         }))
     }

@@ -156,6 +156,9 @@ pub struct CheckpointRecord {
     /// How long training waited for it, where that was not all the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_ns: Option<u64>,
+    /// How long it waited for syncs of folders and manifest, which no rank makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder_sync_ns: Option<u64>,
     /// What each rank that took part did, in their order; empty in records that do not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankCheckpoint>,

@@ -1,20 +1,21 @@
-//! What a checkpoint asks of a file system: few operations, so that tests can be a storage that loses power. Shared by all that
+//! What a checkpoint asks of a file system, its syncs timed: few operations, so that tests can be a storage that loses power. Shared by all that
 //! touch a checkpoint's files. Knows no format.
 
+use crate::clock::Clock;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Files from this length on have their blocks reserved: ext4 writes two to three times as fast then.
 const RESERVED_BYTES_MIN: u64 = 1 << 20;
 
 /// A file system.
 pub(super) trait Files: Sync {
-    /// Make `folder` and those above it; where `durable`, so that it stays.
-    fn create_folder(&self, folder: &Path, durable: bool) -> io::Result<()>;
+    /// Make `folder` and those above it. Returns the folders that have to be synced for it to stay.
+    fn create_folder(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
 
     /// What may still be written below `folder`.
     fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
@@ -59,21 +60,49 @@ pub(super) trait Input {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize>;
 }
 
+/// Syncs, where they are asked for.
+pub(super) struct Syncs {
+    wanted: bool,
+    clock: Clock,
+    /// How long all took together.
+    pub(super) ns: u64,
+}
+
+impl Syncs {
+    pub(super) fn new(wanted: bool, clock: Clock) -> Self {
+        Syncs { wanted, clock, ns: 0 }
+    }
+
+    pub(super) fn folder(&mut self, files: &dyn Files, folder: &Path) -> io::Result<()> {
+        self.timed(|| files.sync_folder(folder))
+    }
+
+    pub(super) fn file(&mut self, output: &mut dyn Output) -> io::Result<()> {
+        self.timed(|| output.sync())
+    }
+
+    fn timed(&mut self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        if !self.wanted {
+            return Ok(());
+        }
+        let start_ns = self.clock.now_ns();
+        sync()?;
+        self.ns += self.clock.now_ns() - start_ns;
+        Ok(())
+    }
+}
+
 /// The system's.
 pub(super) struct SystemFiles;
 
 impl Files for SystemFiles {
-    fn create_folder(&self, folder: &Path, durable: bool) -> io::Result<()> {
+    fn create_folder(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         let missing: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
         fs::create_dir_all(folder)?;
-        if durable {
-            for above in missing.iter().filter_map(|new| new.parent()) {
-                // A relative path ends in nothing, which is the folder we are in.
-                let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-                self.sync_folder(above)?;
-            }
-        }
-        Ok(())
+        // A relative path ends in nothing, which is the folder we are in.
+        let named =
+            |above: &Path| if above.as_os_str().is_empty() { ".".into() } else { above.into() };
+        Ok(missing.into_iter().filter_map(Path::parent).map(named).collect())
     }
 
     fn free_bytes(&self, folder: &Path) -> io::Result<u64> {

@@ -82,8 +82,9 @@ impl FragileFiles {
 }
 
 impl Files for FragileFiles {
-    fn create_folder(&self, _: &Path, _: bool) -> io::Result<()> {
-        self.state.lock().unwrap().operate()
+    fn create_folder(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
+        self.state.lock().unwrap().operate()?;
+        Ok(Vec::new())
     }
 
     fn free_bytes(&self, _: &Path) -> io::Result<u64> {

@@ -2,7 +2,7 @@
 //! are not what it says is refused.
 
 use super::CheckpointError;
-use super::files::{Files, Input};
+use super::files::{Files, Input, Syncs};
 use super::sink::PIECE_BYTES;
 use crate::buffer::AlignedBuffer;
 use feedrate_spec::plan::state::StateFile;
@@ -42,29 +42,29 @@ impl Manifest {
     }
 
     /// Put it into `folder`, where all its files are already.
-    pub(super) fn write(&self, files: &dyn Files, folder: &Path, fsync: bool) -> io::Result<()> {
+    pub(super) fn write(
+        &self,
+        files: &dyn Files,
+        folder: &Path,
+        syncs: &mut Syncs,
+    ) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
         let part = folder.join(format!("{NAME}.part"));
         let mut output = files.create(&part, text.len() as u64)?;
         output.write(&text)?;
-        if fsync {
-            output.sync()?;
-            // No storage may keep the manifest's name and lose a file's.
-            files.sync_folder(folder)?;
-        }
+        syncs.file(&mut *output)?;
+        // No storage may keep the manifest's name and lose a file's.
+        syncs.folder(files, folder)?;
         files.rename(&part, &folder.join(NAME))?;
-        if fsync {
-            files.sync_folder(folder)?;
-        }
-        Ok(())
+        syncs.folder(files, folder)
     }
 
     /// From here on the checkpoint in `folder` is not whole, if there is one.
-    pub(super) fn withdraw(files: &dyn Files, folder: &Path, fsync: bool) -> io::Result<()> {
+    pub(super) fn withdraw(files: &dyn Files, folder: &Path, syncs: &mut Syncs) -> io::Result<()> {
         match files.remove(&folder.join(NAME)) {
-            Ok(()) if fsync => files.sync_folder(folder),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+            Ok(()) => syncs.folder(files, folder),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
         }
     }
 

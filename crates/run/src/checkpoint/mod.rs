@@ -24,7 +24,7 @@ use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::CheckpointPlan;
 use feedrate_spec::plan::state::StateFile;
 use feedrate_spec::units;
-use files::{Files, SystemFiles};
+use files::{Files, Syncs, SystemFiles};
 use manifest::{Entry, Manifest};
 use serde::{Deserialize, Serialize};
 use sink::{Length, PIECE_BYTES, Pieces};
@@ -120,11 +120,18 @@ impl CheckpointError {
 }
 
 /// Make the folder; from here on no checkpoint in it is whole.
-fn begin(files: &dyn Files, plan: &CheckpointPlan, folder: &Path) -> Result<(), CheckpointError> {
-    let prepare = || {
-        files.create_folder(folder, plan.fsync)?;
+fn begin(
+    files: &dyn Files,
+    plan: &CheckpointPlan,
+    folder: &Path,
+    syncs: &mut Syncs,
+) -> Result<(), CheckpointError> {
+    let mut prepare = || {
+        for changed in files.create_folder(folder)? {
+            syncs.folder(files, &changed)?;
+        }
         check_space(files.free_bytes(folder)?, plan.total_bytes)?;
-        Manifest::withdraw(files, folder, plan.fsync)
+        Manifest::withdraw(files, folder, syncs)
     };
     prepare().map_err(|source| CheckpointError::Write { path: folder.to_owned(), source })
 }
@@ -134,6 +141,8 @@ fn begin(files: &dyn Files, plan: &CheckpointPlan, folder: &Path) -> Result<(), 
 struct Part {
     ranks: Vec<RankCheckpoint>,
     entries: Vec<(String, Entry)>,
+    /// Waited for syncs that no rank makes.
+    folder_sync_ns: u64,
 }
 
 /// The files of `own` ranks, many at a time. Each gets its name once it is whole. Memory is bounded by ranks that write at a time
@@ -161,18 +170,18 @@ fn write(
     };
     let ranks = ranks(own, clock, &of_rank)?;
     let entries = entries.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Part { ranks, entries })
+    Ok(Part { ranks, entries, folder_sync_ns: 0 })
 }
 
 /// All files are there: now it is whole.
 fn complete(
     files: &dyn Files,
-    plan: &CheckpointPlan,
     folder: &Path,
     entries: Vec<(String, Entry)>,
+    syncs: &mut Syncs,
 ) -> Result<(), CheckpointError> {
     Manifest::new(entries)
-        .write(files, folder, plan.fsync)
+        .write(files, folder, syncs)
         .map_err(|source| CheckpointError::Write { path: folder.join(manifest::NAME), source })
 }
 
@@ -317,11 +326,9 @@ impl Writer<'_> {
         let mut pieces = Pieces::new(content, piece_bytes, &mut *output)?;
         format.write(&mut pieces, state)?;
         let (bytes, crc32) = pieces.finish()?;
-        if self.plan.fsync {
-            let start_ns = self.clock.now_ns();
-            output.sync()?;
-            own.sync_ns += self.clock.now_ns() - start_ns;
-        }
+        let mut syncs = Syncs::new(self.plan.fsync, self.clock);
+        syncs.file(&mut *output)?;
+        own.sync_ns += syncs.ns;
         own.bytes += bytes;
         Ok(Entry { bytes, crc32, tensors_crc32: manifest::tensors_crc32(state) })
     }

@@ -1,12 +1,12 @@
 //! The checkpoints of a run, one after the other: written while training waits, or by threads in the background; older ones are
 //! removed. Knows no format.
 
-use super::files::{Files, SystemFiles};
+use super::files::{Files, Syncs, SystemFiles};
 use super::manifest::Entry;
 use super::{CheckpointError, Part, file_name, folder, manifest};
 use crate::clock::Clock;
 use crate::ranks::Ranks;
-use feedrate_measure::record::{CheckpointKind, CheckpointRecord, RankCheckpoint};
+use feedrate_measure::record::{CheckpointKind, CheckpointRecord};
 use feedrate_spec::plan::CheckpointPlan;
 use std::collections::VecDeque;
 use std::io;
@@ -78,23 +78,27 @@ impl Saver {
         self.finish()?;
         let start_ns = self.clock.now_ns();
         let path = folder(&self.plan, due.epoch, due.step);
+        let mut syncs = Syncs::new(self.plan.fsync, self.clock);
         if self.ranks.is_first() {
-            super::begin(&SystemFiles, &self.plan, &path)?;
+            super::begin(&SystemFiles, &self.plan, &path, &mut syncs)?;
         }
         self.ranks.comm.barrier()?;
         let own = super::own(&self.plan, &self.ranks);
         let (plan, clock) = (Arc::clone(&self.plan), self.clock);
         if !plan.asynchronous {
-            let part = super::write(&SystemFiles, &plan, clock, &path, own)?;
+            let mut part = super::write(&SystemFiles, &plan, clock, &path, own)?;
+            part.folder_sync_ns = syncs.ns;
             return self.keep(due, start_ns, None, Written { part, whole: None });
         }
         let mut whole = (!self.ranks.are_many()).then(|| std::mem::take(&mut self.whole));
         let folder = path.clone();
         let write = move || {
-            let part = super::write(&SystemFiles, &plan, clock, &folder, own)?;
+            let mut part = super::write(&SystemFiles, &plan, clock, &folder, own)?;
             if let Some(whole) = &mut whole {
-                complete(&plan, &folder, part.entries.clone(), whole)?;
+                let entries = std::mem::take(&mut part.entries);
+                complete(&plan, &folder, entries, whole, &mut syncs)?;
             }
+            part.folder_sync_ns = syncs.ns;
             Ok(Written { part, whole: whole.map(|whole| (whole, clock.now_ns())) })
         };
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(write);
@@ -129,10 +133,10 @@ impl Saver {
         stall_ns: Option<u64>,
         written: Written,
     ) -> Result<(), CheckpointError> {
-        let (ranks, end_ns) = match written.whole {
+        let (part, end_ns) = match written.whole {
             Some((whole, end_ns)) => {
                 self.whole = whole;
-                (written.part.ranks, end_ns)
+                (written.part, end_ns)
             }
             None => (self.bring_together(due, written.part)?, self.clock.now_ns()),
         };
@@ -143,29 +147,30 @@ impl Saver {
             bytes: self.plan.total_bytes,
             after_step: due.steps,
             stall_ns,
-            ranks,
+            folder_sync_ns: Some(part.folder_sync_ns),
+            ranks: part.ranks,
         };
         self.saved.push(Saved { epoch: due.epoch, record });
         Ok(())
     }
 
     /// All processes have written their parts: rank 0 makes them a checkpoint. It is told of all ranks, others of their own.
-    fn bring_together(
-        &mut self,
-        due: Due,
-        part: Part,
-    ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
+    fn bring_together(&mut self, due: Due, part: Part) -> Result<Part, CheckpointError> {
         let mut all = Part::default();
         for other in self.ranks.gather(&part)? {
             all.ranks.extend(other.ranks);
             all.entries.extend(other.entries);
+            all.folder_sync_ns += other.folder_sync_ns;
         }
         if self.ranks.is_first() {
             let own = folder(&self.plan, due.epoch, due.step);
-            complete(&self.plan, &own, all.entries, &mut self.whole)?;
+            let mut syncs = Syncs::new(self.plan.fsync, self.clock);
+            let entries = std::mem::take(&mut all.entries);
+            complete(&self.plan, &own, entries, &mut self.whole, &mut syncs)?;
+            all.folder_sync_ns += syncs.ns;
         }
         self.ranks.comm.barrier()?;
-        Ok(if self.ranks.is_first() { all.ranks } else { part.ranks })
+        Ok(if self.ranks.is_first() { all } else { part })
     }
 }
 
@@ -175,14 +180,15 @@ fn complete(
     own: &Path,
     entries: Vec<(String, Entry)>,
     whole: &mut Whole,
+    syncs: &mut Syncs,
 ) -> Result<(), CheckpointError> {
-    super::complete(&SystemFiles, plan, own, entries)?;
+    super::complete(&SystemFiles, own, entries, syncs)?;
     whole.retain(|older| *older != own);
     whole.push_back(own.to_path_buf());
     let kept = plan.keep_last.map_or(usize::MAX, |kept| kept as usize);
     while whole.len() > kept {
         if let Some(oldest) = whole.pop_front() {
-            remove(&SystemFiles, plan, &oldest)
+            remove(&SystemFiles, plan, &oldest, syncs)
                 .map_err(|source| CheckpointError::Write { path: oldest, source })?;
         }
     }
@@ -191,8 +197,13 @@ fn complete(
 
 /// The manifest goes first, so that what is left at any moment does not look whole; then what this run wrote, and the folder
 /// where nothing else is in it.
-fn remove(files: &dyn Files, plan: &CheckpointPlan, folder: &Path) -> io::Result<()> {
-    manifest::Manifest::withdraw(files, folder, plan.fsync)?;
+fn remove(
+    files: &dyn Files,
+    plan: &CheckpointPlan,
+    folder: &Path,
+    syncs: &mut Syncs,
+) -> io::Result<()> {
+    manifest::Manifest::withdraw(files, folder, syncs)?;
     for state in (0..plan.state.writers()).flat_map(|rank| plan.state.files(rank)) {
         match files.remove(&folder.join(file_name(plan, &state))) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -45,14 +45,15 @@ fn save_to(
     files: &dyn Files,
     plan: &CheckpointPlan,
     folder: &Path,
-) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    begin(files, plan, folder)?;
-    let part = write(files, plan, Clock::new(), folder, 0..plan.state.writers())?;
-    complete(files, plan, folder, part.entries)?;
-    Ok(part.ranks)
+) -> Result<Part, CheckpointError> {
+    let mut syncs = Syncs::new(plan.fsync, Clock::new());
+    begin(files, plan, folder, &mut syncs)?;
+    let mut part = write(files, plan, Clock::new(), folder, 0..plan.state.writers())?;
+    complete(files, folder, std::mem::take(&mut part.entries), &mut syncs)?;
+    Ok(Part { folder_sync_ns: syncs.ns, ..part })
 }
 
-fn save(plan: &CheckpointPlan) -> Result<Vec<RankCheckpoint>, CheckpointError> {
+fn save(plan: &CheckpointPlan) -> Result<Part, CheckpointError> {
     save_to(&SystemFiles, plan, &folder(plan, 1, 5))
 }
 
@@ -99,10 +100,11 @@ fn what_was_written_loads_whoever_wrote_it() {
             let folder = tempfile::tempdir().unwrap();
             let plan = plan(folder.path(), format.member().name, fsync);
             let saved = save(&plan).unwrap();
-            assert_eq!(saved.iter().map(|own| own.rank).collect::<Vec<_>>(), [0, 1, 2]);
-            let bytes: u64 = saved.iter().map(|own| own.bytes).sum();
+            assert_eq!(saved.ranks.iter().map(|own| own.rank).collect::<Vec<_>>(), [0, 1, 2]);
+            let bytes: u64 = saved.ranks.iter().map(|own| own.bytes).sum();
             assert!(bytes >= plan.total_bytes, "{bytes}");
-            assert!(saved.iter().all(|own| (own.sync_ns > 0) == fsync));
+            assert!(saved.ranks.iter().all(|own| (own.sync_ns > 0) == fsync));
+            assert_eq!(saved.folder_sync_ns > 0, fsync);
             for shift in [0, 1, 4] {
                 let loaded = load_all(&plan, shift).unwrap();
                 let read: u64 = loaded.iter().map(|own| own.bytes).sum();
