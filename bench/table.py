@@ -50,6 +50,14 @@ def ratio_row(what, ours, peer, ratios, least):
     return Row(what, ours, peer, ratio_text(ratios), target, None if least is None else median(ratios) >= least)
 
 
+def checked_row(what, ours, reads, checks, reader, check):
+    """Rates of reading and checking, against those of a reader and of a checksum, one after the other."""
+    bounds = [1 / (1 / read + 1 / summed) for read, summed in zip(reads, checks)]
+    ratios = [own / bound for own, bound in zip(ours, bounds)]
+    beside = f"{reader} and {check} one after the other: {gb(median(bounds))} ({check} alone {gb(median(checks))})"
+    return ratio_row(what, gb(median(ours)), beside, ratios, 0.9)
+
+
 def bytes_per_second(rates):
     return [rate.bytes_per_second for rate in rates]
 
