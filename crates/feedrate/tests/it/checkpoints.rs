@@ -277,3 +277,16 @@ fn a_plan_of_a_huge_model_says_its_size() {
     assert_eq!(checkpoint["total_files"], 1544);
     assert!(plan["plan"]["doubts"].to_string().contains("checkpoints_exceed_disk"));
 }
+
+/// Tensors are not held, so there is nothing to merge; of random ones DLIO says so too.
+#[test]
+fn merging_equal_memory_changes_nothing_and_says_so() {
+    let test = Test::with(TINY);
+    let ksm = ["checkpoint.ksm.high_ram_trigger=0", "checkpoint.ksm.await_time=1000000"];
+    let arguments = [&["run", "workload.yaml"], &LLAMA[..], &ksm].concat();
+    test.feedrate(&arguments).refuses(2, &["checkpoint.ksm", "random", "randomize_tensor=false"]);
+    let ones = [&arguments[..], &["checkpoint.randomize_tensor=false"]].concat();
+    let answer = test.feedrate(&ones);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stderr.contains("checkpoint.ksm.await_time"), "{}", answer.stderr);
+}

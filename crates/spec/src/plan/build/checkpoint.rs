@@ -27,7 +27,7 @@ impl Builder<'_> {
         if !w.workflow_checkpoint || !reached {
             return None;
         }
-        self.unbuilt_checkpoints();
+        self.contradicting_checkpoints();
         if alone.is_none() {
             self.only_alone();
         }
@@ -83,18 +83,19 @@ impl Builder<'_> {
         }
     }
 
-    fn unbuilt_checkpoints(&mut self) {
+    fn contradicting_checkpoints(&mut self) {
         let w = self.w;
         if w.checkpoint_steps_between_checkpoints == Some(0) {
             let hint = "give at least one, or -1 for checkpoints by epochs";
             let key = "checkpoint.steps_between_checkpoints";
             self.error(key, "a checkpoint every `0` steps".into(), hint);
         }
-        if w.is_given("checkpoint.ksm") {
+        // DLIO refuses it too.
+        if w.is_given("checkpoint.ksm") && w.checkpoint_randomize_tensor {
             self.error(
                 "checkpoint.ksm",
-                "is not supported yet, and this plan reaches its first checkpoint".into(),
-                "leave it out, or set `workflow.checkpoint=false`",
+                "merges equal memory, and random tensors have none".into(),
+                "set `checkpoint.randomize_tensor=false`, or leave it out: memory is bounded without",
             );
         }
     }
