@@ -2,7 +2,7 @@
 
 use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
-use feedrate_run::{checkpoint, loader};
+use feedrate_run::{checkpoint, compute, loader};
 use feedrate_spec::catalog::Catalog;
 
 /// The catalog of this binary.
@@ -13,5 +13,6 @@ pub(crate) fn catalog() -> Catalog {
         engines: engine::ENGINES.iter().map(|engine| engine.member()).collect(),
         checkpoints: checkpoint::CHECKPOINTS.iter().map(|format| format.member()).collect(),
         loaders: loader::LOADERS.iter().map(|loader| loader.entry()).collect(),
+        computes: compute::COMPUTES.iter().map(|compute| compute.member).collect(),
     }
 }

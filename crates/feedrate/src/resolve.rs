@@ -5,7 +5,7 @@ use crate::catalog::catalog;
 use crate::cli::DataArguments;
 use crate::exit::UsageError;
 use crate::messages;
-use feedrate_run::system;
+use feedrate_run::{compute, system};
 use feedrate_spec::catalog::Catalog;
 use feedrate_spec::plan::{self, Context, Plan, Request};
 use feedrate_spec::problem::{Problem, Problems, Severity};
@@ -79,10 +79,15 @@ pub(crate) fn plan_of(
     request: &Request,
     catalog: &Catalog,
 ) -> Result<(Plan, Problems), Problems> {
+    let devices = match request.generate_only {
+        true => None,
+        false => workload.compute.as_deref().and_then(compute::count_devices),
+    };
     let checkpoints = Path::new(&workload.checkpoint_checkpoint_folder);
     let context = Context {
         memory_bytes: system::memory_bytes(),
         checkpoint_free_bytes: system::mount_of(checkpoints).map(|mount| mount.free_bytes),
+        devices: devices.as_ref().map(|known| known.as_ref().copied().map_err(String::as_str)),
         entropy: entropy(),
     };
     plan::build(workload, request, catalog, context)

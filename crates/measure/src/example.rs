@@ -87,6 +87,7 @@ fn train(steps: u64) -> TrainPlan {
         total_steps: None,
         compute: TimeSpec::Constant { mean: 0.5 },
         compute_seed: 123,
+        on_devices: None,
         cold: false,
         barrier: Barrier::EachStep,
     }

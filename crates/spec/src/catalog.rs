@@ -45,6 +45,10 @@ pub enum Ability {
     ShuffleBuffer,
     /// The loader decodes in threads of their own (`reader.computation_threads`).
     DecodeThreads,
+    /// Steps take no time, whatever is asked for.
+    TakesNoTime,
+    /// Steps are carried out on devices of this machine.
+    NeedsDevices,
 }
 
 impl Ability {
@@ -71,6 +75,8 @@ impl Ability {
             Ability::Interleaves => "interleaves",
             Ability::ShuffleBuffer => "shuffle_buffer",
             Ability::DecodeThreads => "decode_threads",
+            Ability::TakesNoTime => "takes_no_time",
+            Ability::NeedsDevices => "needs_devices",
         }
     }
 }
@@ -166,6 +172,8 @@ pub struct Catalog {
     pub checkpoints: Vec<&'static Member>,
     /// Loaders.
     pub loaders: Vec<LoaderEntry>,
+    /// What carries steps out.
+    pub computes: Vec<&'static Member>,
 }
 
 impl Catalog {
@@ -182,6 +190,11 @@ impl Catalog {
     /// The engine of that name.
     pub fn engine(&self, name: &str) -> Option<&'static Member> {
         self.engines.iter().copied().find(|m| m.name == name)
+    }
+
+    /// The compute of that name.
+    pub fn compute(&self, name: &str) -> Option<&'static Member> {
+        self.computes.iter().copied().find(|m| m.name == name)
     }
 
     /// The loader of that name.

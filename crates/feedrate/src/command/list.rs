@@ -63,7 +63,7 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Engines => engine::ENGINES.iter().map(|e| member(e.member())).collect(),
         Family::Loaders => loader::LOADERS.iter().map(|l| member(l.entry().member)).collect(),
         Family::Checkpoints => checkpoint::CHECKPOINTS.iter().map(|c| member(c.member())).collect(),
-        Family::Computes => compute::COMPUTES.iter().map(|m| member(m)).collect(),
+        Family::Computes => compute::COMPUTES.iter().map(|c| member(c.member)).collect(),
         Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
         Family::Keys => KEYS
             .iter()

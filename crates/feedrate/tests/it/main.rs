@@ -16,10 +16,12 @@ mod data;
 mod pairs;
 /// Checkpoints.
 mod checkpoints;
-/// What happened when.
-mod phases;
 /// Their formats, and what a kill leaves of them.
 mod checkpoint_files;
+/// What happened when.
+mod phases;
+/// Steps on GPUs.
+mod devices;
 /// What the settings of a loader do.
 mod loaders;
 /// The ten applications of the I/O analysis.

@@ -45,6 +45,7 @@ pub static DOUBTS: &[&Doubt] = &[
     &planned::EVALUATION_NOT_REACHED,
     &planned::SAMPLES_IN_MEMORY,
     &planned::RAW_CHECKPOINT,
+    &planned::SHARED_GPU,
     &planned::CHECKPOINTS_EXCEED_DISK,
     &results_on_device_under_test::DOUBT,
     &clock_step::DOUBT,

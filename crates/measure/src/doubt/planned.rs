@@ -58,6 +58,13 @@ pub(super) static SAMPLES_IN_MEMORY: Doubt = Doubt {
     check: |_| None,
 };
 
+pub(super) static SHARED_GPU: Doubt = Doubt {
+    name: "shared_gpu",
+    severity: Severity::Note,
+    meaning: "Emulated accelerators shared a GPU: what it shows is of all of them together, and copies of one delay another's.",
+    check: |_| None,
+};
+
 pub(super) static CHECKPOINTS_EXCEED_DISK: Doubt = Doubt {
     name: "checkpoints_exceed_disk",
     severity: Severity::Warning,

@@ -1,12 +1,12 @@
 //! No compute: the accelerators take batches as fast as they come.
 
 use super::Compute;
-use feedrate_spec::catalog::Member;
+use feedrate_spec::catalog::{Ability, Member};
 
 pub(super) static MEMBER: Member = Member {
     name: "none",
     summary: "no compute: batches are taken as fast as they come",
-    abilities: &[],
+    abilities: &[Ability::TakesNoTime],
 };
 
 /// Steps of length zero.

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 pub(super) trait Hands {
     /// Workers of an accelerator may have work.
     fn wake(&mut self, accelerator: u32, wakes: Wakes);
-    /// Say when.
-    fn set_timer(&mut self, accelerator: u32, at_ns: u64);
+    /// Say when a step that begins at `now_ns` is over: at `at_ns`, or when a device has carried it out.
+    fn compute(&mut self, accelerator: u32, now_ns: u64, at_ns: u64);
     /// Wait for the other processes. False: one of them will not come, and the run has failed.
     fn barrier(&mut self) -> bool;
 }
@@ -40,7 +40,7 @@ pub(super) fn perform(
         Action::ComputeUntil(accelerator, at_ns) if at_ns <= now_ns => {
             events.push_back((Event::ComputeDone(accelerator), Some(now_ns)));
         }
-        Action::ComputeUntil(accelerator, at_ns) => hands.set_timer(accelerator, at_ns),
+        Action::ComputeUntil(accelerator, at_ns) => hands.compute(accelerator, now_ns, at_ns),
         Action::Barrier => {
             if hands.barrier() {
                 events.push_back((Event::BarrierOpen, None));

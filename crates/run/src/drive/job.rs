@@ -13,6 +13,7 @@ use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::{Order, SampleId, Share};
+use feedrate_spec::shape::FileShape;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -76,6 +77,14 @@ pub enum RunError {
         /// Which.
         worker: u32,
     },
+    /// The devices that carry steps out cannot, or can no more.
+    #[error("compute `{compute}`: {problem}")]
+    Device {
+        /// The name in the plan.
+        compute: String,
+        /// In words.
+        problem: String,
+    },
     /// There is no memory to read into.
     #[error("cannot map a reading buffer of {bytes} bytes: {source}")]
     Memory {
@@ -112,6 +121,9 @@ impl RunError {
                 Some("use fewer accelerators or `reader.read_threads`, or raise `ulimit -u`")
             }
             RunError::Comm(error) => error.hint(),
+            RunError::Device { .. } => Some(
+                "see what `nvidia-smi` shows, use smaller batches or fewer accelerators, or leave `compute` out: steps are waits then",
+            ),
             RunError::NoMember { .. } => Some("see `feedrate list`"),
             RunError::Broken { .. } => Some("report it, with the workload and the lines above"),
         }
@@ -204,6 +216,18 @@ impl Job {
     pub(super) fn accelerators_of(&self, place: usize) -> std::ops::Range<u32> {
         let first = place as u32 / self.workers() * self.group();
         first..(first + self.group()).min(self.accelerators())
+    }
+
+    /// Of a batch of samples of the mean size.
+    pub(super) fn batch_bytes(&self) -> u64 {
+        let files = self.plan.dataset.files_train;
+        let (mut bytes, mut samples) = (0_u128, 0_u128);
+        if files > 0 {
+            bytes = self.layout.sum(files, FileShape::payload_bytes);
+            samples = self.layout.sum(files, |shape| shape.samples);
+        }
+        let batch = bytes * u128::from(self.plan.loader.batch_size) / samples.max(1);
+        u64::try_from(batch).unwrap_or(u64::MAX)
     }
 
     pub(super) fn queues(&self) -> Vec<Queue> {

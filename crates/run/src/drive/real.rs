@@ -10,6 +10,7 @@ use super::worker::Worker;
 use super::{Driver, Epoch, Pause};
 use crate::clock::Clock;
 use crate::comm::Comm;
+use crate::compute::{self, Devices, Setup};
 use crate::engine::{Event, Training};
 use crate::loader::{Queue, Wakes};
 use feedrate_measure::record::AcceleratorEpoch;
@@ -93,6 +94,7 @@ pub struct RealDriver {
     waiter: Waiter,
     events: Events,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
+    devices: Option<Box<dyn Devices>>,
     wakes: Vec<u32>,
 }
 
@@ -100,7 +102,7 @@ impl RealDriver {
     /// Start the workers of `job`. `spins`: the conductor may spin before deadlines.
     ///
     /// # Errors
-    /// A thread could not be started.
+    /// A thread could not be started, or a device not opened.
     pub fn new(
         job: Job,
         clock: Clock,
@@ -111,6 +113,7 @@ impl RealDriver {
         fine_timers();
         let accelerators = job.accelerators() as usize;
         let shared = Arc::new(Shared::new(job, clock, Arc::clone(&signals.stop)));
+        let devices = devices(&shared, &*comm)?;
         let mut driver = RealDriver {
             shared,
             threads: Vec::new(),
@@ -120,6 +123,7 @@ impl RealDriver {
             waiter: Waiter::new(spins),
             events: Events::with_capacity(2 * accelerators + 2),
             timers: BinaryHeap::with_capacity(accelerators),
+            devices,
             wakes: Vec::with_capacity(4 * accelerators),
         };
         driver.start_workers()?;
@@ -161,6 +165,7 @@ impl RealDriver {
             shared: &shared,
             comm: &*self.comm,
             timers: &mut self.timers,
+            devices: &mut self.devices,
             wakes: &mut self.wakes,
         };
         loop {
@@ -203,6 +208,7 @@ impl RealDriver {
                     &mut self.events,
                 );
             }
+            self.events.extend(shared.steps_over());
             let now_ns = shared.clock.now_ns();
             while let Some(&Reverse((at_ns, accelerator))) = hands.timers.peek()
                 && at_ns <= now_ns
@@ -221,6 +227,7 @@ impl RealDriver {
             if nothing_to_do {
                 let deadline_ns = hands.timers.peek().map(|Reverse((at_ns, _))| *at_ns);
                 self.waiter.wait(&shared, now_ns, deadline_ns);
+                hands.check_devices(now_ns);
             }
         }
     }
@@ -298,6 +305,7 @@ impl Driver for RealDriver {
             shared: &shared,
             comm: &*self.comm,
             timers: &mut self.timers,
+            devices: &mut self.devices,
             wakes: &mut self.wakes,
         };
         conduct::publish(steps, &shared.queues, &mut hands);
@@ -339,12 +347,23 @@ struct RealHands<'a> {
     shared: &'a Shared,
     comm: &'a dyn Comm,
     timers: &'a mut BinaryHeap<Reverse<(u64, u32)>>,
+    devices: &'a mut Option<Box<dyn Devices>>,
     /// Workers to wake once every accelerator has been told what happened: waking costs more than telling, and
     /// whoever wakes takes a core.
     wakes: &'a mut Vec<u32>,
 }
 
 impl RealHands<'_> {
+    /// A step that a device failed at would never end. `waited_ns`: since when nothing has happened, perhaps.
+    fn check_devices(&mut self, waited_ns: u64) {
+        let Some(devices) = self.devices else { return };
+        if waited_ns + LOOK_NS <= self.shared.clock.now_ns()
+            && let Err(problem) = devices.check()
+        {
+            self.shared.fail_device(problem);
+        }
+    }
+
     fn wake_now(&mut self) {
         for place in self.wakes.drain(..) {
             self.shared.places[place as usize].unpark();
@@ -367,8 +386,14 @@ impl Hands for RealHands<'_> {
         }
     }
 
-    fn set_timer(&mut self, accelerator: u32, at_ns: u64) {
-        self.timers.push(Reverse((at_ns, accelerator)));
+    fn compute(&mut self, accelerator: u32, now_ns: u64, at_ns: u64) {
+        match self.devices {
+            None => self.timers.push(Reverse((at_ns, accelerator))),
+            Some(devices) => {
+                let begun = devices.begin(accelerator, at_ns - now_ns);
+                begun.unwrap_or_else(|problem| self.shared.fail_device(problem));
+            }
+        }
     }
 
     fn barrier(&mut self) -> bool {
@@ -379,6 +404,23 @@ impl Hands for RealHands<'_> {
         let outcome = self.comm.barrier();
         outcome.map_err(|error| self.shared.fail(error.into())).is_ok()
     }
+}
+
+/// What carries out the steps of a job, where they are not waits.
+fn devices(shared: &Arc<Shared>, comm: &dyn Comm) -> Result<Option<Box<dyn Devices>>, RunError> {
+    let plan = &shared.job.plan;
+    if plan.train.on_devices.is_none() {
+        return Ok(None);
+    }
+    let teller = Arc::clone(shared);
+    let setup = Setup {
+        before: comm.node().local_rank * shared.job.accelerators(),
+        accelerators: shared.job.accelerators(),
+        batch_bytes: shared.job.batch_bytes(),
+        clock: shared.clock,
+        done: Arc::new(move |accelerator| teller.computed(accelerator)),
+    };
+    compute::devices(&plan.train, setup).map_err(|problem| shared.device_error(problem))
 }
 
 /// How the conductor waits.

@@ -5,6 +5,7 @@ use super::job::{Job, RunError};
 use super::memory::SampleMemory;
 use super::touched::Touched;
 use crate::clock::Clock;
+use crate::engine::Event;
 use crate::loader::Queue;
 use crossbeam_queue::ArrayQueue;
 use feedrate_measure::record::IoCounters;
@@ -23,6 +24,8 @@ pub(super) struct Shared {
     pub(super) flush_wanted: AtomicU32,
     pub(super) flushed: AtomicU32,
     pub(super) ready: ArrayQueue<u32>,
+    /// Accelerators whose step a device has carried out.
+    pub(super) computed: ArrayQueue<u32>,
     pub(super) conductor: Thread,
     pub(super) failure: Mutex<Option<RunError>>,
     pub(super) kept: Vec<Mutex<Vec<u8>>>,
@@ -52,6 +55,7 @@ impl Shared {
             if job.plan.loader.materialize { slots * u64::from(job.accelerators()) } else { 0 };
         Shared {
             ready: ArrayQueue::new(job.accelerators() as usize),
+            computed: ArrayQueue::new(job.accelerators() as usize),
             queues,
             places: (0..places).map(|_| Place::default()).collect(),
             stop,
@@ -78,11 +82,35 @@ impl Shared {
         self.conductor.unpark();
     }
 
+    /// A device has carried out a step.
+    pub(super) fn computed(&self, accelerator: u32) {
+        // One accelerator is in one step at a time, so there is always room.
+        let _ = self.computed.push(accelerator);
+        self.conductor.unpark();
+    }
+
+    /// What devices have carried out since this was last asked.
+    pub(super) fn steps_over(&self) -> impl Iterator<Item = (Event, Option<u64>)> {
+        let over = std::iter::from_fn(|| self.computed.pop());
+        over.map(|accelerator| (Event::ComputeDone(accelerator), None))
+    }
+
     /// The first error stops everything.
     pub(super) fn fail(&self, error: RunError) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.stop.store(true, Release);
         self.conductor.unpark();
+    }
+
+    pub(super) fn device_error(&self, problem: String) -> RunError {
+        RunError::Device {
+            compute: self.job.plan.train.on_devices.clone().unwrap_or_default(),
+            problem,
+        }
+    }
+
+    pub(super) fn fail_device(&self, problem: String) {
+        self.fail(self.device_error(problem));
     }
 
     pub(super) fn flushed_one(&self) {

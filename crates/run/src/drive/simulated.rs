@@ -351,7 +351,7 @@ impl Hands for World {
         }
     }
 
-    fn set_timer(&mut self, accelerator: u32, at_ns: u64) {
+    fn compute(&mut self, accelerator: u32, _: u64, at_ns: u64) {
         self.schedule(at_ns, Happening::Timer(accelerator));
     }
 

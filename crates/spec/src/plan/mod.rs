@@ -216,6 +216,9 @@ pub struct TrainPlan {
     pub compute: TimeSpec,
     /// Seed of the drawn compute times.
     pub compute_seed: u64,
+    /// The compute that carries steps out on devices; without it they are waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_devices: Option<String>,
     /// The page cache is emptied of the dataset before each epoch.
     pub cold: bool,
     /// When accelerators wait for each other.

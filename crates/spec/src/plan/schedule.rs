@@ -47,6 +47,7 @@ mod tests {
             total_steps: total,
             compute: TimeSpec::None,
             compute_seed: 0,
+            on_devices: None,
             cold: false,
             barrier: Barrier::EachStep,
         };

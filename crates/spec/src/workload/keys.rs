@@ -249,7 +249,7 @@ keys! {
             "Bytes read at once; without it the format chooses.";
         reader_odirect: bool = Flag, "reader.odirect", "false", "", Effect::Now, "Read past the page cache: the same as `storage.engine: direct`.";
         reader_dont_use_mmap: bool = Flag, "reader.dont_use_mmap", "false", "", nothing("files are read, not mapped, unless the format maps them"), "Keep DALI from mapping files.";
-        reader_pin_memory: bool = Flag, "reader.pin_memory", "true", "", nothing("there is no GPU to copy to"), "Pin the memory of batches.";
+        reader_pin_memory: bool = Flag, "reader.pin_memory", "true", "", nothing("what is copied to a GPU is always pinned"), "Pin the memory of batches.";
         reader_preprocess_time: TimeSpec = Time, "reader.preprocess_time", "{}", "seconds", Effect::Now, "Work on each sample in the worker.";
         reader_preprocess_time_stdev: f64 = Number, "reader.preprocess_time_stdev", "0", "seconds", Effect::Now,
             "Deviation of `preprocess_time`.";
@@ -319,6 +319,8 @@ keys! {
     feedrate {
         accelerators: Option<u32> = OptionalCount32, "accelerators", "null", "accelerators",
             "Emulated accelerators where the command line gives no number.";
+        compute: Option<String> = OptionalText, "compute", "null", "",
+            "What carries steps out: `sleep` (a wait), `none`, or `cuda` (a copy of the batch's size and a kernel on a GPU); without it a wait.";
         output_timeline: bool = Flag, "output.timeline", "true", "",
             "Keep what happened in each 100 ms of the run: bytes, operations, CPU, page cache, GPUs.";
         reader_materialize: bool = Flag, "reader.materialize", "false", "",

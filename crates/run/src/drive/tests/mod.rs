@@ -100,6 +100,7 @@ fn plan(case: Case) -> Plan {
                 TimeSpec::None
             },
             compute_seed: 123,
+            on_devices: None,
             cold: false,
             barrier: Barrier::EachStep,
         },

@@ -32,6 +32,7 @@ impl Builder<'_> {
             raw_checkpoint(plan),
             checkpoints_exceed_disk(plan, context),
             samples_in_memory(plan),
+            shared_gpu(plan, context),
         ];
         found.into_iter().flatten().collect()
     }
@@ -146,6 +147,17 @@ fn checkpoints_exceed_disk(plan: &Plan, context: Context) -> Option<PlanDoubt> {
             checkpoint.folder,
         ),
         "point `checkpoint.checkpoint_folder` at a larger file system, or write fewer checkpoints",
+    ))
+}
+
+fn shared_gpu(plan: &Plan, context: Context) -> Option<PlanDoubt> {
+    let name = plan.train.on_devices.as_ref()?;
+    let devices = context.devices?.ok().filter(|&devices| devices < plan.accelerators)?;
+    let (accelerators, gpus) = (plan.accelerators, units::counted(devices.into(), "GPU"));
+    Some(doubt(
+        "shared_gpu",
+        format!("{accelerators} emulated accelerators shared {gpus} with `compute: {name}`"),
+        "use as many accelerators as there are GPUs, or read a GPU's utilisation as that of several",
     ))
 }
 

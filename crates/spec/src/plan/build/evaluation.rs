@@ -51,7 +51,7 @@ impl Builder<'_> {
             epochs: times,
             steps_per_epoch: steps,
             total_steps: None,
-            compute: w.evaluation_eval_time,
+            compute: self.step_time(w.evaluation_eval_time),
             barrier: Barrier::AtEnd,
             ..train.clone()
         };

@@ -4,6 +4,7 @@ mod checkpoint;
 mod evaluation;
 mod storage;
 mod loader;
+mod compute;
 mod dataset;
 mod doubts;
 mod unbuilt;
@@ -47,11 +48,13 @@ pub struct Request {
 
 /// What the planner may know of the world, passed in so that it stays pure.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Context {
+pub struct Context<'w> {
     /// Memory of this machine, for the page-cache doubt.
     pub memory_bytes: Option<u64>,
     /// Free where checkpoints are written.
     pub checkpoint_free_bytes: Option<u64>,
+    /// Devices that the compute asked for can use, or why it can use none; `None` where nobody looked.
+    pub devices: Option<Result<u32, &'w str>>,
     /// Drawn once for `random` orders; kept in the plan.
     pub entropy: u64,
 }
@@ -91,6 +94,7 @@ impl Builder<'_> {
         let storage = self.storage();
         let mut loader = self.loader(context, accelerators);
         let train = self.train(&dataset, &loader, accelerators);
+        let train = self.compute(train, context);
         self.hold_batches(&mut loader, &train);
         if self.trains() {
             self.limits(&loader, accelerators);
@@ -240,8 +244,9 @@ impl Builder<'_> {
             },
             steps_per_epoch: steps,
             total_steps: w.train_total_training_steps,
-            compute: w.train_computation_time,
+            compute: self.step_time(w.train_computation_time),
             compute_seed: w.train_seed,
+            on_devices: None,
             cold: self.request.cold,
             barrier: Barrier::EachStep,
         };

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Steps on GPUs (`compute=cuda`) beside waits: utilisation of accelerators, of GPUs as nvidia-smi shows it, compute times, CPU.
+
+Needs a GPU, and `cargo build --release`. Prints a table; nothing is judged, and no other case needs it.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import harness
+from harness import FEEDRATE, ROOT, median
+from run import compute_ns
+
+WORKLOAD = "warm_npy.yaml"
+QUERY = ["nvidia-smi", "--query-gpu=index,utilization.gpu,memory.used,power.draw", "--format=csv,noheader,nounits"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--accelerators", type=int, default=1)
+    parser.add_argument("--step", type=float, default=0.05, help="seconds of compute")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of compute, in all")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where the dataset is made")
+    arguments = parser.parse_args()
+    if not FEEDRATE.exists():
+        sys.exit("error: there is no target/release/feedrate\n  hint: run `cargo build --release`")
+    print("compute | AU all steps | step's compute: median, longest | CPU | GPU: utilisation, memory, power")
+    for compute in ("sleep", "cuda"):
+        print(" | ".join([compute, *measured(compute, arguments)]))
+
+
+def measured(compute, arguments):
+    """One run, with nvidia-smi beside it."""
+    folder = arguments.data / "warm_npy"
+    steps_per_epoch = 16 // arguments.accelerators
+    if steps_per_epoch == 0:
+        sys.exit("error: the dataset has 16 batches\n  hint: use at most 16 accelerators")
+    epochs = max(1, round(arguments.seconds / (arguments.step * steps_per_epoch)))
+    keys = [f"compute={compute}", f"train.computation_time={arguments.step}", f"train.epochs={epochs}"]
+    harness.warm(harness.dataset_files(harness.generate(WORKLOAD, folder), ".npy"))
+    with tempfile.TemporaryFile("w+") as seen:
+        watcher = subprocess.Popen([*QUERY, "--loop-ms=500"], stdout=seen)
+        try:
+            results = arguments.data / "results"
+            summary, child = harness.feedrate_run(WORKLOAD, keys, arguments.accelerators, folder, results)
+        finally:
+            watcher.terminate()
+            watcher.wait()
+        seen.seek(0)
+        # The last line may be cut off.
+        rows = [line.split(", ") for line in seen.read().splitlines()[:-1]]
+    compute_ms = [ns / 1e6 for ns in compute_ns(summary["run_dir"])]
+    doubts = ", ".join(doubt["name"] for doubt in summary["doubts"])
+    return [
+        f"{summary['au']['all_steps_percent']:.1f} %",
+        f"{median(compute_ms):.3f} ms, {max(compute_ms):.3f} ms (asked: {arguments.step * 1e3:.3f} ms)",
+        f"{child.cpu_s / child.wall_s:.2f} cores",
+        "; ".join(of_gpu(index, rows) for index in sorted({row[0] for row in rows})),
+        f"doubts: {doubts}",
+    ]
+
+
+def of_gpu(index, rows):
+    figures = zip(*(map(float, row[1:]) for row in rows if row[0] == index))
+    utilisation, memory, power = map(statistics.mean, figures)
+    return f"{index}: {utilisation:.0f} %, {memory:.0f} MiB, {power:.0f} W"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+//! What carries steps out, and whether this machine has the devices for it.
+
+use super::{Builder, Context};
+use crate::catalog::Ability;
+use crate::plan::TrainPlan;
+use crate::workload::TimeSpec;
+
+impl Builder<'_> {
+    /// `train`, with the compute that is asked for.
+    pub(super) fn compute(&mut self, train: TrainPlan, context: Context) -> TrainPlan {
+        let Some(name) = self.w.compute.as_deref() else { return train };
+        let Some(member) = self.catalog.compute(name) else {
+            let names: Vec<&str> = self.catalog.computes.iter().map(|m| m.name).collect();
+            let hint = format!("computes there are: {}", names.join(", "));
+            self.error("compute", format!("there is no compute `{name}`"), &hint);
+            return train;
+        };
+        if !member.has(Ability::NeedsDevices) || !self.trains() {
+            return train;
+        }
+        if let Err(why) = context.devices.unwrap_or(Err("no device was looked for")) {
+            self.error(
+                "compute",
+                format!("`{name}` cannot be used: {why}"),
+                "run where a GPU and its driver are, or leave `compute` out: steps are waits then",
+            );
+        }
+        if train.compute == TimeSpec::None {
+            self.error(
+                "compute",
+                format!("`{name}` is to carry out steps that take no time"),
+                "give `train.computation_time`, or leave `compute` out",
+            );
+        }
+        TrainPlan { on_devices: Some(name.to_string()), ..train }
+    }
+
+    /// The time of steps for which `asked` is given.
+    pub(super) fn step_time(&self, asked: TimeSpec) -> TimeSpec {
+        let member = self.w.compute.as_deref().and_then(|name| self.catalog.compute(name));
+        match member {
+            Some(member) if member.has(Ability::TakesNoTime) => TimeSpec::None,
+            _ => asked,
+        }
+    }
+}
