@@ -1,4 +1,4 @@
-//! The waits that stand for compute were longer than asked for.
+//! The waits or device steps that stand for compute were longer than asked for.
 
 use super::{Doubt, Severity, found};
 use feedrate_spec::units;
@@ -10,7 +10,7 @@ const OVERSHOOT_MAX: f64 = 0.01;
 pub(super) static DOUBT: Doubt = Doubt {
     name: "compute_overshoot",
     severity: Severity::Warning,
-    meaning: "Compute waits lasted more than one percent longer than configured: the accelerators asked for less data than they should have.",
+    meaning: "Steps' compute lasted more than one percent longer than configured: the accelerators asked for less data than they should have.",
     check: |facts| {
         // A drawn time has no configured value to compare with.
         let TimeSpec::Constant { mean: configured_s } = facts.record.plan.train.compute else {
@@ -36,7 +36,14 @@ pub(super) static DOUBT: Doubt = Doubt {
                 units::seconds(lasted_s),
                 units::seconds(configured_s)
             ),
-            "leave a core idle: use fewer accelerators or workers on this machine, or stop other programs",
+            match facts.record.plan.train.on_devices {
+                None => {
+                    "leave a core idle: use fewer accelerators or workers on this machine, or stop other programs"
+                }
+                Some(_) => {
+                    "a step lasts at least as long as the copy of its batch: use smaller batches, longer steps, or a device for each accelerator"
+                }
+            },
         )
     },
 };

@@ -210,6 +210,11 @@ fn compute_overshoot() {
     fires("compute_overshoot", "lasted 500 ms in the mean, 490 ms is configured", |r| {
         r.plan.train.compute = TimeSpec::Constant { mean: 0.49 }
     });
+    let mut on_devices = good();
+    on_devices.plan.train.compute = TimeSpec::Constant { mean: 0.49 };
+    on_devices.plan.train.on_devices = Some("cuda".into());
+    let seen = of(&Facts::of(&on_devices));
+    assert!(seen[0].advice.contains("copy of its batch"), "{seen:?}");
     silent(|r| r.plan.train.compute = TimeSpec::Constant { mean: 0.496 });
     silent(|r| r.plan.train.compute = TimeSpec::Normal { mean: 0.4, stdev: 0.1 });
     silent(|r| r.plan.train.compute = TimeSpec::None);
