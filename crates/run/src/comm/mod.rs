@@ -3,6 +3,7 @@
 //! Accelerators within a process need none of this: the engine counts them in. To add a way: copy
 //! `solo.rs`, implement [`Comm`], add its `mod` line and its row; the contract suite runs on it.
 
+pub mod mpi;
 mod solo;
 mod threads;
 #[cfg(test)]
@@ -134,4 +135,4 @@ impl fmt::Display for Ranks<'_> {
 }
 
 /// Every way, in the order docs show them.
-pub static COMMS: &[&Member] = &[&solo::MEMBER, &threads::MEMBER];
+pub static COMMS: &[&Member] = &[&solo::MEMBER, &threads::MEMBER, &mpi::MEMBER];

@@ -1,0 +1,296 @@
+//! The calls of an opened library, each with the signature of MPI 3.1's C binding. All `unsafe` of calling is here and in
+//! `files.rs`; nothing waits but what says so.
+
+use super::abi::{Abi, Handle, Status};
+use crate::comm::CommError;
+use libloading::os::unix::Library;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+type Request = *mut Handle;
+
+/// Functions by name, each with its signature; the library stays open for as long as the process.
+macro_rules! functions {
+    ($($field:ident $name:literal ($($argument:ty),*),)*) => {
+        /// Addresses of functions.
+        #[derive(Clone, Copy)]
+        struct Functions { $($field: unsafe extern "C" fn($($argument),*) -> c_int,)* }
+
+        impl Functions {
+            /// Find all of them; `Err` names the first that is not there.
+            fn find(library: &Library) -> Result<Self, &'static str> {
+                Ok(Functions {
+                    // SAFETY: these are the signatures that MPI 3.1 gives these names, handles as `abi` says.
+                    $($field: *unsafe { library.get($name.as_bytes()) }.map_err(|_| $name)?,)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    init_thread "MPI_Init_thread" (*mut c_int, *mut c_void, c_int, *mut c_int),
+    finalize "MPI_Finalize" (),
+    abort "MPI_Abort" (Handle, c_int),
+    comm_rank "MPI_Comm_rank" (Handle, *mut c_int),
+    comm_size "MPI_Comm_size" (Handle, *mut c_int),
+    comm_split_type "MPI_Comm_split_type" (Handle, c_int, c_int, Handle, *mut Handle),
+    comm_set_errhandler "MPI_Comm_set_errhandler" (Handle, Handle),
+    error_string "MPI_Error_string" (c_int, *mut c_char, *mut c_int),
+    library_version "MPI_Get_library_version" (*mut c_char, *mut c_int),
+    barrier "MPI_Barrier" (Handle),
+    ibarrier "MPI_Ibarrier" (Handle, Request),
+    ibcast "MPI_Ibcast" (*mut c_void, c_int, Handle, c_int, Handle, Request),
+    igather "MPI_Igather"
+        (*const c_void, c_int, Handle, *mut c_void, c_int, Handle, c_int, Handle, Request),
+    igatherv "MPI_Igatherv"
+        (*const c_void, c_int, Handle, *mut c_void, *const c_int, *const c_int, Handle, c_int, Handle, Request),
+    isend "MPI_Isend" (*const c_void, c_int, Handle, c_int, c_int, Handle, Request),
+    irecv "MPI_Irecv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, Request),
+    test "MPI_Test" (Request, *mut c_int, *mut Status),
+}
+
+/// An opened library.
+#[derive(Clone, Copy)]
+pub(super) struct Calls {
+    /// Its values.
+    pub(super) abi: Abi,
+    functions: Functions,
+}
+
+/// A group of processes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group(pub(super) Handle);
+
+/// An operation under way. The library may use the buffers it was given until it is done.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) call: &'static str,
+    request: Handle,
+}
+
+/// What cannot be more than a C int, and is not.
+pub(super) fn count(bytes: usize) -> c_int {
+    c_int::try_from(bytes).expect("transfers are cut to pieces that a C int can count")
+}
+
+impl Calls {
+    /// The functions of `library`, whose values are `abi`; `Err` names one that is missing.
+    pub(super) fn find(library: &Library, abi: Abi) -> Result<Self, &'static str> {
+        Ok(Calls { abi, functions: Functions::find(library)? })
+    }
+
+    /// Initialize; returns the level of threads that the library grants. Waits for the launcher. Once a process.
+    pub(super) fn init(&self) -> Result<c_int, CommError> {
+        let mut granted = 0;
+        let wanted = self.abi.threads.multiple;
+        // SAFETY: MPI 2 and later take null for argc and argv; `granted` outlives the call.
+        let code =
+            unsafe { (self.functions.init_thread)(null_mut(), null_mut(), wanted, &mut granted) };
+        self.check("MPI_Init_thread", code)?;
+        // SAFETY: initialized; both are predefined handles. Errors then come back as codes instead of ending the process.
+        let code =
+            unsafe { (self.functions.comm_set_errhandler)(self.abi.world, self.abi.errors_return) };
+        self.check("MPI_Comm_set_errhandler", code)?;
+        Ok(granted)
+    }
+
+    /// End MPI in this process. Waits for all ranks; nothing else may be called after it.
+    pub(super) fn finalize(&self) {
+        // SAFETY: initialized, by `connect`; its caller is the last user.
+        unsafe { (self.functions.finalize)() };
+    }
+
+    /// End all ranks' processes, this one too in most libraries.
+    pub(super) fn abort(&self, code: c_int) {
+        // SAFETY: initialized and not finalized.
+        unsafe { (self.functions.abort)(self.abi.world, code) };
+    }
+
+    pub(super) fn world(&self) -> Group {
+        Group(self.abi.world)
+    }
+
+    /// (rank, size).
+    pub(super) fn place(&self, group: Group) -> Result<(u32, u32), CommError> {
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: a live communicator; the ints outlive the calls.
+        let code = unsafe { (self.functions.comm_rank)(group.0, &mut rank) };
+        self.check("MPI_Comm_rank", code)?;
+        // SAFETY: as above.
+        let code = unsafe { (self.functions.comm_size)(group.0, &mut size) };
+        self.check("MPI_Comm_size", code)?;
+        Ok((rank as u32, size as u32))
+    }
+
+    /// Those of all processes that share memory with this one, in rank order. Waits for all.
+    pub(super) fn node(&self, rank: u32) -> Result<Group, CommError> {
+        let (world, shared, info) = (self.abi.world, self.abi.shared, self.abi.info_null);
+        let mut node = 0;
+        // SAFETY: predefined handles; `node` is 0 in the half that an int handle leaves alone.
+        let code = unsafe {
+            (self.functions.comm_split_type)(world, shared, rank as c_int, info, &mut node)
+        };
+        self.check("MPI_Comm_split_type", code)?;
+        Ok(Group(node))
+    }
+
+    /// The library's own words about itself, on one line. May be asked before `init`.
+    pub(super) fn version(&self) -> String {
+        self.text(|text, len| {
+            // SAFETY: `text` holds more than any library's MPI_MAX_LIBRARY_VERSION_STRING.
+            unsafe { (self.functions.library_version)(text, len) }
+        })
+    }
+
+    /// The library's own barrier, for comparison. Cannot be interrupted.
+    pub(super) fn barrier(&self) -> Result<(), CommError> {
+        // SAFETY: initialized; a predefined handle.
+        self.check("MPI_Barrier", unsafe { (self.functions.barrier)(self.abi.world) })
+    }
+
+    pub(super) fn start_barrier(&self) -> Result<Pending, CommError> {
+        // SAFETY: initialized; the request outlives the call.
+        self.start("MPI_Ibarrier", |request| unsafe {
+            (self.functions.ibarrier)(self.abi.world, request)
+        })
+    }
+
+    /// Rank 0's `bytes` into everyone's.
+    ///
+    /// # Safety
+    /// `bytes` must stay where they are, and not be touched, until the operation is done.
+    pub(super) unsafe fn start_broadcast(
+        &self,
+        group: Group,
+        bytes: &mut [u8],
+    ) -> Result<Pending, CommError> {
+        let (to, len) = (bytes.as_mut_ptr().cast(), count(bytes.len()));
+        // SAFETY: `to` holds `len` bytes, for as long as the caller promises.
+        self.start("MPI_Ibcast", |request| unsafe {
+            (self.functions.ibcast)(to, len, self.abi.byte, 0, group.0, request)
+        })
+    }
+
+    /// Everyone's `bytes`, all of the same length, one after another into those of rank 0.
+    ///
+    /// # Safety
+    /// As of `start_broadcast`, for both; on rank 0 `all` must be as long as everyone's `bytes` together.
+    pub(super) unsafe fn start_gather(
+        &self,
+        bytes: &[u8],
+        all: &mut [u8],
+    ) -> Result<Pending, CommError> {
+        let (from, len) = (bytes.as_ptr().cast(), count(bytes.len()));
+        let (to, byte, world) = (all.as_mut_ptr().cast(), self.abi.byte, self.abi.world);
+        // SAFETY: `from` holds `len` bytes, `to` what all ranks send, as the caller promises.
+        self.start("MPI_Igather", |request| unsafe {
+            (self.functions.igather)(from, len, byte, to, len, byte, 0, world, request)
+        })
+    }
+
+    /// Everyone's `bytes` into those of rank 0, each rank's `parts.counts` from `parts.starts` on.
+    ///
+    /// # Safety
+    /// As of `start_broadcast`, for all three; on rank 0 `all` must hold what `parts` says.
+    pub(super) unsafe fn start_gather_parts(
+        &self,
+        bytes: &[u8],
+        all: &mut [u8],
+        parts: &Parts,
+    ) -> Result<Pending, CommError> {
+        let (from, len) = (bytes.as_ptr().cast(), count(bytes.len()));
+        let (to, byte, world) = (all.as_mut_ptr().cast(), self.abi.byte, self.abi.world);
+        let (counts, starts) = (parts.counts.as_ptr(), parts.starts.as_ptr());
+        // SAFETY: as the caller promises.
+        self.start("MPI_Igatherv", |request| unsafe {
+            (self.functions.igatherv)(from, len, byte, to, counts, starts, byte, 0, world, request)
+        })
+    }
+
+    /// `bytes` to `rank`.
+    ///
+    /// # Safety
+    /// As of `start_broadcast`.
+    pub(super) unsafe fn start_send(&self, bytes: &[u8], rank: u32) -> Result<Pending, CommError> {
+        let (from, len) = (bytes.as_ptr().cast(), count(bytes.len()));
+        let (byte, world) = (self.abi.byte, self.abi.world);
+        // SAFETY: `from` holds `len` bytes, for as long as the caller promises.
+        self.start("MPI_Isend", |request| unsafe {
+            (self.functions.isend)(from, len, byte, rank as c_int, 0, world, request)
+        })
+    }
+
+    /// What `rank` sends, into `bytes`.
+    ///
+    /// # Safety
+    /// As of `start_broadcast`.
+    pub(super) unsafe fn start_receive(
+        &self,
+        bytes: &mut [u8],
+        rank: u32,
+    ) -> Result<Pending, CommError> {
+        let (to, len) = (bytes.as_mut_ptr().cast(), count(bytes.len()));
+        let (byte, world) = (self.abi.byte, self.abi.world);
+        // SAFETY: `to` holds `len` bytes, for as long as the caller promises.
+        self.start("MPI_Irecv", |request| unsafe {
+            (self.functions.irecv)(to, len, byte, rank as c_int, 0, world, request)
+        })
+    }
+
+    /// Whether `pending` is done; then it must not be asked about again. Lets the library work on it.
+    pub(super) fn is_done(&self, pending: &mut Pending) -> Result<bool, CommError> {
+        let mut done = 0;
+        let mut status = Status::default();
+        // SAFETY: a request of this library; `status` holds its largest MPI_Status.
+        let code = unsafe { (self.functions.test)(&mut pending.request, &mut done, &mut status) };
+        self.check(pending.call, code)?;
+        Ok(done != 0)
+    }
+
+    fn start(
+        &self,
+        call: &'static str,
+        begin: impl FnOnce(Request) -> c_int,
+    ) -> Result<Pending, CommError> {
+        let mut request = 0;
+        let code = begin(&mut request);
+        self.check(call, code)?;
+        Ok(Pending { call, request })
+    }
+
+    /// `code` as a result; every library's `MPI_SUCCESS` is 0.
+    pub(super) fn check(&self, call: &'static str, code: c_int) -> Result<(), CommError> {
+        if code == 0 {
+            return Ok(());
+        }
+        let reason = self.text(|text, len| {
+            // SAFETY: `text` holds more than any library's MPI_MAX_ERROR_STRING.
+            unsafe { (self.functions.error_string)(code, text, len) }
+        });
+        let reason = if reason.is_empty() { format!("error {code}") } else { reason };
+        Err(CommError::Library { call, reason })
+    }
+
+    /// What `write` says, on one line; empty if it fails.
+    fn text(&self, write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> String {
+        let mut text = vec![0_u8; 16 << 10];
+        let mut len = 0;
+        if write(text.as_mut_ptr().cast(), &mut len) != 0 {
+            return String::new();
+        }
+        text.truncate(usize::try_from(len).unwrap_or(0));
+        let text = String::from_utf8_lossy(&text);
+        let words: Vec<&str> = text.trim_end_matches('\0').split_whitespace().collect();
+        words.join(" ")
+    }
+}
+
+/// Where ranks' parts go.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// Bytes of each rank.
+    pub(super) counts: Vec<c_int>,
+    /// Where each begins.
+    pub(super) starts: Vec<c_int>,
+}

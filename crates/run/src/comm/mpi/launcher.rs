@@ -1,0 +1,132 @@
+//! Who started this process and as which of how many, read from the environment. Pure: the environment is an argument.
+
+use std::fmt;
+
+/// What a launcher says about this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launched {
+    /// This process, from 0.
+    pub rank: u32,
+    /// Processes, where the launcher tells.
+    pub size: Option<u32>,
+    /// Who.
+    pub by: Launcher,
+}
+
+/// Kinds of launchers, by the library they were made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Launcher {
+    /// `mpirun` of Open MPI, on ORTE or PRRTE.
+    OpenMpi,
+    /// `mpirun` of MPICH and its family.
+    Hydra,
+    /// `srun --mpi=pmi2`, or another step with PMI.
+    SlurmPmi,
+    /// `srun --mpi=pmix`.
+    SlurmPmix,
+    /// `srun` without help for MPI.
+    Slurm,
+    /// Another launcher that speaks PMIx.
+    Pmix,
+}
+
+impl fmt::Display for Launcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Launcher::OpenMpi => "Open MPI's mpirun",
+            Launcher::Hydra => "MPICH's mpirun",
+            Launcher::SlurmPmi => "srun with PMI",
+            Launcher::SlurmPmix => "srun with PMIx",
+            Launcher::Slurm => "srun",
+            Launcher::Pmix => "a launcher with PMIx",
+        })
+    }
+}
+
+/// Slurm numbers its batch, interactive and other internal steps from the top.
+const SLURM_STEPS_END: u32 = 0xffff_fff0;
+
+/// What `variable` says. An `mpirun` inside a Slurm job is believed before Slurm, whose step may be the `mpirun`'s own.
+pub fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
+    let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
+    let pair = |rank: &str, size: &str| Some((number(rank)?, number(size)?));
+    let step = number("SLURM_STEP_ID").is_some_and(|id| id < SLURM_STEPS_END);
+    let of_step = || {
+        let size = number("SLURM_STEP_NUM_TASKS").or_else(|| number("SLURM_NTASKS"))?;
+        Some((number("SLURM_PROCID")?, size)).filter(|_| step)
+    };
+    if let Some((rank, size)) = pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE") {
+        return Some(Launched { rank, size: Some(size), by: Launcher::OpenMpi });
+    }
+    if let Some((rank, size)) = pair("PMI_RANK", "PMI_SIZE") {
+        // Hydra may start its proxies by srun; only a step that counts as PMI does is the launcher itself.
+        let same = of_step() == Some((rank, size)) && variable("MPI_LOCALNRANKS").is_none();
+        let by = if same { Launcher::SlurmPmi } else { Launcher::Hydra };
+        return Some(Launched { rank, size: Some(size), by });
+    }
+    if let Some(rank) = number("PMIX_RANK") {
+        let size = of_step().filter(|(in_step, _)| *in_step == rank).map(|(_, size)| size);
+        let by = if size.is_some() { Launcher::SlurmPmix } else { Launcher::Pmix };
+        return Some(Launched { rank, size, by });
+    }
+    of_step().map(|(rank, size)| Launched { rank, size: Some(size), by: Launcher::Slurm })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(environment: &str) -> Option<Launched> {
+        launched(|name| {
+            let mut pairs = environment.split_whitespace().filter_map(|pair| pair.split_once('='));
+            pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+        })
+    }
+
+    #[test]
+    fn launchers_are_known_by_what_they_set() {
+        let check = |environment: &str, expected: Option<(u32, Option<u32>, Launcher)>| {
+            let expected = expected.map(|(rank, size, by)| Launched { rank, size, by });
+            assert_eq!(of(environment), expected, "{environment}");
+        };
+        check("PATH=/bin", None);
+        check(
+            "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=2 PMIX_NAMESPACE=prterun-a-1@1",
+            Some((2, Some(4), Launcher::OpenMpi)),
+        );
+        check(
+            "PMI_RANK=3 PMI_SIZE=4 PMI_FD=9 MPI_LOCALRANKID=3 MPI_LOCALNRANKS=4",
+            Some((3, Some(4), Launcher::Hydra)),
+        );
+        let srun = "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=1";
+        check(srun, Some((1, Some(2), Launcher::Slurm)));
+        check(&format!("{srun} PMI_RANK=1 PMI_SIZE=2"), Some((1, Some(2), Launcher::SlurmPmi)));
+        check(&format!("{srun} PMIX_RANK=1"), Some((1, Some(2), Launcher::SlurmPmix)));
+        check("PMIX_RANK=5 PMIX_NAMESPACE=x", Some((5, None, Launcher::Pmix)));
+    }
+
+    #[test]
+    fn an_mpirun_within_slurm_is_believed_before_slurm() {
+        let job = "SLURM_STEP_ID=1 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NUM_TASKS=2";
+        let hydra = of(&format!("{job} PMI_RANK=6 PMI_SIZE=8 MPI_LOCALNRANKS=4")).unwrap();
+        assert_eq!((hydra.rank, hydra.size, hydra.by), (6, Some(8), Launcher::Hydra));
+        let open = of(&format!("{job} OMPI_COMM_WORLD_RANK=6 OMPI_COMM_WORLD_SIZE=8")).unwrap();
+        assert_eq!((open.rank, open.by), (6, Launcher::OpenMpi));
+    }
+
+    #[test]
+    fn the_script_of_a_batch_job_is_no_task() {
+        let batch = "SLURM_JOB_ID=7 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0";
+        assert_eq!(of(batch), None);
+        // The interactive step of salloc, and the batch step.
+        assert_eq!(of(&format!("{batch} SLURM_STEP_ID=4294967290")), None);
+        assert_eq!(of(&format!("{batch} SLURM_STEP_ID=4294967291")), None);
+        assert_eq!(of(&format!("{batch} SLURM_STEP_ID=batch")), None);
+    }
+
+    #[test]
+    fn a_step_of_fewer_tasks_than_its_job_counts_its_own() {
+        let step = "SLURM_STEP_ID=2 SLURM_PROCID=1 SLURM_NTASKS=64 SLURM_STEP_NUM_TASKS=2";
+        assert_eq!(of(step).unwrap().size, Some(2));
+    }
+}

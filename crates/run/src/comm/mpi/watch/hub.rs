@@ -1,0 +1,350 @@
+//! The channel of rank 0: a listener, a connection to each other rank, and one thread that waits for word from any of them.
+
+use super::addresses;
+use super::message::{LINE_BYTES_MAX, Meeting, Message};
+use super::state::{State, lock};
+use crate::comm::CommError;
+use crate::comm::mpi::link::Link;
+use crate::comm::mpi::place::Places;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::Timespec;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Ranks say within this how far they are, or count as missing.
+const ANSWER: Duration = Duration::from_secs(2);
+/// After a failure, for the other ranks to take leave.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Files that a process opens besides connections.
+const OTHER_FILES: u64 = 256;
+
+pub(in super::super) struct Hub {
+    state: Arc<State>,
+    orders: Mutex<(Sender<Order>, UnixStream)>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// From rank 0's own thread.
+enum Order {
+    GiveUp(String),
+    Late(u64, Duration),
+    Leave { orderly: bool },
+}
+
+impl Hub {
+    pub(super) fn begin(link: &Link, places: &Places) -> io::Result<(Self, Meeting)> {
+        allow_connections(u64::from(link.size));
+        let alone = places.node().nodes == 1;
+        let listener = listen(alone)?;
+        let addresses = if alone {
+            vec![Ipv4Addr::LOCALHOST.to_string()]
+        } else {
+            addresses::of_this_machine(places.hosts().first().map_or("", String::as_str))
+        };
+        let port = listener.local_addr()?.port();
+        let meeting = Meeting { addresses, port, token: token()? };
+        let (sender, orders) = channel();
+        let (wake, woken) = UnixStream::pair()?;
+        woken.set_nonblocking(true)?;
+        let mut room = Room {
+            listener,
+            woken,
+            orders,
+            token: meeting.token.clone(),
+            state: Arc::clone(&link.state),
+            hosts: places.hosts().to_vec(),
+            guests: Vec::new(),
+            inquiry: None,
+            leaving: None,
+        };
+        let thread = std::thread::Builder::new().name("watch".to_owned());
+        let thread = thread.spawn(move || {
+            room.serve();
+            room.state.close();
+        })?;
+        let (state, orders) = (Arc::clone(&link.state), Mutex::new((sender, wake)));
+        Ok((Hub { state, orders, thread: Mutex::new(Some(thread)) }, meeting))
+    }
+
+    pub(super) fn give_up(&self, reason: &str) {
+        self.order(Order::GiveUp(reason.to_owned()));
+    }
+
+    pub(super) fn late(&self, operation: u64, waited: Duration) {
+        self.order(Order::Late(operation, waited));
+    }
+
+    pub(super) fn leave(&self, orderly: bool) -> bool {
+        self.order(Order::Leave { orderly });
+        let closed = self.state.wait_closed(2 * PATIENCE);
+        if let Some(thread) = lock(&self.thread).take().filter(|_| closed) {
+            let _ = thread.join();
+        }
+        closed
+    }
+
+    fn order(&self, order: Order) {
+        let orders = lock(&self.orders);
+        let _ = orders.0.send(order);
+        let _ = (&orders.1).write_all(&[0]);
+    }
+}
+
+/// Everything that the thread knows.
+struct Room {
+    listener: TcpListener,
+    woken: UnixStream,
+    orders: Receiver<Order>,
+    token: String,
+    state: Arc<State>,
+    hosts: Vec<String>,
+    guests: Vec<Guest>,
+    inquiry: Option<Inquiry>,
+    leaving: Option<Leaving>,
+}
+
+/// A connection.
+struct Guest {
+    stream: TcpStream,
+    unread: Vec<u8>,
+    /// Once it has said so.
+    rank: Option<u32>,
+    said_bye: bool,
+    /// Its end was seen.
+    gone: bool,
+    /// Operations it has begun, once it was asked.
+    begun: Option<u64>,
+}
+
+/// Who has not come?
+struct Inquiry {
+    operation: u64,
+    waited: Duration,
+    until: Instant,
+}
+
+struct Leaving {
+    until: Instant,
+}
+
+impl Room {
+    /// Until all have left.
+    fn serve(&mut self) {
+        loop {
+            self.wait();
+            self.accept();
+            for i in 0..self.guests.len() {
+                self.hear(i);
+            }
+            self.guests.retain(|guest| !guest.gone);
+            self.obey();
+            self.conclude();
+            if self.leaving.as_ref().is_some_and(|leaving| {
+                Instant::now() >= leaving.until || self.guests.iter().all(|guest| guest.said_bye)
+            }) {
+                self.tell(&Message::Bye);
+                return;
+            }
+        }
+    }
+
+    /// For word from anyone, or until something is due.
+    fn wait(&self) {
+        let due = self.inquiry.iter().map(|inquiry| inquiry.until);
+        let due = due.chain(self.leaving.iter().map(|leaving| leaving.until)).min();
+        let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+        let timeout = left.map(|left| Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: i64::from(left.subsec_nanos()),
+        });
+        let mut fds = vec![
+            PollFd::new(&self.listener, PollFlags::IN),
+            PollFd::new(&self.woken, PollFlags::IN),
+        ];
+        fds.extend(self.guests.iter().map(|guest| PollFd::new(&guest.stream, PollFlags::IN)));
+        // An interrupted wait is one that is over.
+        let _ = poll(&mut fds, timeout.as_ref());
+    }
+
+    fn accept(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            // What is said is short: it fits the system's buffer, and nobody who does not read is waited for.
+            let usable = stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok();
+            if usable {
+                self.guests.push(Guest {
+                    stream,
+                    unread: Vec::new(),
+                    rank: None,
+                    said_bye: false,
+                    gone: false,
+                    begun: None,
+                });
+            }
+        }
+    }
+
+    /// What a guest has said since.
+    fn hear(&mut self, i: usize) {
+        let open = self.guests[i].read();
+        while let Some(line) = self.guests[i].line() {
+            self.take(i, Message::parse(&line));
+        }
+        if open {
+            return;
+        }
+        self.guests[i].gone = true;
+        if let Some(rank) = self.guests[i].rank.filter(|_| !self.guests[i].said_bye) {
+            self.lose(rank, super::DIED.to_owned());
+        }
+    }
+
+    fn take(&mut self, i: usize, message: Option<Message>) {
+        let Some(rank) = self.guests[i].rank else {
+            match message {
+                Some(Message::Hello { token, rank }) if token == self.token => {
+                    self.guests[i].rank = Some(rank);
+                    Message::Welcome.send(&self.guests[i].stream);
+                    // Who comes after the end is told of it.
+                    if let Some(end) = self.state.end().as_ref().and_then(Message::of) {
+                        end.send(&self.guests[i].stream);
+                    }
+                }
+                _ => self.guests[i].gone = true,
+            }
+            return;
+        };
+        match message {
+            Some(Message::GaveUp { reason }) => self.lose(rank, format!("gave up: {reason}")),
+            Some(Message::Late { operation, waited_ms }) => {
+                self.inquire(operation, Duration::from_millis(waited_ms));
+            }
+            Some(Message::Begun { operations }) => self.guests[i].begun = Some(operations),
+            Some(Message::Bye) => self.guests[i].said_bye = true,
+            _ => {}
+        }
+    }
+
+    /// What rank 0 itself wants.
+    fn obey(&mut self) {
+        let mut bytes = [0; 64];
+        while matches!((&self.woken).read(&mut bytes), Ok(len) if len > 0) {}
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::GiveUp(reason) => self.lose(0, format!("gave up: {reason}")),
+                Order::Late(operation, waited) => self.inquire(operation, waited),
+                Order::Leave { orderly } => {
+                    let patience = if orderly { Duration::ZERO } else { PATIENCE };
+                    self.leaving = Some(Leaving { until: Instant::now() + patience });
+                }
+            }
+        }
+    }
+
+    fn lose(&mut self, rank: u32, reason: String) {
+        let host = self.hosts.get(rank as usize).cloned().unwrap_or_default();
+        self.end(CommError::Lost { rank, host, reason });
+    }
+
+    fn end(&mut self, error: CommError) {
+        let message = Message::of(&error);
+        if self.state.end_with(error)
+            && let Some(message) = message
+        {
+            self.tell(&message);
+        }
+    }
+
+    fn inquire(&mut self, operation: u64, waited: Duration) {
+        if self.inquiry.is_some() {
+            return;
+        }
+        for guest in &mut self.guests {
+            guest.begun = None;
+        }
+        self.tell(&Message::Count);
+        self.inquiry = Some(Inquiry { operation, waited, until: Instant::now() + ANSWER });
+    }
+
+    /// Once all have answered, or had the time to.
+    fn conclude(&mut self) {
+        let ranks = || self.guests.iter().filter(|guest| guest.rank.is_some());
+        let Some(inquiry) = &self.inquiry else { return };
+        if Instant::now() < inquiry.until && ranks().any(|guest| guest.begun.is_none()) {
+            return;
+        }
+        let came = |begun: Option<u64>| begun.is_some_and(|begun| begun >= inquiry.operation);
+        let own = (0, came(Some(self.state.begun.load(Relaxed))));
+        let others = ranks().filter_map(|guest| Some((guest.rank?, came(guest.begun))));
+        let all = std::iter::once(own).chain(others);
+        let mut missing: Vec<u32> = all.filter(|(_, came)| !came).map(|(rank, _)| rank).collect();
+        missing.sort_unstable();
+        let waited = inquiry.waited;
+        self.inquiry = None;
+        if !missing.is_empty() {
+            self.end(CommError::Missing { ranks: missing, waited });
+        }
+    }
+
+    fn tell(&self, message: &Message) {
+        for guest in self.guests.iter().filter(|guest| guest.rank.is_some() && !guest.gone) {
+            message.send(&guest.stream);
+        }
+    }
+}
+
+impl Guest {
+    /// Take in what has arrived; false at the end.
+    fn read(&mut self) -> bool {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return false,
+                Ok(len) => self.unread.extend_from_slice(&bytes[..len]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            }
+            if self.unread.len() > LINE_BYTES_MAX {
+                return false;
+            }
+        }
+    }
+
+    fn line(&mut self) -> Option<Vec<u8>> {
+        let end = self.unread.iter().position(|byte| *byte == b'\n')?;
+        Some(self.unread.drain(..=end).collect())
+    }
+}
+
+fn listen(alone: bool) -> io::Result<TcpListener> {
+    let listener = if alone {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+    } else {
+        TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0))
+            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))?
+    };
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn token() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// A connection a rank, where the limit that shells set would not allow it. Where the system does not, ranks are refused.
+fn allow_connections(ranks: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = ranks + OTHER_FILES;
+    if limit.current.is_some_and(|current| current < wanted) {
+        let current = limit.maximum.map_or(wanted, |most| most.min(wanted));
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
+    }
+}

@@ -1,0 +1,123 @@
+//! What a process knows of the run's end; looked at by whatever waits.
+
+use crate::comm::CommError;
+use crate::comm::mpi::OnLoss;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Exit code of a failure, and of a process that was told to stop.
+const FAILED: i32 = 1;
+const STOPPED: i32 = 130;
+
+/// Shared by the ranks' thread and the channel's.
+pub(in super::super) struct State {
+    rank: u32,
+    on_loss: Option<OnLoss>,
+    /// Operations that this rank has begun.
+    pub(in super::super) begun: AtomicU64,
+    /// Whether `end` has something; looked at while waiting.
+    pub(in super::super) is_ended: AtomicBool,
+    end: Mutex<Option<CommError>>,
+    failed: AtomicBool,
+    stopped: AtomicBool,
+    /// Rank 0 died, so rank 1 speaks.
+    hub_died: AtomicBool,
+    /// This rank has said goodbye: that the other side hangs up is no death.
+    leaving: AtomicBool,
+    /// The channel's thread has nobody to hear any more.
+    closed: Mutex<bool>,
+    closes: Condvar,
+}
+
+impl State {
+    pub(in super::super) fn new(rank: u32, on_loss: Option<OnLoss>) -> Self {
+        State {
+            rank,
+            on_loss,
+            begun: AtomicU64::new(0),
+            is_ended: AtomicBool::new(false),
+            end: Mutex::new(None),
+            failed: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            hub_died: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+            closed: Mutex::new(false),
+            closes: Condvar::new(),
+        }
+    }
+
+    /// The first that happened counts; true if this is it.
+    pub(super) fn end_with(&self, error: CommError) -> bool {
+        let mut end = lock(&self.end);
+        if end.is_some() {
+            return false;
+        }
+        *end = Some(error.clone());
+        drop(end);
+        self.failed.store(true, Relaxed);
+        self.is_ended.store(true, Release);
+        if let Some(on_loss) = self.on_loss.as_ref().filter(|_| self.tells()) {
+            on_loss(&error);
+        }
+        true
+    }
+
+    pub(super) fn hub_died(&self) {
+        self.hub_died.store(true, Release);
+    }
+
+    /// What ended the work of all.
+    pub(in super::super) fn end(&self) -> Option<CommError> {
+        if !self.is_ended.load(Acquire) {
+            return None;
+        }
+        lock(&self.end).clone()
+    }
+
+    /// An operation of this rank failed, for whatever reason.
+    pub(in super::super) fn fail(&self, error: &CommError) {
+        self.stopped.store(*error == CommError::Stopped, Relaxed);
+        self.failed.store(true, Relaxed);
+    }
+
+    pub(in super::super) fn has_failed(&self) -> bool {
+        self.failed.load(Relaxed)
+    }
+
+    /// Whether this rank is the one that speaks.
+    pub(in super::super) fn tells(&self) -> bool {
+        self.rank == u32::from(self.hub_died.load(Acquire))
+    }
+
+    /// The exit code that goes with the failure.
+    pub(in super::super) fn code(&self) -> i32 {
+        if self.stopped.load(Relaxed) { STOPPED } else { FAILED }
+    }
+
+    pub(super) fn leave(&self) {
+        self.leaving.store(true, Release);
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaving.load(Acquire)
+    }
+
+    pub(super) fn close(&self) {
+        *lock(&self.closed) = true;
+        self.closes.notify_all();
+    }
+
+    /// Whether the channel closes within `patience`.
+    pub(super) fn wait_closed(&self, patience: Duration) -> bool {
+        let closed = lock(&self.closed);
+        let waited = self.closes.wait_timeout_while(closed, patience, |closed| !*closed);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// What is guarded is whole at any time.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
