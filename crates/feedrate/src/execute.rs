@@ -64,6 +64,11 @@ impl Execution<'_> {
                 None => self.write_checkpoints(plan, clock),
             }
         });
+        // A lost rank stops the others as an interruption does.
+        let outcome = match self.ranks.comm.ended().filter(|_| !self.record.complete) {
+            Some(lost) => outcome.and(Err(lost.into())),
+            None => outcome,
+        };
         self.record.ended = results::wall(SystemTime::now());
         if let Err(error) = &outcome {
             self.record.stopped_because = Some(format!("{error:#}"));

@@ -3,13 +3,15 @@
 use crate::cli::LaunchArguments;
 use crate::exit::{Exit, UsageError, code_of};
 use crate::messages;
-use feedrate_run::comm::{Comm, CommError, Solo};
+use feedrate_run::comm::{Comm, CommError, Solo, mpi};
 use feedrate_run::drive::Signals;
 use feedrate_run::ranks;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// How long a rank waits for the others, where nothing else is said.
@@ -60,31 +62,53 @@ pub(crate) fn accelerators(
     }
 }
 
-/// Run `work` as one of the processes that a launcher started, or as the only one. The first error of any of them is told once,
-/// by rank 0.
+/// Run `work` as one of the processes that a launcher started, or as the only one. What goes wrong in any of them is told once.
 pub(crate) fn together(
     launch: &Launch,
     signals: &Signals,
     work: impl FnOnce(&Arc<dyn Comm>) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
-    let comm = connect(launch, signals)?;
+    let told = Arc::new(AtomicBool::new(false));
+    let comm = connect(launch, signals, &told)?;
     let outcome = work(&comm);
     let Err(error) = outcome else { return outcome };
     comm.give_up(&messages::told(&error));
-    match comm.rank() {
-        0 => Err(error),
-        // Nobody else is left to tell.
-        1 if is_rank_0_lost(&error) => Err(error),
-        _ => Ok(code_of(&error)),
+    let loss = comm.ended().is_some() && comm.size() > 1;
+    if told.load(Relaxed) {
+        // The reason was told as soon as it was known.
+        if let Some(last) = error.chain().next().filter(|_| error.chain().len() > 1) {
+            messages::say(last);
+        }
     }
+    if loss && (comm.rank() > 0 || told.load(Relaxed)) {
+        return Ok(code_of(&error));
+    }
+    Err(error)
 }
 
-fn is_rank_0_lost(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(CommError::Lost { rank: 0, .. })))
-}
-
-fn connect(_launch: &Launch, _signals: &Signals) -> anyhow::Result<Arc<dyn Comm>> {
-    Ok(Arc::new(Solo))
+/// The ranks that a launcher started, or this process alone. Whoever tells of a lost rank does so at once, and stops.
+fn connect(
+    launch: &Launch,
+    signals: &Signals,
+    told: &Arc<AtomicBool>,
+) -> anyhow::Result<Arc<dyn Comm>> {
+    let (told, interrupted) = (Arc::clone(told), Arc::clone(&signals.interrupted));
+    let on_loss = move |loss: &CommError| {
+        told.store(true, Relaxed);
+        messages::say(format!("error: {loss}"));
+        interrupted.store(true, Relaxed);
+    };
+    let options = mpi::Options {
+        library: launch.library.clone(),
+        rank_timeout: launch.timeout,
+        stop: Arc::clone(&signals.interrupted),
+        on_loss: Some(Arc::new(on_loss)),
+    };
+    match mpi::connect(&options) {
+        Ok(Some(comm)) => Ok(Arc::new(comm)),
+        Ok(None) => Ok(Arc::new(Solo)),
+        Err(error) => Err(UsageError { message: error.to_string(), hint: error.hint() }.into()),
+    }
 }
 
 /// What rank 0 decides, on all ranks.

@@ -45,6 +45,10 @@ pub trait Comm: Send + Sync {
     /// # Errors
     /// As of [`CommError`].
     fn clock(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError>;
+    /// What ended the ranks' work together, if it is over and that is known here.
+    fn ended(&self) -> Option<CommError> {
+        None
+    }
     /// Tell the others that this rank goes no further, and why: what they wait for then ends with [`CommError::Lost`]. May be
     /// called from any thread.
     fn give_up(&self, reason: &str);

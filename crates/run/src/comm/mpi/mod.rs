@@ -142,11 +142,6 @@ impl Mpi {
         self.places.hosts()
     }
 
-    /// What ended the ranks' work together, as soon as it is known.
-    pub fn ended(&self) -> Option<CommError> {
-        self.link.state.end()
-    }
-
     /// Why this rank's death would not be noticed, if so: it cannot reach rank 0 but by MPI.
     pub fn unwatched(&self) -> Option<&str> {
         self.link.voice.get().and_then(watch::Voice::unheard)
@@ -192,6 +187,10 @@ impl Comm for Mpi {
 
     fn clock(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
         self.places.clock(&self.link, now_ns)
+    }
+
+    fn ended(&self) -> Option<CommError> {
+        self.link.state.end()
     }
 
     fn give_up(&self, reason: &str) {
