@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Unmet = 3,
     /// Interrupted.
     Interrupted = 130,
+    /// More steps are wanted than the data has: `dlio_benchmark` ends so, as DLIO does.
+    TooManySteps = 255,
 }
 
 impl From<Exit> for ExitCode {
@@ -40,12 +42,26 @@ pub(crate) struct UsageError {
 #[error("interrupted: the run is not whole; what was measured is in `{0}`")]
 pub(crate) struct Interrupted(pub(crate) String);
 
+/// More steps are wanted than the data has.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "only {available} steps can be made of the data, and `train.total_training_steps` is {wanted}"
+)]
+pub(crate) struct TooManySteps {
+    /// Of all epochs.
+    pub(crate) available: u64,
+    /// `train.total_training_steps`.
+    pub(crate) wanted: u64,
+}
+
 /// The code that belongs to an error.
 pub(crate) fn code_of(error: &anyhow::Error) -> Exit {
     if error.is::<Problems>() || error.is::<UsageError>() {
         Exit::Usage
     } else if error.is::<Interrupted>() || is_cancelled(error) {
         Exit::Interrupted
+    } else if error.is::<TooManySteps>() {
+        Exit::TooManySteps
     } else {
         Exit::Failed
     }

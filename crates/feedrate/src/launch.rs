@@ -72,18 +72,19 @@ pub(crate) fn together(
     let comm = connect(launch, signals, &told)?;
     let outcome = work(&comm);
     let Err(error) = outcome else { return outcome };
+    if comm.size() == 1 {
+        return Err(error);
+    }
     comm.give_up(&messages::told(&error));
-    let loss = comm.ended().is_some() && comm.size() > 1;
     if told.load(Relaxed) {
-        // The reason was told as soon as it was known.
-        if let Some(last) = error.chain().next().filter(|_| error.chain().len() > 1) {
-            messages::say(last);
-        }
+        // The reason was told as soon as it was known; what was wanted by then may say more.
+        let more = error.chain().next().filter(|_| error.chain().len() > 1);
+        more.into_iter().for_each(messages::say);
+    } else if comm.rank() == 0 {
+        // Before the ranks part, which may end this one.
+        messages::print_error(&error);
     }
-    if loss && (comm.rank() > 0 || told.load(Relaxed)) {
-        return Ok(code_of(&error));
-    }
-    Err(error)
+    Ok(code_of(&error))
 }
 
 /// The ranks that a launcher started, or this process alone. Whoever tells of a lost rank does so at once, and stops.
@@ -94,8 +95,11 @@ fn connect(
 ) -> anyhow::Result<Arc<dyn Comm>> {
     let (told, interrupted) = (Arc::clone(told), Arc::clone(&signals.interrupted));
     let on_loss = move |loss: &CommError| {
-        told.store(true, Relaxed);
-        messages::say(format!("error: {loss}"));
+        // Rank 0 tells its own end by itself.
+        if !(loss.was_given_up() && matches!(loss, CommError::Lost { rank: 0, .. })) {
+            told.store(true, Relaxed);
+            messages::say(format!("error: {loss}"));
+        }
         interrupted.store(true, Relaxed);
     };
     let options = mpi::Options {

@@ -21,6 +21,7 @@ pub(super) fn found(
     if !dataset::needs_files(plan, &*storage) {
         return Ok(Choice { folder, foreign: false, incomplete: false });
     }
+    let mut misfit = None;
     if let Some(manifest) = Manifest::read(&*storage)? {
         let differences = manifest.differences(&plan.dataset);
         if differences.is_empty() && manifest.state == State::Complete {
@@ -30,15 +31,20 @@ pub(super) fn found(
             true => "its generation was broken off".to_string(),
             false => differences.join("; "),
         };
-        warnings.push(format!(
-            "the dataset in `{}` was made for other settings: {why}",
-            root.display()
-        ));
+        misfit =
+            Some(format!("the dataset in `{}` was made for other settings: {why}", root.display()));
     }
     if plan.evaluation.is_none() {
         plan.dataset.files_eval = 0;
     }
-    dataset::probe(plan, &*storage, root)?;
+    let probed = dataset::probe(plan, &*storage, root);
+    match misfit {
+        Some(misfit) => {
+            probed.context(misfit.clone())?;
+            warnings.push(misfit);
+        }
+        None => probed?,
+    }
     Ok(Choice { folder, foreign: true, incomplete: false })
 }
 

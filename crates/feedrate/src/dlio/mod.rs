@@ -9,7 +9,7 @@ mod text;
 use crate::catalog::catalog;
 use crate::dataset::{self, Choice};
 use crate::execute::{self, Execution};
-use crate::exit::{Exit, Interrupted, UsageError, code_of};
+use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
 use crate::launch::{self, Launch, decided, together};
 use crate::results::{self, Results};
 use crate::{interrupt, messages, resolve, summary};
@@ -29,19 +29,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
-
-/// DLIO ends with `exit(-1)` where more steps are wanted than the data has.
-const TOO_MANY_STEPS: u8 = 255;
-
-/// More steps are wanted than the data has.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "only {available} steps can be made of the data, and `train.total_training_steps` is {wanted}"
-)]
-struct TooManySteps {
-    available: u64,
-    wanted: u64,
-}
 
 /// Run `dlio_benchmark` with the arguments of this process.
 pub(crate) fn main() -> ExitCode {
@@ -73,20 +60,14 @@ fn usage(message: String) -> UsageError {
 
 /// DLIO knows success and failure.
 fn ended(outcome: anyhow::Result<Exit>) -> ExitCode {
-    match outcome {
-        Ok(Exit::Fine | Exit::Unmet) => ExitCode::SUCCESS,
-        Ok(Exit::Interrupted) => Exit::Interrupted.into(),
-        Ok(Exit::Failed | Exit::Usage) => Exit::Failed.into(),
-        Err(error) => {
-            messages::print_error(&error);
-            if error.is::<TooManySteps>() {
-                return ExitCode::from(TOO_MANY_STEPS);
-            }
-            match code_of(&error) {
-                Exit::Interrupted => Exit::Interrupted.into(),
-                _ => Exit::Failed.into(),
-            }
-        }
+    let code = outcome.unwrap_or_else(|error| {
+        messages::print_error(&error);
+        code_of(&error)
+    });
+    match code {
+        Exit::Fine | Exit::Unmet => Exit::Fine.into(),
+        Exit::Failed | Exit::Usage => Exit::Failed.into(),
+        Exit::Interrupted | Exit::TooManySteps => code.into(),
     }
 }
 

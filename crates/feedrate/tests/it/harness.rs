@@ -56,7 +56,12 @@ impl Test {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_feedrate"));
+        self.program(env!("CARGO_BIN_EXE_feedrate"), arguments)
+    }
+
+    /// Any program, in the test's folder.
+    pub(crate) fn program(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command.args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1");
         command
     }

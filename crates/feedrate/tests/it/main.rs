@@ -28,3 +28,7 @@ mod loaders;
 mod applications;
 /// What DLIO generates.
 mod dlio;
+/// `dlio_benchmark` in DLIO's place.
+mod dlio_benchmark;
+/// Runs of several processes.
+mod mpi;

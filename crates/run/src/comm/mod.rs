@@ -110,7 +110,15 @@ pub enum CommError {
     },
 }
 
+/// How the reason of a rank that gave up begins.
+pub(crate) const GAVE_UP: &str = "gave up: ";
+
 impl CommError {
+    /// Whether a rank ended by its own word, which it can tell itself.
+    pub fn was_given_up(&self) -> bool {
+        matches!(self, CommError::Lost { reason, .. } if reason.starts_with(GAVE_UP))
+    }
+
     /// Advice, where the reason is a common one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {

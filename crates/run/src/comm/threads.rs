@@ -1,6 +1,6 @@
 //! Ranks as threads of one process: what MPI does, without MPI.
 
-use super::{ClockOffset, Comm, CommError, Node};
+use super::{ClockOffset, Comm, CommError, GAVE_UP, Node};
 use feedrate_spec::catalog::Member;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -108,7 +108,7 @@ impl Comm for Threads {
         let lost = CommError::Lost {
             rank: self.rank,
             host: String::new(),
-            reason: format!("gave up: {reason}"),
+            reason: format!("{GAVE_UP}{reason}"),
         };
         self.state().lost.get_or_insert(lost);
         self.shared.changed.notify_all();

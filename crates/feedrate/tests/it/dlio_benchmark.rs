@@ -1,0 +1,227 @@
+//! `dlio_benchmark` as DLIO's users, the study's notebook and MLPerf Storage's wrapper call it.
+
+use crate::harness::{Answer, TINY, Test};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+
+/// A folder of workloads with one called `tiny`.
+pub(crate) fn with_workloads() -> Test {
+    let test = Test::new();
+    fs::create_dir_all(test.path("conf/workload")).unwrap();
+    test.write("conf/workload/tiny.yaml", TINY);
+    test
+}
+
+fn dlio(test: &Test, arguments: &[&str]) -> Answer {
+    let mut command = test.program(env!("CARGO_BIN_EXE_dlio_benchmark"), &["--config-dir", "conf"]);
+    Answer::of(&command.args(arguments).output().unwrap())
+}
+
+const GENERATE: [&str; 3] =
+    ["workload=tiny", "++workload.workflow.generate_data=True", "++workload.workflow.train=False"];
+
+/// The only folder of results of `tiny`.
+fn results(test: &Test) -> PathBuf {
+    let mut folders = fs::read_dir(test.path("hydra_log/tiny")).unwrap();
+    let folder = folders.next().unwrap().unwrap().path();
+    assert!(folders.next().is_none());
+    folder
+}
+
+fn json(path: PathBuf) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn data_is_made_then_trained_on_as_the_study_does() {
+    let test = with_workloads();
+    let answer = dlio(&test, &GENERATE);
+    answer.warns(&["Running DLIO [Generating data] with 1 process(es)", "Generation done"]);
+    assert_eq!(answer.stdout, "");
+    assert_eq!(test.data_files(".npz").len(), 8);
+    assert!(test.path("data/train/img_0_of_8.npz").exists(), "in the folder itself");
+    let left = results(&test);
+    assert!(left.join(".hydra/overrides.yaml").exists() && left.join("dlio.log").exists());
+    assert!(!left.join("summary.json").exists(), "as in DLIO");
+    fs::remove_dir_all(left).unwrap();
+
+    let answer = dlio(&test, &["workload=tiny", "++workload.reader.batch_size=2"]);
+    answer.warns(&[
+        "[OUTPUT]",
+        "Starting epoch 2: 4 steps expected",
+        "[METRIC] Number of Simulated Accelerators: 1 ",
+        "Doubts:",
+    ]);
+    let left = results(&test);
+    let summary = json(left.join("summary.json"));
+    assert_eq!(summary["num_accelerators"], 1);
+    for key in ["train_au_mean_percentage", "train_io_mean_MB_per_second"] {
+        assert!(summary["metric"][key].is_number(), "{summary}");
+    }
+    assert_eq!(json(left.join("record.json"))["complete"], true);
+    let log = fs::read_to_string(left.join("dlio.log")).unwrap();
+    assert!(answer.stderr.starts_with(&log), "each line was said once, in its order");
+    let overrides = fs::read_to_string(left.join(".hydra/overrides.yaml")).unwrap();
+    assert_eq!(overrides, "- workload=tiny\n- ++workload.reader.batch_size=2\n");
+    let config = fs::read_to_string(left.join(".hydra/config.yaml")).unwrap();
+    assert!(config.starts_with("workload:\n  model:\n    name: tiny\n"), "{config}");
+}
+
+#[test]
+fn generating_and_training_in_one_go() {
+    let test = with_workloads();
+    let all = ["workload=tiny", "++workload.workflow.generate_data=True"];
+    dlio(&test, &all).warns(&["[Generating data & Training]", "Generation done", "[METRIC]"]);
+    assert!(results(&test).join("summary.json").exists());
+}
+
+#[test]
+fn mlperf_storages_wrapper_finds_what_it_reads() {
+    let test = with_workloads();
+    fs::create_dir_all(test.path("store/tiny/train")).unwrap();
+    fs::create_dir_all(test.path("store/tiny/valid")).unwrap();
+    let run = |stamp: &str, more: &[&str]| {
+        let dir = format!("++hydra.run.dir=results/training/tiny/{stamp}");
+        let mut arguments = vec!["workload=tiny", &dir, "++hydra.output_subdir=dlio_config"];
+        arguments.push("++workload.dataset.data_folder=store/tiny");
+        arguments.extend(more);
+        let answer = dlio(&test, &arguments);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        test.path(&format!("results/training/tiny/{stamp}"))
+    };
+    run("datagen", &["++workload.workflow.generate_data=True", "++workload.workflow.train=False"]);
+    // The wrapper has made the folder and put its own file there.
+    fs::create_dir_all(test.path("results/training/tiny/run")).unwrap();
+    test.write("results/training/tiny/run/x_metadata.json", "{}");
+    let left = run(
+        "run",
+        &["++workload.reader.odirect=False", "++workload.dataset.num_subfolders_train=0"],
+    );
+    let summary = json(left.join("summary.json"));
+    for key in
+        ["num_accelerators", "start", "metric", "host_memory_GB", "host_cpu_count", "num_hosts"]
+    {
+        assert!(!summary[key].is_null(), "{key}");
+    }
+    assert!(left.join("dlio_config/config.yaml").exists() && !left.join(".hydra").exists());
+    let overrides = fs::read_to_string(left.join("dlio_config/overrides.yaml")).unwrap();
+    assert_eq!(overrides.lines().count(), 4, "{overrides}");
+    assert!(
+        overrides.lines().all(|line| line.matches('=').count() == 1 && !line.contains("hydra"))
+    );
+    assert!(left.join("x_metadata.json").exists());
+}
+
+#[test]
+fn checkpoints_alone_as_mlperf_storage_asks_for_them() {
+    let test = with_workloads();
+    let answer = dlio(
+        &test,
+        &[
+            "workload=llama3_8b",
+            "++hydra.run.dir=results/checkpointing/llama3_8b/1",
+            "++workload.checkpoint.num_checkpoints_write=2",
+            "++workload.checkpoint.num_checkpoints_read=1",
+            "++workload.checkpoint.time_between_checkpoints=0",
+            "++workload.checkpoint.checkpoint_folder=check/llama3_8b",
+            "++workload.model.parallelism.data=8",
+            "++workload.checkpoint.mode=subset",
+            "++workload.model.num_layers=1",
+            "++workload.model.transformer.hidden_size=64",
+            "++workload.model.transformer.ffn_hidden_size=64",
+            "++workload.model.transformer.vocab_size=1000",
+        ],
+    );
+    answer.warns(&[
+        "Running DLIO [Checkpointing] with 1 process(es)",
+        "Checkpointing write finished",
+    ]);
+    let summary = json(test.path("results/checkpointing/llama3_8b/1/summary.json"));
+    for key in ["save_checkpoint_io_mean_GB_per_second", "load_checkpoint_duration_mean_seconds"] {
+        assert!(summary["metric"][key].is_number(), "{summary}");
+    }
+}
+
+#[test]
+fn exit_codes_are_dlios() {
+    let test = with_workloads();
+    let train = ["workload=tiny", "++workload.train.epochs=1"];
+    dlio(&test, &train).refuses(1, &["data"]);
+    dlio(&test, &["workload=tiny", "workload.train.nonsense=1"])
+        .refuses(1, &["++workload.train.nonsense=1"]);
+    dlio(&test, &["workload=nonsense"]).refuses(1, &["Could not find 'workload/nonsense'"]);
+    dlio(&test, &["workload=tiny", "train.epochs=1"])
+        .refuses(1, &["Could not override 'train.epochs'"]);
+    dlio(&test, &["--nonsense"]).refuses(1, &["unrecognized arguments"]);
+    assert_eq!(dlio(&test, &GENERATE).code, 0);
+    let wanted = ["workload=tiny", "++workload.train.total_training_steps=1000"];
+    dlio(&test, &wanted).refuses(255, &["only 4 steps", "1000"]);
+    assert_eq!(dlio(&test, &["--help"]).code, 0);
+    assert!(!test.path("results").exists());
+}
+
+#[test]
+fn unknown_keys_are_mentioned_and_ignored() {
+    let test = with_workloads();
+    let all =
+        ["workload=tiny", "++workload.workflow.generate_data=True", "++workload.reader.nonsense=1"];
+    dlio(&test, &all).warns(&["[WARNING]", "reader.nonsense"]);
+}
+
+#[test]
+fn an_evaluation_without_files_is_empty() {
+    let test = with_workloads();
+    assert_eq!(dlio(&test, &GENERATE).code, 0);
+    fs::remove_file(test.path("data/manifest.json")).unwrap();
+    let evaluation = [
+        "workload=tiny",
+        "++workload.workflow.evaluation=True",
+        "++workload.dataset.num_files_eval=4",
+    ];
+    dlio(&test, &evaluation).warns(&["no evaluation files", "[METRIC]"]);
+}
+
+/// DLIO would train on it and report the bytes of the new settings.
+#[test]
+fn a_dataset_of_other_settings_is_replaced_or_refused_never_confused() {
+    let test = with_workloads();
+    let larger = "++workload.dataset.record_length_bytes=16384";
+    assert_eq!(dlio(&test, &GENERATE).code, 0);
+    let size = |test: &Test| fs::metadata(test.path("data/train/img_0_of_8.npz")).unwrap().len();
+    let before = size(&test);
+    dlio(&test, &["workload=tiny", "++workload.dataset.num_samples_per_file=4"])
+        .refuses(1, &["made for other settings", "samples_per_file: dataset has 1"]);
+    assert_eq!(dlio(&test, &[&GENERATE[..], &[larger]].concat()).code, 0);
+    assert!(before < size(&test));
+    test.write("data/train/img_0_of_8.npz", "somebody's own");
+    fs::remove_file(test.path("data/manifest.json")).unwrap();
+    dlio(&test, &GENERATE).refuses(1, &["no manifest says that feedrate made it"]);
+    assert_eq!(fs::read(test.path("data/train/img_0_of_8.npz")).unwrap(), b"somebody's own");
+}
+
+#[test]
+fn the_log_level_is_heeded() {
+    let test = with_workloads();
+    let all = ["workload=tiny", "++workload.workflow.generate_data=True", "--config-dir=conf"];
+    let at = |level: &str| {
+        let mut command = test.program(env!("CARGO_BIN_EXE_dlio_benchmark"), &all);
+        Answer::of(&command.env("DLIO_LOG_LEVEL", level).output().unwrap())
+    };
+    assert!(at("warning").stderr.contains("[OUTPUT]"));
+    assert!(!at("error").stderr.contains("[OUTPUT]"));
+    at("loud").refuses(1, &["DLIO_LOG_LEVEL"]);
+}
+
+#[test]
+fn a_value_of_a_workload_is_told() {
+    let test = with_workloads();
+    for (key, value) in [("reader.batch_size", "4\n"), ("reader.nonsense", "None\n")] {
+        let query = format!("++workload.workflow.query={key}");
+        let arguments = ["--config-dir", "conf", "workload=tiny", &query];
+        let mut command = test.program(env!("CARGO_BIN_EXE_dlio_benchmark_query"), &arguments);
+        assert_eq!(Answer::of(&command.output().unwrap()).stdout, value);
+    }
+    let config = dlio(&test, &["workload=tiny", "--cfg", "job"]);
+    assert!(config.stdout.starts_with("workload:\n"), "{}", config.stdout);
+}

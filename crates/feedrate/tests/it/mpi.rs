@@ -1,0 +1,129 @@
+//! Runs of several processes under the launchers of real MPIs. Needs Debian's Open MPI and MPICH, which `cargo xtask setup`
+//! installs; fails without.
+
+use crate::dlio_benchmark::with_workloads;
+use crate::harness::{Answer, Test};
+use serde_json::Value;
+use std::fs;
+
+/// Program and arguments that start so many ranks.
+type Launcher = (&'static str, &'static [&'static str]);
+
+const OPEN_MPI: Launcher = ("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe", "-np"]);
+const MPICH: Launcher = ("mpiexec.hydra", &["-np"]);
+const LAUNCHERS: [Launcher; 2] = [OPEN_MPI, MPICH];
+
+const GENERATED: &str = "++workload.workflow.generate_data=True";
+
+fn launched(test: &Test, (program, first): Launcher, ranks: u32, arguments: &[&str]) -> Answer {
+    let ranks = ranks.to_string();
+    let own = env!("CARGO_BIN_EXE_dlio_benchmark");
+    let before = [first, &[&ranks, own, "--config-dir", "conf", "workload=tiny"]].concat();
+    let mut command = test.program(program, &before);
+    let output = command.args(arguments).output();
+    Answer::of(&output.unwrap_or_else(|error| {
+        panic!("cannot start `{program}`: {error}\n  hint: run `cargo xtask setup`")
+    }))
+}
+
+fn json(test: &Test, name: &str) -> Value {
+    serde_json::from_slice(&fs::read(test.path(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn ranks_generate_and_train_together() {
+    for launcher in LAUNCHERS {
+        let test = with_workloads();
+        let more = [
+            GENERATED,
+            "++hydra.run.dir=out",
+            "++workload.reader.batch_size=1",
+            "++workload.workflow.evaluation=True",
+            "++workload.dataset.num_files_eval=8",
+            "++workload.workflow.checkpoint=True",
+            "++workload.model.model_size=10000",
+            "++workload.checkpoint.type=all_ranks",
+        ];
+        let answer = launched(&test, launcher, 4, &more);
+        answer.warns(&["with 4 process(es)", "[METRIC] Number of Simulated Accelerators: 4 "]);
+        assert_eq!(answer.stderr.matches("Running DLIO").count(), 1, "rank 0 tells");
+        let record = json(&test, "out/record.json");
+        assert_eq!(record["complete"], true);
+        assert_eq!(record["processes"].as_array().unwrap().len(), 4);
+        for epoch in record["epochs"].as_array().unwrap() {
+            let accelerators = epoch["accelerators"].as_array().unwrap();
+            assert_eq!(accelerators.len(), 4);
+            let samples = |one: &Value| one["io"]["samples"].as_u64().unwrap();
+            assert_eq!(accelerators.iter().map(samples).sum::<u64>(), 8, "each sample once");
+            let ranks = epoch["checkpoints"][0]["ranks"].as_array().unwrap();
+            assert_eq!(ranks.len(), 4, "all write");
+        }
+        let summary = json(&test, "out/summary.json");
+        assert_eq!((&summary["num_accelerators"], &summary["num_hosts"]), (&4.into(), &1.into()));
+        assert!((0..4).all(|rank| test.path(&format!("out/{rank}_output.json")).exists()));
+        assert_eq!(record["evaluations"][0]["accelerators"].as_array().unwrap().len(), 4);
+    }
+}
+
+#[test]
+fn a_rank_may_have_several_accelerators() {
+    let test = with_workloads();
+    let more = [
+        GENERATED,
+        "--accelerators-per-rank",
+        "2",
+        "++workload.reader.batch_size=1",
+        "++hydra.run.dir=out",
+    ];
+    launched(&test, MPICH, 2, &more).warns(&["with 4 process(es)"]);
+    let record = json(&test, "out/record.json");
+    let each: Vec<_> =
+        record["processes"].as_array().unwrap().iter().map(|p| &p["accelerators"]).collect();
+    assert_eq!(each, [2, 2]);
+}
+
+#[test]
+fn what_breaks_one_rank_is_told_once_and_ends_all() {
+    for launcher in LAUNCHERS {
+        let test = with_workloads();
+        let generation = [GENERATED, "++workload.workflow.train=False", "++hydra.run.dir=made"];
+        assert_eq!(launched(&test, launcher, 2, &generation).code, 0);
+        test.write("data/train/img_7_of_8.npz", "cut off");
+        let answer = launched(
+            &test,
+            launcher,
+            4,
+            &["++hydra.run.dir=out", "++workload.reader.batch_size=1"],
+        );
+        assert_ne!(answer.code, 0);
+        let told = |words: &str| answer.stderr.matches(words).count();
+        assert_eq!(told("img_7_of_8.npz"), 1, "{}", answer.stderr);
+        assert_eq!(told("error: rank 3 on "), 1, "{}", answer.stderr);
+        let record = json(&test, "out/record.json");
+        assert_eq!(record["complete"], false);
+        assert!(record["stopped_because"].as_str().unwrap().contains("img_7_of_8.npz"));
+    }
+}
+
+/// Bad arguments are the same for all ranks: one of them tells.
+#[test]
+fn bad_arguments_are_told_once() {
+    let test = with_workloads();
+    let answer = launched(&test, OPEN_MPI, 3, &["++workload.reader.batch_size=x"]);
+    assert_ne!(answer.code, 0);
+    assert_eq!(answer.stderr.matches("expected a whole number").count(), 1, "{}", answer.stderr);
+}
+
+#[test]
+fn many_more_ranks_than_cores() {
+    let test = with_workloads();
+    let more = [
+        GENERATED,
+        "++workload.dataset.num_files_train=64",
+        "++workload.reader.batch_size=1",
+        "++workload.reader.read_threads=1",
+        "++hydra.run.dir=out",
+    ];
+    launched(&test, OPEN_MPI, 64, &more).warns(&["with 64 process(es)"]);
+    assert_eq!(json(&test, "out/record.json")["complete"], true);
+}
