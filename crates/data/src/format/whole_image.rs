@@ -173,11 +173,11 @@ impl<P: Picture> Cursor for ImageCursor<P> {
     }
 }
 
-/// Pixels made together, in whole blocks of content: a row of its own would make the block around it again.
+/// Bytes made together, in whole blocks of content: a row of its own would make the block around it again.
 const MADE_BYTES: u64 = 64 << 10;
 
-/// Makes the rows of the one sample, in order.
-pub(super) struct Rows<'c> {
+/// Makes the content of the one sample, in order.
+pub(super) struct Drawn<'c> {
     content: &'c mut Content,
     element: Element,
     /// Where in the sample the bytes after `made` begin, and where the sample ends.
@@ -187,11 +187,10 @@ pub(super) struct Rows<'c> {
     given: usize,
 }
 
-impl<'c> Rows<'c> {
-    pub(super) fn new(shape: &FileShape, content: &'c mut Content) -> Self {
-        let end = shape.sample_bytes();
+impl<'c> Drawn<'c> {
+    pub(super) fn new(end: u64, element: Element, content: &'c mut Content) -> Self {
         let made = Vec::with_capacity(end.min(MADE_BYTES) as usize);
-        Rows { content, element: shape.element, at: 0, end, made, given: 0 }
+        Drawn { content, element, at: 0, end, made, given: 0 }
     }
 
     /// The next bytes of the sample; after the last `row` stays as it is.

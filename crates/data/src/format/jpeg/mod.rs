@@ -1,13 +1,13 @@
-//! `jpeg`: one picture a file with loss, to the byte as Pillow writes it for DLIO: baseline, quality 75, standard
-//! tables, colours of half the size.
+//! `jpeg`: one picture a file with loss, as Pillow writes noise for DLIO: baseline, quality 75, standard tables, colours of
+//! half the size. Its coefficients are drawn as noise has them, so that no pixel need be transformed.
 //!
 //! Reads progressive files and every subsampling too. Pixels are grey or RGB.
 
-mod blocks;
-mod codes;
-mod markers;
-mod tables;
 mod write;
+mod noise;
+mod codes;
+mod tables;
+mod markers;
 #[cfg(test)]
 mod tests;
 

@@ -13,81 +13,73 @@ fn jpeg() -> &'static dyn Format {
 fn bytes_stay_what_they_were() {
     let grey = encoded(jpeg(), &shape(&[40, 41], Element::Uint8, 1), 1000);
     let rgb = encoded(jpeg(), &shape(&[40, 41, 3], Element::Uint8, 1), 1000);
-    assert_eq!(
-        [crc32fast::hash(&grey[0]), crc32fast::hash(&rgb[0])],
-        [3_479_844_672, 1_048_598_118]
-    );
-}
-
-/// Noise is what datasets hold; its transform seldom comes near the largest numbers, and has no long runs of zeros.
-#[test]
-fn flat_and_extreme_blocks_are_written_whole() {
-    use super::blocks::{Divider, block};
-    let divider = Divider::new(0);
-    let flat = block(&[128; 64], 0, 8, &divider);
-    assert_eq!((flat.coefficients, flat.nonzero), ([0; 64], 0));
-    let white = block(&[255; 64], 0, 8, &divider);
-    // 127 × 8, over a step of 8.
-    assert_eq!((white.coefficients[0], white.nonzero), (127, 1));
-    // All the most that any coefficient can be: each sample has the sign of its wave there.
-    for (v, u) in (0..8).flat_map(|v| (0..8).map(move |u| (v, u))) {
-        let wave = |i: usize, k: usize| {
-            ((2 * i + 1) as f64 * k as f64 * std::f64::consts::PI / 16.0).cos()
-        };
-        for sign in [1.0, -1.0] {
-            let samples: Vec<u8> = (0..64)
-                .map(|i| if sign * wave(i / 8, v) * wave(i % 8, u) > 0.0 { 255 } else { 0 })
-                .collect();
-            let found = block(&samples, 0, 8, &divider);
-            let exact = exact(&samples);
-            for i in 0..64 {
-                let from = usize::from(super::tables::ZIGZAG[i]);
-                let wanted = exact[from] / f64::from(super::tables::STEPS[0][from]);
-                let off = (f64::from(found.coefficients[i]) - wanted).abs();
-                assert!(off < 0.6, "{v} {u} {i}: {wanted} {}", found.coefficients[i]);
-                assert_eq!(found.nonzero >> i & 1 == 1, found.coefficients[i] != 0);
-            }
-        }
-    }
+    assert_eq!([crc32fast::hash(&grey[0]), crc32fast::hash(&rgb[0])], [4_193_272_722, 33_660_627]);
 }
 
 #[test]
 fn long_runs_of_zeros_are_written() {
-    use super::blocks::Block;
-    use super::codes::{Bits, Codes};
-    use super::tables::{FIRST, OTHERS};
-    let mut sink = MemorySink { parts: vec![vec![]], space: vec![0; 7] };
-    let mut bits = Bits::new(&mut sink);
-    let mut block = Block { coefficients: [0; 64], nonzero: 1 << 63 };
-    block.coefficients[63] = -1;
-    let (first, others) = (Codes::new(&FIRST[0]), Codes::new(&OTHERS[0]));
-    bits.block(&block, &mut 0, &first, &others).unwrap();
-    bits.no_block(&first, &others).unwrap();
-    bits.finish().unwrap();
-    // No distance; three times sixteen zeros; fourteen zeros and one bit, which is 0. No distance, and the end.
-    let zeros = "11111111001".repeat(3);
-    let text = format!("00{zeros}11111111111010110001010");
-    let text = format!("{text}{}", "1".repeat(text.len().wrapping_neg() % 8));
-    let bytes = text
-        .as_bytes()
-        .chunks(8)
-        .map(|bits| bits.iter().fold(0, |byte, bit| byte << 1 | (bit - b'0')));
-    let stuffed: Vec<u8> =
-        bytes.flat_map(|byte| if byte == 255 { vec![255, 0] } else { vec![byte] }).collect();
-    assert_eq!(sink.parts[0], stuffed);
+    use super::noise::Pattern;
+    use super::{codes::by_symbol, tables::OTHERS};
+    let mut values = [0; 64];
+    values[63] = -1;
+    let codes = by_symbol(&OTHERS[0]);
+    // Three times sixteen zeros; fourteen zeros and one bit, which content says.
+    let text = format!("{}1111111111101011", "11111111001".repeat(3));
+    let pattern = Pattern::of(&values, &codes).unwrap();
+    let words = |content: [[u8; 8]; 7]| -> String {
+        let words = pattern.words(&content);
+        words.map(|word| format!("{:064b}", word.value)[..word.bits as usize].to_string()).collect()
+    };
+    assert_eq!(
+        [words([[0; 8]; 7]), words([[255; 8]; 7])],
+        [format!("{text}0"), format!("{text}1")]
+    );
+    // No more than the end.
+    let flat = Pattern::of(&[0; 64], &codes).unwrap();
+    assert_eq!(flat.words(&[[255; 8]; 7]).map(|word| word.bits).collect::<Vec<_>>(), [4]);
+    assert!(Pattern::of(&[300; 64], &codes).is_none(), "too many bits");
 }
 
-/// The cosine transform by its definition.
-fn exact(samples: &[u8]) -> [f64; 64] {
-    let wave = |i: usize, k: usize| {
-        let scale = if k == 0 { 0.5f64.sqrt() } else { 1.0 };
-        scale * ((2 * i + 1) as f64 * k as f64 * std::f64::consts::PI / 16.0).cos()
+#[test]
+fn pictures_are_noise_and_not_each_other() {
+    for dims in [&[400, 400][..], &[400, 400, 3]] {
+        let shape = shape(dims, Element::Uint8, 1);
+        let pixels = |file: u64| {
+            let mut sink = MemorySink { parts: vec![vec![]], space: vec![0; 4096] };
+            let mut content = Content::new(7);
+            content.start(file);
+            jpeg().encode(&shape, &Encoding::default(), &mut content, &mut sink).unwrap();
+            read(jpeg(), &sink.parts, 0, Some(&shape)).unwrap()
+        };
+        let (a, b) = (pixels(0), pixels(1));
+        let mean =
+            |values: &dyn Fn(usize) -> f64| (0..a.len()).map(values).sum::<f64>() / a.len() as f64;
+        let of_a = mean(&|i| f64::from(a[i]));
+        let of_b = mean(&|i| f64::from(b[i]));
+        let [width, shared] = [&a, &b]
+            .map(|other| mean(&|i| (f64::from(a[i]) - of_a) * (f64::from(other[i]) - of_b)));
+        // A little wider than what is left of uniform noise, 71 and 53: of one length all numbers are as probable.
+        let wanted = if dims.len() == 2 { 74.4 } else { 59.0 };
+        assert!((of_a - 127.5).abs() < 1.0, "{dims:?}: {of_a}");
+        assert!((width.sqrt() - wanted).abs() < 2.0, "{dims:?}: {}", width.sqrt());
+        assert!((shared / width).abs() < 0.02, "{dims:?}: {shared}");
+    }
+}
+
+/// What can be saved of content can be saved of pictures.
+#[test]
+fn content_that_can_be_compressed_makes_smaller_files() {
+    use feedrate_spec::shape::Redundancy;
+    let shape = shape(&[400, 400, 3], Element::Uint8, 1);
+    let bytes = |compressible_percent| {
+        let redundancy = Redundancy { compressible_percent, duplicate_percent: 0 };
+        let mut content = Content::redundant(7, redundancy);
+        let mut sink = MemorySink { parts: vec![vec![]], space: vec![0; 4096] };
+        jpeg().encode(&shape, &Encoding::default(), &mut content, &mut sink).unwrap();
+        sink.parts[0].len() as f64
     };
-    std::array::from_fn(|at| {
-        let sum = (0..64)
-            .map(|i| (f64::from(samples[i]) - 128.0) * wave(i / 8, at / 8) * wave(i % 8, at % 8));
-        sum.sum::<f64>() / 4.0
-    })
+    let share = bytes(50) / bytes(0);
+    assert!((0.45..0.6).contains(&share), "{share}");
 }
 
 #[test]

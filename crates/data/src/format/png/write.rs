@@ -2,7 +2,7 @@
 //!
 //! Rows take the filters in turn that Pillow chooses among for noise, so that whoever decodes them has as much to do.
 
-use super::super::whole_image::Rows;
+use super::super::whole_image::Drawn;
 use super::super::{Content, FileSink, SinkError};
 use super::chunks::{CHUNK_BYTES, HEAD_BYTES, Head, SIGNATURE};
 use super::deflate::{self, Noise, write_chunk};
@@ -35,7 +35,7 @@ pub(super) fn picture(
     let mut row = vec![0; row_bytes];
     let mut line = vec![0; row_bytes + 1];
     let mut noise = Noise::new(line.len() as u64 * u64::from(head.height), sink);
-    let mut rows = Rows::new(shape, content);
+    let mut rows = Drawn::new(shape.sample_bytes(), shape.element, content);
     for y in 0..head.height {
         rows.next(&mut row);
         if shape.element == Element::Uint16 {
