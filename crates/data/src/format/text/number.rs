@@ -167,8 +167,7 @@ macro_rules! floats {
 
             #[inline(always)]
             fn plain(text: &[u8], start: usize, end: usize) -> Option<Self> {
-                let field = text.get(start..end)?;
-                $plain(field).or_else(|| Self::parse(field))
+                $plain(text, start, end).or_else(|| Self::parse(text.get(start..end)?))
             }
 
             #[inline(always)]
@@ -196,7 +195,7 @@ macro_rules! floats {
     )*};
 }
 
-floats!(f32: single::nearest, f64: |_| None);
+floats!(f32: single::nearest, f64: |_, _, _| None);
 
 /// A half, by its bits.
 #[derive(Clone, Copy)]

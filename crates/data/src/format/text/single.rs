@@ -14,60 +14,75 @@ const LOST_BITS: u32 = 52 - 23;
 /// A power and a product are each half a unit off at most; this is far more.
 const DOUBT_UNITS: u64 = 8;
 
-/// Of `[-]digits[.digits][e[-+]digits]`; `None` where it is written otherwise, has many digits, or lies too near the middle
-/// between two singles.
+/// More than a field that is looked at has, with what is loaded behind it.
+const WINDOW_BYTES: usize = 48;
+/// Powers of ten that eight digits are shifted by, with room for an index of four bits.
+const TENS: [u64; 16] = tens();
+
+/// The number `text[start..end]`, written `[-]digits[.digits][e[-+]digits]`; `None` where it is written otherwise, has many
+/// digits, lies too near the middle between two singles, or close to the end of `text`.
+///
+/// How long the parts are differs from number to number and cannot be foreseen: nothing branches on it.
 #[inline(always)]
-pub(super) fn nearest(field: &[u8]) -> Option<f32> {
-    let (negative, rest) = match field {
-        [b'-', rest @ ..] => (true, rest),
-        rest => (false, rest),
-    };
-    let (mut digits, mut count, mut point) = (0u64, 0usize, None);
-    let mut at = 0;
-    while let Some(&byte) = rest.get(at) {
-        let digit = byte.wrapping_sub(b'0');
-        if digit < 10 {
-            digits = digits.wrapping_mul(10).wrapping_add(u64::from(digit));
-            count += 1;
-        } else if byte == b'.' && point.is_none() {
-            point = Some(count);
-            // Most have many digits there.
-            if let Some(eight) = rest[at + 1..].first_chunk::<8>() {
-                let (number, wrong) = eight_digits(u64::from_le_bytes(*eight) ^ ZEROS, 0);
-                if wrong == 0 {
-                    digits = digits.wrapping_mul(100_000_000).wrapping_add(number);
-                    (count, at) = (count + 8, at + 8);
-                }
-            }
-        } else {
-            break;
-        }
+pub(super) fn nearest(text: &[u8], start: usize, end: usize) -> Option<f32> {
+    let window: &[u8; WINDOW_BYTES] = text.get(start..)?.first_chunk()?;
+    let end = end.wrapping_sub(start);
+    let negative = window[0] == b'-';
+    let mut at = usize::from(negative);
+    let (mut digits, whole) = some_digits(window, at);
+    at += whole;
+    let mut behind = 0;
+    if window[at] == b'.' {
         at += 1;
+        // A second time for small numbers that are written without an exponent.
+        for _ in 0..2 {
+            let (number, count) = some_digits(window, at);
+            digits = digits.wrapping_mul(TENS[count % 16]).wrapping_add(number);
+            behind += count;
+            at += count;
+            if count < 8 {
+                break;
+            }
+        }
     }
-    if count == 0 || count > DIGITS_MAX {
+    if (whole + behind).wrapping_sub(1) >= DIGITS_MAX {
         return None;
     }
-    let power = exponent(&rest[at..])? - (count - point.unwrap_or(count)) as i32;
+    let exponent = if at == end { 0 } else { exponent(window, at, end)? };
+    let power = exponent - behind as i32;
     let power = POWERS.get(usize::try_from(power + POWER_MAX).ok()?)?;
-    let double = digits as f64 * power;
-    let magnitude = single(double)?;
-    Some(if negative { -magnitude } else { magnitude })
+    let magnitude = single(digits as f64 * power)?;
+    // As a bit: a sign is as likely as none.
+    Some(f32::from_bits(magnitude.to_bits() | u32::from(negative) << 31))
 }
 
-/// What follows the digits: nothing, or `e` and a number of at most two digits.
+/// The number of the digits from `at` on, at most eight, and how many they are.
 #[inline(always)]
-fn exponent(rest: &[u8]) -> Option<i32> {
-    let (negative, digits) = match rest {
-        [] => return Some(0),
-        [b'e' | b'E', b'-', digits @ ..] => (true, digits),
-        [b'e' | b'E', b'+', digits @ ..] | [b'e' | b'E', digits @ ..] => (false, digits),
-        _ => return None,
-    };
-    if digits.is_empty() || digits.len() > 2 || !digits.iter().all(u8::is_ascii_digit) {
+fn some_digits(window: &[u8; WINDOW_BYTES], at: usize) -> (u64, usize) {
+    let Some(eight) = window[at..].first_chunk() else { return (0, 0) };
+    let word = u64::from_le_bytes(*eight) ^ ZEROS;
+    // The lowest of these bits is that of the first byte that is no digit; those after it may be wrong.
+    let others = (word.wrapping_add(0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080;
+    let count = others.trailing_zeros() / 8;
+    // Digits move to the end, behind zeros; in two steps, as none may be left.
+    let shift = 32 - 4 * count;
+    (eight_digits(word << shift << shift, 0).0, count as usize)
+}
+
+/// What follows the digits: `e` and a number of at most two digits, up to `end`.
+#[inline(always)]
+fn exponent(window: &[u8; WINDOW_BYTES], at: usize, end: usize) -> Option<i32> {
+    let (mark, sign) = (window[at], window[at + 1]);
+    let from = at + 1 + usize::from(matches!(sign, b'-' | b'+'));
+    let count = end.wrapping_sub(from);
+    let digit = |at: usize| Some(window.get(at)?.wrapping_sub(b'0'));
+    let (high, low) = (digit(end.wrapping_sub(2))?, digit(end.wrapping_sub(1))?);
+    let high = if count == 2 { high } else { 0 };
+    if mark | 0x20 != b'e' || count.wrapping_sub(1) >= 2 || high > 9 || low > 9 {
         return None;
     }
-    let size = digits.iter().fold(0, |size, digit| 10 * size + i32::from(digit - b'0'));
-    Some(if negative { -size } else { size })
+    let size = i32::from(10 * high + low);
+    Some(if sign == b'-' { -size } else { size })
 }
 
 /// Rounded, where the doubt about the last bits of `double` does not matter.
@@ -100,10 +115,25 @@ const fn powers() -> [f64; 2 * POWER_MAX as usize + 1] {
     all
 }
 
+const fn tens() -> [u64; 16] {
+    let mut tens = [1; 16];
+    let mut i = 1;
+    while i < 16 {
+        tens[i] = tens[i - 1] * 10;
+        i += 1;
+    }
+    tens
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    /// As a field among others.
+    fn nearest(field: &[u8]) -> Option<f32> {
+        let text = [b"7,", field, b",1234567890123456789012345678901234567890123456789"].concat();
+        super::nearest(&text, 2, 2 + field.len())
+    }
 
     proptest! {
         #[test]
