@@ -14,7 +14,21 @@ pub(crate) fn for_tests(root: &Path) -> Result<()> {
     rust_component(root, "fmt", "rustfmt")?;
     rust_component(root, "clippy", "clippy")?;
     torch()?;
+    libhdf5()?;
     virtual_environment(root)
+}
+
+/// HDF5's headers and library, for the feature that reads by them.
+fn libhdf5() -> Result<()> {
+    let is_there = || works("h5cc", &["-showconfig"]);
+    if is_there() {
+        return Ok(());
+    }
+    apt_install("libhdf5-dev")?;
+    if !is_there() {
+        bail!("`libhdf5-dev` was installed, and its `h5cc` does not start");
+    }
+    Ok(())
 }
 
 /// Debian's torch: a tenth of what PyPI's takes.

@@ -107,7 +107,12 @@ pub fn probe_foreign(
     }
     check_counts(storage, plan, layout)?;
     let mut probe = Probe::default();
-    let options = CursorOptions { piece_bytes: PIECE_BYTES, check_crc: true, wants_payload: false };
+    let options = CursorOptions {
+        piece_bytes: PIECE_BYTES,
+        check_crc: true,
+        wants_payload: false,
+        samples_alone: false,
+    };
     let mut opener = Opener {
         storage,
         format,

@@ -117,7 +117,8 @@ fn check(format: &dyn Format, plan: &DatasetPlan, piece_bytes: usize) {
         return;
     }
     generate(plan, &layout, &*storage, 1, &|_, _| {}, &AtomicBool::new(false)).unwrap();
-    let options = CursorOptions { piece_bytes, check_crc: true, wants_payload: true };
+    let options =
+        CursorOptions { piece_bytes, check_crc: true, wants_payload: true, samples_alone: false };
     let cursor = format.cursor(&options);
     let data_path = String::with_capacity(256);
     let path = String::with_capacity(256);

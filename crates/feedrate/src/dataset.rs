@@ -54,7 +54,7 @@ pub(crate) struct Choice {
 /// The dataset of `plan`: found, or to be generated. What is foreign is looked at.
 pub(crate) fn choose(plan: &Plan, want: &Want) -> anyhow::Result<Choice> {
     let folder = folder(plan, want)?;
-    let storage = open(plan, &folder)?;
+    let storage = storage::open(&plan.storage.kind, &folder)?;
     if want.foreign {
         probe(plan, &*storage, &folder)?;
         return Ok(Choice { folder, foreign: true, incomplete: false });
@@ -66,6 +66,14 @@ pub(crate) fn choose(plan: &Plan, want: &Want) -> anyhow::Result<Choice> {
 
 /// Refuse files that are not what `plan` wants.
 pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow::Result<()> {
+    if engine_of(plan).is_some_and(|engine| engine.member().has(Ability::ServesSamples)) {
+        let engine = plan.storage.engine.as_deref().unwrap_or_default();
+        return Err(UsageError {
+            message: format!("engine `{engine}` cannot tell what files hold that others made"),
+            hint: Some("leave out `storage.engine`".into()),
+        }
+        .into());
+    }
     let layout = Layout::new(&plan.dataset);
     let probe = generate::probe_foreign(storage, &plan.dataset, &layout).with_context(|| {
         format!("the files in `{}` are not what the plan wants", folder.display())
@@ -89,7 +97,14 @@ pub(crate) fn ready(
     let storage: Arc<dyn Storage> = Arc::from(open(plan, &folder)?);
     let mut generated = None;
     if incomplete {
-        let made = make(plan, &layout, &*storage, ranks, quiet, interrupted);
+        // What is generated are the bytes of files, which not every engine reads.
+        let serves_samples =
+            engine_of(plan).is_some_and(|engine| engine.member().has(Ability::ServesSamples));
+        let bytes = match serves_samples {
+            true => Arc::from(storage::open(&plan.storage.kind, &folder)?),
+            false => Arc::clone(&storage),
+        };
+        let made = make(plan, &layout, &*bytes, ranks, quiet, interrupted);
         generated =
             Some(made.with_context(|| {
                 format!("cannot generate the dataset in `{}`", folder.display())
@@ -127,12 +142,16 @@ fn make(
 }
 
 /// The plan's storage, rooted at `folder`.
-pub(crate) fn open(plan: &Plan, folder: &Path) -> Result<Box<dyn Storage>, StorageError> {
+fn open(plan: &Plan, folder: &Path) -> Result<Box<dyn Storage>, StorageError> {
     let kind = &plan.storage.kind;
-    match plan.storage.engine.as_deref().and_then(engine::find) {
+    match engine_of(plan) {
         Some(engine) => storage::open_by(kind, folder, engine),
         None => storage::open(kind, folder),
     }
+}
+
+fn engine_of(plan: &Plan) -> Option<&'static dyn engine::Engine> {
+    plan.storage.engine.as_deref().and_then(engine::find)
 }
 
 /// Whether anything lies on a storage at all.

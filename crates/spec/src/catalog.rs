@@ -37,6 +37,8 @@ pub enum Ability {
     Mapped,
     /// Reads go past the page cache, in whole blocks.
     BypassesPageCache,
+    /// Of an engine: it serves samples by a library of their format, and not the bytes of files. Of a format: it has one.
+    ServesSamples,
     /// The storage's files are read by an engine of choice.
     Engines,
     /// The loader's threads read files side by side, and their samples alternate.
@@ -71,6 +73,7 @@ impl Ability {
             Ability::DecoderAllocates => "decoder_allocates",
             Ability::Mapped => "mapped",
             Ability::BypassesPageCache => "bypasses_page_cache",
+            Ability::ServesSamples => "serves_samples",
             Ability::Engines => "engines",
             Ability::Interleaves => "interleaves",
             Ability::ShuffleBuffer => "shuffle_buffer",

@@ -152,6 +152,8 @@ pub struct CursorOptions {
     pub check_crc: bool,
     /// The payload is wanted by the sink: gather interleaved samples.
     pub wants_payload: bool,
+    /// What is read is payload alone, as an engine with the ability `serves_samples` has it.
+    pub samples_alone: bool,
 }
 
 /// Reads one sample after another. No clock, no file, no allocation once warm.

@@ -90,10 +90,13 @@ impl Storage for File {
 
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         let fd = self.root.open_to_read("open", path, self.engine.flags())?;
-        self.engine.adopt(fd).map_err(|errno| self.root.error("map", path, errno))
+        self.engine.adopt(fd).map_err(|errno| self.root.error("open", path, errno))
     }
 
     fn len(&self, file: Handle) -> Result<u64, StorageError> {
+        if let Some(len) = self.engine.len(&file) {
+            return Ok(len);
+        }
         let stat = fs::fstat(self.engine.fd(&file));
         stat.map(|stat| stat.st_size as u64).map_err(|errno| self.error_of("stat", file, errno))
     }

@@ -106,7 +106,12 @@ fn compare_ways(
             assert_eq!(same, other, "in order in small pieces, and otherwise");
         }
     }
-    let options = CursorOptions { piece_bytes: 4096, check_crc: false, wants_payload: false };
+    let options = CursorOptions {
+        piece_bytes: 4096,
+        check_crc: false,
+        wants_payload: false,
+        samples_alone: false,
+    };
     let mut cursor = format.cursor(&options);
     for sample in [0, last] {
         let _ = read(&mut *cursor, file, expected, (sample, 4096), &mut Discard);
@@ -122,7 +127,8 @@ fn read_all(
     samples: &[u64],
     found: &mut Option<FileShape>,
 ) -> Vec<Outcome> {
-    let options = CursorOptions { piece_bytes, check_crc: true, wants_payload: true };
+    let options =
+        CursorOptions { piece_bytes, check_crc: true, wants_payload: true, samples_alone: false };
     let mut cursor = format.cursor(&options);
     let mut outcomes = Vec::new();
     for &sample in samples {

@@ -45,7 +45,12 @@ fn pillow_reads_what_we_write() {
 fn decode_beside(case: &Value) {
     let path = case["path"].as_str().unwrap();
     let format = format::find(case["format"].as_str().unwrap()).unwrap();
-    let options = CursorOptions { piece_bytes: 64 << 10, check_crc: true, wants_payload: true };
+    let options = CursorOptions {
+        piece_bytes: 64 << 10,
+        check_crc: true,
+        wants_payload: true,
+        samples_alone: false,
+    };
     let parts = [std::fs::read(path).unwrap()];
     let payload = read(&mut *format.cursor(&options), &parts, 0, None).unwrap();
     std::fs::write(format!("{path}.decoded"), payload).unwrap();
@@ -85,7 +90,12 @@ fn broken_pictures_do_no_harm() {
             continue;
         }
         let format = format::find(case["format"].as_str().unwrap()).unwrap();
-        let options = CursorOptions { piece_bytes: 4096, check_crc: false, wants_payload: true };
+        let options = CursorOptions {
+            piece_bytes: 4096,
+            check_crc: false,
+            wants_payload: true,
+            samples_alone: false,
+        };
         let mut cursor = format.cursor(&options);
         let file = std::fs::read(path).unwrap();
         for len in 0..file.len() {

@@ -19,6 +19,8 @@ use std::sync::atomic::AtomicBool;
 
 mod h5py;
 mod images;
+#[cfg(feature = "libhdf5")]
+mod libhdf5;
 mod numpy;
 mod redundancy;
 mod parquet;
@@ -120,7 +122,12 @@ fn read_case(case: &Value) {
     let parts: Vec<Vec<u8>> = format.parts().iter().map(|part| part_bytes(part, path)).collect();
     let plan = planned(case);
     for piece_bytes in [4096, 256 << 10, 16 << 20] {
-        let options = CursorOptions { piece_bytes, check_crc: true, wants_payload: true };
+        let options = CursorOptions {
+            piece_bytes,
+            check_crc: true,
+            wants_payload: true,
+            samples_alone: false,
+        };
         let mut cursor = format.cursor(&options);
         if let Some(reason) = case["refused"].as_str() {
             let error = read(&mut *cursor, &parts, 0, plan.as_ref()).unwrap_err();

@@ -4,7 +4,7 @@ use crate::dataset::{self, Choice};
 use anyhow::Context;
 use feedrate_data::generate;
 use feedrate_data::manifest::{Manifest, State};
-use feedrate_data::storage::Storage;
+use feedrate_data::storage::{self, Storage};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) fn found(
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<Choice> {
     let folder = root.to_path_buf();
-    let storage = dataset::open(plan, root)?;
+    let storage = storage::open(&plan.storage.kind, root)?;
     if !dataset::needs_files(plan, &*storage) {
         return Ok(Choice { folder, foreign: false, incomplete: false });
     }
@@ -55,7 +55,7 @@ pub(super) fn cleared(
     root: &Path,
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<Choice> {
-    let storage = dataset::open(plan, root)?;
+    let storage = storage::open(&plan.storage.kind, root)?;
     if let Some(manifest) = Manifest::read(&*storage)? {
         let differences = manifest.differences(&plan.dataset);
         if !differences.is_empty() {

@@ -34,8 +34,11 @@ fn names(test: &Test, family: &str) -> Vec<(String, String)> {
 fn refusal(format: &str, engine: &str) -> Option<&'static str> {
     let no_files = format.contains("no_files");
     let mapped = format.contains("mapped") && !engine.contains("mapped");
+    let other_library = engine.contains("serves_samples") && !format.contains("serves_samples");
     if no_files {
         Some("has no engines")
+    } else if other_library {
+        Some("cannot read format")
     } else if mapped {
         Some("is read through a memory map")
     } else {

@@ -266,7 +266,14 @@ impl Job {
             wants_payload: self.plan.loader.materialize
                 || self.plan.loader.verify
                 || self.plan.loader.in_memory,
+            samples_alone: self.serves_samples(),
         }
+    }
+
+    /// Whether the engine reads by the format's library.
+    fn serves_samples(&self) -> bool {
+        let engine = self.plan.storage.engine.as_deref().and_then(engine::find);
+        engine.is_some_and(|engine| engine.member().has(Ability::ServesSamples))
     }
 
     pub(super) fn claims_of_epoch(&self, epoch: u32) -> u64 {

@@ -342,7 +342,7 @@ keys! {
         reader_verify: bool = Flag, "reader.verify", "false", "", "Compare every byte read with what was generated.";
         reader_check_crc: bool = Flag, "reader.check_crc", "true", "", "Check the checksums that the format carries.";
         storage_engine: Option<String> = OptionalText, "storage.engine", "null", "",
-            "How files are read: `psync`, `mmap` or `direct`; without it, as the format needs it, else `psync`.";
+            "How files are read: `psync`, `mmap` or `direct`; hdf5 also by `libhdf5`, where built with it; without it, as the format needs it, else `psync`.";
         storage_throttle_bytes_per_second: Option<f64> = OptionalRate, "storage.throttle.bytes_per_second", "null", "bytes per second",
             "Read no faster, all accelerators of a process together; `400MB/s` can be written.";
         storage_throttle_latency_seconds: f64 = Number, "storage.throttle.latency_seconds", "0", "seconds",

@@ -24,6 +24,7 @@ mod cursor;
 mod tests;
 
 use super::deflate::DeflateSink;
+use super::raw::Raw;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
     check_sample, compare_shapes, cut_off, in_words, piece_len,
@@ -36,7 +37,7 @@ pub(super) struct Hdf5;
 static MEMBER: Member = Member {
     name: "hdf5",
     summary: "HDF5 datasets with the samples along the first axis; a sample is read by itself.",
-    abilities: &[Ability::RandomAccess, Ability::KeepsOpen],
+    abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::ServesSamples],
 };
 
 /// Dimensions of a dataset: a sample's, after the samples' axis.
@@ -76,6 +77,10 @@ impl Format for Hdf5 {
     }
 
     fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(cursor::Hdf5Cursor::new(options))
+        match options.samples_alone {
+            // What libhdf5 serves.
+            true => Raw.cursor(options),
+            false => Box::new(cursor::Hdf5Cursor::new(options)),
+        }
     }
 }

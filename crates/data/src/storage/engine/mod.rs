@@ -5,6 +5,8 @@
 mod psync;
 mod mmap;
 mod direct;
+#[cfg(feature = "libhdf5")]
+mod libhdf5;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +17,13 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 /// Every engine; the first is what files are read by where nobody asks for another.
-pub static ENGINES: &[&dyn Engine] = &[&psync::Psync, &mmap::Mmap, &direct::Direct];
+pub static ENGINES: &[&dyn Engine] = &[
+    &psync::Psync,
+    &mmap::Mmap,
+    &direct::Direct,
+    #[cfg(feature = "libhdf5")]
+    &libhdf5::LibHdf5,
+];
 
 /// The engine called `name`.
 pub fn find(name: &str) -> Option<&'static dyn Engine> {
@@ -40,6 +48,11 @@ pub trait Engine: Send + Sync {
 
     /// The descriptor behind a handle.
     fn fd<'h>(&self, file: &'h Handle) -> BorrowedFd<'h>;
+
+    /// Bytes that it serves of a file; `None` is all that the file has.
+    fn len(&self, _file: &Handle) -> Option<u64> {
+        None
+    }
 
     /// As [`super::Storage::read_at`].
     ///

@@ -90,7 +90,7 @@ impl Builder<'_> {
             self.error(
                 key,
                 format!("there is no engine `{name}`"),
-                &format!("engines there are: {}", names.join(", ")),
+                &format!("engines there are: {}{}", names.join(", "), built_with(&name)),
             );
             return None;
         };
@@ -103,6 +103,15 @@ impl Builder<'_> {
                 format!("engine `{name}` reads through the page cache"),
                 "set one of `reader.odirect` and `storage.engine` only",
             );
+        }
+        let has_library = format.is_some_and(|format| format.member.has(Ability::ServesSamples));
+        if engine.has(Ability::ServesSamples) && !has_library {
+            self.error(
+                key,
+                format!("engine `{name}` cannot read format `{}`", self.w.dataset_format),
+                "it is a library of another format: leave it out",
+            );
+            return Some(name);
         }
         if mapped && !engine.has(Ability::Mapped) {
             self.error(
@@ -138,5 +147,13 @@ impl Builder<'_> {
                 "use `dataset.format=indexed_binary`, whose files are the same",
             );
         }
+    }
+}
+
+/// What to say of an engine that not every build has.
+fn built_with(name: &str) -> &'static str {
+    match name {
+        "libhdf5" => "; that one needs a build with `--features libhdf5`",
+        _ => "",
     }
 }
