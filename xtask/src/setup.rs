@@ -15,7 +15,49 @@ pub(crate) fn for_tests(root: &Path) -> Result<()> {
     rust_component(root, "clippy", "clippy")?;
     torch()?;
     libhdf5()?;
-    virtual_environment(root)
+    debian_mpis()?;
+    virtual_environment(root)?;
+    python_mpis(root)
+}
+
+/// Open MPI and MPICH, with the compilers' wrappers that know their headers.
+fn debian_mpis() -> Result<()> {
+    for (wrapper, packages) in [
+        ("mpicc.openmpi", ["openmpi-bin", "libopenmpi-dev"]),
+        ("mpicc.mpich", ["mpich", "libmpich-dev"]),
+    ] {
+        if works(wrapper, &["--version"]) {
+            continue;
+        }
+        for package in packages {
+            apt_install(package)?;
+        }
+        if !works(wrapper, &["--version"]) {
+            bail!("`{}` was installed, and `{wrapper}` does not start", packages[1]);
+        }
+    }
+    Ok(())
+}
+
+/// The next releases of the same two. Each has a prefix of its own: their files have the same names.
+const PYTHON_MPIS: &[(&str, &str)] = &[("openmpi", "5.0.11"), ("mpich", "5.0.2")];
+
+fn python_mpis(root: &Path) -> Result<()> {
+    let python = root.join(".venv/bin/python3").display().to_string();
+    for (name, version) in PYTHON_MPIS {
+        let prefix = root.join(".venv/mpi").join(name);
+        let stamp = prefix.join("installed");
+        if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == *version) {
+            continue;
+        }
+        let (prefix, wanted) = (prefix.display().to_string(), format!("{name}=={version}"));
+        let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps"];
+        let place = ["--force-reinstall", "--prefix", &prefix, &wanted];
+        run(root, &python, &[&pip[..], &place[..]].concat())?;
+        std::fs::write(&stamp, version)
+            .with_context(|| format!("cannot write `{}`", stamp.display()))?;
+    }
+    Ok(())
 }
 
 /// HDF5's headers and library, for the feature that reads by them.

@@ -125,16 +125,27 @@ fn make(
         return Ok(Generated::default());
     };
     let comm = &*ranks.comm;
-    let begun = decided(comm, || Ok(generation.prepare()?))?;
-    let part = Part { index: comm.rank().into(), of: comm.size().into() };
+    // What is not in a folder each process has for itself.
+    let shares = ranks.are_many() && is_in_folder(plan);
+    let (begun, part) = match shares {
+        true => {
+            let part = Part { index: comm.rank().into(), of: comm.size().into() };
+            (decided(comm, || Ok(generation.prepare()?))?, part)
+        }
+        false => (generation.prepare()?, Part::ALL),
+    };
     let bytes = plan::estimate(plan, &catalog()).file_bytes / part.of;
     let bar = progress::byte_bar("generating", bytes, quiet || !ranks.is_first());
     let show = |_files: u64, bytes: u64| bar.set_position(bytes);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.div_ceil(comm.node().local_size as usize);
     let made = generation.make(begun, part, threads, &Watch::new(&show, interrupted));
     bar.finish_and_clear();
-    let made: Generated = ranks.gather(&made?)?.into_iter().sum();
-    if ranks.is_first() {
+    let mut made = made?;
+    if shares {
+        made = ranks.gather(&made)?.into_iter().sum();
+    }
+    if ranks.is_first() || !shares {
         generation.complete(made)?;
     }
     comm.barrier()?;
@@ -148,6 +159,11 @@ fn open(plan: &Plan, folder: &Path) -> Result<Box<dyn Storage>, StorageError> {
         Some(engine) => storage::open_by(kind, folder, engine),
         None => storage::open(kind, folder),
     }
+}
+
+fn is_in_folder(plan: &Plan) -> bool {
+    let kind = STORAGES.iter().find(|kind| kind.member.name == plan.storage.kind);
+    kind.is_some_and(|kind| kind.member.has(Ability::InFolder))
 }
 
 fn engine_of(plan: &Plan) -> Option<&'static dyn engine::Engine> {
@@ -172,8 +188,7 @@ fn is_complete(storage: &dyn Storage, plan: &Plan) -> anyhow::Result<bool> {
 
 /// The folder of the dataset: the root itself where a manifest lies there, or one beside others named by its settings.
 pub(crate) fn folder(plan: &Plan, want: &Want) -> anyhow::Result<PathBuf> {
-    let kind = STORAGES.iter().find(|kind| kind.member.name == plan.storage.kind);
-    if want.foreign || !kind.is_some_and(|kind| kind.member.has(Ability::InFolder)) {
+    if want.foreign || !is_in_folder(plan) {
         return Ok(want.root.to_path_buf());
     }
     if want.root.is_file() {

@@ -72,3 +72,9 @@ impl Clock {
         }
     }
 }
+
+/// The monotonic clock that all processes of this machine share.
+pub fn machine_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

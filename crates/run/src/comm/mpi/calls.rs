@@ -69,6 +69,21 @@ pub(super) struct Pending {
     request: Handle,
 }
 
+/// Where `bytes` are. An empty slice's own address may be 1, which libraries take for `MPI_IN_PLACE`.
+fn from(bytes: &[u8]) -> *const c_void {
+    static NOTHING: u64 = 0;
+    if bytes.is_empty() { (&raw const NOTHING).cast() } else { bytes.as_ptr().cast() }
+}
+
+/// As `from`; nothing is written where there is nothing.
+fn to(bytes: &mut [u8]) -> *mut c_void {
+    if bytes.is_empty() { from(&[]).cast_mut() } else { bytes.as_mut_ptr().cast() }
+}
+
+fn in_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// What cannot be more than a C int, and is not.
 pub(super) fn count(bytes: usize) -> c_int {
     c_int::try_from(bytes).expect("transfers are cut to pieces that a C int can count")
@@ -135,12 +150,15 @@ impl Calls {
         Ok(Group(node))
     }
 
-    /// The library's own words about itself, on one line. May be asked before `init`.
+    /// Its name and version, in its own words. May be asked before `init`.
     pub(super) fn version(&self) -> String {
-        self.text(|text, len| {
+        let text = self.text(|text, len| {
             // SAFETY: `text` holds more than any library's MPI_MAX_LIBRARY_VERSION_STRING.
             unsafe { (self.functions.library_version)(text, len) }
-        })
+        });
+        // How it was built follows: in more lines, or behind a comma.
+        let first = text.split(['\n', ',']).next().unwrap_or_default();
+        in_line(first)
     }
 
     /// The library's own barrier, for comparison. Cannot be interrupted.
@@ -165,7 +183,7 @@ impl Calls {
         group: Group,
         bytes: &mut [u8],
     ) -> Result<Pending, CommError> {
-        let (to, len) = (bytes.as_mut_ptr().cast(), count(bytes.len()));
+        let (to, len) = (to(bytes), count(bytes.len()));
         // SAFETY: `to` holds `len` bytes, for as long as the caller promises.
         self.start("MPI_Ibcast", |request| unsafe {
             (self.functions.ibcast)(to, len, self.abi.byte, 0, group.0, request)
@@ -181,8 +199,8 @@ impl Calls {
         bytes: &[u8],
         all: &mut [u8],
     ) -> Result<Pending, CommError> {
-        let (from, len) = (bytes.as_ptr().cast(), count(bytes.len()));
-        let (to, byte, world) = (all.as_mut_ptr().cast(), self.abi.byte, self.abi.world);
+        let (from, len) = (from(bytes), count(bytes.len()));
+        let (to, byte, world) = (to(all), self.abi.byte, self.abi.world);
         // SAFETY: `from` holds `len` bytes, `to` what all ranks send, as the caller promises.
         self.start("MPI_Igather", |request| unsafe {
             (self.functions.igather)(from, len, byte, to, len, byte, 0, world, request)
@@ -199,8 +217,8 @@ impl Calls {
         all: &mut [u8],
         parts: &Parts,
     ) -> Result<Pending, CommError> {
-        let (from, len) = (bytes.as_ptr().cast(), count(bytes.len()));
-        let (to, byte, world) = (all.as_mut_ptr().cast(), self.abi.byte, self.abi.world);
+        let (from, len) = (from(bytes), count(bytes.len()));
+        let (to, byte, world) = (to(all), self.abi.byte, self.abi.world);
         let (counts, starts) = (parts.counts.as_ptr(), parts.starts.as_ptr());
         // SAFETY: as the caller promises.
         self.start("MPI_Igatherv", |request| unsafe {
@@ -213,7 +231,7 @@ impl Calls {
     /// # Safety
     /// As of `start_broadcast`.
     pub(super) unsafe fn start_send(&self, bytes: &[u8], rank: u32) -> Result<Pending, CommError> {
-        let (from, len) = (bytes.as_ptr().cast(), count(bytes.len()));
+        let (from, len) = (from(bytes), count(bytes.len()));
         let (byte, world) = (self.abi.byte, self.abi.world);
         // SAFETY: `from` holds `len` bytes, for as long as the caller promises.
         self.start("MPI_Isend", |request| unsafe {
@@ -230,7 +248,7 @@ impl Calls {
         bytes: &mut [u8],
         rank: u32,
     ) -> Result<Pending, CommError> {
-        let (to, len) = (bytes.as_mut_ptr().cast(), count(bytes.len()));
+        let (to, len) = (to(bytes), count(bytes.len()));
         let (byte, world) = (self.abi.byte, self.abi.world);
         // SAFETY: `to` holds `len` bytes, for as long as the caller promises.
         self.start("MPI_Irecv", |request| unsafe {
@@ -268,11 +286,12 @@ impl Calls {
             // SAFETY: `text` holds more than any library's MPI_MAX_ERROR_STRING.
             unsafe { (self.functions.error_string)(code, text, len) }
         });
+        let reason = in_line(&reason);
         let reason = if reason.is_empty() { format!("error {code}") } else { reason };
         Err(CommError::Library { call, reason })
     }
 
-    /// What `write` says, on one line; empty if it fails.
+    /// What `write` says; empty if it fails.
     fn text(&self, write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> String {
         let mut text = vec![0_u8; 16 << 10];
         let mut len = 0;
@@ -280,9 +299,7 @@ impl Calls {
             return String::new();
         }
         text.truncate(usize::try_from(len).unwrap_or(0));
-        let text = String::from_utf8_lossy(&text);
-        let words: Vec<&str> = text.trim_end_matches('\0').split_whitespace().collect();
-        words.join(" ")
+        String::from_utf8_lossy(&text).trim_end_matches('\0').to_owned()
     }
 }
 

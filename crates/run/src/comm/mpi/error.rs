@@ -31,6 +31,17 @@ pub enum ConnectError {
         /// What the library says.
         size: u32,
     },
+    /// The library is of another family than the launcher.
+    #[error(
+        "{} started rank {}{}, and the MPI library is not of its kind: {library}",
+        launched.by, launched.rank, of(launched.size)
+    )]
+    Foreign {
+        /// What the launcher says.
+        launched: Launched,
+        /// Its path and words.
+        library: String,
+    },
     /// It was built without threads.
     #[error("the MPI library cannot be used by a process with threads: {library}")]
     Threads {
@@ -56,7 +67,9 @@ impl ConnectError {
                 ),
                 None => "`--mpi-library` wants the path of a libmpi.so".to_owned(),
             }),
-            ConnectError::Mismatch { launched, .. } => Some(remedy(launched.by)),
+            ConnectError::Foreign { launched, .. } | ConnectError::Mismatch { launched, .. } => {
+                Some(remedy(launched.by))
+            }
             ConnectError::Threads { .. } => {
                 Some("use one that grants MPI_THREAD_FUNNELED or more".to_owned())
             }
@@ -69,6 +82,7 @@ impl ConnectError {
     pub fn tells(&self) -> bool {
         match self {
             ConnectError::NoLibrary { launched: Some(launched), .. }
+            | ConnectError::Foreign { launched, .. }
             | ConnectError::Mismatch { launched, .. } => launched.rank == 0,
             _ => true,
         }

@@ -55,7 +55,10 @@ pub(super) fn open_first(candidates: Vec<PathBuf>) -> Result<Opened, Vec<Tried>>
 fn open(path: &Path) -> Result<Calls, String> {
     // SAFETY: an MPI library's initializers are meant to run in any process. Global: its plug-ins look for its symbols.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) };
-    let library = library.map_err(|error| error.to_string())?;
+    let library = library.map_err(|error| {
+        let words = std::error::Error::source(&error).map(ToString::to_string);
+        words.unwrap_or_else(|| error.to_string())
+    })?;
     let address = |symbol: &'static str| {
         // SAFETY: only the address is taken; nothing is read there.
         let symbol = unsafe { library.get::<*mut c_void>(symbol.as_bytes()) };

@@ -74,13 +74,16 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         return Ok(None);
     }
     let opened = open(options, launched)?;
+    let library = format!("{} ({})", opened.path.display(), opened.calls.version());
+    if let Some(launched) = launched.filter(|launched| opened.calls.abi.is_foreign(launched.by)) {
+        return Err(ConnectError::Foreign { launched, library });
+    }
     if TAKEN.swap(true, SeqCst) {
         return Err(ConnectError::Again);
     }
     let calls = opened.calls;
     let granted = calls.init()?;
     let (rank, size) = calls.place(calls.world())?;
-    let library = format!("{} ({})", opened.path.display(), calls.version());
     if let Some(launched) = launched.filter(|l| l.rank != rank || l.size.unwrap_or(size) != size) {
         calls.finalize();
         return Err(ConnectError::Mismatch { launched, library, rank, size });
@@ -204,6 +207,8 @@ impl Drop for Mpi {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.give_up("panicked");
+        } else if let Some(reason) = self.link.state.untold() {
+            self.give_up(&reason);
         }
         let orderly = !self.link.state.has_failed() && self.link.barrier().is_ok();
         if let Some(voice) = self.link.voice.get() {

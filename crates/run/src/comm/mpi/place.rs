@@ -1,8 +1,8 @@
 //! Which ranks share a machine, what the machines are called, and how far their clocks are apart.
 
 use super::link::Link;
+use crate::clock::machine_ns;
 use crate::comm::{ClockOffset, CommError, Node};
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 
 /// Round trips to another machine, of which the shortest counts.
@@ -137,12 +137,6 @@ fn against_machine(now_ns: &dyn Fn() -> u64) -> ClockOffset {
 fn between(before_ns: u64, other_ns: u64, after_ns: u64) -> ClockOffset {
     let error_ns = after_ns.saturating_sub(before_ns).div_ceil(2);
     ClockOffset { offset_ns: other_ns.wrapping_sub(before_ns + error_ns) as i64, error_ns }
-}
-
-/// The clock that all processes of a machine share.
-fn machine_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]

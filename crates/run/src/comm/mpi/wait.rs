@@ -1,7 +1,8 @@
 //! Waiting for an operation of MPI without holding a core: a short spin where cores are to spare, then giving way to others,
 //! then naps that grow with the wait. Looks at why the wait may have to end.
 
-use std::time::{Duration, Instant};
+use crate::clock::Clock;
+use std::time::Duration;
 
 /// So many looks in a row before the core is given away, where each rank has a core.
 const SPINS: u32 = 2_000;
@@ -38,9 +39,9 @@ impl Manners {
             }
             std::hint::spin_loop();
         }
-        let start = Instant::now();
+        let clock = Clock::new();
         loop {
-            let waited = start.elapsed();
+            let waited = Duration::from_nanos(clock.now_ns());
             if let Some(answer) = look(waited)? {
                 return Ok(answer);
             }

@@ -12,16 +12,26 @@ pub(super) use mpich::MPICH;
 pub(super) use open_mpi::open_mpi;
 pub(super) use standard::STANDARD;
 
+use super::launcher::Launcher;
 use std::ffi::c_int;
 
 /// An MPI object.
 pub(super) type Handle = usize;
 
+/// Whose libraries they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    /// Open MPI's own.
+    OpenMpi,
+    /// MPICH and what is built on it; those with the standard's ABI, so far.
+    Mpich,
+}
+
 /// Values of one kind of library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Abi {
-    /// As messages name it.
-    pub(super) name: &'static str,
+    /// Whose it is.
+    pub(super) family: Family,
     /// `MPI_COMM_WORLD`.
     pub(super) world: Handle,
     /// `MPI_BYTE`.
@@ -55,3 +65,14 @@ pub(super) struct Levels {
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
 pub(super) struct Status([u64; 8]);
+
+impl Abi {
+    /// Whether its libraries cannot be told their rank by `launcher`: they end the process, or take it for the only one.
+    pub(super) fn is_foreign(&self, launcher: Launcher) -> bool {
+        match launcher {
+            Launcher::OpenMpi => self.family != Family::OpenMpi,
+            Launcher::Hydra => self.family != Family::Mpich,
+            Launcher::SlurmPmi | Launcher::SlurmPmix | Launcher::Slurm | Launcher::Pmix => false,
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Open MPI 3 to 5: handles are addresses of objects in the library (`OMPI_PREDEFINED_GLOBAL` in its `mpi.h`).
 
-use super::{Abi, Handle, Levels};
+use super::{Abi, Family, Handle, Levels};
 
 /// Its handles, by the address of each symbol; `Err` names the one that is not there.
 pub(in super::super) fn open_mpi(
@@ -8,7 +8,7 @@ pub(in super::super) fn open_mpi(
 ) -> Result<Abi, &'static str> {
     let handle = |symbol: &'static str| address(symbol).ok_or(symbol);
     Ok(Abi {
-        name: "Open MPI",
+        family: Family::OpenMpi,
         world: handle("ompi_mpi_comm_world")?,
         byte: handle("ompi_mpi_byte")?,
         errors_return: handle("ompi_mpi_errors_return")?,

@@ -1,10 +1,10 @@
 //! The ABI of the MPI 5.0 standard, chapter 20: handles are pointers that hold small numbers (`mpi_abi.h` of MPICH 5).
 
-use super::{Abi, Levels};
+use super::{Abi, Family, Levels};
 
 /// Its values.
 pub(in super::super) const STANDARD: Abi = Abi {
-    name: "the MPI-5 ABI",
+    family: Family::Mpich,
     world: 0x101,
     byte: 0x247,
     errors_return: 0x143,

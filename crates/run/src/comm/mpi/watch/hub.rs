@@ -3,12 +3,14 @@
 use super::addresses;
 use super::message::{LINE_BYTES_MAX, Meeting, Message};
 use super::state::{State, lock};
+use crate::clock::Clock;
 use crate::comm::CommError;
 use crate::comm::mpi::link::Link;
 use crate::comm::mpi::place::Places;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::Timespec;
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -16,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Ranks say within this how far they are, or count as missing.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -58,11 +60,13 @@ impl Hub {
             woken,
             orders,
             token: meeting.token.clone(),
+            clock: Clock::new(),
             state: Arc::clone(&link.state),
             hosts: places.hosts().to_vec(),
             guests: Vec::new(),
+            joined: BTreeSet::from([0]),
             inquiry: None,
-            leaving: None,
+            leave_ns: None,
         };
         let thread = std::thread::Builder::new().name("watch".to_owned());
         let thread = thread.spawn(move || {
@@ -103,11 +107,15 @@ struct Room {
     woken: UnixStream,
     orders: Receiver<Order>,
     token: String,
+    clock: Clock,
     state: Arc<State>,
     hosts: Vec<String>,
     guests: Vec<Guest>,
+    /// Ranks that have been here.
+    joined: BTreeSet<u32>,
     inquiry: Option<Inquiry>,
-    leaving: Option<Leaving>,
+    /// So long others have to take leave too.
+    leave_ns: Option<u64>,
 }
 
 /// A connection.
@@ -119,19 +127,15 @@ struct Guest {
     said_bye: bool,
     /// Its end was seen.
     gone: bool,
-    /// Operations it has begun, once it was asked.
-    begun: Option<u64>,
 }
 
 /// Who has not come?
 struct Inquiry {
     operation: u64,
     waited: Duration,
-    until: Instant,
-}
-
-struct Leaving {
-    until: Instant,
+    until_ns: u64,
+    /// Operations begun, of each rank that has answered.
+    begun: Vec<Option<u64>>,
 }
 
 impl Room {
@@ -146,9 +150,8 @@ impl Room {
             self.guests.retain(|guest| !guest.gone);
             self.obey();
             self.conclude();
-            if self.leaving.as_ref().is_some_and(|leaving| {
-                Instant::now() >= leaving.until || self.guests.iter().all(|guest| guest.said_bye)
-            }) {
+            let all_left = || self.guests.iter().all(|guest| guest.said_bye);
+            if self.leave_ns.is_some_and(|ns| self.clock.now_ns() >= ns || all_left()) {
                 self.tell(&Message::Bye);
                 return;
             }
@@ -157,9 +160,12 @@ impl Room {
 
     /// For word from anyone, or until something is due.
     fn wait(&self) {
-        let due = self.inquiry.iter().map(|inquiry| inquiry.until);
-        let due = due.chain(self.leaving.iter().map(|leaving| leaving.until)).min();
-        let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+        let due = [self.leave_ns, self.inquiry.as_ref().map(|inquiry| inquiry.until_ns)];
+        let left = due
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(self.clock.now_ns())));
         let timeout = left.map(|left| Timespec {
             tv_sec: left.as_secs() as i64,
             tv_nsec: i64::from(left.subsec_nanos()),
@@ -184,7 +190,6 @@ impl Room {
                     rank: None,
                     said_bye: false,
                     gone: false,
-                    begun: None,
                 });
             }
         }
@@ -210,6 +215,7 @@ impl Room {
             match message {
                 Some(Message::Hello { token, rank }) if token == self.token => {
                     self.guests[i].rank = Some(rank);
+                    self.joined.insert(rank);
                     Message::Welcome.send(&self.guests[i].stream);
                     // Who comes after the end is told of it.
                     if let Some(end) = self.state.end().as_ref().and_then(Message::of) {
@@ -225,7 +231,12 @@ impl Room {
             Some(Message::Late { operation, waited_ms }) => {
                 self.inquire(operation, Duration::from_millis(waited_ms));
             }
-            Some(Message::Begun { operations }) => self.guests[i].begun = Some(operations),
+            Some(Message::Begun { operations }) => {
+                let begun = self.inquiry.as_mut().and_then(|i| i.begun.get_mut(rank as usize));
+                if let Some(begun) = begun {
+                    *begun = Some(operations);
+                }
+            }
             Some(Message::Bye) => self.guests[i].said_bye = true,
             _ => {}
         }
@@ -241,7 +252,7 @@ impl Room {
                 Order::Late(operation, waited) => self.inquire(operation, waited),
                 Order::Leave { orderly } => {
                     let patience = if orderly { Duration::ZERO } else { PATIENCE };
-                    self.leaving = Some(Leaving { until: Instant::now() + patience });
+                    self.leave_ns = Some(self.in_ns(patience));
                 }
             }
         }
@@ -265,31 +276,32 @@ impl Room {
         if self.inquiry.is_some() {
             return;
         }
-        for guest in &mut self.guests {
-            guest.begun = None;
-        }
+        let mut begun = vec![None; self.hosts.len()];
+        begun[0] = Some(self.state.begun.load(Relaxed));
         self.tell(&Message::Count);
-        self.inquiry = Some(Inquiry { operation, waited, until: Instant::now() + ANSWER });
+        self.inquiry = Some(Inquiry { operation, waited, until_ns: self.in_ns(ANSWER), begun });
     }
 
     /// Once all have answered, or had the time to.
     fn conclude(&mut self) {
-        let ranks = || self.guests.iter().filter(|guest| guest.rank.is_some());
         let Some(inquiry) = &self.inquiry else { return };
-        if Instant::now() < inquiry.until && ranks().any(|guest| guest.begun.is_none()) {
+        let begun = |rank: &u32| inquiry.begun.get(*rank as usize).copied().flatten();
+        if self.clock.now_ns() < inquiry.until_ns
+            && self.joined.iter().any(|rank| begun(rank).is_none())
+        {
             return;
         }
-        let came = |begun: Option<u64>| begun.is_some_and(|begun| begun >= inquiry.operation);
-        let own = (0, came(Some(self.state.begun.load(Relaxed))));
-        let others = ranks().filter_map(|guest| Some((guest.rank?, came(guest.begun))));
-        let all = std::iter::once(own).chain(others);
-        let mut missing: Vec<u32> = all.filter(|(_, came)| !came).map(|(rank, _)| rank).collect();
-        missing.sort_unstable();
+        let came = |rank: &u32| begun(rank).is_some_and(|begun| begun >= inquiry.operation);
+        let ranks: Vec<u32> = self.joined.iter().copied().filter(|rank| !came(rank)).collect();
         let waited = inquiry.waited;
         self.inquiry = None;
-        if !missing.is_empty() {
-            self.end(CommError::Missing { ranks: missing, waited });
+        if !ranks.is_empty() {
+            self.end(CommError::Missing { ranks, waited });
         }
+    }
+
+    fn in_ns(&self, wait: Duration) -> u64 {
+        self.clock.now_ns() + wait.as_nanos() as u64
     }
 
     fn tell(&self, message: &Message) {

@@ -21,7 +21,8 @@ pub(in super::super) struct State {
     pub(in super::super) is_ended: AtomicBool,
     end: Mutex<Option<CommError>>,
     failed: AtomicBool,
-    stopped: AtomicBool,
+    /// What failed on this rank.
+    failure: Mutex<Option<CommError>>,
     /// Rank 0 died, so rank 1 speaks.
     hub_died: AtomicBool,
     /// This rank has said goodbye: that the other side hangs up is no death.
@@ -40,7 +41,7 @@ impl State {
             is_ended: AtomicBool::new(false),
             end: Mutex::new(None),
             failed: AtomicBool::new(false),
-            stopped: AtomicBool::new(false),
+            failure: Mutex::new(None),
             hub_died: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             closed: Mutex::new(false),
@@ -54,13 +55,14 @@ impl State {
         if end.is_some() {
             return false;
         }
-        *end = Some(error.clone());
-        drop(end);
-        self.failed.store(true, Relaxed);
-        self.is_ended.store(true, Release);
+        // First of all: some launchers leave no time.
         if let Some(on_loss) = self.on_loss.as_ref().filter(|_| self.tells()) {
             on_loss(&error);
         }
+        *end = Some(error);
+        drop(end);
+        self.failed.store(true, Relaxed);
+        self.is_ended.store(true, Release);
         true
     }
 
@@ -78,7 +80,7 @@ impl State {
 
     /// An operation of this rank failed, for whatever reason.
     pub(in super::super) fn fail(&self, error: &CommError) {
-        self.stopped.store(*error == CommError::Stopped, Relaxed);
+        lock(&self.failure).get_or_insert_with(|| error.clone());
         self.failed.store(true, Relaxed);
     }
 
@@ -93,7 +95,16 @@ impl State {
 
     /// The exit code that goes with the failure.
     pub(in super::super) fn code(&self) -> i32 {
-        if self.stopped.load(Relaxed) { STOPPED } else { FAILED }
+        if *lock(&self.failure) == Some(CommError::Stopped) { STOPPED } else { FAILED }
+    }
+
+    /// What the others are to be told, if they have not been.
+    pub(in super::super) fn untold(&self) -> Option<String> {
+        let failure = lock(&self.failure).clone().filter(|_| self.end().is_none())?;
+        Some(match failure {
+            CommError::Stopped => "was told to stop".to_owned(),
+            other => other.to_string(),
+        })
     }
 
     pub(super) fn leave(&self) {

@@ -1,0 +1,128 @@
+//! A rank under test: says what it sees, and behaves or misbehaves as it is told.
+
+use feedrate_run::comm::mpi::{Mpi, Options, connect};
+use feedrate_run::comm::{Comm, CommError};
+use rustix::process::{Signal, getpid, kill_process};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Be a rank that does `what`.
+pub(crate) fn run(what: &str) {
+    let timeout = std::env::var("RANK_TIMEOUT_S").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
+    let options = Options {
+        library: std::env::var_os("MPI_LIBRARY").map(Into::into),
+        rank_timeout: Duration::from_secs(timeout),
+        stop: stop(),
+        on_loss: Some(Arc::new(|error: &CommError| say(&format!("told: {error}")))),
+    };
+    let mpi = match connect(&options) {
+        Ok(Some(mpi)) => mpi,
+        Ok(None) => return say("alone"),
+        Err(error) => {
+            say(&format!("refused: {error}\nhint: {}", error.hint().unwrap_or_default()));
+            std::process::exit(2);
+        }
+    };
+    let one = mpi.rank() == 2.min(mpi.size() - 1);
+    let result = match what {
+        "bench" => bench(&mpi),
+        "kill" => misbehave(&mpi, one, die),
+        "kill-first" => misbehave(&mpi, mpi.rank() == 0, die),
+        "give-up" => misbehave(&mpi, one, |mpi| mpi.give_up("no such file")),
+        "panic" => misbehave(&mpi, one, |_| panic!("as it was told to")),
+        "stop" if mpi.rank() == 3 => misbehave(&mpi, true, |_| sleep()),
+        "stop" => misbehave(&mpi, one, |_| signal(Signal::TERM)),
+        "sleep" => misbehave(&mpi, one, |_| sleep()),
+        _ => contract(&mpi),
+    };
+    if let Err(error) = result {
+        say(&format!("rank {}: {error}", mpi.rank()));
+        drop(mpi);
+        std::process::exit(1);
+    }
+}
+
+/// In one write, so that launchers do not mix lines.
+fn say(text: &str) {
+    println!("{text}");
+}
+
+/// Set by what launchers send when a rank has died.
+fn stop() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).expect("these can be caught");
+    }
+    stop
+}
+
+fn contract(mpi: &Mpi) -> Result<(), CommError> {
+    for _ in 0..100 {
+        mpi.barrier()?;
+    }
+    let of = |rank: u32| vec![rank as u8; 1_000 * rank as usize];
+    let all = mpi.gather(&of(mpi.rank()))?;
+    let ranks = if mpi.rank() == 0 { mpi.size() } else { 0 };
+    assert_eq!(all, (0..ranks).map(of).collect::<Vec<_>>());
+    assert_eq!(mpi.broadcast(format!("from {}", mpi.rank()).as_bytes())?, b"from 0");
+    assert_eq!(mpi.broadcast(&[])?, b"");
+    // A clock that is 10 s ahead for each rank shows as much.
+    let start = Instant::now();
+    let ahead_ns = u64::from(mpi.rank()) * 10_000_000_000;
+    let now_ns = || start.elapsed().as_nanos() as u64 + ahead_ns;
+    let offset = mpi.clock(&now_ns)?;
+    assert!((offset.offset_ns + ahead_ns as i64).abs() < 10_000_000_000, "{offset:?}");
+    say(&format!("rank {} of {}: {:?}", mpi.rank(), mpi.size(), mpi.node()));
+    Ok(())
+}
+
+/// All wait for each other, until `one` does something else.
+fn misbehave(mpi: &Mpi, one: bool, how: impl Fn(&Mpi)) -> Result<(), CommError> {
+    for _ in 0..10 {
+        mpi.barrier()?;
+    }
+    if one {
+        eprintln!("rank {} at {}", mpi.rank(), now_ms());
+        how(mpi);
+    }
+    let result = mpi.barrier();
+    eprintln!("rank {} knows at {}", mpi.rank(), now_ms());
+    result
+}
+
+fn now_ms() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis())
+}
+
+/// Until the others end this process.
+fn sleep() {
+    std::thread::sleep(Duration::from_secs(600));
+}
+
+fn die(_: &Mpi) {
+    signal(Signal::KILL);
+}
+
+fn signal(signal: Signal) {
+    kill_process(getpid(), signal).expect("a process may signal itself");
+}
+
+/// What a barrier costs, ours and the library's.
+fn bench(mpi: &Mpi) -> Result<(), CommError> {
+    const ROUNDS: u32 = 1_000;
+    let timed = |barrier: &dyn Fn() -> Result<(), CommError>| {
+        mpi.barrier()?;
+        let start = Instant::now();
+        for _ in 0..ROUNDS {
+            barrier()?;
+        }
+        Ok(start.elapsed() / ROUNDS)
+    };
+    let own = timed(&|| mpi.barrier())?;
+    let library = timed(&|| mpi.library_barrier())?;
+    if mpi.rank() == 0 {
+        say(&format!("barrier: own {own:?}, the library's {library:?}"));
+    }
+    Ok(())
+}
