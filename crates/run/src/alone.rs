@@ -72,13 +72,31 @@ impl Alone<'_> {
                 }
             }
         }
+        let host = sampler.finish();
+        let hosts = match &outcome {
+            Ok(()) if record.stopped_because.is_none() => self.ranks.gather(&host)?,
+            Ok(()) => {
+                self.ranks.comm.give_up("interrupted");
+                vec![host]
+            }
+            Err(error) => {
+                self.ranks.comm.give_up(&error.to_string());
+                vec![host]
+            }
+        };
+        let hosts = match self.ranks.are_many() && hosts.len() > 1 {
+            true => EpochRecord::hosts(&hosts, &record.processes, record.machines()),
+            false => (hosts.into_iter().next().unwrap_or_default(), Vec::new()),
+        };
         if let Some(epoch) = record.epochs.last_mut() {
-            epoch.host = sampler.finish();
+            (epoch.host, epoch.nodes) = hosts;
         }
-        if let Some(timeline) = self.timeline {
+        if outcome.is_ok() && record.stopped_because.is_none() {
+            TimelineSampler::finish(self.timeline, self.ranks, &mut record.timeline)?;
+            record.complete = true;
+        } else if let Some(timeline) = self.timeline {
             timeline.copy_to(&mut record.timeline);
         }
-        record.complete = outcome.is_ok() && record.stopped_because.is_none();
         outcome
     }
 

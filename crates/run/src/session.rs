@@ -65,10 +65,19 @@ impl Session<'_> {
             Some(saver) => TimelineSampler::apart(self.timeline, || saver.finish()),
             None => Ok(()),
         };
-        self.copy_timeline(record);
         place(&mut saver, record);
-        record.complete = outcome? == Ended::Complete && finished.is_ok();
-        Ok(finished?)
+        let ended = outcome.and_then(|ended| finished.map(|()| ended).map_err(RunError::from));
+        match ended {
+            Ok(Ended::Complete) => {
+                TimelineSampler::finish(self.timeline, self.ranks, &mut record.timeline)?;
+                record.complete = true;
+                Ok(())
+            }
+            ended => {
+                self.copy_timeline(record);
+                ended.map(|_| ())
+            }
+        }
     }
 
     fn epochs(

@@ -45,24 +45,34 @@ fn busy_share(parts: &[HostEpoch], cpus: &[u32]) -> Option<f64> {
 }
 
 impl EpochRecord {
+    /// What all processes and machines did, and of several machines what each.
+    pub fn hosts(
+        parts: &[HostEpoch],
+        processes: &[Process],
+        machines: &[System],
+    ) -> (HostEpoch, Vec<HostEpoch>) {
+        let of_node = |node: usize| {
+            let own =
+                parts.iter().zip(processes).filter(|(_, process)| process.node as usize == node);
+            let hosts: Vec<HostEpoch> = own.map(|(part, _)| part.clone()).collect();
+            HostEpoch::of_processes(&hosts)
+        };
+        let mut nodes: Vec<HostEpoch> = (0..machines.len()).map(of_node).collect();
+        let cpus: Vec<u32> = machines.iter().map(|machine| machine.cpus).collect();
+        match nodes.len() {
+            1 => (nodes.remove(0), Vec::new()),
+            _ => (HostEpoch::of_machines(&nodes, &cpus), nodes),
+        }
+    }
+
     /// One epoch as each process wrote it down, in their order.
     pub fn of_processes(
         parts: Vec<EpochRecord>,
         processes: &[Process],
         machines: &[System],
     ) -> Self {
-        let of_node = |node: usize| {
-            let own =
-                parts.iter().zip(processes).filter(|(_, process)| process.node as usize == node);
-            let hosts: Vec<HostEpoch> = own.map(|(part, _)| part.host.clone()).collect();
-            HostEpoch::of_processes(&hosts)
-        };
-        let mut nodes: Vec<HostEpoch> = (0..machines.len()).map(of_node).collect();
-        let cpus: Vec<u32> = machines.iter().map(|machine| machine.cpus).collect();
-        let host = match nodes.len() {
-            1 => nodes.remove(0),
-            _ => HostEpoch::of_machines(&nodes, &cpus),
-        };
+        let hosts: Vec<HostEpoch> = parts.iter().map(|part| part.host.clone()).collect();
+        let (host, nodes) = EpochRecord::hosts(&hosts, processes, machines);
         let start_ns = parts.iter().map(|part| part.start_ns).min();
         let end_ns = parts.iter().map(|part| part.end_ns).max();
         let number = parts.first().map_or(1, |part| part.number);

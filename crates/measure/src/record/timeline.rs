@@ -207,6 +207,25 @@ impl Timeline {
         gpus && own.columns().into_iter().flatten().all(|column| column.len() == samples)
     }
 
+    /// Count what another process did too, spread over the samples here; with the first process of another machine, what that
+    /// machine did. Its samples need not begin and end where these do.
+    pub fn add(&mut self, other: &mut Timeline, is_of_other_machine: bool) {
+        let ends_ns = self.ends_ns();
+        let theirs_ns: Vec<u64> = std::iter::once(other.start_ns).chain(other.ends_ns()).collect();
+        for (i, (mine, theirs)) in self.columns().into_iter().zip(other.columns()).enumerate() {
+            if !(OF_PROCESS.contains(&i) || is_of_other_machine) {
+                continue;
+            }
+            match (mine.as_mut(), theirs) {
+                // What several page caches hold at a moment is not told by samples of different moments.
+                (Some(mine), Some(theirs)) if i < CACHED => {
+                    spread(mine, &ends_ns, theirs, &theirs_ns);
+                }
+                _ => *mine = None,
+            }
+        }
+    }
+
     fn columns(&mut self) -> [&mut Column; 10] {
         [
             &mut self.read_bytes,
@@ -224,7 +243,37 @@ impl Timeline {
 
     /// Those that add up.
     fn sums(&mut self) -> impl IntoIterator<Item = &mut Column> {
-        self.columns().into_iter().take(9)
+        self.columns().into_iter().take(CACHED)
+    }
+}
+
+/// The first column that does not add up.
+const CACHED: usize = 9;
+/// Of the columns, those that are about a process, not its machine.
+const OF_PROCESS: [usize; 5] = [0, 1, 2, 3, 8];
+
+/// Add to `mine`, whose samples end at `ends_ns`, what is in `theirs`, whose samples lie between the times of `bounds_ns`. What lies
+/// outside counts for the first or the last.
+fn spread(mine: &mut [u64], ends_ns: &[u64], theirs: &[u64], bounds_ns: &[u64]) {
+    let total: u64 = theirs.iter().sum();
+    let (mut at, mut whole, mut told) = (0, 0u64, 0u64);
+    let last = mine.len().saturating_sub(1);
+    for (i, (mine, &end_ns)) in mine.iter_mut().zip(ends_ns).enumerate() {
+        while at < theirs.len() && bounds_ns[at + 1] <= end_ns {
+            whole += theirs[at];
+            at += 1;
+        }
+        let mut until = whole;
+        if at < theirs.len() && bounds_ns[at] < end_ns {
+            let length_ns = u128::from(bounds_ns[at + 1] - bounds_ns[at]);
+            let inside_ns = u128::from(end_ns - bounds_ns[at]);
+            until += (u128::from(theirs[at]) * inside_ns / length_ns.max(1)) as u64;
+        }
+        if i == last {
+            until = total;
+        }
+        *mine += until - told;
+        told = until;
     }
 }
 
@@ -311,6 +360,29 @@ mod tests {
         assert_eq!(shown.power_mw, [None, None, None]);
         assert_eq!(timeline.read_bytes, None, "not known over the whole run");
         assert_eq!(timeline.operations, Some(vec![2, 2, 1]));
+    }
+
+    #[test]
+    fn what_other_processes_did_is_spread_over_the_samples() {
+        let mut timeline = Timeline::new(1000);
+        let mut other = Timeline::new(1500);
+        for i in 0..3 {
+            timeline.push(&Sample { duration_ns: 1000, ..sample(10) }, &[]);
+            let theirs = Sample { cpu_ticks: Some(7), ..sample(100 * i) };
+            other.push(&Sample { duration_ns: 1000, ..theirs }, &[]);
+        }
+        let before = timeline.clone();
+        timeline.add(&mut other, false);
+        // [0, 100, 200] from 1500, 2500, 3500: half of the second and of the third lie in the last sample, and what is beyond it.
+        assert_eq!(timeline.read_bytes, Some(vec![10, 10 + 50, 10 + 250]));
+        assert_eq!(timeline.cached_bytes, before.cached_bytes, "the machine's, which is counted");
+        assert_eq!(timeline.cpu_ticks, None);
+        let mut machine = before.clone();
+        machine.add(&mut other, true);
+        assert_eq!(machine.cached_bytes, None);
+        other.read_bytes = None;
+        timeline.add(&mut other, false);
+        assert_eq!(timeline.read_bytes, None, "not known of one is not known");
     }
 
     #[test]

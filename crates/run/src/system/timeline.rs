@@ -5,7 +5,9 @@
 use super::gpu::OpenGpus;
 use super::proc::{Proc, Totals};
 use crate::clock::Clock;
+use crate::comm::{CommError, Node};
 use crate::drive::Progress;
+use crate::ranks::Ranks;
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -92,6 +94,33 @@ impl TimelineSampler {
         let done = act();
         mark();
         done
+    }
+
+    /// Bring a copy up to date for the last time: on rank 0 it is then of all processes.
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    pub fn finish(
+        sampler: Option<&Self>,
+        ranks: &Ranks,
+        timeline: &mut Option<Timeline>,
+    ) -> Result<(), CommError> {
+        if let Some(sampler) = sampler {
+            sampler.copy_to(timeline);
+        }
+        if !ranks.are_many() {
+            return Ok(());
+        }
+        let Node { node, local_rank, .. } = ranks.comm.node();
+        let mut others =
+            ranks.gather(&(timeline.clone(), node > 0 && local_rank == 0))?.into_iter();
+        others.next();
+        for (other, is_of_other_machine) in others {
+            if let (Some(timeline), Some(mut other)) = (timeline.as_mut(), other) {
+                timeline.add(&mut other, is_of_other_machine);
+            }
+        }
+        Ok(())
     }
 
     /// Bring a copy up to date.
