@@ -17,6 +17,8 @@ struct Mpi {
     run: PathBuf,
     options: &'static [&'static str],
     library: Option<PathBuf>,
+    /// What they read.
+    file: Option<PathBuf>,
 }
 
 const OPEN_MPI: &[&str] = &["--oversubscribe"];
@@ -26,7 +28,7 @@ const KILLED: i32 = 9;
 const TRIES: u32 = 6;
 
 fn mpis() -> Vec<Mpi> {
-    let mpi = |run: PathBuf, options, library| Mpi { run, options, library };
+    let mpi = |run: PathBuf, options, library| Mpi { run, options, library, file: None };
     let of = |file: &str| pypi().join(file);
     vec![
         mpi("mpirun.openmpi".into(), OPEN_MPI, None),
@@ -97,6 +99,9 @@ impl Mpi {
             Some(library) => command.env("MPI_LIBRARY", library),
             None => command.env_remove("MPI_LIBRARY"),
         };
+        if let Some(file) = &self.file {
+            command.env("FEEDRATE_TEST_FILE", file);
+        }
         let output = as_rank(&mut command, what);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -132,6 +137,19 @@ fn ranks_keep_the_contract_under_every_mpi() {
             let line = format!("rank {rank} of 4: {node}");
             assert!(said.out.contains(&line), "{}: {said}", mpi.run.display());
         }
+    }
+}
+
+#[test]
+fn ranks_read_files_together_while_others_wait() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let bytes: Vec<u8> = (0..40_000).map(|i| (i / 1_000) as u8).collect();
+    std::fs::write(file.path(), bytes).unwrap();
+    for mut mpi in mpis() {
+        mpi.file = Some(file.path().to_owned());
+        let said = mpi.ranks("files");
+        assert_eq!(said.code, Some(0), "{}: {said}", mpi.run.display());
+        assert_eq!(said.out.matches("has read").count(), 4, "{}: {said}", mpi.run.display());
     }
 }
 

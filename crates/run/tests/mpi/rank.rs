@@ -3,6 +3,7 @@
 use feedrate_run::comm::mpi::{Mpi, Options, connect};
 use feedrate_run::comm::{Comm, CommError};
 use rustix::process::{Signal, getpid, kill_process};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -26,6 +27,7 @@ pub(crate) fn run(what: &str) {
     };
     let one = mpi.rank() == 2.min(mpi.size() - 1);
     let result = match what {
+        "files" => files(&mpi),
         "bench" => bench(&mpi),
         "kill" => misbehave(&mpi, one, die),
         "kill-first" => misbehave(&mpi, mpi.rank() == 0, die),
@@ -74,6 +76,36 @@ fn contract(mpi: &Mpi) -> Result<(), CommError> {
     let offset = mpi.clock(&now_ns)?;
     assert!((offset.offset_ns + ahead_ns as i64).abs() < 10_000_000_000, "{offset:?}");
     say(&format!("rank {} of {}: {:?}", mpi.rank(), mpi.size(), mpi.node()));
+    Ok(())
+}
+
+/// Each rank's worker reads its part of a file together with the others', while their main threads wait for each other.
+fn files(mpi: &Mpi) -> Result<(), CommError> {
+    let path = std::env::var_os("FEEDRATE_TEST_FILE").expect("the test names a file");
+    let files = mpi.files()?;
+    let rank = u64::from(mpi.rank());
+    let worker = std::thread::spawn(move || {
+        let missing = files.open(Path::new("/nonexistent/file")).err();
+        let file = files.open(Path::new(&path))?;
+        let mut bytes = [0; 1_000];
+        let mut read = Vec::new();
+        for round in 0..10 {
+            let len = file.read_at_all(rank * 1_000 + round * 4_000, &mut bytes)?;
+            read.push((bytes[0], bytes[999], len));
+        }
+        file.close()?;
+        Ok((missing, read))
+    });
+    for _ in 0..100 {
+        mpi.barrier()?;
+    }
+    let (missing, read) = worker.join().expect("the worker does not panic")?;
+    // The test wrote the number of each thousand into its bytes.
+    let expected = (0..10).map(|round| (rank as u8 + 4 * round, rank as u8 + 4 * round, 1_000));
+    assert_eq!(read, expected.collect::<Vec<_>>());
+    let missing = missing.expect("nothing is there").to_string();
+    assert!(missing.starts_with("MPI_File_open: `/nonexistent/file`: "), "{missing}");
+    say(&format!("rank {rank} has read"));
     Ok(())
 }
 

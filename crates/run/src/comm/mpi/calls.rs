@@ -2,6 +2,7 @@
 //! `files.rs`; nothing waits but what says so.
 
 use super::abi::{Abi, Handle, Status};
+use super::files::FileFunctions;
 use crate::comm::CommError;
 use libloading::os::unix::Library;
 use std::ffi::{c_char, c_int, c_void};
@@ -11,15 +12,19 @@ type Request = *mut Handle;
 
 /// Functions by name, each with its signature; the library stays open for as long as the process.
 macro_rules! functions {
-    ($($field:ident $name:literal ($($argument:ty),*),)*) => {
+    ($table:ident, $names:ident: $($field:ident $name:literal ($($argument:ty),*),)*) => {
+        /// What a library must have.
+        #[cfg(test)]
+        pub(super) const $names: &[&str] = &[$($name),*];
+
         /// Addresses of functions.
         #[derive(Clone, Copy)]
-        struct Functions { $($field: unsafe extern "C" fn($($argument),*) -> c_int,)* }
+        pub(super) struct $table { $($field: unsafe extern "C" fn($($argument),*) -> c_int,)* }
 
-        impl Functions {
+        impl $table {
             /// Find all of them; `Err` names the first that is not there.
-            fn find(library: &Library) -> Result<Self, &'static str> {
-                Ok(Functions {
+            pub(super) fn find(library: &Library) -> Result<Self, &'static str> {
+                Ok($table {
                     // SAFETY: these are the signatures that MPI 3.1 gives these names, handles as `abi` says.
                     $($field: *unsafe { library.get($name.as_bytes()) }.map_err(|_| $name)?,)*
                 })
@@ -28,12 +33,16 @@ macro_rules! functions {
     };
 }
 
+pub(super) use functions;
+
 functions! {
+    Functions, NAMES:
     init_thread "MPI_Init_thread" (*mut c_int, *mut c_void, c_int, *mut c_int),
     finalize "MPI_Finalize" (),
     abort "MPI_Abort" (Handle, c_int),
     comm_rank "MPI_Comm_rank" (Handle, *mut c_int),
     comm_size "MPI_Comm_size" (Handle, *mut c_int),
+    comm_dup "MPI_Comm_dup" (Handle, *mut Handle),
     comm_split_type "MPI_Comm_split_type" (Handle, c_int, c_int, Handle, *mut Handle),
     comm_set_errhandler "MPI_Comm_set_errhandler" (Handle, Handle),
     error_string "MPI_Error_string" (c_int, *mut c_char, *mut c_int),
@@ -56,6 +65,8 @@ pub(super) struct Calls {
     /// Its values.
     pub(super) abi: Abi,
     functions: Functions,
+    /// Those of files; a library may be built without.
+    pub(super) files: Result<FileFunctions, &'static str>,
 }
 
 /// A group of processes.
@@ -76,7 +87,7 @@ fn from(bytes: &[u8]) -> *const c_void {
 }
 
 /// As `from`; nothing is written where there is nothing.
-fn to(bytes: &mut [u8]) -> *mut c_void {
+pub(super) fn to(bytes: &mut [u8]) -> *mut c_void {
     if bytes.is_empty() { from(&[]).cast_mut() } else { bytes.as_mut_ptr().cast() }
 }
 
@@ -92,7 +103,8 @@ pub(super) fn count(bytes: usize) -> c_int {
 impl Calls {
     /// The functions of `library`, whose values are `abi`; `Err` names one that is missing.
     pub(super) fn find(library: &Library, abi: Abi) -> Result<Self, &'static str> {
-        Ok(Calls { abi, functions: Functions::find(library)? })
+        let files = FileFunctions::find(library);
+        Ok(Calls { abi, functions: Functions::find(library)?, files })
     }
 
     /// Initialize; returns the level of threads that the library grants. Waits for the launcher. Once a process.
@@ -136,6 +148,15 @@ impl Calls {
         let code = unsafe { (self.functions.comm_size)(group.0, &mut size) };
         self.check("MPI_Comm_size", code)?;
         Ok((rank as u32, size as u32))
+    }
+
+    /// A group of the same processes, with traffic of its own. Waits for all.
+    pub(super) fn duplicate(&self, group: Group) -> Result<Group, CommError> {
+        let mut copy = 0;
+        // SAFETY: a live communicator; `copy` as in `node`.
+        let code = unsafe { (self.functions.comm_dup)(group.0, &mut copy) };
+        self.check("MPI_Comm_dup", code)?;
+        Ok(Group(copy))
     }
 
     /// Those of all processes that share memory with this one, in rank order. Waits for all.

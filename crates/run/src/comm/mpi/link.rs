@@ -25,6 +25,8 @@ pub(super) struct Link {
     pub(super) rank: u32,
     pub(super) size: u32,
     pub(super) manners: Manners,
+    /// Any thread may call, at any time.
+    pub(super) threads: bool,
     /// The one thread that may call, where the library wants one.
     pub(super) thread: Option<ThreadId>,
     pub(super) stop: Arc<AtomicBool>,

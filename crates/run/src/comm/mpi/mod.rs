@@ -1,11 +1,12 @@
 //! Ranks of MPI, whose library is opened at run time, and only under a launcher: nothing of MPI is needed to build.
 //!
-//! `abi` has the libraries' constants, `calls` their functions: the only unsafe code beside `files`. A wait can end: see
+//! `abi` has the libraries' constants, `calls` their functions: with `files` the only unsafe code. A wait can end: see
 //! `watch`, the channel beside MPI that tells of ranks that die. Prints nothing, ends no process but by `MPI_Abort`.
 
 mod abi;
 mod calls;
 mod error;
+mod files;
 mod launcher;
 mod library;
 mod link;
@@ -14,6 +15,7 @@ mod wait;
 mod watch;
 
 pub use error::ConnectError;
+pub use files::{MpiFile, MpiFiles};
 pub use launcher::{Launched, Launcher, launched};
 
 use self::calls::Calls;
@@ -99,6 +101,7 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         rank,
         size,
         manners: Manners::new(size, cpus),
+        threads: granted >= levels.multiple,
         thread: (granted < levels.serialized).then(|| std::thread::current().id()),
         stop: Arc::clone(&options.stop),
         timeout: options.rank_timeout,
@@ -158,6 +161,14 @@ impl Mpi {
         self.link.calls.barrier()
     }
 
+    /// Files that all ranks read together, in a group of its own, so that one other thread of each rank may do so. Collective.
+    ///
+    /// # Errors
+    /// The library's; or it was built without files, or without calls from other threads.
+    pub fn files(&self) -> Result<MpiFiles, CommError> {
+        MpiFiles::new(&self.link)
+    }
+
     fn calls(&self) -> &Calls {
         &self.link.calls
     }
@@ -214,6 +225,7 @@ impl Drop for Mpi {
         if let Some(voice) = self.link.voice.get() {
             voice.leave(orderly);
         }
+        self.link.state.set_over();
         if orderly {
             self.calls().finalize();
         } else if self.link.state.tells() {

@@ -7,6 +7,8 @@
 mod mpich;
 mod open_mpi;
 mod standard;
+#[cfg(test)]
+mod tests;
 
 pub(super) use mpich::MPICH;
 pub(super) use open_mpi::open_mpi;

@@ -4,9 +4,9 @@ use super::{Abi, Family, Handle, Levels};
 
 /// Its handles, by the address of each symbol; `Err` names the one that is not there.
 pub(in super::super) fn open_mpi(
-    address: impl Fn(&'static str) -> Option<Handle>,
+    mut address: impl FnMut(&'static str) -> Option<Handle>,
 ) -> Result<Abi, &'static str> {
-    let handle = |symbol: &'static str| address(symbol).ok_or(symbol);
+    let mut handle = |symbol: &'static str| address(symbol).ok_or(symbol);
     Ok(Abi {
         family: Family::OpenMpi,
         world: handle("ompi_mpi_comm_world")?,

@@ -27,6 +27,8 @@ pub(in super::super) struct State {
     hub_died: AtomicBool,
     /// This rank has said goodbye: that the other side hangs up is no death.
     leaving: AtomicBool,
+    /// MPI must not be called any more.
+    over: AtomicBool,
     /// The channel's thread has nobody to hear any more.
     closed: Mutex<bool>,
     closes: Condvar,
@@ -44,6 +46,7 @@ impl State {
             failure: Mutex::new(None),
             hub_died: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
+            over: AtomicBool::new(false),
             closed: Mutex::new(false),
             closes: Condvar::new(),
         }
@@ -113,6 +116,14 @@ impl State {
 
     pub(super) fn is_leaving(&self) -> bool {
         self.leaving.load(Acquire)
+    }
+
+    pub(in super::super) fn is_over(&self) -> bool {
+        self.over.load(Acquire)
+    }
+
+    pub(in super::super) fn set_over(&self) {
+        self.over.store(true, Release);
     }
 
     pub(super) fn close(&self) {
