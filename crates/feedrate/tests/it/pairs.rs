@@ -150,3 +150,21 @@ fn engines_that_contradict_are_refused() {
     let json = test.run_json(&["reader.odirect=true", "--verify"]);
     assert_eq!(json["complete"], true);
 }
+
+/// Other formats are refused by every pair above.
+#[test]
+fn the_engine_of_hdf5s_library_is_there_where_it_was_built() {
+    let test = Test::with(SMALL);
+    let library = ["dataset.format=hdf5", "storage.engine=libhdf5"];
+    let asked = [&["run", "workload.yaml"][..], &library].concat();
+    if cfg!(feature = "libhdf5") {
+        assert_eq!(test.run_json(&[&library[..], &["--verify"]].concat())["complete"], true);
+        test.feedrate(&[&asked[..], &["--foreign"]].concat())
+            .refuses(2, &["engine `libhdf5` cannot tell what files hold", "hint:"]);
+        test.feedrate(&[&asked[..], &["storage.storage_type=memory"]].concat())
+            .refuses(2, &["storage `memory` has no engines", "hint:"]);
+    } else {
+        test.feedrate(&asked)
+            .refuses(2, &["there is no engine `libhdf5`", "a build with `--features libhdf5`"]);
+    }
+}
