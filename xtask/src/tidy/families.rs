@@ -18,6 +18,10 @@ const FAMILIES: &[Family] = &[
         folder: "crates/data/src/format",
         shared: &[
             ("packed", "a sample in one piece, as most formats write it"),
+            (
+                "packed_cursor",
+                "samples and nothing else: raw files, and what a format's library serves",
+            ),
             ("deflate", "packs whatever a format writes"),
             ("ahead", "files of records read in order, in pieces that hold many"),
             ("indexed", "samples with an index beside them, read in one way or another"),

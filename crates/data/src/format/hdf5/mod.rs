@@ -24,7 +24,7 @@ mod cursor;
 mod tests;
 
 use super::deflate::DeflateSink;
-use super::raw::Raw;
+use super::packed_cursor::PackedCursor;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
     check_sample, compare_shapes, cut_off, in_words, piece_len,
@@ -79,7 +79,7 @@ impl Format for Hdf5 {
     fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
         match options.samples_alone {
             // What libhdf5 serves.
-            true => Raw.cursor(options),
+            true => Box::new(PackedCursor::new(options)),
             false => Box::new(cursor::Hdf5Cursor::new(options)),
         }
     }
