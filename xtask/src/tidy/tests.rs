@@ -172,6 +172,7 @@ fn planted_member_imports_are_found() {
             (&format!("{format}/hdf5/chunk.rs"), "use super::npz;\nuse super::super::npy;\n"),
             (&format!("{format}/tests.rs"), "use super::npz;\n"),
             (&format!("{format}/packed.rs"), ""),
+            (&format!("{format}/packed_cursor.rs"), ""),
             (&format!("{format}/ahead.rs"), ""),
             (&format!("{format}/deflate.rs"), ""),
             (&format!("{format}/indexed.rs"), ""),
