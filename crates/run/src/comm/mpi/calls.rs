@@ -52,8 +52,6 @@ functions! {
     ibcast "MPI_Ibcast" (*mut c_void, c_int, Handle, c_int, Handle, Request),
     igather "MPI_Igather"
         (*const c_void, c_int, Handle, *mut c_void, c_int, Handle, c_int, Handle, Request),
-    igatherv "MPI_Igatherv"
-        (*const c_void, c_int, Handle, *mut c_void, *const c_int, *const c_int, Handle, c_int, Handle, Request),
     isend "MPI_Isend" (*const c_void, c_int, Handle, c_int, c_int, Handle, Request),
     irecv "MPI_Irecv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, Request),
     test "MPI_Test" (Request, *mut c_int, *mut Status),
@@ -228,25 +226,6 @@ impl Calls {
         })
     }
 
-    /// Everyone's `bytes` into those of rank 0, each rank's `parts.counts` from `parts.starts` on.
-    ///
-    /// # Safety
-    /// As of `start_broadcast`, for all three; on rank 0 `all` must hold what `parts` says.
-    pub(super) unsafe fn start_gather_parts(
-        &self,
-        bytes: &[u8],
-        all: &mut [u8],
-        parts: &Parts,
-    ) -> Result<Pending, CommError> {
-        let (from, len) = (from(bytes), count(bytes.len()));
-        let (to, byte, world) = (to(all), self.abi.byte, self.abi.world);
-        let (counts, starts) = (parts.counts.as_ptr(), parts.starts.as_ptr());
-        // SAFETY: as the caller promises.
-        self.start("MPI_Igatherv", |request| unsafe {
-            (self.functions.igatherv)(from, len, byte, to, counts, starts, byte, 0, world, request)
-        })
-    }
-
     /// `bytes` to `rank`.
     ///
     /// # Safety
@@ -322,13 +301,4 @@ impl Calls {
         text.truncate(usize::try_from(len).unwrap_or(0));
         String::from_utf8_lossy(&text).trim_end_matches('\0').to_owned()
     }
-}
-
-/// Where ranks' parts go.
-#[derive(Debug, Default)]
-pub(super) struct Parts {
-    /// Bytes of each rank.
-    pub(super) counts: Vec<c_int>,
-    /// Where each begins.
-    pub(super) starts: Vec<c_int>,
 }

@@ -1,11 +1,10 @@
 //! Operations of all ranks, made of nonblocking ones of the library, so that a wait can end. Knows nothing of machines.
 
 use super::abi::Handle;
-use super::calls::{Calls, Group, Parts, Pending};
+use super::calls::{Calls, Group, Pending};
 use super::wait::Manners;
 use super::watch::{State, Voice};
 use crate::comm::CommError;
-use std::ffi::c_int;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -16,8 +15,10 @@ use std::time::Duration;
 const WHY: Duration = Duration::from_millis(500);
 /// Who is missing is known so long after it was asked for.
 const WHO: Duration = Duration::from_secs(5);
-/// All ranks together send no more than this at once: C ints count it.
+/// No more than this is sent at once: C ints count it.
 const PIECE_BYTES: usize = 1 << 28;
+/// What an operation brings with the length of what it brings.
+const HEAD_BYTES: usize = 4096;
 
 /// This process among the others.
 pub(super) struct Link {
@@ -50,67 +51,52 @@ impl Link {
         self.complete(pending, ())
     }
 
+    /// What fits into a head is told at once; more comes after it.
     pub(super) fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, CommError> {
         self.begin("MPI_Ibcast")?;
         let (world, speaks) = (self.calls.world(), self.rank == 0);
-        let len = self.spread(world, (bytes.len() as u64).to_le_bytes().to_vec())?;
-        let len = usize::try_from(number(&len)).unwrap_or(usize::MAX);
-        let mut all = if speaks { bytes.to_vec() } else { Vec::new() };
-        if len <= PIECE_BYTES {
-            all.resize(len, 0);
-            return self.spread(world, all);
+        let head = self.spread(world, head(bytes))?;
+        let (len, first) = of_head(&head);
+        if len <= HEAD_BYTES {
+            return Ok(first.to_vec());
         }
-        let mut told = Vec::with_capacity(len);
+        let mut told = first.to_vec();
         while told.len() < len {
             let piece = told.len()..len.min(told.len() + PIECE_BYTES);
-            let own = if speaks { all[piece.clone()].to_vec() } else { vec![0; piece.len()] };
+            let own = if speaks { bytes[piece].to_vec() } else { vec![0; piece.len()] };
             told.extend(self.spread(world, own)?);
         }
         Ok(told)
     }
 
+    /// What fits into a head comes at once; more from each rank that has more.
     pub(super) fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
         self.begin("MPI_Igather")?;
-        let lens = self.gather_lens(bytes.len() as u64)?;
-        let most = lens.iter().copied().max().unwrap_or(0);
-        let most = self.spread(self.calls.world(), most.to_le_bytes().to_vec())?;
-        let most = usize::try_from(number(&most)).unwrap_or(usize::MAX);
-        let piece = (PIECE_BYTES / self.size as usize).max(1);
-        let mut all: Vec<Vec<u8>> =
-            lens.iter().map(|len| Vec::with_capacity(*len as usize)).collect();
-        let mut done = 0;
-        while done < most {
-            let own = &bytes[done.min(bytes.len())..(done + piece).min(bytes.len())];
-            let left = lens.iter().map(|len| (*len as usize).saturating_sub(done).min(piece));
-            let parts = Parts::of(left);
-            let round = self.gather_round(own.to_vec(), parts)?;
-            for (rank, part) in all.iter_mut().zip(round) {
-                rank.extend_from_slice(&part);
-            }
-            done += piece;
-        }
-        Ok(all)
-    }
-
-    /// Of each rank, on rank 0.
-    fn gather_lens(&self, own: u64) -> Result<Vec<u64>, CommError> {
-        let holds = if self.rank == 0 { 8 * self.size as usize } else { 0 };
-        let mut buffers = (own.to_le_bytes().to_vec(), vec![0; holds]);
-        // SAFETY: `complete` keeps the buffers until the operation is done; rank 0's holds 8 bytes a rank.
+        let own = head(bytes);
+        let block = own.len();
+        let holds = if self.rank == 0 { block * self.size as usize } else { 0 };
+        let mut buffers = (own, vec![0; holds]);
+        // SAFETY: `complete` keeps the buffers until the operation is done; rank 0's holds a head of each rank.
         let pending = unsafe { self.calls.start_gather(&buffers.0, &mut buffers.1) }?;
-        let (_, lens) = self.complete(pending, buffers)?;
-        Ok(lens.chunks_exact(8).map(number).collect())
-    }
-
-    fn gather_round(&self, own: Vec<u8>, parts: Parts) -> Result<Vec<Vec<u8>>, CommError> {
-        let all = vec![0; parts.bytes()];
-        let mut buffers = (own, all, parts);
-        // SAFETY: `complete` keeps the buffers until the operation is done; rank 0's holds its parts.
-        let pending =
-            unsafe { self.calls.start_gather_parts(&buffers.0, &mut buffers.1, &buffers.2) }?;
-        let (_, all, parts) = self.complete(pending, buffers)?;
-        let places = parts.starts.iter().zip(&parts.counts);
-        Ok(places.map(|(at, len)| all[*at as usize..(*at + *len) as usize].to_vec()).collect())
+        let (_, heads) = self.complete(pending, buffers)?;
+        if self.rank > 0 {
+            for piece in bytes[HEAD_BYTES.min(bytes.len())..].chunks(PIECE_BYTES) {
+                self.send(0, piece.to_vec())?;
+            }
+            return Ok(Vec::new());
+        }
+        let of_rank = |(rank, head): (usize, &[u8])| {
+            let (len, first) = of_head(head);
+            if rank == 0 {
+                return Ok(bytes.to_vec());
+            }
+            let mut part = first.to_vec();
+            while part.len() < len {
+                part.extend(self.receive(rank as u32, (len - part.len()).min(PIECE_BYTES))?);
+            }
+            Ok(part)
+        };
+        heads.chunks_exact(block).enumerate().map(of_rank).collect()
     }
 
     /// The first rank's bytes into those of all of `group`, which are as long.
@@ -192,21 +178,19 @@ impl Link {
     }
 }
 
-impl Parts {
-    fn of(lens: impl Iterator<Item = usize>) -> Self {
-        let mut parts = Parts::default();
-        let mut at = 0;
-        for len in lens {
-            parts.starts.push(at as c_int);
-            parts.counts.push(len as c_int);
-            at += len;
-        }
-        parts
-    }
+/// Length, and as many bytes as come at once.
+fn head(bytes: &[u8]) -> Vec<u8> {
+    let mut head = (bytes.len() as u64).to_le_bytes().to_vec();
+    head.extend_from_slice(&bytes[..bytes.len().min(HEAD_BYTES)]);
+    head.resize(8 + HEAD_BYTES, 0);
+    head
+}
 
-    fn bytes(&self) -> usize {
-        self.counts.iter().map(|count| *count as usize).sum()
-    }
+/// The length, and those bytes that came at once.
+fn of_head(head: &[u8]) -> (usize, &[u8]) {
+    let (len, first) = head.split_at(8);
+    let len = usize::try_from(number(len)).unwrap_or(usize::MAX);
+    (len, &first[..len.min(HEAD_BYTES)])
 }
 
 fn number(bytes: impl AsRef<[u8]>) -> u64 {

@@ -106,7 +106,7 @@ where
     U: serde::Serialize + serde::de::DeserializeOwned,
 {
     let broken = |error: serde_json::Error| CommError::Library {
-        call: "MPI_Igatherv",
+        call: "MPI_Igather",
         reason: format!("what ranks tell each other cannot be read: {error}"),
     };
     let all = link.gather(&serde_json::to_vec(&own).map_err(broken)?)?;

@@ -47,8 +47,6 @@ int (*MPI_Barrier_)(MPI_Comm) = MPI_Barrier;
 int (*MPI_Ibarrier_)(MPI_Comm, MPI_Request *) = MPI_Ibarrier;
 int (*MPI_Ibcast_)(void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *) = MPI_Ibcast;
 int (*MPI_Igather_)(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *) = MPI_Igather;
-int (*MPI_Igatherv_)(const void *, int, MPI_Datatype, void *, const int *, const int *, MPI_Datatype, int, MPI_Comm,
-                     MPI_Request *) = MPI_Igatherv;
 int (*MPI_Isend_)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) = MPI_Isend;
 int (*MPI_Irecv_)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) = MPI_Irecv;
 int (*MPI_Test_)(MPI_Request *, int *, MPI_Status *) = MPI_Test;
