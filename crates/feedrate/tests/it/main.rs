@@ -32,3 +32,5 @@ mod dlio;
 mod dlio_benchmark;
 /// Runs of several processes.
 mod mpi;
+/// The Python package.
+mod wheel;

@@ -1,0 +1,36 @@
+"""What a user of the module does; then the study's way: DLIO's program under mpirun, and its results read as its notebook reads them."""
+
+import json
+import math
+import subprocess
+from pathlib import Path
+
+import feedrate
+
+summary = feedrate.run("conf/workload/tiny.yaml", {"train.epochs": 1, "reader.batch_size": 2}, arguments=["-n", "2", "--results", "own"])
+assert summary["accelerators"] == 2, summary
+frame = feedrate.load_results("own")
+assert len(frame) == 1 and frame["num_accelerators"][0] == 2, frame
+try:
+    feedrate.run("conf/workload/tiny.yaml", {"reader.batch_size": "x"})
+except feedrate.FeedrateError as error:
+    assert error.code == 2 and "reader.batch_size" in str(error), error
+else:
+    raise AssertionError("a bad value is refused")
+
+mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "4"]
+study = [*mpirun, "dlio_benchmark", "--config-dir", "conf", "workload=tiny", "++workload.reader.batch_size=1"]
+generate = ["++workload.workflow.generate_data=True", "++workload.workflow.train=False", "++workload.workflow.evaluation=False"]
+train = ["++workload.workflow.generate_data=False", "++workload.workflow.train=True", "++workload.workflow.evaluation=False"]
+for more in (generate, train):
+    subprocess.run([*study, *more], check=True, stdout=subprocess.PIPE)
+
+rows = []
+for path in Path("hydra_log/tiny").glob("**/summary.json"):
+    metric = json.loads(path.read_text()).get("metric", {})
+    au, io = metric.get("train_au_mean_percentage", 0), metric.get("train_io_mean_MB_per_second", 0)
+    if au or io:
+        rows.append((au, metric.get("train_au_stdev_percentage", 0), io))
+assert len(rows) == 1 and all(math.isfinite(value) for value in rows[0]), rows
+for rank in range(4):
+    assert list(Path("hydra_log/tiny").glob(f"*/{rank}_output.json")), rank
