@@ -23,6 +23,8 @@ struct Mpi {
 
 const OPEN_MPI: &[&str] = &["--oversubscribe"];
 const MPICH: &[&str] = &[];
+/// Two names of this machine are two machines to MPICH's launcher, and to its library.
+const TWO_MACHINES: &[&str] = &["-launcher", "fork", "-hosts", "localhost,127.0.0.1", "-ppn", "2"];
 /// MPICH's launcher kills all ranks as soon as it sees one die, and rarely before they have seen it.
 const KILLED: i32 = 9;
 const TRIES: u32 = 6;
@@ -113,11 +115,25 @@ impl Mpi {
     }
 }
 
+/// The same, on two machines.
+fn mpis_on_two_machines() -> Vec<Mpi> {
+    let mut mpis = mpis();
+    mpis.retain(|mpi| mpi.options == MPICH);
+    for mpi in &mut mpis {
+        mpi.options = TWO_MACHINES;
+    }
+    mpis
+}
+
 /// With each MPI: one rank tells, and it tells this; all end, and not well.
 fn check_end(what: &str, told: &str) {
+    check_end_under(mpis(), what, told);
+}
+
+fn check_end_under(mpis: Vec<Mpi>, what: &str, told: &str) {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let told = told.replace("HOST", &host);
-    for mpi in mpis() {
+    for mpi in mpis {
         let tries = (1..=TRIES).map(|_| mpi.ranks(what));
         let mut tries =
             tries.skip_while(|said| said.told().is_empty() && said.code == Some(KILLED));
@@ -138,6 +154,26 @@ fn ranks_keep_the_contract_under_every_mpi() {
             assert!(said.out.contains(&line), "{}: {said}", mpi.run.display());
         }
     }
+}
+
+#[test]
+fn ranks_on_two_machines_keep_the_contract() {
+    for mpi in mpis_on_two_machines() {
+        let said = mpi.ranks("contract");
+        assert_eq!(said.code, Some(0), "{}: {said}", mpi.run.display());
+        for rank in 0..4 {
+            let (node, local) = (rank / 2, rank % 2);
+            let node =
+                format!("Node {{ node: {node}, nodes: 2, local_rank: {local}, local_size: 2 }}");
+            let line = format!("rank {rank} of 4: {node}");
+            assert!(said.out.contains(&line), "{}: {said}", mpi.run.display());
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_on_another_machine_ends_all_and_is_named() {
+    check_end_under(mpis_on_two_machines(), "kill", &format!("rank 2 on HOST {DIED}"));
 }
 
 #[test]

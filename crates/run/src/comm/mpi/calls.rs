@@ -43,6 +43,7 @@ functions! {
     comm_rank "MPI_Comm_rank" (Handle, *mut c_int),
     comm_size "MPI_Comm_size" (Handle, *mut c_int),
     comm_dup "MPI_Comm_dup" (Handle, *mut Handle),
+    comm_split "MPI_Comm_split" (Handle, c_int, c_int, *mut Handle),
     comm_split_type "MPI_Comm_split_type" (Handle, c_int, c_int, Handle, *mut Handle),
     comm_set_errhandler "MPI_Comm_set_errhandler" (Handle, Handle),
     error_string "MPI_Error_string" (c_int, *mut c_char, *mut c_int),
@@ -169,6 +170,17 @@ impl Calls {
         Ok(Group(node))
     }
 
+    /// Those of all processes that give the same `colour`, in rank order. Waits for all.
+    pub(super) fn split(&self, colour: bool, rank: u32) -> Result<Group, CommError> {
+        let mut part = 0;
+        // SAFETY: a predefined handle; `part` as in `node`.
+        let code = unsafe {
+            (self.functions.comm_split)(self.abi.world, colour.into(), rank as c_int, &mut part)
+        };
+        self.check("MPI_Comm_split", code)?;
+        Ok(Group(part))
+    }
+
     /// Its name and version, in its own words. May be asked before `init`.
     pub(super) fn version(&self) -> String {
         let text = self.text(|text, len| {
@@ -186,11 +198,9 @@ impl Calls {
         self.check("MPI_Barrier", unsafe { (self.functions.barrier)(self.abi.world) })
     }
 
-    pub(super) fn start_barrier(&self) -> Result<Pending, CommError> {
-        // SAFETY: initialized; the request outlives the call.
-        self.start("MPI_Ibarrier", |request| unsafe {
-            (self.functions.ibarrier)(self.abi.world, request)
-        })
+    pub(super) fn start_barrier(&self, group: Group) -> Result<Pending, CommError> {
+        // SAFETY: a live communicator; the request outlives the call.
+        self.start("MPI_Ibarrier", |request| unsafe { (self.functions.ibarrier)(group.0, request) })
     }
 
     /// Rank 0's `bytes` into everyone's.

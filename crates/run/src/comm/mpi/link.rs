@@ -2,6 +2,7 @@
 
 use super::abi::Handle;
 use super::calls::{Calls, Group, Pending};
+use super::gate::{Gate, Stage};
 use super::wait::Manners;
 use super::watch::{State, Voice};
 use crate::comm::CommError;
@@ -33,8 +34,20 @@ pub(super) struct Link {
     pub(super) stop: Arc<AtomicBool>,
     pub(super) timeout: Duration,
     pub(super) state: Arc<State>,
+    /// Not there while ranks are still finding one another, or where they share no memory.
+    pub(super) gates: Option<Gates>,
     /// Not there while ranks are still finding one another.
     pub(super) voice: OnceLock<Voice>,
+}
+
+/// The barrier's two floors.
+pub(super) struct Gates {
+    /// Of this machine.
+    pub(super) gate: Gate,
+    /// This rank is the machine's first.
+    pub(super) leads: bool,
+    /// The first ranks of all machines, where there are several and this is one.
+    pub(super) leaders: Option<Group>,
 }
 
 /// What a wait has seen so far.
@@ -47,8 +60,45 @@ struct Seen {
 impl Link {
     pub(super) fn barrier(&self) -> Result<(), CommError> {
         self.begin("MPI_Ibarrier")?;
-        let pending = self.calls.start_barrier()?;
+        match &self.gates {
+            None => self.barrier_of(self.calls.world()),
+            Some(gates) => self.barrier_by(gates),
+        }
+    }
+
+    fn barrier_of(&self, group: Group) -> Result<(), CommError> {
+        let pending = self.calls.start_barrier(group)?;
         self.complete(pending, ())
+    }
+
+    /// Once all of a machine have come, its first rank waits for the other machines', and lets them go on.
+    fn barrier_by(&self, gates: &Gates) -> Result<(), CommError> {
+        let number = gates.gate.arrive();
+        if gates.leads {
+            self.await_gate(&gates.gate, Stage::Full, number)?;
+            if let Some(leaders) = gates.leaders {
+                self.barrier_of(leaders)?;
+            }
+            gates.gate.open_up();
+            return Ok(());
+        }
+        self.await_gate(&gates.gate, Stage::Open, number)
+    }
+
+    fn await_gate(&self, gate: &Gate, stage: Stage, number: u32) -> Result<(), CommError> {
+        let mut seen = Seen::default();
+        let look = |waited| {
+            if gate.is(stage, number) {
+                return Ok(Some(()));
+            }
+            self.look(waited, "the barrier", &mut seen).map(|()| None)
+        };
+        let rest = |waited| match waited < self.manners.patience() {
+            true => std::thread::yield_now(),
+            false => gate.sleep(stage, number),
+        };
+        let opened = self.manners.wait_by(look, rest);
+        opened.inspect_err(|error| self.state.fail(error))
     }
 
     /// What fits into a head is told at once; more comes after it.

@@ -7,6 +7,7 @@ mod abi;
 mod calls;
 mod error;
 mod files;
+mod gate;
 mod launcher;
 mod library;
 mod link;
@@ -106,6 +107,7 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         stop: Arc::clone(&options.stop),
         timeout: options.rank_timeout,
         state: Arc::new(State::new(rank, options.on_loss.clone())),
+        gates: None,
         voice: OnceLock::new(),
     };
     join(link, cpus, library).map(Some)
@@ -123,6 +125,7 @@ fn open(options: &Options, launched: Option<Launched>) -> Result<library::Opened
 fn join(mut link: Link, cpus: u32, library: String) -> Result<Mpi, ConnectError> {
     let joined = Places::find(&link).and_then(|places| {
         link.manners = Manners::new(places.node().local_size, cpus);
+        link.gates = places.gates(&link)?;
         watch::begin(&link, &places).map(|voice| (places, voice))
     });
     match joined {

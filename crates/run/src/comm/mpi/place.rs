@@ -1,12 +1,16 @@
 //! Which ranks share a machine, what the machines are called, and how far their clocks are apart.
 
-use super::link::Link;
+use super::calls::Group;
+use super::gate::Gate;
+use super::link::{Gates, Link};
 use crate::clock::machine_ns;
 use crate::comm::{ClockOffset, CommError, Node};
 use std::collections::BTreeSet;
 
 /// Round trips to another machine, of which the shortest counts.
 const ROUNDS: u32 = 40;
+/// Room for a name in shared memory.
+const NAME_BYTES: usize = 64;
 /// Looks at two clocks of one machine, of which the closest counts.
 const LOOKS: u32 = 10;
 
@@ -17,6 +21,8 @@ pub(super) struct Places {
     leaders: Vec<u32>,
     hosts: Vec<String>,
     node: Node,
+    /// Ranks of this machine.
+    group: Group,
 }
 
 impl Places {
@@ -32,7 +38,32 @@ impl Places {
         let order: BTreeSet<u32> = leaders.iter().copied().collect();
         let node = order.range(..leader).count() as u32;
         let node = Node { node, nodes: order.len() as u32, local_rank, local_size };
-        Ok(Places { rank: link.rank as usize, leaders, hosts, node })
+        Ok(Places { rank: link.rank as usize, leaders, hosts, node, group })
+    }
+
+    /// The barrier in the machines' memory; nothing where any of them does not let its ranks share some. Collective.
+    pub(super) fn gates(&self, link: &Link) -> Result<Option<Gates>, CommError> {
+        let leads = self.node.local_rank == 0;
+        let ranks = self.node.local_size;
+        let mut name = [0; NAME_BYTES];
+        let made = if leads {
+            name = name_of(link.rank, machine_ns());
+            Gate::make(text(&name), ranks).ok()
+        } else {
+            None
+        };
+        let name = link.spread(self.group, name.to_vec())?;
+        let gate = if leads { made } else { Gate::open(text(&name), ranks).ok() };
+        let all = |link: &Link, own: bool| share(link, own, |all| all.into_iter().all(|one| one));
+        let everyone = all(link, gate.is_some())?;
+        if leads {
+            Gate::forget_name(text(&name));
+        }
+        let everyone = all(link, everyone && gate.as_ref().is_some_and(Gate::is_common))?;
+        let leaders =
+            if self.node.nodes > 1 { Some(link.calls.split(leads, link.rank)?) } else { None };
+        let leaders = leaders.filter(|_| leads);
+        Ok(gate.filter(|_| everyone).map(|gate| Gates { gate, leads, leaders }))
     }
 
     pub(super) fn node(&self) -> Node {
@@ -117,6 +148,19 @@ where
         made = serde_json::to_vec(&make(all.map_err(broken)?)).map_err(broken)?;
     }
     serde_json::from_slice(&link.broadcast(&made)?).map_err(broken)
+}
+
+/// A name in the machine's shared memory that no other run has; behind it, zeros.
+fn name_of(rank: u32, now_ns: u64) -> [u8; NAME_BYTES] {
+    let mut name = [0; NAME_BYTES];
+    let text = format!("/feedrate-{}-{rank}-{now_ns:x}", std::process::id());
+    name[..text.len()].copy_from_slice(text.as_bytes());
+    name
+}
+
+fn text(name: &[u8]) -> &str {
+    let text = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    std::str::from_utf8(text).unwrap_or_default()
 }
 
 fn row(offset: ClockOffset) -> (i64, u64) {

@@ -8,6 +8,8 @@ use std::time::Duration;
 const SPINS: u32 = 2_000;
 /// So long the core is given away before the first nap.
 const GIVE_WAY: Duration = Duration::from_millis(2);
+/// A wake-up costs about as much.
+const PATIENCE: Duration = Duration::from_micros(30);
 /// Naps are this share of the wait so far.
 const NAP_SHARE: u32 = 64;
 const NAP_MIN: Duration = Duration::from_micros(20);
@@ -28,10 +30,22 @@ impl Manners {
         Manners { spins: if ranks <= cpus { SPINS } else { 0 }, nap_max: NAP_MAX * crowd }
     }
 
-    /// Ask `look` until it has an answer.
+    /// Ask `look` until it has an answer, giving way to others and napping in between.
     pub(super) fn wait<T, E>(
         &self,
+        look: impl FnMut(Duration) -> Result<Option<T>, E>,
+    ) -> Result<T, E> {
+        self.wait_by(look, |waited| match self.nap(waited) {
+            None => std::thread::yield_now(),
+            Some(nap) => std::thread::sleep(nap),
+        })
+    }
+
+    /// Ask `look` until it has an answer, with `rest` in between, which is told how long the wait has been.
+    pub(super) fn wait_by<T, E>(
+        &self,
         mut look: impl FnMut(Duration) -> Result<Option<T>, E>,
+        rest: impl Fn(Duration),
     ) -> Result<T, E> {
         for _ in 0..self.spins.max(1) {
             if let Some(answer) = look(Duration::ZERO)? {
@@ -45,11 +59,13 @@ impl Manners {
             if let Some(answer) = look(waited)? {
                 return Ok(answer);
             }
-            match self.nap(waited) {
-                None => std::thread::yield_now(),
-                Some(nap) => std::thread::sleep(nap),
-            }
+            rest(waited);
         }
+    }
+
+    /// So long a core is given away before a sleep that somebody else has to end.
+    pub(super) fn patience(&self) -> Duration {
+        PATIENCE
     }
 
     fn nap(&self, waited: Duration) -> Option<Duration> {

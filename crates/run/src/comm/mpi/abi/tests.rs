@@ -39,6 +39,7 @@ int (*MPI_Abort_)(MPI_Comm, int) = MPI_Abort;
 int (*MPI_Comm_rank_)(MPI_Comm, int *) = MPI_Comm_rank;
 int (*MPI_Comm_size_)(MPI_Comm, int *) = MPI_Comm_size;
 int (*MPI_Comm_dup_)(MPI_Comm, MPI_Comm *) = MPI_Comm_dup;
+int (*MPI_Comm_split_)(MPI_Comm, int, int, MPI_Comm *) = MPI_Comm_split;
 int (*MPI_Comm_split_type_)(MPI_Comm, int, int, MPI_Info, MPI_Comm *) = MPI_Comm_split_type;
 int (*MPI_Comm_set_errhandler_)(MPI_Comm, MPI_Errhandler) = MPI_Comm_set_errhandler;
 int (*MPI_Error_string_)(int, char *, int *) = MPI_Error_string;
