@@ -134,6 +134,8 @@ fn join(mut link: Link, cpus: u32, library: String) -> Result<Mpi, ConnectError>
             Ok(Mpi { link, places, library })
         }
         Err(error) => {
+            // Nothing can be told after the abort.
+            link.state.tell(&error);
             link.calls.abort(1);
             Err(error.into())
         }

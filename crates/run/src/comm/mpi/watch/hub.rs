@@ -4,9 +4,9 @@ use super::addresses;
 use super::message::{LINE_BYTES_MAX, Meeting, Message};
 use super::state::{State, lock};
 use crate::clock::Clock;
-use crate::comm::CommError;
 use crate::comm::mpi::link::Link;
 use crate::comm::mpi::place::Places;
+use crate::comm::{CommError, GAVE_UP};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::Timespec;
@@ -227,7 +227,7 @@ impl Room {
             return;
         };
         match message {
-            Some(Message::GaveUp { reason }) => self.lose(rank, format!("gave up: {reason}")),
+            Some(Message::GaveUp { reason }) => self.lose(rank, format!("{GAVE_UP}{reason}")),
             Some(Message::Late { operation, waited_ms }) => {
                 self.inquire(operation, Duration::from_millis(waited_ms));
             }
@@ -248,7 +248,7 @@ impl Room {
         while matches!((&self.woken).read(&mut bytes), Ok(len) if len > 0) {}
         while let Ok(order) = self.orders.try_recv() {
             match order {
-                Order::GiveUp(reason) => self.lose(0, format!("gave up: {reason}")),
+                Order::GiveUp(reason) => self.lose(0, format!("{GAVE_UP}{reason}")),
                 Order::Late(operation, waited) => self.inquire(operation, waited),
                 Order::Leave { orderly } => {
                     let patience = if orderly { Duration::ZERO } else { PATIENCE };

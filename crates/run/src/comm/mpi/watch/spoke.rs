@@ -2,9 +2,9 @@
 
 use super::message::{LINE_BYTES_MAX, Meeting, Message};
 use super::state::{State, lock};
-use crate::comm::CommError;
 use crate::comm::mpi::link::Link;
 use crate::comm::mpi::place::Places;
+use crate::comm::{CommError, GAVE_UP};
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::atomic::Ordering::Relaxed;
@@ -44,7 +44,7 @@ impl Spoke {
         let message = Message::gave_up(reason);
         message.send(&self.stream);
         let Message::GaveUp { reason } = message else { return };
-        let (rank, host, reason) = (self.rank, self.host.clone(), format!("gave up: {reason}"));
+        let (rank, host, reason) = (self.rank, self.host.clone(), format!("{GAVE_UP}{reason}"));
         self.state.end_with(CommError::Lost { rank, host, reason });
     }
 

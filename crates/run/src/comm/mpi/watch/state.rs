@@ -59,14 +59,20 @@ impl State {
             return false;
         }
         // First of all: some launchers leave no time.
-        if let Some(on_loss) = self.on_loss.as_ref().filter(|_| self.tells()) {
-            on_loss(&error);
+        if self.tells() {
+            self.tell(&error);
         }
         *end = Some(error);
         drop(end);
         self.failed.store(true, Relaxed);
         self.is_ended.store(true, Release);
         true
+    }
+
+    pub(in super::super) fn tell(&self, error: &CommError) {
+        if let Some(on_loss) = &self.on_loss {
+            on_loss(error);
+        }
     }
 
     pub(super) fn hub_died(&self) {
