@@ -16,6 +16,7 @@ pub(crate) fn for_tests(root: &Path) -> Result<()> {
     torch()?;
     libhdf5()?;
     debian_mpis()?;
+    programs()?;
     virtual_environment(root)?;
     python_mpis(root)
 }
@@ -69,6 +70,22 @@ fn libhdf5() -> Result<()> {
     apt_install("libhdf5-dev")?;
     if !is_there() {
         bail!("`libhdf5-dev` was installed, and its `h5cc` does not start");
+    }
+    Ok(())
+}
+
+/// Programs of Debian that tests start: what each is called, its package, and how it tells that it is there.
+const PROGRAMS: &[(&str, &str, &str)] = &[("shellcheck", "shellcheck", "--version")];
+
+fn programs() -> Result<()> {
+    for (program, package, asked) in PROGRAMS {
+        if works(program, &[asked]) {
+            continue;
+        }
+        apt_install(package)?;
+        if !works(program, &[asked]) {
+            bail!("`{package}` was installed, and `{program}` still does not start");
+        }
     }
     Ok(())
 }

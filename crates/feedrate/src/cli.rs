@@ -1,6 +1,7 @@
 //! The command line: every command and flag, with its help.
 
 use clap::{Args, Parser, Subcommand};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 /// Can this storage feed these accelerators, and if not, why not and what would help?
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Describe(DescribeArguments),
     /// Show this machine as a table of component and specification.
     System(SystemArguments),
+    /// Write a batch script for Slurm that generates and runs a workload.
+    Slurm(SlurmArguments),
     /// Measure a checksum on this machine, for the benchmarks.
     #[command(hide = true)]
     BenchCrc(BenchArguments),
@@ -154,6 +157,84 @@ pub(crate) struct SystemArguments {
     /// One JSON object on stdout.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `feedrate slurm`. What it shares with `run` is handed on to the job.
+#[derive(Debug, Args)]
+pub(crate) struct SlurmArguments {
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+    #[command(flatten)]
+    pub(crate) launch: LaunchArguments,
+    /// Folder in which each job has a folder for its results [default: the workload's `output.folder`, else `results`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) results: Option<PathBuf>,
+    /// Drop the dataset from the page cache before each epoch.
+    #[arg(long)]
+    pub(crate) cold: bool,
+    /// Compare every byte read with what generation wrote.
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Write the script to this file instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Run `dlio_benchmark` instead of `feedrate`.
+    #[arg(long)]
+    pub(crate) dlio: bool,
+    /// Partition [default: the cluster's].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) partition: Option<String>,
+    /// Account that is charged.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) account: Option<String>,
+    /// Nodes.
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
+    pub(crate) nodes: NonZeroU32,
+    /// Processes on each node.
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
+    pub(crate) tasks_per_node: NonZeroU32,
+    /// Cores of each process [default: the cluster's, mostly 1].
+    #[arg(long, value_name = "N")]
+    pub(crate) cpus_per_task: Option<NonZeroU32>,
+    /// A module to load; may be given several times.
+    #[arg(long = "module", value_name = "NAME")]
+    pub(crate) modules: Vec<String>,
+    /// Time limit, as Slurm writes it [default: an estimate from the plan, doubled, and ten minutes].
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time: Option<String>,
+    /// What the storage is taken to move for that estimate, all nodes together.
+    #[arg(long, value_name = "RATE", default_value = "500MB/s")]
+    pub(crate) storage_rate: String,
+    /// What starts the processes.
+    #[arg(long, value_enum, default_value_t = SlurmLauncher::Srun)]
+    pub(crate) launcher: SlurmLauncher,
+    /// How srun and the MPI library speak: pmix for Open MPI, pmi2 for MPICH and its family.
+    #[arg(long, value_enum, default_value_t = SlurmMpi::Pmix)]
+    pub(crate) mpi: SlurmMpi,
+    /// Repeat the job so often, one after another, as an array.
+    #[arg(long, value_name = "N")]
+    pub(crate) array: Option<NonZeroU32>,
+    /// Folder the job starts in [default: the one `sbatch` is called in].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) chdir: Option<PathBuf>,
+}
+
+/// What starts the processes of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum SlurmLauncher {
+    /// Slurm itself.
+    Srun,
+    /// The MPI's own.
+    Mpirun,
+}
+
+/// Slurm's ways to help MPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum SlurmMpi {
+    /// For MPICH and its family.
+    Pmi2,
+    /// For Open MPI.
+    Pmix,
 }
 
 /// `feedrate bench-crc`.

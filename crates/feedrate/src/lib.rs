@@ -16,8 +16,8 @@ mod results;
 mod execute;
 mod text;
 mod summary;
-mod command;
 mod dlio;
+mod command;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -8,6 +8,7 @@ mod show;
 mod list;
 mod describe;
 mod system;
+mod slurm;
 mod bench;
 
 use crate::cli::{Arguments, Command};
@@ -24,6 +25,7 @@ pub(crate) fn dispatch(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::List(a) => list::list(a),
         Command::Describe(a) => describe::describe(a),
         Command::System(a) => system::system(a),
+        Command::Slurm(a) => slurm::slurm(a),
         Command::BenchCrc(a) => bench::crc(a),
     }
 }

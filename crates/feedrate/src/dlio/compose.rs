@@ -83,6 +83,11 @@ pub(super) fn said(problems: &Problems) -> impl Iterator<Item = String> {
 /// DLIO's default (`configs/config.yaml`).
 const RUN_DIR: &str = "./hydra_log/${workload.model.name}/${now:%Y-%m-%d}-${now:%H-%M-%S}";
 
+/// Whether the bundled workload of this name is taken even where `--config-dir` has one.
+pub(crate) fn hides(name: &str) -> bool {
+    OF_DLIO.contains(&name) && WORKLOADS.iter().any(|bundled| bundled.name == name)
+}
+
 /// (what places call the file, text)
 fn find(
     name: &str,
@@ -93,9 +98,8 @@ fn find(
     let bundled = WORKLOADS.iter().find(|bundled| bundled.name == stem);
     let theirs = config_dir.map(|dir| dir.join("workload").join(format!("{stem}.yaml")));
     let theirs = theirs.filter(|path| path.is_file());
-    let hides = OF_DLIO.contains(&stem);
     match (bundled, theirs) {
-        (Some(bundled), Some(theirs)) if hides => {
+        (Some(bundled), Some(theirs)) if hides(stem) => {
             warnings.push(format!(
                 "the bundled workload `{stem}` hides `{}`, as in DLIO; give the file another name to use it",
                 theirs.display()

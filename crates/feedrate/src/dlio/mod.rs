@@ -6,6 +6,8 @@ mod data;
 mod lines;
 mod text;
 
+pub(crate) use compose::hides;
+
 use crate::catalog::catalog;
 use crate::dataset::{self, Choice};
 use crate::execute::{self, Execution};

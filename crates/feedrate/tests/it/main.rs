@@ -26,6 +26,8 @@ mod devices;
 mod loaders;
 /// The ten applications of the I/O analysis.
 mod applications;
+/// Batch scripts for Slurm.
+mod slurm;
 /// What DLIO generates.
 mod dlio;
 /// `dlio_benchmark` in DLIO's place.

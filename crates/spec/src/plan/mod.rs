@@ -9,8 +9,10 @@ pub mod state;
 mod evaluation;
 mod build;
 mod explain;
+mod duration;
 
 pub use build::{Context, Request, build};
+pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};
 

@@ -1,0 +1,337 @@
+//! `feedrate slurm`: a batch script that generates and runs a workload. Asks Slurm nothing: the script is for another machine.
+
+mod script;
+
+use crate::cli::{LaunchArguments, SlurmArguments};
+use crate::dlio;
+use crate::exit::{Exit, UsageError};
+use crate::launch;
+use crate::messages;
+use crate::resolve::{Resolved, Wish, resolve_for};
+use feedrate_data::storage::{STORAGES, StorageError};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::{self, Duration};
+use feedrate_spec::units;
+use script::{Job, Work, quoted, script};
+use std::path::{Path, PathBuf};
+
+/// The limit is so many times what was estimated,
+const MARGIN: f64 = 2.0;
+/// and this more: queueing of steps, caches, one slow start.
+const MARGIN_S: f64 = 600.0;
+
+/// Write the script.
+pub(crate) fn slurm(arguments: &SlurmArguments) -> anyhow::Result<Exit> {
+    let tasks = tasks(arguments)?;
+    if arguments.dlio {
+        refuse_unknown_to_dlio(arguments)?;
+    }
+    let wish = Wish { cold: arguments.cold, verify: arguments.verify, generate_only: false };
+    let per_rank = arguments.launch.accelerators_per_rank;
+    let accelerators = launch::accelerators(tasks, arguments.data.accelerators, per_rank)?;
+    let accelerators = if arguments.dlio { accelerators.or(Some(tasks)) } else { accelerators };
+    let resolved = resolve_for(&arguments.data, accelerators, wish)?;
+    let time = time(arguments, &resolved)?;
+    let work = work(arguments, &resolved, tasks, &time);
+    let text = script(&job(arguments, &resolved, time.limit)?, &work);
+    match &arguments.output {
+        Some(file) => {
+            std::fs::write(file, text).map_err(|source| StorageError::new("write", file, source))?
+        }
+        None => messages::print(text.trim_end()),
+    }
+    Ok(Exit::Fine)
+}
+
+fn tasks(arguments: &SlurmArguments) -> Result<u32, UsageError> {
+    arguments.nodes.checked_mul(arguments.tasks_per_node).map(u32::from).ok_or_else(|| {
+        let message = "`--nodes` times `--tasks-per-node` is more than can be counted".into();
+        UsageError { message, hint: None }
+    })
+}
+
+fn refuse_unknown_to_dlio(arguments: &SlurmArguments) -> Result<(), UsageError> {
+    let data = &arguments.data;
+    let given = [
+        (data.accelerators.is_some(), "--accelerators"),
+        (data.scale != 1.0, "--scale"),
+        (data.shrink_records != 1.0, "--shrink-records"),
+        (data.foreign, "--foreign"),
+        (data.json, "--json"),
+        (data.quiet, "--quiet"),
+        (arguments.cold, "--cold"),
+        (arguments.verify, "--verify"),
+    ];
+    if let Some((_, flag)) = given.iter().find(|(is_given, _)| *is_given) {
+        return Err(UsageError {
+            message: format!("`dlio_benchmark` knows no `{flag}`"),
+            hint: Some("leave it out, or leave out `--dlio`".into()),
+        });
+    }
+    if !is_file(&data.workload) || !dlio::hides(&name_of(&data.workload)) {
+        return Ok(());
+    }
+    Err(UsageError {
+        message: format!(
+            "`dlio_benchmark` takes its own workload of this name instead of `{}`",
+            data.workload
+        ),
+        hint: Some("give the file another name".into()),
+    })
+}
+
+fn is_file(workload: &str) -> bool {
+    workload.contains('/') || workload.ends_with(".yaml") || workload.ends_with(".yml")
+}
+
+/// What a workload is called, bundled or a file.
+fn name_of(workload: &str) -> String {
+    let stem = Path::new(workload).file_stem().filter(|_| is_file(workload));
+    stem.map_or_else(|| workload.to_string(), |stem| stem.to_string_lossy().into_owned())
+}
+
+fn job(arguments: &SlurmArguments, resolved: &Resolved, time: String) -> Result<Job, UsageError> {
+    let word = |flag: &str, text: &Option<String>| match text {
+        Some(text) if !is_word(text) => {
+            Err(UsageError { message: format!("`{flag} {text}` is no single word"), hint: None })
+        }
+        text => Ok(text.clone()),
+    };
+    let chdir = arguments.chdir.as_ref().map(|folder| folder.display().to_string());
+    if let Some(folder) = chdir.as_ref().filter(|folder| folder.contains(['"', '\\', '\n'])) {
+        return Err(UsageError {
+            message: format!("`--chdir {folder}` cannot be written into a batch script"),
+            hint: Some("choose a folder without quotes and backslashes in its name".into()),
+        });
+    }
+    let name: String = resolved.plan.workload.chars().filter(|c| !c.is_whitespace()).collect();
+    Ok(Job {
+        name: format!("feedrate-{name}"),
+        partition: word("--partition", &arguments.partition)?,
+        account: word("--account", &arguments.account)?,
+        chdir,
+        nodes: arguments.nodes.into(),
+        tasks_per_node: arguments.tasks_per_node.into(),
+        cpus_per_task: arguments.cpus_per_task.map(u32::from),
+        time,
+        array: arguments.array.map(u32::from),
+        modules: arguments.modules.clone(),
+        launcher: arguments.launcher,
+        mpi: arguments.mpi,
+    })
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !"\"'\\#".contains(c))
+}
+
+/// A time limit, and where it comes from.
+struct Time {
+    limit: String,
+    about: String,
+}
+
+fn time(arguments: &SlurmArguments, resolved: &Resolved) -> Result<Time, UsageError> {
+    if let Some(limit) = &arguments.time {
+        if !limit.chars().all(|c| c.is_ascii_digit() || ":-".contains(c)) || limit.is_empty() {
+            return Err(UsageError {
+                message: format!("`--time {limit}` is no time"),
+                hint: Some("write minutes, `HH:MM:SS` or `DAYS-HH:MM:SS`".into()),
+            });
+        }
+        return Ok(Time { limit: limit.clone(), about: "The time limit was given.".into() });
+    }
+    let rate = units::parse_bytes_per_second(&arguments.storage_rate).filter(|rate| *rate >= 1.0);
+    let rate = rate.ok_or_else(|| UsageError {
+        message: format!("`--storage-rate {}` is no rate", arguments.storage_rate),
+        hint: Some("write it as `500MB/s` or `2GiB/s`".into()),
+    })?;
+    let estimate = plan::estimate(&resolved.plan, &resolved.catalog);
+    let mut duration = plan::duration(&resolved.plan, &estimate, rate);
+    if !generates(arguments, resolved) {
+        duration.generation_s = 0.0;
+    }
+    let minutes = ((duration.total_s() * MARGIN + MARGIN_S) / 60.0).ceil() as u64;
+    let (days, hours) = (minutes / 1440, minutes / 60 % 24);
+    Ok(Time {
+        limit: format!("{days}-{hours:02}:{:02}:00", minutes % 60),
+        about: about(&duration, rate),
+    })
+}
+
+fn about(duration: &Duration, rate: f64) -> String {
+    let parts = [
+        ("generation", duration.generation_s),
+        ("training", duration.training_s),
+        ("evaluation", duration.evaluation_s),
+        ("checkpoints", duration.checkpoints_s),
+    ];
+    let parts = parts.iter().filter(|(_, seconds)| *seconds > 0.0);
+    let parts: Vec<String> =
+        parts.map(|(name, seconds)| format!("{name} {}", units::seconds(*seconds))).collect();
+    let parts = if parts.is_empty() { "next to nothing".into() } else { parts.join(", ") };
+    format!(
+        "Time: {parts}, on a storage that moves {}; twice that, and {} more.",
+        units::bytes_per_second(rate),
+        units::seconds(MARGIN_S)
+    )
+}
+
+/// Whether files are made before the run.
+fn generates(arguments: &SlurmArguments, resolved: &Resolved) -> bool {
+    let kind = STORAGES.iter().find(|kind| kind.member.name == resolved.plan.storage.kind);
+    let in_folder = kind.is_some_and(|kind| kind.member.has(Ability::InFolder));
+    in_folder && !arguments.data.foreign && !resolved.plan.is_checkpoints_alone()
+}
+
+fn work(arguments: &SlurmArguments, resolved: &Resolved, tasks: u32, time: &Time) -> Work {
+    let plan = &resolved.plan;
+    let about = vec![
+        format!(
+            "Runs the workload {} with {} in {}, written by feedrate {}: `sbatch THIS_FILE`.",
+            name_of(&arguments.data.workload),
+            units::counted(plan.accelerators.into(), "accelerator"),
+            match tasks {
+                1 => "one process".into(),
+                many => format!("{} processes", units::count(many.into())),
+            },
+            env!("CARGO_PKG_VERSION"),
+        ),
+        time.about.clone(),
+    ];
+    let results = results_root(arguments, resolved);
+    let lines = match arguments.dlio {
+        true => of_dlio(arguments, resolved),
+        false => of_feedrate(arguments, resolved),
+    };
+    Work { about, results: quoted(&results.display().to_string()), lines }
+}
+
+fn results_root(arguments: &SlurmArguments, resolved: &Resolved) -> PathBuf {
+    let own = resolved.workload.output_folder.as_ref().map(PathBuf::from);
+    arguments.results.clone().or(own).unwrap_or_else(|| "results".into())
+}
+
+/// The workload as the job finds it: a file from wherever the job starts.
+fn workload_word(arguments: &SlurmArguments) -> String {
+    let workload = &arguments.data.workload;
+    match std::path::absolute(workload) {
+        Ok(path) if is_file(workload) && arguments.chdir.is_some() => {
+            quoted(&path.display().to_string())
+        }
+        _ => quoted(workload),
+    }
+}
+
+fn of_feedrate(arguments: &SlurmArguments, resolved: &Resolved) -> Vec<String> {
+    let data = &arguments.data;
+    let mut words = vec![workload_word(arguments)];
+    words.extend(data.overrides.iter().map(|text| quoted(text)));
+    let mut flag = |name: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("{name} {}", quoted(&value))));
+    };
+    flag("--accelerators", data.accelerators.map(|count| count.to_string()));
+    flag("--data", data.data.as_ref().map(|folder| folder.display().to_string()));
+    flag("--scale", (data.scale != 1.0).then(|| data.scale.to_string()));
+    let shrink = data.shrink_records;
+    flag("--shrink-records", (shrink != 1.0).then(|| shrink.to_string()));
+    words.extend(launch_words(&arguments.launch));
+    let both = [(data.json, "--json"), (data.quiet, "--quiet")];
+    words.extend(both.iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| (*flag).into()));
+    let words = words.join(" ");
+    let mut run = String::from("--results \"$results\"");
+    for (is_given, flag) in
+        [(data.foreign, "--foreign"), (arguments.cold, "--cold"), (arguments.verify, "--verify")]
+    {
+        if is_given {
+            run = format!("{run} {flag}");
+        }
+    }
+    let mut lines = vec!["feedrate=${FEEDRATE:-feedrate}".to_string()];
+    if generates(arguments, resolved) {
+        lines.push("# Files that an earlier start of the job has made are kept.".into());
+        lines.push(format!("launch \"$feedrate\" generate {words}"));
+    }
+    lines.push(format!("launch \"$feedrate\" run {words} {run}"));
+    lines
+}
+
+fn launch_words(launch: &LaunchArguments) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(count) = launch.accelerators_per_rank {
+        words.push(format!("--accelerators-per-rank {count}"));
+    }
+    if let Some(library) = &launch.mpi_library {
+        words.push(format!("--mpi-library {}", quoted(&library.display().to_string())));
+    }
+    if launch.rank_timeout != launch::TIMEOUT.as_secs_f64() {
+        words.push(format!("--rank-timeout {}", launch.rank_timeout));
+    }
+    words
+}
+
+fn of_dlio(arguments: &SlurmArguments, resolved: &Resolved) -> Vec<String> {
+    let data = &arguments.data;
+    let name = name_of(&data.workload);
+    let mut lines = vec!["dlio_benchmark=${DLIO_BENCHMARK:-dlio_benchmark}".to_string()];
+    let mut words = launch_words(&arguments.launch);
+    if is_file(&data.workload) {
+        lines.push("# DLIO finds workloads of others in a folder called `workload`.".into());
+        lines.push("mkdir -p \"$results/config/workload\"".into());
+        let copy = format!("\"$results\"/config/workload/{}", quoted(&format!("{name}.yaml")));
+        lines.push(format!("cp {} {copy}", workload_word(arguments)));
+        words.push("--config-dir \"$results/config\"".into());
+    }
+    words.push(quoted(&format!("workload={name}")));
+    words.extend(data.overrides.iter().map(|text| quoted(&as_dlio(text))));
+    if let Some(folder) = &data.data {
+        words.push(quoted(&format!("++workload.dataset.data_folder={}", folder.display())));
+    }
+    let words = words.join(" ");
+    let folders = |name: &str| {
+        let mut text = format!("++hydra.run.dir=\"$results/{name}\"");
+        if resolved.workload.output_folder.is_some() {
+            text = format!("{text} ++workload.output.folder=\"$results/{name}\"");
+        }
+        text
+    };
+    if generates(arguments, resolved) {
+        lines.push("# Files that an earlier start of the job has made are kept.".into());
+        lines.push(format!(
+            "launch \"$dlio_benchmark\" {words} {} ++workload.workflow.generate_data=True \
+             ++workload.workflow.train=False ++workload.workflow.checkpoint=False",
+            folders("generate")
+        ));
+    }
+    lines.push(format!(
+        "launch \"$dlio_benchmark\" {words} {} ++workload.workflow.generate_data=False",
+        folders("run")
+    ));
+    lines
+}
+
+/// An override as DLIO takes it wherever the workload has the key or not.
+fn as_dlio(text: &str) -> String {
+    let (sign, key) = match text.strip_prefix('~') {
+        Some(key) => ("~", key),
+        None => ("++", text.trim_start_matches('+')),
+    };
+    format!("{sign}workload.{}", key.strip_prefix("workload.").unwrap_or(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_are_written_as_dlio_takes_them() {
+        for (text, expected) in [
+            ("train.epochs=2", "++workload.train.epochs=2"),
+            ("+train.epochs=2", "++workload.train.epochs=2"),
+            ("++workload.train.epochs=2", "++workload.train.epochs=2"),
+            ("~train.epochs", "~workload.train.epochs"),
+        ] {
+            assert_eq!(as_dlio(text), expected);
+        }
+    }
+}

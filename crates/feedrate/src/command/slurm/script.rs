@@ -1,0 +1,191 @@
+//! The text of a batch script: what is asked of Slurm, and what is done in the job. Decides nothing, reads nothing.
+
+use crate::cli::{SlurmLauncher, SlurmMpi};
+use std::fmt::Write;
+
+/// What is asked of Slurm.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    /// `--job-name`.
+    pub(super) name: String,
+    /// `--partition`.
+    pub(super) partition: Option<String>,
+    /// `--account`.
+    pub(super) account: Option<String>,
+    /// `--chdir`.
+    pub(super) chdir: Option<String>,
+    /// `--nodes`.
+    pub(super) nodes: u32,
+    /// `--ntasks-per-node`.
+    pub(super) tasks_per_node: u32,
+    /// `--cpus-per-task`.
+    pub(super) cpus_per_task: Option<u32>,
+    /// `--time`.
+    pub(super) time: String,
+    /// Repetitions, one after another.
+    pub(super) array: Option<u32>,
+    /// Loaded in this order.
+    pub(super) modules: Vec<String>,
+    /// What starts the processes.
+    pub(super) launcher: SlurmLauncher,
+    /// What helps several of them find each other.
+    pub(super) mpi: SlurmMpi,
+}
+
+/// What a job does: of a workload here; whatever else runs in a job gives other lines.
+#[derive(Clone, Debug)]
+pub(super) struct Work {
+    /// What the script is, and what its time limit came from: a comment's lines.
+    pub(super) about: Vec<String>,
+    /// The folder that holds those of the jobs' results, quoted.
+    pub(super) results: String,
+    /// Lines of bash; `launch COMMAND` starts a command's processes, `$results` is a new folder.
+    pub(super) lines: Vec<String>,
+}
+
+/// The script.
+pub(super) fn script(job: &Job, work: &Work) -> String {
+    let mut text = String::from("#!/usr/bin/env bash\n");
+    for line in &work.about {
+        push(&mut text, &format!("# {line}"));
+    }
+    push(&mut text, &options(job));
+    push(&mut text, "set -euo pipefail\n");
+    push(&mut text, &modules(&job.modules));
+    push(&mut text, &launch(job));
+    push(&mut text, &folder(&work.results));
+    for line in &work.lines {
+        push(&mut text, line);
+    }
+    text
+}
+
+fn push(text: &mut String, lines: &str) {
+    text.push_str(lines);
+    if !lines.is_empty() {
+        text.push('\n');
+    }
+}
+
+fn options(job: &Job) -> String {
+    let mut text = String::new();
+    let mut option = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            let _ = writeln!(text, "#SBATCH --{name}={value}");
+        }
+    };
+    option("job-name", Some(job.name.clone()));
+    option("partition", job.partition.clone());
+    option("account", job.account.clone());
+    option("chdir", job.chdir.as_ref().map(|folder| format!("\"{folder}\"")));
+    option("nodes", Some(job.nodes.to_string()));
+    option("ntasks-per-node", Some(job.tasks_per_node.to_string()));
+    option("cpus-per-task", job.cpus_per_task.map(|cpus| cpus.to_string()));
+    option("time", Some(job.time.clone()));
+    if let Some(times) = job.array {
+        text += "# One after another: side by side they would take the storage from each other.\n";
+        let _ = writeln!(text, "#SBATCH --array=1-{times}%1");
+    }
+    text += "\
+# A job that is requeued goes on in its output file, finds the files that it made, and puts its results beside the earlier ones.
+#SBATCH --requeue
+#SBATCH --open-mode=append
+# A minute before its time is over the run is told to stop, and still writes down what it measured.
+";
+    text += match job.launcher {
+        SlurmLauncher::Srun => "#SBATCH --signal=TERM@60\n",
+        SlurmLauncher::Mpirun => "#SBATCH --signal=B:TERM@60\n",
+    };
+    text
+}
+
+fn modules(modules: &[String]) -> String {
+    if modules.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("# Modules may use variables that are not set.\nset +u\n");
+    for module in modules {
+        let _ = writeln!(text, "module load {}", quoted(module));
+    }
+    text + "set -u\n"
+}
+
+fn launch(job: &Job) -> String {
+    let tasks = job.nodes.saturating_mul(job.tasks_per_node);
+    match job.launcher {
+        SlurmLauncher::Srun => {
+            let mut command = String::from("srun");
+            if tasks > 1 {
+                command += match job.mpi {
+                    SlurmMpi::Pmi2 => " --mpi=pmi2",
+                    SlurmMpi::Pmix => " --mpi=pmix",
+                };
+            }
+            if let Some(cpus) = job.cpus_per_task {
+                // Since 22.05 srun does not take it from the job.
+                let _ = write!(command, " --cpus-per-task={cpus}");
+            }
+            format!("launch() {{\n    {command} \"$@\"\n}}\n")
+        }
+        SlurmLauncher::Mpirun => format!(
+            "\
+# What mpirun started is no step of Slurm's: the signal comes here, and is handed on.
+launch() {{
+    mpirun -n {tasks} \"$@\" &
+    local pid=$! code=0
+    trap 'kill -TERM \"$pid\"' TERM
+    wait \"$pid\" || code=$?
+    while kill -0 \"$pid\" 2>/dev/null; do
+        code=0
+        wait \"$pid\" || code=$?
+    done
+    trap - TERM
+    return \"$code\"
+}}
+"
+        ),
+    }
+}
+
+fn folder(results: &str) -> String {
+    format!(
+        "\
+job=$SLURM_JOB_ID
+if [ -n \"${{SLURM_ARRAY_TASK_ID:-}}\" ]; then
+    job=${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID
+fi
+results={results}/job-$job
+mkdir -p \"$results\"
+results=$results/start-$((${{SLURM_RESTART_COUNT:-0}} + 1))
+mkdir \"$results\"
+"
+    )
+}
+
+/// `text` as one word of bash.
+pub(super) fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=+,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_string();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_bash_would_change_them() {
+        for (text, expected) in [
+            ("reader.batch_size=4", "reader.batch_size=4"),
+            ("a b", "'a b'"),
+            ("it's", "'it'\\''s'"),
+            ("~key", "'~key'"),
+            ("", "''"),
+            ("$HOME", "'$HOME'"),
+        ] {
+            assert_eq!(quoted(text), expected);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Batch scripts, as they are written. `cluster` runs them.
+
+use crate::harness::{TINY, Test};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+fn script(test: &Test, more: &[&str]) -> String {
+    let answer = test.feedrate(&[&["slurm"], more].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    is_sound_bash(&answer.stdout);
+    answer.stdout
+}
+
+/// shellcheck has nothing to say.
+#[track_caller]
+fn is_sound_bash(script: &str) {
+    let mut check = Command::new("shellcheck")
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| {
+            panic!("cannot start `shellcheck`: {error}\n  hint: run `cargo xtask setup`")
+        });
+    check.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let output = check.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn a_job_of_several_nodes() {
+    let test = Test::with(TINY);
+    let text = script(
+        &test,
+        &[
+            "workload.yaml",
+            "train.computation_time=0.5",
+            "++reader.batch_size=1",
+            "--nodes=2",
+            "--tasks-per-node=2",
+            "--cpus-per-task=8",
+            "--partition=main",
+            "--account=science",
+            "--module=gcc",
+            "--module=openmpi/4.1",
+            "--array=5",
+            "--data=/scratch/my data",
+            "--cold",
+        ],
+    );
+    insta::assert_snapshot!(text, @r##"
+    #!/usr/bin/env bash
+    # Runs the workload workload with 4 accelerators in 4 processes, written by feedrate 0.1.0: `sbatch THIS_FILE`.
+    # Time: generation 73.5 µs, training 2 s, on a storage that moves 500 MB/s; twice that, and 10 min more.
+    #SBATCH --job-name=feedrate-workload
+    #SBATCH --partition=main
+    #SBATCH --account=science
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=2
+    #SBATCH --cpus-per-task=8
+    #SBATCH --time=0-00:11:00
+    # One after another: side by side they would take the storage from each other.
+    #SBATCH --array=1-5%1
+    # A job that is requeued goes on in its output file, finds the files that it made, and puts its results beside the earlier ones.
+    #SBATCH --requeue
+    #SBATCH --open-mode=append
+    # A minute before its time is over the run is told to stop, and still writes down what it measured.
+    #SBATCH --signal=TERM@60
+
+    set -euo pipefail
+
+    # Modules may use variables that are not set.
+    set +u
+    module load gcc
+    module load openmpi/4.1
+    set -u
+
+    launch() {
+        srun --mpi=pmix --cpus-per-task=8 "$@"
+    }
+
+    job=$SLURM_JOB_ID
+    if [ -n "${SLURM_ARRAY_TASK_ID:-}" ]; then
+        job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+    fi
+    results=results/job-$job
+    mkdir -p "$results"
+    results=$results/start-$((${SLURM_RESTART_COUNT:-0} + 1))
+    mkdir "$results"
+
+    feedrate=${FEEDRATE:-feedrate}
+    # Files that an earlier start of the job has made are kept.
+    launch "$feedrate" generate workload.yaml train.computation_time=0.5 ++reader.batch_size=1 --data '/scratch/my data'
+    launch "$feedrate" run workload.yaml train.computation_time=0.5 ++reader.batch_size=1 --data '/scratch/my data' --results "$results" --cold
+    "##);
+}
+
+#[test]
+fn a_job_of_dlio_under_mpirun() {
+    let test = Test::with(TINY);
+    let more =
+        ["workload.yaml", "--dlio", "--launcher=mpirun", "--tasks-per-node=4", "--time=1:00:00"];
+    let text = script(
+        &test,
+        &[&more[..], &["++train.epochs=3", "reader.batch_size=2", "output.folder=there"]].concat(),
+    );
+    insta::assert_snapshot!(text, @r##"
+    #!/usr/bin/env bash
+    # Runs the workload workload with 4 accelerators in 4 processes, written by feedrate 0.1.0: `sbatch THIS_FILE`.
+    # The time limit was given.
+    #SBATCH --job-name=feedrate-workload
+    #SBATCH --nodes=1
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=1:00:00
+    # A job that is requeued goes on in its output file, finds the files that it made, and puts its results beside the earlier ones.
+    #SBATCH --requeue
+    #SBATCH --open-mode=append
+    # A minute before its time is over the run is told to stop, and still writes down what it measured.
+    #SBATCH --signal=B:TERM@60
+
+    set -euo pipefail
+
+    # What mpirun started is no step of Slurm's: the signal comes here, and is handed on.
+    launch() {
+        mpirun -n 4 "$@" &
+        local pid=$! code=0
+        trap 'kill -TERM "$pid"' TERM
+        wait "$pid" || code=$?
+        while kill -0 "$pid" 2>/dev/null; do
+            code=0
+            wait "$pid" || code=$?
+        done
+        trap - TERM
+        return "$code"
+    }
+
+    job=$SLURM_JOB_ID
+    if [ -n "${SLURM_ARRAY_TASK_ID:-}" ]; then
+        job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+    fi
+    results=there/job-$job
+    mkdir -p "$results"
+    results=$results/start-$((${SLURM_RESTART_COUNT:-0} + 1))
+    mkdir "$results"
+
+    dlio_benchmark=${DLIO_BENCHMARK:-dlio_benchmark}
+    # DLIO finds workloads of others in a folder called `workload`.
+    mkdir -p "$results/config/workload"
+    cp workload.yaml "$results"/config/workload/workload.yaml
+    # Files that an earlier start of the job has made are kept.
+    launch "$dlio_benchmark" --config-dir "$results/config" workload=workload ++workload.train.epochs=3 ++workload.reader.batch_size=2 ++workload.output.folder=there ++hydra.run.dir="$results/generate" ++workload.output.folder="$results/generate" ++workload.workflow.generate_data=True ++workload.workflow.train=False ++workload.workflow.checkpoint=False
+    launch "$dlio_benchmark" --config-dir "$results/config" workload=workload ++workload.train.epochs=3 ++workload.reader.batch_size=2 ++workload.output.folder=there ++hydra.run.dir="$results/run" ++workload.output.folder="$results/run" ++workload.workflow.generate_data=False
+    "##);
+}
+
+#[test]
+fn nothing_is_generated_where_nothing_is_read() {
+    let test = Test::with(TINY);
+    for more in [
+        &["workload.yaml", "storage.storage_type=memory"][..],
+        &["workload.yaml", "--foreign"],
+        &["llama3_8b"],
+    ] {
+        let text = script(&test, more);
+        assert!(!text.contains("\" generate"), "{more:?}: {text}");
+        assert!(text.contains("\" run"), "{more:?}: {text}");
+    }
+}
+
+#[test]
+fn the_time_limit_follows_from_the_plan() {
+    let test = Test::with(TINY);
+    let check = |overrides: &[&str], expected: &str| {
+        let text = script(&test, &[&["workload.yaml", "--storage-rate=1MB/s"], overrides].concat());
+        assert!(text.contains(&format!("#SBATCH --time={expected}\n")), "{overrides:?}: {text}");
+    };
+    // Two epochs of two steps; 15 minutes of each are 60, doubled, and ten.
+    check(&["train.computation_time=900"], "0-02:11:00");
+    // 32 kB in 33 s at 1 kB/s, twice: it is read slower than it is computed.
+    check(&["train.computation_time=1", "storage.throttle.bytes_per_second=1000"], "0-00:13:00");
+    check(&["train.computation_time=86400"], "8-00:11:00");
+}
+
+#[test]
+fn what_a_script_cannot_hold_is_refused() {
+    let test = Test::with(TINY);
+    test.write("unet3d_h100.yaml", TINY);
+    let check = |more: &[&str], words: &[&str]| {
+        test.feedrate(&[&["slurm"], more].concat()).refuses(2, words);
+    };
+    check(&["workload.yaml", "--partition=a b"], &["--partition a b", "word"]);
+    check(&["workload.yaml", "--time=soon"], &["--time soon", "HH:MM:SS"]);
+    check(&["workload.yaml", "--storage-rate=fast"], &["--storage-rate fast", "500MB/s"]);
+    check(&["workload.yaml", "--nodes=0"], &["--nodes"]);
+    check(&["workload.yaml", "--dlio", "--scale=0.5"], &["--scale", "leave"]);
+    check(&["./unet3d_h100.yaml", "--dlio"], &["its own workload", "another name"]);
+    check(&["workload.yaml", "reader.batch_size=0"], &["batch_size"]);
+}

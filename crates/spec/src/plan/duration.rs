@@ -1,0 +1,55 @@
+//! How long a run will take, for whoever must say so before it: a scheduler's time limit. A guess, unlike [`super::Estimate`].
+
+use super::{Estimate, Plan, TrainPlan};
+use serde::Serialize;
+
+/// Seconds of each part of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Duration {
+    /// Making the files.
+    pub generation_s: f64,
+    /// All epochs.
+    pub training_s: f64,
+    /// All evaluations.
+    pub evaluation_s: f64,
+    /// All checkpoints, written and read.
+    pub checkpoints_s: f64,
+}
+
+impl Duration {
+    /// All parts.
+    pub fn total_s(&self) -> f64 {
+        self.generation_s + self.training_s + self.evaluation_s + self.checkpoints_s
+    }
+}
+
+/// How long `plan` takes on a storage that moves `bytes_per_second` for all accelerators together.
+pub fn duration(plan: &Plan, estimate: &Estimate, bytes_per_second: f64) -> Duration {
+    let throttle = plan.storage.throttle_bytes_per_second.unwrap_or(f64::INFINITY);
+    let read_rate = bytes_per_second.min(throttle);
+    let mut parts = Duration::default();
+    if !plan.is_checkpoints_alone() {
+        parts.generation_s = estimate.file_bytes as f64 / bytes_per_second;
+        parts.training_s = steps_s(plan, estimate, &plan.train, read_rate);
+    }
+    if let Some(evaluations) = plan.of_evaluations() {
+        parts.evaluation_s = steps_s(&evaluations, estimate, &evaluations.train, read_rate);
+    }
+    if let Some(checkpoint) = &plan.checkpoint {
+        let reads = checkpoint.alone.as_ref().map_or(0, |alone| alone.reads);
+        let wait_s = checkpoint.alone.as_ref().map_or(0.0, |alone| alone.wait_s);
+        let one_s = wait_s + checkpoint.total_bytes as f64 / bytes_per_second;
+        parts.checkpoints_s = (checkpoint.count(&plan.train) + reads) as f64 * one_s;
+    }
+    parts
+}
+
+/// A step lasts as long as the slowest of compute, reading and preprocessing.
+fn steps_s(plan: &Plan, estimate: &Estimate, train: &TrainPlan, read_rate: f64) -> f64 {
+    let loader = &plan.loader;
+    let samples = loader.batch_size as f64;
+    let bytes = samples * estimate.sample_bytes_mean * f64::from(plan.readers());
+    let preprocess_s = samples * loader.preprocess.mean_s() / f64::from(loader.workers.max(1));
+    let step_s = train.compute.mean_s().max(bytes / read_rate).max(preprocess_s);
+    train.steps() as f64 * step_s
+}
