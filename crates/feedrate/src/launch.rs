@@ -3,7 +3,8 @@
 use crate::cli::LaunchArguments;
 use crate::exit::{Exit, UsageError, code_of};
 use crate::messages;
-use feedrate_run::comm::{Comm, CommError, Solo, mpi};
+use feedrate_run::comm::mpi::{self, ConnectError, Launcher};
+use feedrate_run::comm::{Comm, CommError, Solo};
 use feedrate_run::drive::Signals;
 use feedrate_run::ranks;
 use serde::Serialize;
@@ -68,8 +69,16 @@ pub(crate) fn together(
     signals: &Signals,
     work: impl FnOnce(&Arc<dyn Comm>) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
+    if let Some((refusal, tells)) = refuse_plain_srun(launch) {
+        return if tells { Err(refusal.into()) } else { Ok(Exit::Usage) };
+    }
     let told = Arc::new(AtomicBool::new(false));
-    let comm = connect(launch, signals, &told)?;
+    let comm = match connect(launch, signals, &told) {
+        Err(error) if !error.tells() => return Ok(Exit::Usage),
+        connected => {
+            connected.map_err(|e| UsageError { message: e.to_string(), hint: e.hint() })?
+        }
+    };
     let outcome = work(&comm);
     let Err(error) = outcome else { return outcome };
     if comm.size() == 1 {
@@ -87,12 +96,30 @@ pub(crate) fn together(
     Ok(code_of(&error))
 }
 
+/// Several processes of `srun` without help for MPI, which some libraries answer by ending them; and whether this one is to tell.
+fn refuse_plain_srun(launch: &Launch) -> Option<(UsageError, bool)> {
+    let launched = mpi::launched(|name| std::env::var(name).ok())?;
+    let many = launched.size.is_none_or(|size| size > 1);
+    if launched.by != Launcher::Slurm || !many || launch.library.is_some() {
+        return None;
+    }
+    let refusal = UsageError {
+        message: "`srun` started several processes without telling MPI of it".into(),
+        hint: Some(
+            "start with `srun --mpi=pmix` for Open MPI, `srun --mpi=pmi2` for MPICH and its family; `srun --mpi=list` \
+             tells what there is. A library that needs neither is named by `--mpi-library PATH`"
+                .into(),
+        ),
+    };
+    Some((refusal, launched.rank == 0))
+}
+
 /// The ranks that a launcher started, or this process alone. Whoever tells of a lost rank does so at once, and stops.
 fn connect(
     launch: &Launch,
     signals: &Signals,
     told: &Arc<AtomicBool>,
-) -> anyhow::Result<Arc<dyn Comm>> {
+) -> Result<Arc<dyn Comm>, ConnectError> {
     let (told, interrupted) = (Arc::clone(told), Arc::clone(&signals.interrupted));
     let on_loss = move |loss: &CommError| {
         // Rank 0 tells its own end by itself.
@@ -108,10 +135,9 @@ fn connect(
         stop: Arc::clone(&signals.interrupted),
         on_loss: Some(Arc::new(on_loss)),
     };
-    match mpi::connect(&options) {
-        Ok(Some(comm)) => Ok(Arc::new(comm)),
-        Ok(None) => Ok(Arc::new(Solo)),
-        Err(error) => Err(UsageError { message: error.to_string(), hint: error.hint() }.into()),
+    match mpi::connect(&options)? {
+        Some(comm) => Ok(Arc::new(comm)),
+        None => Ok(Arc::new(Solo)),
     }
 }
 
