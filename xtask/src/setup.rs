@@ -75,7 +75,13 @@ fn libhdf5() -> Result<()> {
 }
 
 /// Programs of Debian that tests start: what each is called, its package, and how it tells that it is there.
-const PROGRAMS: &[(&str, &str, &str)] = &[("shellcheck", "shellcheck", "--version")];
+const PROGRAMS: &[(&str, &str, &str)] = &[
+    ("shellcheck", "shellcheck", "--version"),
+    ("munged", "munge", "--version"),
+    ("slurmctld", "slurmctld", "-V"),
+    ("slurmd", "slurmd", "-V"),
+    ("srun", "slurm-client", "--version"),
+];
 
 fn programs() -> Result<()> {
     for (program, package, asked) in PROGRAMS {

@@ -28,6 +28,8 @@ mod loaders;
 mod applications;
 /// Batch scripts for Slurm.
 mod slurm;
+/// Jobs of a real Slurm.
+mod cluster;
 /// What DLIO generates.
 mod dlio;
 /// `dlio_benchmark` in DLIO's place.

@@ -1,0 +1,253 @@
+//! A cluster of one node in a folder: munged, slurmctld and slurmd, started for one test and ended with it. Needs root and
+//! Debian's packages, which `cargo xtask setup` installs; fails without.
+
+mod jobs;
+
+use crate::harness::{Answer, Test};
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What is waited for comes much sooner; without an end a fault would hang the tests.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Its daemons end with it.
+struct Cluster {
+    daemons: Vec<Child>,
+    /// Folder of the daemons and of the jobs.
+    test: Test,
+}
+
+impl Cluster {
+    fn start() -> Self {
+        let test = Test::new();
+        assert_eq!(
+            fs::metadata(test.path("")).unwrap().uid(),
+            0,
+            "a cluster of Slurm is started by root\n  hint: run the tests as root"
+        );
+        // Whoever asks munged must reach its socket.
+        fs::set_permissions(test.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+        for folder in ["state", "spool"] {
+            fs::create_dir(test.path(folder)).unwrap();
+        }
+        test.write("slurm.conf", configuration(&test));
+        test.write("munge.key", (0..=255).collect::<Vec<u8>>());
+        fs::set_permissions(test.path("munge.key"), fs::Permissions::from_mode(0o400)).unwrap();
+        let mut cluster = Cluster { daemons: Vec::new(), test };
+        let path = |name: &str| cluster.test.path(name).display().to_string();
+        let munge = [
+            "--foreground".into(),
+            format!("--key-file={}", path("munge.key")),
+            format!("--socket={}", path("munge.sock")),
+            format!("--pid-file={}", path("munged.pid")),
+            format!("--log-file={}", path("munged.log")),
+            format!("--seed-file={}", path("munged.seed")),
+        ];
+        let conf = path("slurm.conf");
+        cluster.daemon("munged", &munge.iter().map(String::as_str).collect::<Vec<_>>());
+        let socket = cluster.test.path("munge.sock");
+        cluster.until("munged answers", |_| socket.exists());
+        cluster.daemon("slurmctld", &["-D", "-f", &conf]);
+        cluster.daemon("slurmd", &["-D", "-f", &conf]);
+        let is_idle =
+            |cluster: &Cluster| cluster.slurm("sinfo", &["-h", "-o", "%T"]).stdout == "idle\n";
+        cluster.until("the node is idle", is_idle);
+        cluster
+    }
+
+    fn daemon(&mut self, program: &str, arguments: &[&str]) {
+        let log = || fs::File::create(self.test.path(&format!("{program}.out"))).unwrap();
+        let child = Command::new(program)
+            .args(arguments)
+            .env("SLURM_CONF", self.test.path("slurm.conf"))
+            .stdin(Stdio::null())
+            .stdout(log())
+            .stderr(log())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("cannot start `{program}`: {error}\n  hint: run `cargo xtask setup`")
+            });
+        self.daemons.push(child);
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(self.test.path(""))
+            .env("SLURM_CONF", self.test.path("slurm.conf"))
+            .env("FEEDRATE", FEEDRATE)
+            .env("DLIO_BENCHMARK", DLIO_BENCHMARK)
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .env("NO_COLOR", "1");
+        command
+    }
+
+    fn slurm(&self, program: &str, arguments: &[&str]) -> Answer {
+        Answer::of(&self.command(program, arguments).output().unwrap())
+    }
+
+    /// Write the script of `arguments` and submit it.
+    #[track_caller]
+    fn submit(&self, arguments: &[&str]) -> String {
+        let slurm = [&["slurm", "workload.yaml", "-o", "job.sh"], arguments].concat();
+        let written = self.test.feedrate(&slurm);
+        assert_eq!(written.code, 0, "{}", written.stderr);
+        let submitted = self.slurm("sbatch", &["--parsable", "--output=%A_%a.out", "job.sh"]);
+        assert_eq!(submitted.code, 0, "{}", submitted.stderr);
+        submitted.stdout.trim().to_string()
+    }
+
+    /// What Slurm says of a job, `KEY=VALUE` for each key of it; all tasks of an array.
+    fn values(&self, job: &str, key: &str) -> Vec<String> {
+        let shown = self.slurm("scontrol", &["--oneliner", "show", "job", job]).stdout;
+        let values =
+            shown.split_whitespace().filter_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        values.map(str::to_string).collect()
+    }
+
+    /// The states in which a job's tasks ended.
+    #[track_caller]
+    fn ended(&self, job: &str) -> Vec<String> {
+        let is_over = |cluster: &Cluster| {
+            let going = ["PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED"];
+            let states = cluster.values(job, "JobState");
+            !states.is_empty() && states.iter().all(|state| !going.contains(&state.as_str()))
+        };
+        self.until(&format!("job {job} ends"), is_over);
+        self.values(job, "JobState")
+    }
+
+    /// What a job has printed so far.
+    fn output(&self, job: &str) -> String {
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let names = fs::read_dir(self.test.path("")).unwrap().flatten().map(name);
+        let mut names: Vec<String> =
+            names.filter(|n| n.starts_with(&format!("{job}_")) && n.ends_with(".out")).collect();
+        names.sort();
+        names.iter().map(|name| fs::read_to_string(self.test.path(name)).unwrap()).collect()
+    }
+
+    /// The records below a folder of results, in the order of their paths.
+    fn records(&self, folder: &str) -> Vec<serde_json::Value> {
+        let mut found = Vec::new();
+        find(&self.test.path(folder), "record.json", &mut found);
+        found.sort();
+        found.iter().map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).collect()
+    }
+
+    #[track_caller]
+    fn until(&self, what: &str, is_so: impl Fn(&Cluster) -> bool) {
+        let start = Instant::now();
+        while !is_so(self) {
+            std::thread::yield_now();
+            assert!(start.elapsed() < PATIENCE, "waited in vain until {what}:\n{}", self.logs());
+        }
+    }
+
+    /// What jobs and daemons have printed.
+    fn logs(&self) -> String {
+        let mut logs = String::new();
+        for entry in fs::read_dir(self.test.path("")).unwrap().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|ending| ending == "out") {
+                let text = fs::read_to_string(&path).unwrap_or_default();
+                let last: Vec<&str> = text.lines().rev().take(20).collect();
+                let last: Vec<&str> = last.into_iter().rev().collect();
+                logs += &format!("== {}\n{}\n", path.display(), last.join("\n"));
+            }
+        }
+        logs
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // What runs on is a child of a job's step, not of a daemon.
+        self.slurm("scancel", &["--full", "--signal=KILL", "--user=root"]);
+        self.slurm("scancel", &["--user=root"]);
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE && !self.slurm("squeue", &["-h"]).stdout.is_empty() {
+            std::thread::yield_now();
+        }
+        for daemon in self.daemons.iter_mut().rev() {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+const FEEDRATE: &str = env!("CARGO_BIN_EXE_feedrate");
+const DLIO_BENCHMARK: &str = env!("CARGO_BIN_EXE_dlio_benchmark");
+
+/// As small as it gets: no accounting, no control groups, more processors than there may be.
+fn configuration(test: &Test) -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let (host, folder) = (host.trim(), test.path("").display().to_string());
+    let folder = folder.trim_end_matches('/');
+    // Held together, so that they differ; free again by the time they are used.
+    let ports =
+        [TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap()];
+    let [controller, node] = ports.map(|port| port.local_addr().unwrap().port());
+    format!(
+        "\
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+CredType=cred/munge
+SlurmctldPort={controller}
+SlurmdPort={node}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/backfill
+MpiDefault=none
+ReturnToService=2
+SwitchType=switch/none
+KillWait=10
+NodeName={host} NodeAddr=127.0.0.1 CPUs=4 RealMemory=100 State=UNKNOWN
+PartitionName=main Nodes={host} Default=YES MaxTime=60 State=UP
+"
+    )
+}
+
+/// The process of a job's task that runs `program`.
+fn task(job: &str, rank: u32, program: &Path) -> Option<u32> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.find(|id| {
+        let is_ours = fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|exe| exe == program);
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        let has = |wanted: String| {
+            environment.split(|byte| *byte == 0).any(|one| one == wanted.as_bytes())
+        };
+        is_ours && has(format!("SLURM_JOB_ID={job}")) && has(format!("SLURM_PROCID={rank}"))
+    })
+}
+
+fn find(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            find(&path, name, found);
+        } else if path.ends_with(name) {
+            found.push(path);
+        }
+    }
+}
