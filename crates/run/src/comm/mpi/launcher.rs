@@ -72,8 +72,26 @@ pub fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
     of_step().map(|(rank, size)| Launched { rank, size: Some(size), by: Launcher::Slurm })
 }
 
+/// Ranks on this machine, where the launcher says how many it started here.
+pub(super) fn ranks_here(variable: impl Fn(&str) -> Option<String>) -> Option<u32> {
+    // Open MPI; Hydra of MPICH and Intel; MVAPICH.
+    let names = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"];
+    names.iter().find_map(|name| variable(name)?.parse().ok())
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn ranks_of_this_machine_are_the_launchers_word() {
+        let of = |name: &'static str, value: &'static str| {
+            super::ranks_here(|asked| (asked == name).then(|| value.to_string()))
+        };
+        assert_eq!(of("MPI_LOCALNRANKS", "3"), Some(3));
+        assert_eq!(of("OMPI_COMM_WORLD_LOCAL_SIZE", "2"), Some(2));
+        assert_eq!(of("OMPI_COMM_WORLD_LOCAL_SIZE", "x"), None);
+        assert_eq!(of("PMI_SIZE", "4"), None);
+    }
+
     use super::*;
 
     fn of(environment: &str) -> Option<Launched> {
