@@ -74,23 +74,27 @@ fn libhdf5() -> Result<()> {
     Ok(())
 }
 
-/// Programs of Debian that tests start: what each is called, its package, and how it tells that it is there.
-const PROGRAMS: &[(&str, &str, &str)] = &[
-    ("shellcheck", "shellcheck", "--version"),
-    ("munged", "munge", "--version"),
-    ("slurmctld", "slurmctld", "-V"),
-    ("slurmd", "slurmd", "-V"),
-    ("srun", "slurm-client", "--version"),
+/// Programs that tests start, and their packages.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("shellcheck", "shellcheck"),
+    ("ip", "iproute2"),
+    ("unshare", "util-linux"),
+    ("munged", "munge"),
+    ("slurmctld", "slurmctld"),
+    ("slurmd", "slurmd"),
+    ("srun", "slurm-client"),
 ];
 
 fn programs() -> Result<()> {
-    for (program, package, asked) in PROGRAMS {
-        if works(program, &[asked]) {
+    for (program, package) in PROGRAMS {
+        // Not all of them start without a configuration.
+        let is_there = || works("sh", &["-c", &format!("command -v {program}")]);
+        if is_there() {
             continue;
         }
         apt_install(package)?;
-        if !works(program, &[asked]) {
-            bail!("`{package}` was installed, and `{program}` still does not start");
+        if !is_there() {
+            bail!("`{package}` was installed, and there is no `{program}`");
         }
     }
     Ok(())

@@ -28,6 +28,8 @@ mod loaders;
 mod applications;
 /// Batch scripts for Slurm.
 mod slurm;
+/// Several hosts.
+mod hosts;
 /// Jobs of a real Slurm.
 mod cluster;
 /// What DLIO generates.

@@ -32,7 +32,36 @@ pub(super) fn each<T: Into<Value>>(
 }
 
 pub(super) fn cpu_count(system: &System) -> Option<u32> {
-    (system.cpus > 0).then_some(system.cpus)
+    Some(system.all_cpus()).filter(|cpus| *cpus > 0)
+}
+
+/// What DLIO does not tell of each machine; `None` if nothing is known of any.
+pub(super) fn machines(facts: &Facts) -> Option<Vec<Value>> {
+    let machines: Vec<Object> = facts.record.machines().iter().map(machine).collect();
+    let is_known = machines.iter().any(|machine| !machine.0.is_empty());
+    is_known.then(|| machines.into_iter().map(Value::from).collect())
+}
+
+fn machine(system: &System) -> Object {
+    let mut object = Object::default();
+    object.put_text("hostname", &system.hostname);
+    object.put_known("cpus_usable", Some(system.cpus).filter(|cpus| *cpus > 0));
+    let networks = system.networks.iter().map(|network| {
+        let mut object = Object::default();
+        object.put_text("name", &network.name);
+        object.put_known("speed_Mbit_per_second", network.speed_mbit_per_second);
+        Value::from(object)
+    });
+    let networks: Vec<Value> = networks.collect();
+    object.put_known("networks", (!networks.is_empty()).then_some(networks));
+    if let Some(mount) = &system.data_mount {
+        object.put_text("data_file_system", &mount.file_system);
+        object.put_text("data_source", &mount.source);
+        object.put_text("data_mount_options", &mount.options);
+        object.put_text("data_file_system_options", &mount.super_options);
+        object.put_known("data_striping", mount.striping.clone());
+    }
+    object
 }
 
 /// Lines of `/proc/cpuinfo` or `/proc/meminfo` as an object; `None` if there are none.

@@ -36,6 +36,7 @@ pub(super) fn of(facts: &Facts, evaluations: &Evaluations) -> Value {
     summary.put("data_size_per_host_GB", host::gib(host::bytes_per_host(facts)));
     summary.put("epochs", record.epochs.len());
     summary.put_text("end", &record.ended);
+    summary.put_known("hosts", host::machines(facts));
     summary.into()
 }
 

@@ -77,8 +77,10 @@ fn summary_json() {
             "data_size_per_host_GB float",
             "epochs int",
             "end str",
+            "hosts [?]",
         ]
     );
+    assert_eq!(form(&summary["hosts"][0]), ["hostname str", "cpus_usable int"]);
     assert_eq!(
         form(&summary["metric"]),
         [

@@ -1,6 +1,7 @@
 //! This machine had no processor left.
 
 use super::{Doubt, Severity, found};
+use crate::record::System;
 
 const BUSY_SHARE_MAX: f64 = 0.95;
 
@@ -17,7 +18,7 @@ pub(super) static DOUBT: Doubt = Doubt {
         found(
             format!(
                 "the {} cores were {:.0} % busy in an epoch",
-                facts.record.system.cpus,
+                facts.record.machines().iter().map(System::all_cpus).sum::<u32>(),
                 busiest * 100.0
             ),
             "use fewer accelerators or workers on this machine, stop other programs, or check less (`--verify`, checksums)",

@@ -58,7 +58,7 @@ impl EpochRecord {
             HostEpoch::of_processes(&hosts)
         };
         let mut nodes: Vec<HostEpoch> = (0..machines.len()).map(of_node).collect();
-        let cpus: Vec<u32> = machines.iter().map(|machine| machine.cpus).collect();
+        let cpus: Vec<u32> = machines.iter().map(System::all_cpus).collect();
         match nodes.len() {
             1 => (nodes.remove(0), Vec::new()),
             _ => (HostEpoch::of_machines(&nodes, &cpus), nodes),

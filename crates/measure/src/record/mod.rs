@@ -410,8 +410,11 @@ pub struct System {
     pub hostname: String,
     /// The seeds' table: (Component, Specification).
     pub components: Vec<(String, String)>,
-    /// Logical CPUs usable by this process.
+    /// Logical CPUs usable by this process: a launcher may have bound it to a few.
     pub cpus: u32,
+    /// Logical CPUs of the machine.
+    #[serde(default)]
+    pub cpus_online: Option<u32>,
     /// `MemTotal`.
     pub memory_bytes: Option<u64>,
     /// `uname -m`, DLIO's `host_processor_name`.
@@ -422,10 +425,33 @@ pub struct System {
     pub cpuinfo: Vec<(String, String)>,
     /// `/proc/meminfo` lines, values as printed, at the start of the run.
     pub meminfo: Vec<(String, String)>,
+    /// Network interfaces that are up, but for the loopback.
+    #[serde(default)]
+    pub networks: Vec<Network>,
     /// Dataset folder: file system type, mount options, device.
     pub data_mount: Option<Mount>,
     /// Results folder, likewise.
     pub results_mount: Option<Mount>,
+}
+
+impl System {
+    /// CPUs of the machine, as far as is known.
+    pub fn all_cpus(&self) -> u32 {
+        self.cpus_online.unwrap_or(self.cpus)
+    }
+}
+
+/// A network interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    /// `eth0`, `ib0`.
+    pub name: String,
+    /// Megabits per second, where its driver tells.
+    pub speed_mbit_per_second: Option<u64>,
+    /// Its driver; none where it is not of a device.
+    pub driver: Option<String>,
+    /// Largest packet.
+    pub mtu_bytes: Option<u64>,
 }
 
 /// Where a folder is mounted.
@@ -439,6 +465,12 @@ pub struct Mount {
     pub source: String,
     /// Mount options.
     pub options: String,
+    /// Options of the file system itself, the same in each of its mounts: those of NFS, Lustre, BeeGFS are here.
+    #[serde(default)]
+    pub super_options: String,
+    /// How Lustre stripes what is made in the folder, in the words of `lfs getstripe`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub striping: Option<String>,
     /// `st_dev` as `major:minor`.
     pub device: String,
     /// Bytes free for this user.

@@ -1,7 +1,8 @@
 //! Host facts for the record, and the table `feedrate system` prints.
 
 use super::mount::{block_device, mount_of};
-use feedrate_measure::record::{Mount, System};
+use super::network::{network_text, networks};
+use feedrate_measure::record::{Mount, Network, System};
 use feedrate_spec::units;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
@@ -15,15 +16,18 @@ pub fn system(data: Option<&Path>, results: Option<&Path>) -> System {
     let uname = rustix::system::uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     let data_mount = data.and_then(mount_of);
+    let networks = networks(Path::new("/sys/class/net"));
     System {
         hostname: text(uname.nodename()),
-        components: components(&cpuinfo, memory_bytes, data_mount.as_ref()),
+        components: components(&cpuinfo, memory_bytes, &networks, data_mount.as_ref()),
         cpus: cpus(),
+        cpus_online: cpus_online(),
         memory_bytes,
         processor: text(uname.machine()),
         kernel: text(uname.release()),
         cpuinfo,
         meminfo,
+        networks,
         data_mount,
         results_mount: results.and_then(mount_of),
     }
@@ -56,9 +60,25 @@ fn cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
 }
 
+/// CPUs of the machine, whoever may use them.
+fn cpus_online() -> Option<u32> {
+    count_list(&read("/sys/devices/system/cpu/online"))
+}
+
+/// Numbers in a list as the kernel writes it: `0-3,8`.
+fn count_list(list: &str) -> Option<u32> {
+    let ranges = list.trim().split(',').map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    });
+    ranges.sum()
+}
+
 fn components(
     cpuinfo: &[(String, String)],
     memory: Option<u64>,
+    networks: &[Network],
     mount: Option<&Mount>,
 ) -> Vec<(String, String)> {
     let mut rows = Vec::new();
@@ -69,9 +89,18 @@ fn components(
         .iter()
         .find_map(|key| cpuinfo.iter().find(|(k, _)| k == key))
         .map_or("unknown model", |(_, model)| model.as_str());
-    row("CPU", format!("{} × {model}", cpus()));
+    row(
+        "CPU",
+        match (cpus_online(), cpus()) {
+            (Some(all), usable) if all != usable => {
+                format!("{all} × {model}, {usable} for this process")
+            }
+            (_, usable) => format!("{usable} × {model}"),
+        },
+    );
     row("Memory", memory.map_or("unknown".into(), units::bytes_binary));
     row("GPU", gpus());
+    row("Network", network_text(networks));
     row("Storage", mount.map_or("unknown".into(), storage));
     row("Kernel", rustix::system::uname().release().to_string_lossy().into_owned());
     rows
@@ -138,4 +167,24 @@ fn colon_pairs(text: &str) -> Vec<(String, String)> {
 
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_the_kernel_are_counted() {
+        let check = |list, count| assert_eq!(count_list(list), count, "{list}");
+        check("0-1\n", Some(2));
+        check("0", Some(1));
+        check("0-3,8,10-11", Some(7));
+        check("", None);
+        check("3-1", None);
+    }
+
+    #[test]
+    fn a_process_uses_no_more_than_the_machine_has() {
+        assert!(cpus() <= cpus_online().unwrap());
+    }
 }

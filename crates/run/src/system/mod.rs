@@ -2,6 +2,7 @@
 
 mod facts;
 mod mount;
+mod network;
 mod sample;
 mod proc;
 mod gpu;

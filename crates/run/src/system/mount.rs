@@ -4,6 +4,7 @@ use feedrate_measure::record::Mount;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The mount of `path`, or of the nearest folder above it that exists.
 pub fn mount_of(path: &Path) -> Option<Mount> {
@@ -19,7 +20,20 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
     mount.device = device;
     let space = rustix::fs::statvfs(&existing).ok()?;
     mount.free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
+    if mount.file_system == "lustre" {
+        mount.striping = striping("lfs", &existing);
+    }
     Some(mount)
+}
+
+/// What Lustre's tool says of a folder; nothing where there is no such tool.
+fn striping(lfs: &str, folder: &Path) -> Option<String> {
+    let told = Command::new(lfs).args(["getstripe", "-d"]).arg(folder).output().ok()?;
+    let text = String::from_utf8_lossy(&told.stdout);
+    // It may say the folder first.
+    let words = text.split_whitespace().filter(|word| Path::new(word) != folder);
+    let text = words.collect::<Vec<_>>().join(" ");
+    (told.status.success() && !text.is_empty()).then_some(text)
 }
 
 /// The folder of a `major:minor` device in `/sys`, of the whole disk where it is a partition.
@@ -44,6 +58,7 @@ fn parse(line: &str) -> Option<Mount> {
         options: left.get(5)?.to_string(),
         file_system: right.next()?.to_string(),
         source: right.next()?.to_string(),
+        super_options: right.next().unwrap_or_default().to_string(),
         ..Mount::default()
     })
 }
@@ -51,6 +66,7 @@ fn parse(line: &str) -> Option<Mount> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn mountinfo_lines_are_read() {
@@ -59,7 +75,23 @@ mod tests {
         assert_eq!(mount.file_system, "ext3");
         assert_eq!(mount.source, "/dev/root");
         assert_eq!(mount.options, "rw,noatime");
+        assert_eq!(mount.super_options, "rw,errors=continue");
         assert_eq!(parse("nonsense"), None);
+    }
+
+    #[test]
+    fn striping_is_what_the_tool_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let lfs = folder.path().join("lfs");
+        let words = "stripe_count:  4 stripe_size:   1048576 pattern: raid0 stripe_offset: -1";
+        fs::write(&lfs, format!("#!/bin/sh\necho \"$3\"\necho '{words}'\n")).unwrap();
+        fs::set_permissions(&lfs, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(
+            striping(&lfs.to_string_lossy(), folder.path()).unwrap(),
+            "stripe_count: 4 stripe_size: 1048576 pattern: raid0 stripe_offset: -1"
+        );
+        assert_eq!(striping("false", folder.path()), None);
+        assert_eq!(striping("/no/such/lfs", folder.path()), None);
     }
 
     #[test]

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// What is waited for comes much sooner; without an end a fault would hang the tests.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// Its daemons end with it.
 struct Cluster {
     daemons: Vec<Child>,
@@ -145,7 +148,8 @@ impl Cluster {
     fn until(&self, what: &str, is_so: impl Fn(&Cluster) -> bool) {
         let start = Instant::now();
         while !is_so(self) {
-            std::thread::yield_now();
+            // Each look may start a program: without a pause they take the jobs' processors.
+            std::thread::sleep(PAUSE);
             assert!(start.elapsed() < PATIENCE, "waited in vain until {what}:\n{}", self.logs());
         }
     }
@@ -173,7 +177,7 @@ impl Drop for Cluster {
         self.slurm("scancel", &["--user=root"]);
         let start = Instant::now();
         while start.elapsed() < PATIENCE && !self.slurm("squeue", &["-h"]).stdout.is_empty() {
-            std::thread::yield_now();
+            std::thread::sleep(PAUSE);
         }
         for daemon in self.daemons.iter_mut().rev() {
             let _ = daemon.kill();
@@ -217,6 +221,7 @@ AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerType=sched/backfill
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1
 MpiDefault=none
 ReturnToService=2
 SwitchType=switch/none
@@ -227,17 +232,20 @@ PartitionName=main Nodes={host} Default=YES MaxTime=60 State=UP
     )
 }
 
-/// The process of a job's task that runs `program`.
-fn task(job: &str, rank: u32, program: &Path) -> Option<u32> {
+/// The process of a task of the cluster's running job, the only one, that runs `program`. Other tests have jobs of the same number.
+fn task(cluster: &Cluster, rank: u32, program: &Path) -> Option<u32> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let folder = fs::canonicalize(cluster.test.path("")).unwrap();
+    let wanted = format!("SLURM_PROCID={rank}");
     ids.find(|id| {
-        let is_ours = fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|exe| exe == program);
-        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-        let has = |wanted: String| {
-            environment.split(|byte| *byte == 0).any(|one| one == wanted.as_bytes())
+        let leads_to = |link: &str, path: &Path| {
+            fs::read_link(format!("/proc/{id}/{link}")).is_ok_and(|found| found == path)
         };
-        is_ours && has(format!("SLURM_JOB_ID={job}")) && has(format!("SLURM_PROCID={rank}"))
+        let environment = || fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        leads_to("cwd", &folder)
+            && leads_to("exe", program)
+            && environment().split(|byte| *byte == 0).any(|one| one == wanted.as_bytes())
     })
 }
 
