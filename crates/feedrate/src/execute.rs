@@ -1,6 +1,7 @@
 //! A run from its dataset to its record, in each of its processes, whatever the command that wants it.
 
 use crate::dataset::Dataset;
+use crate::launch::is_interruption;
 use crate::messages;
 use crate::progress::TrainingLine;
 use crate::results::{self, Results};
@@ -8,7 +9,8 @@ use anyhow::Context;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
 use feedrate_run::alone::Alone;
 use feedrate_run::clock::Clock;
-use feedrate_run::drive::{Driver, Job, Progress, RealDriver, Signals};
+use feedrate_run::comm::CommError;
+use feedrate_run::drive::{Driver, Job, Progress, RealDriver, RunError, Signals};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Drivers, Session};
 use feedrate_run::system::TimelineSampler;
@@ -66,6 +68,12 @@ impl Execution<'_> {
         });
         // A lost rank stops the others as an interruption does.
         let outcome = match self.ranks.comm.ended().filter(|_| !self.record.complete) {
+            Some(lost)
+                if is_interruption(&lost) && outcome.as_ref().err().is_none_or(is_of_ranks) =>
+            {
+                self.record.stopped_because = Some("interrupted".into());
+                Ok(())
+            }
             Some(lost) => outcome.and(Err(lost.into())),
             None => outcome,
         };
@@ -179,6 +187,11 @@ impl Execution<'_> {
     fn device(&self) -> Option<String> {
         self.record.system.data_mount.as_ref().map(|mount| mount.device.clone())
     }
+}
+
+/// Whether the ranks lost each other, and nothing else went wrong.
+fn is_of_ranks(error: &anyhow::Error) -> bool {
+    error.is::<CommError>() || matches!(error.downcast_ref(), Some(RunError::Comm(_)))
 }
 
 /// What is under test: the dataset, or the checkpoints where there is none.

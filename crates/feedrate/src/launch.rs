@@ -122,8 +122,9 @@ fn connect(
 ) -> Result<Arc<dyn Comm>, ConnectError> {
     let (told, interrupted) = (Arc::clone(told), Arc::clone(&signals.interrupted));
     let on_loss = move |loss: &CommError| {
-        // Rank 0 tells its own end by itself.
-        if !(loss.was_given_up() && matches!(loss, CommError::Lost { rank: 0, .. })) {
+        // Rank 0 tells its own end by itself, and an interruption of all.
+        let own = loss.was_given_up() && matches!(loss, CommError::Lost { rank: 0, .. });
+        if !own && !is_interruption(loss) {
             told.store(true, Relaxed);
             messages::say(format!("error: {loss}"));
         }
@@ -139,6 +140,12 @@ fn connect(
         Some(comm) => Ok(Arc::new(comm)),
         None => Ok(Arc::new(Solo)),
     }
+}
+
+/// Whether a rank ended because it was told to stop; who tells one tells all, though not at the same moment.
+pub(crate) fn is_interruption(loss: &CommError) -> bool {
+    let CommError::Lost { reason, .. } = loss else { return false };
+    loss.was_given_up() && reason.ends_with(": interrupted")
 }
 
 /// What rank 0 decides, on all ranks.
