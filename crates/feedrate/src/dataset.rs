@@ -12,7 +12,7 @@ use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::plan::{self, Plan};
+use feedrate_spec::plan::{self, FileAccess, Plan};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,6 +71,14 @@ pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow
         return Err(UsageError {
             message: format!("engine `{engine}` cannot tell what files hold that others made"),
             hint: Some("leave out `storage.engine`".into()),
+        }
+        .into());
+    }
+    if plan.loader.file_access == FileAccess::Mpio {
+        return Err(UsageError {
+            message: "`reader.file_access=mpio` needs to know every file, and others made these"
+                .into(),
+            hint: Some("use `collective`, or files that feedrate generates".into()),
         }
         .into());
     }

@@ -5,6 +5,7 @@ use crate::launch::is_interruption;
 use crate::messages;
 use crate::progress::TrainingLine;
 use crate::results::{self, Results};
+use crate::sharing::Sharing;
 use anyhow::Context;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
 use feedrate_run::alone::Alone;
@@ -13,8 +14,8 @@ use feedrate_run::comm::CommError;
 use feedrate_run::drive::{Driver, Job, Progress, RealDriver, RunError, Signals};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Drivers, Session};
+use feedrate_run::system;
 use feedrate_run::system::TimelineSampler;
-use feedrate_run::{system, wrap};
 use feedrate_spec::plan::Plan;
 use std::path::Path;
 use std::sync::Arc;
@@ -108,29 +109,52 @@ impl Execution<'_> {
 
     fn train(&mut self, plan: &Plan, dataset: &Dataset, clock: Clock) -> anyhow::Result<()> {
         let (ranks, signals) = (self.ranks, self.signals);
-        let inner = Arc::clone(&dataset.storage);
-        let storage = wrap::wrapped(&ranks.storage(&plan.storage), inner, clock, &signals.stop);
+        let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals)?;
         let trusts = dataset.trusts_plan;
         let own = || ranks.own.clone();
-        let evaluations = Job::of_evaluations(plan, own(), Arc::clone(&storage), trusts)?;
-        let job = Job::new(plan, own(), storage, trusts)?;
+        let mut job = Job::new(plan, own(), sharing.storage()?, trusts)?;
+        job.groups = sharing.groups(&job.storage)?;
+        let mut evaluations = None;
+        if plan.evaluation.is_some() {
+            evaluations = Job::of_evaluations(plan, own(), sharing.storage()?, trusts)?;
+        }
+        if let Some(job) = &mut evaluations {
+            job.groups = sharing.groups(&job.storage)?;
+        }
         let spins = session::may_spin(&job, system::idle_cores());
         self.record.compute_spins = spins;
         let driver =
             |job| RealDriver::new(job, clock, Arc::clone(&ranks.comm), signals.clone(), spins);
         let mut evaluation = evaluations.map(driver).transpose()?;
         let mut training = driver(job)?;
+        let outcome = self.epochs((plan, dataset, clock), &mut training, &mut evaluation);
+        if outcome.is_ok() && self.record.complete {
+            sharing.completed();
+        }
+        drop((training, evaluation));
+        let ended = sharing.end(self.record.complete);
+        outcome.and(ended)
+    }
+
+    /// Epoch after epoch, until the end or until something breaks.
+    fn epochs(
+        &mut self,
+        (plan, dataset, clock): (&Plan, &Dataset, Clock),
+        training: &mut RealDriver,
+        evaluation: &mut Option<RealDriver>,
+    ) -> anyhow::Result<()> {
+        let signals = self.signals;
         let silent = self.results.is_none() || !self.talk.draws();
         let line = TrainingLine::start(Arc::clone(&signals.live), plan.train.epochs_run(), silent);
         let device = self.device();
-        let work = [Some(&training), evaluation.as_ref()].into_iter().flatten();
+        let work = [Some(&*training), evaluation.as_ref()].into_iter().flatten();
         let work: Vec<_> = work.map(RealDriver::progress).collect();
         let timeline = timeline(plan, clock, device.as_deref(), work)?;
         let mut keeper = Keeper::new(self.results);
         let talk = &mut *self.talk;
         let mut session = Session {
             plan,
-            ranks,
+            ranks: self.ranks,
             layout: &dataset.layout,
             storage: &*dataset.storage,
             clock,
@@ -144,7 +168,7 @@ impl Execution<'_> {
             },
         };
         let drivers = Drivers {
-            training: &mut training,
+            training: &mut *training,
             evaluation: evaluation.as_mut().map(|driver| driver as &mut dyn Driver),
         };
         let outcome = session.run(drivers, &mut self.record);

@@ -13,6 +13,7 @@ mod resolve;
 mod launch;
 mod dataset;
 mod results;
+mod sharing;
 mod execute;
 mod text;
 mod summary;

@@ -27,6 +27,8 @@ pub(crate) struct Resolved {
 /// What a command wants of the plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wish {
+    /// Of the run; `None` where nothing is run now.
+    pub(crate) processes: Option<u32>,
     /// `--cold`.
     pub(crate) cold: bool,
     /// `--verify`.
@@ -60,6 +62,7 @@ pub(crate) fn resolve_for(
     let request = Request {
         name,
         accelerators,
+        processes: wish.processes,
         scale: arguments.scale,
         shrink_records: arguments.shrink_records,
         cold: wish.cold,

@@ -53,16 +53,12 @@ impl Ranks {
         self.comm.size() > 1
     }
 
-    /// Share of the run's accelerators that are here.
-    pub fn share(&self) -> f64 {
-        self.own.len() as f64 / f64::from(self.accelerators.max(1))
-    }
-
-    /// What this process may take of the emulated storage: a limit is over all of them.
-    pub fn storage(&self, plan: &StoragePlan) -> StoragePlan {
-        let share = self.share();
-        let throttle_bytes_per_second = plan.throttle_bytes_per_second.map(|rate| rate * share);
-        StoragePlan { throttle_bytes_per_second, ..plan.clone() }
+    /// What this process may take of the emulated storage if it reads for `share` of the accelerators: a limit is over all of
+    /// them.
+    pub fn storage(&self, plan: &StoragePlan, share: f64) -> StoragePlan {
+        // Who reads nothing has no limit to keep.
+        let limit = plan.throttle_bytes_per_second.filter(|_| share > 0.0);
+        StoragePlan { throttle_bytes_per_second: limit.map(|rate| rate * share), ..plan.clone() }
     }
 
     /// What every process has, in the order of ranks, on rank 0; nothing elsewhere.

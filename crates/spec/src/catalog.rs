@@ -31,6 +31,9 @@ pub enum Ability {
     NeedsPlan,
     /// A file that ends a few bytes early can look whole.
     LooseEnd,
+    /// All samples of a file take equally many reads, where nothing is compressed or in chunks and a read may be as long as the
+    /// sample.
+    EvenReads,
     /// Decoding allocates memory for each sample.
     DecoderAllocates,
     /// Reading goes through a memory map.
@@ -70,6 +73,7 @@ impl Ability {
             Ability::Undescribed => "undescribed",
             Ability::NeedsPlan => "needs_plan",
             Ability::LooseEnd => "loose_end",
+            Ability::EvenReads => "even_reads",
             Ability::DecoderAllocates => "decoder_allocates",
             Ability::Mapped => "mapped",
             Ability::BypassesPageCache => "bypasses_page_cache",

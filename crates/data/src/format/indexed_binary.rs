@@ -9,7 +9,7 @@ pub(super) struct IndexedBinary;
 static MEMBER: Member = Member {
     name: "indexed_binary",
     summary: "Samples one after another with an index beside them; a sample is read by itself.",
-    abilities: &[Ability::RandomAccess, Ability::KeepsOpen],
+    abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::EvenReads],
 };
 
 impl Format for IndexedBinary {

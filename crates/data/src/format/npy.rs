@@ -5,7 +5,7 @@ use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
     cut_off, npy_header, piece_len,
 };
-use feedrate_spec::catalog::{FormatEntry, Member};
+use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::shape::{Encoding, FileShape};
 
 pub(super) struct Npy;
@@ -13,7 +13,7 @@ pub(super) struct Npy;
 static MEMBER: Member = Member {
     name: "npy",
     summary: "One numpy array a file; a sample is read by reading the whole file.",
-    abilities: &[],
+    abilities: &[Ability::EvenReads],
 };
 
 impl Format for Npy {

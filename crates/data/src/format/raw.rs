@@ -15,6 +15,7 @@ static MEMBER: Member = Member {
         Ability::KeepsOpen,
         Ability::Undescribed,
         Ability::NeedsPlan,
+        Ability::EvenReads,
     ],
 };
 

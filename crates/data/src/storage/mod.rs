@@ -65,6 +65,18 @@ pub(crate) fn is_unfinished(name: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handle(pub(crate) u64);
 
+impl Handle {
+    /// Of a storage that counts its open files.
+    pub fn of(number: u64) -> Self {
+        Handle(number)
+    }
+
+    /// What [`Handle::of`] was given.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// A backend.
 pub trait Storage: Send + Sync {
     /// Name, summary, abilities.

@@ -108,6 +108,7 @@ fn refusal(bundled: &Bundled) -> Option<String> {
     let request = Request {
         name,
         accelerators: None,
+        processes: None,
         scale: 1.0,
         shrink_records: 1.0,
         cold: false,

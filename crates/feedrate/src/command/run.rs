@@ -102,7 +102,12 @@ fn end(
 
 /// Plan, make the folder of the results, and find the dataset.
 fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision, Invocation)> {
-    let wish = Wish { cold: arguments.cold, verify: arguments.verify, generate_only: false };
+    let wish = Wish {
+        processes: Some(processes),
+        cold: arguments.cold,
+        verify: arguments.verify,
+        generate_only: false,
+    };
     let data = &arguments.data;
     let per_rank = arguments.launch.accelerators_per_rank;
     let accelerators = launch::accelerators(processes, data.accelerators, per_rank)?;

@@ -222,6 +222,7 @@ fn decide(processes: u32, arguments: &Arguments) -> anyhow::Result<(Decision, In
     let request = |generate_only| Request {
         name: composed.name.clone(),
         accelerators,
+        processes: Some(processes),
         scale: 1.0,
         shrink_records: 1.0,
         cold: false,

@@ -14,6 +14,9 @@ pub use threads::Threads;
 
 use feedrate_spec::catalog::Member;
 use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Collective operations. Every rank calls the same ones in the same order, all from one thread. After an error no more can
@@ -45,6 +48,20 @@ pub trait Comm: Send + Sync {
     /// # Errors
     /// As of [`CommError`].
     fn clock(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError>;
+    /// Messages between two ranks, apart from all else. Collective.
+    ///
+    /// # Errors
+    /// There are no others, or no thread but this one may talk to them.
+    fn peers(&self) -> Result<Arc<dyn Peers>, CommError> {
+        Err(CommError::Library { call: "messages between ranks", reason: NOBODY.to_owned() })
+    }
+    /// Files that all ranks read together, apart from all else. Collective.
+    ///
+    /// # Errors
+    /// This way of communicating reads no files, or no thread but this one may.
+    fn files(&self) -> Result<Box<dyn SharedFiles>, CommError> {
+        Err(CommError::Library { call: "files read together", reason: NOBODY.to_owned() })
+    }
     /// What ended the ranks' work together, if it is over and that is known here.
     fn ended(&self) -> Option<CommError> {
         None
@@ -52,6 +69,55 @@ pub trait Comm: Send + Sync {
     /// Tell the others that this rank goes no further, and why: what they wait for then ends with [`CommError::Lost`]. May be
     /// called from any thread.
     fn give_up(&self, reason: &str);
+}
+
+const NOBODY: &str = "these processes are not ranks of MPI";
+
+/// Messages between two ranks, in order for each tag, from any thread. What waits ends when the ranks' work does, or soon after
+/// `stop` is set; the message is then lost.
+pub trait Peers: Send + Sync {
+    /// Returns `bytes` when they may be used again, which may be before they were received.
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    fn send(
+        &self,
+        to: u32,
+        tag: u32,
+        bytes: Vec<u8>,
+        stop: &AtomicBool,
+    ) -> Result<Vec<u8>, CommError>;
+    /// Returns `bytes` with what was sent, which has to be as long as they are.
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    fn receive(
+        &self,
+        from: u32,
+        tag: u32,
+        bytes: Vec<u8>,
+        stop: &AtomicBool,
+    ) -> Result<Vec<u8>, CommError>;
+}
+
+/// Files that all ranks read together, one thread of each. Every rank calls the same in the same order; only offsets and lengths
+/// differ. A call cannot be interrupted.
+pub trait SharedFiles: Send + Sync {
+    /// Open for reading; the number stands for the file.
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    fn open(&self, path: &Path) -> Result<u64, CommError>;
+    /// Read from `offset` on, not beyond the file's end, and say how many bytes that were.
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    fn read_at_all(&self, file: u64, offset: u64, bytes: &mut [u8]) -> Result<usize, CommError>;
+    /// Close.
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    fn close(&self, file: u64) -> Result<(), CommError>;
 }
 
 /// How far a clock is behind that of rank 0.

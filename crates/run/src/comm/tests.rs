@@ -1,6 +1,7 @@
 //! The contract of every way of communicating.
 
 use super::{Comm, CommError, Solo, Threads};
+use std::sync::atomic::AtomicBool;
 
 fn contract(rank: &dyn Comm) {
     assert!(rank.rank() < rank.size());
@@ -50,4 +51,47 @@ fn a_rank_that_gives_up_frees_those_who_wait() {
             });
         }
     });
+}
+
+/// Two ranks: messages of each tag come in order, whatever comes of the other.
+fn peers_contract(rank: &dyn Comm) {
+    let (peers, go) = (rank.peers().unwrap(), AtomicBool::new(false));
+    let (own, other) = (rank.rank(), 1 - rank.rank());
+    for tag in [7, 8] {
+        for i in 0..20_u8 {
+            let bytes = vec![i; usize::from(i) + tag as usize];
+            assert_eq!(peers.send(other, tag, bytes.clone(), &go).unwrap(), bytes);
+        }
+    }
+    for tag in [8, 7] {
+        for i in 0..20_u8 {
+            let room = vec![0; usize::from(i) + tag as usize];
+            assert!(peers.receive(other, tag, room, &go).unwrap().iter().all(|&byte| byte == i));
+        }
+    }
+    rank.barrier().unwrap();
+    if own == 0 {
+        let told_to_stop = peers.receive(other, 7, vec![0], &AtomicBool::new(true));
+        assert_eq!(told_to_stop, Err(CommError::Stopped));
+        rank.give_up("no such file");
+    } else {
+        let lost = peers.receive(other, 7, vec![0], &go).unwrap_err();
+        assert!(lost.was_given_up(), "{lost}");
+    }
+}
+
+#[test]
+fn peers_keep_the_contract() {
+    std::thread::scope(|scope| {
+        for rank in Threads::group(2) {
+            scope.spawn(move || peers_contract(&rank));
+        }
+    });
+    assert!(Solo.peers().is_err());
+}
+
+#[test]
+fn only_ranks_of_mpi_read_files_together() {
+    assert!(Solo.files().is_err());
+    assert!(Threads::group(1)[0].files().is_err());
 }

@@ -1,8 +1,12 @@
 //! Ranks as threads of one process: what MPI does, without MPI.
 
-use super::{ClockOffset, Comm, CommError, GAVE_UP, Node};
+use super::{ClockOffset, Comm, CommError, GAVE_UP, Node, Peers};
 use feedrate_spec::catalog::Member;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 pub(super) static MEMBER: Member = Member {
     name: "threads",
@@ -10,8 +14,11 @@ pub(super) static MEMBER: Member = Member {
     abilities: &[],
 };
 
+/// Who waits for a message looks so often whether it still has to.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// One rank of a group of threads.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Threads {
     rank: u32,
     shared: Arc<Shared>,
@@ -31,13 +38,15 @@ struct State {
     opened: u64,
     parts: Vec<Vec<u8>>,
     lost: Option<CommError>,
+    /// On their way, by sender, receiver and tag.
+    messages: HashMap<(u32, u32, u32), VecDeque<Vec<u8>>>,
 }
 
 impl Threads {
     /// A group of `size` ranks, one for each thread.
     pub fn group(size: u32) -> Vec<Threads> {
         let parts = vec![Vec::new(); size as usize];
-        let state = State { waiting: 0, opened: 0, parts, lost: None };
+        let state = State { waiting: 0, opened: 0, parts, lost: None, messages: HashMap::new() };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         (0..size).map(|rank| Threads { rank, shared: Arc::clone(&shared) }).collect()
     }
@@ -104,6 +113,14 @@ impl Comm for Threads {
         })
     }
 
+    fn peers(&self) -> Result<Arc<dyn Peers>, CommError> {
+        Ok(Arc::new(self.clone()))
+    }
+
+    fn ended(&self) -> Option<CommError> {
+        self.state().lost.clone()
+    }
+
     fn give_up(&self, reason: &str) {
         let lost = CommError::Lost {
             rank: self.rank,
@@ -112,5 +129,54 @@ impl Comm for Threads {
         };
         self.state().lost.get_or_insert(lost);
         self.shared.changed.notify_all();
+    }
+}
+
+impl Peers for Threads {
+    fn send(
+        &self,
+        to: u32,
+        tag: u32,
+        bytes: Vec<u8>,
+        _: &AtomicBool,
+    ) -> Result<Vec<u8>, CommError> {
+        let mut state = self.state();
+        if let Some(lost) = &state.lost {
+            return Err(lost.clone());
+        }
+        state.messages.entry((self.rank, to, tag)).or_default().push_back(bytes.clone());
+        self.shared.changed.notify_all();
+        Ok(bytes)
+    }
+
+    fn receive(
+        &self,
+        from: u32,
+        tag: u32,
+        bytes: Vec<u8>,
+        stop: &AtomicBool,
+    ) -> Result<Vec<u8>, CommError> {
+        let place = (from, self.rank, tag);
+        let mut state = self.state();
+        loop {
+            let message = state.messages.get_mut(&place).and_then(VecDeque::pop_front);
+            match message {
+                Some(message) if message.len() == bytes.len() => return Ok(message),
+                Some(message) => {
+                    let (came, wanted) = (message.len(), bytes.len());
+                    let reason = format!("{came} bytes came, {wanted} were expected");
+                    return Err(CommError::Library { call: "a message between ranks", reason });
+                }
+                None => {}
+            }
+            if let Some(lost) = &state.lost {
+                return Err(lost.clone());
+            }
+            if stop.load(Relaxed) {
+                return Err(CommError::Stopped);
+            }
+            let waited = self.shared.changed.wait_timeout(state, LOOK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 }

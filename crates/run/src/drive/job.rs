@@ -6,6 +6,7 @@ use crate::checkpoint::CheckpointError;
 use crate::comm::CommError;
 use crate::loader::{self, Loader, Queue, Task};
 use crate::reader::SampleReader;
+use crate::wrap::GroupStorages;
 use feedrate_data::content::Content;
 use feedrate_data::format::{CursorOptions, Format, FormatError};
 use feedrate_data::storage::{Storage, StorageError, engine};
@@ -33,6 +34,8 @@ pub struct Job {
     pub loader: &'static dyn Loader,
     /// Where the bytes come from, wrappers included.
     pub storage: Arc<dyn Storage>,
+    /// Where they come from for groups in several processes.
+    pub groups: GroupStorages,
     /// The files must be what the plan says; false for a foreign dataset.
     pub trusts_plan: bool,
     /// Reads begin and end at multiples of this.
@@ -157,6 +160,7 @@ impl Job {
             format,
             loader,
             storage,
+            groups: GroupStorages::default(),
             trusts_plan,
         })
     }
@@ -192,9 +196,14 @@ impl Job {
         self.plan.loader.group_accelerators.max(1)
     }
 
-    /// Accelerators that read, for themselves or for their group.
+    /// Those of the first group that are in processes before this one.
+    fn before(&self) -> u32 {
+        self.own.start % self.group()
+    }
+
+    /// Groups that have accelerators here. One reads for those of its group that are here.
     pub(super) fn groups(&self) -> usize {
-        self.accelerators().div_ceil(self.group()) as usize
+        (self.before() + self.accelerators()).div_ceil(self.group()) as usize
     }
 
     /// Worker threads of all accelerators that read.
@@ -209,13 +218,23 @@ impl Job {
 
     /// The first worker thread of whoever reads for `accelerator`.
     pub(super) fn first_place(&self, accelerator: u32) -> u32 {
-        accelerator / self.group() * self.workers()
+        (self.before() + accelerator) / self.group() * self.workers()
     }
 
     /// Whom a worker thread reads for.
     pub(super) fn accelerators_of(&self, place: usize) -> std::ops::Range<u32> {
-        let first = place as u32 / self.workers() * self.group();
-        first..(first + self.group()).min(self.accelerators())
+        let first = self.group_of(place) as u32 * self.group();
+        let here = |accelerator: u32| accelerator.saturating_sub(self.before());
+        here(first)..here(first + self.group()).min(self.accelerators())
+    }
+
+    /// What a worker thread reads.
+    pub(super) fn storage_of(&self, place: usize) -> &Arc<dyn Storage> {
+        let (group, worker) = (self.group_of(place), place % self.workers() as usize);
+        let GroupStorages { asked, served } = &self.groups;
+        let asked = asked.get(worker).filter(|_| group == 0);
+        let served = served.get(worker).filter(|_| group + 1 == self.groups());
+        asked.or(served).unwrap_or(&self.storage)
     }
 
     /// Of a batch of samples of the mean size.
@@ -281,6 +300,9 @@ impl Job {
             * self.loader.claims_per_batch(self.plan.loader.batch_size)
     }
 }
+
+/// A worker's memory to begin with, at most; it grows with the reads.
+pub(super) const BUFFER_BYTES_MAX: usize = 64 << 20;
 
 /// Memory to read pieces of `piece_bytes` into.
 pub(super) fn buffer(piece_bytes: usize) -> Result<AlignedBuffer, RunError> {

@@ -1,6 +1,6 @@
 //! A worker thread of the real driver: claims, reads with blocking calls, finishes.
 
-use super::job::{Reading, RunError, Shard, buffer, format_error};
+use super::job::{BUFFER_BYTES_MAX, Reading, RunError, Shard, buffer, format_error};
 use super::shared::{Place, Shared};
 use super::sink::Sink;
 use crate::buffer::AlignedBuffer;
@@ -11,8 +11,8 @@ use crate::wrap::Recorded;
 use feedrate_data::format::PayloadSink;
 use feedrate_spec::plan::order::SampleId;
 use std::ops::Range;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
+use std::sync::{Arc, PoisonError};
 
 /// Looks for work so often, giving the core away in between, before it goes to sleep.
 const YIELDS_BEFORE_SLEEP: u32 = 4;
@@ -54,7 +54,7 @@ impl<'s> Worker<'s> {
             queue: &shared.queues[accelerator as usize],
             state: WorkerState::new(place as u32 % job.workers()),
             shard: Shard::new(job, accelerator),
-            io: Recorded::new(job.storage.clone(), shared.clock),
+            io: Recorded::new(Arc::clone(job.storage_of(place)), shared.clock),
         };
         Ok(Worker {
             shared,
@@ -63,7 +63,7 @@ impl<'s> Worker<'s> {
             next: 0,
             reader: job.reader(),
             sink: job.sink(),
-            buffer: buffer(job.piece_bytes())?,
+            buffer: buffer(job.piece_bytes().min(BUFFER_BYTES_MAX))?,
             held: 0..0,
             preprocess: compute::preprocess(&job.plan.loader, place as u64),
             scratch: Vec::new(),
@@ -109,7 +109,7 @@ impl<'s> Worker<'s> {
             }
         }
         while let Some(handle) = self.reader.take_open() {
-            self.shared.job.storage.close(handle);
+            self.shared.job.storage_of(self.place).close(handle);
         }
         // A run that was stopped asks nobody for counters; these are what it has.
         self.hand_over();

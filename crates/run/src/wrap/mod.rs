@@ -1,12 +1,16 @@
-//! Storages around a storage, of known cost. Each works with any storage and any format.
+//! Storages around a storage: of known cost, or with other processes behind them. Each works with any storage and any format.
 
 mod recorded;
 mod throttle;
 mod delay;
+mod collective;
+mod together;
 
+pub use collective::{Collective, GroupStorages, share_read};
 pub use delay::Delayed;
 pub use recorded::Recorded;
 pub use throttle::Throttled;
+pub use together::Together;
 
 use crate::clock::Clock;
 use feedrate_data::storage::Storage;
@@ -37,17 +41,25 @@ pub fn wrapped(
     storage
 }
 
-/// Implements [`Storage`] for a wrapper by passing on all but the named methods.
+/// Implements [`Storage`] for a wrapper by passing on all but `open` and `read_at`.
 macro_rules! pass_on {
     () => {
-        fn member(&self) -> &'static feedrate_spec::catalog::Member {
-            self.inner.member()
-        }
+        pass_on_but_reading!();
         fn len(&self, file: Handle) -> Result<u64, StorageError> {
             self.inner.len(file)
         }
         fn close(&self, file: Handle) {
             self.inner.close(file);
+        }
+    };
+}
+use pass_on;
+
+/// Implements [`Storage`] for a wrapper by passing on all that needs no open file.
+macro_rules! pass_on_but_reading {
+    () => {
+        fn member(&self) -> &'static feedrate_spec::catalog::Member {
+            self.inner.member()
         }
         fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
             self.inner.stat(path)
@@ -78,4 +90,4 @@ macro_rules! pass_on {
         }
     };
 }
-use pass_on;
+use pass_on_but_reading;

@@ -1,6 +1,6 @@
 //! A storage that serves at most so many bytes per second, all readers together, first come first served.
 
-use super::pass_on;
+use super::{pass_on, pass_on_but_reading};
 use crate::clock::Clock;
 use feedrate_data::storage::{Handle, Storage, StorageError};
 use std::sync::Arc;

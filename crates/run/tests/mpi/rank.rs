@@ -83,7 +83,7 @@ fn contract(mpi: &Mpi) -> Result<(), CommError> {
 /// Each rank's worker reads its part of a file together with the others', while their main threads wait for each other.
 fn files(mpi: &Mpi) -> Result<(), CommError> {
     let path = std::env::var_os("FEEDRATE_TEST_FILE").expect("the test names a file");
-    let files = mpi.files()?;
+    let files = mpi.mpi_files()?;
     let rank = u64::from(mpi.rank());
     let worker = std::thread::spawn(move || {
         let missing = files.open(Path::new("/nonexistent/file")).err();

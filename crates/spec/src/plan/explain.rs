@@ -2,7 +2,7 @@
 
 use super::layout::Layout;
 use super::{FileAccess, Plan, ShufflePlan};
-use crate::catalog::Catalog;
+use crate::catalog::{Ability, Catalog};
 use serde::Serialize;
 
 /// The figures of a plan. Bytes and seconds; `None` where there is no compute to be fed.
@@ -54,11 +54,15 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
     let step_samples = accelerators.saturating_mul(plan.loader.batch_size);
     let batch_bytes = sample_bytes_mean * plan.loader.batch_size as f64;
     let compute_s = plan.train.compute.mean_s();
-    let buffers = u64::from(plan.loader.workers.max(1)).saturating_mul(plan.loader.piece_bytes);
+    let sample_bytes_range = sample_range(&layout);
+    let buffer_bytes = match plan.loader.file_access {
+        FileAccess::Mpio => whole_read_bytes(plan, catalog),
+        _ => plan.loader.piece_bytes,
+    };
+    let buffers = u64::from(plan.loader.workers.max(1)).saturating_mul(buffer_bytes);
     let batches = f64::from(plan.loader.stock_batches) + 1.0;
     let slots_bytes = plan.loader.batch_size.saturating_mul(SLOT_BYTES) as f64;
     let kept = if plan.loader.materialize { batches * (batch_bytes + slots_bytes) } else { 0.0 };
-    let sample_bytes_range = sample_range(&layout);
     let readers = u64::from(plan.readers());
     let in_memory = match plan.loader.in_memory {
         true => {
@@ -87,6 +91,26 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
             + f64::from(plan.accelerators) * kept
             + in_memory,
     }
+}
+
+/// Of the longest read, where a sample is read at once: of formats that cannot read it by itself the whole file.
+pub(super) fn whole_read_bytes(plan: &Plan, catalog: &Catalog) -> u64 {
+    let layout = Layout::new(&plan.dataset);
+    let format = catalog.format(&plan.dataset.format);
+    let alone = format.is_some_and(|format| format.member.has(Ability::RandomAccess));
+    if alone { sample_range(&layout).1 } else { file_bytes_max(plan, catalog) }
+}
+
+/// Of the longest file, with what lies beside it.
+pub(super) fn file_bytes_max(plan: &Plan, catalog: &Catalog) -> u64 {
+    let (layout, most) = (Layout::new(&plan.dataset), std::cell::Cell::new(0));
+    if let Some(format) = catalog.format(&plan.dataset.format) {
+        layout.sum(layout.files(), |shape| {
+            most.set(most.get().max(plan.dataset.file_bytes(format, shape)));
+            0
+        });
+    }
+    most.get()
 }
 
 /// How often a sample comes to be in memory: each that reads it keeps it.

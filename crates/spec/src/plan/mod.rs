@@ -191,6 +191,8 @@ pub enum FileAccess {
     Shared,
     /// All read the same samples.
     Same,
+    /// As in `Shared`, and each read is one of all processes together, through MPI-IO.
+    Mpio,
 }
 
 /// Whether an order is shuffled. `random` differs from `seed` only in where `order_seed` came from.

@@ -74,7 +74,7 @@ impl Share {
         let samples = dataset.files_train * dataset.samples_per_file;
         let own = match loader.file_access {
             FileAccess::Multi => shard(samples, plan.accelerators, accelerator),
-            FileAccess::Shared | FileAccess::Same => 0..samples,
+            FileAccess::Shared | FileAccess::Mpio | FileAccess::Same => 0..samples,
         };
         let start = own.start;
         let cycle = u64::from(loader.interleaved_files);
@@ -100,7 +100,7 @@ impl Share {
         let own = step * self.batch_size + sample;
         match self.access {
             FileAccess::Multi => self.start + self.interleave.map_or(own, |i| i.at(own)),
-            FileAccess::Shared => {
+            FileAccess::Shared | FileAccess::Mpio => {
                 (step * self.accelerators + self.accelerator) * self.batch_size + sample
             }
             FileAccess::Same => own,

@@ -37,7 +37,12 @@ pub(super) struct Hdf5;
 static MEMBER: Member = Member {
     name: "hdf5",
     summary: "HDF5 datasets with the samples along the first axis; a sample is read by itself.",
-    abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::ServesSamples],
+    abilities: &[
+        Ability::RandomAccess,
+        Ability::KeepsOpen,
+        Ability::ServesSamples,
+        Ability::EvenReads,
+    ],
 };
 
 /// Dimensions of a dataset: a sample's, after the samples' axis.

@@ -25,7 +25,7 @@ pub(super) struct Npz;
 static MEMBER: Member = Member {
     name: "npz",
     summary: "A zip archive of numpy arrays `x` and `y`; a sample is read by reading the whole of `x`.",
-    abilities: &[Ability::ChecksContent],
+    abilities: &[Ability::ChecksContent, Ability::EvenReads],
 };
 
 impl Format for Npz {

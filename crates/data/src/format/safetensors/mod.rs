@@ -21,7 +21,7 @@ pub(super) struct Safetensors;
 static MEMBER: Member = Member {
     name: "safetensors",
     summary: "One tensor a sample behind a JSON header; a sample is read by itself.",
-    abilities: &[Ability::RandomAccess, Ability::KeepsOpen],
+    abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::EvenReads],
 };
 
 /// The longest header that is written and read; the library itself stops at 100 MB.

@@ -72,6 +72,14 @@ pub(super) struct Calls {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group(pub(super) Handle);
 
+/// Where a message goes, or comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) group: Group,
+    pub(super) rank: u32,
+    pub(super) tag: u32,
+}
+
 /// An operation under way. The library may use the buffers it was given until it is done.
 #[derive(Debug)]
 pub(super) struct Pending {
@@ -236,33 +244,39 @@ impl Calls {
         })
     }
 
-    /// `bytes` to `rank`.
+    /// `bytes` to `place`.
     ///
     /// # Safety
     /// As of `start_broadcast`.
-    pub(super) unsafe fn start_send(&self, bytes: &[u8], rank: u32) -> Result<Pending, CommError> {
-        let (from, len) = (from(bytes), count(bytes.len()));
-        let (byte, world) = (self.abi.byte, self.abi.world);
+    pub(super) unsafe fn start_send(
+        &self,
+        bytes: &[u8],
+        place: Place,
+    ) -> Result<Pending, CommError> {
+        let (from, len, byte) = (from(bytes), count(bytes.len()), self.abi.byte);
+        let Place { group, rank, tag } = place;
+        let (rank, tag) = (rank as c_int, tag as c_int);
         // SAFETY: `from` holds `len` bytes, for as long as the caller promises.
         self.start("MPI_Isend", |request| unsafe {
-            (self.functions.isend)(from, len, byte, rank as c_int, 0, world, request)
+            (self.functions.isend)(from, len, byte, rank, tag, group.0, request)
         })
     }
 
-    /// What `rank` sends, into `bytes`.
+    /// What `place` sends, into `bytes`.
     ///
     /// # Safety
     /// As of `start_broadcast`.
     pub(super) unsafe fn start_receive(
         &self,
         bytes: &mut [u8],
-        rank: u32,
+        place: Place,
     ) -> Result<Pending, CommError> {
-        let (to, len) = (to(bytes), count(bytes.len()));
-        let (byte, world) = (self.abi.byte, self.abi.world);
+        let (to, len, byte) = (to(bytes), count(bytes.len()), self.abi.byte);
+        let Place { group, rank, tag } = place;
+        let (rank, tag) = (rank as c_int, tag as c_int);
         // SAFETY: `to` holds `len` bytes, for as long as the caller promises.
         self.start("MPI_Irecv", |request| unsafe {
-            (self.functions.irecv)(to, len, byte, rank as c_int, 0, world, request)
+            (self.functions.irecv)(to, len, byte, rank, tag, group.0, request)
         })
     }
 

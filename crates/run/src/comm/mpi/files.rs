@@ -22,6 +22,7 @@ functions! {
 }
 
 /// A group of all ranks, one thread of each, for reading files together.
+#[derive(Clone)]
 pub struct MpiFiles {
     calls: Calls,
     functions: FileFunctions,
@@ -33,8 +34,8 @@ pub struct MpiFiles {
 
 /// A file that all ranks have opened.
 #[must_use = "all ranks have to close it"]
-pub struct MpiFile<'a> {
-    files: &'a MpiFiles,
+pub struct MpiFile {
+    files: MpiFiles,
     file: Handle,
 }
 
@@ -55,7 +56,7 @@ impl MpiFiles {
     ///
     /// # Errors
     /// The library's, on all ranks or on some.
-    pub fn open(&self, path: &Path) -> Result<MpiFile<'_>, CommError> {
+    pub fn open(&self, path: &Path) -> Result<MpiFile, CommError> {
         const CALL: &str = "MPI_File_open";
         self.may_call(CALL)?;
         let told = |reason: String| CommError::Library {
@@ -71,7 +72,7 @@ impl MpiFiles {
             (self.functions.open)(group, name.as_ptr(), abi.read_only, abi.info_null, &mut file)
         };
         match self.calls.check(CALL, code) {
-            Ok(()) => Ok(MpiFile { files: self, file }),
+            Ok(()) => Ok(MpiFile { files: self.clone(), file }),
             Err(CommError::Library { reason, .. }) => Err(told(reason)),
             Err(other) => Err(other),
         }
@@ -90,7 +91,7 @@ impl MpiFiles {
     }
 }
 
-impl MpiFile<'_> {
+impl MpiFile {
     /// Read from `offset` on, and say how many bytes that were. Collective: every rank asks for what it wants, which may be
     /// nothing. At most 2 GiB a rank. Ask for what is there: Open MPI's own MPI-IO (4.1) says that it read what it was asked
     /// for, also beyond the end.
@@ -99,7 +100,7 @@ impl MpiFile<'_> {
     /// The library's.
     pub fn read_at_all(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, CommError> {
         const CALL: &str = "MPI_File_read_at_all";
-        let MpiFiles { calls, functions, .. } = self.files;
+        let MpiFiles { calls, functions, .. } = &self.files;
         self.files.may_call(CALL)?;
         let beyond = |_| CommError::Library { call: CALL, reason: "more than 2 GiB".to_owned() };
         let len = c_int::try_from(bytes.len()).map_err(beyond)?;

@@ -1,7 +1,7 @@
 //! Operations of all ranks, made of nonblocking ones of the library, so that a wait can end. Knows nothing of machines.
 
 use super::abi::Handle;
-use super::calls::{Calls, Group, Pending};
+use super::calls::{Calls, Group, Pending, Place};
 use super::gate::{Gate, Stage};
 use super::wait::Manners;
 use super::watch::{State, Voice};
@@ -158,7 +158,7 @@ impl Link {
 
     pub(super) fn send(&self, rank: u32, bytes: Vec<u8>) -> Result<(), CommError> {
         // SAFETY: `complete` keeps `bytes` until the operation is done.
-        let pending = unsafe { self.calls.start_send(&bytes, rank) }?;
+        let pending = unsafe { self.calls.start_send(&bytes, self.place(rank)) }?;
         self.complete(pending, bytes).map(drop)
     }
 
@@ -166,8 +166,12 @@ impl Link {
     pub(super) fn receive(&self, rank: u32, len: usize) -> Result<Vec<u8>, CommError> {
         let mut bytes = vec![0; len];
         // SAFETY: `complete` keeps `bytes` until the operation is done.
-        let pending = unsafe { self.calls.start_receive(&mut bytes, rank) }?;
+        let pending = unsafe { self.calls.start_receive(&mut bytes, self.place(rank)) }?;
         self.complete(pending, bytes)
+    }
+
+    fn place(&self, rank: u32) -> Place {
+        Place { group: self.calls.world(), rank, tag: 0 }
     }
 
     /// Count an operation that all ranks take part in.

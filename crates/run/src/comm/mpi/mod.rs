@@ -11,7 +11,9 @@ mod gate;
 mod launcher;
 mod library;
 mod link;
+mod peers;
 mod place;
+mod shared;
 mod wait;
 mod watch;
 
@@ -24,7 +26,7 @@ use self::link::Link;
 use self::place::Places;
 use self::wait::Manners;
 use self::watch::State;
-use super::{ClockOffset, Comm, CommError, Node};
+use super::{ClockOffset, Comm, CommError, Node, Peers, SharedFiles};
 use feedrate_spec::catalog::Member;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -170,7 +172,7 @@ impl Mpi {
     ///
     /// # Errors
     /// The library's; or it was built without files, or without calls from other threads.
-    pub fn files(&self) -> Result<MpiFiles, CommError> {
+    pub fn mpi_files(&self) -> Result<MpiFiles, CommError> {
         MpiFiles::new(&self.link)
     }
 
@@ -206,6 +208,14 @@ impl Comm for Mpi {
 
     fn clock(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
         self.places.clock(&self.link, now_ns)
+    }
+
+    fn peers(&self) -> Result<Arc<dyn Peers>, CommError> {
+        Ok(Arc::new(peers::MpiPeers::new(&self.link)?))
+    }
+
+    fn files(&self) -> Result<Box<dyn SharedFiles>, CommError> {
+        Ok(Box::new(shared::Numbered::new(MpiFiles::new(&self.link)?)))
     }
 
     fn ended(&self) -> Option<CommError> {

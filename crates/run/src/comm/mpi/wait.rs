@@ -30,6 +30,11 @@ impl Manners {
         Manners { spins: if ranks <= cpus { SPINS } else { 0 }, nap_max: NAP_MAX * crowd }
     }
 
+    /// For threads beside those that have a core each.
+    pub(super) fn without_spins(self) -> Self {
+        Manners { spins: 0, ..self }
+    }
+
     /// Ask `look` until it has an answer, giving way to others and napping in between.
     pub(super) fn wait<T, E>(
         &self,

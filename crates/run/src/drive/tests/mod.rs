@@ -1,5 +1,6 @@
 //! Whole epochs under the simulated driver, against figures worked out by hand, and the real driver against the same laws.
 
+mod even;
 mod settings;
 mod sustained;
 

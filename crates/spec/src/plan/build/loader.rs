@@ -141,14 +141,7 @@ impl Builder<'_> {
                 self.in_vain("reader.file_access", "`posix` is read as `multi`");
                 FileAccess::Multi
             }
-            "mpio" if self.trains() => {
-                self.error(
-                    "reader.file_access",
-                    "`mpio` reads collectively through MPI, which is not supported yet".into(),
-                    "use `collective`, where one accelerator of a group reads for all",
-                );
-                FileAccess::Shared
-            }
+            "mpio" => FileAccess::Mpio,
             _ => FileAccess::Multi,
         }
     }

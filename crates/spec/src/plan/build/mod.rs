@@ -7,6 +7,7 @@ mod loader;
 mod compute;
 mod dataset;
 mod doubts;
+mod mpio;
 mod unbuilt;
 
 use super::{Barrier, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule};
@@ -36,6 +37,8 @@ pub struct Request {
     pub accelerators: Option<u32>,
     /// `--scale`: share of the files and samples.
     pub scale: f64,
+    /// Of the run, which share the accelerators; `None` where nothing is run now.
+    pub processes: Option<u32>,
     /// `--shrink-records`: share of each record.
     pub shrink_records: f64,
     /// `--cold`.
@@ -121,6 +124,9 @@ impl Builder<'_> {
             timeline: self.w.output_timeline,
             doubts: Vec::new(),
         };
+        if self.reads_through_mpi() {
+            self.mpio(&mut plan);
+        }
         if !self.problems.has_errors() {
             self.sizes(&plan);
         }

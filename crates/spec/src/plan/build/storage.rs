@@ -84,6 +84,10 @@ impl Builder<'_> {
             self.no_engines(storage, mapped);
             return None;
         }
+        if self.reads_through_mpi() {
+            self.no_engine_but_mpi(mapped);
+            return None;
+        }
         let name = asked.unwrap_or_else(|| ENGINE.into());
         let Some(engine) = self.catalog.engine(&name) else {
             let names: Vec<&str> = self.catalog.engines.iter().map(|e| e.name).collect();

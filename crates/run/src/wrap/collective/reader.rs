@@ -1,0 +1,140 @@
+//! Reads for one worker of a process that has no reader of its own, on a thread of its own.
+
+use super::message::{REQUEST_BYTES, Refusal, Request, answer_bytes};
+use crate::comm::{CommError, Peers};
+use feedrate_data::storage::{Handle, Storage, StorageError};
+use std::io::Error;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What is asked for at once, at most: more than any worker's buffer.
+const READ_BYTES_MAX: u64 = 1 << 30;
+/// As long as any system takes.
+const PATH_BYTES_MAX: u64 = 1 << 16;
+
+/// To one worker of a member.
+pub(super) struct Line {
+    storage: Arc<dyn Storage>,
+    peers: Arc<dyn Peers>,
+    member: u32,
+    tag: u32,
+    /// The member is not to be waited for any more.
+    stop: Arc<AtomicBool>,
+    /// By the number that the member has.
+    files: Vec<Option<Handle>>,
+    answer: Vec<u8>,
+    content: Vec<u8>,
+}
+
+impl Line {
+    pub(super) fn new(
+        storage: Arc<dyn Storage>,
+        peers: Arc<dyn Peers>,
+        (member, tag): (u32, u32),
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        let (files, answer, content) = (Vec::new(), Vec::new(), Vec::new());
+        Line { storage, peers, member, tag, stop, files, answer, content }
+    }
+
+    /// Answer until the member takes leave, or nobody is there any more.
+    pub(super) fn serve(mut self) {
+        // What broke is known to the member too, and told by it.
+        let _ = self.answer_all();
+        for file in self.files.drain(..).flatten() {
+            self.storage.close(file);
+        }
+    }
+
+    fn answer_all(&mut self) -> Result<(), CommError> {
+        let mut request = vec![0; REQUEST_BYTES];
+        loop {
+            request = self.peers.receive(self.member, self.tag, request, &self.stop)?;
+            match Request::of(&request) {
+                Some(Request::Open { path_bytes }) => {
+                    let path = self.path(path_bytes)?;
+                    let opened = self.open(&path);
+                    self.answer(opened)?;
+                }
+                Some(Request::Length { file }) => {
+                    let length = self.file(file).and_then(|file| self.storage.len(file));
+                    self.answer(length)?;
+                }
+                Some(Request::Read { file, offset, len }) => {
+                    let read = self.read(file, offset, len);
+                    let whole = read.as_ref().ok().copied();
+                    self.answer(read)?;
+                    if let Some(len) = whole {
+                        self.content.truncate(len as usize);
+                        self.send_content()?;
+                    }
+                }
+                Some(Request::Close { file }) => {
+                    if let Some(file) = self.files.get_mut(file as usize).and_then(Option::take) {
+                        self.storage.close(file);
+                    }
+                }
+                Some(Request::Leave) => return Ok(()),
+                None => {
+                    let reason = "it is none of feedrate's".to_owned();
+                    return Err(CommError::Library { call: "a member's message", reason });
+                }
+            }
+        }
+    }
+
+    fn path(&mut self, bytes: u64) -> Result<String, CommError> {
+        let room = vec![0; bytes.min(PATH_BYTES_MAX) as usize];
+        let path = self.peers.receive(self.member, self.tag, room, &self.stop)?;
+        Ok(String::from_utf8_lossy(&path).into_owned())
+    }
+
+    fn open(&mut self, path: &str) -> Result<u64, StorageError> {
+        let file = self.storage.open(path)?;
+        let free = self.files.iter().position(Option::is_none).unwrap_or(self.files.len());
+        if free == self.files.len() {
+            self.files.push(None);
+        }
+        self.files[free] = Some(file);
+        Ok(free as u64)
+    }
+
+    fn file(&self, number: u64) -> Result<Handle, StorageError> {
+        let file = self.files.get(number as usize).copied().flatten();
+        let unknown = || format!("file {number} of rank {}", self.member);
+        file.ok_or_else(|| StorageError::new("find", unknown(), Error::other("it is not open")))
+    }
+
+    fn read(&mut self, file: u64, offset: u64, len: u64) -> Result<u64, StorageError> {
+        let file = self.file(file)?;
+        self.content.resize(len.min(READ_BYTES_MAX) as usize, 0);
+        self.storage.read_at(file, offset, &mut self.content).map(|read| read as u64)
+    }
+
+    fn answer(&mut self, outcome: Result<u64, StorageError>) -> Result<(), CommError> {
+        let refusal = match outcome {
+            Ok(number) => return self.send_answer(Ok(number)),
+            Err(StorageError { path, source, .. }) => {
+                Refusal { path, os_error: source.raw_os_error(), words: source.to_string() }
+            }
+        };
+        // A path of strange bytes has no JSON.
+        self.content = serde_json::to_vec(&refusal).unwrap_or_default();
+        self.send_answer(Err(self.content.len() as u64))?;
+        self.send_content()
+    }
+
+    fn send_answer(&mut self, answer: Result<u64, u64>) -> Result<(), CommError> {
+        self.answer.clear();
+        self.answer.extend_from_slice(&answer_bytes(answer));
+        let bytes = std::mem::take(&mut self.answer);
+        self.answer = self.peers.send(self.member, self.tag, bytes, &self.stop)?;
+        Ok(())
+    }
+
+    fn send_content(&mut self) -> Result<(), CommError> {
+        let bytes = std::mem::take(&mut self.content);
+        self.content = self.peers.send(self.member, self.tag, bytes, &self.stop)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! Reading of all processes together, through MPI-IO. Each call waits for that of every other process, and cannot be
+//! interrupted: here it is seen to that all make the same calls in the same order, whatever each of them reads.
+
+use super::super::explain::{file_bytes_max, whole_read_bytes};
+use super::Builder;
+use crate::catalog::{Ability, FormatEntry};
+use crate::plan::{DatasetPlan, Plan, ShufflePlan};
+use crate::shape::Compression;
+use crate::units;
+
+/// MPI counts bytes by a C int.
+const READ_BYTES_MAX: u64 = i32::MAX as u64;
+const KEY: &str = "reader.file_access";
+
+impl Builder<'_> {
+    pub(super) fn reads_through_mpi(&self) -> bool {
+        self.trains() && self.w.reader_file_access == "mpio"
+    }
+
+    /// What lets processes make different calls, or none, is refused. A sample is one read.
+    pub(super) fn mpio(&mut self, plan: &mut Plan) {
+        self.one_reader_a_process(plan.accelerators);
+        self.same_files(plan);
+        self.same_reads(plan);
+        self.in_vain("reader.transfer_size", "with `file_access: mpio` a sample is one read");
+        if self.catalog.storage(&plan.storage.kind).is_some_and(|s| !s.has(Ability::InFolder)) {
+            let message =
+                format!("storage `{}` has no files that MPI could open", plan.storage.kind);
+            self.error(
+                "storage.storage_type",
+                message,
+                "use `local_fs`, on a folder that all hosts share",
+            );
+        }
+        // A piece that a file lies in as a whole is cut by nothing.
+        plan.loader.piece_bytes = file_bytes_max(plan, self.catalog).max(1).next_power_of_two();
+        if let Some(evaluation) = &mut plan.evaluation {
+            evaluation.loader.piece_bytes = plan.loader.piece_bytes;
+        }
+    }
+
+    fn one_reader_a_process(&mut self, accelerators: u32) {
+        let processes = self.request.processes.unwrap_or(accelerators);
+        if processes < 2 {
+            let message = "`mpio` is read by several processes of MPI together, and this is one";
+            let hint = "start it with `mpirun -np N`, or use `reader.file_access=collective`";
+            self.error(KEY, message.into(), hint);
+        } else if processes != accelerators {
+            let message =
+                format!("`mpio` with `{accelerators}` accelerators in {processes} processes");
+            self.error(KEY, message, "give each process one accelerator");
+        }
+        let threads = self.w.reader_read_threads;
+        if threads > 1 {
+            let message = format!("`{threads}` threads would read files together out of order");
+            self.error("reader.read_threads", message, "give 1, or 0, with `file_access: mpio`");
+        }
+        if self.w.reader_read_type_memory {
+            let message = "`memory` keeps accelerators from reading together: each would find other samples there";
+            self.error(
+                "reader.read_type",
+                message.into(),
+                "use `on_demand` with `file_access: mpio`",
+            );
+        }
+    }
+
+    /// All are in the same file at the same time.
+    fn same_files(&mut self, plan: &Plan) {
+        let DatasetPlan { files_train, samples_per_file, .. } = plan.dataset;
+        let batch = ("reader.batch_size", plan.loader.batch_size);
+        let eval = plan.evaluation.as_ref();
+        let eval = eval.map(|eval| ("reader.batch_size_eval", eval.loader.batch_size));
+        let sets = [Some((batch, files_train)), eval.map(|eval| (eval, plan.dataset.files_eval))];
+        let sets = sets.into_iter().flatten();
+        let several: Vec<_> = sets.filter(|(_, files)| *files > 1).collect();
+        for &((key, batch_size), _) in &several {
+            let step = u64::from(plan.accelerators).saturating_mul(batch_size);
+            if !samples_per_file.is_multiple_of(step.max(1)) {
+                let message = format!(
+                    "a step of `{step}` samples of all accelerators ends within files of {samples_per_file}: they would open different ones"
+                );
+                let hint = "with `file_access: mpio`, use one file, or files of a multiple of accelerators × batch size samples";
+                self.error(key, message, hint);
+            }
+        }
+        let loader = &plan.loader;
+        let shuffled = loader.sample_shuffle != ShufflePlan::Off && !loader.shuffles_in_buffer;
+        if !several.is_empty() && shuffled {
+            let message =
+                "samples in an order of all files are in a different one for each accelerator";
+            let hint = "with `file_access: mpio`, use `reader.file_shuffle`, or one file";
+            self.error("reader.sample_shuffle", message.into(), hint);
+        }
+    }
+
+    /// Each sample takes as many reads as any other.
+    fn same_reads(&mut self, plan: &Plan) {
+        let Some(format) = self.catalog.format(&plan.dataset.format).copied() else { return };
+        if let Some((key, message, hint)) = uneven(&format, &plan.dataset) {
+            let hint = match hint {
+                Some(hint) => hint.to_string(),
+                None => {
+                    let even = |entry: &&FormatEntry| entry.member.has(Ability::EvenReads);
+                    let even = self.catalog.formats.iter().filter(even);
+                    let names: Vec<&str> = even.map(|entry| entry.member.name).collect();
+                    format!("with `file_access: mpio`, use one of: {}", names.join(", "))
+                }
+            };
+            self.error(key, message, &hint);
+            return;
+        }
+        let longest = whole_read_bytes(plan, self.catalog);
+        if longest > READ_BYTES_MAX {
+            let message =
+                format!("a read of `{}` is more than MPI can count", units::bytes(longest));
+            let hint = "use samples below 2 GiB, in a format that reads them by themselves";
+            self.error("dataset.record_length_bytes", message, hint);
+        }
+    }
+
+    /// MPI is what reads.
+    pub(super) fn no_engine_but_mpi(&mut self, mapped: bool) {
+        for (key, asked) in [
+            ("storage.engine", self.w.storage_engine.is_some()),
+            ("reader.odirect", self.w.reader_odirect),
+            ("dataset.format", mapped),
+        ] {
+            if asked {
+                let message = "with `reader.file_access=mpio` MPI reads, and no engine";
+                let hint = match key {
+                    "dataset.format" => {
+                        "use `dataset.format=indexed_binary`, whose files are the same"
+                    }
+                    _ => "leave it out",
+                };
+                self.error(key, message.into(), hint);
+            }
+        }
+    }
+}
+
+type Uneven = (&'static str, String, Option<&'static str>);
+
+/// Why samples of a file may take different numbers of reads.
+fn uneven(format: &FormatEntry, dataset: &DatasetPlan) -> Option<Uneven> {
+    let encoding = &dataset.encoding;
+    let name = format.member.name;
+    if !format.member.has(Ability::EvenReads) {
+        let message = format!("samples of format `{name}` take reads of different numbers");
+        return Some(("dataset.format", message, None));
+    }
+    if encoding.compression != Compression::None {
+        let name = encoding.compression.name();
+        let message = format!("samples compressed by `{name}` take reads of different numbers");
+        return Some(("dataset.compression", message, Some("use `none` with `file_access: mpio`")));
+    }
+    if !encoding.chunk_dims.is_empty() || !encoding.max_shape.is_empty() {
+        let message = "samples in chunks take reads of different numbers".to_string();
+        let hint = "with `file_access: mpio`, leave `chunk_dims` and `max_shape` out";
+        return Some(("dataset.hdf5.chunk_dims", message, Some(hint)));
+    }
+    if dataset.record_stdev_bytes > 0.0 {
+        let message = "files of different sizes take reads of different numbers".to_string();
+        let hint = "set it to 0 with `file_access: mpio`";
+        return Some(("dataset.record_length_bytes_stdev", message, Some(hint)));
+    }
+    None
+}
