@@ -40,3 +40,5 @@ mod dlio_benchmark;
 mod mpi;
 /// The Python package.
 mod wheel;
+/// Those that read for each other, or together.
+mod sharing;

@@ -7,11 +7,12 @@ use serde_json::Value;
 use std::fs;
 
 /// Program and arguments that start so many ranks.
-type Launcher = (&'static str, &'static [&'static str]);
+pub(crate) type Launcher = (&'static str, &'static [&'static str]);
 
-const OPEN_MPI: Launcher = ("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe", "-np"]);
-const MPICH: Launcher = ("mpiexec.hydra", &["-np"]);
-const LAUNCHERS: [Launcher; 2] = [OPEN_MPI, MPICH];
+pub(crate) const OPEN_MPI: Launcher =
+    ("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe", "-np"]);
+pub(crate) const MPICH: Launcher = ("mpiexec.hydra", &["-np"]);
+pub(crate) const LAUNCHERS: [Launcher; 2] = [OPEN_MPI, MPICH];
 
 const GENERATED: &str = "++workload.workflow.generate_data=True";
 

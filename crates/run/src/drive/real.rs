@@ -14,7 +14,7 @@ use crate::compute::{self, Devices, Setup};
 use crate::engine::{Event, Training};
 use crate::loader::{Queue, Wakes};
 use feedrate_measure::record::AcceleratorEpoch;
-use feedrate_spec::plan::Barrier;
+use feedrate_spec::plan::{Barrier, FileAccess};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -31,6 +31,8 @@ const LATE_NS_MAX: u64 = 150_000;
 const LOOK_NS: u64 = 100_000_000;
 /// An operation may take so long after the run was told to stop; then nobody waits for it any more.
 const GRACE_NS: u64 = 3_000_000_000;
+/// The same of a read that other processes have to take part in, which they may not do any more.
+const GRACE_TOGETHER_NS: u64 = 200_000_000;
 /// A worker needs a few kilobytes; formats keep their buffers on the heap.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -266,7 +268,9 @@ impl RealDriver {
         for place in &self.shared.places {
             place.unpark();
         }
-        let deadline_ns = self.shared.clock.now_ns() + GRACE_NS;
+        let together = self.shared.job.plan.loader.file_access == FileAccess::Mpio;
+        let grace_ns = if together { GRACE_TOGETHER_NS } else { GRACE_NS };
+        let deadline_ns = self.shared.clock.now_ns() + grace_ns;
         for thread in self.threads.drain(..) {
             while !thread.is_finished() && self.shared.clock.now_ns() < deadline_ns {
                 std::thread::park_timeout(Duration::from_millis(1));
@@ -274,7 +278,7 @@ impl RealDriver {
             if thread.is_finished() {
                 // A worker that panicked has told its story on stderr; the run has failed or is over.
                 let _ = thread.join();
-            } else {
+            } else if !together {
                 self.left_behind += 1;
             }
         }

@@ -92,7 +92,10 @@ impl<'s> Worker<'s> {
                     let done = self.task(lane, &reading);
                     queue.add_operations(operations(&self.lanes[lane].io) - before);
                     if let Err(error) = done {
-                        self.shared.fail(error);
+                        // Whoever waits for another process is freed by an error when work is to end.
+                        if !self.shared.stop.load(Acquire) {
+                            self.shared.fail(error);
+                        }
                         break;
                     }
                 }

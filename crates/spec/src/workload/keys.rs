@@ -242,7 +242,7 @@ keys! {
         reader_file_shuffle: Shuffle = ShuffleKind, "reader.file_shuffle", "off", "", Effect::Now, "Order of files.";
         reader_sample_shuffle: Shuffle = ShuffleKind, "reader.sample_shuffle", "off", "", Effect::Now, "Order of samples.";
         reader_shuffle_size: u64 = Count, "reader.shuffle_size", "1024", "samples", Effect::Now, "Size of the shuffle buffer of loader `tensorflow`.";
-        reader_file_access: String = FileAccess, "reader.file_access", "multi", "", Effect::Now, "How accelerators share files: `multi` gives each its own, in `shared` all read the same file at a time and each its own samples, in `same` all read the same samples, in `collective` one of a group reads for all.";
+        reader_file_access: String = FileAccess, "reader.file_access", "multi", "", Effect::Now, "How accelerators share files: `multi` gives each its own, in `shared` all read the same file at a time and each its own samples, in `same` all read the same samples, in `collective` one of a group reads for all, in other processes too, in `mpio` all processes of MPI read together.";
         reader_read_type_memory: bool = InMemory, "reader.read_type", "on_demand", "", Effect::Now,
             "Read each sample when it is needed, or once: then it stays in the memory of the accelerator that read it.";
         reader_transfer_size: Option<u64> = OptionalBytes, "reader.transfer_size", "null", "bytes", Effect::Now,

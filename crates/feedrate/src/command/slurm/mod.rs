@@ -26,7 +26,8 @@ pub(crate) fn slurm(arguments: &SlurmArguments) -> anyhow::Result<Exit> {
     if arguments.dlio {
         refuse_unknown_to_dlio(arguments)?;
     }
-    let wish = Wish { cold: arguments.cold, verify: arguments.verify, generate_only: false };
+    let (cold, verify) = (arguments.cold, arguments.verify);
+    let wish = Wish { processes: Some(tasks), cold, verify, generate_only: false };
     let per_rank = arguments.launch.accelerators_per_rank;
     let accelerators = launch::accelerators(tasks, arguments.data.accelerators, per_rank)?;
     let accelerators = if arguments.dlio { accelerators.or(Some(tasks)) } else { accelerators };

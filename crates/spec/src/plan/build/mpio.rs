@@ -29,7 +29,7 @@ impl Builder<'_> {
             self.error(
                 "storage.storage_type",
                 message,
-                "use `local_fs`, on a folder that all hosts share",
+                "with `file_access: mpio`, use `local_fs`, on a folder that all hosts share",
             );
         }
         // A piece that a file lies in as a whole is cut by nothing.
@@ -114,7 +114,7 @@ impl Builder<'_> {
         if longest > READ_BYTES_MAX {
             let message =
                 format!("a read of `{}` is more than MPI can count", units::bytes(longest));
-            let hint = "use samples below 2 GiB, in a format that reads them by themselves";
+            let hint = "with `file_access: mpio`, use samples below 2 GiB, in a format that reads them by themselves";
             self.error("dataset.record_length_bytes", message, hint);
         }
     }

@@ -1,0 +1,194 @@
+//! Processes that read for each other, and processes that read together, under Debian's Open MPI and MPICH. Each has a folder of
+//! its own to run in, so that it is seen who needs the data.
+
+use crate::harness::{Answer, Test};
+use crate::mpi::{LAUNCHERS, Launcher, MPICH, OPEN_MPI};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::symlink;
+
+/// Eight files of eight samples, evaluated on two more.
+const WORKLOAD: &str = "\
+model:
+  name: tiny
+framework: pytorch
+workflow:
+  evaluation: true
+dataset:
+  data_folder: data
+  format: npz
+  num_files_train: 8
+  num_files_eval: 2
+  num_samples_per_file: 8
+  record_length_bytes: 4096
+reader:
+  data_loader: pytorch
+  batch_size: 2
+  batch_size_eval: 1
+  read_threads: 2
+train:
+  epochs: 2
+";
+
+/// In the folder of its rank.
+const IN_ITS_FOLDER: &str = "cd rank${OMPI_COMM_WORLD_RANK:-$PMI_RANK} && exec \"$0\" \"$@\"";
+
+/// Folders for so many ranks; those of `readers` have the data.
+fn with_data(ranks: u32, readers: &[u32], more: &[&str]) -> Test {
+    let test = Test::with(WORKLOAD);
+    for rank in 0..ranks {
+        fs::create_dir(test.path(&format!("rank{rank}"))).unwrap();
+    }
+    let generate = [&["generate", "workload.yaml", "--quiet"], more].concat();
+    assert_eq!(test.feedrate(&generate).code, 0);
+    for reader in readers {
+        symlink(test.path("data"), test.path(&format!("rank{reader}/data"))).unwrap();
+    }
+    test
+}
+
+fn run(test: &Test, (program, first): Launcher, ranks: u32, more: &[&str]) -> Answer {
+    let ranks = ranks.to_string();
+    let own = env!("CARGO_BIN_EXE_feedrate");
+    let feedrate = [own, "run", "../workload.yaml", "--verify", "--json"];
+    let before = [&["60", program], first, &[&ranks, "sh", "-c", IN_ITS_FOLDER], &feedrate];
+    let output = test.program("timeout", &before.concat()).args(more).output().unwrap();
+    let answer = Answer::of(&output);
+    assert_ne!(answer.code, 127, "run `cargo xtask setup`: {}", answer.stderr);
+    assert_ne!(answer.code, 124, "it does not end: {}", answer.stderr);
+    answer
+}
+
+/// The record of a run that went well.
+#[track_caller]
+fn record(test: &Test, answer: &Answer) -> Value {
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let path = test.path("rank0").join(summary["run_dir"].as_str().unwrap()).join("record.json");
+    let record: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    assert_eq!(record["complete"], true);
+    record
+}
+
+/// What each accelerator read in every epoch and evaluation.
+#[track_caller]
+fn check_samples(record: &Value, training: &[u64], evaluation: &[u64]) {
+    for (epochs, expected) in [("epochs", training), ("evaluations", evaluation)] {
+        let epochs = record[epochs].as_array().unwrap();
+        assert_eq!(epochs.len(), 2);
+        for epoch in epochs {
+            let accelerators = epoch["accelerators"].as_array().unwrap();
+            let of = |one: &Value| one["io"]["samples"].as_u64().unwrap();
+            assert_eq!(accelerators.iter().map(of).collect::<Vec<_>>(), expected);
+            assert!(accelerators.iter().all(|one| one["io"]["reads"].as_u64().unwrap() > 0));
+        }
+    }
+}
+
+const COLLECTIVE: &str = "reader.file_access=collective";
+
+#[test]
+fn one_process_of_a_group_opens_the_files_and_sends_to_the_others() {
+    for launcher in LAUNCHERS {
+        for (size, readers) in [("2", &[0, 2][..]), ("0", &[0])] {
+            let test = with_data(4, readers, &[]);
+            let size = format!("reader.collective_size={size}");
+            let answer = run(&test, launcher, 4, &[COLLECTIVE, &size]);
+            check_samples(&record(&test, &answer), &[16; 4], &[4; 4]);
+        }
+    }
+    let test = with_data(4, &[0], &[]);
+    let answer = run(&test, MPICH, 4, &["reader.file_access=shared"]);
+    assert!(answer.code != 0 && answer.stderr.contains("cannot open"), "{}", answer.stderr);
+}
+
+/// Eight accelerators in groups of three, in three processes: of two, three and three.
+#[test]
+fn a_group_may_end_within_a_process() {
+    let test = with_data(3, &[0, 1, 2], &[]);
+    let more = [COLLECTIVE, "reader.collective_size=3", "-n", "8", "reader.batch_size=1"];
+    let answer = run(&test, OPEN_MPI, 3, &more);
+    check_samples(&record(&test, &answer), &[8; 8], &[2; 8]);
+}
+
+#[test]
+fn what_a_reader_cannot_read_its_members_tell() {
+    for launcher in LAUNCHERS {
+        let test = with_data(2, &[0], &[]);
+        for file in test.data_files(".npz") {
+            fs::write(file, "cut off").unwrap();
+        }
+        let answer = run(&test, launcher, 2, &[COLLECTIVE]);
+        assert_ne!(answer.code, 0);
+        assert!(answer.stderr.contains("img_"), "{}", answer.stderr);
+        assert!(!answer.stderr.contains("cannot ask"), "{}", answer.stderr);
+    }
+}
+
+const MPIO: [&str; 3] =
+    ["reader.file_access=mpio", "reader.read_threads=1", "reader.file_shuffle=seed"];
+
+#[test]
+fn all_processes_read_together() {
+    for (launcher, ranks, format) in
+        [(OPEN_MPI, 4, "hdf5"), (OPEN_MPI, 2, "raw"), (MPICH, 2, "npz"), (MPICH, 2, "hdf5")]
+    {
+        let format = format!("dataset.format={format}");
+        let test = with_data(ranks, &[0, 1, 2, 3][..ranks as usize], &[&format]);
+        let answer = run(&test, launcher, ranks, &[&MPIO[..], &[&format]].concat());
+        let record = record(&test, &answer);
+        let each = |samples: u64| vec![samples / u64::from(ranks); ranks as usize];
+        check_samples(&record, &each(64), &each(16));
+        assert_eq!(record["plan"]["loader"]["file_access"], "mpio");
+        assert_eq!(record["plan"]["storage"]["engine"], Value::Null, "MPI reads");
+    }
+}
+
+#[test]
+fn a_file_that_breaks_one_process_ends_all_that_read_together() {
+    for launcher in LAUNCHERS {
+        let more = ["workflow.evaluation=false"];
+        let test = with_data(2, &[0, 1], &more);
+        let files = test.data_files(".npz");
+        fs::write(&files[0], &fs::read(&files[0]).unwrap()[..3000]).unwrap();
+        let answer = run(&test, launcher, 2, &[&MPIO[..], &more].concat());
+        assert_ne!(answer.code, 0);
+        assert!(answer.stderr.contains("img_"), "{}", answer.stderr);
+    }
+}
+
+/// What could make processes wait for each other for ever.
+#[test]
+fn what_processes_cannot_read_together_is_refused() {
+    let test = Test::with(WORKLOAD);
+    let refused = |accelerators: &str, more: &[&str], words: &[&str]| {
+        let plan = ["plan", "workload.yaml", "-n", accelerators];
+        let answer = test.feedrate(&[&plan, &MPIO[..], more].concat());
+        answer.refuses(2, &[words, &["hint:", "mpio"]].concat());
+    };
+    assert_eq!(test.feedrate(&[&["plan", "workload.yaml", "-n", "4"], &MPIO[..]].concat()).code, 0);
+    refused("1", &[], &["several processes"]);
+    refused("3", &[], &["reader.batch_size", "`6` samples"]);
+    refused("4", &["reader.batch_size_eval=3"], &["reader.batch_size_eval", "`12` samples"]);
+    refused("4", &["reader.read_threads=2"], &["reader.read_threads"]);
+    refused("4", &["reader.read_type=memory"], &["reader.read_type"]);
+    refused("4", &["reader.sample_shuffle=seed"], &["reader.sample_shuffle"]);
+    refused("4", &["storage.engine=direct"], &["storage.engine"]);
+    refused("4", &["storage.storage_type=memory"], &["storage.storage_type"]);
+    refused("4", &["dataset.compression=zip"], &["dataset.compression"]);
+    refused("4", &["dataset.record_length_bytes_stdev=9"], &["_stdev"]);
+    for format in ["tfrecord", "csv", "parquet", "webdataset", "mmap_indexed_binary", "synthetic"] {
+        refused("4", &[&format!("dataset.format={format}")], &["dataset.format", "indexed_binary"]);
+    }
+    let chunks = ["dataset.format=hdf5", "dataset.hdf5.chunk_dims=[1,8,8]"];
+    refused("4", &chunks, &["dataset.hdf5.chunk_dims"]);
+    refused("4", &["dataset.record_length_bytes=3GB"], &["2 GiB"]);
+    let run = [&["run", "workload.yaml", "-n", "4"], &MPIO[..]].concat();
+    test.feedrate(&run).refuses(2, &["this is one", "hint: start it with `mpirun -np N`"]);
+    let foreign = ["--foreign", "--data", "elsewhere"];
+    fs::create_dir_all(test.path("elsewhere/train")).unwrap();
+    let ranks = ["-np", "2", env!("CARGO_BIN_EXE_feedrate"), "run", "workload.yaml"];
+    let mut launched = test.program("mpiexec.hydra", &ranks);
+    let answer = Answer::of(&launched.args(MPIO).args(foreign).output().unwrap());
+    assert!(answer.stderr.contains("others made these"), "{}", answer.stderr);
+}
