@@ -76,8 +76,38 @@ fn contract(mpi: &Mpi) -> Result<(), CommError> {
     let offset = mpi.clock(&|| machine_ns() + ahead_ns)?;
     let wrong_ns = (offset.offset_ns + ahead_ns as i64).unsigned_abs();
     assert!(wrong_ns <= offset.error_ns, "{offset:?}");
+    ring(mpi)?;
     say(&format!("rank {} of {}: {:?}", mpi.rank(), mpi.size(), mpi.node()));
     Ok(())
+}
+
+/// Two threads of each rank send to the next rank and receive from the one before, while the main thread waits for all.
+fn ring(mpi: &Mpi) -> Result<(), CommError> {
+    let (peers, go) = (mpi.peers()?, AtomicBool::new(false));
+    let (next, last) = ((mpi.rank() + 1) % mpi.size(), (mpi.rank() + mpi.size() - 1) % mpi.size());
+    let (peers, go) = (&peers, &go);
+    std::thread::scope(|scope| {
+        let around = |tag: u32| {
+            move || -> Result<(), CommError> {
+                let mut bytes = vec![tag as u8; 300_000];
+                for round in 1..=10_u8 {
+                    // Ranks of even numbers begin, else all would wait until what they send is taken.
+                    if mpi.rank() % 2 == 0 {
+                        bytes = peers.send(next, tag, bytes, go)?;
+                    }
+                    let came = peers.receive(last, tag, vec![0; 300_000], go)?;
+                    assert!(came.iter().all(|&byte| byte == tag as u8), "round {round}");
+                    if mpi.rank() % 2 == 1 {
+                        bytes = peers.send(next, tag, bytes, go)?;
+                    }
+                }
+                Ok(())
+            }
+        };
+        let threads = [7, 8].map(|tag| scope.spawn(around(tag)));
+        mpi.barrier()?;
+        threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
+    })
 }
 
 /// Each rank's worker reads its part of a file together with the others', while their main threads wait for each other.
