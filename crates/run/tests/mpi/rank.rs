@@ -92,7 +92,7 @@ fn ring(mpi: &Mpi) -> Result<(), CommError> {
                 let mut bytes = vec![tag as u8; 300_000];
                 for round in 1..=10_u8 {
                     // Ranks of even numbers begin, else all would wait until what they send is taken.
-                    if mpi.rank() % 2 == 0 {
+                    if mpi.rank().is_multiple_of(2) {
                         bytes = peers.send(next, tag, bytes, go)?;
                     }
                     let came = peers.receive(last, tag, vec![0; 300_000], go)?;
