@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Verify(DataArguments),
     /// Summarise a finished run again from its record.
     Show(ShowArguments),
+    /// Write the report that DLIO's postprocessor makes of a run.
+    Postprocess(PostprocessArguments),
     /// List workloads, formats, storages, engines, loaders, keys, metrics or doubts.
     List(ListArguments),
     /// Describe one workload, format, storage, loader, key, metric or doubt.
@@ -124,6 +126,16 @@ pub(crate) struct ShowArguments {
     /// One JSON object on stdout.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `feedrate postprocess`.
+#[derive(Debug, Args)]
+pub(crate) struct PostprocessArguments {
+    /// The folder of a run.
+    pub(crate) run: PathBuf,
+    /// The report's file, `-` for stdout [default: `DLIO_WORKLOAD_report.txt` in the run's folder].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// `feedrate list`.

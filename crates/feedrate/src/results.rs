@@ -66,7 +66,7 @@ pub(crate) fn remove_empty(run_dir: &Path) {
 }
 
 /// A model's name as a folder's.
-fn file_name(model: &str) -> String {
+pub(crate) fn file_name(model: &str) -> String {
     let name: String = model
         .chars()
         .map(|c| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' })

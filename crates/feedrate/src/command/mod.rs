@@ -5,6 +5,7 @@ mod generate;
 mod plan;
 mod verify;
 mod show;
+mod postprocess;
 mod list;
 mod describe;
 mod system;
@@ -22,6 +23,7 @@ pub(crate) fn dispatch(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Plan(a) => plan::plan(a),
         Command::Verify(a) => verify::verify(a),
         Command::Show(a) => show::show(a),
+        Command::Postprocess(a) => postprocess::postprocess(a),
         Command::List(a) => list::list(a),
         Command::Describe(a) => describe::describe(a),
         Command::System(a) => system::system(a),

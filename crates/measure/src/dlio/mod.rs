@@ -7,6 +7,7 @@ mod summary;
 mod output;
 mod epoch_stats;
 mod log;
+mod report;
 #[cfg(test)]
 mod tests;
 
@@ -104,6 +105,11 @@ pub fn write_generation(
 /// `dlio.log` as far as `record` goes; with the `folder` of the results, to its end.
 pub fn log(record: &Record, invocation: &Invocation, folder: Option<&Path>) -> String {
     log::of(record, &Evaluations(record.of_evaluations()), invocation, folder)
+}
+
+/// The text of the report that DLIO's postprocessor makes.
+pub fn report(record: &Record) -> String {
+    report::of(record, &Evaluations(record.of_evaluations()))
 }
 
 /// `dlio.log` of a run that only makes data.
