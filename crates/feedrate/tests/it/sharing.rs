@@ -144,16 +144,22 @@ fn all_processes_read_together() {
     }
 }
 
+/// What one of them reads is not what was generated; the other is then in a read that will never be one of all.
 #[test]
-fn a_file_that_breaks_one_process_ends_all_that_read_together() {
+fn what_breaks_one_process_ends_those_that_wait_in_a_read() {
     for launcher in LAUNCHERS {
-        let more = ["workflow.evaluation=false"];
-        let test = with_data(2, &[0, 1], &more);
-        let files = test.data_files(".npz");
-        fs::write(&files[0], &fs::read(&files[0]).unwrap()[..3000]).unwrap();
+        let format = "dataset.format=raw";
+        let test = with_data(2, &[0, 1], &[format]);
+        let file = &test.data_files(".raw")[0];
+        let mut bytes = fs::read(file).unwrap();
+        bytes[2 * 4096 + 5] ^= 1;
+        fs::write(file, bytes).unwrap();
+        let more = ["train.epochs=1000", "workflow.evaluation=false", format];
         let answer = run(&test, launcher, 2, &[&MPIO[..], &more].concat());
         assert_ne!(answer.code, 0);
-        assert!(answer.stderr.contains("img_"), "{}", answer.stderr);
+        let told = answer.stderr.matches("payload of sample 2 differs").count();
+        assert_eq!(told, 1, "{}", answer.stderr);
+        assert!(answer.stderr.contains("error: rank 1 on "), "{}", answer.stderr);
     }
 }
 

@@ -227,6 +227,7 @@ impl RealDriver {
                 return;
             }
             if nothing_to_do {
+                hands.look_at_others();
                 let deadline_ns = hands.timers.peek().map(|Reverse((at_ns, _))| *at_ns);
                 self.waiter.wait(&shared, now_ns, deadline_ns);
                 hands.check_devices(now_ns);
@@ -365,6 +366,13 @@ impl RealHands<'_> {
             && let Err(problem) = devices.check()
         {
             self.shared.fail_device(problem);
+        }
+    }
+
+    /// What this process waits for may have to come from others, which may go on no more.
+    fn look_at_others(&mut self) {
+        if let Some(lost) = self.comm.ended() {
+            self.shared.fail(lost.into());
         }
     }
 
