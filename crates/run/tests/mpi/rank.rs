@@ -97,7 +97,7 @@ fn ring(mpi: &Mpi) -> Result<(), CommError> {
                     }
                     let came = peers.receive(last, tag, vec![0; 300_000], go)?;
                     assert!(came.iter().all(|&byte| byte == tag as u8), "round {round}");
-                    if mpi.rank() % 2 == 1 {
+                    if !mpi.rank().is_multiple_of(2) {
                         bytes = peers.send(next, tag, bytes, go)?;
                     }
                 }
