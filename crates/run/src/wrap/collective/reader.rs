@@ -1,6 +1,7 @@
 //! Reads for one worker of a process that has no reader of its own, on a thread of its own.
 
 use super::message::{REQUEST_BYTES, Refusal, Request, answer_bytes};
+use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::comm::{CommError, Peers};
 use feedrate_data::storage::{Handle, Storage, StorageError};
 use std::io::Error;
@@ -22,6 +23,8 @@ pub(super) struct Line {
     stop: Arc<AtomicBool>,
     /// By the number that the member has.
     files: Vec<Option<Handle>>,
+    /// What is read comes here, aligned as storages like it, and is copied into `content` to be sent.
+    buffer: Option<AlignedBuffer>,
     answer: Vec<u8>,
     content: Vec<u8>,
 }
@@ -34,7 +37,7 @@ impl Line {
         stop: Arc<AtomicBool>,
     ) -> Self {
         let (files, answer, content) = (Vec::new(), Vec::new(), Vec::new());
-        Line { storage, peers, member, tag, stop, files, answer, content }
+        Line { storage, peers, member, tag, stop, files, buffer: None, answer, content }
     }
 
     /// Answer until the member takes leave, or nobody is there any more.
@@ -62,10 +65,9 @@ impl Line {
                 }
                 Some(Request::Read { file, offset, len }) => {
                     let read = self.read(file, offset, len);
-                    let whole = read.as_ref().ok().copied();
+                    let is_read = read.is_ok();
                     self.answer(read)?;
-                    if let Some(len) = whole {
-                        self.content.truncate(len as usize);
+                    if is_read {
                         self.send_content()?;
                     }
                 }
@@ -106,9 +108,18 @@ impl Line {
     }
 
     fn read(&mut self, file: u64, offset: u64, len: u64) -> Result<u64, StorageError> {
-        let file = self.file(file)?;
-        self.content.resize(len.min(READ_BYTES_MAX) as usize, 0);
-        self.storage.read_at(file, offset, &mut self.content).map(|read| read as u64)
+        let (file, len) = (self.file(file)?, len.min(READ_BYTES_MAX) as usize);
+        let buffer = match self.buffer.take().filter(|buffer| buffer.len() >= len + ALIGN) {
+            Some(buffer) => Ok(buffer),
+            None => AlignedBuffer::new(len + ALIGN),
+        };
+        let no_memory = |error| StorageError::new("read", "a reading buffer", error);
+        let buffer = self.buffer.insert(buffer.map_err(no_memory)?);
+        let bytes = buffer.aligned_like(offset, len);
+        let read = self.storage.read_at(file, offset, bytes)?;
+        self.content.clear();
+        self.content.extend_from_slice(&bytes[..read]);
+        Ok(read as u64)
     }
 
     fn answer(&mut self, outcome: Result<u64, StorageError>) -> Result<(), CommError> {
