@@ -93,18 +93,18 @@ impl GenerateError {
         match self {
             GenerateError::Storage(error)
             | GenerateError::Manifest(ManifestError::Storage(error)) => error.hint(),
-            GenerateError::Manifest(ManifestError::Broken { .. }) => {
-                Some("remove the dataset's folder, or point `--data` elsewhere")
-            }
-            GenerateError::OtherDataset { .. } => {
-                Some("point `--data` elsewhere, or change the workload to what lies there")
-            }
-            GenerateError::Strangers { .. } => {
-                Some("use `--foreign` to read the files as they are, or point `--data` elsewhere")
-            }
-            GenerateError::NoSpace { .. } => {
-                Some("free space on the device, point `--data` elsewhere, or use `--scale`")
-            }
+            GenerateError::Manifest(ManifestError::Broken { .. }) => Some(
+                "remove the dataset's folder, or point `--data` (`dataset.data_folder`) elsewhere",
+            ),
+            GenerateError::OtherDataset { .. } => Some(
+                "point `--data` (`dataset.data_folder`) elsewhere, or change the workload to what lies there",
+            ),
+            GenerateError::Strangers { .. } => Some(
+                "`feedrate run --foreign`, or `dlio_benchmark` without `generate_data`, reads the files as they are; else point `--data` (`dataset.data_folder`) elsewhere",
+            ),
+            GenerateError::NoSpace { .. } => Some(
+                "free space on the device, point `--data` (`dataset.data_folder`) elsewhere, or use fewer files (`--scale`, `dataset.num_files_train`)",
+            ),
             GenerateError::NoFormat(_) | GenerateError::Cancelled { .. } => None,
         }
     }
@@ -132,6 +132,64 @@ pub fn generate(
     Ok(made)
 }
 
+/// Refuse to put the dataset of `plan` in the place of the one that `manifest` describes: files of others lie there, or even then
+/// there would be no room.
+///
+/// # Errors
+/// See [`GenerateError`].
+pub fn refuse_replacing(
+    manifest: &Manifest,
+    plan: &DatasetPlan,
+    storage: &dyn Storage,
+) -> Result<(), GenerateError> {
+    let old = Layout::new(&manifest.settings);
+    let old_format = find(&manifest.settings)?;
+    let folders: HashSet<String> = old.folders().into_iter().collect();
+    let mut own = HashSet::new();
+    let mut old_bytes = 0u64;
+    each_path(&old, old_format, |path| {
+        old_bytes = old_bytes.saturating_add(storage.stat(path)?.unwrap_or(0));
+        own.insert(path.to_string());
+        Ok(())
+    })?;
+    for folder in &folders {
+        for name in storage.list(folder)? {
+            let path = format!("{folder}/{name}");
+            if !is_unfinished(&name) && !own.contains(&path) && !folders.contains(&path) {
+                return Err(GenerateError::Strangers { path });
+            }
+        }
+    }
+    let needed_bytes = Manifest::of(plan, &Layout::new(plan), find(plan)?).total_bytes;
+    match storage.free_bytes()?.map(|free_bytes| free_bytes.saturating_add(old_bytes)) {
+        Some(free_bytes) if needed_bytes > free_bytes => {
+            Err(GenerateError::NoSpace { needed_bytes, free_bytes })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn find(plan: &DatasetPlan) -> Result<&'static dyn Format, GenerateError> {
+    format::find(&plan.format).ok_or_else(|| GenerateError::NoFormat(plan.format.clone()))
+}
+
+/// Every file of a dataset, its parts each by itself.
+fn each_path(
+    layout: &Layout,
+    format: &dyn Format,
+    mut visit: impl FnMut(&str) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    let (mut path, mut part_path) = (String::new(), String::new());
+    for file in 0..layout.files() {
+        layout.write_path(file, &mut path);
+        for part in format.parts() {
+            part.write_path(&path, &mut part_path);
+            visit(&part_path)?;
+        }
+    }
+    Ok(())
+}
+
 /// Remove the files of a dataset that was generated, and its manifest. Broken off at any moment, it leaves a manifest that does
 /// not say that all are there, or none.
 ///
@@ -139,18 +197,9 @@ pub fn generate(
 /// See [`GenerateError`].
 pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<(), GenerateError> {
     let plan = &manifest.settings;
-    let format =
-        format::find(&plan.format).ok_or_else(|| GenerateError::NoFormat(plan.format.clone()))?;
+    let format = find(plan)?;
     Manifest { state: State::Generating, ..manifest.clone() }.write(storage)?;
-    let layout = Layout::new(plan);
-    let (mut path, mut part_path) = (String::new(), String::new());
-    for file in 0..layout.files() {
-        layout.write_path(file, &mut path);
-        for part in format.parts() {
-            part.write_path(&path, &mut part_path);
-            storage.remove(&part_path)?;
-        }
-    }
+    each_path(&Layout::new(plan), format, |path| storage.remove(path))?;
     storage.remove(manifest::FILE_NAME)?;
     Ok(())
 }
@@ -205,8 +254,7 @@ impl<'g> Generation<'g> {
         layout: &'g Layout,
         storage: &'g dyn Storage,
     ) -> Result<Option<Self>, GenerateError> {
-        let format = format::find(&plan.format)
-            .ok_or_else(|| GenerateError::NoFormat(plan.format.clone()))?;
+        let format = find(plan)?;
         let generation = Generation { plan, layout, storage, format };
         Ok((!format.member().has(Ability::NoFiles)).then_some(generation))
     }
@@ -263,16 +311,11 @@ impl<'g> Generation<'g> {
     }
 
     fn bytes_there(&self) -> Result<u64, StorageError> {
-        let mut path = String::new();
         let mut bytes = 0u64;
-        let mut part_path = String::new();
-        for file in 0..self.layout.files() {
-            self.layout.write_path(file, &mut path);
-            for part in self.format.parts() {
-                part.write_path(&path, &mut part_path);
-                bytes = bytes.saturating_add(self.storage.stat(&part_path)?.unwrap_or(0));
-            }
-        }
+        each_path(self.layout, self.format, |path| {
+            bytes = bytes.saturating_add(self.storage.stat(path)?.unwrap_or(0));
+            Ok(())
+        })?;
         Ok(bytes)
     }
 

@@ -135,7 +135,16 @@ impl Manifest {
                 None => "it has no `feedrate_dataset`".to_string(),
             }));
         }
-        serde_json::from_value(value).map(Some).map_err(|error| broken(error.to_string()))
+        let manifest: Manifest =
+            serde_json::from_value(value).map_err(|error| broken(error.to_string()))?;
+        let settings = &manifest.settings;
+        // Files are named by these: none may lie outside the dataset's folder.
+        for (what, name) in [("prefix", &settings.prefix), ("extension", &settings.extension)] {
+            if !is_part_of_name(name) {
+                return Err(broken(format!("its {what} `{name}` is no part of a file's name")));
+            }
+        }
+        Ok(Some(manifest))
     }
 
     /// Write it to the root of `storage`, durably, in place of the one that is there.
@@ -172,6 +181,11 @@ impl Manifest {
         }
         lines
     }
+}
+
+/// Whether a file that is named by it lies in the folder that it is meant for.
+pub fn is_part_of_name(text: &str) -> bool {
+    !text.contains(['/', '\\', '\0'])
 }
 
 /// The settings by name, in the alphabet's order, those of the encoding as

@@ -121,7 +121,7 @@ impl Execution<'_> {
         if let Some(job) = &mut evaluations {
             job.groups = sharing.groups(&job.storage)?;
         }
-        let spins = session::may_spin(&job, system::idle_cores());
+        let spins = session::may_spin(&job, ranks, system::idle_cores());
         self.record.compute_spins = spins;
         let driver =
             |job| RealDriver::new(job, clock, Arc::clone(&ranks.comm), signals.clone(), spins);

@@ -1,10 +1,11 @@
 //! The folder of a run: `<results>/<model>/<timestamp>/`, never one that was there before.
 
 use anyhow::Context;
-use feedrate_measure::dlio::{self, Invocation};
+use feedrate_measure::dlio::{self, HydraText, Invocation};
 use feedrate_measure::plot_data;
 use feedrate_measure::record::{Record, file};
 use feedrate_spec::plan::Plan;
+use feedrate_spec::workload::{Workload, resolved_yaml, yaml_text};
 use jiff::Zoned;
 use std::fs;
 use std::io::ErrorKind;
@@ -36,6 +37,45 @@ impl Results {
             })
             .context("cannot write the results")
     }
+}
+
+/// Where the results of runs go: what is asked for, the workload's own, or `results`.
+pub(crate) fn root(asked: Option<&Path>, workload: &Workload) -> PathBuf {
+    let own = workload.output_folder.as_ref().map(Path::new);
+    asked.or(own).unwrap_or(Path::new("results")).to_path_buf()
+}
+
+/// What Hydra writes beside the results of a run: `task` and `hydra` are the overrides as typed, of the workload and of Hydra.
+pub(crate) fn hydra_text(
+    (task, hydra): (&[String], &[String]),
+    name: &str,
+    workload: &Workload,
+    run_dir: &Path,
+    subfolder: &str,
+) -> HydraText {
+    let list = |texts: &[String], indent: &str| match texts.is_empty() {
+        true => format!("{indent}[]\n"),
+        false => texts.iter().map(|text| format!("{indent}- {}\n", yaml_text(text))).collect(),
+    };
+    let under = |key: &str, texts: &[String]| match texts.is_empty() {
+        true => format!("    {key}: []\n"),
+        false => format!("    {key}:\n{}", list(texts, "    ")),
+    };
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let path = |path: &Path| yaml_text(&path.display().to_string());
+    let subfolder = if subfolder.is_empty() { "null".into() } else { yaml_text(subfolder) };
+    let text = [
+        format!("hydra:\n  run:\n    dir: {}\n  output_subdir: {subfolder}\n", path(run_dir)),
+        format!("  overrides:\n{}{}", under("hydra", hydra), under("task", task)),
+        "  job:\n    name: dlio_benchmark\n    chdir: null\n    config_name: config\n".into(),
+        format!(
+            "  runtime:\n    cwd: {}\n    output_dir: {}\n",
+            path(&cwd),
+            path(&cwd.join(run_dir))
+        ),
+        format!("    choices:\n      workload: {}\n", yaml_text(name)),
+    ];
+    HydraText { config: resolved_yaml(workload), overrides: list(task, ""), hydra: text.concat() }
 }
 
 /// Make the folder of a run that starts now.

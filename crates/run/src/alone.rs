@@ -106,10 +106,12 @@ impl Alone<'_> {
         number: u64,
         reads_back: bool,
     ) -> Result<Option<CheckpointRecord>, RunError> {
-        if reads_back && self.cold {
+        if reads_back && self.cold && self.ranks.is_first_of_node() {
             let folder = checkpoint::folder(self.plan, EPOCH, number);
             evict(&folder).map_err(|source| CheckpointError::Read { path: folder, source })?;
         }
+        // None is timed while another waits or evicts.
+        self.ranks.comm.barrier()?;
         if !reads_back {
             saver.save(Due { epoch: EPOCH, steps: number, step: number })?;
             saver.finish()?;

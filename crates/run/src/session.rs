@@ -332,7 +332,7 @@ fn extent(accelerators: &[AcceleratorEpoch], now_ns: u64) -> (u64, u64) {
     (start_ns, end_ns.max(start_ns))
 }
 
-/// Whether a conductor may spin before deadlines: never when accelerators outnumber idle cores.
-pub fn may_spin(job: &Job, idle_cores: u32) -> bool {
-    job.accelerators() <= idle_cores
+/// Whether a conductor may spin before deadlines: never when the machine's accelerators outnumber its idle cores.
+pub fn may_spin(job: &Job, ranks: &Ranks, idle_cores: u32) -> bool {
+    job.accelerators().saturating_mul(ranks.comm.node().local_size) <= idle_cores
 }

@@ -227,15 +227,18 @@ impl StorageError {
             return Some("the file system may not know O_DIRECT: use `storage.engine=psync`");
         }
         match self.source.kind() {
-            std::io::ErrorKind::StorageFull => {
-                Some("free space on the device, point `--data` elsewhere, or use `--scale`")
-            }
+            std::io::ErrorKind::StorageFull => Some(
+                "free space on the device, point `--data` (`dataset.data_folder`) elsewhere, or use fewer files",
+            ),
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
                 Some("point `--data` (or `--results`) at a folder you may write")
             }
             std::io::ErrorKind::NotADirectory | std::io::ErrorKind::AlreadyExists => {
                 Some("a file is in the way where a folder is needed; point elsewhere or move it")
             }
+            std::io::ErrorKind::NotFound if self.action == "open" => Some(
+                "a file of the dataset is missing: `feedrate generate`, or `workflow.generate_data=True`, makes what is missing",
+            ),
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use crate::cli::{DataArguments, GenerateArguments};
 use crate::dataset::{self, Want};
 use crate::exit::{Exit, UsageError};
 use crate::interrupt;
-use crate::launch::{self, Launch, decided, together};
+use crate::launch::{Launch, decided, together};
 use crate::messages;
 use crate::resolve::{Resolved, Wish, resolve_for};
 use feedrate_run::comm::Comm;
@@ -31,9 +31,9 @@ fn generate_on(
     let arguments = &arguments.data;
     let start = Instant::now();
     let (plan, choice) = decided(&**comm, || {
-        let accelerators = launch::accelerators(comm.size(), arguments.accelerators, None)?;
         let wish = Wish { generate_only: true, ..Wish::default() };
-        let Resolved { plan, data_root, .. } = resolve_for(arguments, accelerators, wish)?;
+        let Resolved { plan, data_root, .. } =
+            resolve_for(arguments, arguments.accelerators, wish)?;
         let want = Want { root: &data_root, foreign: false, check_files: true };
         let choice = dataset::choose(&plan, &want)?;
         Ok((plan, choice))

@@ -10,7 +10,7 @@ use crate::messages;
 use crate::resolve::{Resolved, Wish, resolve_for, unheeded};
 use crate::results::{self, Results};
 use crate::summary;
-use feedrate_measure::dlio::{HydraText, Invocation};
+use feedrate_measure::dlio::Invocation;
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
@@ -18,7 +18,6 @@ use feedrate_run::drive::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::system;
 use feedrate_spec::plan::Plan;
-use feedrate_spec::workload::resolved_yaml;
 use serde::{Deserialize, Serialize};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -125,7 +124,10 @@ fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision,
             Some(dataset::choose(&resolved.plan, &want)?)
         }
     };
-    let run_dir = results::make_run_dir(&results_root(arguments, &resolved), &resolved.plan)?;
+    let run_dir = results::make_run_dir(
+        &results::root(arguments.results.as_deref(), &resolved.workload),
+        &resolved.plan,
+    )?;
     let invocation = invocation(&resolved, arguments, &run_dir);
     Ok((Decision { plan: resolved.plan, choice, run_dir }, invocation))
 }
@@ -151,14 +153,6 @@ fn exit(arguments: &RunArguments, summary: &Summary) -> Exit {
             Exit::Unmet
         }
         _ => Exit::Fine,
-    }
-}
-
-fn results_root(arguments: &RunArguments, resolved: &Resolved) -> PathBuf {
-    match (&arguments.results, &resolved.workload.output_folder) {
-        (Some(folder), _) => folder.clone(),
-        (None, Some(folder)) => PathBuf::from(folder),
-        (None, None) => PathBuf::from("results"),
     }
 }
 
@@ -199,23 +193,9 @@ impl Talk for Told {
 
 /// What Hydra would have written beside the results.
 fn invocation(resolved: &Resolved, arguments: &RunArguments, run_dir: &Path) -> Invocation {
-    let mut overrides = format!("- workload={}\n", resolved.plan.workload);
-    for text in &arguments.data.overrides {
-        let text = serde_json::Value::from(text.as_str());
-        overrides.push_str(&format!("- {text}\n"));
-    }
-    let dir = serde_json::Value::from(run_dir.display().to_string());
-    let hydra = HydraText {
-        config: resolved_yaml(&resolved.workload),
-        hydra: format!(
-            "hydra:\n  run:\n    dir: {dir}\n  output_subdir: .hydra\n  overrides:\n    task:\n{}",
-            indented(&overrides)
-        ),
-        overrides,
-    };
+    let mut typed = vec![format!("workload={}", resolved.plan.workload)];
+    typed.extend(arguments.data.overrides.iter().cloned());
+    let (name, workload) = (&resolved.plan.workload, &resolved.workload);
+    let hydra = results::hydra_text((&typed, &[]), name, workload, run_dir, ".hydra");
     Invocation { subfolder: ".hydra".into(), hydra, ..Invocation::default() }
-}
-
-fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}\n")).collect()
 }

@@ -152,7 +152,7 @@ impl Arguments {
     fn positional(&mut self, word: String) -> Result<(), String> {
         let key = word.split('=').next().unwrap_or_default();
         let bare = key.trim_start_matches('+').trim_start_matches('~').trim();
-        if bare.starts_with("hydra.") {
+        if bare.starts_with("hydra.") || bare.starts_with("hydra/") {
             self.hydra.push(word);
             return Ok(());
         }

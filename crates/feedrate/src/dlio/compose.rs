@@ -3,17 +3,16 @@
 use super::arguments::Arguments;
 use crate::bundled::WORKLOADS;
 use crate::exit::UsageError;
+use crate::results::hydra_text;
 use anyhow::Context;
 use feedrate_measure::dlio::HydraText;
 use feedrate_spec::problem::{Problems, Severity};
-use feedrate_spec::workload::{
-    self, Override, Strictness, Workload, nearest, resolved_yaml, yaml_at, yaml_text,
-};
+use feedrate_spec::workload::{self, Override, Strictness, Workload, nearest, yaml_at};
 use jiff::Zoned;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// What DLIO's own package holds: a name among these is taken from the package even where `--config-dir` has it too, since
+/// What is bundled of DLIO's own package: a name among these is taken from the package even where `--config-dir` has it too, since
 /// Hydra searches the package first.
 const OF_DLIO: &[&str] = &[
     "default",
@@ -26,17 +25,12 @@ const OF_DLIO: &[&str] = &[
     "resnet50_v100",
     "resnet50_a100",
     "resnet50_h100",
-    "resnet50_tf",
     "bert_v100",
     "dlrm",
     "megatron_deepspeed_LLNL",
     "llama_7b",
     "llama_7b_zero3",
-    "llama_8b_zero3",
     "llama_70b",
-    "llama_70b_zero3",
-    "llama_405b",
-    "llama_1t",
 ];
 
 /// A workload as it was asked for.
@@ -67,7 +61,8 @@ pub(super) fn compose(arguments: &Arguments) -> anyhow::Result<Composed> {
     let run_dir = own.run_dir.as_deref().unwrap_or(RUN_DIR);
     let run_dir = PathBuf::from(interpolated(run_dir, &workload)?);
     let subfolder = own.subfolder.unwrap_or_else(|| ".hydra".into());
-    let hydra = hydra_text(arguments, name, &workload, &run_dir, &subfolder);
+    let typed = (&arguments.task[..], &arguments.hydra[..]);
+    let hydra = hydra_text(typed, name, &workload, &run_dir, &subfolder);
     Ok(Composed { name: name.to_string(), workload, warnings, run_dir, subfolder, hydra })
 }
 
@@ -95,6 +90,10 @@ fn find(
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<(String, String)> {
     let stem = name.trim_end_matches(".yaml");
+    if let Some(dir) = config_dir.filter(|dir| !dir.is_dir()) {
+        let message = format!("`--config-dir {}` is no folder", dir.display());
+        return Err(UsageError { message, hint: None }.into());
+    }
     let bundled = WORKLOADS.iter().find(|bundled| bundled.name == stem);
     let theirs = config_dir.map(|dir| dir.join("workload").join(format!("{stem}.yaml")));
     let theirs = theirs.filter(|path| path.is_file());
@@ -165,9 +164,8 @@ impl HydraSettings {
             let value = unquoted(value.trim());
             match key.trim() {
                 "hydra.run.dir" if !value.is_empty() => own.run_dir = Some(value),
-                "hydra.output_subdir" if !value.is_empty() && value != "null" => {
-                    own.subfolder = Some(value);
-                }
+                "hydra.output_subdir" if value == "null" => own.subfolder = Some(String::new()),
+                "hydra.output_subdir" if !value.is_empty() => own.subfolder = Some(value),
                 "hydra.job.chdir" if value.eq_ignore_ascii_case("true") => {
                     return Err(UsageError {
                         message: format!("`{text}` is not supported"),
@@ -213,44 +211,6 @@ fn interpolated(text: &str, workload: &Workload) -> anyhow::Result<String> {
     }
     out.push_str(rest);
     Ok(out)
-}
-
-fn hydra_text(
-    arguments: &Arguments,
-    name: &str,
-    workload: &Workload,
-    run_dir: &Path,
-    subfolder: &str,
-) -> HydraText {
-    let list = |texts: &[String], indent: &str| match texts.is_empty() {
-        true => format!("{indent}[]\n"),
-        false => {
-            let items = texts.iter().map(|text| format!("{indent}- {}\n", yaml_text(text)));
-            items.collect()
-        }
-    };
-    let key_of = |key: &str, texts: &[String]| match texts.is_empty() {
-        true => format!("    {key}: []\n"),
-        false => format!("    {key}:\n{}", list(texts, "    ")),
-    };
-    let cwd = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
-    let dir = run_dir.display().to_string();
-    let output_dir = Path::new(&cwd).join(run_dir).display().to_string();
-    let mut hydra = format!(
-        "hydra:\n  run:\n    dir: {}\n  output_subdir: {}\n  overrides:\n",
-        yaml_text(&dir),
-        yaml_text(subfolder)
-    );
-    hydra.push_str(&key_of("hydra", &arguments.hydra));
-    hydra.push_str(&key_of("task", &arguments.task));
-    let rest = format!(
-        "  job:\n    name: dlio_benchmark\n    chdir: null\n    config_name: config\n  runtime:\n    cwd: {}\n    output_dir: {}\n    choices:\n      workload: {}\n",
-        yaml_text(&cwd),
-        yaml_text(&output_dir),
-        yaml_text(name)
-    );
-    hydra.push_str(&rest);
-    HydraText { config: resolved_yaml(workload), overrides: list(&arguments.task, ""), hydra }
 }
 
 #[cfg(test)]

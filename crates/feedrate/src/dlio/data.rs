@@ -48,28 +48,41 @@ pub(super) fn found(
     Ok(Choice { folder, foreign: true, incomplete: false })
 }
 
-/// `root` made ready for the dataset of `plan`: one of other settings that feedrate made is removed, as DLIO writes over what is
-/// there. Files of others stay, and are refused by whoever generates.
-pub(super) fn cleared(
+/// A dataset of other settings that feedrate made, and that gives way, as DLIO writes over what is there.
+pub(super) struct Replaced(Manifest);
+
+/// Where the dataset of `plan` is made, and what gives way to it. Files of others stay, and are refused.
+pub(super) fn made(
     plan: &Plan,
     root: &Path,
     warnings: &mut Vec<String>,
-) -> anyhow::Result<Choice> {
+) -> anyhow::Result<(Choice, Option<Replaced>)> {
     let storage = storage::open(&plan.storage.kind, root)?;
-    if let Some(manifest) = Manifest::read(&*storage)? {
-        let differences = manifest.differences(&plan.dataset);
-        if !differences.is_empty() {
-            warnings.push(format!(
-                "the dataset of other settings in `{}` is replaced: {}",
-                root.display(),
-                differences.join("; ")
-            ));
-            remove(&manifest, &*storage, root)
-                .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))?;
-        }
-    }
     let incomplete = dataset::needs_files(plan, &*storage);
-    Ok(Choice { folder: root.to_path_buf(), foreign: false, incomplete })
+    let choice = Choice { folder: root.to_path_buf(), foreign: false, incomplete };
+    let Some(manifest) = Manifest::read(&*storage)? else { return Ok((choice, None)) };
+    let differences = manifest.differences(&plan.dataset);
+    if differences.is_empty() {
+        return Ok((choice, None));
+    }
+    generate::refuse_replacing(&manifest, &plan.dataset, &*storage).with_context(|| {
+        format!("cannot replace the dataset of other settings in `{}`", root.display())
+    })?;
+    warnings.push(format!(
+        "the dataset of other settings in `{}` is replaced: {}",
+        root.display(),
+        differences.join("; ")
+    ));
+    Ok((choice, Some(Replaced(manifest))))
+}
+
+impl Replaced {
+    /// Remove it from `root`.
+    pub(super) fn remove(&self, plan: &Plan, root: &Path) -> anyhow::Result<()> {
+        let storage = storage::open(&plan.storage.kind, root)?;
+        remove(&self.0, &*storage, root)
+            .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))
+    }
 }
 
 fn remove(manifest: &Manifest, storage: &dyn Storage, root: &Path) -> anyhow::Result<()> {
@@ -83,8 +96,9 @@ fn remove(manifest: &Manifest, storage: &dyn Storage, root: &Path) -> anyhow::Re
     Ok(())
 }
 
-/// Whether nothing lies in the evaluation files' folder.
-pub(super) fn has_no_evaluation_files(root: &Path) -> bool {
-    let entries = std::fs::read_dir(root.join("valid"));
-    entries.map_or(true, |mut entries| entries.next().is_none())
+/// Whether `plan` evaluates, and no files lie in the evaluation files' folder.
+pub(super) fn lacks_evaluation_files(plan: &Plan, root: &Path) -> anyhow::Result<bool> {
+    let storage = storage::open(&plan.storage.kind, root)?;
+    let reads = plan.evaluation.is_some() && dataset::needs_files(plan, &*storage);
+    Ok(reads && storage.list("valid")?.is_empty())
 }

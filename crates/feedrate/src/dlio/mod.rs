@@ -17,7 +17,7 @@ use crate::results::{self, Results};
 use crate::{interrupt, messages, resolve, summary};
 use arguments::{Arguments, Show};
 use compose::{Composed, compose};
-use feedrate_measure::dlio::{self, HydraText, Invocation};
+use feedrate_measure::dlio::{self, Invocation};
 use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
 use feedrate_run::drive::Signals;
@@ -27,7 +27,7 @@ use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::workload::{Workload, yaml_at};
 use lines::{Level, Lines};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -216,50 +216,68 @@ fn decide(processes: u32, arguments: &Arguments) -> anyhow::Result<(Decision, In
     let mut composed = compose(arguments)?;
     let root = resolve::data_root(&composed.workload);
     let mut warnings = std::mem::take(&mut composed.warnings);
-    let workload = without_missing_evaluation(&composed, arguments, &root, &mut warnings)?;
-    let accelerators = accelerators(processes, arguments, &workload)?;
+    let accelerators = accelerators(processes, arguments, &composed.workload)?;
     let catalog = catalog();
-    let request = |generate_only| Request {
-        name: composed.name.clone(),
-        accelerators,
-        processes: Some(processes),
-        scale: 1.0,
-        shrink_records: 1.0,
-        cold: false,
-        verify: false,
-        generate_only,
+    let plan_of = |workload: &Workload, generate_only| {
+        let request = Request {
+            name: composed.name.clone(),
+            accelerators,
+            processes: Some(processes),
+            scale: 1.0,
+            shrink_records: 1.0,
+            cold: false,
+            verify: false,
+            generate_only,
+        };
+        resolve::plan_of(workload, &request, &catalog)
     };
+    let workload = &composed.workload;
     let generates = workload.workflow_generate_data;
-    let generation = match generates {
-        true => {
-            let (plan, _) = resolve::plan_of(&workload, &request(true), &catalog)?;
-            let choice = data::cleared(&plan, &root, &mut warnings)?;
-            Some((plan, choice))
-        }
-        false => None,
-    };
     let goes_on = !generates || workload.workflow_train || workload.workflow_checkpoint;
-    let run = match goes_on {
-        true => {
-            let (mut plan, noted) = resolve::plan_of(&workload, &request(false), &catalog)?;
+    let mut run = goes_on.then(|| plan_of(workload, false)).transpose()?;
+    if let Some((plan, _)) = &run
+        && !generates
+        && data::lacks_evaluation_files(plan, &root)?
+    {
+        warnings.push(format!(
+            "there are no evaluation files in `{}`: nothing is evaluated",
+            root.join("valid").display()
+        ));
+        let mut without = arguments.clone();
+        without.overrides.push("++workload.dataset.num_files_eval=0".into());
+        run = Some(plan_of(&compose(&without)?.workload, false)?);
+    }
+    let mut generation = None;
+    if generates {
+        let (plan, _) = plan_of(workload, true)?;
+        let (choice, replaced) = data::made(&plan, &root, &mut warnings)?;
+        generation = Some((plan, choice, replaced));
+    }
+    let run = match run {
+        Some((mut plan, noted)) => {
             warnings.extend(compose::said(&noted));
             refuse_too_many_steps(&plan)?;
             let choice = match (&generation, plan.is_checkpoints_alone()) {
                 (_, true) => None,
-                (Some((_, choice)), false) => Some(choice.clone()),
+                (Some((_, choice, _)), false) => Some(choice.clone()),
                 (None, false) => Some(data::found(&mut plan, &root, &mut warnings)?),
             };
             Some((plan, choice))
         }
-        false => None,
+        None => None,
     };
     let folder = match &workload.output_folder {
         Some(folder) => PathBuf::from(folder),
         None => composed.run_dir.clone(),
     };
-    let invocation = invocation(&workload, composed, warnings)?;
     std::fs::create_dir_all(&folder)
         .map_err(|source| feedrate_data::storage::StorageError::new("make", &folder, source))?;
+    let invocation = invocation(composed, warnings)?;
+    // What is refused is refused by now.
+    if let Some((plan, _, Some(replaced))) = &generation {
+        replaced.remove(plan, &root)?;
+    }
+    let generation = generation.map(|(plan, choice, _)| (plan, choice));
     Ok((Decision { generation, run, folder }, invocation))
 }
 
@@ -276,31 +294,6 @@ fn accelerators(
     Ok(accelerators.or(Some(processes)))
 }
 
-/// An evaluation without files is an empty one, as in DLIO.
-fn without_missing_evaluation(
-    composed: &Composed,
-    arguments: &Arguments,
-    root: &Path,
-    warnings: &mut Vec<String>,
-) -> anyhow::Result<Workload> {
-    let workload = &composed.workload;
-    let trains = workload.workflow_train && !workload.workflow_generate_data;
-    if !workload.workflow_evaluation
-        || !trains
-        || workload.dataset_num_files_eval == 0
-        || !data::has_no_evaluation_files(root)
-    {
-        return Ok(workload.clone());
-    }
-    warnings.push(format!(
-        "there are no evaluation files in `{}`: nothing is evaluated",
-        root.join("valid").display()
-    ));
-    let mut without = arguments.clone();
-    without.overrides.push("++workload.dataset.num_files_eval=0".into());
-    Ok(compose(&without)?.workload)
-}
-
 fn refuse_too_many_steps(plan: &Plan) -> Result<(), TooManySteps> {
     let train = &plan.train;
     let available = train.steps_per_epoch.saturating_mul(u64::from(train.epochs));
@@ -312,17 +305,14 @@ fn refuse_too_many_steps(plan: &Plan) -> Result<(), TooManySteps> {
     }
 }
 
-fn invocation(
-    workload: &Workload,
-    composed: Composed,
-    warnings: Vec<String>,
-) -> anyhow::Result<Invocation> {
-    let Composed { run_dir, subfolder, hydra, .. } = composed;
-    let HydraText { .. } = &hydra;
+fn invocation(composed: Composed, warnings: Vec<String>) -> anyhow::Result<Invocation> {
+    let Composed { workload, run_dir, subfolder, hydra, .. } = composed;
     // Hydra's files stay in Hydra's folder where the results go elsewhere.
     let subfolder = match &workload.output_folder {
-        Some(_) => std::path::absolute(&run_dir)?.join(subfolder).display().to_string(),
-        None => subfolder,
+        Some(_) if !subfolder.is_empty() => {
+            std::path::absolute(&run_dir)?.join(subfolder).display().to_string()
+        }
+        _ => subfolder,
     };
     let doing = [
         (workload.workflow_generate_data, "Generating data"),

@@ -204,6 +204,59 @@ fn a_dataset_of_other_settings_is_replaced_or_refused_never_confused() {
     assert_eq!(fs::read(test.path("data/train/img_0_of_8.npz")).unwrap(), b"somebody's own");
 }
 
+/// Whatever is refused is refused before a dataset gives way.
+#[test]
+fn a_refused_run_leaves_the_dataset_that_is_there() {
+    let test = with_workloads();
+    assert_eq!(dlio(&test, &GENERATE).code, 0);
+    let other = "++workload.dataset.record_length_bytes=8192";
+    let all = ["workload=tiny", "++workload.workflow.generate_data=True", other];
+    test.write("afile", "");
+    let refused = |more: &[&str], words: &[&str]| {
+        let answer = dlio(&test, &[&all[..], more].concat());
+        assert_ne!(answer.code, 0, "{more:?}");
+        words.iter().for_each(|word| assert!(answer.stderr.contains(word), "{}", answer.stderr));
+        assert_eq!(test.data_files(".npz").len(), 8, "{more:?}");
+        assert!(test.path("data/manifest.json").exists());
+    };
+    refused(&["++workload.train.total_training_steps=1000"], &["only 4 steps"]);
+    refused(&["++workload.dataset.record_length_bytes=99999999999999"], &["free"]);
+    refused(&["++hydra.run.dir=afile/x"], &["afile/x"]);
+    test.write("data/train/notes.txt", "mine");
+    refused(&[], &["notes.txt"]);
+    fs::remove_file(test.path("data/train/notes.txt")).unwrap();
+    assert_eq!(dlio(&test, &all).code, 0);
+}
+
+/// A manifest comes with data of others: it must not lead to their files elsewhere.
+#[test]
+fn a_manifest_cannot_name_files_outside_its_folder() {
+    let test = with_workloads();
+    assert_eq!(dlio(&test, &GENERATE).code, 0);
+    fs::create_dir_all(test.path("elsewhere")).unwrap();
+    test.write("elsewhere/img_0_of_8.npz", "mine");
+    let manifest = fs::read_to_string(test.path("data/manifest.json")).unwrap();
+    let led = manifest.replace("\"prefix\": \"img\"", "\"prefix\": \"../../elsewhere/img\"");
+    assert_ne!(manifest, led);
+    test.write("data/manifest.json", led);
+    dlio(&test, &GENERATE).refuses(1, &["../../elsewhere/img"]);
+    assert!(test.path("elsewhere/img_0_of_8.npz").exists());
+    let prefix = ["workload=tiny", "++workload.dataset.file_prefix=../x"];
+    dlio(&test, &prefix).refuses(1, &["dataset.file_prefix"]);
+}
+
+#[test]
+fn an_evaluation_that_needs_no_files_is_kept() {
+    let test = with_workloads();
+    let synthetic = [
+        "workload=tiny",
+        "++workload.dataset.format=synthetic",
+        "++workload.workflow.evaluation=True",
+        "++workload.dataset.num_files_eval=8",
+    ];
+    dlio(&test, &synthetic).warns(&["Starting eval - 8 steps expected"]);
+}
+
 #[test]
 fn the_log_level_is_heeded() {
     let test = with_workloads();

@@ -22,7 +22,7 @@ use std::path::Path;
 /// How a run was asked for, which its record does not know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invocation {
-    /// `hydra.output_subdir`, `.hydra`.
+    /// `hydra.output_subdir`, `.hydra`; empty where none is wanted.
     pub subfolder: String,
     /// What lies in it, as YAML.
     pub hydra: HydraText,
@@ -119,11 +119,11 @@ pub fn generation_log(processes: u32, invocation: &Invocation) -> String {
 
 fn hydra_files(invocation: &Invocation) -> impl Iterator<Item = (String, Vec<u8>)> {
     let HydraText { config, overrides, hydra } = &invocation.hydra;
-    [("config", config), ("overrides", overrides), ("hydra", hydra)].into_iter().map(
-        move |(name, text)| {
-            (format!("{}/{name}.yaml", invocation.subfolder), text.clone().into_bytes())
-        },
-    )
+    let files = [("config", config), ("overrides", overrides), ("hydra", hydra)];
+    let wanted = files.into_iter().filter(|_| !invocation.subfolder.is_empty());
+    wanted.map(move |(name, text)| {
+        (format!("{}/{name}.yaml", invocation.subfolder), text.clone().into_bytes())
+    })
 }
 
 /// The evaluations of a run, as a record of their own.

@@ -14,6 +14,7 @@ use crate::compute::{self, Devices, Setup};
 use crate::engine::{Event, Training};
 use crate::loader::{Queue, Wakes};
 use feedrate_measure::record::AcceleratorEpoch;
+use feedrate_spec::plan::order::shard;
 use feedrate_spec::plan::{Barrier, FileAccess};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -425,8 +426,11 @@ fn devices(shared: &Arc<Shared>, comm: &dyn Comm) -> Result<Option<Box<dyn Devic
         return Ok(None);
     }
     let teller = Arc::clone(shared);
+    // Launchers put ranks of a machine side by side.
+    let first_rank = comm.rank().saturating_sub(comm.node().local_rank);
+    let first = shard(plan.accelerators.into(), comm.size(), first_rank).start as u32;
     let setup = Setup {
-        before: comm.node().local_rank * shared.job.accelerators(),
+        before: shared.job.own.start.saturating_sub(first),
         accelerators: shared.job.accelerators(),
         batch_bytes: shared.job.batch_bytes(),
         clock: shared.clock,

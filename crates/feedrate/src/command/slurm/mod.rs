@@ -8,12 +8,13 @@ use crate::exit::{Exit, UsageError};
 use crate::launch;
 use crate::messages;
 use crate::resolve::{Resolved, Wish, resolve_for};
+use crate::results;
 use feedrate_data::storage::{STORAGES, StorageError};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::{self, Duration};
 use feedrate_spec::units;
 use script::{Job, Work, quoted, script};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The limit is so many times what was estimated,
 const MARGIN: f64 = 2.0;
@@ -200,17 +201,12 @@ fn work(arguments: &SlurmArguments, resolved: &Resolved, tasks: u32, time: &Time
         ),
         time.about.clone(),
     ];
-    let results = results_root(arguments, resolved);
+    let results = results::root(arguments.results.as_deref(), &resolved.workload);
     let lines = match arguments.dlio {
         true => of_dlio(arguments, resolved),
         false => of_feedrate(arguments, resolved),
     };
     Work { about, results: quoted(&results.display().to_string()), lines }
-}
-
-fn results_root(arguments: &SlurmArguments, resolved: &Resolved) -> PathBuf {
-    let own = resolved.workload.output_folder.as_ref().map(PathBuf::from);
-    arguments.results.clone().or(own).unwrap_or_else(|| "results".into())
 }
 
 /// The workload as the job finds it: a file from wherever the job starts.

@@ -51,7 +51,7 @@ impl Builder<'_> {
             samples_per_file,
             subfolders_train: w.dataset_num_subfolders_train,
             subfolders_eval: w.dataset_num_subfolders_eval,
-            prefix: w.dataset_file_prefix.clone(),
+            prefix: self.prefix(),
             record_bytes,
             record_stdev_bytes: w.dataset_record_length_bytes_stdev * self.request.shrink_records,
             record_dims: w.dataset_record_dims.clone(),
@@ -131,6 +131,16 @@ impl Builder<'_> {
             ),
             &format!("use fewer accelerators, threads or samples in a batch, or {leave}"),
         );
+    }
+
+    /// Names of files begin with it, so it may not lead elsewhere.
+    fn prefix(&mut self) -> String {
+        let prefix = self.w.dataset_file_prefix.clone();
+        if prefix.contains(['/', '\\', '\0']) {
+            let message = format!("`{prefix}` is no start of a file's name");
+            self.error("dataset.file_prefix", message, "leave folders to `dataset.data_folder`");
+        }
+        prefix
     }
 
     /// Nominal bytes of a sample.
