@@ -175,18 +175,7 @@ pub(crate) struct SystemArguments {
 #[derive(Debug, Args)]
 pub(crate) struct SlurmArguments {
     #[command(flatten)]
-    pub(crate) data: DataArguments,
-    #[command(flatten)]
-    pub(crate) launch: LaunchArguments,
-    /// Folder in which each job has a folder for its results [default: the workload's `output.folder`, else `results`].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) results: Option<PathBuf>,
-    /// Drop the dataset from the page cache before each epoch.
-    #[arg(long)]
-    pub(crate) cold: bool,
-    /// Compare every byte read with what generation wrote.
-    #[arg(long)]
-    pub(crate) verify: bool,
+    pub(crate) run: RunArguments,
     /// Write the script to this file instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

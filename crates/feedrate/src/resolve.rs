@@ -56,7 +56,7 @@ pub(crate) fn resolve_for(
         .into());
     }
     let (name, file, yaml) = find(&arguments.workload)?;
-    let overrides = overrides(&arguments.overrides)?;
+    let overrides = overrides(&arguments.overrides, Override::parse)?;
     let (workload, warnings) = workload::parse(&file, &yaml, &overrides, Strictness::Error)?;
     warn(&warnings);
     let request = Request {
@@ -135,11 +135,15 @@ fn unknown(wanted: &str) -> UsageError {
     }
 }
 
-fn overrides(texts: &[String]) -> Result<Vec<Override>, Problems> {
+/// Overrides as `read` takes each; all that is wrong with them.
+pub(crate) fn overrides(
+    texts: &[String],
+    read: fn(&str) -> Result<Override, Problem>,
+) -> Result<Vec<Override>, Problems> {
     let mut problems = Problems::default();
     let mut overrides = Vec::new();
     for text in texts {
-        match Override::parse(text) {
+        match read(text) {
             Ok(parsed) => overrides.push(parsed),
             Err(problem) => problems.push(problem),
         }

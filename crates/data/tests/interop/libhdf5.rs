@@ -1,13 +1,12 @@
 //! Our reader of HDF5 beside HDF5's own library: the same bytes, of files of ours and of h5py's.
 
-use super::python;
+use super::{plan, python};
 use feedrate_data::content::Content;
 use feedrate_data::format::{self, Cursor, CursorOptions, FormatError, Need, PayloadSink};
 use feedrate_data::generate::generate;
 use feedrate_data::storage::{self, Storage, engine};
-use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::shape::{Compression, Element, Encoding, FileShape, Redundancy};
+use feedrate_spec::shape::{Compression, Element, Encoding, FileShape};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -69,29 +68,9 @@ fn by_library(folder: &Path) -> Box<dyn Storage> {
     storage::open_by("file", folder, engine).unwrap()
 }
 
-fn plan(encoding: &Encoding, element: Element, samples: u64, dims: &[u64]) -> DatasetPlan {
-    DatasetPlan {
-        format: "hdf5".into(),
-        extension: "hdf5".into(),
-        files_train: 1,
-        files_eval: 0,
-        samples_per_file: samples,
-        subfolders_train: 0,
-        subfolders_eval: 0,
-        prefix: "img".into(),
-        record_bytes: 0.0,
-        record_stdev_bytes: 0.0,
-        record_dims: dims.to_vec(),
-        element,
-        encoding: encoding.clone(),
-        content_seed: 3,
-        redundancy: Redundancy::default(),
-    }
-}
-
 fn check_ours(encoding: &Encoding, element: Element, samples: u64, dims: &[u64]) {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(encoding, element, samples, dims);
+    let plan = plan("hdf5", encoding, element, (1, samples), dims);
     let layout = Layout::new(&plan);
     let storage = storage::open("file", folder.path()).unwrap();
     generate(&plan, &layout, &*storage, 1, &|_, _| {}, &AtomicBool::new(false)).unwrap();

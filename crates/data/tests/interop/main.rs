@@ -47,19 +47,18 @@ fn python(script: &str, argument: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_string()
 }
 
-/// A dataset of two files; its cases, with each sample's payload in a file beside it.
-fn write_dataset(
-    folder: &Path,
+/// A dataset of so many files with so many samples each.
+fn plan(
     format: &str,
     encoding: &Encoding,
     element: Element,
-    samples: u64,
+    (files, samples): (u64, u64),
     dims: &[u64],
-) -> Vec<Value> {
-    let plan = DatasetPlan {
+) -> DatasetPlan {
+    DatasetPlan {
         format: format.to_string(),
         extension: format::find(format).unwrap().entry().extension.to_string(),
-        files_train: 2,
+        files_train: files,
         files_eval: 0,
         samples_per_file: samples,
         subfolders_train: 0,
@@ -72,7 +71,19 @@ fn write_dataset(
         encoding: encoding.clone(),
         content_seed: 3,
         redundancy: Redundancy::default(),
-    };
+    }
+}
+
+/// A dataset of two files; its cases, with each sample's payload in a file beside it.
+fn write_dataset(
+    folder: &Path,
+    format: &str,
+    encoding: &Encoding,
+    element: Element,
+    samples: u64,
+    dims: &[u64],
+) -> Vec<Value> {
+    let plan = plan(format, encoding, element, (2, samples), dims);
     let layout = Layout::new(&plan);
     let storage = storage::open("file", folder).unwrap();
     generate(&plan, &layout, &*storage, 2, &|_, _| {}, &AtomicBool::new(false)).unwrap();

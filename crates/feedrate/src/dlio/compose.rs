@@ -3,6 +3,7 @@
 use super::arguments::Arguments;
 use crate::bundled::WORKLOADS;
 use crate::exit::UsageError;
+use crate::resolve::overrides;
 use crate::results::hydra_text;
 use anyhow::Context;
 use feedrate_measure::dlio::HydraText;
@@ -54,7 +55,7 @@ pub(super) fn compose(arguments: &Arguments) -> anyhow::Result<Composed> {
     let mut warnings = arguments.warnings.clone();
     let name = arguments.workload.as_deref().unwrap_or("default");
     let (file, yaml) = find(name, arguments.config_dir.as_deref(), &mut warnings)?;
-    let overrides = overrides(&arguments.overrides)?;
+    let overrides = overrides(&arguments.overrides, Override::parse_as_hydra)?;
     let (workload, noted) = workload::parse(&file, &yaml, &overrides, Strictness::Warning)?;
     warnings.extend(said(&noted));
     let own = HydraSettings::read(&arguments.hydra, &mut warnings)?;
@@ -135,18 +136,6 @@ fn unknown(name: &str, config_dir: Option<&Path>) -> UsageError {
         message: format!("Could not find 'workload/{name}' in {searched}"),
         hint: Some(hint),
     }
-}
-
-fn overrides(texts: &[String]) -> Result<Vec<Override>, Problems> {
-    let mut problems = Problems::default();
-    let mut overrides = Vec::new();
-    for text in texts {
-        match Override::parse_as_hydra(text) {
-            Ok(parsed) => overrides.push(parsed),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    if problems.has_errors() { Err(problems) } else { Ok(overrides) }
 }
 
 /// Hydra's own settings that matter here.

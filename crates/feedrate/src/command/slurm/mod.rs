@@ -27,12 +27,12 @@ pub(crate) fn slurm(arguments: &SlurmArguments) -> anyhow::Result<Exit> {
     if arguments.dlio {
         refuse_unknown_to_dlio(arguments)?;
     }
-    let (cold, verify) = (arguments.cold, arguments.verify);
+    let (cold, verify) = (arguments.run.cold, arguments.run.verify);
     let wish = Wish { processes: Some(tasks), cold, verify, generate_only: false };
-    let per_rank = arguments.launch.accelerators_per_rank;
-    let accelerators = launch::accelerators(tasks, arguments.data.accelerators, per_rank)?;
+    let per_rank = arguments.run.launch.accelerators_per_rank;
+    let accelerators = launch::accelerators(tasks, arguments.run.data.accelerators, per_rank)?;
     let accelerators = if arguments.dlio { accelerators.or(Some(tasks)) } else { accelerators };
-    let resolved = resolve_for(&arguments.data, accelerators, wish)?;
+    let resolved = resolve_for(&arguments.run.data, accelerators, wish)?;
     let time = time(arguments, &resolved)?;
     let work = work(arguments, &resolved, tasks, &time);
     let text = script(&job(arguments, &resolved, time.limit)?, &work);
@@ -53,7 +53,7 @@ fn tasks(arguments: &SlurmArguments) -> Result<u32, UsageError> {
 }
 
 fn refuse_unknown_to_dlio(arguments: &SlurmArguments) -> Result<(), UsageError> {
-    let data = &arguments.data;
+    let data = &arguments.run.data;
     let given = [
         (data.accelerators.is_some(), "--accelerators"),
         (data.scale != 1.0, "--scale"),
@@ -61,8 +61,9 @@ fn refuse_unknown_to_dlio(arguments: &SlurmArguments) -> Result<(), UsageError> 
         (data.foreign, "--foreign"),
         (data.json, "--json"),
         (data.quiet, "--quiet"),
-        (arguments.cold, "--cold"),
-        (arguments.verify, "--verify"),
+        (arguments.run.cold, "--cold"),
+        (arguments.run.verify, "--verify"),
+        (arguments.run.fail_below_au.is_some(), "--fail-below-au"),
     ];
     if let Some((_, flag)) = given.iter().find(|(is_given, _)| *is_given) {
         return Err(UsageError {
@@ -183,7 +184,7 @@ fn about(duration: &Duration, rate: f64) -> String {
 fn generates(arguments: &SlurmArguments, resolved: &Resolved) -> bool {
     let kind = STORAGES.iter().find(|kind| kind.member.name == resolved.plan.storage.kind);
     let in_folder = kind.is_some_and(|kind| kind.member.has(Ability::InFolder));
-    in_folder && !arguments.data.foreign && !resolved.plan.is_checkpoints_alone()
+    in_folder && !arguments.run.data.foreign && !resolved.plan.is_checkpoints_alone()
 }
 
 fn work(arguments: &SlurmArguments, resolved: &Resolved, tasks: u32, time: &Time) -> Work {
@@ -191,7 +192,7 @@ fn work(arguments: &SlurmArguments, resolved: &Resolved, tasks: u32, time: &Time
     let about = vec![
         format!(
             "Runs the workload {} with {} in {}, written by feedrate {}: `sbatch THIS_FILE`.",
-            name_of(&arguments.data.workload),
+            name_of(&arguments.run.data.workload),
             units::counted(plan.accelerators.into(), "accelerator"),
             match tasks {
                 1 => "one process".into(),
@@ -201,7 +202,7 @@ fn work(arguments: &SlurmArguments, resolved: &Resolved, tasks: u32, time: &Time
         ),
         time.about.clone(),
     ];
-    let results = results::root(arguments.results.as_deref(), &resolved.workload);
+    let results = results::root(arguments.run.results.as_deref(), &resolved.workload);
     let lines = match arguments.dlio {
         true => of_dlio(arguments, resolved),
         false => of_feedrate(arguments, resolved),
@@ -211,7 +212,7 @@ fn work(arguments: &SlurmArguments, resolved: &Resolved, tasks: u32, time: &Time
 
 /// The workload as the job finds it: a file from wherever the job starts.
 fn workload_word(arguments: &SlurmArguments) -> String {
-    let workload = &arguments.data.workload;
+    let workload = &arguments.run.data.workload;
     match std::path::absolute(workload) {
         Ok(path) if is_file(workload) && arguments.chdir.is_some() => {
             quoted(&path.display().to_string())
@@ -221,7 +222,7 @@ fn workload_word(arguments: &SlurmArguments) -> String {
 }
 
 fn of_feedrate(arguments: &SlurmArguments, resolved: &Resolved) -> Vec<String> {
-    let data = &arguments.data;
+    let data = &arguments.run.data;
     let mut words = vec![workload_word(arguments)];
     words.extend(data.overrides.iter().map(|text| quoted(text)));
     let mut flag = |name: &str, value: Option<String>| {
@@ -232,17 +233,22 @@ fn of_feedrate(arguments: &SlurmArguments, resolved: &Resolved) -> Vec<String> {
     flag("--scale", (data.scale != 1.0).then(|| data.scale.to_string()));
     let shrink = data.shrink_records;
     flag("--shrink-records", (shrink != 1.0).then(|| shrink.to_string()));
-    words.extend(launch_words(&arguments.launch));
+    words.extend(launch_words(&arguments.run.launch));
     let both = [(data.json, "--json"), (data.quiet, "--quiet")];
     words.extend(both.iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| (*flag).into()));
     let words = words.join(" ");
     let mut run = String::from("--results \"$results\"");
-    for (is_given, flag) in
-        [(data.foreign, "--foreign"), (arguments.cold, "--cold"), (arguments.verify, "--verify")]
-    {
+    for (is_given, flag) in [
+        (data.foreign, "--foreign"),
+        (arguments.run.cold, "--cold"),
+        (arguments.run.verify, "--verify"),
+    ] {
         if is_given {
             run = format!("{run} {flag}");
         }
+    }
+    if let Some(percent) = arguments.run.fail_below_au {
+        run = format!("{run} --fail-below-au {percent}");
     }
     let mut lines = vec!["feedrate=${FEEDRATE:-feedrate}".to_string()];
     if generates(arguments, resolved) {
@@ -268,10 +274,10 @@ fn launch_words(launch: &LaunchArguments) -> Vec<String> {
 }
 
 fn of_dlio(arguments: &SlurmArguments, resolved: &Resolved) -> Vec<String> {
-    let data = &arguments.data;
+    let data = &arguments.run.data;
     let name = name_of(&data.workload);
     let mut lines = vec!["dlio_benchmark=${DLIO_BENCHMARK:-dlio_benchmark}".to_string()];
-    let mut words = launch_words(&arguments.launch);
+    let mut words = launch_words(&arguments.run.launch);
     if is_file(&data.workload) {
         lines.push("# DLIO finds workloads of others in a folder called `workload`.".into());
         lines.push("mkdir -p \"$results/config/workload\"".into());
