@@ -143,6 +143,8 @@ struct Part {
     entries: Vec<(String, Entry)>,
     /// Waited for syncs that no rank makes.
     folder_sync_ns: u64,
+    /// When the last of it was written; of checkpoints that training waits for it is not asked.
+    end_ns: u64,
 }
 
 /// The files of `own` ranks, many at a time. Each gets its name once it is whole. Memory is bounded by ranks that write at a time
@@ -170,7 +172,7 @@ fn write(
     };
     let ranks = ranks(own, clock, &of_rank)?;
     let entries = entries.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Part { ranks, entries, folder_sync_ns: 0 })
+    Ok(Part { ranks, entries, folder_sync_ns: 0, end_ns: 0 })
 }
 
 /// All files are there: now it is whole.

@@ -58,8 +58,8 @@ struct Running {
 /// What this process wrote of a checkpoint.
 struct Written {
     part: Part,
-    /// Where it is whole already: the folders that are left, and when that was.
-    whole: Option<(Whole, u64)>,
+    /// Where it is whole already: the folders that are left.
+    whole: Option<Whole>,
 }
 
 impl Saver {
@@ -99,7 +99,8 @@ impl Saver {
                 complete(&plan, &folder, entries, whole, &mut syncs)?;
             }
             part.folder_sync_ns = syncs.ns;
-            Ok(Written { part, whole: whole.map(|whole| (whole, clock.now_ns())) })
+            part.end_ns = clock.now_ns();
+            Ok(Written { part, whole })
         };
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(write);
         let thread = thread.map_err(|source| CheckpointError::Write { path, source })?;
@@ -133,13 +134,15 @@ impl Saver {
         stall_ns: Option<u64>,
         written: Written,
     ) -> Result<(), CheckpointError> {
-        let (part, end_ns) = match written.whole {
-            Some((whole, end_ns)) => {
+        let part = match written.whole {
+            Some(whole) => {
                 self.whole = whole;
-                (written.part, end_ns)
+                written.part
             }
-            None => (self.bring_together(due, written.part)?, self.clock.now_ns()),
+            None => self.bring_together(due, written.part)?,
         };
+        // Training may have gone on between the last file and this moment: that is no part of the writing.
+        let end_ns = if stall_ns.is_some() { part.end_ns } else { self.clock.now_ns() };
         let record = CheckpointRecord {
             kind: CheckpointKind::Save,
             start_ns,
@@ -161,12 +164,15 @@ impl Saver {
             all.ranks.extend(other.ranks);
             all.entries.extend(other.entries);
             all.folder_sync_ns += other.folder_sync_ns;
+            all.end_ns = all.end_ns.max(other.end_ns);
         }
         if self.ranks.is_first() {
             let own = folder(&self.plan, due.epoch, due.step);
             let mut syncs = Syncs::new(self.plan.fsync, self.clock);
             let entries = std::mem::take(&mut all.entries);
+            let complete_start_ns = self.clock.now_ns();
             complete(&self.plan, &own, entries, &mut self.whole, &mut syncs)?;
+            all.end_ns += self.clock.now_ns() - complete_start_ns;
             all.folder_sync_ns += syncs.ns;
         }
         self.ranks.comm.barrier()?;
@@ -211,4 +217,44 @@ fn remove(
         }
     }
     files.remove_empty_folder(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::Threads;
+
+    const HOUR_NS: i64 = 3_600_000_000_000;
+
+    #[test]
+    fn training_after_the_last_file_is_no_part_of_a_checkpoint_in_the_background() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = super::super::tests::plan(folder.path(), "raw", false);
+        let plan = CheckpointPlan { asynchronous: true, ..plan };
+        let clock = Clock::new();
+        let saved = |comm: Threads| {
+            let mut saver = Saver::new(&plan, clock, Ranks::new(Arc::new(comm), 3));
+            saver.save(Due { epoch: 1, steps: 4, step: 4 }).unwrap();
+            while !saver.running.as_ref().unwrap().thread.is_finished() {
+                std::thread::yield_now();
+            }
+            // An hour of training.
+            saver.clock.shift(HOUR_NS);
+            saver.finish().unwrap();
+            saver.take_saved().pop().unwrap().record
+        };
+        for processes in [1, 2] {
+            let group = Threads::group(processes);
+            std::thread::scope(|scope| {
+                let saved = &saved;
+                let all: Vec<_> =
+                    group.into_iter().map(|comm| scope.spawn(move || saved(comm))).collect();
+                for one in all {
+                    let record = one.join().unwrap();
+                    assert!(record.end_ns - record.start_ns < HOUR_NS as u64, "{record:?}");
+                    assert!(record.ranks.iter().all(|rank| rank.end_ns <= record.end_ns));
+                }
+            });
+        }
+    }
 }
