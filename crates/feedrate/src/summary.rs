@@ -114,7 +114,10 @@ fn figures(summary: &Summary, record: &Record) -> String {
     let device = summary.bytes.device.map_or("unknown".into(), units::bytes);
     rows.push((
         "Bytes",
-        format!("{} read, {device} from the device", units::bytes(summary.bytes.logical)),
+        format!(
+            "{} read, {device} from the device",
+            summary.bytes.logical.map_or("?".into(), units::bytes)
+        ),
     ));
     text::rows(&rows)
 }

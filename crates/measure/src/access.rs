@@ -3,6 +3,7 @@
 use crate::metric;
 use crate::record::Record;
 use crate::record::access::BIN_NAMES;
+use crate::window::Scope;
 use serde::{Serialize, Serializer};
 
 /// So many common sizes are told, as Darshan's ACCESS1 to ACCESS4.
@@ -50,7 +51,7 @@ impl Access {
         Access {
             reads: io.reads,
             opens: io.opens,
-            files: metric::most_files(&record.epochs),
+            files: metric::most_files(Scope::all(record)),
             request_bytes: counted.then(|| RequestBytes::of(&io.access)),
             sequential_share: value(&metric::SEQUENTIAL),
             consecutive_share: value(&metric::CONSECUTIVE),

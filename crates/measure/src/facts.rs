@@ -72,7 +72,7 @@ impl<'a> Facts<'a> {
         Facts {
             record,
             dataset_bytes: u64::try_from(payload).unwrap_or(u64::MAX),
-            steps: Scope::all(record).map(Scope::steps).max().unwrap_or(0),
+            steps: Scope::each(record).map(Scope::steps).max().unwrap_or(0),
             au_windowed: run(&AU_WINDOWED),
             au_all_steps: run(&AU_ALL_STEPS),
             au_sustained: run(&AU_SUSTAINED),
@@ -159,12 +159,13 @@ impl IoTotals {
 }
 
 fn counters(record: &Record) -> impl Iterator<Item = &IoCounters> {
-    record.epochs.iter().flat_map(|epoch| &epoch.accelerators).map(|accelerator| &accelerator.io)
+    Scope::all(record)
+        .flat_map(|scope| &scope.epoch.accelerators)
+        .map(|accelerator| &accelerator.io)
 }
 
 fn sum_known(record: &Record, figure: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
-    if record.epochs.is_empty() {
-        return None;
-    }
-    record.epochs.iter().map(|epoch| figure(&epoch.host)).sum()
+    let mut epochs = Scope::all(record).peekable();
+    epochs.peek()?;
+    epochs.map(|scope| figure(&scope.epoch.host)).sum()
 }

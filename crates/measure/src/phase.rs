@@ -161,14 +161,14 @@ impl<'a> View<'a> {
         let span = Span { start_ns: epoch.start_ns, end_ns: epoch.end_ns };
         let read_bytes =
             epoch.accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum();
-        let per_second = |bytes| per_second(bytes, span.ns());
         let scope = Scope { plan: &self.record.plan, epoch };
+        let per_second = |bytes| per_second(bytes, span.ns()).filter(|_| scope.is_whole());
         Phase {
             steps: scope.steps(),
             delivered_bytes_per_second: per_second(read_bytes),
             device_bytes_per_second: epoch.host.process_device_read_bytes.and_then(per_second),
             au_percent: (AU_ALL_STEPS.of_epoch)(scope),
-            cpu_busy_share: epoch.host.cpu_busy_share,
+            cpu_busy_share: epoch.host.cpu_busy_share.filter(|_| scope.is_whole()),
             ..self.phase(kind, epoch.number, None, span)
         }
     }

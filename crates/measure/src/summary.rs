@@ -6,7 +6,7 @@ use crate::doubt::{self, SeenDoubt};
 use crate::facts::{Facts, StallTime, Time};
 use crate::metric::{self, Metric, NotMeasurable, Quantiles};
 use crate::phase::{self, Phase};
-use crate::record::{EpochRecord, Record};
+use crate::record::{EpochRecord, HostEpoch, Record};
 use crate::verdict::{self, Verdict};
 use crate::window::{Scope, seconds};
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub struct Summary {
     pub workload: String,
     /// Emulated accelerators.
     pub accelerators: u32,
-    /// Epochs finished.
+    /// Epochs of which all accelerators have told.
     pub epochs: u64,
     /// Steps of an epoch: of the longest that ran, else as planned.
     pub steps: u64,
@@ -120,7 +120,8 @@ pub struct Rate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the metrics of these names say it")]
 pub struct Bytes {
-    pub logical: u64,
+    /// `null` of an epoch of which not all accelerators have told.
+    pub logical: Option<u64>,
     pub device: Option<u64>,
 }
 
@@ -161,13 +162,13 @@ impl Summary {
             run_dir: None,
             workload: record.plan.workload.clone(),
             accelerators: record.plan.accelerators,
-            epochs: record.epochs.len() as u64,
+            epochs: Scope::all(record).count() as u64,
             steps,
             au: Au::of(record, facts.au_sustained, run),
             throughput: Throughput::of(run),
             time: facts.time,
             stall: facts.stall,
-            bytes: Bytes { logical: facts.logical_bytes, device: facts.device_bytes },
+            bytes: Bytes { logical: Some(facts.logical_bytes), device: facts.device_bytes },
             access: Access::of(record),
             latency: Latencies {
                 open: metric::OPEN_LATENCY.of_run(record),
@@ -191,13 +192,13 @@ impl EvaluationSummary {
         let facts = Facts::of(record);
         let run = |metric: &Metric| (metric.of_run)(record);
         EvaluationSummary {
-            evaluations: record.epochs.len() as u64,
+            evaluations: Scope::all(record).count() as u64,
             steps: facts.steps,
             au: Au::of(record, facts.au_sustained, run),
             throughput: Throughput::of(run),
             time: facts.time,
             stall: facts.stall,
-            bytes: Bytes { logical: facts.logical_bytes, device: facts.device_bytes },
+            bytes: Bytes { logical: Some(facts.logical_bytes), device: facts.device_bytes },
             per_evaluation: record.epochs.iter().map(|e| EpochSummary::of(record, e)).collect(),
         }
     }
@@ -208,6 +209,7 @@ impl EpochSummary {
     pub fn of(record: &Record, epoch: &EpochRecord) -> Self {
         let scope = Scope { plan: &record.plan, epoch };
         let value = |metric: &Metric| (metric.of_epoch)(scope);
+        let host = if scope.is_whole() { epoch.host.clone() } else { HostEpoch::default() };
         EpochSummary {
             epoch: epoch.number,
             steps: scope.steps(),
@@ -217,28 +219,28 @@ impl EpochSummary {
             time: Time::of(value),
             stall: StallTime::of(value),
             bytes: Bytes {
-                logical: epoch
-                    .accelerators
-                    .iter()
-                    .map(|accelerator| accelerator.io.read_bytes)
-                    .sum(),
-                device: epoch.host.process_device_read_bytes,
+                logical: scope.is_whole().then(|| read_bytes(epoch)),
+                device: host.process_device_read_bytes,
             },
             latency: Latencies {
-                open: metric::OPEN_LATENCY.of_epoch(epoch),
-                read: metric::READ_LATENCY.of_epoch(epoch),
-                sample: metric::SAMPLE_LATENCY.of_epoch(epoch),
+                open: metric::OPEN_LATENCY.of_epoch(scope),
+                read: metric::READ_LATENCY.of_epoch(scope),
+                sample: metric::SAMPLE_LATENCY.of_epoch(scope),
             },
             host: Host {
-                cpu_busy_share: epoch.host.cpu_busy_share,
-                process_cpu_s: epoch.host.process_cpu_ns.map(seconds),
-                device_read_bytes: epoch.host.device_read_bytes,
-                device_write_bytes: epoch.host.device_write_bytes,
-                resident_before_bytes: epoch.host.resident_before_bytes,
-                resident_after_bytes: epoch.host.resident_after_bytes,
+                cpu_busy_share: host.cpu_busy_share,
+                process_cpu_s: host.process_cpu_ns.map(seconds),
+                device_read_bytes: host.device_read_bytes,
+                device_write_bytes: host.device_write_bytes,
+                resident_before_bytes: host.resident_before_bytes,
+                resident_after_bytes: host.resident_after_bytes,
             },
         }
     }
+}
+
+fn read_bytes(epoch: &EpochRecord) -> u64 {
+    epoch.accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum()
 }
 
 impl Au {

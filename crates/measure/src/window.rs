@@ -14,9 +14,20 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Every epoch of a record.
+    /// Every epoch of a record that all accelerators have told of: those that metrics are of.
     pub fn all(record: &'a Record) -> impl Iterator<Item = Scope<'a>> {
+        Scope::each(record).filter(|scope| scope.is_whole())
+    }
+
+    /// Every epoch of a record, whoever told of it.
+    pub fn each(record: &'a Record) -> impl Iterator<Item = Scope<'a>> {
         record.epochs.iter().map(|epoch| Scope { plan: &record.plan, epoch })
+    }
+
+    /// Whether all accelerators have told of it. Where a run of several processes was broken off, the record has those of rank 0
+    /// only: their share is not the run's.
+    pub fn is_whole(self) -> bool {
+        self.plan.accelerators as usize <= self.epoch.accelerators.len()
     }
 
     /// Seconds the epoch lasted; `None` if it had no length.

@@ -25,7 +25,7 @@ pub(super) fn of(
 ) -> String {
     let mut log = Log(String::new());
     start(&mut log, record, invocation);
-    for scope in Scope::all(record) {
+    for scope in Scope::each(record) {
         if record.plan.is_checkpoints_alone() {
             checkpoints_alone(&mut log, scope);
             continue;

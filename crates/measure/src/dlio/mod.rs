@@ -132,7 +132,7 @@ struct Evaluations(Option<Record>);
 impl Evaluations {
     /// The one that came after epoch `number`.
     fn after(&self, number: u32) -> Option<Scope<'_>> {
-        Scope::all(self.0.as_ref()?).find(|scope| scope.epoch.number == number)
+        Scope::each(self.0.as_ref()?).find(|scope| scope.epoch.number == number)
     }
 }
 

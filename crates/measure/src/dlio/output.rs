@@ -18,7 +18,7 @@ pub(super) fn of(facts: &Facts, evaluations: &Evaluations, rank: usize) -> Value
     output.put_known("potential_caching", host::potential_caching(facts, system));
     output.put_known("host_cpuinfo", host::lines(&system.cpuinfo));
     output.put_known("host_meminfo", host::lines(&system.meminfo));
-    for scope in Scope::all(record) {
+    for scope in Scope::each(record) {
         if let Some(accelerator) = scope.epoch.accelerators.get(rank) {
             let mut object = epoch(scope, accelerator, node);
             if let Some(evaluation) = evaluations.after(scope.epoch.number) {

@@ -25,7 +25,8 @@ pub(super) fn of(record: &Record, evaluations: &Evaluations) -> String {
         "\nRun name: {}\nAccelerators: {}",
         record.plan.workload, record.plan.accelerators
     ));
-    put(format!("Epochs: {}\nBatch size: {}", record.epochs.len(), record.plan.loader.batch_size));
+    let epochs = Scope::all(record).count();
+    put(format!("Epochs: {epochs}\nBatch size: {}", record.plan.loader.batch_size));
     put(format!("Record size (bytes): {}", record.plan.dataset.record_bytes));
     let each =
         |of: fn(Scope) -> Option<f64>| -> Vec<f64> { Scope::all(record).filter_map(of).collect() };

@@ -8,6 +8,7 @@ use crate::metric::{
     SAMPLES_WINDOWED,
 };
 use crate::record::{CheckpointKind, Record, System};
+use crate::window::Scope;
 use serde_json::Value;
 
 /// DLIO's MB are 2^20 bytes.
@@ -34,7 +35,7 @@ pub(super) fn of(facts: &Facts, evaluations: &Evaluations) -> Value {
     let memory = |system: &System| system.memory_bytes.map(host::gib);
     summary.put_known("host_memory_GB", host::each(facts, memory));
     summary.put("data_size_per_host_GB", host::gib(host::bytes_per_host(facts)));
-    summary.put("epochs", record.epochs.len());
+    summary.put("epochs", Scope::all(record).count());
     summary.put_text("end", &record.ended);
     summary.put_known("hosts", host::machines(facts));
     summary.into()

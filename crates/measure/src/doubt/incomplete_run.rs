@@ -1,6 +1,7 @@
 //! The run did not reach its end.
 
 use super::{Doubt, Severity, found};
+use crate::window::Scope;
 use feedrate_spec::units;
 
 pub(super) static DOUBT: Doubt = Doubt {
@@ -23,7 +24,9 @@ pub(super) static DOUBT: Doubt = Doubt {
                     units::counted(done as u64, "checkpoint")
                 )
             }
-            false => format!("{} of {planned} epochs are there: {why}", record.epochs.len()),
+            false => {
+                format!("{} of {planned} epochs are there: {why}", Scope::all(record).count())
+            }
         };
         found(evidence, "run again to the end")
     },

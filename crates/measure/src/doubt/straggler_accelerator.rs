@@ -1,7 +1,7 @@
 //! One accelerator holds up all others.
 
 use super::{Doubt, Severity, found};
-use crate::window::seconds;
+use crate::window::{Scope, seconds};
 use feedrate_spec::units;
 
 /// Of the median.
@@ -32,9 +32,10 @@ pub(super) static DOUBT: Doubt = Doubt {
 
 /// Load and compute of each accelerator over the run.
 fn own_times_s(record: &crate::record::Record) -> Vec<f64> {
-    let count = record.epochs.iter().map(|epoch| epoch.accelerators.len()).max().unwrap_or(0);
+    let epochs = || Scope::all(record).map(|scope| scope.epoch);
+    let count = epochs().map(|epoch| epoch.accelerators.len()).max().unwrap_or(0);
     let mut own_s = vec![0.0; count];
-    for epoch in &record.epochs {
+    for epoch in epochs() {
         for (own_s, accelerator) in own_s.iter_mut().zip(&epoch.accelerators) {
             let times =
                 accelerator.blocks.iter().flat_map(|b| b.load_ns.iter().chain(&b.compute_ns));

@@ -1,7 +1,8 @@
 //! How files were read: the shares of reads in order, what was read beside the payload, files.
 
 use super::Metric;
-use crate::record::{AcceleratorEpoch, EpochRecord, IoCounters, Record};
+use crate::record::{AcceleratorEpoch, IoCounters, Record};
+use crate::window::Scope;
 
 /// In ascending order.
 pub static SEQUENTIAL: Metric = Metric {
@@ -10,7 +11,7 @@ pub static SEQUENTIAL: Metric = Metric {
     definition: "Of the reads that follow another in the same open file, those at or after its end, over accelerators and epochs (POSIX_SEQ_READS of Darshan; feedrate counts for each \
                  worker).",
     of_accelerator: |_, accelerator| sequential(&accelerator.io),
-    of_epoch: |scope| sequential(&of_epoch(scope.epoch)),
+    of_epoch: |scope| sequential(&of_epoch(scope)?),
     of_run: |record| sequential(&of_run(record)),
 };
 
@@ -21,7 +22,7 @@ pub static CONSECUTIVE: Metric = Metric {
     definition: "Of the reads that follow another in the same open file, those right at its end, over accelerators and epochs (POSIX_CONSEC_READS of Darshan; feedrate counts for each \
                  worker).",
     of_accelerator: |_, accelerator| consecutive(&accelerator.io),
-    of_epoch: |scope| consecutive(&of_epoch(scope.epoch)),
+    of_epoch: |scope| consecutive(&of_epoch(scope)?),
     of_run: |record| consecutive(&of_run(record)),
 };
 
@@ -31,7 +32,7 @@ pub static AMPLIFICATION: Metric = Metric {
     unit: "ratio",
     definition: "Bytes that read calls returned, to a byte of payload of the samples that were read (feedrate).",
     of_accelerator: |_, accelerator| amplification(&accelerator.io),
-    of_epoch: |scope| amplification(&of_epoch(scope.epoch)),
+    of_epoch: |scope| amplification(&of_epoch(scope)?),
     of_run: |record| amplification(&of_run(record)),
 };
 
@@ -41,23 +42,24 @@ pub static FILES: Metric = Metric {
     unit: "files",
     definition: "Files that samples were read of, each once: the most of one accelerator in one epoch (feedrate).",
     of_accelerator: |_, accelerator| files(&accelerator.io).map(|files| files as f64),
-    of_epoch: |scope| most_files([scope.epoch]).map(|files| files as f64),
-    of_run: |record| most_files(&record.epochs).map(|files| files as f64),
+    of_epoch: |scope| most_files([scope].into_iter()).map(|files| files as f64),
+    of_run: |record| most_files(Scope::all(record)).map(|files| files as f64),
 };
 
 /// Counters of all accelerators over the run.
 pub(crate) fn of_run(record: &Record) -> IoCounters {
-    sum(record.epochs.iter().flat_map(|epoch| &epoch.accelerators))
+    sum(Scope::all(record).flat_map(|scope| &scope.epoch.accelerators))
 }
 
 /// The most files that one accelerator read in one epoch.
-pub(crate) fn most_files<'a>(epochs: impl IntoIterator<Item = &'a EpochRecord>) -> Option<u64> {
-    let all = epochs.into_iter().flat_map(|epoch| &epoch.accelerators);
+pub(crate) fn most_files<'a>(epochs: impl Iterator<Item = Scope<'a>>) -> Option<u64> {
+    let whole = epochs.filter(|scope| scope.is_whole());
+    let all = whole.flat_map(|scope| &scope.epoch.accelerators);
     all.map(|accelerator| files(&accelerator.io)).collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 
-fn of_epoch(epoch: &EpochRecord) -> IoCounters {
-    sum(&epoch.accelerators)
+fn of_epoch(scope: Scope) -> Option<IoCounters> {
+    scope.is_whole().then(|| sum(&scope.epoch.accelerators))
 }
 
 fn sum<'a>(accelerators: impl IntoIterator<Item = &'a AcceleratorEpoch>) -> IoCounters {

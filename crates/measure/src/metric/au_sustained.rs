@@ -47,6 +47,7 @@ pub fn sustained(scope: Scope) -> Result<f64, NotMeasurable> {
     }
     match accelerators.len() {
         0 => Err(NotMeasurable::TooFewSteps),
+        _ if !scope.is_whole() => Err(NotMeasurable::NoWindow),
         count => Ok(percent(sum / count as f64)),
     }
 }

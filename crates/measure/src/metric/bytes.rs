@@ -18,6 +18,9 @@ pub static DEVICE_BYTES: Metric = Metric {
     unit: "bytes",
     definition: "Bytes that this process caused to be fetched from storage during the epochs, readahead included (read_bytes of /proc/self/io, proc(5)).",
     of_accelerator: |_, _| None,
-    of_epoch: |scope| scope.epoch.host.process_device_read_bytes.map(|bytes| bytes as f64),
+    of_epoch: |scope| {
+        let bytes = scope.epoch.host.process_device_read_bytes.filter(|_| scope.is_whole());
+        bytes.map(|bytes| bytes as f64)
+    },
     of_run: |record| sum_over_epochs(record, DEVICE_BYTES.of_epoch),
 };

@@ -2,8 +2,8 @@
 
 use super::Metric;
 use crate::histogram::Histogram;
-use crate::record::{AcceleratorEpoch, EpochRecord, IoCounters, Record};
-use crate::window::seconds;
+use crate::record::{AcceleratorEpoch, IoCounters, Record};
+use crate::window::{Scope, seconds};
 use serde::Serialize;
 
 /// A latency: its quantiles, and as a metric its 99th percentile.
@@ -20,7 +20,7 @@ pub static OPEN_LATENCY: Latency = Latency {
         unit: "s",
         definition: "99 % of open calls took no longer, to one sixteenth, over accelerators and epochs (feedrate; p50, p90, p99.9 and max stand beside it).",
         of_accelerator: |_, accelerator| p99(&accelerator.io.open_latency),
-        of_epoch: |scope| OPEN_LATENCY.of_epoch(scope.epoch).p99_s,
+        of_epoch: |scope| OPEN_LATENCY.of_epoch(scope).p99_s,
         of_run: |record| OPEN_LATENCY.of_run(record).p99_s,
     },
     histogram: |io| &io.open_latency,
@@ -33,7 +33,7 @@ pub static READ_LATENCY: Latency = Latency {
         unit: "s",
         definition: "99 % of read calls took no longer, to one sixteenth, over accelerators and epochs (feedrate; p50, p90, p99.9 and max stand beside it).",
         of_accelerator: |_, accelerator| p99(&accelerator.io.read_latency),
-        of_epoch: |scope| READ_LATENCY.of_epoch(scope.epoch).p99_s,
+        of_epoch: |scope| READ_LATENCY.of_epoch(scope).p99_s,
         of_run: |record| READ_LATENCY.of_run(record).p99_s,
     },
     histogram: |io| &io.read_latency,
@@ -47,7 +47,7 @@ pub static SAMPLE_LATENCY: Latency = Latency {
         definition: "99 % of samples were read and decoded in no longer, to one sixteenth, over accelerators and epochs (feedrate; p50, p90, p99.9 and max \
                      stand beside it).",
         of_accelerator: |_, accelerator| p99(&accelerator.io.sample_latency),
-        of_epoch: |scope| SAMPLE_LATENCY.of_epoch(scope.epoch).p99_s,
+        of_epoch: |scope| SAMPLE_LATENCY.of_epoch(scope).p99_s,
         of_run: |record| SAMPLE_LATENCY.of_run(record).p99_s,
     },
     histogram: |io| &io.sample_latency,
@@ -68,13 +68,14 @@ pub struct Quantiles {
 
 impl Latency {
     /// Over the accelerators of an epoch.
-    pub fn of_epoch(&self, epoch: &EpochRecord) -> Quantiles {
-        self.merged(&epoch.accelerators)
+    pub fn of_epoch(&self, scope: Scope) -> Quantiles {
+        let whole = [scope].into_iter().filter(|scope| scope.is_whole());
+        self.merged(whole.flat_map(|scope| &scope.epoch.accelerators))
     }
 
     /// Over the run.
     pub fn of_run(&self, record: &Record) -> Quantiles {
-        self.merged(record.epochs.iter().flat_map(|epoch| &epoch.accelerators))
+        self.merged(Scope::all(record).flat_map(|scope| &scope.epoch.accelerators))
     }
 
     fn merged<'a>(

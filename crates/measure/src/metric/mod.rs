@@ -72,14 +72,14 @@ pub struct Metric {
     pub definition: &'static str,
     /// Of one accelerator in one epoch.
     pub of_accelerator: fn(Scope, &AcceleratorEpoch) -> Option<f64>,
-    /// Of one epoch, over its accelerators.
+    /// Of one epoch, over its accelerators; `None` where not all have told.
     pub of_epoch: fn(Scope) -> Option<f64>,
-    /// Of the run, over its epochs.
+    /// Of the run, over the epochs of which all accelerators have told.
     pub of_run: fn(&Record) -> Option<f64>,
 }
 
 impl Metric {
-    /// Each epoch's value.
+    /// The value of each epoch of which all accelerators have told.
     pub fn of_epochs(&self, record: &Record) -> Vec<Option<f64>> {
         Scope::all(record).map(self.of_epoch).collect()
     }
@@ -137,7 +137,8 @@ fn each_accelerator(
     scope: Scope,
     of_accelerator: fn(Scope, &AcceleratorEpoch) -> Option<f64>,
 ) -> Option<Vec<f64>> {
-    scope.epoch.accelerators.iter().map(|accelerator| of_accelerator(scope, accelerator)).collect()
+    let accelerators = scope.is_whole().then_some(&scope.epoch.accelerators)?;
+    accelerators.iter().map(|accelerator| of_accelerator(scope, accelerator)).collect()
 }
 
 fn sum(values: &[f64]) -> Option<f64> {

@@ -397,3 +397,30 @@ proptest! {
         }
     }
 }
+
+/// As an interrupt leaves it: rank 0 tells of its own accelerator only.
+#[test]
+fn an_epoch_of_which_not_all_told_counts_for_nothing() {
+    let steps = [(10, 10, 0, 100); 5];
+    let of = |accelerators| {
+        let blocks = vec![vec![block(0, &steps)]; accelerators];
+        epoch(1, blocks)
+    };
+    let both = record(plan(2, 5), vec![of(2), of(2)]);
+    let mut broken = both.clone();
+    broken.epochs.push(EpochRecord { number: 3, ..of(1) });
+    broken.epochs[2].host.process_device_read_bytes = Some(7);
+    let last = Scope { plan: &broken.plan, epoch: &broken.epochs[2] };
+    for metric in METRICS {
+        assert_eq!((metric.of_epoch)(last), None, "{}", metric.name);
+        assert_eq!((metric.of_run)(&broken), (metric.of_run)(&both), "{}", metric.name);
+        assert_eq!(metric.of_epochs(&broken).len(), 2, "{}", metric.name);
+    }
+    broken.plan.train.epochs = 3;
+    broken.complete = false;
+    let summary = crate::summary::Summary::of(&broken);
+    assert_eq!((summary.epochs, summary.per_epoch.len()), (2, 3));
+    assert_eq!(summary.per_epoch[2].bytes.logical, None);
+    assert!(summary.doubts[0].evidence.starts_with("2 of 3 epochs"), "{:?}", summary.doubts);
+    assert_eq!(summary.phases[2].delivered_bytes_per_second, None);
+}
