@@ -4,6 +4,7 @@ use crate::execute::Talk;
 use crate::messages;
 use feedrate_measure::dlio::{self, Invocation};
 use feedrate_measure::record::Record;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Lines below it are not said.
@@ -51,11 +52,14 @@ impl Level {
     }
 }
 
+/// How often each line was said.
+pub(super) type Said = HashMap<String, usize>;
+
 /// Says each line of `dlio.log` once, as soon as it is known.
 pub(super) struct Lines<'a> {
     pub(super) level: Level,
     pub(super) invocation: &'a Invocation,
-    pub(super) said: usize,
+    pub(super) said: Said,
     /// Whether this process says anything.
     pub(super) tells: bool,
 }
@@ -66,19 +70,33 @@ impl Lines<'_> {
         if !self.tells {
             return;
         }
+        for line in self.news(log) {
+            messages::say(line);
+        }
+    }
+
+    /// Lines that the log has more often than they were said, in its order. What becomes known later need not come last: a
+    /// checkpoint in the background stands in the epoch that it is of.
+    fn news<'l>(&mut self, log: &'l str) -> Vec<&'l str> {
         let mut level = OUTPUT;
-        for (i, line) in log.lines().enumerate() {
+        let mut seen = HashMap::<&str, usize>::new();
+        let mut news = Vec::new();
+        for line in log.lines() {
             // Lines that begin with `[METRIC]` belong to the record before them.
             level = match line.split(' ').next() {
                 Some("[OUTPUT]") => OUTPUT,
                 Some("[WARNING]") => Level::Warning as u8,
                 _ => level,
             };
-            if self.said <= i && self.level.shows(level) {
-                messages::say(line);
+            let seen = seen.entry(line).or_default();
+            *seen += 1;
+            let said = self.said.entry(line.to_string()).or_default();
+            if *said < *seen {
+                *said = *seen;
+                news.extend(self.level.shows(level).then_some(line));
             }
         }
-        self.said = self.said.max(log.lines().count());
+        news
     }
 
     /// The whole log, its end included.
@@ -99,5 +117,40 @@ impl Talk for Lines<'_> {
 
     fn draws(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(invocation: &Invocation) -> Lines<'_> {
+        Lines { level: Level::Warning, invocation, said: Said::new(), tells: true }
+    }
+
+    #[test]
+    fn what_comes_into_the_middle_is_said_once() {
+        let invocation = Invocation::default();
+        let mut lines = lines(&invocation);
+        assert_eq!(lines.news("[OUTPUT] a\n[OUTPUT] end\n"), ["[OUTPUT] a", "[OUTPUT] end"]);
+        let more = "[OUTPUT] a\n[OUTPUT] late\n[OUTPUT] end\n[OUTPUT] b\n";
+        assert_eq!(lines.news(more), ["[OUTPUT] late", "[OUTPUT] b"]);
+        assert!(lines.news(more).is_empty());
+    }
+
+    #[test]
+    fn a_line_that_stands_twice_is_said_twice() {
+        let invocation = Invocation::default();
+        let mut lines = lines(&invocation);
+        let block = "[OUTPUT] x\n[METRIC] ==\n[METRIC] ==\n\n";
+        assert_eq!(lines.news(block), ["[OUTPUT] x", "[METRIC] ==", "[METRIC] ==", ""]);
+        assert!(lines.news(block).is_empty());
+    }
+
+    #[test]
+    fn levels_hide_lines() {
+        let invocation = Invocation::default();
+        let mut lines = Lines { level: Level::Error, ..lines(&invocation) };
+        assert!(lines.news("[OUTPUT] x\n[METRIC] y\n[WARNING] z\n").is_empty());
     }
 }

@@ -25,7 +25,7 @@ use feedrate_run::ranks::Ranks;
 use feedrate_run::system;
 use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::workload::{Workload, yaml_at};
-use lines::{Level, Lines};
+use lines::{Level, Lines, Said};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -130,7 +130,7 @@ fn run_on(
     })?;
     let Decision { generation, run, folder } = decision;
     let is_first = comm.rank() == 0;
-    let mut said = 0;
+    let mut said = Said::new();
     let mut made = None;
     if let Some((plan, choice)) = generation {
         let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
@@ -168,11 +168,11 @@ struct Run {
     folder: PathBuf,
     invocation: Invocation,
     /// Lines of the log that were said.
-    said: usize,
+    said: Said,
 }
 
-fn say(level: Level, invocation: &Invocation, tells: bool, log: &str) -> usize {
-    let mut lines = Lines { level, invocation, said: 0, tells };
+fn say(level: Level, invocation: &Invocation, tells: bool, log: &str) -> Said {
+    let mut lines = Lines { level, invocation, said: Said::new(), tells };
     lines.say(log);
     lines.said
 }

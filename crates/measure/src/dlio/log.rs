@@ -27,7 +27,7 @@ pub(super) fn of(
     start(&mut log, record, invocation);
     for scope in Scope::each(record) {
         if record.plan.is_checkpoints_alone() {
-            checkpoints_alone(&mut log, scope);
+            checkpoints_alone(&mut log, scope, record.complete);
             continue;
         }
         epoch(&mut log, scope);
@@ -57,14 +57,14 @@ fn running(log: &mut Log, at: &str, doing: &[String], processes: u32) {
 
 /// What happened before the first epoch.
 fn before(log: &mut Log, invocation: &Invocation) {
+    for warning in &invocation.warnings {
+        log.line(&format!("[WARNING] {warning}"));
+    }
     if let Some((began, ended)) = &invocation.generation {
         log.output(began, "Starting data generation");
         if !ended.is_empty() {
             log.output(ended, "Generation done");
         }
-    }
-    for warning in &invocation.warnings {
-        log.line(&format!("[WARNING] {warning}"));
     }
 }
 
@@ -168,9 +168,13 @@ fn evaluation_lines(log: &mut Log, scope: Scope) {
 }
 
 /// All that are written, then all that are read.
-fn checkpoints_alone(log: &mut Log, scope: Scope) {
+fn checkpoints_alone(log: &mut Log, scope: Scope, is_over: bool) {
     let epoch = scope.epoch;
-    for (kind, what) in [(CheckpointKind::Save, "write"), (CheckpointKind::Load, "read")] {
+    let planned = scope.plan.checkpoint.as_ref().and_then(|plan| plan.alone.as_ref());
+    let (writes, reads) = planned.map_or((0, 0), |alone| (alone.writes, alone.reads));
+    for (kind, what, planned) in
+        [(CheckpointKind::Save, "write", writes), (CheckpointKind::Load, "read", reads)]
+    {
         let mut of_kind = epoch.checkpoints_of(kind);
         let first = of_kind.next();
         let ends = (first, of_kind.next_back().or(first));
@@ -178,7 +182,9 @@ fn checkpoints_alone(log: &mut Log, scope: Scope) {
         let at = |ns| wall_at(epoch, ns).unwrap_or_default();
         log.output(&at(first.start_ns), &format!("Checkpointing {what} started"));
         self::of_kind(log, scope, kind);
-        log.output(&at(last.end_ns), &format!("Checkpointing {what} finished"));
+        if is_over || planned <= epoch.checkpoints_of(kind).count() as u64 {
+            log.output(&at(last.end_ns), &format!("Checkpointing {what} finished"));
+        }
     }
 }
 
