@@ -2,8 +2,10 @@
 //! left out.
 
 use super::epoch_stats::{duration, end_of, wall_at};
+use super::host::gib;
 use super::summary::meets_expectation;
 use super::{Evaluations, Invocation};
+use crate::checkpoints::dlio_four;
 use crate::facts::Facts;
 use crate::metric::{
     AU_WINDOWED, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
@@ -11,6 +13,8 @@ use crate::metric::{
 };
 use crate::record::{Block, CheckpointKind, CheckpointRecord, Record};
 use crate::window::{Scope, Window, seconds};
+use feedrate_spec::plan::CheckpointPlan;
+use feedrate_spec::plan::state::Layers;
 use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
 
@@ -94,6 +98,9 @@ fn start(log: &mut Log, record: &Record, invocation: &Invocation) {
     let doing = if invocation.doing.is_empty() { &doing } else { &invocation.doing };
     running(log, began, doing, plan.accelerators);
     before(log, invocation);
+    if let Some(checkpoint) = &plan.checkpoint {
+        checkpoint_sizes(log, at, checkpoint);
+    }
     if plan.is_checkpoints_alone() {
         return;
     }
@@ -123,6 +130,23 @@ fn start(log: &mut Log, record: &Record, invocation: &Invocation) {
             plan.accelerators
         );
         log.output(at, &text);
+    }
+}
+
+fn checkpoint_sizes(log: &mut Log, at: &str, checkpoint: &CheckpointPlan) {
+    let (state, total) = (&checkpoint.state, checkpoint.total_bytes);
+    let optimizer = state.optimizer_bytes();
+    let subset = if state.is_subset() { " (subset)" } else { "" };
+    for (what, bytes) in [
+        ("Model size", total.saturating_sub(optimizer)),
+        ("Optimizer state size", optimizer),
+        ("Total checkpoint size", total),
+    ] {
+        log.output(at, &format!("{what}: {:.6} GB {subset}", gib(bytes)));
+    }
+    if let Layers::Transformer(transformer) = &state.layers {
+        let parameters = transformer.parameters();
+        log.output(at, &format!("Total number of parameters in the model: {parameters}"));
     }
 }
 
@@ -249,6 +273,14 @@ fn end(log: &mut Log, record: &Record, evaluations: &Evaluations, folder: &Path)
     };
     let both = |metric: &Metric, unit: f64| both_of(record, metric, unit);
     let eval = |metric: &Metric, unit: f64| both_of(evaluations.0.as_ref()?, metric, unit);
+    // DLIO has these lines where the number of checkpoints is given, as in runs of nothing else.
+    let alone = record.plan.is_checkpoints_alone();
+    let of_kind = |kind| if alone { dlio_four(record, kind) } else { [None; 4] };
+    let pair = |mean: Option<f64>, stdev: Option<f64>| {
+        mean.zip(stdev).map(|(mean, stdev)| format!("{mean:.4} ({stdev:.4})"))
+    };
+    let [save_rate, save_rate_stdev, save_s, save_s_stdev] = of_kind(CheckpointKind::Save);
+    let [load_rate, load_rate_stdev, load_s, load_s_stdev] = of_kind(CheckpointKind::Load);
     let eval_meets = evaluations.0.as_ref().and_then(|e| meets_expectation(&Facts::of(e)));
     log.output(&record.ended, &format!("Saved outputs in {}", folder.display()));
     log.output("", "Averaged metric over all steps/epochs");
@@ -259,6 +291,10 @@ fn end(log: &mut Log, record: &Record, evaluations: &Evaluations, folder: &Path)
         ("Training Throughput (samples/second)", both(&SAMPLES_WINDOWED, 1.0)),
         ("Training I/O Throughput (MB/second)", both(&NOMINAL_WINDOWED, MIB)),
         ("train_au_meet_expectation", meets_expectation(&facts).map(str::to_string)),
+        ("Checkpoint save duration (seconds)", pair(save_s, save_s_stdev)),
+        ("Checkpoint save I/O Throughput (GB/second)", pair(save_rate, save_rate_stdev)),
+        ("Checkpoint load duration (seconds)", pair(load_s, load_s_stdev)),
+        ("Checkpoint load I/O Throughput (GB/second)", pair(load_rate, load_rate_stdev)),
         ("Eval Accelerator Utilization [AU] (%)", eval(&AU_WINDOWED, 1.0)),
         ("Eval Throughput (samples/second)", eval(&SAMPLES_WHOLE, 1.0)),
         ("Eval Throughput (MB/second)", eval(&NOMINAL_WHOLE, MIB)),

@@ -375,3 +375,27 @@ fn warnings_stand_before_what_comes_later() {
     assert!(done.starts_with(&begun) && done.ends_with("T2 Generation done\n"), "{done}");
     assert!(begun.contains("[WARNING] w"));
 }
+
+#[test]
+fn the_log_tells_what_checkpoints_are_and_took() {
+    let record = Record { complete: true, ..alone(3) };
+    let text = log(&record, &hydra(), Some(Path::new("DIR")));
+    let at = text.find("[METRIC]").unwrap();
+    let (before, block) = text.split_at(at);
+    for line in [
+        " Model size: 0.500000 GB \n",
+        " Optimizer state size: 0.375000 GB \n",
+        " Total checkpoint size: 0.875000 GB \n",
+    ] {
+        assert!(before.contains(line), "{line}{before}");
+    }
+    // 1 GiB in 2 s and in 1 s, and in half a second.
+    for line in [
+        "[METRIC] Checkpoint save duration (seconds): 1.5000 (0.5000)\n",
+        "[METRIC] Checkpoint save I/O Throughput (GB/second): 0.7500 (0.2500)\n",
+        "[METRIC] Checkpoint load duration (seconds): 0.5000 (0.0000)\n",
+        "[METRIC] Checkpoint load I/O Throughput (GB/second): 2.0000 (0.0000)\n",
+    ] {
+        assert!(block.contains(line), "{line}{block}");
+    }
+}

@@ -3,6 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Names of files with the optimizer's state end so.
+const OPTIMIZER_SUFFIX: &str = "_optim_states";
+
 /// A model's state, and how it is split.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatePlan {
@@ -237,7 +240,7 @@ impl StatePlan {
         let optimizer = self.optimizer();
         if !optimizer.is_empty() {
             let (data, model) = (place.data, place.model);
-            let name = format!("zero_pp_rank_{data}_mp_rank_{model}_optim_states");
+            let name = format!("zero_pp_rank_{data}_mp_rank_{model}{OPTIMIZER_SUFFIX}");
             files.push(StateFile { name, tensors: optimizer });
         }
         files.extend(self.layer_files(place));
@@ -267,6 +270,18 @@ impl StatePlan {
     /// Of all ranks.
     pub fn total_bytes(&self) -> u64 {
         self.sum(|file| file.bytes())
+    }
+
+    /// Of all ranks: what of the total is the optimizer's.
+    pub fn optimizer_bytes(&self) -> u64 {
+        let is_optimizers = |file: &StateFile| file.name.ends_with(OPTIMIZER_SUFFIX);
+        self.sum(|file| if is_optimizers(file) { file.bytes() } else { 0 })
+    }
+
+    /// Whether only some of the model's ranks are there.
+    pub fn is_subset(&self) -> bool {
+        let model = self.model_ranks();
+        self.ranks < model.saturating_mul(self.data)
     }
 
     /// Of all ranks.
