@@ -2,10 +2,11 @@
 
 use feedrate_data::generate::GenerateError;
 use feedrate_spec::problem::Problems;
+use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
 /// What the process returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Exit {
     /// Done.
     Fine = 0,

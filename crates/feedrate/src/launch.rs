@@ -84,6 +84,13 @@ pub(crate) fn together(
     if comm.size() == 1 {
         return Err(error);
     }
+    if let Some(Known(code)) = error.downcast_ref() {
+        if comm.rank() == 0 {
+            // Some launchers end the others as soon as one has ended.
+            messages::print_error(&error);
+        }
+        return Ok(*code);
+    }
     comm.give_up(&messages::told(&error));
     if told.load(Relaxed) {
         // The reason was told as soon as it was known; what was wanted by then may say more.
@@ -148,11 +155,61 @@ pub(crate) fn is_interruption(loss: &CommError) -> bool {
     loss.was_given_up() && reason.ends_with(": interrupted")
 }
 
-/// What rank 0 decides, on all ranks.
+/// All ranks know of this failure and end with this code: none has to tell the others. Has no words beside those of the error.
+#[derive(Debug, thiserror::Error)]
+#[error("")]
+struct Known(Exit);
+
+/// What rank 0 decides, on all ranks; or on all the failure to decide, which rank 0 knows more of.
 pub(crate) fn decided<T: Serialize + DeserializeOwned>(
     comm: &dyn Comm,
     decide: impl FnOnce() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let own = if comm.rank() == 0 { Some(decide()?) } else { None };
-    Ok(ranks::broadcast(comm, own)?)
+    if comm.size() == 1 {
+        return decide();
+    }
+    if comm.rank() > 0 {
+        return ranks::broadcast(comm, None::<Result<T, Exit>>)?.map_err(|code| Known(code).into());
+    }
+    let own = decide();
+    let told = own.as_ref().map_err(code_of);
+    comm.broadcast(&ranks::encoded(&told)?)?;
+    own.map_err(|error| {
+        let known = Known(code_of(&error));
+        error.context(known)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::TooManySteps;
+    use feedrate_run::comm::Threads;
+
+    fn on_three_ranks(check: impl Fn(&Threads) + Sync) {
+        std::thread::scope(|scope| {
+            for rank in Threads::group(3) {
+                let check = &check;
+                scope.spawn(move || check(&rank));
+            }
+        });
+    }
+
+    #[test]
+    fn all_ranks_do_what_rank_0_decides() {
+        on_three_ranks(|rank| assert_eq!(decided(rank, || Ok(rank.rank() + 7)).unwrap(), 7));
+    }
+
+    #[test]
+    fn a_failure_to_decide_ends_all_ranks_with_its_code_and_leaves_them_together() {
+        on_three_ranks(|rank| {
+            let decide = || Err::<u32, _>(TooManySteps { available: 4, wanted: 9 }.into());
+            let error = decided(rank, decide).unwrap_err();
+            assert_eq!(error.downcast_ref::<Known>().unwrap().0, Exit::TooManySteps);
+            let told = messages::told(&error.context("cannot begin"));
+            let words = if rank.rank() == 0 { ": only 4 steps" } else { "" };
+            assert!(told.starts_with(&format!("cannot begin{words}")), "{told}");
+            rank.barrier().unwrap();
+        });
+    }
 }

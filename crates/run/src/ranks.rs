@@ -115,7 +115,11 @@ pub fn broadcast<T: Serialize + DeserializeOwned>(
     }
 }
 
-fn encoded<T: Serialize>(value: &T) -> Result<Vec<u8>, CommError> {
+/// As [`broadcast`] sends it.
+///
+/// # Errors
+/// It cannot be sent.
+pub fn encoded<T: Serialize>(value: &T) -> Result<Vec<u8>, CommError> {
     serde_json::to_vec(value).map_err(unreadable)
 }
 

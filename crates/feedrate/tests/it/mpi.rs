@@ -111,8 +111,24 @@ fn what_breaks_one_rank_is_told_once_and_ends_all() {
 fn bad_arguments_are_told_once() {
     let test = with_workloads();
     let answer = launched(&test, OPEN_MPI, 3, &["++workload.reader.batch_size=x"]);
-    assert_ne!(answer.code, 0);
+    answer.refuses(1, &[]);
     assert_eq!(answer.stderr.matches("expected a whole number").count(), 1, "{}", answer.stderr);
+}
+
+#[test]
+fn what_rank_0_cannot_decide_ends_all_with_its_code_and_without_noise() {
+    for launcher in LAUNCHERS {
+        let test = with_workloads();
+        let more = [
+            GENERATED,
+            "++workload.reader.batch_size=1",
+            "++workload.train.total_training_steps=1000",
+        ];
+        let answer = launched(&test, launcher, 3, &more);
+        answer.refuses(255, &["only 4 steps"]);
+        assert_eq!(answer.stderr.matches("only 4 steps").count(), 1, "{}", answer.stderr);
+        assert!(!answer.stderr.contains("MPI_ABORT"), "{}", answer.stderr);
+    }
 }
 
 #[test]
