@@ -7,7 +7,7 @@ use crate::engine::Training;
 use crate::ranks::Ranks;
 use crate::system::{Residency, Sampler, TimelineSampler, residency};
 use feedrate_data::storage::{Storage, StorageError};
-use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, HostEpoch, Record};
+use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, HostEpoch, Record, System};
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use feedrate_spec::shape::FileShape;
@@ -90,7 +90,7 @@ impl Session<'_> {
         let mut evaluation = self.evaluation(drivers.evaluation);
         let mut last = None;
         for number in 1..=self.plan.train.epochs_run() {
-            let before = self.prepare_cache(number, last, record)?;
+            let before = self.prepare_cache(last)?;
             self.ranks.comm.barrier()?;
             let trained =
                 self.epoch((number, &mut *saver), drivers.training, &mut training, before, record);
@@ -140,6 +140,10 @@ impl Session<'_> {
             ..host
         };
         let (own, outcome) = self.written(number, epoch, now_ns, host, record);
+        if self.plan.train.cold && self.ranks.is_first() {
+            let doubts = not_cold(&own, record.machines(), self.cold_bytes_max());
+            record.doubts.extend(doubts);
+        }
         record.epochs.push(own);
         Trained { outcome: outcome.map(|()| steps), residency }
     }
@@ -246,29 +250,14 @@ impl Session<'_> {
 
     /// Empty the page cache of the dataset where that is asked for, and see how much of it is there. `last` is what was there
     /// when the epoch before ended, a moment ago.
-    fn prepare_cache(
-        &self,
-        epoch: u32,
-        last: Option<Residency>,
-        record: &mut Record,
-    ) -> Result<Residency, StorageError> {
+    fn prepare_cache(&self, last: Option<Residency>) -> Result<Residency, StorageError> {
         if !self.plan.train.cold {
             return Ok(last.unwrap_or_else(|| self.residency()));
         }
         if self.ranks.is_first_of_node() {
             self.evict()?;
         }
-        let before = self.residency();
-        let warm = before.bytes.is_none_or(|bytes| bytes > self.cold_bytes_max());
-        if warm && self.ranks.is_first_of_node() {
-            let left = before.bytes.map_or("an unknown part".into(), units::bytes);
-            record.doubts.push(PlanDoubt {
-                name: "not_cold".into(),
-                evidence: format!("{left} of the dataset was in the page cache when epoch {epoch} began"),
-                advice: "other processes may hold the files open or mapped; drop caches as root, or use a larger dataset".into(),
-            });
-        }
-        Ok(before)
+        Ok(self.residency())
     }
 
     /// What cannot be asked is not known; it stops no run. One process asks for its machine.
@@ -293,6 +282,26 @@ impl Session<'_> {
         let payload = self.layout.sum(self.layout.files_train(), FileShape::payload_bytes);
         (payload / 1000) as u64
     }
+}
+
+/// The machines of which more than `cold_bytes_max` of the dataset was in the page cache when an epoch began.
+fn not_cold(epoch: &EpochRecord, machines: &[System], cold_bytes_max: u64) -> Vec<PlanDoubt> {
+    let each =
+        if epoch.nodes.is_empty() { std::slice::from_ref(&epoch.host) } else { &epoch.nodes };
+    let is_warm =
+        |host: &HostEpoch| host.resident_before_bytes.is_none_or(|bytes| bytes > cold_bytes_max);
+    let warm = each.iter().zip(machines).filter(|(host, _)| is_warm(host));
+    warm.map(|(host, machine)| {
+        let left = host.resident_before_bytes.map_or("an unknown part".into(), units::bytes);
+        let of = if machines.len() > 1 { format!(" of {}", machine.hostname) } else { String::new() };
+        let number = epoch.number;
+        PlanDoubt {
+            name: "not_cold".into(),
+            evidence: format!("{left} of the dataset was in the page cache{of} when epoch {number} began"),
+            advice: "other processes may hold the files open or mapped; drop caches as root, or use a larger dataset".into(),
+        }
+    })
+    .collect()
 }
 
 /// An epoch that was, and what it left in the page cache.
@@ -335,4 +344,46 @@ fn extent(accelerators: &[AcceleratorEpoch], now_ns: u64) -> (u64, u64) {
 /// Whether a conductor may spin before deadlines: never when the machine's accelerators outnumber its idle cores.
 pub fn may_spin(job: &Job, ranks: &Ranks, idle_cores: u32) -> bool {
     job.accelerators().saturating_mul(ranks.comm.node().local_size) <= idle_cores
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epoch(resident: &[Option<u64>]) -> EpochRecord {
+        let host = |bytes: &Option<u64>| HostEpoch {
+            resident_before_bytes: *bytes,
+            ..HostEpoch::default()
+        };
+        let mut nodes: Vec<HostEpoch> = resident.iter().map(host).collect();
+        let host = if nodes.len() == 1 { nodes.remove(0) } else { HostEpoch::default() };
+        EpochRecord {
+            number: 2,
+            start_ns: 0,
+            end_ns: 0,
+            started: String::new(),
+            ended: String::new(),
+            accelerators: Vec::new(),
+            host,
+            nodes,
+            checkpoints: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_machine_that_is_not_cold_is_named() {
+        let machines =
+            ["a", "b", "c"].map(|name| System { hostname: name.into(), ..System::default() });
+        let evidence = |resident: &[Option<u64>]| -> Vec<String> {
+            let machines = &machines[..resident.len()];
+            let doubts = not_cold(&epoch(resident), machines, 10);
+            doubts.into_iter().map(|doubt| doubt.evidence).collect()
+        };
+        let several = evidence(&[Some(10), Some(11), None]);
+        assert_eq!(several.len(), 2, "{several:?}");
+        assert!(several[0].contains("page cache of b when epoch 2"), "{several:?}");
+        assert!(several[1].contains("unknown part") && several[1].contains(" of c "));
+        assert_eq!(evidence(&[Some(0)]), Vec::<String>::new());
+        assert!(evidence(&[Some(11)])[0].contains("page cache when epoch 2"));
+    }
 }
