@@ -17,7 +17,7 @@ def load_results(folder: Union[str, os.PathLike[str]]) -> "pandas.DataFrame":
     Columns are `path` (relative to `folder`) and the keys of summary.json, those of `metric` without a prefix; lists and objects
     stay as they are. What a file does not tell is missing (NaN), never 0.
 
-    Raises FileNotFoundError where there is no such file, ValueError naming a file that is no JSON.
+    Raises FileNotFoundError where there is no such file, ValueError naming a file that is no object of JSON.
     """
     import pandas
 
@@ -34,8 +34,10 @@ def _summaries(root: Path) -> Iterator[Path]:
 
 def _row(root: Path, path: Path) -> dict[str, Any]:
     try:
-        summary = json.loads(path.read_text())
-    except json.JSONDecodeError as error:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"`{path}`: {error}") from error
-    metric = summary.pop("metric", {})
+    metric = summary.pop("metric", {}) if isinstance(summary, dict) else None
+    if not isinstance(metric, dict):
+        raise ValueError(f"`{path}`: it is not the summary of a run")
     return {"path": str(path.parent.relative_to(root)), **summary, **metric}

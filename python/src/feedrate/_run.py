@@ -9,17 +9,24 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any, Mapping, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
 Value = Union[str, int, float, bool, None]
 
+BELOW_AU = 3
+"""The run is done, but below what `--fail-below-au` asks for."""
+
 
 class FeedrateError(RuntimeError):
-    """The program ended with another code than 0; `code` is that code, the text what it said."""
+    """The program ended with another code than 0; `code` is that code, the text what it said.
 
-    def __init__(self, code: int, message: str) -> None:
+    `summary` is that of a run that was done but below `--fail-below-au`, else None.
+    """
+
+    def __init__(self, code: int, message: str, summary: Optional[dict[str, Any]] = None) -> None:
         super().__init__(message)
         self.code = code
+        self.summary = summary
 
 
 def run(
@@ -40,9 +47,12 @@ def run(
     if isinstance(overrides, Mapping):
         overrides = [f"{key}={_text(value)}" for key, value in overrides.items()]
     command = [*launcher, program("feedrate"), "run", os.fspath(workload), *overrides, *arguments, "--json"]
-    done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="surrogateescape", check=False
+    )
     if done.returncode != 0:
-        raise FeedrateError(done.returncode, done.stderr.strip())
+        summary = _summary(done.stdout) if done.returncode == BELOW_AU else None
+        raise FeedrateError(done.returncode, done.stderr.strip(), summary)
     return json.loads(done.stdout)
 
 
@@ -57,6 +67,14 @@ def program(name: str) -> str:
     if found is None:
         raise FileNotFoundError(f"there is no `{name}` beside this Python or on PATH")
     return found
+
+
+def _summary(text: str) -> Optional[dict[str, Any]]:
+    """None where a launcher ends with the same code and the program said nothing."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return None
 
 
 def _text(value: Value) -> str:

@@ -14,9 +14,24 @@ assert len(frame) == 1 and frame["num_accelerators"][0] == 2, frame
 try:
     feedrate.run("conf/workload/tiny.yaml", {"reader.batch_size": "x"})
 except feedrate.FeedrateError as error:
-    assert error.code == 2 and "reader.batch_size" in str(error), error
+    assert error.code == 2 and "reader.batch_size" in str(error) and error.summary is None, error
 else:
     raise AssertionError("a bad value is refused")
+try:
+    feedrate.run("conf/workload/tiny.yaml", arguments=["--results", "below", "--fail-below-au", "101"])
+except feedrate.FeedrateError as error:
+    assert error.code == 3 and error.summary["complete"], error
+else:
+    raise AssertionError("no run reaches 101 %")
+for content in (b"[1]", b'{"metric": 1}', b"{", b'"\xff"'):
+    Path("bad").mkdir(exist_ok=True)
+    Path("bad/summary.json").write_bytes(content)
+    try:
+        feedrate.load_results("bad")
+    except ValueError as error:
+        assert "bad/summary.json" in str(error), error
+    else:
+        raise AssertionError(f"{content!r} is no summary")
 
 mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "4"]
 study = [*mpirun, "dlio_benchmark", "--config-dir", "conf", "workload=tiny", "++workload.reader.batch_size=1"]
