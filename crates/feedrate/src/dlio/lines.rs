@@ -86,8 +86,14 @@ impl Lines<'_> {
             level = match line.split(' ').next() {
                 Some("[OUTPUT]") => OUTPUT,
                 Some("[WARNING]") => Level::Warning as u8,
+                Some("[INFO]") => Level::Info as u8,
                 _ => level,
             };
+            // Those of steps are in the log of their epoch's end only, and there are too many to remember.
+            if level == Level::Info as u8 {
+                news.extend(self.level.shows(level).then_some(line));
+                continue;
+            }
             let seen = seen.entry(line).or_default();
             *seen += 1;
             let said = self.said.entry(line.to_string()).or_default();
@@ -108,7 +114,11 @@ impl Lines<'_> {
 
 impl Talk for Lines<'_> {
     fn epoch(&mut self, record: &Record) {
-        self.say(&dlio::log(record, self.invocation, None));
+        let log = match self.level {
+            Level::Debug | Level::Info => dlio::log_with_steps(record, self.invocation),
+            _ => dlio::log(record, self.invocation, None),
+        };
+        self.say(&log);
     }
 
     fn checkpoint(&mut self, record: &Record) {

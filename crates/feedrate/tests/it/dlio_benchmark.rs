@@ -141,10 +141,42 @@ fn checkpoints_alone_as_mlperf_storage_asks_for_them() {
         "Running DLIO [Checkpointing] with 1 process(es)",
         "Checkpointing write finished",
     ]);
-    let summary = json(test.path("results/checkpointing/llama3_8b/1/summary.json"));
+    let left = test.path("results/checkpointing/llama3_8b/1");
+    let log = fs::read_to_string(left.join("dlio.log")).unwrap();
+    assert!(answer.stderr.starts_with(&log), "{}\n{log}", answer.stderr);
+    let summary = json(left.join("summary.json"));
     for key in ["save_checkpoint_io_mean_GB_per_second", "load_checkpoint_duration_mean_seconds"] {
         assert!(summary["metric"][key].is_number(), "{summary}");
     }
+}
+
+/// A checkpoint of the first epoch is known to be whole only when the second is over, or the run.
+#[test]
+fn checkpoints_in_the_background_are_told_of_once() {
+    let test = with_workloads();
+    let answer = dlio(
+        &test,
+        &[
+            "workload=tiny",
+            "++workload.workflow.generate_data=True",
+            "++workload.workflow.checkpoint=True",
+            "++workload.reader.nonsense=1",
+            "++workload.checkpoint.asynchronous=True",
+            "++workload.checkpoint.checkpoint_folder=check",
+            "++workload.model.model_size=4096",
+        ],
+    );
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let log = fs::read_to_string(results(&test).join("dlio.log")).unwrap();
+    assert_eq!(log.matches("Finished saving checkpoint 1").count(), 2, "{log}");
+    let (said, _) = answer.stderr.split_once("outputs saved in RANKID_output.json").unwrap();
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+        lines.sort();
+        lines
+    };
+    let whole = format!("{said}outputs saved in RANKID_output.json");
+    assert_eq!(sorted(&whole), sorted(&log));
 }
 
 #[test]
@@ -267,6 +299,9 @@ fn the_log_level_is_heeded() {
     };
     assert!(at("warning").stderr.contains("[OUTPUT]"));
     assert!(!at("error").stderr.contains("[OUTPUT]"));
+    let told = at("info").stderr;
+    assert_eq!(told.lines().filter(|line| line.starts_with("[INFO]")).count(), 2 * 2 * 2, "{told}");
+    assert!(told.contains("Rank 0 step 2: loaded 4 samples in"), "{told}");
     at("loud").refuses(1, &["DLIO_LOG_LEVEL"]);
 }
 

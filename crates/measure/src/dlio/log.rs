@@ -21,11 +21,20 @@ use std::path::Path;
 const RULE: &str = "[METRIC] ==========================================================";
 const MIB: f64 = (1u64 << 20) as f64;
 
+/// How much of the log is wanted.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Extent<'a> {
+    /// The epoch whose steps are told one by one.
+    pub(super) steps_of: Option<u32>,
+    /// Where the results are, for a log to its end.
+    pub(super) folder: Option<&'a Path>,
+}
+
 pub(super) fn of(
     record: &Record,
     evaluations: &Evaluations,
     invocation: &Invocation,
-    folder: Option<&Path>,
+    Extent { steps_of, folder }: Extent<'_>,
 ) -> String {
     let mut log = Log(String::new());
     start(&mut log, record, invocation);
@@ -34,7 +43,7 @@ pub(super) fn of(
             checkpoints_alone(&mut log, scope, record.complete);
             continue;
         }
-        epoch(&mut log, scope);
+        epoch(&mut log, scope, steps_of == Some(scope.epoch.number));
         if let Some(evaluation) = evaluations.after(scope.epoch.number) {
             evaluation_lines(&mut log, evaluation);
         }
@@ -76,8 +85,16 @@ struct Log(String);
 
 impl Log {
     fn output(&mut self, stamp: &str, text: &str) {
+        self.stamped("[OUTPUT]", stamp, text);
+    }
+
+    fn info(&mut self, stamp: &str, text: &str) {
+        self.stamped("[INFO]", stamp, text);
+    }
+
+    fn stamped(&mut self, level: &str, stamp: &str, text: &str) {
         let between = if stamp.is_empty() { "" } else { " " };
-        self.line(&format!("[OUTPUT] {stamp}{between}{text}"));
+        self.line(&format!("{level} {stamp}{between}{text}"));
     }
 
     fn line(&mut self, line: &str) {
@@ -150,7 +167,7 @@ fn checkpoint_sizes(log: &mut Log, at: &str, checkpoint: &CheckpointPlan) {
     }
 }
 
-fn epoch(log: &mut Log, scope: Scope) {
+fn epoch(log: &mut Log, scope: Scope, tells_steps: bool) {
     let (epoch, train) = (scope.epoch, &scope.plan.train);
     let number = epoch.number;
     let planned = train.steps_in_epoch(number.max(1));
@@ -161,7 +178,14 @@ fn epoch(log: &mut Log, scope: Scope) {
     };
     log.output(&epoch.started, &format!("Starting epoch {number}: {steps}"));
     if let Some(first) = epoch.accelerators.first() {
+        let mut steps = 0;
         for (i, (block, window)) in first.blocks.iter().zip(scope.windows(first)).enumerate() {
+            let started = wall_at(epoch, block.start_ns).unwrap_or_default();
+            log.output(&started, &format!("Starting block {}", i + 1));
+            if tells_steps {
+                step_lines(log, scope, i, steps);
+            }
+            steps += block.steps();
             block_lines(log, scope, i + 1, block, window);
         }
     }
@@ -237,12 +261,38 @@ fn checkpoint_lines(log: &mut Log, scope: Scope, number: usize, checkpoint: &Che
     log.output(&at(checkpoint.end_ns), &ended);
 }
 
+/// What each accelerator did in each step of block `block`, before which there were `before`. Processing is loading and computing,
+/// as in DLIO's `proc`.
+fn step_lines(log: &mut Log, scope: Scope, block: usize, before: usize) {
+    let samples = scope.plan.loader.batch_size;
+    let blocks = scope.epoch.accelerators.iter().map(|own| own.blocks.get(block));
+    let blocks: Vec<_> = blocks.enumerate().filter_map(|(rank, own)| Some((rank, own?))).collect();
+    let mut starts_ns: Vec<u64> = blocks.iter().map(|(_, own)| own.start_ns).collect();
+    let most = blocks.iter().map(|(_, own)| own.steps()).max().unwrap_or(0);
+    let at = |ns| wall_at(scope.epoch, ns).unwrap_or_default();
+    for i in 0..most {
+        for ((rank, own), start_ns) in blocks.iter().zip(&mut starts_ns) {
+            if own.steps() <= i {
+                continue;
+            }
+            let (load_ns, both_ns) = (own.load_ns[i], own.load_ns[i] + own.compute_ns[i]);
+            let (step, load_s, both_s) = (before + i + 1, seconds(load_ns), seconds(both_ns));
+            let loaded =
+                format!("Rank {rank} step {step}: loaded {samples} samples in {load_s:.4} s");
+            let processed =
+                format!("Rank {rank} step {step} processed {samples} samples in {both_s:.4}s)");
+            log.info(&at(*start_ns + load_ns), &loaded);
+            log.info(&at(*start_ns + both_ns), &processed);
+            *start_ns += both_ns + own.barrier_ns[i];
+        }
+    }
+}
+
 /// Utilisation is the first accelerator's, throughput its own times their number, as DLIO says it.
 fn block_lines(log: &mut Log, scope: Scope, number: usize, block: &Block, window: Window) {
     let at = |ns| wall_at(scope.epoch, ns).unwrap_or_default();
-    let (started, ended) = (at(block.start_ns), at(block.end_ns));
+    let ended = at(block.end_ns);
     let length_s = duration(block.start_ns, block.end_ns);
-    log.output(&started, &format!("Starting block {number}"));
     log.output(
         &ended,
         &format!("Ending block {number} - {} steps completed in {length_s} s", block.steps()),

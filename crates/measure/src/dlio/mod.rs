@@ -15,6 +15,7 @@ use crate::facts::Facts;
 use crate::record::Record;
 use crate::record::file::{RecordFileError, make_folder, write_all_atomically};
 use crate::window::Scope;
+use log::Extent;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -80,7 +81,8 @@ pub fn write(
     let name = "summary.json".to_string();
     files
         .push((name.clone(), python_json(&folder.join(name), &summary::of(&facts, &evaluations))?));
-    let log = log::of(record, &evaluations, invocation, Some(folder));
+    let log =
+        log::of(record, &evaluations, invocation, Extent { folder: Some(folder), steps_of: None });
     files.push(("dlio.log".into(), log.into_bytes()));
     files.extend(hydra_files(invocation));
     write_all_atomically(folder, &files)
@@ -104,7 +106,15 @@ pub fn write_generation(
 
 /// `dlio.log` as far as `record` goes; with the `folder` of the results, to its end.
 pub fn log(record: &Record, invocation: &Invocation, folder: Option<&Path>) -> String {
-    log::of(record, &Evaluations(record.of_evaluations()), invocation, folder)
+    let extent = Extent { folder, steps_of: None };
+    log::of(record, &Evaluations(record.of_evaluations()), invocation, extent)
+}
+
+/// The same as far as `record` goes, with DLIO's `INFO` lines of each step and accelerator of its last epoch.
+pub fn log_with_steps(record: &Record, invocation: &Invocation) -> String {
+    let steps_of = record.epochs.last().map(|epoch| epoch.number);
+    let extent = Extent { folder: None, steps_of };
+    log::of(record, &Evaluations(record.of_evaluations()), invocation, extent)
 }
 
 /// The text of the report that DLIO's postprocessor makes.

@@ -399,3 +399,31 @@ fn the_log_tells_what_checkpoints_are_and_took() {
         assert!(block.contains(line), "{line}{block}");
     }
 }
+
+#[test]
+fn steps_are_told_one_by_one_of_the_last_epoch() {
+    let mut record = example();
+    record.epochs.truncate(1);
+    let text = log_with_steps(&record, &hydra());
+    let steps: Vec<&str> = text.lines().filter(|line| line.starts_with("[INFO]")).collect();
+    assert_eq!(steps.len(), 2 * 2 * 5);
+    assert_eq!(
+        steps[..4],
+        [
+            "[INFO] 2026-11-22T00:00:03.500000 Rank 0 step 1: loaded 1 samples in 4.0000 s",
+            "[INFO] 2026-11-22T00:00:04.000000 Rank 0 step 1 processed 1 samples in 4.5000s)",
+            "[INFO] 2026-11-22T00:00:03.500000 Rank 1 step 1: loaded 1 samples in 4.0000 s",
+            "[INFO] 2026-11-22T00:00:04.000000 Rank 1 step 1 processed 1 samples in 4.5000s)",
+        ]
+    );
+    // The second block began at 8.5 s of the run, 7.5 s after the first.
+    let last = "[INFO] 2026-11-22T00:00:08.500000 Rank 1 step 5 processed 1 samples in 0.7500s)";
+    assert_eq!(steps[19], last);
+    assert!(
+        log_with_steps(&example(), &hydra()).lines().filter(|l| l.starts_with("[INFO]")).count()
+            == 2 * 2 * 5
+    );
+    let without: String =
+        text.lines().filter(|l| !l.starts_with("[INFO]")).map(|l| format!("{l}\n")).collect();
+    assert_eq!(without, log(&record, &hydra(), None));
+}
