@@ -116,7 +116,7 @@ fn figures(summary: &Summary, record: &Record) -> String {
         "Bytes",
         format!(
             "{} read, {device} from the device",
-            summary.bytes.logical.map_or("?".into(), units::bytes)
+            summary.bytes.logical.map_or("unknown".into(), units::bytes)
         ),
     ));
     text::rows(&rows)

@@ -120,7 +120,7 @@ pub struct Rate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the metrics of these names say it")]
 pub struct Bytes {
-    /// `null` of an epoch of which not all accelerators have told.
+    /// `null` where not all accelerators have told.
     pub logical: Option<u64>,
     pub device: Option<u64>,
 }
@@ -168,7 +168,7 @@ impl Summary {
             throughput: Throughput::of(run),
             time: facts.time,
             stall: facts.stall,
-            bytes: Bytes { logical: Some(facts.logical_bytes), device: facts.device_bytes },
+            bytes: Bytes { logical: logical_bytes(&facts), device: facts.device_bytes },
             access: Access::of(record),
             latency: Latencies {
                 open: metric::OPEN_LATENCY.of_run(record),
@@ -198,7 +198,7 @@ impl EvaluationSummary {
             throughput: Throughput::of(run),
             time: facts.time,
             stall: facts.stall,
-            bytes: Bytes { logical: Some(facts.logical_bytes), device: facts.device_bytes },
+            bytes: Bytes { logical: logical_bytes(&facts), device: facts.device_bytes },
             per_evaluation: record.epochs.iter().map(|e| EpochSummary::of(record, e)).collect(),
         }
     }
@@ -237,6 +237,13 @@ impl EpochSummary {
             },
         }
     }
+}
+
+/// Where all epochs were broken off before all told, nothing is known.
+fn logical_bytes(facts: &Facts) -> Option<u64> {
+    let none_is_whole = Scope::all(facts.record).next().is_none();
+    let is_unknown = none_is_whole && !facts.record.epochs.is_empty();
+    (!is_unknown).then_some(facts.logical_bytes)
 }
 
 fn read_bytes(epoch: &EpochRecord) -> u64 {

@@ -423,4 +423,6 @@ fn an_epoch_of_which_not_all_told_counts_for_nothing() {
     assert_eq!(summary.per_epoch[2].bytes.logical, None);
     assert!(summary.doubts[0].evidence.starts_with("2 of 3 epochs"), "{:?}", summary.doubts);
     assert_eq!(summary.phases[2].delivered_bytes_per_second, None);
+    broken.epochs.drain(..2);
+    assert_eq!(crate::summary::Summary::of(&broken).bytes.logical, None, "none is whole");
 }
