@@ -233,7 +233,12 @@ fn decide(processes: u32, arguments: &Arguments) -> anyhow::Result<(Decision, In
     };
     let workload = &composed.workload;
     let generates = workload.workflow_generate_data;
-    let goes_on = !generates || workload.workflow_train || workload.workflow_checkpoint;
+    // DLIO's workloads of training leave the numbers of checkpoints alone at -1: without training it then writes none.
+    let counts =
+        [workload.checkpoint_num_checkpoints_write, workload.checkpoint_num_checkpoints_read];
+    let writes_alone = workload.workflow_checkpoint
+        && counts.iter().any(|count| count.is_some_and(|count| count > 0));
+    let goes_on = !generates || workload.workflow_train || writes_alone;
     let mut run = goes_on.then(|| plan_of(workload, false)).transpose()?;
     if let Some((plan, _)) = &run
         && !generates

@@ -35,9 +35,16 @@ fn json(path: PathBuf) -> Value {
 
 #[test]
 fn data_is_made_then_trained_on_as_the_study_does() {
+    // The study's workload writes checkpoints, also while its data is made; without training there are none.
     let test = with_workloads();
+    let yaml =
+        format!("{TINY}workflow:\n  checkpoint: True\ncheckpoint:\n  checkpoint_after_epoch: 5\n");
+    test.write("conf/workload/tiny.yaml", yaml);
     let answer = dlio(&test, &GENERATE);
-    answer.warns(&["Running DLIO [Generating data] with 1 process(es)", "Generation done"]);
+    answer.warns(&[
+        "Running DLIO [Generating data & Checkpointing] with 1 process(es)",
+        "Generation done",
+    ]);
     assert_eq!(answer.stdout, "");
     assert_eq!(test.data_files(".npz").len(), 8);
     assert!(test.path("data/train/img_0_of_8.npz").exists(), "in the folder itself");
