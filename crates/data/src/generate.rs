@@ -77,13 +77,15 @@ pub enum GenerateError {
     },
     /// Somebody wanted it to end. What was made is kept.
     #[error(
-        "interrupted after {files} of {files_total} files; the next generation goes on from there"
+        "interrupted after {files} of {files_total} files{}; the next generation goes on from there", of_part(*part)
     )]
     Cancelled {
         /// Whole files.
         files: u64,
-        /// Of the dataset.
+        /// Of the dataset, or of the part.
         files_total: u64,
+        /// Made here, where others make the rest.
+        part: Option<Part>,
     },
 }
 
@@ -108,6 +110,10 @@ impl GenerateError {
             GenerateError::NoFormat(_) | GenerateError::Cancelled { .. } => None,
         }
     }
+}
+
+fn of_part(part: Option<Part>) -> String {
+    part.map_or_else(String::new, |part| format!(" of process {}, one of {}", part.index, part.of))
 }
 
 /// Make what is missing of the dataset of `plan`. `progress` gets files and bytes done so far, from any thread;
@@ -370,7 +376,8 @@ impl<'g> Generation<'g> {
             },
         );
         if watch.is_cancelled() && watch.files() < files {
-            return Err(GenerateError::Cancelled { files: watch.files(), files_total: files });
+            let (done, part) = (watch.files(), Some(part).filter(|part| part.of > 1));
+            return Err(GenerateError::Cancelled { files: done, files_total: files, part });
         }
         made.map_err(GenerateError::Storage)?;
         self.storage.sync_all()?;

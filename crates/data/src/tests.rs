@@ -146,7 +146,7 @@ fn a_generation_broken_off_is_continued() {
         let stop_midway = |files: u64, _bytes: u64| cancel.store(files >= 5, Relaxed);
         let layout = Layout::new(&plan);
         let broken = generate(&plan, &layout, storage, THREADS, &stop_midway, &cancel);
-        let Err(GenerateError::Cancelled { files, files_total: 14 }) = broken else {
+        let Err(GenerateError::Cancelled { files, files_total: 14, part: None }) = broken else {
             panic!("{broken:?}")
         };
         assert!((5..14).contains(&files));

@@ -113,7 +113,7 @@ pub(crate) struct LaunchArguments {
     /// The MPI library to open under a launcher [default: the one that is found].
     #[arg(long, value_name = "PATH")]
     pub(crate) mpi_library: Option<PathBuf>,
-    /// Seconds that a process waits for the others before it says who is missing.
+    /// Seconds that a process waits for the others in a step before it says who is missing.
     #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
     pub(crate) rank_timeout: f64,
 }

@@ -1,7 +1,7 @@
 //! A run from its dataset to its record, in each of its processes, whatever the command that wants it.
 
 use crate::dataset::Dataset;
-use crate::launch::is_interruption;
+use crate::exit::of_ranks;
 use crate::messages;
 use crate::progress::TrainingLine;
 use crate::results::{self, Results};
@@ -11,7 +11,7 @@ use feedrate_measure::record::{RECORD_VERSION, Record, System};
 use feedrate_run::alone::Alone;
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
-use feedrate_run::drive::{Driver, Job, Progress, RealDriver, RunError, Signals};
+use feedrate_run::drive::{Driver, Job, Progress, RealDriver, Signals};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Drivers, Session};
 use feedrate_run::system;
@@ -68,15 +68,12 @@ impl Execution<'_> {
             }
         });
         // A lost rank stops the others as an interruption does.
-        let outcome = match self.ranks.comm.ended().filter(|_| !self.record.complete) {
-            Some(lost)
-                if is_interruption(&lost) && outcome.as_ref().err().is_none_or(is_of_ranks) =>
-            {
-                self.record.stopped_because = Some("interrupted".into());
-                Ok(())
-            }
-            Some(lost) => outcome.and(Err(lost.into())),
-            None => outcome,
+        let lost = self.ranks.comm.ended().filter(|_| !self.record.complete);
+        let outcome = if is_interruption(lost.as_ref(), &outcome) {
+            self.record.stopped_because = Some("interrupted".into());
+            Ok(())
+        } else {
+            outcome.and(lost.map_or(Ok(()), |lost| Err(lost.into())))
         };
         self.record.ended = results::wall(SystemTime::now());
         if let Err(error) = &outcome {
@@ -213,9 +210,15 @@ impl Execution<'_> {
     }
 }
 
-/// Whether the ranks lost each other, and nothing else went wrong.
-fn is_of_ranks(error: &anyhow::Error) -> bool {
-    error.is::<CommError>() || matches!(error.downcast_ref(), Some(RunError::Comm(_)))
+/// Whether the ranks' work ended because one was told to stop, and nothing else went wrong.
+fn is_interruption(lost: Option<&CommError>, outcome: &anyhow::Result<()>) -> bool {
+    let own = outcome.as_ref().err();
+    match (lost, own) {
+        (Some(lost), own) => {
+            lost.is_interruption() && own.is_none_or(|own| of_ranks(own).is_some())
+        }
+        (None, own) => own.and_then(of_ranks).is_some_and(CommError::is_interruption),
+    }
 }
 
 /// What is under test: the dataset, or the checkpoints where there is none.

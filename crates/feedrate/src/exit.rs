@@ -1,6 +1,9 @@
 //! Exit codes, as the README states them.
 
 use feedrate_data::generate::GenerateError;
+use feedrate_run::checkpoint::CheckpointError;
+use feedrate_run::comm::CommError;
+use feedrate_run::drive::RunError;
 use feedrate_spec::problem::Problems;
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
@@ -59,7 +62,7 @@ pub(crate) struct TooManySteps {
 pub(crate) fn code_of(error: &anyhow::Error) -> Exit {
     if error.is::<Problems>() || error.is::<UsageError>() {
         Exit::Usage
-    } else if error.is::<Interrupted>() || is_cancelled(error) {
+    } else if is_interruption(error) {
         Exit::Interrupted
     } else if error.is::<TooManySteps>() {
         Exit::TooManySteps
@@ -68,6 +71,45 @@ pub(crate) fn code_of(error: &anyhow::Error) -> Exit {
     }
 }
 
-fn is_cancelled(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(GenerateError::Cancelled { .. }))
+fn is_interruption(error: &anyhow::Error) -> bool {
+    error.is::<Interrupted>()
+        || matches!(error.downcast_ref(), Some(GenerateError::Cancelled { .. }))
+        || of_ranks(error).is_some_and(CommError::is_interruption)
+}
+
+/// That of the ranks' work together, if nothing else went wrong.
+pub(crate) fn of_ranks(error: &anyhow::Error) -> Option<&CommError> {
+    if let Some(run) = error.downcast_ref::<RunError>() {
+        return run.of_ranks();
+    }
+    match error.downcast_ref() {
+        Some(CheckpointError::Comm(error)) => Some(error),
+        _ => error.downcast_ref(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_run::comm::End;
+
+    #[test]
+    fn whoever_was_told_to_stop_was_interrupted() {
+        let check = |error: anyhow::Error, code| {
+            let error = error.context("cannot go on");
+            assert_eq!(code_of(&error), code, "{error:?}");
+        };
+        let lost = |end| CommError::Lost { rank: 3, host: "n".into(), end };
+        check(CommError::Stopped.into(), Exit::Interrupted);
+        check(lost(End::Interrupted).into(), Exit::Interrupted);
+        check(RunError::Comm(CommError::Stopped).into(), Exit::Interrupted);
+        let of_checkpoint = CheckpointError::Comm(lost(End::Interrupted));
+        check(RunError::Checkpoint(of_checkpoint).into(), Exit::Interrupted);
+        check(CheckpointError::Comm(CommError::Stopped).into(), Exit::Interrupted);
+        let cancelled = GenerateError::Cancelled { files: 1, files_total: 2, part: None };
+        check(cancelled.into(), Exit::Interrupted);
+        check(lost(End::Died).into(), Exit::Failed);
+        check(lost(End::Failed("x: interrupted".into())).into(), Exit::Failed);
+        check(Interrupted("results".into()).into(), Exit::Interrupted);
+    }
 }

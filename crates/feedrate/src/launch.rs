@@ -4,7 +4,7 @@ use crate::cli::LaunchArguments;
 use crate::exit::{Exit, UsageError, code_of};
 use crate::messages;
 use feedrate_run::comm::mpi::{self, ConnectError, Launcher};
-use feedrate_run::comm::{Comm, CommError, Solo};
+use feedrate_run::comm::{Comm, CommError, End, Solo};
 use feedrate_run::drive::Signals;
 use feedrate_run::ranks;
 use serde::Serialize;
@@ -91,7 +91,11 @@ pub(crate) fn together(
         }
         return Ok(*code);
     }
-    comm.give_up(&messages::told(&error));
+    let own = code_of(&error);
+    comm.give_up(match own {
+        Exit::Interrupted => End::Interrupted,
+        _ => End::Failed(messages::told(&error)),
+    });
     if told.load(Relaxed) {
         // The reason was told as soon as it was known; what was wanted by then may say more.
         let more = error.chain().next().filter(|_| error.chain().len() > 1);
@@ -100,7 +104,13 @@ pub(crate) fn together(
         // Before the ranks part, which may end this one.
         messages::print_error(&error);
     }
-    Ok(code_of(&error))
+    // What ended the work of all is what ended this rank's, whatever it saw of it.
+    Ok(match comm.ended() {
+        Some(CommError::Lost { rank, .. }) if rank == comm.rank() => own,
+        Some(loss) if loss.is_interruption() => Exit::Interrupted,
+        Some(_) => Exit::Failed,
+        None => own,
+    })
 }
 
 /// Several processes of `srun` without help for MPI, which some libraries answer by ending them; and whether this one is to tell.
@@ -130,8 +140,8 @@ fn connect(
     let (told, interrupted) = (Arc::clone(told), Arc::clone(&signals.interrupted));
     let on_loss = move |loss: &CommError| {
         // Rank 0 tells its own end by itself, and an interruption of all.
-        let own = loss.was_given_up() && matches!(loss, CommError::Lost { rank: 0, .. });
-        if !own && !is_interruption(loss) {
+        let own = matches!(loss, CommError::Lost { rank: 0, end: End::Failed(_), .. });
+        if !own && !loss.is_interruption() {
             told.store(true, Relaxed);
             messages::say(format!("error: {loss}"));
         }
@@ -142,17 +152,14 @@ fn connect(
         rank_timeout: launch.timeout,
         stop: Arc::clone(&signals.interrupted),
         on_loss: Some(Arc::new(on_loss)),
+        on_wait: Some(Arc::new(|late: &CommError| {
+            messages::say(format!("note: {late}: alive, so the wait goes on"));
+        })),
     };
     match mpi::connect(&options)? {
         Some(comm) => Ok(Arc::new(comm)),
         None => Ok(Arc::new(Solo)),
     }
-}
-
-/// Whether a rank ended because it was told to stop; who tells one tells all, though not at the same moment.
-pub(crate) fn is_interruption(loss: &CommError) -> bool {
-    let CommError::Lost { reason, .. } = loss else { return false };
-    loss.was_given_up() && reason.ends_with(": interrupted")
 }
 
 /// All ranks know of this failure and end with this code: none has to tell the others. Has no words beside those of the error.

@@ -2,6 +2,7 @@
 
 use crate::checkpoint::{self, CheckpointError, Due, Saver};
 use crate::clock::Clock;
+use crate::comm::End;
 use crate::drive::RunError;
 use crate::ranks::Ranks;
 use crate::system::{Sampler, TimelineSampler};
@@ -76,11 +77,11 @@ impl Alone<'_> {
         let hosts = match &outcome {
             Ok(()) if record.stopped_because.is_none() => self.ranks.gather(&host)?,
             Ok(()) => {
-                self.ranks.comm.give_up("interrupted");
+                self.ranks.comm.give_up(End::Interrupted);
                 vec![host]
             }
             Err(error) => {
-                self.ranks.comm.give_up(&error.to_string());
+                self.ranks.comm.give_up(error.end());
                 vec![host]
             }
         };

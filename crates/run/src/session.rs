@@ -2,6 +2,7 @@
 
 use crate::checkpoint::{Due, Saved, Saver};
 use crate::clock::Clock;
+use crate::comm::End;
 use crate::drive::{Driver, Epoch, Job, RunError};
 use crate::engine::Training;
 use crate::ranks::Ranks;
@@ -57,8 +58,8 @@ impl Session<'_> {
         let outcome = self.epochs(drivers, &mut saver, record);
         match &outcome {
             Ok(Ended::Complete) => {}
-            Ok(Ended::Interrupted) => self.ranks.comm.give_up("interrupted"),
-            Err(error) => self.ranks.comm.give_up(&error.to_string()),
+            Ok(Ended::Interrupted) => self.ranks.comm.give_up(End::Interrupted),
+            Err(error) => self.ranks.comm.give_up(error.end()),
         }
         // What is being written is waited for however the run ended.
         let finished = match &mut saver {

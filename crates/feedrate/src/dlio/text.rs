@@ -17,7 +17,7 @@ Results go to `hydra_log/MODEL/DATE-TIME`, or to `++hydra.run.dir=DIR`.
   --cfg job|hydra|all         print the configuration and end
   --mpi-library PATH          the MPI library to open under a launcher
   --accelerators-per-rank K   emulated accelerators of each process [1]
-  --rank-timeout SECONDS      how long a process waits for the others [600]
+  --rank-timeout SECONDS      how long a process waits for the others in a step [600]
   DLIO_LOG_LEVEL=LEVEL        debug, info, warning, error or critical [warning]
 
 Exit codes: 0 fine; 1 failed; 255 more steps wanted than the data has; 130 interrupted.";

@@ -5,6 +5,7 @@ use crate::dlio_benchmark::with_workloads;
 use crate::harness::{Answer, Test};
 use serde_json::Value;
 use std::fs;
+use std::process::{Command, Stdio};
 
 /// Program and arguments that start so many ranks.
 pub(crate) type Launcher = (&'static str, &'static [&'static str]);
@@ -127,6 +128,30 @@ fn what_rank_0_cannot_decide_ends_all_with_its_code_and_without_noise() {
         let answer = launched(&test, launcher, 3, &more);
         answer.refuses(255, &["only 4 steps"]);
         assert_eq!(answer.stderr.matches("only 4 steps").count(), 1, "{}", answer.stderr);
+        assert!(!answer.stderr.contains("MPI_ABORT"), "{}", answer.stderr);
+    }
+}
+
+/// One rank is told to stop while all generate more files than they ever will.
+#[test]
+fn a_generation_that_is_interrupted_on_one_rank_is_interrupted_on_all() {
+    for (program, first) in LAUNCHERS {
+        let test = with_workloads();
+        let rank = "[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 1 ] && echo $$ > pid; exec \"$@\"";
+        let own = env!("CARGO_BIN_EXE_dlio_benchmark");
+        let before = [first, &["3", "sh", "-c", rank, "sh", own, "--config-dir", "conf"]].concat();
+        let mut command = test.program(program, &before);
+        command.args(["workload=tiny", "++workload.dataset.num_files_train=3000000", GENERATED]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let running = command.spawn().unwrap();
+        while !fs::read_dir(test.path("data/train")).is_ok_and(|mut files| files.next().is_some()) {
+            std::thread::yield_now();
+        }
+        let pid = fs::read_to_string(test.path("pid")).unwrap();
+        assert!(Command::new("kill").arg(pid.trim()).status().unwrap().success());
+        let answer = Answer::of(&running.wait_with_output().unwrap());
+        answer.refuses(130, &["cannot generate the dataset", "interrupted"]);
+        assert!(!answer.stderr.contains("gave up"), "{}", answer.stderr);
         assert!(!answer.stderr.contains("MPI_ABORT"), "{}", answer.stderr);
     }
 }

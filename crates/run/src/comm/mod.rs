@@ -13,6 +13,8 @@ pub use solo::Solo;
 pub use threads::Threads;
 
 use feedrate_spec::catalog::Member;
+use feedrate_spec::units;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,6 +35,14 @@ pub trait Comm: Send + Sync {
     /// # Errors
     /// As of [`CommError`].
     fn barrier(&self) -> Result<(), CommError>;
+    /// Wait for all, as ranks do between steps: whoever takes longer than the time that was set for it is missing. All other waits
+    /// go on while the others live, who may have work to do alone.
+    ///
+    /// # Errors
+    /// As of [`CommError`].
+    fn barrier_in_time(&self) -> Result<(), CommError> {
+        self.barrier()
+    }
     /// Each rank's bytes in rank order, on rank 0; nothing elsewhere.
     ///
     /// # Errors
@@ -68,7 +78,7 @@ pub trait Comm: Send + Sync {
     }
     /// Tell the others that this rank goes no further, and why: what they wait for then ends with [`CommError::Lost`]. May be
     /// called from any thread.
-    fn give_up(&self, reason: &str);
+    fn give_up(&self, end: End);
 }
 
 const NOBODY: &str = "these processes are not ranks of MPI";
@@ -146,17 +156,17 @@ pub struct Node {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommError {
     /// Another rank ended.
-    #[error("rank {rank}{} {reason}", of_host(host))]
+    #[error("rank {rank}{} {end}", of_host(host))]
     Lost {
         /// Which.
         rank: u32,
         /// Where it ran; empty if that is not known.
         host: String,
-        /// `gave up: …`, or how its end was seen.
-        reason: String,
+        /// How it ended.
+        end: End,
     },
     /// Not all came in time.
-    #[error("waited {} s for {}", waited.as_secs(), Ranks(ranks))]
+    #[error("waited {} for {}", units::seconds(waited.as_secs_f64()), Ranks(ranks))]
     Missing {
         /// Those that did not come.
         ranks: Vec<u32>,
@@ -176,13 +186,29 @@ pub enum CommError {
     },
 }
 
-/// How the reason of a rank that gave up begins.
-pub(crate) const GAVE_UP: &str = "gave up: ";
+/// How a rank ended before the others.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum End {
+    /// It was told to stop, which is no failure.
+    #[error("was interrupted")]
+    Interrupted,
+    /// It could not go on.
+    #[error("gave up: {0}")]
+    Failed(String),
+    /// It did not say why.
+    #[error("died without a word (killed, crashed, or out of memory)")]
+    Died,
+}
 
 impl CommError {
-    /// Whether a rank ended by its own word, which it can tell itself.
-    pub fn was_given_up(&self) -> bool {
-        matches!(self, CommError::Lost { reason, .. } if reason.starts_with(GAVE_UP))
+    /// Whether a process was told to stop, this one or another: who tells one tells all, though not at the same moment.
+    pub fn is_interruption(&self) -> bool {
+        matches!(self, CommError::Stopped | CommError::Lost { end: End::Interrupted, .. })
+    }
+
+    /// What the others are to be told by whom it stops.
+    pub fn end(&self) -> End {
+        if self.is_interruption() { End::Interrupted } else { End::Failed(self.to_string()) }
     }
 
     /// Advice, where the reason is a common one.

@@ -1,6 +1,6 @@
 //! One process: nothing to wait for.
 
-use super::{ClockOffset, Comm, CommError, Node};
+use super::{ClockOffset, Comm, CommError, End, Node};
 use feedrate_spec::catalog::Member;
 
 pub(super) static MEMBER: Member =
@@ -39,5 +39,5 @@ impl Comm for Solo {
         Ok(ClockOffset::default())
     }
 
-    fn give_up(&self, _: &str) {}
+    fn give_up(&self, _: End) {}
 }

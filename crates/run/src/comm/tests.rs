@@ -1,6 +1,6 @@
 //! The contract of every way of communicating.
 
-use super::{Comm, CommError, Solo, Threads};
+use super::{Comm, CommError, End, Solo, Threads};
 use std::sync::atomic::AtomicBool;
 
 fn contract(rank: &dyn Comm) {
@@ -42,7 +42,7 @@ fn a_rank_that_gives_up_frees_those_who_wait() {
     std::thread::scope(|scope| {
         for rank in Threads::group(3) {
             scope.spawn(move || match rank.rank() {
-                1 => rank.give_up("no such file"),
+                1 => rank.give_up(End::Failed("no such file".into())),
                 _ => {
                     let error = rank.barrier().unwrap_err();
                     assert!(matches!(error, CommError::Lost { rank: 1, .. }), "{error}");
@@ -73,10 +73,10 @@ fn peers_contract(rank: &dyn Comm) {
     if own == 0 {
         let told_to_stop = peers.receive(other, 7, vec![0], &AtomicBool::new(true));
         assert_eq!(told_to_stop, Err(CommError::Stopped));
-        rank.give_up("no such file");
+        rank.give_up(End::Failed("no such file".into()));
     } else {
         let lost = peers.receive(other, 7, vec![0], &go).unwrap_err();
-        assert!(lost.was_given_up(), "{lost}");
+        assert!(matches!(lost, CommError::Lost { end: End::Failed(_), .. }), "{lost}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ranks as threads of one process: what MPI does, without MPI.
 
-use super::{ClockOffset, Comm, CommError, GAVE_UP, Node, Peers};
+use super::{ClockOffset, Comm, CommError, End, Node, Peers};
 use feedrate_spec::catalog::Member;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicBool;
@@ -121,12 +121,8 @@ impl Comm for Threads {
         self.state().lost.clone()
     }
 
-    fn give_up(&self, reason: &str) {
-        let lost = CommError::Lost {
-            rank: self.rank,
-            host: String::new(),
-            reason: format!("{GAVE_UP}{reason}"),
-        };
+    fn give_up(&self, end: End) {
+        let lost = CommError::Lost { rank: self.rank, host: String::new(), end };
         self.state().lost.get_or_insert(lost);
         self.shared.changed.notify_all();
     }

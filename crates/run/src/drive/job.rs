@@ -3,7 +3,7 @@
 use super::sink::Sink;
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::checkpoint::CheckpointError;
-use crate::comm::CommError;
+use crate::comm::{CommError, End};
 use crate::loader::{self, Loader, Queue, Task};
 use crate::reader::SampleReader;
 use crate::wrap::GroupStorages;
@@ -109,6 +109,21 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// That of the ranks' work together, if it is this that ended the run.
+    pub fn of_ranks(&self) -> Option<&CommError> {
+        match self {
+            RunError::Comm(error) | RunError::Checkpoint(CheckpointError::Comm(error)) => {
+                Some(error)
+            }
+            _ => None,
+        }
+    }
+
+    /// What the other ranks are to be told.
+    pub fn end(&self) -> End {
+        self.of_ranks().map_or_else(|| End::Failed(self.to_string()), CommError::end)
+    }
+
     /// Advice, where the reason is a common one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {

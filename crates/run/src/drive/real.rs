@@ -414,7 +414,7 @@ impl Hands for RealHands<'_> {
             // Loaders read on while the other processes are waited for.
             self.wake_now();
         }
-        let outcome = self.comm.barrier();
+        let outcome = self.comm.barrier_in_time();
         outcome.map_err(|error| self.shared.fail(error.into())).is_ok()
     }
 }

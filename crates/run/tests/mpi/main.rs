@@ -96,7 +96,14 @@ impl Mpi {
         command.args(["--kill-after=5", "120"]).arg(&self.run).args(self.options);
         command.args(["-np", "4"]).arg(program());
         command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
-        command.env("RANK_TIMEOUT_S", if what == "sleep" { "5" } else { "100" });
+        command.env(
+            "RANK_TIMEOUT_S",
+            match what {
+                "sleep" => "5",
+                "busy" => "0.2",
+                _ => "100",
+            },
+        );
         match &self.library {
             Some(library) => command.env("MPI_LIBRARY", library),
             None => command.env_remove("MPI_LIBRARY"),
@@ -213,12 +220,24 @@ fn a_rank_that_panics_ends_all() {
 
 #[test]
 fn a_rank_that_is_told_to_stop_ends_all() {
-    check_end("stop", "rank 2 on HOST gave up: was told to stop");
+    check_end("stop", "rank 2 on HOST was interrupted");
 }
 
 #[test]
 fn a_rank_that_does_not_come_is_named() {
     check_end("sleep", "waited 5 s for rank 2");
+}
+
+#[test]
+fn a_rank_that_works_alone_is_waited_for() {
+    for mut mpi in mpis() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        mpi.file = Some(file.path().to_owned());
+        let said = mpi.ranks("busy");
+        assert_eq!(said.code, Some(0), "{}: {said}", mpi.run.display());
+        assert!(said.out.contains("all came: [[0], [1], [2], [3]]"), "{said}");
+        assert!(said.out.contains("noted: waited 200 ms for rank"), "{said}");
+    }
 }
 
 #[test]

@@ -2,21 +2,26 @@
 
 use feedrate_run::clock::machine_ns;
 use feedrate_run::comm::mpi::{Mpi, Options, connect};
-use feedrate_run::comm::{Comm, CommError};
+use feedrate_run::comm::{Comm, CommError, End};
 use rustix::process::{Signal, getpid, kill_process};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Be a rank that does `what`.
 pub(crate) fn run(what: &str) {
-    let timeout = std::env::var("RANK_TIMEOUT_S").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
+    let timeout = std::env::var("RANK_TIMEOUT_S").ok().and_then(|s| s.parse().ok()).unwrap_or(60.0);
     let options = Options {
         library: std::env::var_os("MPI_LIBRARY").map(Into::into),
-        rank_timeout: Duration::from_secs(timeout),
+        rank_timeout: Duration::from_secs_f64(timeout),
         stop: stop(),
+        on_wait: None,
         on_loss: Some(Arc::new(|error: &CommError| say(&format!("told: {error}")))),
+    };
+    let options = match what {
+        "busy" => Options { on_wait: Some(Arc::new(note)), ..options },
+        _ => options,
     };
     let mpi = match connect(&options) {
         Ok(Some(mpi)) => mpi,
@@ -33,10 +38,13 @@ pub(crate) fn run(what: &str) {
         "bench" => bench(&mpi),
         "kill" => misbehave(&mpi, one, die),
         "kill-first" => misbehave(&mpi, mpi.rank() == 0, die),
-        "give-up" => misbehave(&mpi, one, |mpi| mpi.give_up("no such file")),
+        "give-up" => {
+            misbehave(&mpi, one, |mpi| mpi.give_up(End::Failed("no such file".to_owned())))
+        }
         "panic" => misbehave(&mpi, one, |_| panic!("as it was told to")),
         "stop" if mpi.rank() == 3 => misbehave(&mpi, true, |_| sleep()),
         "stop" => misbehave(&mpi, one, |_| signal(Signal::TERM)),
+        "busy" => busy(&mpi, one),
         "sleep" => misbehave(&mpi, one, |_| sleep()),
         _ => contract(&mpi),
     };
@@ -112,7 +120,7 @@ fn ring(mpi: &Mpi) -> Result<(), CommError> {
 
 /// Each rank's worker reads its part of a file together with the others', while their main threads wait for each other.
 fn files(mpi: &Mpi) -> Result<(), CommError> {
-    let path = std::env::var_os("FEEDRATE_TEST_FILE").expect("the test names a file");
+    let path = file();
     let files = mpi.mpi_files()?;
     let rank = u64::from(mpi.rank());
     let worker = std::thread::spawn(move || {
@@ -149,13 +157,39 @@ fn misbehave(mpi: &Mpi, one: bool, how: impl Fn(&Mpi)) -> Result<(), CommError> 
         eprintln!("rank {} at {}", mpi.rank(), now_ms());
         how(mpi);
     }
-    let result = mpi.barrier();
+    let result = mpi.barrier_in_time();
     eprintln!("rank {} knows at {}", mpi.rank(), now_ms());
     result
 }
 
 fn now_ms() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis())
+}
+
+fn file() -> PathBuf {
+    std::env::var_os("FEEDRATE_TEST_FILE").expect("the test names a file").into()
+}
+
+/// That the wait goes on lets the busy rank go on.
+fn note(late: &CommError) {
+    say(&format!("noted: {late}"));
+    if matches!(late, CommError::Missing { ranks, .. } if ranks.contains(&2)) {
+        std::fs::write(file(), "noted").expect("the file can be written");
+    }
+}
+
+/// One rank is at work until another has waited for longer than the timeout.
+fn busy(mpi: &Mpi, one: bool) -> Result<(), CommError> {
+    mpi.barrier()?;
+    while one && std::fs::read(file()).is_ok_and(|content| content.is_empty()) {
+        std::thread::yield_now();
+    }
+    let all = mpi.gather(&[mpi.rank() as u8])?;
+    mpi.barrier()?;
+    if mpi.rank() == 0 {
+        say(&format!("all came: {all:?}"));
+    }
+    Ok(())
 }
 
 /// Until the others end this process.

@@ -49,6 +49,8 @@ impl MpiFiles {
         let group = link.calls.duplicate(link.calls.world())?;
         let thread = (!link.threads).then(|| std::thread::current().id());
         let state = Arc::clone(&link.state);
+        // Whether a thread is still in a call is not known when ranks part early.
+        state.leave_undone();
         Ok(MpiFiles { calls: link.calls, functions, group, state, thread })
     }
 

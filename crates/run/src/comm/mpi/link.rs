@@ -6,6 +6,8 @@ use super::gate::{Gate, Stage};
 use super::wait::Manners;
 use super::watch::{State, Voice};
 use crate::comm::CommError;
+use feedrate_spec::units;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -50,43 +52,74 @@ pub(super) struct Gates {
     pub(super) leaders: Option<Group>,
 }
 
+/// What becomes of a wait that lasts longer than the timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Late {
+    /// It goes on while those who did not come live: they may be at work alone.
+    Waits,
+    /// It ends.
+    Ends,
+}
+
 /// What a wait has seen so far.
-#[derive(Default)]
 struct Seen {
+    late: Late,
     stop: Option<Duration>,
-    asked: Option<Duration>,
+    /// When it was last heard that the others live.
+    alive: Duration,
+    asked: Option<Asked>,
+}
+
+/// Who has not come?
+#[derive(Clone, Copy)]
+struct Asked {
+    at: Duration,
+    /// What was heard before.
+    alive: u64,
+}
+
+impl Seen {
+    fn new(late: Late) -> Self {
+        Seen { late, stop: None, alive: Duration::ZERO, asked: None }
+    }
 }
 
 impl Link {
-    pub(super) fn barrier(&self) -> Result<(), CommError> {
+    pub(super) fn barrier(&self, late: Late) -> Result<(), CommError> {
         self.begin("MPI_Ibarrier")?;
         match &self.gates {
-            None => self.barrier_of(self.calls.world()),
-            Some(gates) => self.barrier_by(gates),
+            None => self.barrier_of(self.calls.world(), late),
+            Some(gates) => self.barrier_by(gates, late),
         }
     }
 
-    fn barrier_of(&self, group: Group) -> Result<(), CommError> {
+    fn barrier_of(&self, group: Group, late: Late) -> Result<(), CommError> {
         let pending = self.calls.start_barrier(group)?;
-        self.complete(pending, ())
+        self.complete_in(Seen::new(late), pending, ())
     }
 
     /// Once all of a machine have come, its first rank waits for the other machines', and lets them go on.
-    fn barrier_by(&self, gates: &Gates) -> Result<(), CommError> {
+    fn barrier_by(&self, gates: &Gates, late: Late) -> Result<(), CommError> {
         let number = gates.gate.arrive();
         if gates.leads {
-            self.await_gate(&gates.gate, Stage::Full, number)?;
+            self.await_gate(&gates.gate, Stage::Full, number, late)?;
             if let Some(leaders) = gates.leaders {
-                self.barrier_of(leaders)?;
+                self.barrier_of(leaders, late)?;
             }
             gates.gate.open_up();
             return Ok(());
         }
-        self.await_gate(&gates.gate, Stage::Open, number)
+        self.await_gate(&gates.gate, Stage::Open, number, late)
     }
 
-    fn await_gate(&self, gate: &Gate, stage: Stage, number: u32) -> Result<(), CommError> {
-        let mut seen = Seen::default();
+    fn await_gate(
+        &self,
+        gate: &Gate,
+        stage: Stage,
+        number: u32,
+        late: Late,
+    ) -> Result<(), CommError> {
+        let mut seen = Seen::new(late);
         let look = |waited| {
             if gate.is(stage, number) {
                 return Ok(Some(()));
@@ -187,8 +220,16 @@ impl Link {
 
     /// Wait until `pending` is done, and give back the buffers it uses. They are leaked if it cannot be waited for: the
     /// library may still write to them.
-    fn complete<B>(&self, mut pending: Pending, buffers: B) -> Result<B, CommError> {
-        let mut seen = Seen::default();
+    fn complete<B>(&self, pending: Pending, buffers: B) -> Result<B, CommError> {
+        self.complete_in(Seen::new(Late::Waits), pending, buffers)
+    }
+
+    fn complete_in<B>(
+        &self,
+        mut seen: Seen,
+        mut pending: Pending,
+        buffers: B,
+    ) -> Result<B, CommError> {
         let done = self.manners.wait(|waited| {
             if self.calls.is_done(&mut pending)? {
                 return Ok(Some(()));
@@ -199,6 +240,7 @@ impl Link {
             Ok(()) => Ok(buffers),
             Err(error) => {
                 std::mem::forget(buffers);
+                self.state.leave_undone();
                 self.state.fail(&error);
                 Err(error)
             }
@@ -213,20 +255,30 @@ impl Link {
         if self.stop.load(Relaxed) && waited >= *seen.stop.get_or_insert(waited) + WHY {
             return Err(CommError::Stopped);
         }
-        if waited > self.timeout {
-            if seen.asked.is_none() {
-                seen.asked = Some(waited);
-                if let Some(voice) = self.voice.get() {
-                    voice.late(self.state.begun.load(Relaxed), waited);
-                }
+        if waited > seen.alive + self.timeout { self.look_late(waited, call, seen) } else { Ok(()) }
+    }
+
+    /// The timeout has passed.
+    fn look_late(
+        &self,
+        waited: Duration,
+        call: &'static str,
+        seen: &mut Seen,
+    ) -> Result<(), CommError> {
+        let alive = self.state.alive();
+        let Asked { at, alive: heard } = *seen.asked.get_or_insert_with(|| {
+            if let Some(voice) = self.voice.get() {
+                let so_long = seen.alive + self.timeout;
+                voice.late(self.state.begun.load(Relaxed), so_long, seen.late);
             }
-            if self.voice.get().is_none() || seen.asked.is_some_and(|at| waited > at + WHO) {
-                let reason = format!(
-                    "not done after {} s; which ranks did not come is not known",
-                    waited.as_secs()
-                );
-                return Err(CommError::Library { call, reason });
-            }
+            Asked { at: waited, alive }
+        });
+        if seen.late == Late::Waits && alive != heard {
+            (seen.alive, seen.asked) = (waited, None);
+        } else if self.voice.get().is_none() || waited > at + WHO {
+            let waited = units::seconds(waited.as_secs_f64());
+            let reason = format!("not done after {waited}; which ranks did not come is not known");
+            return Err(CommError::Library { call, reason });
         }
         Ok(())
     }

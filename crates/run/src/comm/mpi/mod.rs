@@ -22,11 +22,11 @@ pub use files::{MpiFile, MpiFiles};
 pub use launcher::{Launched, Launcher, launched};
 
 use self::calls::Calls;
-use self::link::Link;
+use self::link::{Late, Link};
 use self::place::Places;
 use self::wait::Manners;
 use self::watch::State;
-use super::{ClockOffset, Comm, CommError, Node, Peers, SharedFiles};
+use super::{ClockOffset, Comm, CommError, End, Node, Peers, SharedFiles};
 use feedrate_spec::catalog::Member;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -45,13 +45,16 @@ pub(super) static MEMBER: Member = Member {
 pub struct Options {
     /// This library, whatever the launcher.
     pub library: Option<PathBuf>,
-    /// A rank that is waited for this long is missing.
+    /// A rank that is waited for this long is missing, in a barrier that is to be in time; elsewhere if it does not answer.
     pub rank_timeout: Duration,
-    /// Set when this process was told to stop: what waits then ends with [`CommError::Stopped`].
+    /// Set when this process was told to stop: what waits then ends with [`CommError::Stopped`]. Set here when another rank has
+    /// ended.
     pub stop: Arc<AtomicBool>,
     /// Called once, from another thread and as soon as it is known, when ranks are lost or missing; on one rank only, which is
     /// the one to tell the user: rank 0, or rank 1 if rank 0 is the lost one.
     pub on_loss: Option<OnLoss>,
+    /// Called on rank 0, as above, when the timeout has passed and those who did not come are at work: the wait goes on.
+    pub on_wait: Option<OnLoss>,
 }
 
 /// Takes what happened.
@@ -61,7 +64,7 @@ pub type OnLoss = Arc<dyn Fn(&CommError) + Send + Sync>;
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A rank of MPI. Drop it on the thread that connected, when the last operation has returned: all ranks then end together. After
-/// an error, or in a panic, the drop ends the other ranks' processes too.
+/// an error the drop tells the others to end; where that leaves operations undone, or in a panic, it ends their processes.
 pub struct Mpi {
     link: Link,
     places: Places,
@@ -108,7 +111,7 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         thread: (granted < levels.serialized).then(|| std::thread::current().id()),
         stop: Arc::clone(&options.stop),
         timeout: options.rank_timeout,
-        state: Arc::new(State::new(rank, options.on_loss.clone())),
+        state: Arc::new(State::new(rank, options)),
         gates: None,
         voice: OnceLock::new(),
     };
@@ -195,7 +198,11 @@ impl Comm for Mpi {
     }
 
     fn barrier(&self) -> Result<(), CommError> {
-        self.link.barrier()
+        self.link.barrier(Late::Waits)
+    }
+
+    fn barrier_in_time(&self) -> Result<(), CommError> {
+        self.link.barrier(Late::Ends)
     }
 
     fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
@@ -222,9 +229,9 @@ impl Comm for Mpi {
         self.link.state.end()
     }
 
-    fn give_up(&self, reason: &str) {
+    fn give_up(&self, end: End) {
         if let Some(voice) = self.link.voice.get() {
-            voice.give_up(reason);
+            voice.give_up(end);
         }
     }
 }
@@ -232,16 +239,17 @@ impl Comm for Mpi {
 impl Drop for Mpi {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.give_up("panicked");
-        } else if let Some(reason) = self.link.state.untold() {
-            self.give_up(&reason);
+            self.link.state.leave_undone();
+            self.give_up(End::Failed("panicked".to_owned()));
+        } else if let Some(end) = self.link.state.untold() {
+            self.give_up(end);
         }
-        let orderly = !self.link.state.has_failed() && self.link.barrier().is_ok();
+        let orderly = !self.link.state.has_failed() && self.link.barrier(Late::Waits).is_ok();
         if let Some(voice) = self.link.voice.get() {
             voice.leave(orderly);
         }
         self.link.state.set_over();
-        if orderly {
+        if orderly || self.link.state.are_all_idle() {
             self.calls().finalize();
         } else if self.link.state.tells() {
             self.calls().abort(self.link.state.code());

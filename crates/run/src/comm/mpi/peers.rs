@@ -64,6 +64,7 @@ impl MpiPeers {
             Ok(()) => Ok(bytes),
             Err(error) => {
                 std::mem::forget(bytes);
+                self.state.leave_undone();
                 Err(error)
             }
         }

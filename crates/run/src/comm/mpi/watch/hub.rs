@@ -4,9 +4,9 @@ use super::addresses;
 use super::message::{LINE_BYTES_MAX, Meeting, Message};
 use super::state::{State, lock};
 use crate::clock::Clock;
-use crate::comm::mpi::link::Link;
+use crate::comm::mpi::link::{Late, Link};
 use crate::comm::mpi::place::Places;
-use crate::comm::{CommError, GAVE_UP};
+use crate::comm::{CommError, End};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::Timespec;
@@ -35,8 +35,8 @@ pub(in super::super) struct Hub {
 
 /// From rank 0's own thread.
 enum Order {
-    GiveUp(String),
-    Late(u64, Duration),
+    GiveUp(End),
+    Late(u64, Duration, Late),
     Leave { orderly: bool },
 }
 
@@ -64,8 +64,10 @@ impl Hub {
             state: Arc::clone(&link.state),
             hosts: places.hosts().to_vec(),
             guests: Vec::new(),
+            idle: 0,
             joined: BTreeSet::from([0]),
             inquiry: None,
+            noted: None,
             leave_ns: None,
         };
         let thread = std::thread::Builder::new().name("watch".to_owned());
@@ -77,21 +79,20 @@ impl Hub {
         Ok((Hub { state, orders, thread: Mutex::new(Some(thread)) }, meeting))
     }
 
-    pub(super) fn give_up(&self, reason: &str) {
-        self.order(Order::GiveUp(reason.to_owned()));
+    pub(super) fn give_up(&self, end: End) {
+        self.order(Order::GiveUp(end));
     }
 
-    pub(super) fn late(&self, operation: u64, waited: Duration) {
-        self.order(Order::Late(operation, waited));
+    pub(super) fn late(&self, operation: u64, waited: Duration, late: Late) {
+        self.order(Order::Late(operation, waited, late));
     }
 
-    pub(super) fn leave(&self, orderly: bool) -> bool {
+    pub(super) fn leave(&self, orderly: bool) {
         self.order(Order::Leave { orderly });
         let closed = self.state.wait_closed(2 * PATIENCE);
         if let Some(thread) = lock(&self.thread).take().filter(|_| closed) {
             let _ = thread.join();
         }
-        closed
     }
 
     fn order(&self, order: Order) {
@@ -111,9 +112,13 @@ struct Room {
     state: Arc<State>,
     hosts: Vec<String>,
     guests: Vec<Guest>,
+    /// Ranks that have left with nothing under way.
+    idle: u32,
     /// Ranks that have been here.
     joined: BTreeSet<u32>,
     inquiry: Option<Inquiry>,
+    /// How far those were of whom it was last said that they are waited for.
+    noted: Option<u64>,
     /// So long others have to take leave too.
     leave_ns: Option<u64>,
 }
@@ -133,6 +138,7 @@ struct Guest {
 struct Inquiry {
     operation: u64,
     waited: Duration,
+    late: Late,
     until_ns: u64,
     /// Operations begun, of each rank that has answered.
     begun: Vec<Option<u64>>,
@@ -152,7 +158,11 @@ impl Room {
             self.conclude();
             let all_left = || self.guests.iter().all(|guest| guest.said_bye);
             if self.leave_ns.is_some_and(|ns| self.clock.now_ns() >= ns || all_left()) {
-                self.tell(&Message::Bye);
+                let idle = self.idle as usize + 1 == self.hosts.len() && self.state.is_idle();
+                self.tell(&Message::Bye { idle });
+                if idle {
+                    self.state.set_all_idle();
+                }
                 return;
             }
         }
@@ -206,7 +216,7 @@ impl Room {
         }
         self.guests[i].gone = true;
         if let Some(rank) = self.guests[i].rank.filter(|_| !self.guests[i].said_bye) {
-            self.lose(rank, super::DIED.to_owned());
+            self.lose(rank, End::Died);
         }
     }
 
@@ -227,9 +237,9 @@ impl Room {
             return;
         };
         match message {
-            Some(Message::GaveUp { reason }) => self.lose(rank, format!("{GAVE_UP}{reason}")),
-            Some(Message::Late { operation, waited_ms }) => {
-                self.inquire(operation, Duration::from_millis(waited_ms));
+            Some(Message::GaveUp { end }) => self.lose(rank, end),
+            Some(Message::Late { operation, waited_ms, late }) => {
+                self.inquire(operation, Duration::from_millis(waited_ms), late);
             }
             Some(Message::Begun { operations }) => {
                 let begun = self.inquiry.as_mut().and_then(|i| i.begun.get_mut(rank as usize));
@@ -237,7 +247,10 @@ impl Room {
                     *begun = Some(operations);
                 }
             }
-            Some(Message::Bye) => self.guests[i].said_bye = true,
+            Some(Message::Bye { idle }) => {
+                self.guests[i].said_bye = true;
+                self.idle += u32::from(idle);
+            }
             _ => {}
         }
     }
@@ -248,8 +261,8 @@ impl Room {
         while matches!((&self.woken).read(&mut bytes), Ok(len) if len > 0) {}
         while let Ok(order) = self.orders.try_recv() {
             match order {
-                Order::GiveUp(reason) => self.lose(0, format!("{GAVE_UP}{reason}")),
-                Order::Late(operation, waited) => self.inquire(operation, waited),
+                Order::GiveUp(end) => self.lose(0, end),
+                Order::Late(operation, waited, late) => self.inquire(operation, waited, late),
                 Order::Leave { orderly } => {
                     let patience = if orderly { Duration::ZERO } else { PATIENCE };
                     self.leave_ns = Some(self.in_ns(patience));
@@ -258,9 +271,9 @@ impl Room {
         }
     }
 
-    fn lose(&mut self, rank: u32, reason: String) {
+    fn lose(&mut self, rank: u32, end: End) {
         let host = self.hosts.get(rank as usize).cloned().unwrap_or_default();
-        self.end(CommError::Lost { rank, host, reason });
+        self.end(CommError::Lost { rank, host, end });
     }
 
     fn end(&mut self, error: CommError) {
@@ -272,14 +285,15 @@ impl Room {
         }
     }
 
-    fn inquire(&mut self, operation: u64, waited: Duration) {
+    fn inquire(&mut self, operation: u64, waited: Duration, late: Late) {
         if self.inquiry.is_some() {
             return;
         }
         let mut begun = vec![None; self.hosts.len()];
         begun[0] = Some(self.state.begun.load(Relaxed));
         self.tell(&Message::Count);
-        self.inquiry = Some(Inquiry { operation, waited, until_ns: self.in_ns(ANSWER), begun });
+        let until_ns = self.in_ns(ANSWER);
+        self.inquiry = Some(Inquiry { operation, waited, late, until_ns, begun });
     }
 
     /// Once all have answered, or had the time to.
@@ -292,11 +306,27 @@ impl Room {
             return;
         }
         let came = |rank: &u32| begun(rank).is_some_and(|begun| begun >= inquiry.operation);
-        let ranks: Vec<u32> = self.joined.iter().copied().filter(|rank| !came(rank)).collect();
-        let waited = inquiry.waited;
+        let mut ranks: Vec<u32> = self.joined.iter().copied().filter(|rank| !came(rank)).collect();
+        let (waited, late) = (inquiry.waited, inquiry.late);
+        // Others may wait for them elsewhere.
+        let least = ranks.iter().map(begun).min().flatten();
+        if late == Late::Waits {
+            ranks.retain(|rank| begun(rank) == least);
+        }
         self.inquiry = None;
-        if !ranks.is_empty() {
-            self.end(CommError::Missing { ranks, waited });
+        if ranks.is_empty() {
+            return;
+        }
+        let missing = CommError::Missing { ranks, waited };
+        match least.filter(|_| late == Late::Waits) {
+            None => self.end(missing),
+            Some(at) => {
+                if self.noted.replace(at) != Some(at) {
+                    self.state.note(&missing);
+                }
+                self.state.hear_alive();
+                self.tell(&Message::Alive);
+            }
         }
     }
 

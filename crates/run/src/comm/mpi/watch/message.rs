@@ -1,6 +1,7 @@
 //! What ranks say on the channel: a line of JSON each.
 
-use crate::comm::CommError;
+use crate::comm::mpi::link::Late;
+use crate::comm::{CommError, End};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::net::TcpStream;
@@ -28,35 +29,37 @@ pub(super) enum Message {
     /// Its answer.
     Welcome,
     /// To the hub: this rank goes no further.
-    GaveUp { reason: String },
+    GaveUp { end: End },
     /// To the hub: this rank has waited in its operation of that number for so long.
-    Late { operation: u64, waited_ms: u64 },
+    Late { operation: u64, waited_ms: u64, late: Late },
     /// To all: how many operations have you begun?
     Count,
     /// The answer.
     Begun { operations: u64 },
+    /// To all: those who did not come are at work.
+    Alive,
     /// To all: a rank is lost.
-    Lost { rank: u32, host: String, reason: String },
+    Lost { rank: u32, host: String, end: End },
     /// To all: ranks did not come.
     Missing { ranks: Vec<u32>, waited_ms: u64 },
-    /// The connection ends now, and that is no death.
-    Bye,
+    /// The connection ends now, and that is no death. From a rank: nothing of MPI is under way in it; from the hub: in none, so
+    /// that all can end MPI together.
+    Bye { idle: bool },
 }
 
 impl Message {
-    pub(super) fn gave_up(reason: &str) -> Self {
-        let mut end = reason.len().min(REASON_BYTES_MAX);
-        while !reason.is_char_boundary(end) {
-            end -= 1;
+    pub(super) fn gave_up(mut end: End) -> Self {
+        if let End::Failed(reason) = &mut end {
+            reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
         }
-        Message::GaveUp { reason: reason[..end].to_owned() }
+        Message::GaveUp { end }
     }
 
     /// Nothing that ends an operation is told otherwise.
     pub(super) fn of(error: &CommError) -> Option<Self> {
         match error {
-            CommError::Lost { rank, host, reason } => {
-                Some(Message::Lost { rank: *rank, host: host.clone(), reason: reason.clone() })
+            CommError::Lost { rank, host, end } => {
+                Some(Message::Lost { rank: *rank, host: host.clone(), end: end.clone() })
             }
             CommError::Missing { ranks, waited } => Some(Message::Missing {
                 ranks: ranks.clone(),
@@ -69,8 +72,8 @@ impl Message {
     /// What it says has ended the operations of all.
     pub(super) fn error(&self) -> Option<CommError> {
         match self {
-            Message::Lost { rank, host, reason } => {
-                Some(CommError::Lost { rank: *rank, host: host.clone(), reason: reason.clone() })
+            Message::Lost { rank, host, end } => {
+                Some(CommError::Lost { rank: *rank, host: host.clone(), end: end.clone() })
             }
             Message::Missing { ranks, waited_ms } => Some(CommError::Missing {
                 ranks: ranks.clone(),
@@ -108,15 +111,17 @@ mod tests {
         check(CommError::Lost {
             rank: 3,
             host: "n1".to_owned(),
-            reason: "gave up: a\nb".to_owned(),
+            end: End::Failed("a\nb".to_owned()),
         });
+        check(CommError::Lost { rank: 1, host: String::new(), end: End::Interrupted });
         check(CommError::Missing { ranks: vec![1, 2], waited: Duration::from_millis(1_500) });
         assert_eq!(Message::of(&CommError::Stopped), None);
     }
 
     #[test]
     fn a_long_reason_is_cut_between_characters() {
-        let Message::GaveUp { reason } = Message::gave_up(&"é".repeat(4_000)) else { panic!() };
+        let message = Message::gave_up(End::Failed("é".repeat(4_000)));
+        let Message::GaveUp { end: End::Failed(reason) } = message else { panic!() };
         assert_eq!(reason.len(), REASON_BYTES_MAX);
         assert_eq!(Message::parse(b"\"Nonsense\""), None);
     }

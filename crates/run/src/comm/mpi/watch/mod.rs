@@ -15,13 +15,10 @@ pub(super) use state::State;
 use self::hub::Hub;
 use self::message::Meeting;
 use self::spoke::Spoke;
-use super::link::Link;
+use super::link::{Late, Link};
 use super::place::{Places, share};
-use crate::comm::CommError;
+use crate::comm::{CommError, End};
 use std::time::Duration;
-
-/// How a death is told.
-const DIED: &str = "died without a word (killed, crashed, or out of memory)";
 
 /// What a rank says to the others.
 pub(super) enum Voice {
@@ -53,35 +50,35 @@ pub(super) fn begin(link: &Link, places: &Places) -> Result<Voice, CommError> {
         (None, None) => Voice::None("rank 0 does not listen".to_owned()),
     };
     // None may leave before all have come.
-    link.barrier()?;
+    link.barrier(Late::Ends)?;
     Ok(voice)
 }
 
 impl Voice {
     /// Tell all that this rank goes no further.
-    pub(super) fn give_up(&self, reason: &str) {
+    pub(super) fn give_up(&self, end: End) {
         match self {
-            Voice::Hub(hub) => hub.give_up(reason),
-            Voice::Spoke(spoke) => spoke.give_up(reason),
+            Voice::Hub(hub) => hub.give_up(end),
+            Voice::Spoke(spoke) => spoke.give_up(end),
             Voice::None(_) => {}
         }
     }
 
     /// Ask who has not come to the operation that this rank has waited in for so long.
-    pub(super) fn late(&self, operation: u64, waited: Duration) {
+    pub(super) fn late(&self, operation: u64, waited: Duration, late: Late) {
         match self {
-            Voice::Hub(hub) => hub.late(operation, waited),
-            Voice::Spoke(spoke) => spoke.late(operation, waited),
+            Voice::Hub(hub) => hub.late(operation, waited, late),
+            Voice::Spoke(spoke) => spoke.late(operation, waited, late),
             Voice::None(_) => {}
         }
     }
 
-    /// Take leave, and wait a little for the others to do so where there was a failure. False if they did not.
-    pub(super) fn leave(&self, orderly: bool) -> bool {
+    /// Take leave, and wait a little for the others to do so where there was a failure.
+    pub(super) fn leave(&self, orderly: bool) {
         match self {
             Voice::Hub(hub) => hub.leave(orderly),
             Voice::Spoke(spoke) => spoke.leave(orderly),
-            Voice::None(_) => true,
+            Voice::None(_) => {}
         }
     }
 

@@ -2,9 +2,9 @@
 
 use super::message::{LINE_BYTES_MAX, Meeting, Message};
 use super::state::{State, lock};
-use crate::comm::mpi::link::Link;
+use crate::comm::mpi::link::{Late, Link};
 use crate::comm::mpi::place::Places;
-use crate::comm::{CommError, GAVE_UP};
+use crate::comm::{CommError, End};
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::atomic::Ordering::Relaxed;
@@ -40,27 +40,28 @@ impl Spoke {
         Ok(Spoke { rank: link.rank, host, stream, state, thread })
     }
 
-    pub(super) fn give_up(&self, reason: &str) {
-        let message = Message::gave_up(reason);
+    pub(super) fn give_up(&self, end: End) {
+        let message = Message::gave_up(end);
         message.send(&self.stream);
-        let Message::GaveUp { reason } = message else { return };
-        let (rank, host, reason) = (self.rank, self.host.clone(), format!("{GAVE_UP}{reason}"));
-        self.state.end_with(CommError::Lost { rank, host, reason });
+        let Message::GaveUp { end } = message else { return };
+        self.state.end_with(CommError::Lost { rank: self.rank, host: self.host.clone(), end });
     }
 
-    pub(super) fn late(&self, operation: u64, waited: Duration) {
-        Message::Late { operation, waited_ms: waited.as_millis() as u64 }.send(&self.stream);
+    pub(super) fn late(&self, operation: u64, waited: Duration, late: Late) {
+        let waited_ms = waited.as_millis() as u64;
+        Message::Late { operation, waited_ms, late }.send(&self.stream);
     }
 
-    pub(super) fn leave(&self, orderly: bool) -> bool {
+    pub(super) fn leave(&self, orderly: bool) {
         self.state.leave();
-        Message::Bye.send(&self.stream);
-        let closed = orderly || self.state.wait_closed(PATIENCE);
+        Message::Bye { idle: self.state.is_idle() }.send(&self.stream);
+        if !orderly {
+            self.state.wait_closed(PATIENCE);
+        }
         let _ = self.stream.shutdown(Shutdown::Both);
         if let Some(thread) = lock(&self.thread).take() {
             let _ = thread.join();
         }
-        closed
     }
 }
 
@@ -112,7 +113,13 @@ fn listen(mut reader: BufReader<TcpStream>, state: &State, hub: String) {
             Some(Message::Count) => {
                 Message::Begun { operations: state.begun.load(Relaxed) }.send(reader.get_ref());
             }
-            Some(Message::Bye) => break,
+            Some(Message::Alive) => state.hear_alive(),
+            Some(Message::Bye { idle }) => {
+                if idle {
+                    state.set_all_idle();
+                }
+                break;
+            }
             Some(message) => {
                 if let Some(error) = message.error() {
                     state.end_with(error);
@@ -121,8 +128,7 @@ fn listen(mut reader: BufReader<TcpStream>, state: &State, hub: String) {
             None => {
                 if !state.is_leaving() {
                     state.hub_died();
-                    let reason = super::DIED.to_owned();
-                    state.end_with(CommError::Lost { rank: 0, host: hub, reason });
+                    state.end_with(CommError::Lost { rank: 0, host: hub, end: End::Died });
                 }
                 break;
             }

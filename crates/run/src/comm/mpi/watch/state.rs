@@ -1,10 +1,10 @@
 //! What a process knows of the run's end; looked at by whatever waits.
 
-use crate::comm::CommError;
-use crate::comm::mpi::OnLoss;
+use crate::comm::mpi::{OnLoss, Options};
+use crate::comm::{CommError, End};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Exit code of a failure, and of a process that was told to stop.
@@ -15,6 +15,11 @@ const STOPPED: i32 = 130;
 pub(in super::super) struct State {
     rank: u32,
     on_loss: Option<OnLoss>,
+    on_wait: Option<OnLoss>,
+    /// Told to stop, or to stop because another rank has ended.
+    stop: Arc<AtomicBool>,
+    /// How often it was heard that those who are waited for live.
+    alive: AtomicU64,
     /// Operations that this rank has begun.
     pub(in super::super) begun: AtomicU64,
     /// Whether `end` has something; looked at while waiting.
@@ -23,6 +28,9 @@ pub(in super::super) struct State {
     failed: AtomicBool,
     /// What failed on this rank.
     failure: Mutex<Option<CommError>>,
+    /// An operation of MPI was begun and is not waited for.
+    undone: AtomicBool,
+    all_idle: AtomicBool,
     /// Rank 0 died, so rank 1 speaks.
     hub_died: AtomicBool,
     /// This rank has said goodbye: that the other side hangs up is no death.
@@ -35,15 +43,20 @@ pub(in super::super) struct State {
 }
 
 impl State {
-    pub(in super::super) fn new(rank: u32, on_loss: Option<OnLoss>) -> Self {
+    pub(in super::super) fn new(rank: u32, options: &Options) -> Self {
         State {
             rank,
-            on_loss,
+            on_loss: options.on_loss.clone(),
+            on_wait: options.on_wait.clone(),
+            stop: Arc::clone(&options.stop),
+            alive: AtomicU64::new(0),
             begun: AtomicU64::new(0),
             is_ended: AtomicBool::new(false),
             end: Mutex::new(None),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
+            undone: AtomicBool::new(false),
+            all_idle: AtomicBool::new(false),
             hub_died: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             over: AtomicBool::new(false),
@@ -66,7 +79,23 @@ impl State {
         drop(end);
         self.failed.store(true, Relaxed);
         self.is_ended.store(true, Release);
+        self.stop.store(true, Relaxed);
         true
+    }
+
+    /// Rank 0 has seen that others are late, but at work.
+    pub(super) fn note(&self, late: &CommError) {
+        if let Some(on_wait) = &self.on_wait {
+            on_wait(late);
+        }
+    }
+
+    pub(super) fn hear_alive(&self) {
+        self.alive.fetch_add(1, Relaxed);
+    }
+
+    pub(in super::super) fn alive(&self) -> u64 {
+        self.alive.load(Relaxed)
     }
 
     pub(in super::super) fn tell(&self, error: &CommError) {
@@ -104,16 +133,32 @@ impl State {
 
     /// The exit code that goes with the failure.
     pub(in super::super) fn code(&self) -> i32 {
-        if *lock(&self.failure) == Some(CommError::Stopped) { STOPPED } else { FAILED }
+        let error = self.end().or_else(|| lock(&self.failure).clone());
+        if error.is_some_and(|error| error.is_interruption()) { STOPPED } else { FAILED }
     }
 
     /// What the others are to be told, if they have not been.
-    pub(in super::super) fn untold(&self) -> Option<String> {
+    pub(in super::super) fn untold(&self) -> Option<End> {
         let failure = lock(&self.failure).clone().filter(|_| self.end().is_none())?;
-        Some(match failure {
-            CommError::Stopped => "was told to stop".to_owned(),
-            other => other.to_string(),
-        })
+        Some(failure.end())
+    }
+
+    /// Something of MPI is under way that nobody will wait for.
+    pub(in super::super) fn leave_undone(&self) {
+        self.undone.store(true, Release);
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        !self.undone.load(Acquire)
+    }
+
+    pub(super) fn set_all_idle(&self) {
+        self.all_idle.store(true, Release);
+    }
+
+    /// Whether all ranks have left with nothing under way, and know it of each other.
+    pub(in super::super) fn are_all_idle(&self) -> bool {
+        self.all_idle.load(Acquire)
     }
 
     pub(super) fn leave(&self) {
