@@ -209,6 +209,9 @@ impl Link {
 
     /// Count an operation that all ranks take part in.
     pub(super) fn begin(&self, call: &'static str) -> Result<(), CommError> {
+        if self.state.gave_up.load(Acquire) {
+            return Err(self.state.end().unwrap_or(CommError::Stopped));
+        }
         self.state.begun.fetch_add(1, Relaxed);
         let elsewhere = |own: &ThreadId| *own != std::thread::current().id();
         if self.thread.as_ref().is_some_and(elsewhere) {

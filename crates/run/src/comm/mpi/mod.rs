@@ -30,7 +30,7 @@ use super::{ClockOffset, Comm, CommError, End, Node, Peers, SharedFiles};
 use feedrate_spec::catalog::Member;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Release, SeqCst};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -230,6 +230,7 @@ impl Comm for Mpi {
     }
 
     fn give_up(&self, end: End) {
+        self.link.state.gave_up.store(true, Release);
         if let Some(voice) = self.link.voice.get() {
             voice.give_up(end);
         }

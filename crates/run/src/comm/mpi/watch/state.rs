@@ -22,6 +22,8 @@ pub(in super::super) struct State {
     alive: AtomicU64,
     /// Operations that this rank has begun.
     pub(in super::super) begun: AtomicU64,
+    /// This rank gave up: it takes part in nothing more, though the others may not know yet.
+    pub(in super::super) gave_up: AtomicBool,
     /// Whether `end` has something; looked at while waiting.
     pub(in super::super) is_ended: AtomicBool,
     end: Mutex<Option<CommError>>,
@@ -51,6 +53,7 @@ impl State {
             stop: Arc::clone(&options.stop),
             alive: AtomicU64::new(0),
             begun: AtomicU64::new(0),
+            gave_up: AtomicBool::new(false),
             is_ended: AtomicBool::new(false),
             end: Mutex::new(None),
             failed: AtomicBool::new(false),
