@@ -66,7 +66,7 @@ pub(crate) fn choose(plan: &Plan, want: &Want) -> anyhow::Result<Choice> {
 
 /// Refuse files that are not what `plan` wants.
 pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow::Result<()> {
-    if engine_of(plan).is_some_and(|engine| engine.member().has(Ability::ServesSamples)) {
+    if serves_samples(plan) {
         let engine = plan.storage.engine.as_deref().unwrap_or_default();
         return Err(UsageError {
             message: format!("engine `{engine}` cannot tell what files hold that others made"),
@@ -106,9 +106,7 @@ pub(crate) fn ready(
     let mut generated = None;
     if incomplete {
         // What is generated are the bytes of files, which not every engine reads.
-        let serves_samples =
-            engine_of(plan).is_some_and(|engine| engine.member().has(Ability::ServesSamples));
-        let bytes = match serves_samples {
+        let bytes = match serves_samples(plan) {
             true => Arc::from(storage::open(&plan.storage.kind, &folder)?),
             false => Arc::clone(&storage),
         };
@@ -176,6 +174,11 @@ fn is_in_folder(plan: &Plan) -> bool {
 
 fn engine_of(plan: &Plan) -> Option<&'static dyn engine::Engine> {
     plan.storage.engine.as_deref().and_then(engine::find)
+}
+
+/// Whether the engine reads samples, not the bytes of files.
+fn serves_samples(plan: &Plan) -> bool {
+    engine_of(plan).is_some_and(|engine| engine.member().has(Ability::ServesSamples))
 }
 
 /// Whether anything lies on a storage at all.

@@ -51,7 +51,7 @@ pub(crate) struct Execution<'a> {
 
 impl Execution<'_> {
     /// Write the record as it is.
-    pub(crate) fn save(&self) -> anyhow::Result<()> {
+    fn save(&self) -> anyhow::Result<()> {
         self.results.map_or(Ok(()), |results| results.save(&self.record))
     }
 
@@ -61,7 +61,7 @@ impl Execution<'_> {
     /// What broke the run, or why its results could not be written.
     pub(crate) fn run(&mut self, plan: &Plan, dataset: Option<&Dataset>) -> anyhow::Result<()> {
         let outcome = self.save().and_then(|()| {
-            let clock = self.meet(dataset, plan)?;
+            let clock = self.meet()?;
             match dataset {
                 Some(dataset) => self.train(plan, dataset, clock),
                 None => self.write_checkpoints(plan, clock),
@@ -87,15 +87,11 @@ impl Execution<'_> {
     }
 
     /// All processes tell of themselves and their machines, and set their clocks alike.
-    fn meet(&mut self, dataset: Option<&Dataset>, plan: &Plan) -> anyhow::Result<Clock> {
+    fn meet(&mut self) -> anyhow::Result<Clock> {
         let mut clock = Clock::new();
         self.record.processes = self.ranks.processes(&mut clock)?;
         if self.ranks.are_many() {
-            let own = self.ranks.is_first_of_node().then(|| {
-                let data = under_test(plan, dataset);
-                let results = self.results.map(|results| results.folder.as_path());
-                system::system(data, results)
-            });
+            let own = self.ranks.is_first_of_node().then(|| self.record.system.clone());
             let nodes: Vec<System> = self.ranks.gather(&own)?.into_iter().flatten().collect();
             if nodes.len() > 1 {
                 self.record.nodes = nodes;

@@ -37,13 +37,17 @@ impl TryFrom<&LaunchArguments> for Launch {
     type Error = UsageError;
 
     fn try_from(arguments: &LaunchArguments) -> Result<Self, UsageError> {
-        let timeout = Duration::try_from_secs_f64(arguments.rank_timeout).ok();
-        let timeout = timeout.filter(|timeout| !timeout.is_zero()).ok_or_else(|| UsageError {
+        let timeout = timeout(arguments.rank_timeout).ok_or_else(|| UsageError {
             message: format!("`--rank-timeout {}` is no time to wait", arguments.rank_timeout),
             hint: Some("give seconds, more than none".into()),
         })?;
         Ok(Launch { library: arguments.mpi_library.clone(), timeout })
     }
+}
+
+/// A time to wait for others; `None` where it is none.
+pub(crate) fn timeout(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().filter(|timeout| !timeout.is_zero())
 }
 
 /// Accelerators of a run of `processes`: `all` of them or so many `per_process`; `None` leaves it to the workload.
@@ -176,11 +180,10 @@ pub(crate) fn decided<T: Serialize + DeserializeOwned>(
         return decide();
     }
     if comm.rank() > 0 {
-        return ranks::broadcast(comm, None::<Result<T, Exit>>)?.map_err(|code| Known(code).into());
+        return ranks::told::<Result<T, Exit>>(comm)?.map_err(|code| Known(code).into());
     }
     let own = decide();
-    let told = own.as_ref().map_err(code_of);
-    comm.broadcast(&ranks::encoded(&told)?)?;
+    ranks::tell(comm, &own.as_ref().map_err(code_of))?;
     own.map_err(|error| {
         let known = Known(code_of(&error));
         error.context(known)

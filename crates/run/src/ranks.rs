@@ -98,28 +98,23 @@ impl Ranks {
     }
 }
 
-/// What rank 0 has, on all; others have nothing to give.
+/// Rank 0 tells all others.
 ///
 /// # Errors
 /// As of [`CommError`].
-pub fn broadcast<T: Serialize + DeserializeOwned>(
-    comm: &dyn Comm,
-    own: Option<T>,
-) -> Result<T, CommError> {
-    match own {
-        Some(own) if comm.size() == 1 => Ok(own),
-        own => {
-            let bytes = own.as_ref().map_or(Ok(Vec::new()), encoded)?;
-            decoded(&comm.broadcast(&bytes)?)
-        }
-    }
+pub fn tell<T: Serialize>(comm: &dyn Comm, value: &T) -> Result<(), CommError> {
+    comm.broadcast(&encoded(value)?).map(drop)
 }
 
-/// As [`broadcast`] sends it.
+/// What rank 0 tells, on the others.
 ///
 /// # Errors
-/// It cannot be sent.
-pub fn encoded<T: Serialize>(value: &T) -> Result<Vec<u8>, CommError> {
+/// As of [`CommError`].
+pub fn told<T: DeserializeOwned>(comm: &dyn Comm) -> Result<T, CommError> {
+    decoded(&comm.broadcast(&[])?)
+}
+
+fn encoded<T: Serialize>(value: &T) -> Result<Vec<u8>, CommError> {
     serde_json::to_vec(value).map_err(unreadable)
 }
 

@@ -1,5 +1,6 @@
 //! Hydra 1.3's command line, as far as DLIO's users type it. Reads nothing but its arguments.
 
+use crate::launch::timeout;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -132,9 +133,8 @@ impl Arguments {
             "--config-name" if value == "config" || value == "config.yaml" => {}
             "--mpi-library" => self.mpi_library = Some(value.into()),
             "--rank-timeout" => {
-                let seconds = value.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
-                let seconds = seconds.filter(|seconds| !seconds.is_zero());
-                self.rank_timeout = Some(seconds.ok_or_else(|| bad("give seconds"))?);
+                let given = value.parse().ok().and_then(timeout);
+                self.rank_timeout = Some(given.ok_or_else(|| bad("give seconds"))?);
             }
             "--accelerators-per-rank" => {
                 let count = value.parse().ok().filter(|count| *count > 0);

@@ -3,7 +3,7 @@
 
 use super::abi::{Handle, Status};
 use super::calls::{Calls, Group, functions};
-use super::link::Link;
+use super::link::{Link, one_thread};
 use super::watch::State;
 use crate::comm::CommError;
 use libloading::os::unix::Library;
@@ -81,15 +81,9 @@ impl MpiFiles {
     }
 
     fn may_call(&self, call: &'static str) -> Result<(), CommError> {
+        self.state.may_call(call)?;
         let elsewhere = |own: &ThreadId| *own != std::thread::current().id();
-        let reason = if self.state.is_over() {
-            "the ranks have parted"
-        } else if self.thread.as_ref().is_some_and(elsewhere) {
-            "the library does not take calls from several threads (MPI_THREAD_MULTIPLE)"
-        } else {
-            return Ok(());
-        };
-        Err(CommError::Library { call, reason: reason.to_owned() })
+        if self.thread.as_ref().is_some_and(elsewhere) { Err(one_thread(call)) } else { Ok(()) }
     }
 }
 

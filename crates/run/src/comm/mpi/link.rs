@@ -302,6 +302,12 @@ fn of_head(head: &[u8]) -> (usize, &[u8]) {
     (len, &first[..len.min(HEAD_BYTES)])
 }
 
+/// The library was initialized for fewer threads than this needs.
+pub(super) fn one_thread(call: &'static str) -> CommError {
+    let reason = "the library does not take calls from several threads (MPI_THREAD_MULTIPLE)";
+    CommError::Library { call, reason: reason.to_owned() }
+}
+
 fn number(bytes: impl AsRef<[u8]>) -> u64 {
     bytes.as_ref().try_into().map_or(0, u64::from_le_bytes)
 }

@@ -1,7 +1,7 @@
 //! Messages between two ranks, in a group of their own, from any thread.
 
 use super::calls::{Calls, Group, Pending, Place};
-use super::link::Link;
+use super::link::{Link, one_thread};
 use super::wait::Manners;
 use super::watch::State;
 use crate::comm::{CommError, Peers};
@@ -21,9 +21,7 @@ impl MpiPeers {
         const CALL: &str = "MPI_Comm_dup";
         link.begin(CALL)?;
         if !link.threads {
-            let reason =
-                "the library does not take calls from several threads (MPI_THREAD_MULTIPLE)";
-            return Err(CommError::Library { call: CALL, reason: reason.to_owned() });
+            return Err(one_thread(CALL));
         }
         Ok(MpiPeers {
             calls: link.calls,
@@ -37,11 +35,6 @@ impl MpiPeers {
         Place { group: self.group, rank, tag }
     }
 
-    fn may_call(&self, call: &'static str) -> Result<(), CommError> {
-        let parted = || CommError::Library { call, reason: "the ranks have parted".to_owned() };
-        if self.state.is_over() { Err(parted()) } else { Ok(()) }
-    }
-
     /// Wait until `pending` is done, and give `bytes` back. They are leaked if it cannot be waited for: the library may still
     /// use them.
     fn complete(
@@ -51,7 +44,7 @@ impl MpiPeers {
         stop: &AtomicBool,
     ) -> Result<Vec<u8>, CommError> {
         let done = self.manners.wait(|_| {
-            self.may_call(pending.call)?;
+            self.state.may_call(pending.call)?;
             if self.calls.is_done(&mut pending)? {
                 return Ok(Some(()));
             }
@@ -79,7 +72,7 @@ impl Peers for MpiPeers {
         bytes: Vec<u8>,
         stop: &AtomicBool,
     ) -> Result<Vec<u8>, CommError> {
-        self.may_call("MPI_Isend")?;
+        self.state.may_call("MPI_Isend")?;
         // SAFETY: `complete` keeps `bytes` until the operation is done.
         let pending = unsafe { self.calls.start_send(&bytes, self.place(to, tag)) }?;
         self.complete(pending, bytes, stop)
@@ -92,7 +85,7 @@ impl Peers for MpiPeers {
         mut bytes: Vec<u8>,
         stop: &AtomicBool,
     ) -> Result<Vec<u8>, CommError> {
-        self.may_call("MPI_Irecv")?;
+        self.state.may_call("MPI_Irecv")?;
         // SAFETY: `complete` keeps `bytes` until the operation is done.
         let pending = unsafe { self.calls.start_receive(&mut bytes, self.place(from, tag)) }?;
         self.complete(pending, bytes, stop)

@@ -172,8 +172,12 @@ impl State {
         self.leaving.load(Acquire)
     }
 
-    pub(in super::super) fn is_over(&self) -> bool {
-        self.over.load(Acquire)
+    /// Refuse `call` where MPI must not be called any more.
+    pub(in super::super) fn may_call(&self, call: &'static str) -> Result<(), CommError> {
+        match self.over.load(Acquire) {
+            true => Err(CommError::Library { call, reason: "the ranks have parted".to_owned() }),
+            false => Ok(()),
+        }
     }
 
     pub(in super::super) fn set_over(&self) {
