@@ -5,7 +5,6 @@ use crate::messages;
 use feedrate_measure::dlio::{self, Invocation};
 use feedrate_measure::record::Record;
 use std::collections::HashMap;
-use std::path::Path;
 
 /// Lines below it are not said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,19 +51,21 @@ impl Level {
     }
 }
 
-/// How often each line was said.
-pub(super) type Said = HashMap<String, usize>;
-
 /// Says each line of `dlio.log` once, as soon as it is known.
-pub(super) struct Lines<'a> {
-    pub(super) level: Level,
-    pub(super) invocation: &'a Invocation,
-    pub(super) said: Said,
+pub(super) struct Lines {
+    level: Level,
     /// Whether this process says anything.
-    pub(super) tells: bool,
+    tells: bool,
+    /// How often each line was said.
+    said: HashMap<String, usize>,
 }
 
-impl Lines<'_> {
+impl Lines {
+    /// Nothing is said yet.
+    pub(super) fn new(level: Level, tells: bool) -> Self {
+        Lines { level, tells, said: HashMap::new() }
+    }
+
     /// What the log has beyond what was said.
     pub(super) fn say(&mut self, log: &str) {
         if !self.tells {
@@ -104,25 +105,25 @@ impl Lines<'_> {
         }
         news
     }
-
-    /// The whole log, its end included.
-    pub(super) fn end(&mut self, record: &Record, folder: &Path) {
-        let log = dlio::log(record, self.invocation, Some(folder));
-        self.say(&log);
-    }
 }
 
-impl Talk for Lines<'_> {
+/// Tells of a run.
+pub(super) struct Told<'a> {
+    pub(super) lines: &'a mut Lines,
+    pub(super) invocation: &'a Invocation,
+}
+
+impl Talk for Told<'_> {
     fn epoch(&mut self, record: &Record) {
-        let log = match self.level {
+        let log = match self.lines.level {
             Level::Debug | Level::Info => dlio::log_with_steps(record, self.invocation),
             _ => dlio::log(record, self.invocation, None),
         };
-        self.say(&log);
+        self.lines.say(&log);
     }
 
     fn checkpoint(&mut self, record: &Record) {
-        self.say(&dlio::log(record, self.invocation, None));
+        self.lines.say(&dlio::log(record, self.invocation, None));
     }
 
     fn draws(&self) -> bool {
@@ -134,14 +135,9 @@ impl Talk for Lines<'_> {
 mod tests {
     use super::*;
 
-    fn lines(invocation: &Invocation) -> Lines<'_> {
-        Lines { level: Level::Warning, invocation, said: Said::new(), tells: true }
-    }
-
     #[test]
     fn what_comes_into_the_middle_is_said_once() {
-        let invocation = Invocation::default();
-        let mut lines = lines(&invocation);
+        let mut lines = Lines::new(Level::Warning, true);
         assert_eq!(lines.news("[OUTPUT] a\n[OUTPUT] end\n"), ["[OUTPUT] a", "[OUTPUT] end"]);
         let more = "[OUTPUT] a\n[OUTPUT] late\n[OUTPUT] end\n[OUTPUT] b\n";
         assert_eq!(lines.news(more), ["[OUTPUT] late", "[OUTPUT] b"]);
@@ -150,8 +146,7 @@ mod tests {
 
     #[test]
     fn a_line_that_stands_twice_is_said_twice() {
-        let invocation = Invocation::default();
-        let mut lines = lines(&invocation);
+        let mut lines = Lines::new(Level::Warning, true);
         let block = "[OUTPUT] x\n[METRIC] ==\n[METRIC] ==\n\n";
         assert_eq!(lines.news(block), ["[OUTPUT] x", "[METRIC] ==", "[METRIC] ==", ""]);
         assert!(lines.news(block).is_empty());
@@ -159,8 +154,7 @@ mod tests {
 
     #[test]
     fn levels_hide_lines() {
-        let invocation = Invocation::default();
-        let mut lines = Lines { level: Level::Error, ..lines(&invocation) };
+        let mut lines = Lines::new(Level::Error, true);
         assert!(lines.news("[OUTPUT] x\n[METRIC] y\n[WARNING] z\n").is_empty());
     }
 }

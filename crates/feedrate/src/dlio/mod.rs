@@ -25,7 +25,7 @@ use feedrate_run::ranks::Ranks;
 use feedrate_run::system;
 use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::workload::{Workload, yaml_at};
-use lines::{Level, Lines, Said};
+use lines::{Level, Lines, Told};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -130,18 +130,13 @@ fn run_on(
     })?;
     let Decision { generation, run, folder } = decision;
     let is_first = comm.rank() == 0;
-    let mut said = Said::new();
+    let mut lines = Lines::new(level, is_first);
     let mut made = None;
     if let Some((plan, choice)) = generation {
         let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
         let now = || results::wall(SystemTime::now());
         invocation.generation = Some((now(), String::new()));
-        said = say(
-            level,
-            &invocation,
-            is_first,
-            &dlio::generation_log(plan.accelerators, &invocation),
-        );
+        lines.say(&dlio::generation_log(plan.accelerators, &invocation));
         dataset::ready(&plan, choice.clone(), &ranks, true, &signals.interrupted)?;
         if let Some((_, ended)) = &mut invocation.generation {
             *ended = now();
@@ -153,13 +148,12 @@ fn run_on(
     }
     let Some((plan, choice)) = run else {
         if let Some((processes, _)) = made {
-            let mut lines = Lines { level, invocation: &invocation, said, tells: is_first };
             lines.say(&dlio::generation_log(processes, &invocation));
         }
         return Ok(Exit::Fine);
     };
     let choice = choice.map(|choice| made.map_or(choice, |(_, made)| made));
-    train(comm, level, signals, Run { plan, choice, folder, invocation, said })
+    train(comm, signals, &mut lines, Run { plan, choice, folder, invocation })
 }
 
 struct Run {
@@ -167,33 +161,29 @@ struct Run {
     choice: Option<Choice>,
     folder: PathBuf,
     invocation: Invocation,
-    /// Lines of the log that were said.
-    said: Said,
-}
-
-fn say(level: Level, invocation: &Invocation, tells: bool, log: &str) -> Said {
-    let mut lines = Lines { level, invocation, said: Said::new(), tells };
-    lines.say(log);
-    lines.said
 }
 
 /// Train, or write checkpoints alone.
-fn train(comm: &Arc<dyn Comm>, level: Level, signals: &Signals, run: Run) -> anyhow::Result<Exit> {
-    let Run { plan, choice, folder, invocation, said } = run;
+fn train(
+    comm: &Arc<dyn Comm>,
+    signals: &Signals,
+    lines: &mut Lines,
+    run: Run,
+) -> anyhow::Result<Exit> {
+    let Run { plan, choice, folder, invocation } = run;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
     let is_first = ranks.is_first();
     let ready =
         |choice| dataset::ready(&plan, choice, &ranks, true, &signals.interrupted).map(|d| d.0);
     let dataset = choice.map(ready).transpose()?;
     let results = Results { folder: folder.clone(), invocation };
-    let mut lines = Lines { level, invocation: &results.invocation, said, tells: is_first };
     let record = execute::new_record(&plan, dataset.as_ref(), Some(&folder));
     lines.say(&dlio::log(&record, &results.invocation, None));
     let mut execution = Execution {
         ranks: &ranks,
         record,
         results: is_first.then_some(&results),
-        talk: &mut lines,
+        talk: &mut Told { lines, invocation: &results.invocation },
         signals,
     };
     execution.run(&plan, dataset.as_ref())?;
@@ -201,7 +191,7 @@ fn train(comm: &Arc<dyn Comm>, level: Level, signals: &Signals, run: Run) -> any
     if !record.complete {
         return Err(Interrupted(folder.display().to_string()).into());
     }
-    lines.end(&record, &folder);
+    lines.say(&dlio::log(&record, &results.invocation, Some(&folder)));
     if is_first {
         let doubts = summary::doubts(&Summary::of(&record));
         if !doubts.is_empty() {
@@ -240,7 +230,7 @@ fn decide(processes: u32, arguments: &Arguments) -> anyhow::Result<(Decision, In
         && counts.iter().any(|count| count.is_some_and(|count| count > 0));
     let goes_on = !generates || workload.workflow_train || writes_alone;
     let mut run = goes_on.then(|| plan_of(workload, false)).transpose()?;
-    if let Some((plan, _)) = &run
+    if let Some((plan, _)) = &mut run
         && !generates
         && data::lacks_evaluation_files(plan, &root)?
     {
@@ -248,9 +238,7 @@ fn decide(processes: u32, arguments: &Arguments) -> anyhow::Result<(Decision, In
             "there are no evaluation files in `{}`: nothing is evaluated",
             root.join("valid").display()
         ));
-        let mut without = arguments.clone();
-        without.overrides.push("++workload.dataset.num_files_eval=0".into());
-        run = Some(plan_of(&compose(&without)?.workload, false)?);
+        plan.evaluation = None;
     }
     let mut generation = None;
     if generates {
