@@ -6,7 +6,7 @@ use crate::messages;
 use feedrate_run::comm::mpi::{self, ConnectError, Launcher};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
 use feedrate_run::drive::Signals;
-use feedrate_run::ranks;
+use feedrate_run::{ranks, system};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
@@ -76,6 +76,8 @@ pub(crate) fn together(
     if let Some((refusal, tells)) = refuse_plain_srun(launch) {
         return if tells { Err(refusal.into()) } else { Ok(Exit::Usage) };
     }
+    // Each worker holds files, and rank 0 a connection to each other rank.
+    system::raise_open_files();
     let told = Arc::new(AtomicBool::new(false));
     let comm = match connect(launch, signals, &told) {
         Err(error) if !error.tells() => return Ok(Exit::Usage),

@@ -101,22 +101,29 @@ pub(crate) fn data_root(workload: &Workload) -> PathBuf {
     Path::new(&workload.storage_storage_root).join(&workload.dataset_data_folder)
 }
 
+/// Whether a workload's name is that of a file.
+pub(crate) fn is_file(workload: &str) -> bool {
+    let extension = Path::new(workload).extension();
+    workload.contains('/') || extension.is_some_and(|e| e == "yaml" || e == "yml")
+}
+
+/// What a workload is called, bundled or a file.
+pub(crate) fn name_of(workload: &str) -> String {
+    let stem = Path::new(workload).file_stem().filter(|_| is_file(workload));
+    stem.map_or_else(|| workload.to_string(), |stem| stem.to_string_lossy().into_owned())
+}
+
 /// (name, what places call the file, text).
 fn find(wanted: &str) -> anyhow::Result<(String, String, String)> {
-    let path = Path::new(wanted);
-    let is_path =
-        wanted.contains('/') || path.extension().is_some_and(|e| e == "yaml" || e == "yml");
-    if !is_path {
+    if !is_file(wanted) {
         let bundled = WORKLOADS.iter().find(|w| w.name == wanted).ok_or_else(|| unknown(wanted))?;
         return Ok(of_bundled(bundled));
     }
-    let yaml = std::fs::read_to_string(path).map_err(|error| UsageError {
+    let yaml = std::fs::read_to_string(wanted).map_err(|error| UsageError {
         message: format!("cannot read workload `{wanted}`: {error}"),
         hint: Some("give a YAML file, or a name from `feedrate list workloads`".into()),
     })?;
-    let stem =
-        path.file_stem().map_or_else(|| wanted.to_string(), |s| s.to_string_lossy().into_owned());
-    Ok((stem, wanted.to_string(), yaml))
+    Ok((name_of(wanted), wanted.to_string(), yaml))
 }
 
 /// A bundled workload as [`resolve`] takes it.

@@ -16,7 +16,6 @@ use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
 use feedrate_run::drive::Signals;
 use feedrate_run::ranks::Ranks;
-use feedrate_run::system;
 use feedrate_spec::plan::Plan;
 use serde::{Deserialize, Serialize};
 use std::io::IsTerminal;
@@ -44,7 +43,6 @@ fn run_on(
     arguments: &RunArguments,
     signals: &Signals,
 ) -> anyhow::Result<Exit> {
-    system::raise_open_files();
     let mut invocation = None;
     let decision = decided(&**comm, || {
         let (decision, asked) = decide(comm.size(), arguments)?;

@@ -22,7 +22,6 @@ use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
 use feedrate_run::drive::Signals;
 use feedrate_run::ranks::Ranks;
-use feedrate_run::system;
 use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::workload::{Workload, yaml_at};
 use lines::{Level, Lines, Told};
@@ -121,7 +120,6 @@ fn run_on(
     level: Level,
     signals: &Signals,
 ) -> anyhow::Result<Exit> {
-    system::raise_open_files();
     let mut invocation = Invocation::default();
     let decision = decided(&**comm, || {
         let (decision, asked) = decide(comm.size(), arguments)?;

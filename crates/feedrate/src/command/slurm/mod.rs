@@ -7,14 +7,13 @@ use crate::dlio;
 use crate::exit::{Exit, UsageError};
 use crate::launch;
 use crate::messages;
-use crate::resolve::{Resolved, Wish, resolve_for};
+use crate::resolve::{Resolved, Wish, is_file, name_of, resolve_for};
 use crate::results;
 use feedrate_data::storage::{STORAGES, StorageError};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::{self, Duration};
 use feedrate_spec::units;
 use script::{Job, Work, quoted, script};
-use std::path::Path;
 
 /// The limit is so many times what was estimated,
 const MARGIN: f64 = 2.0;
@@ -81,16 +80,6 @@ fn refuse_unknown_to_dlio(arguments: &SlurmArguments) -> Result<(), UsageError> 
         ),
         hint: Some("give the file another name".into()),
     })
-}
-
-fn is_file(workload: &str) -> bool {
-    workload.contains('/') || workload.ends_with(".yaml") || workload.ends_with(".yml")
-}
-
-/// What a workload is called, bundled or a file.
-fn name_of(workload: &str) -> String {
-    let stem = Path::new(workload).file_stem().filter(|_| is_file(workload));
-    stem.map_or_else(|| workload.to_string(), |stem| stem.to_string_lossy().into_owned())
 }
 
 fn job(arguments: &SlurmArguments, resolved: &Resolved, time: String) -> Result<Job, UsageError> {

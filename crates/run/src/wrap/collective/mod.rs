@@ -60,10 +60,6 @@ impl Neighbours {
         });
         Neighbours { reader, members: if leads { later.collect() } else { Vec::new() } }
     }
-
-    fn are_any(&self) -> bool {
-        self.reader.is_some() || !self.members.is_empty()
-    }
 }
 
 /// Share of the run's accelerators that process `rank` reads for.
@@ -100,13 +96,13 @@ impl Collective {
         stop: &Arc<AtomicBool>,
     ) -> Result<Option<Self>, CommError> {
         let (size, group) = (ranks.comm.size(), plan.loader.group_accelerators.max(1));
-        let of = |rank| Neighbours::of(rank, size, plan.accelerators, group);
-        if !(0..size).any(|rank| of(rank).are_any()) {
+        let first = |rank| shard(plan.accelerators.into(), size, rank).start;
+        if (0..size).all(|rank| first(rank).is_multiple_of(group.into())) {
             return Ok(None);
         }
         Ok(Some(Collective {
             peers: ranks.comm.peers()?,
-            neighbours: of(ranks.comm.rank()),
+            neighbours: Neighbours::of(ranks.comm.rank(), size, plan.accelerators, group),
             workers: plan.loader.workers.max(1),
             tags: 0,
             threads: Vec::new(),

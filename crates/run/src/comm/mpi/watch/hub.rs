@@ -8,7 +8,6 @@ use crate::comm::mpi::link::{Late, Link};
 use crate::comm::mpi::place::Places;
 use crate::comm::{CommError, End};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::Timespec;
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -24,8 +23,6 @@ use std::time::Duration;
 const ANSWER: Duration = Duration::from_secs(2);
 /// After a failure, for the other ranks to take leave.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Files that a process opens besides connections.
-const OTHER_FILES: u64 = 256;
 
 pub(in super::super) struct Hub {
     state: Arc<State>,
@@ -42,7 +39,6 @@ enum Order {
 
 impl Hub {
     pub(super) fn begin(link: &Link, places: &Places) -> io::Result<(Self, Meeting)> {
-        allow_connections(u64::from(link.size));
         let alone = places.node().nodes == 1;
         let listener = listen(alone)?;
         let addresses = if alone {
@@ -379,14 +375,4 @@ fn token() -> io::Result<String> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// A connection a rank, where the limit that shells set would not allow it. Where the system does not, ranks are refused.
-fn allow_connections(ranks: u64) {
-    let limit = getrlimit(Resource::Nofile);
-    let wanted = ranks + OTHER_FILES;
-    if limit.current.is_some_and(|current| current < wanted) {
-        let current = limit.maximum.map_or(wanted, |most| most.min(wanted));
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
-    }
 }
