@@ -1,5 +1,7 @@
-//! Studies: reading records back, and comparing runs. Knows records only, never the engine.
+//! Studies: designs of runs, running what is pending, and comparing what came of it. Starts processes and reads records; never links the engine.
 
+pub mod setting;
+pub mod row;
 mod import;
 
 pub use import::load_run;
