@@ -2,6 +2,8 @@
 
 pub mod setting;
 pub mod row;
+pub mod experiment;
+pub mod table;
 mod import;
 
 pub use import::load_run;

@@ -1,0 +1,439 @@
+//! The CSV of a study, in both of its forms: `model,epochs,processes[,overrides],run`, and with our columns. Comments and blank lines
+//! stay where they stood; a line is rewritten only where its row changes. Text in, text out.
+
+use crate::row::Row;
+use crate::setting::{self, Setting};
+use feedrate_spec::problem::{Place, Problem, Problems};
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// Processes of one row, at most.
+const PROCESSES_MAX: u32 = 1 << 20;
+
+/// Every column that is known, in the order of a new file.
+const COLUMNS: &[&str] = &[
+    "model",
+    "epochs",
+    "processes",
+    "overrides",
+    "scale",
+    "seed",
+    "block",
+    "order",
+    "replicate",
+    "note",
+    "run",
+];
+/// Those that no study can be without.
+const NEEDED: &[&str] = &["model", "processes", "run"];
+/// Those that the study's CSV has always had.
+const OF_ANY: &[&str] = &["model", "epochs", "processes", "overrides", "run"];
+
+/// A study's CSV.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    columns: Vec<String>,
+    lines: Vec<Line>,
+    newline: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Line {
+    /// The header, a comment, or nothing.
+    Other(String),
+    /// A row, as it stands in the file.
+    Row { text: String, fields: Vec<String>, row: Box<Row> },
+}
+
+impl Table {
+    /// A new table: `comments` above the rows.
+    pub fn of(rows: Vec<Row>, comments: &[String]) -> Self {
+        let has = |column: &&&str| {
+            OF_ANY.contains(column) || rows.iter().any(|row| field(row, column) != "")
+        };
+        let columns: Vec<String> =
+            COLUMNS.iter().filter(has).map(|column| (*column).into()).collect();
+        let mut lines = vec![Line::Other(columns.join(","))];
+        lines.extend(
+            comments.iter().map(|comment| Line::Other(format!("# {comment}").trim_end().into())),
+        );
+        let mut table = Table { columns, lines, newline: "\n" };
+        for row in rows {
+            table.push_line(row);
+        }
+        table
+    }
+
+    /// Read a CSV; `name` is what problems call it.
+    ///
+    /// # Errors
+    /// All that is wrong with it, with the lines.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Problems> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut problems = Problems::default();
+        let mut table = Table {
+            columns: Vec::new(),
+            lines: Vec::new(),
+            newline: if text.contains("\r\n") { "\r\n" } else { "\n" },
+        };
+        for (number, line) in logical_lines(text) {
+            let at = Some(Place::File { name: name.into(), line: number, column: 1 });
+            let before = problems.0.len();
+            let parsed = table.read_line(line, &mut problems);
+            for problem in problems.0.iter_mut().skip(before) {
+                problem.place.clone_from(&at);
+            }
+            table.lines.extend(parsed);
+        }
+        if table.columns.is_empty() {
+            let hint = format!("begin it with `{}`", OF_ANY.join(","));
+            problems.push(Problem::error("", format!("`{name}` has no header")).hint(hint));
+        }
+        if problems.has_errors() { Err(problems) } else { Ok(table) }
+    }
+
+    fn read_line(&mut self, line: &str, problems: &mut Problems) -> Option<Line> {
+        if line.trim().is_empty() || line.trim_start().starts_with('#') {
+            return Some(Line::Other(line.into()));
+        }
+        let fields = match fields(line) {
+            Ok(fields) => fields,
+            Err(error) => {
+                problems.push(Problem::error("", format!("no line of a CSV: {error}")));
+                return None;
+            }
+        };
+        if self.columns.is_empty() {
+            self.columns = fields.iter().map(|name| name.to_lowercase()).collect();
+            check_header(&self.columns, problems);
+            return Some(Line::Other(line.into()));
+        }
+        if fields.len() != self.columns.len() {
+            let message =
+                format!("{} fields, and the header has {}", fields.len(), self.columns.len());
+            let hint = "quote a field that holds a comma: `\"a=[1,2]\"`";
+            problems.push(Problem::error("", message).hint(hint));
+            return None;
+        }
+        let row = read_row(&self.columns, &fields, problems);
+        Some(Line::Row { text: line.into(), fields, row: Box::new(row) })
+    }
+
+    /// The rows, in the order of the file.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.lines.iter().filter_map(|line| match line {
+            Line::Row { row, .. } => Some(&**row),
+            Line::Other(_) => None,
+        })
+    }
+
+    /// The whole file.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for line in &self.lines {
+            text.push_str(match line {
+                Line::Other(line) | Line::Row { text: line, .. } => line,
+            });
+            text.push_str(self.newline);
+        }
+        text
+    }
+
+    /// Mark the row of this index as done, or as pending. Nothing else of its line changes.
+    pub fn mark(&mut self, index: usize, done: bool) {
+        let Some(run) = self.columns.iter().position(|column| column == "run") else { return };
+        let mut rows = self.lines.iter_mut().filter(|line| matches!(line, Line::Row { .. }));
+        if let Some(Line::Row { text, fields, row }) = rows.nth(index) {
+            row.done = done;
+            fields[run] = field(row, "run");
+            *text = line_of(fields);
+        }
+    }
+
+    /// Add a row at the end, and whatever columns it needs.
+    pub fn push(&mut self, row: Row) {
+        let missing = COLUMNS.iter().filter(|column| {
+            field(&row, column) != "" && !self.columns.iter().any(|known| known == *column)
+        });
+        let missing: Vec<String> = missing.map(|column| (*column).to_string()).collect();
+        if !missing.is_empty() {
+            self.columns.extend(missing.iter().cloned());
+            let mut is_header = true;
+            for line in &mut self.lines {
+                match line {
+                    Line::Row { text, fields, .. } => {
+                        fields.extend(missing.iter().map(|_| String::new()));
+                        *text = line_of(fields);
+                    }
+                    Line::Other(text)
+                        if is_header
+                            && !text.trim().is_empty()
+                            && !text.trim_start().starts_with('#') =>
+                    {
+                        *text = line_of(&self.columns);
+                        is_header = false;
+                    }
+                    Line::Other(_) => {}
+                }
+            }
+        }
+        self.push_line(row);
+    }
+
+    fn push_line(&mut self, row: Row) {
+        let fields: Vec<String> = self.columns.iter().map(|column| field(&row, column)).collect();
+        self.lines.push(Line::Row { text: line_of(&fields), fields, row: Box::new(row) });
+    }
+}
+
+/// Lines with their numbers from 1; those that a quote holds together are one.
+fn logical_lines(text: &str) -> Vec<(usize, &str)> {
+    let mut lines = Vec::new();
+    let (mut start, mut first, mut number, mut quoted) = (0, 1, 1, false);
+    for (at, c) in text.char_indices() {
+        let is_comment = text[start..].trim_start_matches([' ', '\t']).starts_with('#');
+        match c {
+            '"' if !is_comment => quoted = !quoted,
+            '\n' => {
+                number += 1;
+                if !quoted {
+                    lines.push((first, text[start..at].trim_end_matches('\r')));
+                    (start, first) = (at + 1, number);
+                }
+            }
+            _ => {}
+        }
+    }
+    if start < text.len() {
+        lines.push((first, &text[start..]));
+    }
+    lines
+}
+
+fn fields(line: &str) -> Result<Vec<String>, csv::Error> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .trim(csv::Trim::All)
+        .from_reader(line.as_bytes());
+    let mut record = csv::StringRecord::new();
+    reader.read_record(&mut record)?;
+    Ok(record.iter().map(str::to_string).collect())
+}
+
+fn line_of(fields: &[String]) -> String {
+    let mut writer = csv::WriterBuilder::new().from_writer(Vec::new());
+    // What goes into memory cannot fail.
+    let _ = writer.write_record(fields);
+    let bytes = writer.into_inner().unwrap_or_default();
+    String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_string()
+}
+
+fn check_header(columns: &[String], problems: &mut Problems) {
+    for needed in NEEDED.iter().filter(|needed| !columns.iter().any(|column| column == **needed)) {
+        let hint = format!("the header of a study is `{}`", OF_ANY.join(","));
+        problems.push(Problem::error("", format!("there is no column `{needed}`")).hint(hint));
+    }
+    let twice = columns.iter().enumerate().filter(|(i, column)| columns[..*i].contains(column));
+    for (_, column) in twice {
+        problems.push(Problem::error("", format!("there are two columns `{column}`")));
+    }
+}
+
+/// A column of a row as text; empty where it has none.
+fn field(row: &Row, column: &str) -> String {
+    fn text(value: Option<impl ToString>) -> String {
+        value.map_or(String::new(), |value| value.to_string())
+    }
+    match column {
+        "model" => row.model.clone(),
+        "epochs" => text(row.epochs),
+        "processes" => row.processes.to_string(),
+        "overrides" => {
+            let texts: Vec<String> = row.settings.iter().map(Setting::text).collect();
+            texts.join(" ")
+        }
+        "scale" => text(row.scale),
+        "seed" => text(row.seed),
+        "block" => text(row.block),
+        "order" => text(row.order),
+        "replicate" => text(row.replicate),
+        "note" => row.note.clone(),
+        "run" => if row.done { "Y" } else { "N" }.into(),
+        _ => String::new(),
+    }
+}
+
+fn read_row(columns: &[String], fields: &[String], problems: &mut Problems) -> Row {
+    let mut row = Row::new("", 0);
+    for (column, text) in columns.iter().zip(fields) {
+        read_field(&mut row, column, text, problems);
+    }
+    row
+}
+
+fn read_field(row: &mut Row, column: &str, text: &str, problems: &mut Problems) {
+    let mut wrong = |problem: Problem| problems.push(problem);
+    match column {
+        "model" if text.is_empty() => wrong(Problem::error("model", "no workload is named")),
+        "model" => row.model = text.into(),
+        "epochs" => row.epochs = number(column, text, |n| *n > 0, &mut wrong),
+        "processes" => {
+            let in_range = |n: &u32| (1..=PROCESSES_MAX).contains(n);
+            match number(column, text, in_range, &mut wrong) {
+                Some(processes) => row.processes = processes,
+                None if text.is_empty() => wrong(Problem::error("processes", "no number is given")),
+                None => {}
+            }
+        }
+        "overrides" => {
+            for word in setting::split(text) {
+                match Setting::parse(&word) {
+                    Ok(setting) => row.settings.push(setting),
+                    Err(problem) => wrong(problem),
+                }
+            }
+        }
+        "scale" => {
+            row.scale = number(column, text, |scale| *scale > 0.0 && *scale <= 1.0, &mut wrong)
+        }
+        "seed" => row.seed = number(column, text, |_| true, &mut wrong),
+        "block" => row.block = number(column, text, |_| true, &mut wrong),
+        "order" => row.order = number(column, text, |_| true, &mut wrong),
+        "replicate" => row.replicate = number(column, text, |_| true, &mut wrong),
+        "note" => row.note = text.into(),
+        "run" => match text.to_ascii_uppercase().as_str() {
+            "Y" => row.done = true,
+            "N" | "" => row.done = false,
+            _ => wrong(
+                Problem::error("run", format!("`{text}` is neither `Y` nor `N`"))
+                    .hint("`N` is pending, `Y` is done"),
+            ),
+        },
+        // Columns of others stay as they are.
+        _ => {}
+    }
+}
+
+fn number<T: FromStr + Display>(
+    column: &str,
+    text: &str,
+    is_allowed: impl Fn(&T) -> bool,
+    wrong: &mut impl FnMut(Problem),
+) -> Option<T> {
+    if text.is_empty() {
+        return None;
+    }
+    let value = text.parse().ok().filter(is_allowed);
+    if value.is_none() {
+        wrong(Problem::error(column, format!("`{text}` is no number that can stand here")));
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const STUDY: &str = "\
+model,epochs,processes,overrides,run
+# Vary batch_size
+
+unet3d_h100_custom,5,4,++workload.reader.batch_size=1,N
+unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_change=[1,2]\",Y
+";
+
+    fn parse(text: &str) -> Table {
+        Table::parse("study.csv", text).unwrap_or_else(|problems| panic!("{problems}"))
+    }
+
+    #[test]
+    fn both_forms_are_read_and_written_as_they_were() {
+        let earlier = "model,epochs,processes,run\ncosmoflow_h100_custom,1,2,N\n";
+        for text in [STUDY, earlier, &STUDY.replace('\n', "\r\n")] {
+            assert_eq!(parse(text).text(), text);
+        }
+        let table = parse(STUDY);
+        let rows: Vec<&Row> = table.rows().collect();
+        assert_eq!(rows[0].settings, [Setting::new("reader.batch_size", "1")]);
+        assert_eq!((rows[0].epochs, rows[0].processes, rows[0].done), (Some(5), 4, false));
+        assert_eq!(rows[1].settings.len(), 2);
+        assert!(rows[1].done);
+    }
+
+    #[test]
+    fn a_mark_changes_one_cell() {
+        let mut table = parse(STUDY);
+        table.mark(0, true);
+        assert_eq!(table.text(), STUDY.replacen("=1,N", "=1,Y", 1));
+        table.mark(1, false);
+        assert!(table.text().contains("=[1,2]\",N"), "{}", table.text());
+        assert_eq!(parse(&table.text()), table);
+    }
+
+    #[test]
+    fn a_row_brings_the_columns_that_it_needs() {
+        let mut table = parse(STUDY);
+        let row = Row { replicate: Some(2), ..table.rows().next().unwrap().clone() };
+        table.push(row.clone());
+        let text = table.text();
+        assert!(
+            text.starts_with("model,epochs,processes,overrides,run,replicate\n# Vary"),
+            "{text}"
+        );
+        assert!(text.contains("=1,N,\n") && text.ends_with("=1,N,2\n"), "{text}");
+        assert_eq!(parse(&text).rows().last(), Some(&row));
+    }
+
+    #[test]
+    fn a_new_table_has_the_columns_that_say_something() {
+        let row = Row { order: Some(1), ..Row::new("quickstart", 2) };
+        let table = Table::of(vec![row], &["One run.".into(), String::new()]);
+        assert_eq!(
+            table.text(),
+            "model,epochs,processes,overrides,order,run\n# One run.\n#\nquickstart,,2,,1,N\n"
+        );
+    }
+
+    #[test]
+    fn columns_of_others_stay() {
+        let text = "run,who,model,processes\nN,me,w,4\n";
+        let mut table = parse(text);
+        table.mark(0, true);
+        assert_eq!(table.text(), "run,who,model,processes\nY,me,w,4\n");
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_said_with_its_line() {
+        let text = "model,epochs,processes,overrides,run\n,x,0,batch size,maybe\nw,5,4,N\n";
+        let problems = Table::parse("study.csv", text).unwrap_err().to_string();
+        for words in [
+            "study.csv:2:1: model: no workload is named",
+            "study.csv:2:1: epochs: `x`",
+            "study.csv:2:1: processes: `0`",
+            "study.csv:2:1: run: `maybe` is neither",
+            "study.csv:3:1: 4 fields, and the header has 5",
+            "hint: quote a field",
+        ] {
+            assert!(problems.contains(words), "no `{words}` in {problems}");
+        }
+        for (text, words) in [
+            ("", "has no header"),
+            ("model,run\nw,N\n", "no column `processes`"),
+            ("model,run,processes,run\n", "two columns `run`"),
+        ] {
+            let problems = Table::parse("study.csv", text).unwrap_err().to_string();
+            assert!(problems.contains(words), "no `{words}` in {problems}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(model,epochs,processes,overrides,run\n)?[ -~\n\"é]{0,80}") {
+            if let Ok(table) = Table::parse("study.csv", &text) {
+                let again = parse(&table.text());
+                prop_assert_eq!(again.text(), table.text());
+            }
+        }
+    }
+}
