@@ -4,6 +4,7 @@ pub mod setting;
 pub mod row;
 pub mod experiment;
 pub mod table;
+pub mod state;
 mod import;
 
 pub use import::load_run;

@@ -49,7 +49,7 @@ impl Table {
     /// A new table: `comments` above the rows.
     pub fn of(rows: Vec<Row>, comments: &[String]) -> Self {
         let has = |column: &&&str| {
-            OF_ANY.contains(column) || rows.iter().any(|row| field(row, column) != "")
+            OF_ANY.contains(column) || rows.iter().any(|row| !field(row, column).is_empty())
         };
         let columns: Vec<String> =
             COLUMNS.iter().filter(has).map(|column| (*column).into()).collect();
@@ -153,7 +153,7 @@ impl Table {
     /// Add a row at the end, and whatever columns it needs.
     pub fn push(&mut self, row: Row) {
         let missing = COLUMNS.iter().filter(|column| {
-            field(&row, column) != "" && !self.columns.iter().any(|known| known == *column)
+            !field(&row, column).is_empty() && !self.columns.iter().any(|known| known == *column)
         });
         let missing: Vec<String> = missing.map(|column| (*column).to_string()).collect();
         if !missing.is_empty() {

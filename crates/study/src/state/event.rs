@@ -1,0 +1,106 @@
+//! What a journal says happened. A later version may add events and fields; it never changes what one means.
+
+use crate::row::RowKey;
+use feedrate_spec::plan::PlanDoubt;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// One line of a journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// How all runs of the study are made, from here on.
+    Settings(Settings),
+    /// A run is about to start.
+    Begun {
+        /// Counted over the study, from 1.
+        attempt: u64,
+        /// What is run.
+        key: RowKey,
+        /// Which of the rows with this key, from 0.
+        ordinal: u32,
+        /// The folder of its results.
+        run_dir: PathBuf,
+        /// Local wall-clock time.
+        at: String,
+    },
+    /// Its results are whole and on the disk.
+    Finished {
+        /// Which.
+        attempt: u64,
+        /// From its start to its end, without the making of its dataset.
+        duration_s: f64,
+        /// What was seen around the run that makes its figures doubtful.
+        doubts: Vec<PlanDoubt>,
+    },
+    /// It came to no result.
+    Failed {
+        /// Which.
+        attempt: u64,
+        /// In words.
+        reason: String,
+    },
+    /// It was broken off from outside; what it measured is not used.
+    BrokenOff {
+        /// Which.
+        attempt: u64,
+    },
+    /// The study's CSV says that it is done.
+    Marked {
+        /// Which.
+        attempt: u64,
+    },
+    /// Its row was set back, so its result counts no more.
+    Superseded {
+        /// Which.
+        attempt: u64,
+    },
+    /// A dataset was made for this study.
+    Generated {
+        /// Where it lies.
+        folder: PathBuf,
+        /// Of its settings.
+        fingerprint: String,
+        /// On the storage.
+        bytes: u64,
+        /// How long it took.
+        duration_s: f64,
+    },
+    /// A dataset of this study was deleted.
+    Deleted {
+        /// Where it lay.
+        folder: PathBuf,
+    },
+}
+
+/// How the runs of a study are made. The same from its first run to its last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The folder that runs start in; relative paths of workloads count from it.
+    pub folder: PathBuf,
+    /// Where results go.
+    pub results: PathBuf,
+    /// Where datasets lie; `None` leaves it to the workloads.
+    pub data: Option<PathBuf>,
+    /// Share of files and samples of rows that say nothing else.
+    pub scale: f64,
+    /// Share of each record's bytes.
+    pub shrink_records: f64,
+    /// State of the page cache before each run that says nothing else.
+    pub cache: String,
+    /// How processes are started.
+    pub launching: Launching,
+}
+
+/// How the processes of a run are started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Launching {
+    /// A member of the family `launch`.
+    pub launch: String,
+    /// Lines of bash before each run.
+    pub prologue: Vec<String>,
+    /// More arguments of the launcher.
+    pub arguments: Vec<String>,
+    /// Accelerators of each process; `None` is one.
+    pub accelerators_per_rank: Option<u32>,
+}
