@@ -5,6 +5,8 @@ pub mod row;
 pub mod experiment;
 pub mod table;
 pub mod state;
+pub mod datasets;
+pub mod runner;
 mod import;
 
 pub use import::load_run;

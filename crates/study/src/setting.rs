@@ -1,7 +1,7 @@
 //! One thing that a row of a study sets beside its columns: an override as Hydra writes it, or a setting of the study itself. Text in, text out.
 
 use feedrate_spec::problem::Problem;
-use feedrate_spec::workload::{KEYS, Override};
+use feedrate_spec::workload::{KEYS, KeyInfo, Origin, Override};
 
 /// Keys of the study, not of the workload.
 pub const STUDY_PREFIX: &str = "study.";
@@ -48,7 +48,7 @@ impl Setting {
         self.key.starts_with(STUDY_PREFIX)
     }
 
-    /// The last word of its key where no other key of a workload ends so; else the whole key.
+    /// The last word of its key where that says which key it is; else the whole key.
     pub fn short_key(&self) -> &str {
         match self.key.rsplit_once('.') {
             Some((_, leaf)) if key_of_leaf(leaf) == Some(self.key.as_str()) => leaf,
@@ -62,10 +62,13 @@ fn of_study(text: &str) -> Option<(&str, &str)> {
     key.starts_with(STUDY_PREFIX).then_some((key, value))
 }
 
-/// The only key of a workload that ends in `leaf`.
+/// The only key of a workload that ends in `leaf`; of several, the only one of DLIO's.
 pub fn key_of_leaf(leaf: &str) -> Option<&'static str> {
-    let mut found = KEYS.iter().map(|key| key.path).filter(|path| ends_in(path, leaf));
-    found.next().filter(|_| found.next().is_none())
+    let only = |is_asked: fn(&KeyInfo) -> bool| {
+        let mut found = KEYS.iter().filter(|key| is_asked(key) && ends_in(key.path, leaf));
+        found.next().filter(|_| found.next().is_none()).map(|key| key.path)
+    };
+    only(|key| key.origin == Origin::Dlio).or_else(|| only(|_| true))
 }
 
 fn ends_in(path: &str, leaf: &str) -> bool {
@@ -121,6 +124,13 @@ mod tests {
         assert!(setting.is_of_study());
         assert_eq!(setting.text(), "study.cache=cold");
         assert_eq!(setting.short_key(), "study.cache");
+    }
+
+    #[test]
+    fn what_dlio_calls_so_is_called_so() {
+        assert_eq!(key_of_leaf("format"), Some("dataset.format"));
+        assert_eq!(Setting::new("checkpoint.format", "pt").short_key(), "checkpoint.format");
+        assert_eq!(key_of_leaf("no_such_key"), None);
     }
 
     #[test]

@@ -55,14 +55,19 @@ pub enum Event {
         /// Which.
         attempt: u64,
     },
-    /// A dataset was made for this study.
-    Generated {
-        /// Where it lies.
+    /// A dataset that was not there is about to be made for this study, which may delete it.
+    Claimed {
+        /// Where it will lie.
         folder: PathBuf,
         /// Of its settings.
         fingerprint: String,
         /// On the storage.
         bytes: u64,
+    },
+    /// It is whole.
+    Generated {
+        /// Where it lies.
+        folder: PathBuf,
         /// How long it took.
         duration_s: f64,
     },

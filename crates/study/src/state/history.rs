@@ -68,15 +68,15 @@ pub enum Outcome {
     BrokenOff,
 }
 
-/// A dataset that the study made, and that is still there.
+/// A dataset that the study made or began to make, and did not delete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
     /// Of its settings.
     pub fingerprint: String,
     /// On the storage.
     pub bytes: u64,
-    /// How long it took to make.
-    pub duration_s: f64,
+    /// How long it took to make; `None` if that was not finished.
+    pub duration_s: Option<f64>,
 }
 
 /// All that happened.
@@ -124,8 +124,13 @@ impl History {
             }
             Event::Marked { attempt } => self.change(attempt, |of| of.marked = true),
             Event::Superseded { attempt } => self.change(attempt, |of| of.superseded = true),
-            Event::Generated { folder, fingerprint, bytes, duration_s } => {
-                self.datasets.insert(folder, Dataset { fingerprint, bytes, duration_s });
+            Event::Claimed { folder, fingerprint, bytes } => {
+                self.datasets.insert(folder, Dataset { fingerprint, bytes, duration_s: None });
+            }
+            Event::Generated { folder, duration_s } => {
+                if let Some(dataset) = self.datasets.get_mut(&folder) {
+                    dataset.duration_s = Some(duration_s);
+                }
             }
             Event::Deleted { folder } => {
                 self.datasets.remove(&folder);

@@ -1,0 +1,200 @@
+//! The files of a study: its CSV, and beside it the folder of its state, with the lock that one runner holds.
+
+use crate::table::Table;
+use feedrate_spec::problem::Problems;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Where everything of a study lies.
+#[derive(Clone, Debug)]
+pub struct StudyFiles {
+    /// The CSV itself, behind any link.
+    pub csv: PathBuf,
+    /// `<name>.study` beside it.
+    pub state: PathBuf,
+}
+
+/// A study whose files cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// The file system refused.
+    #[error("cannot {doing} `{path}`: {source}")]
+    Io {
+        /// Read, write, lock.
+        doing: &'static str,
+        /// Of what.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The CSV is wrong.
+    #[error("{0}")]
+    Table(Problems),
+    /// Another runner has the lock.
+    #[error("another runner is at work on `{csv}`{who}")]
+    Locked {
+        /// The study.
+        csv: PathBuf,
+        /// Which, where it can be told.
+        who: String,
+    },
+}
+
+impl FilesError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            FilesError::Locked { .. } => Some("wait for it, or end it: its lock ends with it"),
+            FilesError::Io { doing: "read", .. } => {
+                Some("give the CSV of a study; `feedrate study new` makes one")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Held by the one runner of a study; free when it is dropped or its process dies.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl StudyFiles {
+    /// Of the study in this CSV.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub fn of(csv: &Path) -> Result<Self, FilesError> {
+        let found = fs::canonicalize(csv).map_err(failed("read", csv))?;
+        let state = found.with_extension("study");
+        Ok(StudyFiles { csv: found, state })
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> PathBuf {
+        self.state.join("journal.jsonl")
+    }
+
+    /// What the processes of a run hold while anything of them lives.
+    pub fn running(&self) -> PathBuf {
+        self.state.join("running")
+    }
+
+    /// What the processes of an attempt say.
+    pub fn log(&self, attempt: u64, what: &str) -> PathBuf {
+        self.state.join("logs").join(format!("{attempt}-{what}.log"))
+    }
+
+    /// Read the CSV as it is now.
+    ///
+    /// # Errors
+    /// It cannot be read, or is wrong.
+    pub fn table(&self) -> Result<Table, FilesError> {
+        let text = fs::read_to_string(&self.csv).map_err(failed("read", &self.csv))?;
+        Table::parse(&self.csv.display().to_string(), &text).map_err(FilesError::Table)
+    }
+
+    /// Replace the CSV in one step; it is on the disk when this returns.
+    ///
+    /// # Errors
+    /// It cannot be written. The old one is still there.
+    pub fn write_table(&self, table: &Table) -> Result<(), FilesError> {
+        let partial = self.csv.with_extension("csv.part");
+        let write = || {
+            let mut file = File::create(&partial)?;
+            file.write_all(table.text().as_bytes())?;
+            file.set_permissions(fs::metadata(&self.csv)?.permissions())?;
+            file.sync_all()?;
+            fs::rename(&partial, &self.csv)?;
+            sync_folder(self.csv.parent().unwrap_or(Path::new(".")))
+        };
+        write().map_err(|source| {
+            let _ = fs::remove_file(&partial);
+            failed("write", &self.csv)(source)
+        })
+    }
+
+    /// Become the one runner of the study.
+    ///
+    /// # Errors
+    /// There is another, or the file system refused.
+    pub fn lock(&self) -> Result<Lock, FilesError> {
+        let logs = self.state.join("logs");
+        fs::create_dir_all(&logs).map_err(failed("make", &logs))?;
+        let path = self.state.join("lock");
+        let open =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = open.map_err(failed("lock", &path))?;
+        if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            if error != rustix::io::Errno::WOULDBLOCK {
+                return Err(failed("lock", &path)(error.into()));
+            }
+            let mut who = String::new();
+            let _ = file.read_to_string(&mut who);
+            let who =
+                if who.trim().is_empty() { who } else { format!(" (process {})", who.trim()) };
+            return Err(FilesError::Locked { csv: self.csv.clone(), who });
+        }
+        // Only for the message above: the lock is the kernel's.
+        let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
+        Ok(Lock { _file: file })
+    }
+}
+
+/// Make the entries of a folder durable.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FilesError {
+    let path = path.to_path_buf();
+    move |source| FilesError::Io { doing, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn study(text: &str) -> (tempfile::TempDir, StudyFiles) {
+        let folder = tempfile::tempdir().unwrap();
+        let csv = folder.path().join("study.csv");
+        fs::write(&csv, text).unwrap();
+        let files = StudyFiles::of(&csv).unwrap();
+        (folder, files)
+    }
+
+    #[test]
+    fn one_runner_at_a_time() {
+        let (_folder, files) = study("model,processes,run\n");
+        let lock = files.lock().unwrap();
+        let error = files.lock().unwrap_err();
+        assert!(
+            error.to_string().contains(&format!("(process {})", std::process::id())),
+            "{error}"
+        );
+        drop(lock);
+        files.lock().unwrap();
+    }
+
+    #[test]
+    fn the_csv_behind_a_link_is_replaced_and_the_link_stays() {
+        let (folder, files) = study("model,processes,run\nw,1,N\n");
+        let link = folder.path().join("link.csv");
+        std::os::unix::fs::symlink(&files.csv, &link).unwrap();
+        let files = StudyFiles::of(&link).unwrap();
+        let mut table = files.table().unwrap();
+        table.mark(0, true);
+        files.write_table(&table).unwrap();
+        assert_eq!(fs::read_to_string(&link).unwrap(), "model,processes,run\nw,1,Y\n");
+        assert!(link.is_symlink());
+    }
+
+    #[test]
+    fn a_study_that_is_not_there_is_named() {
+        let error = StudyFiles::of(Path::new("no/such.csv")).unwrap_err();
+        assert!(error.to_string().contains("cannot read `no/such.csv`"), "{error}");
+        assert!(error.hint().unwrap().contains("study new"));
+    }
+}

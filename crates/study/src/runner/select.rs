@@ -1,0 +1,87 @@
+//! Which rows are run, in which order, and how long that will take.
+
+use super::place::model_name;
+use crate::experiment::Experiment;
+use crate::row::Row;
+
+/// Indices of rows in the order of running: by their column `order`, then those without one, as they stand in the file.
+pub fn in_order(rows: &[Row]) -> Vec<usize> {
+    let mut indices: Vec<usize> = (0..rows.len()).collect();
+    indices.sort_by_key(|&i| (rows[i].order.is_none(), rows[i].order, i));
+    indices
+}
+
+/// What a row is called: `unet3d_h100_custom/4_batch_size_1`, with its replicate where it has one.
+pub fn label(row: &Row, rows: &[Row]) -> String {
+    let id = Experiment::of(row, rows).id();
+    let replicate = row.replicate.map_or(String::new(), |number| format!(" replicate {number}"));
+    format!("{}/{id}{replicate}", model_name(&row.model))
+}
+
+/// Whether a row is among those that are asked for: by `#6`, its place in the file, or by model, experiment, or both, with `*`.
+pub fn is_wanted(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool {
+    let model = model_name(&row.model);
+    let id = Experiment::of(row, rows).id();
+    let both = format!("{model}/{id}");
+    let matches = |pattern: &String| match pattern.strip_prefix('#') {
+        Some(number) => number.parse() == Ok(index + 1),
+        None => [&model, &id, &both].iter().any(|name| is_like(pattern, name)),
+    };
+    only.is_empty() || only.iter().any(matches)
+}
+
+/// Whether `text` is `pattern`, in which `*` stands for anything.
+fn is_like(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(tail) = text.strip_prefix(head) else { return false };
+    (0..=tail.len()).filter(|&at| tail.is_char_boundary(at)).any(|at| is_like(rest, &tail[at..]))
+}
+
+/// How long runs take in truth, by those that are done: what a plan says, times this. The median of their ratios, 1 where
+/// none is done.
+pub fn pace(done: &[(f64, f64)]) -> f64 {
+    let ratios =
+        done.iter().filter(|(planned_s, _)| *planned_s > 0.0).map(|(p, took_s)| took_s / p);
+    let mut ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios.get(ratios.len() / 2).copied().unwrap_or(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setting::Setting;
+
+    #[test]
+    fn rows_are_run_by_their_order_then_by_their_place() {
+        let row = |order| Row { order, ..Row::new("w", 1) };
+        assert_eq!(in_order(&[row(None), row(Some(2)), row(Some(1)), row(None)]), [2, 1, 0, 3]);
+    }
+
+    #[test]
+    fn rows_are_asked_for_by_place_model_and_experiment() {
+        let row =
+            Row { settings: vec![Setting::new("reader.batch_size", "1")], ..Row::new("unet3d", 4) };
+        let rows = [row.clone()];
+        for (pattern, expected) in [
+            ("#3", true),
+            ("#1", false),
+            ("unet3d", true),
+            ("unet", false),
+            ("4_batch_size_1", true),
+            ("unet3d/4_batch_size_1", true),
+            ("*batch*", true),
+            ("u*/4*1", true),
+            ("*4", false),
+        ] {
+            assert_eq!(is_wanted(&[pattern.into()], 2, &row, &rows), expected, "{pattern}");
+        }
+        assert!(is_wanted(&[], 2, &row, &rows));
+    }
+
+    #[test]
+    fn the_pace_is_that_of_the_runs_that_are_done() {
+        assert_eq!(pace(&[]), 1.0);
+        assert_eq!(pace(&[(10.0, 20.0), (1.0, 1.0), (2.0, 3.0), (0.0, 5.0)]), 1.5);
+    }
+}

@@ -1,0 +1,382 @@
+//! A runner in a world of its own: results are small files, processes are function calls, and death comes at any moment.
+
+use super::*;
+use crate::state::Launching;
+use feedrate_spec::problem::Problems;
+use std::collections::BTreeSet;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const STUDY: &str = "\
+model,epochs,processes,overrides,run
+w,1,1,,N
+# Two that share a dataset, and one that replicates the first.
+w,1,2,dataset.format=npy,N
+w,1,4,dataset.format=npy,N
+
+w,1,1,,N
+";
+
+/// A world that dies when so many of its calls are used up.
+struct World {
+    folder: PathBuf,
+    calls_left: Option<u32>,
+    generated: Vec<String>,
+    news: Vec<News>,
+    free_bytes: Option<u64>,
+    fails: BTreeSet<String>,
+    stops_after: Option<usize>,
+    /// What the user makes of the CSV while the first run goes.
+    edit: Option<(PathBuf, Edit)>,
+    runs: usize,
+}
+
+type Edit = fn(&str) -> String;
+
+impl World {
+    fn new(folder: &Path) -> Self {
+        World {
+            folder: folder.to_path_buf(),
+            calls_left: None,
+            generated: Vec::new(),
+            news: Vec::new(),
+            free_bytes: None,
+            fails: BTreeSet::new(),
+            stops_after: None,
+            edit: None,
+            runs: 0,
+        }
+    }
+
+    fn live(&mut self) {
+        if let Some(left) = &mut self.calls_left {
+            *left = left.checked_sub(1).unwrap_or_else(|| std::panic::resume_unwind(Box::new(())));
+        }
+    }
+}
+
+fn dataset_of(row: &Row) -> String {
+    row.settings.iter().map(Setting::text).collect::<Vec<_>>().join(",") + "-data"
+}
+
+impl Host for World {
+    fn plan(&mut self, row: &Row, _: &Settings) -> Result<RowPlan, String> {
+        self.live();
+        if row.model == "broken" {
+            return Err("there is no such workload".into());
+        }
+        let fingerprint = dataset_of(row);
+        let folder = self.folder.join("data").join(&fingerprint);
+        let dataset = Some(DatasetPlan { folder, fingerprint, bytes: 100 });
+        Ok(RowPlan { dataset, run_s: 10.0 * f64::from(row.processes), generation_s: 1.0 })
+    }
+
+    fn is_whole(&mut self, _: &Row, plan: &RowPlan) -> bool {
+        self.live();
+        plan.dataset.as_ref().is_some_and(|dataset| dataset.folder.join("manifest").exists())
+    }
+
+    fn free_bytes(&self, _: &Path) -> Option<u64> {
+        self.free_bytes
+    }
+
+    fn prepare(&mut self, _: &Row, _: &RowPlan, _: &Settings) -> Result<Prepared, Ended> {
+        self.live();
+        Ok(Prepared::default())
+    }
+
+    fn execute(&mut self, job: &Job) -> Result<(), Ended> {
+        self.live();
+        let dataset = job.plan.dataset.as_ref().unwrap();
+        match job.task {
+            Task::Generate => {
+                fs::create_dir_all(&dataset.folder).unwrap();
+                self.live();
+                fs::write(dataset.folder.join("manifest"), &dataset.fingerprint).unwrap();
+                self.generated.push(dataset.fingerprint.clone());
+            }
+            Task::Run { run_dir, .. } => {
+                assert!(dataset.folder.join("manifest").exists());
+                fs::write(run_dir.join("partial"), "").unwrap();
+                self.live();
+                if self.fails.contains(&job.row.processes.to_string()) {
+                    return Err(Ended::Failed("no space".into()));
+                }
+                self.runs += 1;
+                if let Some((csv, edit)) = self.edit.take() {
+                    fs::write(&csv, edit(&fs::read_to_string(&csv).unwrap())).unwrap();
+                }
+                if self.is_stopped() {
+                    return Err(Ended::Stopped);
+                }
+                fs::write(run_dir.join("record"), &dataset.fingerprint).unwrap();
+            }
+        }
+        self.live();
+        Ok(())
+    }
+
+    fn check(&mut self, run_dir: &Path, row: &Row, _: &RowPlan) -> Result<Checked, String> {
+        self.live();
+        let read = fs::read_to_string(run_dir.join("record")).map_err(|error| error.to_string())?;
+        if read == dataset_of(row) {
+            Ok(Checked { duration_s: 20.0, doubts: Vec::new() })
+        } else {
+            Err("another dataset".into())
+        }
+    }
+
+    fn stamp(&self) -> String {
+        "2026-11-21-10-00-00".into()
+    }
+
+    fn now_s(&self) -> f64 {
+        20.0 * self.runs as f64
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stops_after.is_some_and(|after| self.runs >= after)
+    }
+
+    fn tell(&mut self, news: News) {
+        self.news.push(news);
+        self.live();
+    }
+}
+
+/// A study in a folder of its own.
+struct Study {
+    folder: tempfile::TempDir,
+    files: StudyFiles,
+}
+
+impl Study {
+    fn new(csv: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("study.csv"), csv).unwrap();
+        let files = StudyFiles::of(&folder.path().join("study.csv")).unwrap();
+        Study { folder, files }
+    }
+
+    fn world(&self) -> World {
+        World::new(self.folder.path())
+    }
+
+    fn run(&self, world: &mut World, options: Options) -> Result<(Report, History), RunnerError> {
+        let lock = self.files.lock()?;
+        let (journal, events) = Journal::open(&self.files.journal())?;
+        let history = History::of(events);
+        let launching = Launching {
+            launch: "local".into(),
+            prologue: Vec::new(),
+            arguments: Vec::new(),
+            accelerators_per_rank: None,
+        };
+        let settings = Settings {
+            folder: self.folder.path().into(),
+            results: self.folder.path().join("results"),
+            data: None,
+            scale: 1.0,
+            shrink_records: 1.0,
+            cache: "as-is".into(),
+            launching,
+        };
+        Runner::new(&self.files, lock, (journal, history), settings, (world, options)).run()
+    }
+
+    fn csv(&self) -> String {
+        fs::read_to_string(&self.files.csv).unwrap()
+    }
+
+    fn edit(&self, change: impl Fn(&str) -> String) {
+        fs::write(&self.files.csv, change(&self.csv())).unwrap();
+    }
+
+    /// Runs below `results` that a loader would find: `model/experiment/time`.
+    fn runs(&self) -> Vec<String> {
+        let results = self.folder.path().join("results");
+        let mut found = Vec::new();
+        for model in entries(&results) {
+            for experiment in entries(&model) {
+                for run in entries(&experiment)
+                    .into_iter()
+                    .filter(|run| !run.ends_with(INCOMPLETE) && !run.ends_with(SUPERSEDED))
+                {
+                    assert!(run.join("record").exists(), "{} is not whole", run.display());
+                    found.push(run.strip_prefix(&results).unwrap().display().to_string());
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
+}
+
+const ALL: [&str; 4] = [
+    "w/1/2026-11-21-10-00-00",
+    "w/1/2026-11-21-10-00-00-2",
+    "w/2_format_npy/2026-11-21-10-00-00",
+    "w/4_format_npy/2026-11-21-10-00-00",
+];
+
+#[test]
+fn a_study_runs_to_its_end_and_each_dataset_is_made_once() {
+    let study = Study::new(STUDY);
+    let mut world = study.world();
+    let (report, _) = study.run(&mut world, Options::default()).unwrap();
+    assert_eq!(report, Report { finished: 4, ..Report::default() });
+    assert_eq!(study.csv(), STUDY.replace(",N\n", ",Y\n"));
+    assert_eq!(study.runs(), ALL);
+    assert_eq!(world.generated, ["-data", "++workload.dataset.format=npy-data"]);
+    let (report, _) = study.run(&mut study.world(), Options::default()).unwrap();
+    assert_eq!(report.finished, 0);
+}
+
+#[test]
+fn death_at_any_moment_loses_doubles_and_mismarks_nothing() {
+    for calls in 0..60 {
+        let study = Study::new(STUDY);
+        let mut deaths = 0;
+        loop {
+            let mut world = study.world();
+            // Each life is a little longer than the one before, so that the study comes to its end.
+            world.calls_left = Some(calls + deaths);
+            let life = catch_unwind(AssertUnwindSafe(|| study.run(&mut world, Options::default())));
+            let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
+            let history = History::of(Journal::read(&study.files.journal()).unwrap());
+            for (row, id) in rows.iter().zip(row_ids(&rows)) {
+                let finished = history
+                    .last_of(&id)
+                    .is_some_and(|last| matches!(last.outcome, Outcome::Finished { .. }));
+                assert!(!row.done || finished, "marked without a result after {calls} calls");
+            }
+            if let Ok(ended) = life {
+                ended.unwrap();
+                break;
+            }
+            deaths += 1;
+            assert!(deaths < 100);
+        }
+        assert_eq!(study.csv(), STUDY.replace(",N\n", ",Y\n"));
+        let experiments: Vec<String> =
+            study.runs().iter().map(|run| run.rsplit_once('/').unwrap().0.to_string()).collect();
+        assert_eq!(
+            experiments,
+            ["w/1", "w/1", "w/2_format_npy", "w/4_format_npy"],
+            "{calls} calls"
+        );
+    }
+}
+
+#[test]
+fn a_row_that_is_set_back_is_run_again_and_its_older_result_is_no_replicate() {
+    let study = Study::new(STUDY);
+    study.run(&mut study.world(), Options::default()).unwrap();
+    study.edit(|csv| csv.replacen("w,1,2,dataset.format=npy,Y", "w,1,2,dataset.format=npy,N", 1));
+    let (report, history) = study.run(&mut study.world(), Options::default()).unwrap();
+    assert_eq!(report.finished, 1);
+    assert_eq!(history.attempts.iter().filter(|attempt| attempt.superseded).count(), 1);
+    let experiment = study.folder.path().join("results/w/2_format_npy");
+    assert!(experiment.join("superseded/2026-11-21-10-00-00/record").exists());
+    assert_eq!(study.runs()[2], "w/2_format_npy/2026-11-21-10-00-00-2");
+    assert_eq!(study.runs().len(), 4);
+}
+
+#[test]
+fn what_failed_stays_pending_with_its_reason_and_is_retried_on_request() {
+    let study = Study::new(STUDY);
+    let mut world = study.world();
+    world.fails.insert("2".into());
+    let (report, history) = study.run(&mut world, Options::default()).unwrap();
+    assert_eq!(report.failed, [("w/2_format_npy".into(), "no space".into())]);
+    assert_eq!(report.finished, 3);
+    assert!(study.csv().contains("w,1,2,dataset.format=npy,N"));
+    let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
+    let id = &row_ids(&rows)[1];
+    assert!(matches!(status(&rows[1], id, &history), Status::Failed(_, "no space")));
+    let (report, _) = study.run(&mut study.world(), Options::default()).unwrap();
+    assert_eq!(report, Report::default());
+    let retry = Options { retry: true, ..Options::default() };
+    let (report, _) = study.run(&mut study.world(), retry).unwrap();
+    assert_eq!(report.finished, 1);
+    assert_eq!(study.runs().len(), 4);
+}
+
+#[test]
+fn edits_of_the_csv_while_a_run_goes_are_kept() {
+    let check = |edit: Edit, expected: &str| {
+        let study = Study::new(STUDY);
+        let mut world = World { edit: Some((study.files.csv.clone(), edit)), ..study.world() };
+        study.run(&mut world, Options::default()).unwrap();
+        assert_eq!(study.csv(), expected);
+        world.news
+    };
+    let front: Edit = |csv| csv.replacen("w,1,1,,N\n", "v,1,3,,N\nw,1,1,,N\n", 1);
+    check(front, &front(STUDY).replace(",N\n", ",Y\n"));
+    let other: Edit = |_| "model,processes,run\nv,1,N\n".into();
+    let news = check(other, "model,processes,run\nv,1,Y\n");
+    assert!(news.iter().any(|news| matches!(news, News::RowIsGone { .. })));
+}
+
+#[test]
+fn a_run_begins_only_where_it_fits_the_time_and_the_number() {
+    let study = Study::new(STUDY);
+    let mut world = study.world();
+    let limited = Options { limit: Some(1), ..Options::default() };
+    assert_eq!(study.run(&mut world, limited).unwrap().0.finished, 1);
+    // One run took twice its plan, so the next two are taken for 40 s and 80 s; the first of them takes 20 in truth.
+    let budget = Options { time_budget_s: Some(70.0), ..Options::default() };
+    let mut world = study.world();
+    assert_eq!(study.run(&mut world, budget).unwrap().0.finished, 1);
+    assert!(matches!(world.news.last(), Some(News::OutOfTime { .. })), "{:?}", world.news);
+    let only = Options { only: vec!["4_format_npy".into()], ..Options::default() };
+    assert_eq!(study.run(&mut study.world(), only).unwrap().0.finished, 1);
+}
+
+#[test]
+fn a_stop_leaves_its_row_pending() {
+    let study = Study::new(STUDY);
+    let mut world = World { stops_after: Some(2), ..study.world() };
+    let (report, _) = study.run(&mut world, Options::default()).unwrap();
+    assert_eq!(report, Report { finished: 1, failed: Vec::new(), is_stopped: true });
+    assert_eq!(study.runs().len(), 1);
+    assert_eq!(study.run(&mut study.world(), Options::default()).unwrap().0.finished, 3);
+}
+
+#[test]
+fn room_is_made_for_datasets_and_none_is_confused() {
+    let study = Study::new(STUDY);
+    let mut world = World { free_bytes: Some(99), ..study.world() };
+    let (report, _) = study.run(&mut world, Options::default()).unwrap();
+    let reason = &report.failed[0].1;
+    assert!(reason.contains("needs 100 B, 1 B more than there is room"), "{reason}");
+    let retry = Options { retry: true, datasets: Policy::DeleteUnneeded, ..Options::default() };
+    let (report, history) = study.run(&mut study.world(), retry).unwrap();
+    assert_eq!((report.finished, history.datasets.len()), (4, 0));
+    assert_eq!(entries(&study.folder.path().join("data")), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn all_rows_are_looked_at_before_any_is_run() {
+    let study = Study::new(&format!("{STUDY}broken,1,1,,N\n"));
+    let error = study.run(&mut study.world(), Options::default()).unwrap_err();
+    assert!(error.to_string().contains("row 5 (broken/1): there is no such workload"), "{error}");
+    assert_eq!(study.runs(), Vec::<String>::new());
+}
+
+#[test]
+fn two_runners_do_not_meet_and_a_wrong_csv_is_said() {
+    let study = Study::new(STUDY);
+    let lock = study.files.lock().unwrap();
+    let error = study.run(&mut study.world(), Options::default()).unwrap_err();
+    assert!(matches!(error, RunnerError::Files(FilesError::Locked { .. })), "{error}");
+    drop(lock);
+    study.edit(|csv| csv.replace("w,1,2", "w,1,no"));
+    let error = study.run(&mut study.world(), Options::default()).unwrap_err();
+    let RunnerError::Files(FilesError::Table(Problems(problems))) = error else { panic!() };
+    assert_eq!(problems.len(), 1);
+}
