@@ -10,6 +10,7 @@ mod list;
 mod describe;
 mod system;
 mod slurm;
+mod study;
 mod bench;
 
 use crate::cli::{Arguments, Command};
@@ -28,6 +29,7 @@ pub(crate) fn dispatch(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Describe(a) => describe::describe(a),
         Command::System(a) => system::system(a),
         Command::Slurm(a) => slurm::slurm(a),
+        Command::Study(a) => study::study(a),
         Command::BenchCrc(a) => bench::crc(a),
     }
 }

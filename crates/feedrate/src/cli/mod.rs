@@ -1,5 +1,9 @@
 //! The command line: every command and flag, with its help.
 
+mod study;
+
+pub(crate) use study::{StudyCommand, StudyNewArguments};
+
 use clap::{Args, Parser, Subcommand};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -30,6 +34,9 @@ pub(crate) enum Command {
     Show(ShowArguments),
     /// Write the report that DLIO's postprocessor makes of a run.
     Postprocess(PostprocessArguments),
+    /// Make a study: a design of many runs.
+    #[command(subcommand)]
+    Study(StudyCommand),
     /// List workloads, formats, storages, engines, loaders, keys, metrics or doubts.
     List(ListArguments),
     /// Describe one workload, format, storage, loader, key, metric or doubt.

@@ -1,0 +1,89 @@
+//! Arguments of `feedrate study`. Nothing is checked here that clap does not check.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// What to do with a study.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StudyCommand {
+    /// Write the runs of a design as CSV, to be run by `feedrate study run`.
+    New(StudyNewArguments),
+}
+
+/// `feedrate study new`.
+#[derive(Debug, Args)]
+pub(crate) struct StudyNewArguments {
+    /// A design file, in TOML or YAML; without one the design is said by flags. A flag goes before what the file says.
+    #[arg(value_name = "DESIGN")]
+    pub(crate) file: Option<PathBuf>,
+    /// The study's CSV [default: the name of the design file, with `.csv`; without a file, stdout].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite the CSV if it is there, with all that it says of runs done.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Kind of design: a name from `feedrate list designs`.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) design: Option<String>,
+    /// An option of the kind of design: `p=2`, `generators=D=AB,E=AC`, `points=40`. May be given several times.
+    #[arg(long = "option", value_name = "NAME=VALUE")]
+    pub(crate) options: Vec<String>,
+    /// The workload of the baseline.
+    #[arg(long, value_name = "WORKLOAD")]
+    pub(crate) model: Option<String>,
+    /// Epochs of the baseline [default: the workload's].
+    #[arg(long, value_name = "N")]
+    pub(crate) epochs: Option<u32>,
+    /// Emulated accelerators of the baseline [default: 1].
+    #[arg(short = 'n', long, alias = "accelerators", value_name = "N")]
+    pub(crate) processes: Option<u32>,
+    /// Something the baseline sets: `reader.batch_size=4`. May be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+    /// A factor and its levels: `reader.read_threads=1,4,8`, `processes=1,2,4`; a range is `KEY=LOW..HIGH`, with `:log` behind it
+    /// on a logarithmic scale. May be given several times.
+    #[arg(long = "factor", value_name = "KEY=LEVELS")]
+    pub(crate) factors: Vec<String>,
+    /// A command of its own for the factor `study.hook.NAME`; it finds the level in `$1`. May be given several times.
+    #[arg(long = "hook", value_name = "NAME=COMMAND")]
+    pub(crate) hooks: Vec<String>,
+    /// Runs of each point [default: 1].
+    #[arg(long, value_name = "N")]
+    pub(crate) replicates: Option<u32>,
+    /// Whether each replicate is a block of its own, with all points once [default: replicates].
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "replicates")]
+    pub(crate) blocks: Option<Blocks>,
+    /// Order of the runs in each block [default: random].
+    #[arg(long, value_name = "HOW")]
+    pub(crate) order: Option<Order>,
+    /// Seed of the random order, and of random designs [default: 1].
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// A run of the baseline at the start and the end of each block, and after every N runs, to see a drift [default: none].
+    #[arg(long, value_name = "N")]
+    pub(crate) sentinel: Option<u32>,
+    /// Runs in the middle of all numeric factors, in each block [default: none].
+    #[arg(long, value_name = "N")]
+    pub(crate) centre_points: Option<u32>,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Blocks {
+    /// A replicate.
+    Replicates,
+    /// There is one block of all runs.
+    None,
+}
+
+/// In which order runs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// Drawn by the seed.
+    Random,
+    /// As the design has them.
+    Standard,
+}
