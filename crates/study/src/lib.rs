@@ -4,6 +4,8 @@ pub mod setting;
 pub mod row;
 pub mod experiment;
 pub mod table;
+pub mod bash;
+pub mod launch;
 pub mod state;
 pub mod datasets;
 pub mod runner;

@@ -34,10 +34,10 @@ pub(crate) enum Command {
     Show(ShowArguments),
     /// Write the report that DLIO's postprocessor makes of a run.
     Postprocess(PostprocessArguments),
-    /// Make a study: a design of many runs.
+    /// Make a study: a design of many runs, and run what is pending in it.
     #[command(subcommand)]
     Study(StudyCommand),
-    /// List workloads, formats, storages, engines, loaders, keys, metrics or doubts.
+    /// List workloads, formats, storages, engines, loaders, launches, keys, metrics or doubts.
     List(ListArguments),
     /// Describe one workload, format, storage, loader, key, metric or doubt.
     Describe(DescribeArguments),
@@ -284,6 +284,8 @@ pub(crate) enum Family {
     Computes,
     /// Ways of communicating.
     Comms,
+    /// Ways of starting the runs of a study.
+    Launches,
     /// Workload keys.
     Keys,
     /// Metrics.

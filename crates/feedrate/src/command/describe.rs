@@ -66,10 +66,10 @@ fn key(key: &KeyInfo) -> String {
 }
 
 fn named_family(name: &str) -> Result<Family, UsageError> {
-    let plural = format!("{name}s");
-    Family::value_variants().iter().copied().find(|&f| family_name(f) == name || family_name(f) == plural).ok_or_else(|| UsageError {
+    let names = [name.to_string(), format!("{name}s"), format!("{name}es")];
+    Family::value_variants().iter().copied().find(|&f| names.contains(&family_name(f))).ok_or_else(|| UsageError {
         message: format!("there is no family `{name}`"),
-        hint: Some("families are: workloads, formats, storages, engines, loaders, checkpoints, computes, comms, keys, metrics, doubts".into()),
+        hint: Some("families are: workloads, formats, storages, engines, loaders, checkpoints, computes, comms, launches, keys, metrics, doubts".into()),
     })
 }
 

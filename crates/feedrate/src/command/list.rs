@@ -14,6 +14,7 @@ use feedrate_run::{checkpoint, comm, compute, loader};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::{self, Context, Request};
 use feedrate_spec::workload::{self, KEYS, Strictness};
+use feedrate_study::launch;
 use serde_json::{Value, json};
 
 /// A line of a list.
@@ -65,6 +66,7 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Checkpoints => checkpoint::CHECKPOINTS.iter().map(|c| member(c.member())).collect(),
         Family::Computes => compute::COMPUTES.iter().map(|c| member(c.member)).collect(),
         Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
+        Family::Launches => launch::LAUNCHES.iter().map(|l| member(l.member())).collect(),
         Family::Keys => KEYS
             .iter()
             .map(|key| Line {

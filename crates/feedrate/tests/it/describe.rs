@@ -74,6 +74,7 @@ fn every_family_is_listed_and_described() {
         "checkpoints",
         "computes",
         "comms",
+        "launches",
         "keys",
         "metrics",
         "doubts",

@@ -13,7 +13,8 @@ use feedrate_data::storage::{STORAGES, StorageError};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::{self, Duration};
 use feedrate_spec::units;
-use script::{Job, Work, quoted, script};
+use feedrate_study::bash::quoted;
+use script::{Job, Work, script};
 
 /// The limit is so many times what was estimated,
 const MARGIN: f64 = 2.0;

@@ -1,6 +1,7 @@
 //! The text of a batch script: what is asked of Slurm, and what is done in the job. Decides nothing, reads nothing.
 
 use crate::cli::{SlurmLauncher, SlurmMpi};
+use feedrate_study::bash::{prologue, quoted};
 use std::fmt::Write;
 
 /// What is asked of Slurm.
@@ -100,14 +101,8 @@ fn options(job: &Job) -> String {
 }
 
 fn modules(modules: &[String]) -> String {
-    if modules.is_empty() {
-        return String::new();
-    }
-    let mut text = String::from("# Modules may use variables that are not set.\nset +u\n");
-    for module in modules {
-        let _ = writeln!(text, "module load {}", quoted(module));
-    }
-    text + "set -u\n"
+    let load = |module: &String| format!("module load {}", quoted(module));
+    prologue(&modules.iter().map(load).collect::<Vec<_>>())
 }
 
 fn launch(job: &Job) -> String {
@@ -160,32 +155,4 @@ results=$results/start-$((${{SLURM_RESTART_COUNT:-0}} + 1))
 mkdir \"$results\"
 "
     )
-}
-
-/// `text` as one word of bash.
-pub(super) fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=+,@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_string();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_where_bash_would_change_them() {
-        for (text, expected) in [
-            ("reader.batch_size=4", "reader.batch_size=4"),
-            ("a b", "'a b'"),
-            ("it's", "'it'\\''s'"),
-            ("~key", "'~key'"),
-            ("", "''"),
-            ("$HOME", "'$HOME'"),
-        ] {
-            assert_eq!(quoted(text), expected);
-        }
-    }
 }

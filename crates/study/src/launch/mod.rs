@@ -1,0 +1,144 @@
+//! How the processes of one run are started: one file a way, one row in [`LAUNCHES`]. A way writes bash; it starts nothing itself.
+//!
+//! To add one: copy `mpirun.rs`, implement [`Launch`], add its `mod` line and its row; the contract tests run on it.
+
+mod local;
+mod mpirun;
+mod srun;
+mod sbatch;
+#[cfg(test)]
+mod tests;
+
+use crate::bash::{prologue, quoted};
+use feedrate_spec::catalog::Member;
+use std::path::Path;
+
+/// Every way, the default first.
+pub static LAUNCHES: &[&dyn Launch] =
+    &[&local::Local, &mpirun::Mpirun, &srun::Srun, &sbatch::Sbatch];
+
+/// The way of this name.
+pub fn find(name: &str) -> Option<&'static dyn Launch> {
+    LAUNCHES.iter().copied().find(|launch| launch.member().name == name)
+}
+
+/// A way to start a run.
+pub trait Launch: Sync {
+    /// Name and summary.
+    fn member(&self) -> &'static Member;
+
+    /// The scripts of a run.
+    ///
+    /// # Errors
+    /// It cannot start this run, or not from here.
+    fn scripts(&self, job: &Job<'_>) -> Result<Scripts, LaunchError>;
+}
+
+/// One run.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    /// The program `feedrate`, by a path that holds wherever the run is started.
+    pub program: &'a Path,
+    /// Its arguments, `run` first, without the number of accelerators.
+    pub arguments: &'a [String],
+    /// Emulated accelerators.
+    pub accelerators: u32,
+    /// What it is called in queues; no other run that goes on at the same time has this name.
+    pub name: &'a str,
+    /// An absolute folder for its own files, which is there.
+    pub folder: &'a Path,
+    /// Where its output goes; a batch job writes there itself.
+    pub stdout: &'a Path,
+    /// Where its messages go.
+    pub stderr: &'a Path,
+    /// What the user asks beside.
+    pub options: &'a Options,
+    /// Variables of the environment.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// What the user asks of every run of a study.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Lines of bash before the run: `module load openmpi`.
+    pub prologue: Vec<String>,
+    /// More arguments of the launcher.
+    pub launcher_arguments: Vec<String>,
+    /// Accelerators that a process carries, where there are several; the last may carry fewer [default: 1].
+    pub accelerators_per_rank: Option<u32>,
+}
+
+/// What starts a run, and what ends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scripts {
+    /// Ends when the run does, with its code.
+    pub run: String,
+    /// Ends what of the run is no process below the script: after it was told to stop, and after it was killed. Does nothing where
+    /// there is nothing.
+    pub cleanup: Option<String>,
+    /// More files of its folder: (name, text).
+    pub files: Vec<(&'static str, String)>,
+}
+
+/// Why a run cannot be started in this way.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct LaunchError {
+    /// A lowercase fragment.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+impl Job<'_> {
+    /// Processes of a launcher that starts several.
+    fn ranks(&self) -> u32 {
+        let per_rank = self.options.accelerators_per_rank.unwrap_or(1).max(1);
+        self.accelerators.div_ceil(per_rank)
+    }
+
+    /// The program and all its arguments, as words of bash.
+    fn command(&self) -> String {
+        let program = self.program.display().to_string();
+        let words = std::iter::once(&program).chain(self.arguments).map(|word| quoted(word));
+        let words: Vec<String> = words.collect();
+        format!("{} --accelerators {}", words.join(" "), self.accelerators)
+    }
+
+    /// More arguments of the launcher as words of bash, each after a blank.
+    fn launcher_arguments(&self) -> String {
+        let words = self.options.launcher_arguments.iter();
+        words.map(|word| format!(" {}", quoted(word))).collect()
+    }
+
+    /// Slurm's command for a step; it takes `more` words.
+    fn step(&self, more: &str) -> String {
+        let ranks = self.ranks();
+        let mpi = if ranks > 1 { " --mpi=\"${SLURM_MPI_TYPE:-pmix}\"" } else { "" };
+        format!("srun --ntasks={ranks}{mpi}{more} {}", self.command())
+    }
+}
+
+/// A script that does `body` after what the user wants done before.
+fn script(options: &Options, body: &str) -> String {
+    let prologue = prologue(&options.prologue);
+    format!("#!/usr/bin/env bash\nset -euo pipefail\n{prologue}{body}\n")
+}
+
+/// Slurm's jobs and steps are cancelled and waited for: `list` tells their numbers.
+fn cancel(list: &str) -> String {
+    format!(
+        "\
+#!/usr/bin/env bash
+set -euo pipefail
+listed() {{
+    {list}
+}}
+while ids=$(listed) && [ -n \"$ids\" ]; do
+    # What is ending already needs no second word.
+    xargs scancel <<<\"$ids\" || true
+    sleep 1
+done
+"
+    )
+}
