@@ -205,6 +205,7 @@ pub(crate) fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
         epochs,
         evaluations: vec![],
         timeline: None,
+        study: None,
         doubts: vec![],
     }
 }

@@ -1,6 +1,7 @@
 //! Which datasets a study keeps while its runs need them in turn. Decides; deletes nothing.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// What becomes of datasets that the study made. Those of others are never touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +80,94 @@ pub fn to_delete(policy: Policy, owned: &[Owned], room: Room) -> Result<Vec<Path
     }
 }
 
+/// What runs would do to the disk, one after another.
+#[derive(Debug)]
+pub struct Forecast {
+    policy: Policy,
+    /// The dataset of each run, in their order.
+    uses: Vec<Option<PathBuf>>,
+    owned: BTreeMap<PathBuf, u64>,
+    made: BTreeSet<PathBuf>,
+    deleted: BTreeSet<PathBuf>,
+    /// Bytes made less bytes deleted, by the folder that datasets lie in.
+    written: BTreeMap<PathBuf, i128>,
+}
+
+/// What one run would do to the disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Deleted before.
+    pub delete: Vec<PathBuf>,
+    /// Generated before.
+    pub generate_bytes: u64,
+    /// There is too little room, by so many bytes.
+    pub short_bytes: Option<u64>,
+}
+
+/// A dataset as it is now.
+#[derive(Clone, Copy, Debug)]
+pub struct Now<'a> {
+    /// Where it lies, or will lie.
+    pub folder: &'a Path,
+    /// On the storage.
+    pub bytes: u64,
+    /// All of it is there.
+    pub is_whole: bool,
+    /// Free where it lies.
+    pub free_bytes: Option<u64>,
+}
+
+impl Forecast {
+    /// Of runs that use these datasets, in a study that made those it owns.
+    pub fn new(policy: Policy, uses: Vec<Option<PathBuf>>, owned: BTreeMap<PathBuf, u64>) -> Self {
+        let (made, deleted, written) = Default::default();
+        Forecast { policy, uses, owned, made, deleted, written }
+    }
+
+    /// The next run, the `n`th from 0, whose dataset is `now`.
+    pub fn step(&mut self, n: usize, now: Now) -> Change {
+        let root = now.folder.parent().unwrap_or(now.folder).to_path_buf();
+        let was_there = now.is_whole && !self.deleted.contains(now.folder);
+        let is_whole = was_there || self.made.contains(now.folder);
+        let needed_bytes = if is_whole { 0 } else { now.bytes };
+        let written = self.written.get(&root).copied().unwrap_or(0);
+        let free_bytes = now
+            .free_bytes
+            .map(|free| u64::try_from((i128::from(free) - written).max(0)).unwrap_or(u64::MAX));
+        let mut change = Change { generate_bytes: needed_bytes, ..Change::default() };
+        let candidates = self.candidates(n, now.folder, &root);
+        match to_delete(self.policy, &candidates, Room { needed_bytes, free_bytes }) {
+            Ok(folders) => change.delete = folders,
+            Err(too_little) => change.short_bytes = Some(too_little.short_bytes),
+        }
+        let written = self.written.entry(root).or_default();
+        for folder in &change.delete {
+            *written -= i128::from(self.owned.remove(folder).unwrap_or(0));
+            self.made.remove(folder);
+            self.deleted.insert(folder.clone());
+        }
+        if !is_whole {
+            *written += i128::from(now.bytes);
+            self.owned.insert(now.folder.to_path_buf(), now.bytes);
+            self.made.insert(now.folder.to_path_buf());
+        }
+        change
+    }
+
+    fn candidates(&self, n: usize, folder: &Path, root: &Path) -> Vec<Owned> {
+        let beside = self
+            .owned
+            .iter()
+            .filter(|(other, _)| other.as_path() != folder && other.parent() == Some(root));
+        let of = beside.map(|(other, bytes)| Owned {
+            folder: other.clone(),
+            bytes: *bytes,
+            next_use: self.uses[n..].iter().position(|used| used.as_ref() == Some(other)),
+        });
+        of.collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +199,27 @@ mod tests {
         make_room((100, Some(0)), Ok(&["nor", "never", "late", "soon"]));
         make_room((200, Some(0)), Err(90));
         make_room((100, None), Ok(&[]));
+    }
+
+    #[test]
+    fn a_forecast_knows_what_runs_before_have_made_and_deleted() {
+        let path = |name: &str| Path::new("/data").join(name);
+        let uses = ["a", "b", "a", "a"].map(|name| Some(path(name))).to_vec();
+        let mut forecast = Forecast::new(Policy::MakeRoom, uses, BTreeMap::new());
+        let mut step = |n, name: &str| {
+            let folder = path(name);
+            let now = Now { folder: &folder, bytes: 60, is_whole: false, free_bytes: Some(100) };
+            forecast.step(n, now)
+        };
+        let made = |delete: &[&str]| Change {
+            delete: delete.iter().map(|name| path(name)).collect(),
+            generate_bytes: 60,
+            short_bytes: None,
+        };
+        assert_eq!(step(0, "a"), made(&[]));
+        assert_eq!(step(1, "b"), made(&["a"]));
+        assert_eq!(step(2, "a"), made(&["b"]));
+        assert_eq!(step(3, "a"), Change::default());
     }
 
     #[test]

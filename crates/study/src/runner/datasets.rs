@@ -20,7 +20,7 @@ impl Runner<'_> {
     ) -> Result<Result<(), Ended>, RunnerError> {
         let Some(dataset) = &plan.dataset else { return Ok(Ok(())) };
         let row = &rows.all[index];
-        let is_whole = self.host.is_whole(row, plan);
+        let is_whole = self.host.is_whole(row, &self.settings);
         if let Err(reason) = self.make_room(rows, dataset, is_whole, pending)? {
             return Ok(Err(Ended::Failed(reason)));
         }
@@ -34,8 +34,8 @@ impl Runner<'_> {
         }
         self.host.tell(News::Generating { folder: folder.clone(), bytes });
         let begun_s = self.host.now_s();
-        let job = Job { row, plan, settings: &self.settings, task: Task::Generate, attempt };
-        if let Err(ended) = self.host.execute(&job) {
+        let job = Job { row, plan, settings: &self.settings, attempt };
+        if let Err(ended) = self.host.execute(&job, Task::Generate) {
             return Ok(Err(ended));
         }
         let duration_s = self.host.now_s() - begun_s;

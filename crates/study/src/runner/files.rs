@@ -82,9 +82,9 @@ impl StudyFiles {
         self.state.join("running")
     }
 
-    /// What the processes of an attempt say.
-    pub fn log(&self, attempt: u64, what: &str) -> PathBuf {
-        self.state.join("logs").join(format!("{attempt}-{what}.log"))
+    /// The folder of one task of an attempt: its scripts, and what its processes say.
+    pub fn task(&self, attempt: u64, task: &str) -> PathBuf {
+        self.state.join("logs").join(format!("{attempt}-{task}"))
     }
 
     /// Read the CSV as it is now.

@@ -42,7 +42,7 @@ pub enum Task<'a> {
     },
 }
 
-/// A task of a row.
+/// A row that is run.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     /// Whose.
@@ -51,9 +51,7 @@ pub struct Job<'a> {
     pub plan: &'a RowPlan,
     /// How runs are made.
     pub settings: &'a Settings,
-    /// What.
-    pub task: Task<'a>,
-    /// Of the run that it belongs to.
+    /// Counted over the study, from 1.
     pub attempt: u64,
 }
 
@@ -170,28 +168,23 @@ pub trait Host {
     /// In words: what is wrong with it.
     fn plan(&mut self, row: &Row, settings: &Settings) -> Result<RowPlan, String>;
 
-    /// Whether all of a dataset is there.
-    fn is_whole(&mut self, row: &Row, plan: &RowPlan) -> bool;
+    /// Whether all of a row's dataset is there.
+    fn is_whole(&mut self, row: &Row, settings: &Settings) -> bool;
 
     /// Free bytes of the file system that `folder` lies on or will lie on; `None` where that cannot be told.
     fn free_bytes(&self, folder: &Path) -> Option<u64>;
 
-    /// Get the machine ready for a run of `row`, and look at it.
+    /// Get the machine ready for a run, and look at it.
     ///
     /// # Errors
     /// Why it cannot be made ready.
-    fn prepare(
-        &mut self,
-        row: &Row,
-        plan: &RowPlan,
-        settings: &Settings,
-    ) -> Result<Prepared, Ended>;
+    fn prepare(&mut self, job: &Job) -> Result<Prepared, Ended>;
 
-    /// Do a task in processes of its own, and wait for its end.
+    /// Generate or run in processes of its own, and wait for their end.
     ///
     /// # Errors
     /// It was stopped, or went wrong.
-    fn execute(&mut self, job: &Job) -> Result<(), Ended>;
+    fn execute(&mut self, job: &Job, task: Task) -> Result<(), Ended>;
 
     /// Whether the results in `run_dir` are whole, and are those of this row and its own dataset.
     ///

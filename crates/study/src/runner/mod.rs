@@ -258,16 +258,15 @@ impl<'a> Runner<'a> {
                     left_s: left.sum(),
                 };
                 self.host.tell(running);
-                self.host.prepare(row, &plan, &self.settings)
+                self.host.prepare(&Job { row, plan: &plan, settings: &self.settings, attempt })
             }
             Err(ended) => Err(ended),
         };
         let run_dir = self.begin((rows, index), attempt)?;
         let outcome = outcome.and_then(|prepared| {
             let about = self.about((rows, index), attempt, prepared);
-            let task = Task::Run { run_dir: &run_dir, about: &about };
-            let job = Job { row, plan: &plan, settings: &self.settings, task, attempt };
-            self.host.execute(&job)?;
+            let job = Job { row, plan: &plan, settings: &self.settings, attempt };
+            self.host.execute(&job, Task::Run { run_dir: &run_dir, about: &about })?;
             self.host.check(&run_dir, row, &plan).map_err(Ended::Failed)
         });
         self.done += 1;

@@ -71,24 +71,24 @@ impl Host for World {
         Ok(RowPlan { dataset, run_s: 10.0 * f64::from(row.processes), generation_s: 1.0 })
     }
 
-    fn is_whole(&mut self, _: &Row, plan: &RowPlan) -> bool {
+    fn is_whole(&mut self, row: &Row, _: &Settings) -> bool {
         self.live();
-        plan.dataset.as_ref().is_some_and(|dataset| dataset.folder.join("manifest").exists())
+        self.folder.join("data").join(dataset_of(row)).join("manifest").exists()
     }
 
     fn free_bytes(&self, _: &Path) -> Option<u64> {
         self.free_bytes
     }
 
-    fn prepare(&mut self, _: &Row, _: &RowPlan, _: &Settings) -> Result<Prepared, Ended> {
+    fn prepare(&mut self, _: &Job) -> Result<Prepared, Ended> {
         self.live();
         Ok(Prepared::default())
     }
 
-    fn execute(&mut self, job: &Job) -> Result<(), Ended> {
+    fn execute(&mut self, job: &Job, task: Task) -> Result<(), Ended> {
         self.live();
         let dataset = job.plan.dataset.as_ref().unwrap();
-        match job.task {
+        match task {
             Task::Generate => {
                 fs::create_dir_all(&dataset.folder).unwrap();
                 self.live();

@@ -24,6 +24,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
         simulated: true,
         evaluations: vec![],
         timeline: None,
+        study: None,
         epochs: vec![EpochRecord {
             number: 1,
             start_ns: 0,
