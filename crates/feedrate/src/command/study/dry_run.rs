@@ -1,0 +1,171 @@
+//! `feedrate study run --dry-run`: what would run, how long, how many bytes, and whether the disk holds them. Runs nothing.
+
+use super::world::World;
+use crate::exit::Exit;
+use crate::messages;
+use feedrate_spec::units;
+use feedrate_study::datasets::{Change, Forecast, Now};
+use feedrate_study::row::Row;
+use feedrate_study::runner::{Host, Options, RowPlan, in_order, is_wanted, label, pace};
+use feedrate_study::state::{History, Outcome, Settings, Status, row_ids, status};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// One run that would be made.
+#[derive(Serialize)]
+struct Step {
+    row: usize,
+    label: String,
+    run_s: f64,
+    generation_s: f64,
+    /// The folder of its dataset.
+    dataset: Option<PathBuf>,
+    /// To be generated first; 0 where it is there by then.
+    generate_bytes: u64,
+    /// To be deleted before.
+    delete: Vec<PathBuf>,
+    /// There is too little room, by so many bytes.
+    short_bytes: Option<u64>,
+}
+
+/// Tell what would run.
+pub(super) fn dry_run(
+    world: &mut World,
+    history: &History,
+    settings: &Settings,
+    options: &Options,
+    json: bool,
+) -> anyhow::Result<Exit> {
+    let rows: Vec<Row> = world.files.table()?.rows().cloned().collect();
+    let ids = row_ids(&rows);
+    let is_due = |index: &usize| {
+        let due = match status(&rows[*index], &ids[*index], history) {
+            Status::Pending | Status::SetBack(_) | Status::Left(_) => true,
+            Status::Failed(..) => options.retry,
+            Status::Done(_) | Status::Unmarked(_) => false,
+        };
+        due && is_wanted(&options.only, *index, &rows[*index], &rows)
+    };
+    let pending: Vec<usize> = in_order(&rows).into_iter().filter(is_due).collect();
+    let pending = &pending[..options.limit.unwrap_or(pending.len()).min(pending.len())];
+    let mut plans: BTreeMap<usize, RowPlan> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        match world.plan(row, settings) {
+            Ok(plan) => _ = plans.insert(index, plan),
+            Err(problem) if pending.contains(&index) => {
+                problems.push(format!("row {} ({}): {problem}", index + 1, label(row, &rows)));
+            }
+            Err(_) => {}
+        }
+    }
+    anyhow::ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    let took = ids.iter().enumerate().filter_map(|(index, id)| {
+        let Outcome::Finished { duration_s, .. } = history.last_of(id)?.outcome else {
+            return None;
+        };
+        Some((plans.get(&index)?.run_s, duration_s))
+    });
+    let pace = pace(&took.collect::<Vec<_>>());
+    let steps = steps(world, (history, settings, options), (&rows, pending), &plans, pace);
+    tell(&steps, json);
+    Ok(Exit::Fine)
+}
+
+/// The runs in their order, with what they do to the disk.
+fn steps(
+    world: &mut World,
+    (history, settings, options): (&History, &Settings, &Options),
+    (rows, pending): (&[Row], &[usize]),
+    plans: &BTreeMap<usize, RowPlan>,
+    pace: f64,
+) -> Vec<Step> {
+    let dataset = |index: &usize| plans.get(index)?.dataset.clone();
+    let uses = pending.iter().map(|index| dataset(index).map(|dataset| dataset.folder)).collect();
+    let owned = history.datasets.iter().map(|(folder, of)| (folder.clone(), of.bytes)).collect();
+    let mut forecast = Forecast::new(options.datasets, uses, owned);
+    let step = |(n, index): (usize, &usize)| {
+        let dataset = dataset(index);
+        let change = dataset.as_ref().map_or_else(Change::default, |dataset| {
+            let is_whole = world.is_whole(&rows[*index], settings);
+            let free_bytes = world.free_bytes(&dataset.folder);
+            let (folder, bytes) = (&dataset.folder, dataset.bytes);
+            forecast.step(n, Now { folder, bytes, is_whole, free_bytes })
+        });
+        Step {
+            row: index + 1,
+            label: label(&rows[*index], rows),
+            run_s: plans.get(index).map_or(0.0, |plan| plan.run_s * pace),
+            generation_s: plans.get(index).map_or(0.0, |plan| plan.generation_s)
+                * f64::from(u8::from(change.generate_bytes > 0)),
+            dataset: dataset.map(|dataset| dataset.folder),
+            generate_bytes: change.generate_bytes,
+            delete: change.delete,
+            short_bytes: change.short_bytes,
+        }
+    };
+    pending.iter().enumerate().map(step).collect()
+}
+
+fn tell(steps: &[Step], json: bool) {
+    let run_s: f64 = steps.iter().map(|step| step.run_s).sum();
+    let generation_s: f64 = steps.iter().map(|step| step.generation_s).sum();
+    let generate_bytes: u64 = steps.iter().map(|step| step.generate_bytes).sum();
+    let is_short = steps.iter().any(|step| step.short_bytes.is_some());
+    if json {
+        messages::print(serde_json::json!({
+            "runs": steps,
+            "run_s": run_s,
+            "generation_s": generation_s,
+            "generate_bytes": generate_bytes,
+            "fits_disk": !is_short,
+        }));
+        return;
+    }
+    if steps.is_empty() {
+        return messages::print("nothing is pending");
+    }
+    messages::print(table(steps));
+    messages::print(format!(
+        "\n{}: about {} of running and {} of generating {}; {}",
+        units::counted(steps.len() as u64, "run"),
+        units::seconds(run_s),
+        units::seconds(generation_s),
+        units::bytes(generate_bytes),
+        if is_short { "the disk is too small" } else { "the disk has room" },
+    ));
+}
+
+fn table(steps: &[Step]) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING).set_header([
+        "Row",
+        "Run",
+        "Takes about",
+        "Dataset",
+        "Before it",
+    ]);
+    for step in steps {
+        let name = |folder: &PathBuf| {
+            folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        };
+        let mut before: Vec<String> =
+            step.delete.iter().map(|folder| format!("delete {}", name(folder))).collect();
+        if step.generate_bytes > 0 {
+            before.push(format!("generate {}", units::bytes(step.generate_bytes)));
+        }
+        before.extend(
+            step.short_bytes.map(|short| format!("no room: {} short", units::bytes(short))),
+        );
+        table.add_row([
+            format!("#{}", step.row),
+            step.label.clone(),
+            units::seconds(step.run_s),
+            step.dataset.as_ref().map_or("-".into(), name),
+            before.join(", "),
+        ]);
+    }
+    let text = table.to_string();
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}

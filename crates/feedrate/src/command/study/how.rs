@@ -1,0 +1,115 @@
+//! How the runs of a study are made: what was asked now, against what its earlier runs were made with.
+
+use crate::cli::{Cache, StudyHow};
+use crate::exit::UsageError;
+use anyhow::Context;
+use feedrate_study::state::{History, Launching, Settings};
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+
+/// The settings of all runs of a study. What was said once is kept; another word is refused once there are results.
+pub(super) fn settings(how: &StudyHow, history: &History) -> anyhow::Result<Settings> {
+    let here = std::env::current_dir().context("cannot tell the working directory")?;
+    let before = history.settings.clone().unwrap_or_else(|| new(&here));
+    let mut choice = Choice { is_open: !history.has_results(), changed: Vec::new() };
+    let absolute = |path: &Option<PathBuf>| path.as_ref().map(|path| here.join(path));
+    let launching = &before.launching;
+    let settings = Settings {
+        results: choice.of("--results", absolute(&how.results), &before.results),
+        data: choice.of("--data", absolute(&how.data).map(Some), &before.data),
+        scale: choice.of("--scale", how.scale, &before.scale),
+        shrink_records: choice.of("--shrink-records", how.shrink_records, &before.shrink_records),
+        cache: choice.of("--cache", how.cache.map(|cache| name(cache).into()), &before.cache),
+        launching: Launching {
+            launch: choice.of("--launch", how.launch.clone(), &launching.launch),
+            prologue: choice.of("--prologue", given(&how.prologue), &launching.prologue),
+            arguments: choice.of(
+                "--launcher-argument",
+                given(&how.launcher_argument),
+                &launching.arguments,
+            ),
+            accelerators_per_rank: choice.of(
+                "--accelerators-per-rank",
+                how.accelerators_per_rank.map(Some),
+                &launching.accelerators_per_rank,
+            ),
+        },
+        folder: before.folder,
+    };
+    choice.end()?;
+    for (flag, share) in
+        [("--scale", settings.scale), ("--shrink-records", settings.shrink_records)]
+    {
+        if !(share > 0.0 && share <= 1.0) {
+            let message = format!("`{flag} {share}` is no share");
+            let hint = Some("give a number above 0 and at most 1".into());
+            return Err(UsageError { message, hint }.into());
+        }
+    }
+    Ok(settings)
+}
+
+fn new(here: &Path) -> Settings {
+    Settings {
+        folder: here.to_path_buf(),
+        results: here.join("results"),
+        data: None,
+        scale: 1.0,
+        shrink_records: 1.0,
+        cache: name(Cache::AsIs).into(),
+        launching: Launching {
+            launch: "local".into(),
+            prologue: Vec::new(),
+            arguments: Vec::new(),
+            accelerators_per_rank: None,
+        },
+    }
+}
+
+/// As in the CSV.
+pub(super) fn name(cache: Cache) -> &'static str {
+    match cache {
+        Cache::Cold => "cold",
+        Cache::Warm => "warm",
+        Cache::AsIs => "as-is",
+    }
+}
+
+fn given(words: &[String]) -> Option<Vec<String>> {
+    (!words.is_empty()).then(|| words.to_vec())
+}
+
+/// Of a study with results nothing is changed.
+struct Choice {
+    is_open: bool,
+    changed: Vec<String>,
+}
+
+impl Choice {
+    fn of<T: Clone + PartialEq + Debug>(&mut self, flag: &str, asked: Option<T>, before: &T) -> T {
+        match asked {
+            Some(asked) if self.is_open || asked == *before => asked,
+            Some(asked) => {
+                self.changed.push(format!("`{flag}` is {asked:?} now, and was {before:?}"));
+                before.clone()
+            }
+            None => before.clone(),
+        }
+    }
+
+    fn end(self) -> Result<(), UsageError> {
+        if self.changed.is_empty() {
+            return Ok(());
+        }
+        Err(UsageError {
+            message: format!(
+                "the earlier runs of this study were made in another way:\n  {}",
+                self.changed.join("\n  ")
+            ),
+            hint: Some(
+                "leave it out, or copy the CSV: a study that is begun anew has its own results"
+                    .into(),
+            ),
+        })
+    }
+}

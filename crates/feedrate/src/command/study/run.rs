@@ -1,0 +1,132 @@
+//! `feedrate study run`: what is pending, one run after another.
+
+use super::dry_run;
+use super::how;
+use super::talk::Talk;
+use super::world::World;
+use crate::cli::{Datasets, StudyRunArguments};
+use crate::exit::{Exit, UsageError};
+use crate::interrupt;
+use crate::messages;
+use anyhow::Context;
+use feedrate_run::clock::Clock;
+use feedrate_spec::units;
+use feedrate_study::datasets::Policy;
+use feedrate_study::row::Row;
+use feedrate_study::runner::{Options, Report, Runner, StudyFiles, label};
+use feedrate_study::state::{History, Journal, row_ids, status};
+use jiff::SignedDuration;
+use serde_json::json;
+
+/// Run a study.
+pub(crate) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
+    let files = StudyFiles::of(&arguments.study)?;
+    let options = options(arguments)?;
+    let mut world = World {
+        hooks: feedrate_study::design::hooks(&files.csv)?,
+        files: &files,
+        clock: Clock::new(),
+        interrupted: interrupt::flag(),
+        talk: Talk::new(arguments.quiet),
+        program: std::env::current_exe().context("cannot tell which program this is")?,
+    };
+    if arguments.dry_run {
+        let history = History::of(Journal::read(&files.journal())?);
+        let settings = how::settings(&arguments.how, &history)?;
+        enter(&settings.folder)?;
+        return dry_run::dry_run(&mut world, &history, &settings, &options, arguments.json);
+    }
+    let lock = files.lock()?;
+    let (journal, events) = Journal::open(&files.journal())?;
+    let history = History::of(events);
+    let settings = how::settings(&arguments.how, &history)?;
+    enter(&settings.folder)?;
+    world.wait_until_alone()?;
+    let runner = Runner::new(&files, lock, (journal, history), settings, (&mut world, options));
+    let (report, history) = runner.run()?;
+    drop(world);
+    tell(arguments, &files, &report, &history)
+}
+
+/// Relative paths of workloads count from the folder that the study was begun in.
+fn enter(folder: &std::path::Path) -> anyhow::Result<()> {
+    std::env::set_current_dir(folder)
+        .with_context(|| format!("cannot go to `{}`, where the study was begun", folder.display()))
+}
+
+fn options(arguments: &StudyRunArguments) -> Result<Options, UsageError> {
+    let budget = arguments.time_budget.as_deref().map(seconds).transpose()?;
+    Ok(Options {
+        only: arguments.only.clone(),
+        limit: arguments.limit,
+        time_budget_s: budget,
+        retry: arguments.retry,
+        datasets: match arguments.datasets {
+            Datasets::Keep => Policy::Keep,
+            Datasets::MakeRoom => Policy::MakeRoom,
+            Datasets::DeleteUnneeded => Policy::DeleteUnneeded,
+        },
+    })
+}
+
+/// `90`, `30m`, `1h 30m`.
+fn seconds(text: &str) -> Result<f64, UsageError> {
+    let number = text.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
+    let with_unit = || text.parse::<SignedDuration>().ok().map(|time| time.as_secs_f64());
+    number.or_else(with_unit).filter(|seconds| *seconds >= 0.0).ok_or_else(|| UsageError {
+        message: format!("`--time-budget {text}` is no time"),
+        hint: Some("write seconds, or a time as `30m`, `8h`, `1h 30m`".into()),
+    })
+}
+
+fn tell(
+    arguments: &StudyRunArguments,
+    files: &StudyFiles,
+    report: &Report,
+    history: &History,
+) -> anyhow::Result<Exit> {
+    let rows: Vec<Row> = files.table()?.rows().cloned().collect();
+    let ids = row_ids(&rows);
+    let names: Vec<&str> =
+        rows.iter().zip(&ids).map(|(row, id)| status(row, id, history).name()).collect();
+    let count = |name: &str| names.iter().filter(|found| **found == name).count();
+    if arguments.json {
+        let rows: Vec<_> = rows
+            .iter()
+            .zip(&ids)
+            .zip(&names)
+            .map(|((row, id), status)| {
+                let run_dir = history
+                    .last_of(id)
+                    .filter(|_| *status == "done")
+                    .map(|attempt| &attempt.run_dir);
+                json!({ "label": label(row, &rows), "status": status, "run_dir": run_dir })
+            })
+            .collect();
+        messages::print(json!({
+            "finished": report.finished,
+            "failed": report.failed.iter().map(|(label, reason)| json!({ "label": label, "reason": reason })).collect::<Vec<_>>(),
+            "stopped": report.is_stopped,
+            "rows": rows,
+        }));
+    } else {
+        let left = match (count("pending"), count("failed")) {
+            (0, 0) => String::new(),
+            (pending, 0) => format!(", {pending} pending"),
+            (pending, failed) => {
+                format!(", {pending} pending, {failed} failed (again with `--retry`)")
+            }
+        };
+        let done = units::counted(report.finished as u64, "run");
+        messages::print(format!(
+            "{done} finished now; {} of {} done{left}",
+            count("done"),
+            rows.len()
+        ));
+    }
+    Ok(match (report.is_stopped, report.failed.is_empty()) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Fine,
+        (false, false) => Exit::Failed,
+    })
+}

@@ -1,0 +1,121 @@
+//! What `feedrate study run` tells while it goes: a line an event, and in a terminal a live line below them.
+
+use crate::messages;
+use feedrate_spec::units;
+use feedrate_study::runner::News;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// How often the live line is drawn.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Tells the user.
+pub(super) struct Talk {
+    line: ProgressBar,
+    quiet: bool,
+}
+
+impl Talk {
+    pub(super) fn new(quiet: bool) -> Self {
+        let draws = !quiet && std::io::stderr().is_terminal();
+        let target =
+            if draws { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let style = ProgressStyle::with_template("{spinner} {msg} · {elapsed}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let line = ProgressBar::with_draw_target(None, target).with_style(style);
+        if draws {
+            line.enable_steady_tick(TICK);
+        }
+        Talk { line, quiet }
+    }
+
+    /// One piece of news.
+    pub(super) fn tell(&self, news: &News) {
+        match news {
+            News::Running { label, number, of, expected_s, left_s } => {
+                let about = units::seconds(*expected_s);
+                let text = format!("[{number}/{of}] {label}: running");
+                self.live(format!(
+                    "{text}, about {about}; all that is left, about {}",
+                    units::seconds(*left_s)
+                ));
+                self.say_plainly(&format!("{text}, about {about}"));
+            }
+            News::Generating { folder, bytes } => {
+                let text = format!("generating {} in {}", units::bytes(*bytes), folder.display());
+                self.live(text.clone());
+                self.say_plainly(&text);
+            }
+            other => {
+                self.live(String::new());
+                self.say(&line(other));
+            }
+        }
+    }
+
+    /// Where there is no live line.
+    fn say_plainly(&self, text: &str) {
+        if self.line.is_hidden() {
+            self.say(text);
+        }
+    }
+
+    fn live(&self, text: String) {
+        self.line.reset_elapsed();
+        self.line.set_message(text);
+    }
+
+    /// A line that stays.
+    pub(super) fn say(&self, text: &str) {
+        if !self.quiet {
+            self.line.suspend(|| messages::say(text));
+        }
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        self.line.finish_and_clear();
+    }
+}
+
+fn line(news: &News) -> String {
+    match news {
+        News::Running { .. } | News::Generating { .. } => String::new(),
+        News::Recovered { label, is_whole: true } => {
+            format!("{label}: a runner died, and the results were whole")
+        }
+        News::Recovered { label, is_whole: false } => {
+            format!("{label}: a runner died before the results were whole; to be run again")
+        }
+        News::Superseded { label, folder } => {
+            format!("{label}: set back; the older result is in {}", folder.display())
+        }
+        News::Deleting { folder, bytes } => {
+            format!("deleting {} in {}", units::bytes(*bytes), folder.display())
+        }
+        News::Finished { label, duration_s, doubts, .. } => {
+            let doubts = match doubts.as_slice() {
+                [] => String::new(),
+                doubts => format!(", doubts: {}", doubts.join(", ")),
+            };
+            format!("{label}: done in {}{doubts}", units::seconds(*duration_s))
+        }
+        News::Failed { label, reason } => {
+            format!("{label}: failed: {}", reason.trim().replace('\n', "\n    "))
+        }
+        News::RowIsGone { label, run_dir } => {
+            format!(
+                "{label}: its row is no longer in the CSV; the results are in {}",
+                run_dir.display()
+            )
+        }
+        News::OutOfTime { label, expected_s } => {
+            format!(
+                "{label}: takes about {}, more than is left of the time",
+                units::seconds(*expected_s)
+            )
+        }
+    }
+}

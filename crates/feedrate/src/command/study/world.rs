@@ -1,0 +1,263 @@
+//! The world of a study's runner: this machine, its processes, its clock.
+
+use super::row::{self, OfStudy, Planned};
+use super::talk::Talk;
+use anyhow::Context;
+use feedrate_data::manifest::Manifest;
+use feedrate_measure::record::Record;
+use feedrate_run::clock::Clock;
+use feedrate_run::system;
+use feedrate_study::launch::{self, Launch, Scripts};
+use feedrate_study::load_run;
+use feedrate_study::row::Row;
+use feedrate_study::runner::{
+    Checked, Ended, Host, Job, News, Prepared, RowPlan, StudyFiles, Task,
+};
+use feedrate_study::state::Settings;
+use feedrate_study::supervise::{self, Supervised, Supervision, wait_until_alone};
+use jiff::Zoned;
+use jiff::civil::DateTime;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Lines of a failed run's messages that are told.
+const REASON_LINES: usize = 6;
+
+/// This machine.
+pub(super) struct World<'a> {
+    pub(super) files: &'a StudyFiles,
+    pub(super) hooks: BTreeMap<String, String>,
+    pub(super) clock: Clock,
+    pub(super) interrupted: Arc<AtomicBool>,
+    pub(super) talk: Talk,
+    /// Itself, which is started for each run.
+    pub(super) program: PathBuf,
+}
+
+impl Host for World<'_> {
+    fn plan(&mut self, row: &Row, settings: &Settings) -> Result<RowPlan, String> {
+        self.launch(settings)?;
+        self.planned(row, settings).map(|planned| planned.plan)
+    }
+
+    fn is_whole(&mut self, row: &Row, settings: &Settings) -> bool {
+        self.planned(row, settings).is_ok_and(|planned| planned.is_whole)
+    }
+
+    fn free_bytes(&self, folder: &Path) -> Option<u64> {
+        let there = folder.ancestors().find(|folder| folder.exists())?;
+        system::mount_of(there).map(|mount| mount.free_bytes)
+    }
+
+    fn prepare(&mut self, job: &Job) -> Result<Prepared, Ended> {
+        let of_study = self.of_study(job.row, job.settings).map_err(Ended::Failed)?;
+        for (name, level) in of_study.hooks {
+            self.hook(job, &name, &level)?;
+        }
+        Ok(Prepared::default())
+    }
+
+    fn execute(&mut self, job: &Job, task: Task) -> Result<(), Ended> {
+        let (what, mut words) = match task {
+            Task::Generate => ("generate", vec!["generate".to_string()]),
+            Task::Run { .. } => ("run", vec!["run".to_string()]),
+        };
+        let folder = self.task_folder(job.attempt, what)?;
+        let of_study = self.of_study(job.row, job.settings).map_err(Ended::Failed)?;
+        let data = row::data_arguments(job.row, &of_study, job.settings, &self.files.csv);
+        words.extend(row::words(&data));
+        if let Task::Run { run_dir, about } = task {
+            let file = folder.join("study.json");
+            let text = serde_json::to_vec(about).map_err(failed)?;
+            fs::write(&file, text).map_err(failed)?;
+            words.extend(["--run-dir".into(), run_dir.display().to_string()]);
+            words.extend(["--study".into(), file.display().to_string()]);
+            words.extend(cache_flag(&of_study).map(String::from));
+        }
+        let scripts = self.scripts(job, &words, &folder).map_err(Ended::Failed)?;
+        self.supervise(&folder, &scripts)
+    }
+
+    fn check(&mut self, run_dir: &Path, row: &Row, plan: &RowPlan) -> Result<Checked, String> {
+        let record = load_run(run_dir).map_err(|error| error.to_string())?;
+        check(&record, row, plan)?;
+        let doubts = record.study.as_ref().map_or_else(Vec::new, |study| study.doubts.clone());
+        Ok(Checked { duration_s: duration_s(&record)?, doubts })
+    }
+
+    fn stamp(&self) -> String {
+        Zoned::now().strftime("%Y-%m-%d-%H-%M-%S").to_string()
+    }
+
+    fn now_s(&self) -> f64 {
+        self.clock.now_ns() as f64 / 1e9
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.interrupted.load(Relaxed)
+    }
+
+    fn tell(&mut self, news: News) {
+        self.talk.tell(&news);
+    }
+}
+
+impl World<'_> {
+    /// Wait until nothing of an earlier runner measures any more.
+    pub(super) fn wait_until_alone(&self) -> anyhow::Result<()> {
+        let mut tell = || self.talk.say("waiting for the end of what an earlier runner began");
+        wait_until_alone(&self.files.running(), &self.interrupted, &mut tell)
+            .context("cannot tell whether a run of an earlier runner goes on")?;
+        Ok(())
+    }
+
+    fn of_study(&self, row: &Row, settings: &Settings) -> Result<OfStudy, String> {
+        row::of_study(row, settings, &self.hooks).map_err(|problem| problem.to_string())
+    }
+
+    pub(super) fn planned(&self, row: &Row, settings: &Settings) -> Result<Planned, String> {
+        let of_study = self.of_study(row, settings)?;
+        let data = row::data_arguments(row, &of_study, settings, &self.files.csv);
+        row::plan(&data, &of_study.cache)
+    }
+
+    fn launch(&self, settings: &Settings) -> Result<&'static dyn Launch, String> {
+        let name = &settings.launching.launch;
+        launch::find(name).ok_or_else(|| {
+            format!("there is no way to start runs called `{name}`\n  hint: see `feedrate list launches`")
+        })
+    }
+
+    fn scripts(&self, job: &Job, words: &[String], folder: &Path) -> Result<Scripts, String> {
+        let launching = &job.settings.launching;
+        let options = launch::Options {
+            prologue: launching.prologue.clone(),
+            launcher_arguments: launching.arguments.clone(),
+            accelerators_per_rank: launching.accelerators_per_rank,
+        };
+        let study = self.files.csv.file_stem().unwrap_or_default().to_string_lossy();
+        let wanted = launch::Job {
+            program: &self.program,
+            arguments: words,
+            accelerators: job.row.processes,
+            name: &format!("feedrate-{study}-{}", job.attempt),
+            folder,
+            stdout: &folder.join("stdout"),
+            stderr: &folder.join("stderr"),
+            options: &options,
+            variable: &|name| std::env::var(name).ok(),
+        };
+        let scripts = self.launch(job.settings)?.scripts(&wanted);
+        scripts.map_err(|error| format!("{error}\n  hint: {}", error.hint))
+    }
+
+    /// Run a hook with the level that a row asks for.
+    fn hook(&self, job: &Job, name: &str, level: &str) -> Result<(), Ended> {
+        let folder = self.task_folder(job.attempt, &format!("hook-{name}"))?;
+        let command = self.hooks.get(name).map_or("", String::as_str);
+        let run = format!(
+            "#!/usr/bin/env bash\nset -euo pipefail\nset -- {}\n{command}\n",
+            feedrate_study::bash::quoted(level)
+        );
+        self.supervise(&folder, &Scripts { run, cleanup: None, files: Vec::new() })
+    }
+
+    /// Each attempt is a new one, and so are its folders.
+    fn task_folder(&self, attempt: u64, what: &str) -> Result<PathBuf, Ended> {
+        let folder = self.files.task(attempt, what);
+        fs::create_dir_all(&folder).map_err(failed)?;
+        Ok(folder)
+    }
+
+    /// Run scripts to their end.
+    fn supervise(&self, folder: &Path, scripts: &Scripts) -> Result<(), Ended> {
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::write(&path, text).map(|()| path).map_err(failed)
+        };
+        for (name, text) in &scripts.files {
+            write(name, text)?;
+        }
+        let cleanup = scripts.cleanup.as_ref().map(|text| write("cleanup.sh", text)).transpose()?;
+        let order = Supervision {
+            script: write("run.sh", &scripts.run)?,
+            cleanup,
+            stdout: folder.join("stdout"),
+            stderr: folder.join("stderr"),
+            running: self.files.running(),
+            grace: supervise::GRACE,
+        };
+        let mut supervised = Supervised::start(&self.program, &order).map_err(failed)?;
+        let ended = supervised.wait(&self.interrupted).map_err(failed)?;
+        if self.is_stopped() {
+            return Err(Ended::Stopped);
+        }
+        match ended {
+            supervise::Ended::Exited(0) => Ok(()),
+            supervise::Ended::Exited(code) => {
+                Err(Ended::Failed(reason(&order.stderr, &format!("it ended with code {code}"))))
+            }
+            supervise::Ended::Signalled(signal) => {
+                Err(Ended::Failed(reason(&order.stderr, &format!("signal {signal} ended it"))))
+            }
+            supervise::Ended::Refused(why) => Err(Ended::Failed(why)),
+            supervise::Ended::Lost => Err(Ended::Failed("its supervisor was killed".into())),
+        }
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Ended {
+    Ended::Failed(error.to_string())
+}
+
+fn cache_flag(of_study: &OfStudy) -> Option<&'static str> {
+    match of_study.cache.as_str() {
+        "cold" => Some("--cold"),
+        "warm" => Some("--warm"),
+        _ => None,
+    }
+}
+
+/// The end of what a process said, from its last error on; `otherwise` where it said nothing.
+fn reason(messages: &Path, otherwise: &str) -> String {
+    let said = fs::read(messages).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let from = lines.iter().rposition(|line| line.starts_with("error"));
+    let from = from.unwrap_or(lines.len().saturating_sub(REASON_LINES));
+    let told: Vec<&str> = lines[from..].iter().take(REASON_LINES).copied().collect();
+    match told.is_empty() {
+        true => otherwise.into(),
+        false => format!("{otherwise}: {}", told.join("\n").trim_start_matches("error: ")),
+    }
+}
+
+/// Whether a record is whole, and that of this row and its own dataset.
+fn check(record: &Record, row: &Row, plan: &RowPlan) -> Result<(), String> {
+    if !record.complete {
+        let why = record.stopped_because.as_deref().unwrap_or("nobody knows why");
+        return Err(format!("the run did not reach its end: {why}"));
+    }
+    if record.plan.accelerators != row.processes {
+        let (ran, asked) = (record.plan.accelerators, row.processes);
+        return Err(format!("the run had {ran} accelerators, and {asked} were asked for"));
+    }
+    let read = Manifest::fingerprint_of(&record.plan.dataset);
+    match &plan.dataset {
+        Some(dataset) if dataset.fingerprint != read => Err(format!(
+            "the run read dataset {read}, and its row asks for {}",
+            dataset.fingerprint
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// By its wall clock.
+fn duration_s(record: &Record) -> Result<f64, String> {
+    let time = |text: &str| text.parse::<DateTime>().map_err(|error| error.to_string());
+    let duration = time(&record.ended)?.duration_since(time(&record.started)?);
+    Ok(duration.as_secs_f64())
+}

@@ -1,0 +1,183 @@
+//! Designs: which levels are combined with which. One file a kind, one row in [`DESIGNS`].
+//!
+//! A design gives points, each a level of every factor or none where the baseline's stays. It knows nothing of rows, files, replicates and order;
+//! those are put around all kinds alike (`arrange.rs`).
+//!
+//! To add one: write its file with a `pub(super) static DESIGN`, add its `mod` line and row here. `feedrate list`, `describe`,
+//! `study new` and the contract tests read the table.
+
+mod levels;
+mod aliases;
+mod one_factor_at_a_time;
+mod full_factorial;
+mod two_level;
+mod fractional;
+mod plackett_burman;
+mod latin_hypercube;
+#[cfg(test)]
+mod tests;
+
+pub use aliases::{Aliases, Chain};
+
+use crate::factor::Factor;
+use feedrate_spec::problem::{Problem, Problems};
+use feedrate_spec::workload::nearest;
+
+/// Every kind of design, the simplest first.
+pub static DESIGNS: &[&Design] = &[
+    &one_factor_at_a_time::DESIGN,
+    &full_factorial::DESIGN,
+    &two_level::DESIGN,
+    &fractional::DESIGN,
+    &plackett_burman::DESIGN,
+    &latin_hypercube::DESIGN,
+];
+
+/// A larger design is a mistake, and is refused before it is made.
+pub const RUNS_MAX: usize = 100_000;
+
+/// A row of the table.
+pub struct Design {
+    /// What users write, in snake_case.
+    pub name: &'static str,
+    /// What it combines, in one sentence.
+    pub summary: &'static str,
+    /// What can be estimated from it, in one sentence.
+    pub estimates: &'static str,
+    /// What it takes beside factors.
+    pub options: &'static [DesignOption],
+    /// Lays the points. At least one factor is there, each with at least one level, and all options are known.
+    lay: fn(&Asked) -> Result<Laid, Problem>,
+}
+
+/// Something a kind of design can be told.
+#[derive(Debug)]
+pub struct DesignOption {
+    /// What users write.
+    pub name: &'static str,
+    /// What it does, and what holds without it.
+    pub meaning: &'static str,
+}
+
+/// What a design is made of.
+pub struct Asked<'a> {
+    /// What is varied.
+    pub factors: &'a [Factor],
+    /// What the design was told.
+    pub options: &'a Options,
+    /// For designs with chance in them.
+    pub seed: u64,
+}
+
+/// A level of each factor, in their order; `None` leaves the baseline's.
+pub type Point = Vec<Option<String>>;
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Laid {
+    /// What is to be run, in the order of the textbook.
+    pub points: Vec<Point>,
+    /// What must be known of this design to read its results.
+    pub notes: Vec<String>,
+    /// What is confounded with what, where the design is a fraction.
+    pub aliases: Option<Aliases>,
+}
+
+/// Options of a design as they were written: name and words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options(pub Vec<(String, Vec<String>)>);
+
+impl Options {
+    /// The words of an option; none where it is not given.
+    pub fn words(&self, name: &str) -> &[String] {
+        self.0.iter().find(|(known, _)| known == name).map_or(&[], |(_, words)| words)
+    }
+
+    fn count(&self, name: &str) -> Result<Option<u32>, Problem> {
+        let words = self.words(name);
+        let wrong = || wrong(name, words, "a whole number from 0 up");
+        match words {
+            [] => Ok(None),
+            [word] => word.parse().map(Some).map_err(|_| wrong()),
+            _ => Err(wrong()),
+        }
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.words(name) {
+            [] => Ok(false),
+            [word] if word.eq_ignore_ascii_case("true") => Ok(true),
+            [word] if word.eq_ignore_ascii_case("false") => Ok(false),
+            words => Err(wrong(name, words, "true or false")),
+        }
+    }
+}
+
+fn wrong(option: &str, words: &[String], expected: &str) -> Problem {
+    Problem::error(key_of(option), format!("`{}` is not {expected}", words.join(",")))
+        .hint("`feedrate describe designs NAME` says what it does")
+}
+
+impl Design {
+    /// Lay the points.
+    ///
+    /// # Errors
+    /// All that is wrong with factors and options; more than [`RUNS_MAX`] points.
+    pub fn lay(&self, asked: &Asked) -> Result<Laid, Problems> {
+        let mut problems = Problems::default();
+        if asked.factors.is_empty() {
+            problems.push(Problem::error("factors", "a design without factors").hint(
+                "give at least one factor with its levels: `reader.read_threads = [1, 4, 8]`",
+            ));
+        }
+        for (name, _) in &asked.options.0 {
+            if self.options.iter().all(|option| option.name != name) {
+                problems.push(self.unknown_option(name));
+            }
+        }
+        if problems.has_errors() {
+            return Err(problems);
+        }
+        (self.lay)(asked).map_err(|problem| Problems(vec![problem]))
+    }
+
+    fn unknown_option(&self, name: &str) -> Problem {
+        let known: Vec<&str> = self.options.iter().map(|option| option.name).collect();
+        let problem = Problem::error(key_of(name), format!("`{}` has no such option", self.name));
+        problem.hint(match (nearest(name, known.iter().copied()), known.as_slice()) {
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, []) => "it takes none".into(),
+            (None, known) => format!("it takes `{}`", known.join("`, `")),
+        })
+    }
+}
+
+/// The kind of that name; hyphens count as underscores.
+///
+/// # Errors
+/// There is none.
+pub fn find(name: &str) -> Result<&'static Design, Problem> {
+    let wanted = name.replace('-', "_");
+    DESIGNS.iter().copied().find(|design| design.name == wanted).ok_or_else(|| {
+        let known = DESIGNS.iter().map(|design| design.name);
+        let hint = match nearest(&wanted, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "see `feedrate list designs`".into(),
+        };
+        Problem::error("design.kind", format!("there is no design `{name}`")).hint(hint)
+    })
+}
+
+fn key_of(option: &str) -> String {
+    format!("design.{option}")
+}
+
+/// Refuse what is too large to be meant.
+fn bounded(points: Option<u64>) -> Result<usize, Problem> {
+    let fits = points.and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= RUNS_MAX);
+    fits.ok_or_else(|| {
+        let asked = points.map_or("more than can be counted".into(), |n| n.to_string());
+        Problem::error("design", format!("{asked} points, the limit is {RUNS_MAX}"))
+            .hint("take fewer factors or levels, or a design that needs fewer: `fractional`, `plackett_burman`, `latin_hypercube`")
+    })
+}

@@ -1,0 +1,32 @@
+//! One factor at a time: the baseline, and each other level of each factor with all else as in the baseline. Cheap, and blind to
+//! interactions (Jain, "The Art of Computer Systems Performance Analysis", section 16.3).
+
+use super::{Asked, Design, Laid, Point};
+use crate::factor::Factor;
+use feedrate_spec::problem::Problem;
+
+pub(super) static DESIGN: Design = Design {
+    name: "one_factor_at_a_time",
+    summary: "The baseline, and each other level of each factor alone.",
+    estimates: "the effect of each factor beside the baseline; no interactions",
+    options: &[],
+    lay,
+};
+
+fn lay(asked: &Asked) -> Result<Laid, Problem> {
+    let baseline: Point = vec![None; asked.factors.len()];
+    let mut points = vec![baseline.clone()];
+    for (i, factor) in asked.factors.iter().enumerate() {
+        for level in factor.levels.iter().filter(|level| !is_baseline(factor, level)) {
+            let mut point = baseline.clone();
+            point[i] = Some(level.clone());
+            points.push(point);
+        }
+    }
+    super::bounded(Some(points.len() as u64))?;
+    Ok(Laid { points, ..Laid::default() })
+}
+
+fn is_baseline(factor: &Factor, level: &str) -> bool {
+    factor.baseline.as_deref().is_some_and(|own| Factor::is_same(own, level))
+}

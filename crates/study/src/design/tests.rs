@@ -1,0 +1,500 @@
+//! Designs against textbooks: Jain, "The Art of Computer Systems Performance Analysis" (1991), chapters 17 to 19; Montgomery, "Design and
+//! Analysis of Experiments" (8th edition), chapters 6 and 8; Box, Hunter and Hunter, "Statistics for Experimenters" (2nd edition), chapter 6.
+
+use super::*;
+use crate::factor::Scale;
+use proptest::prelude::*;
+
+/// Factors at `-` and `+`.
+fn signs(count: usize) -> Vec<Factor> {
+    (0..count).map(|i| factor(&format!("f{i}"), &["-", "+"])).collect()
+}
+
+fn factor(name: &str, levels: &[&str]) -> Factor {
+    Factor {
+        name: name.into(),
+        key: name.into(),
+        levels: levels.iter().map(|level| level.to_string()).collect(),
+        scale: Scale::Linear,
+        between: false,
+        baseline: None,
+    }
+}
+
+fn options(given: &[(&str, &str)]) -> Options {
+    let words = |text: &str| text.split(',').map(str::to_string).collect();
+    Options(given.iter().map(|(name, text)| (name.to_string(), words(text))).collect())
+}
+
+fn try_lay(name: &str, factors: &[Factor], given: &[(&str, &str)]) -> Result<Laid, Problems> {
+    let options = options(given);
+    find(name).unwrap().lay(&Asked { factors, options: &options, seed: 7 })
+}
+
+#[track_caller]
+fn lay(name: &str, factors: &[Factor], given: &[(&str, &str)]) -> Laid {
+    try_lay(name, factors, given).unwrap()
+}
+
+fn text(point: &Point) -> String {
+    point.iter().map(|level| level.as_deref().unwrap_or("0")).collect()
+}
+
+fn table(laid: &Laid) -> Vec<String> {
+    laid.points.iter().map(text).collect()
+}
+
+#[test]
+fn members_are_called_as_their_rows_say() {
+    for design in DESIGNS {
+        assert!(design.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", design.name);
+        assert!(design.summary.ends_with('.') && !design.estimates.is_empty(), "{}", design.name);
+        assert_eq!(find(&design.name.replace('_', "-")).unwrap().name, design.name);
+        let none = design.lay(&Asked { factors: &[], options: &Options::default(), seed: 1 });
+        assert!(none.unwrap_err().to_string().contains("without factors"));
+        let unknown = try_lay(design.name, &signs(3), &[("poits", "4")]).unwrap_err().to_string();
+        assert!(unknown.contains("design.poits: ") && unknown.contains("hint:"), "{unknown}");
+    }
+    assert!(find("full_factorail").err().unwrap().to_string().contains("full_factorial"));
+}
+
+#[test]
+fn one_factor_at_a_time_is_the_baseline_and_each_other_level_once() {
+    let mut factors = [factor("a", &["1", "2", "4"]), factor("b", &["x", "y"])];
+    assert_eq!(
+        table(&lay("one_factor_at_a_time", &factors, &[])),
+        ["00", "10", "20", "40", "0x", "0y"]
+    );
+    factors[0].baseline = Some("2.0".into());
+    factors[1].baseline = Some("X".into());
+    assert_eq!(table(&lay("one_factor_at_a_time", &factors, &[])), ["00", "10", "40", "0y"]);
+}
+
+#[test]
+fn a_full_factorial_is_every_combination_once() {
+    let factors = [factor("a", &["1", "2", "3"]), factor("b", &["x", "y"])];
+    assert_eq!(table(&lay("full_factorial", &factors, &[])), ["1x", "2x", "3x", "1y", "2y", "3y"]);
+}
+
+/// Jain, tables 17.2 (2^2) and 17.6 (2^3): the columns of the factors.
+#[test]
+fn two_levels_are_in_the_order_of_the_sign_table() {
+    assert_eq!(table(&lay("two_level", &signs(2), &[])), ["--", "+-", "-+", "++"]);
+    let three = ["---", "+--", "-+-", "++-", "--+", "+-+", "-++", "+++"];
+    assert_eq!(table(&lay("two_level", &signs(3), &[])), three);
+}
+
+/// Jain, example 19.1, table 19.1: 2^(7-4). D, E, F and G take the columns AB, AC, BC and ABC.
+#[test]
+fn seven_factors_fit_eight_runs() {
+    let laid = lay("fractional", &signs(7), &[("p", "4")]);
+    let expected =
+        ["---+++-", "+----++", "-+--+-+", "++-+---", "--++--+", "+-+-+--", "-++--+-", "+++++++"];
+    assert_eq!(table(&laid), expected);
+    let aliases = laid.aliases.unwrap();
+    assert_eq!(aliases.generators, ["D = AB", "E = AC", "F = BC", "G = ABC"]);
+    assert_eq!(aliases.resolution, 3);
+    // Montgomery, section 8.5.1: the complete defining relation.
+    let words = "ABD ACE AFG BCF BEG CDG DEF ABCG ABEF ACDF ADEG BCDE BDFG CEFG ABCDEFG";
+    assert_eq!(aliases.defining.join(" "), words);
+    // Montgomery, table 8.15 (of three factors and more neglected): A + BD + CE + FG and so on.
+    let pairs = |chain: &Chain| {
+        let own = chain.aliases.iter().filter(|word| word.len() == 2);
+        format!("{} {}", chain.effect, own.map(String::as_str).collect::<Vec<_>>().join(" "))
+    };
+    let chains: Vec<String> = aliases.chains.iter().map(pairs).collect();
+    let expected = [
+        "A BD CE FG",
+        "B AD CF EG",
+        "C AE BF DG",
+        "D AB CG EF",
+        "E AC BG DF",
+        "F AG BC DE",
+        "G AF BE CD",
+    ];
+    assert_eq!(chains, expected);
+}
+
+/// Jain, section 19.3: the 2^(4-1) design of D = ABC.
+#[test]
+fn a_half_of_four_factors_confounds_as_the_textbook_says() {
+    let expected = [
+        ("A", "BCD"),
+        ("B", "ACD"),
+        ("C", "ABD"),
+        ("D", "ABC"),
+        ("AB", "CD"),
+        ("AC", "BD"),
+        ("AD", "BC"),
+    ];
+    for given in [
+        [("generators", "D=ABC")],
+        [("generators", "d = cab")],
+        [("p", "1")],
+        [("resolution", "4")],
+    ] {
+        let aliases = lay("fractional", &signs(4), &given).aliases.unwrap();
+        assert_eq!((aliases.defining.join(" ").as_str(), aliases.resolution), ("ABCD", 4));
+        let chains: Vec<(&str, &str)> =
+            aliases.chains.iter().map(|c| (c.effect.as_str(), c.aliases[0].as_str())).collect();
+        assert_eq!(chains, expected);
+    }
+}
+
+/// Jain, section 19.4, his alternative: D = AB confounds factors with pairs, resolution III.
+#[test]
+fn a_worse_generator_has_a_lower_resolution() {
+    let aliases = lay("fractional", &signs(4), &[("generators", "D=AB")]).aliases.unwrap();
+    assert_eq!((aliases.defining.join(" ").as_str(), aliases.resolution), ("ABD", 3));
+    let chains: Vec<String> =
+        aliases.chains.iter().map(|c| format!("{}={}", c.effect, c.aliases.join("="))).collect();
+    assert_eq!(chains, ["A=BD", "B=AD", "C=ABCD", "D=AB", "AC=BCD", "BC=ACD", "CD=ABC"]);
+}
+
+/// Montgomery, example 8.2: 2^(5-1) of E = ABCD, resolution V. The runs by their treatment letters, in standard order.
+#[test]
+fn a_half_of_five_factors_keeps_pairs_apart() {
+    let laid = lay("fractional", &signs(5), &[("p", "1")]);
+    let runs: Vec<String> = laid
+        .points
+        .iter()
+        .map(|point| {
+            (0..5)
+                .filter(|&i| point[i].as_deref() == Some("+"))
+                .map(|i| "abcde".chars().nth(i).unwrap())
+                .collect()
+        })
+        .collect();
+    let expected = [
+        "e", "a", "b", "abe", "c", "ace", "bce", "abc", "d", "ade", "bde", "abd", "cde", "acd",
+        "bcd", "abcde",
+    ];
+    assert_eq!(runs, expected);
+    let aliases = laid.aliases.unwrap();
+    assert_eq!(aliases.resolution, 5);
+    assert!(aliases.chains.iter().all(|chain| chain.aliases.iter().all(|word| word.len() >= 3)));
+}
+
+/// The other half: Montgomery, section 8.2.1, I = -ABC.
+#[test]
+fn a_negative_generator_is_the_other_half() {
+    let laid = lay("fractional", &signs(3), &[("generators", "C=-AB")]);
+    assert_eq!(table(&laid), ["---", "+-+", "-++", "++-"]);
+    let aliases = laid.aliases.unwrap();
+    assert_eq!(aliases.defining, ["-ABC"]);
+    assert_eq!(
+        aliases.chains[0],
+        Chain { effect: "A".into(), aliases: vec!["-BC".into()], further: 0 }
+    );
+}
+
+/// Montgomery, table 8.14: (k, p, resolution).
+const RESOLUTIONS: &[(usize, usize, u32)] = &[
+    (3, 1, 3),
+    (4, 1, 4),
+    (5, 1, 5),
+    (5, 2, 3),
+    (6, 1, 6),
+    (6, 2, 4),
+    (6, 3, 3),
+    (7, 1, 7),
+    (7, 2, 4),
+    (7, 3, 4),
+    (7, 4, 3),
+    (8, 2, 5),
+    (8, 3, 4),
+    (8, 4, 4),
+    (9, 2, 6),
+    (9, 3, 4),
+    (9, 4, 4),
+    (9, 5, 3),
+    (10, 3, 5),
+    (10, 4, 4),
+    (10, 5, 4),
+    (10, 6, 3),
+    (11, 4, 5),
+    (11, 5, 4),
+    (11, 6, 4),
+    (11, 7, 3),
+    (12, 8, 3),
+    (13, 9, 3),
+    (14, 10, 3),
+    (15, 11, 3),
+];
+
+#[test]
+fn standard_fractions_have_the_resolution_of_the_table() {
+    for &(k, p, resolution) in RESOLUTIONS {
+        let laid = lay("fractional", &signs(k), &[("p", &p.to_string())]);
+        assert_eq!(laid.points.len(), 1 << (k - p), "2^({k}-{p})");
+        assert_eq!(laid.aliases.unwrap().resolution, resolution, "2^({k}-{p})");
+    }
+}
+
+/// How many defining words have each length, the shortest first.
+fn word_lengths(words: &[aliases::Word], factors: usize) -> Vec<u32> {
+    let mut lengths = vec![0; factors + 1];
+    words.iter().for_each(|word| lengths[word.order() as usize] += 1);
+    lengths
+}
+
+/// Fries and Hunter, Technometrics 22 (1980): least aberration is the least list of word lengths, the shortest compared first. Here against every set of
+/// generators.
+#[test]
+fn standard_fractions_have_the_least_aberration_of_all() {
+    fn best(chosen: &mut Vec<u32>, from: u32, base: usize, p: usize, least: &mut Vec<u32>) {
+        if chosen.len() == p {
+            let word = |(i, &g): (usize, &u32)| aliases::Word {
+                factors: g | 1 << (base + i),
+                is_negative: false,
+            };
+            let words: Vec<_> = chosen.iter().enumerate().map(word).collect();
+            let lengths = word_lengths(&aliases::group(&words), base + p);
+            if least.is_empty() || lengths < *least {
+                *least = lengths;
+            }
+            return;
+        }
+        for generator in (from..1 << base).filter(|g| g.count_ones() > 1) {
+            chosen.push(generator);
+            best(chosen, generator + 1, base, p, least);
+            chosen.pop();
+        }
+    }
+    for (k, p) in [
+        (5, 2),
+        (6, 2),
+        (6, 3),
+        (7, 2),
+        (7, 3),
+        (7, 4),
+        (8, 2),
+        (8, 3),
+        (8, 4),
+        (9, 2),
+        (9, 4),
+        (9, 5),
+        (10, 6),
+        (11, 7),
+        (12, 8),
+    ] {
+        let aliases = lay("fractional", &signs(k), &[("p", &p.to_string())]).aliases.unwrap();
+        let ours = aliases
+            .defining
+            .iter()
+            .map(|word| aliases::Word::parse(word, k).unwrap())
+            .collect::<Vec<_>>();
+        let mut least = Vec::new();
+        best(&mut Vec::new(), 1, k - p, p, &mut least);
+        assert_eq!(word_lengths(&ours, k), least, "2^({k}-{p})");
+    }
+}
+
+/// Montgomery, section 8.6.3: the first row, moved on by one in each next, and a last row of low levels.
+#[test]
+fn plackett_burman_rows_are_derived_from_the_first() {
+    let expected = [
+        "++-+++---+-",
+        "-++-+++---+",
+        "+-++-+++---",
+        "-+-++-+++--",
+        "--+-++-+++-",
+        "---+-++-+++",
+        "+---+-++-++",
+        "++---+-++-+",
+        "+++---+-++-",
+        "-+++---+-++",
+        "+-+++---+-+",
+        "-----------",
+    ];
+    assert_eq!(table(&lay("plackett_burman", &signs(11), &[])), expected);
+    for (factors, runs, expected) in [
+        (5, None, 8),
+        (7, None, 8),
+        (8, None, 12),
+        (16, None, 20),
+        (23, None, 24),
+        (3, Some("16"), 16),
+    ] {
+        let given: Vec<(&str, &str)> = runs.map(|runs| ("runs", runs)).into_iter().collect();
+        assert_eq!(lay("plackett_burman", &signs(factors), &given).points.len(), expected);
+    }
+}
+
+#[test]
+fn a_foldover_exchanges_all_levels() {
+    let laid = lay("plackett_burman", &signs(11), &[("foldover", "True".to_lowercase().as_str())]);
+    let table = table(&laid);
+    for (a, b) in table[..12].iter().zip(&table[12..]) {
+        assert!(a.chars().zip(b.chars()).all(|(a, b)| a != b));
+    }
+}
+
+fn column(laid: &Laid, factor: usize) -> Vec<i32> {
+    laid.points
+        .iter()
+        .map(|point| if point[factor].as_deref() == Some("+") { 1 } else { -1 })
+        .collect()
+}
+
+/// Each column sums to 0, and so does the product of any two.
+#[track_caller]
+fn assert_orthogonal(laid: &Laid, factors: usize) {
+    for i in 0..factors {
+        assert_eq!(column(laid, i).iter().sum::<i32>(), 0, "{i}");
+        for j in 0..i {
+            let product: i32 =
+                column(laid, i).iter().zip(column(laid, j)).map(|(a, b)| a * b).sum();
+            assert_eq!(product, 0, "{i} {j}");
+        }
+    }
+}
+
+#[test]
+fn every_design_of_two_levels_is_orthogonal() {
+    for &(k, p, _) in RESOLUTIONS {
+        assert_orthogonal(&lay("fractional", &signs(k), &[("p", &p.to_string())]), k);
+    }
+    for runs in [8, 12, 16, 20, 24] {
+        for foldover in ["false", "true"] {
+            let given = [("runs", runs.to_string()), ("foldover", foldover.to_string())];
+            let given: Vec<(&str, &str)> = given.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            assert_orthogonal(&lay("plackett_burman", &signs(runs - 1), &given), runs - 1);
+        }
+    }
+}
+
+fn span(low: &str, high: &str, scale: Scale) -> Factor {
+    Factor { scale, between: true, ..factor("x", &[low, high]) }
+}
+
+proptest! {
+    #[test]
+    fn designs_of_two_levels_are_orthogonal(k in 1_usize..9) {
+        assert_orthogonal(&lay("two_level", &signs(k), &[]), k);
+    }
+
+    /// McKay, Beckman and Conover 1979: the definition.
+    #[test]
+    fn each_part_of_each_range_has_one_point(points in 2_usize..40, seed: u64) {
+        let factors = [span("10.0", "20.0", Scale::Linear), span("0.01", "100.0", Scale::Log)];
+        let options = options(&[("points", &points.to_string()), ("tries", "3")]);
+        let laid = find("latin_hypercube").unwrap().lay(&Asked { factors: &factors, options: &options, seed }).unwrap();
+        let part = |share: f64| ((share + 1e-9) * points as f64) as usize;
+        let shares = |i: usize| laid.points.iter().map(move |point| point[i].clone().unwrap().parse::<f64>().unwrap());
+        let mut parts: Vec<usize> = shares(0).map(|x| part((x - 10.0) / 10.0)).collect();
+        parts.sort_unstable();
+        let mut of_log: Vec<usize> = shares(1).map(|x| part((x / 0.01).log10() / 4.0)).collect();
+        of_log.sort_unstable();
+        // Six digits may move a number over the border of its part.
+        let off = |found: &[usize]| found.iter().enumerate().filter(|(i, part)| i != *part).count();
+        prop_assert!(off(&parts) <= 1 && off(&of_log) <= 1, "{parts:?} {of_log:?}");
+    }
+}
+
+#[test]
+fn levels_of_a_list_are_shared_out_evenly() {
+    let laid = lay(
+        "latin_hypercube",
+        &[factor("a", &["x", "y", "z"]), span("1", "100", Scale::Linear)],
+        &[("points", "12")],
+    );
+    for level in ["x", "y", "z"] {
+        assert_eq!(laid.points.iter().filter(|p| p[0].as_deref() == Some(level)).count(), 4);
+    }
+    assert!(
+        laid.points.iter().all(|p| p[1].as_deref().unwrap().parse::<u32>().is_ok()),
+        "whole numbers stay whole"
+    );
+}
+
+#[test]
+fn a_seed_draws_the_same_hypercube() {
+    let factors = [span("0.0", "1.0", Scale::Linear), span("0.0", "1.0", Scale::Linear)];
+    let options = options(&[("points", "5")]);
+    let drawn = |seed| {
+        table(
+            &find("latin_hypercube")
+                .unwrap()
+                .lay(&Asked { factors: &factors, options: &options, seed })
+                .unwrap(),
+        )
+    };
+    assert_eq!(drawn(3), drawn(3));
+    assert_ne!(drawn(3), drawn(4));
+}
+
+#[test]
+fn what_a_design_does_not_take_is_refused() {
+    let many = [factor("a", &["1", "2", "3"]), factor("b", &["x", "y"])];
+    let levels: Vec<String> = (0..1000).map(|i| i.to_string()).collect();
+    let levels: Vec<&str> = levels.iter().map(String::as_str).collect();
+    let thousand = [factor("a", &levels), factor("b", &levels)];
+    for (name, factors, given, expected) in [
+        ("two_level", &many[..], vec![], "factors.a: has 3 levels, `two_level` takes two"),
+        ("two_level", &signs(17), vec![], "131072 points, the limit is 100000"),
+        ("two_level", &signs(64), vec![], "more than can be counted points"),
+        ("full_factorial", &thousand, vec![], "1000000 points"),
+        ("fractional", &signs(5), vec![], "a fraction is said in one way"),
+        (
+            "fractional",
+            &signs(5),
+            vec![("p", "1"), ("resolution", "3")],
+            "a fraction is said in one way",
+        ),
+        ("fractional", &signs(5), vec![("p", "3")], "p may be 1, 2"),
+        ("fractional", &signs(5), vec![("p", "x")], "`x` is not a whole number"),
+        ("fractional", &signs(26), vec![("p", "1")], "26 factors, there are letters for 25"),
+        (
+            "fractional",
+            &signs(5),
+            vec![("resolution", "6")],
+            "no standard fraction of 5 factors has resolution 6",
+        ),
+        ("fractional", &signs(4), vec![("generators", "D")], "`D` has no `=`"),
+        ("fractional", &signs(4), vec![("generators", "D=ABE")], "`E` is no letter"),
+        (
+            "fractional",
+            &signs(4),
+            vec![("generators", "D=ABA")],
+            "`A` is no letter of a factor, or comes twice",
+        ),
+        (
+            "fractional",
+            &signs(4),
+            vec![("generators", "D=A")],
+            "`AD` would be the same in all runs",
+        ),
+        ("fractional", &signs(4), vec![("generators", "D=")], "`D` would be the same in all runs"),
+        ("fractional", &signs(4), vec![("generators", "CD=AB")], "has not one letter on the left"),
+        ("fractional", &signs(4), vec![("generators", "D=AB,D=ABC")], "`D` is made twice"),
+        (
+            "fractional",
+            &signs(5),
+            vec![("generators", "D=AB,E=AD")],
+            "made of factors that are made themselves",
+        ),
+        ("fractional", &signs(5), vec![("generators", "D=AB,E=AB")], "`DE` would be the same"),
+        (
+            "fractional",
+            &signs(3),
+            vec![("generators", "A=BC,B=AC,C=AB")],
+            "3 generators for 3 factors",
+        ),
+        ("fractional", &signs(1), vec![("generators", "A=")], "1 generators for 1 factors"),
+        ("plackett_burman", &signs(24), vec![], "the largest table holds 23"),
+        ("plackett_burman", &signs(4), vec![("runs", "9")], "no table of `9` runs"),
+        ("plackett_burman", &signs(9), vec![("runs", "8")], "`8` runs hold 7 factors, not 9"),
+        ("plackett_burman", &signs(4), vec![("foldover", "yes")], "`yes` is not true or false"),
+        ("latin_hypercube", &many, vec![("points", "1")], "`1` points span nothing"),
+        ("latin_hypercube", &many, vec![("points", "100001")], "the limit is 100000"),
+        ("latin_hypercube", &many, vec![("points", "50000")], "takes too long"),
+        ("latin_hypercube", &many, vec![("tries", "0")], "`0` tries"),
+    ] {
+        let problems = try_lay(name, factors, &given).unwrap_err().to_string();
+        assert!(
+            problems.contains(expected) && problems.contains("hint:"),
+            "{name} {given:?}: {problems}"
+        );
+    }
+}

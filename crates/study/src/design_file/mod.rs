@@ -1,0 +1,114 @@
+//! Design files, in TOML or YAML: what they say, as text. What it means is checked in `blueprint.rs`. Reads no file.
+
+pub(crate) mod levels;
+mod tree;
+#[cfg(test)]
+mod tests;
+
+pub use tree::Tree;
+
+use crate::arrange::{Blocks, Order};
+use feedrate_spec::problem::{Place, Problem};
+use feedrate_spec::workload::nearest;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A design as it was written, in a file or by flags.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DesignText {
+    /// The kind, or a map of `kind` and its options.
+    pub design: Tree,
+    /// What all runs have in common.
+    pub baseline: BaselineText,
+    /// What is varied: a map of keys and levels, or a list.
+    pub factors: Tree,
+    /// Runs of each point; 1.
+    pub replicates: Option<u32>,
+    /// What a block is; a replicate.
+    pub blocks: Option<Blocks>,
+    /// The order in a block; random.
+    pub order: Option<Order>,
+    /// Of random order and random designs; 1.
+    pub seed: Option<u64>,
+    /// Runs from one sentinel to the next; no sentinels.
+    pub sentinel: Option<u32>,
+    /// Runs in the middle, in each block; none.
+    pub centre_points: Option<u32>,
+    /// Commands for factors `study.hook.NAME`.
+    pub hooks: BTreeMap<String, String>,
+}
+
+/// What all runs have in common where no factor says otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BaselineText {
+    /// A bundled workload, or a YAML file.
+    pub model: Option<String>,
+    /// Epochs; the workload's.
+    pub epochs: Option<u32>,
+    /// Emulated accelerators; 1.
+    #[serde(alias = "accelerators")]
+    pub processes: Option<u32>,
+    /// Seed of the order of samples; the workload's.
+    pub seed: Option<u64>,
+    /// Share of the files to use; 1.
+    pub scale: Option<f64>,
+    /// A map of keys and values, or a list of overrides.
+    pub overrides: Tree,
+}
+
+/// Read a design file: YAML by the end of its name, else TOML.
+///
+/// # Errors
+/// What is no TOML or YAML, or no key of a design.
+pub fn parse(name: &str, text: &str) -> Result<DesignText, Problem> {
+    let is_yaml = [".yaml", ".yml"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
+    if is_yaml { of_yaml(name, text) } else { of_toml(name, text) }
+}
+
+fn of_toml(name: &str, text: &str) -> Result<DesignText, Problem> {
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+        problem(name, line, column, error.message())
+    })
+}
+
+/// Of truths only `true` and `false`: `off` is a level of shuffles.
+fn of_yaml(name: &str, text: &str) -> Result<DesignText, Problem> {
+    if text.trim().is_empty() {
+        return Ok(DesignText::default());
+    }
+    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let place = error.location();
+        let (line, column) = place.map_or((1, 1), |at| (at.line() as usize, at.column() as usize));
+        let message = error.to_string();
+        // The place is said in front of it.
+        let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(said, _)| said);
+        problem(name, line, column, message)
+    })
+}
+
+fn problem(name: &str, line: usize, column: usize, message: &str) -> Problem {
+    let message = message.lines().next().unwrap_or_default().to_string();
+    let near = unknown_field(&message);
+    let place = Place::File { name: name.to_string(), line, column };
+    let problem = Problem::error("", message).at(Some(place));
+    match near {
+        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+        None => problem.hint("see the designs in `studies/`, and `docs/guide/studies.md`"),
+    }
+}
+
+/// The nearest of the names that serde lists: `unknown field x, expected one of a, b`, with backticks or without.
+fn unknown_field(message: &str) -> Option<String> {
+    let (_, list) = message.split_once("unknown field")?;
+    let mut words =
+        list.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());
+    let wanted = words.next()?;
+    nearest(wanted, words.filter(|word| !["expected", "one", "of"].contains(word)))
+        .map(str::to_string)
+}

@@ -1,0 +1,319 @@
+//! Design files of all forms, and what is wrong with them.
+
+use super::*;
+use crate::blueprint::Blueprint;
+use crate::factor::{Factor, Scale};
+use feedrate_spec::problem::Problems;
+use proptest::prelude::*;
+
+fn blueprint(name: &str, text: &str) -> Result<Blueprint, Problems> {
+    let text = parse(name, text).map_err(|problem| Problems(vec![problem]))?;
+    Blueprint::of(&text, |_| None)
+}
+
+const TOML: &str = r#"
+design = "full_factorial"
+replicates = 3
+blocks = "none"
+order = "standard"
+seed = 7
+sentinel = 4
+centre_points = 2
+
+[baseline]
+model = "unet3d_h100_custom"
+epochs = 5
+processes = 4
+overrides = ["reader.batch_size=4", "++workload.reader.prefetch_size=2"]
+
+[factors]
+processes = [1, 3]
+reader.read_threads = { low = 1, high = 16 }
+"reader.file_shuffle" = ["off", "random"]
+"study.hook.governor" = ["powersave", "performance"]
+
+[hooks]
+governor = "cpupower frequency-set -g $1"
+"#;
+
+const YAML: &str = r#"
+design: {kind: full-factorial}
+replicates: 3
+blocks: none
+order: standard
+seed: 7
+sentinel: 4
+centre_points: 2
+baseline:
+  model: unet3d_h100_custom
+  epochs: 5
+  accelerators: 4
+  overrides:
+    reader: {batch_size: 4}
+    reader.prefetch_size: 2
+factors:
+  - {key: accelerators, levels: [1, 3]}
+  - {key: workload.reader.read_threads, low: 1, high: 16}
+  - {key: reader.file_shuffle, levels: [off, random]}
+  - {key: study.hook.governor, levels: [powersave, performance]}
+hooks:
+  governor: cpupower frequency-set -g $1
+"#;
+
+#[test]
+fn toml_and_yaml_say_the_same() {
+    let toml = blueprint("a.toml", TOML).unwrap();
+    let yaml = blueprint("a.yaml", YAML).unwrap();
+    assert_eq!(toml.baseline, yaml.baseline);
+    assert_eq!(toml.factors, yaml.factors);
+    assert_eq!(toml.arrangement, yaml.arrangement);
+    assert_eq!(toml.hooks, yaml.hooks);
+    assert_eq!(toml.warnings, Problems::default());
+    let (toml, yaml) = (toml.draw().unwrap(), yaml.draw().unwrap());
+    assert_eq!((&toml.rows, &toml.comments), (&yaml.rows, &yaml.comments));
+    insta::assert_snapshot!(toml.comments.join("\n"), @"
+    design: full_factorial. Every combination of all levels.
+    estimates: all effects and all interactions
+    baseline: unet3d_h100_custom, 5 epochs, 4 processes, ++workload.reader.batch_size=4, ++workload.reader.prefetch_size=2
+    factor processes: 1, 3
+    factor read_threads (reader.read_threads): 1 to 16
+    factor file_shuffle (reader.file_shuffle): off, random
+    factor study.hook.governor: powersave, performance
+    runs: 71: 16 points, 3 replicates, 8 centre points, 15 sentinels
+    one block, standard order, seed 7
+    hook governor: cpupower frequency-set -g $1
+    ");
+}
+
+fn factors(text: &str) -> Vec<Factor> {
+    let text = format!("design = \"full_factorial\"\nbaseline.model = \"m\"\n{text}");
+    blueprint("a.toml", &text).unwrap().factors
+}
+
+#[test]
+fn levels_are_said_as_a_list_a_range_or_steps() {
+    for (text, expected, scale, between) in [
+        ("factors.reader.batch_size = [1, 4]", vec!["1", "4"], Scale::Linear, false),
+        ("factors.\"reader.batch_size\" = [1, 4]", vec!["1", "4"], Scale::Linear, false),
+        (
+            "factors = [{ key = \"reader.batch_size\", levels = [1, 4] }]",
+            vec!["1", "4"],
+            Scale::Linear,
+            false,
+        ),
+        ("factors.reader.batch_size = { low = 1, high = 8 }", vec!["1", "8"], Scale::Linear, true),
+        (
+            "factors.reader.batch_size = { low = 1, high = 7, steps = 3 }",
+            vec!["1", "4", "7"],
+            Scale::Linear,
+            false,
+        ),
+        (
+            "factors.reader.batch_size = { low = 1, high = 100, steps = 3, log = true }",
+            vec!["1", "10", "100"],
+            Scale::Log,
+            false,
+        ),
+        (
+            "factors.reader.batch_size = { levels = [1, 9], log = true }",
+            vec!["1", "9"],
+            Scale::Log,
+            false,
+        ),
+        (
+            "factors.batch_size = { key = \"reader.batch_size\", low = 1, high = 8 }",
+            vec!["1", "8"],
+            Scale::Linear,
+            true,
+        ),
+        ("factors.reader.batch_size = { levels = 4 }", vec!["4"], Scale::Linear, false),
+    ] {
+        let found = factors(text);
+        let [factor] = found.as_slice() else { panic!("{text}: {found:?}") };
+        assert_eq!(
+            (factor.name.as_str(), factor.key.as_str()),
+            ("batch_size", "reader.batch_size"),
+            "{text}"
+        );
+        assert_eq!(
+            (factor.levels.as_slice(), factor.scale, factor.between),
+            (expected.map_text().as_slice(), scale, between),
+            "{text}"
+        );
+    }
+    let order: Vec<String> =
+        factors("[factors]\nseed = [1, 2]\nreader.read_threads = [1, 2]\nepochs = [1, 2]")
+            .into_iter()
+            .map(|factor| factor.name)
+            .collect();
+    assert_eq!(
+        order,
+        ["seed", "read_threads", "epochs"],
+        "as written: letters of generators follow it"
+    );
+    let truths = factors("factors.workflow.checkpoint = [false, true]");
+    assert_eq!(truths[0].levels, ["False", "True"]);
+}
+
+trait MapText {
+    fn map_text(self) -> Vec<String>;
+}
+
+impl MapText for Vec<&str> {
+    fn map_text(self) -> Vec<String> {
+        self.into_iter().map(str::to_string).collect()
+    }
+}
+
+#[track_caller]
+fn refused(name: &str, text: &str, expected: &[&str]) {
+    let problems = match blueprint(name, text).and_then(|blueprint| blueprint.draw()) {
+        Ok(_) => panic!("taken: {text}"),
+        Err(problems) => problems.to_string(),
+    };
+    for word in expected {
+        assert!(problems.contains(word), "no `{word}` in: {problems}\nof: {text}");
+    }
+}
+
+#[test]
+fn what_is_no_design_file_is_told_with_its_line() {
+    for (name, text, expected) in [
+        (
+            "a.toml",
+            "design = \"full_factorial\"\nreplicats = 3\n",
+            ["a.toml:2:1", "did you mean `replicates`?"],
+        ),
+        ("a.toml", "[baseline]\nmodle = \"m\"\n", ["a.toml:2:1", "did you mean `model`?"]),
+        ("a.toml", "design = \"x\"\nseed = = 3\n", ["a.toml:2:", "hint:"]),
+        ("a.toml", "seed = -3\n", ["a.toml:1:", "hint:"]),
+        ("a.toml", "blocks = \"some\"\n", ["a.toml:1:", "replicates"]),
+        ("a.toml", "seed = 1\nseed = 2\n", ["a.toml:2:", "duplicate"]),
+        (
+            "a.yaml",
+            "design: full_factorial\nreplicats: 3\n",
+            ["a.yaml:2:1", "did you mean `replicates`?"],
+        ),
+        ("a.yaml", "baseline:\n  modle: m\n", ["a.yaml:2:", "did you mean `model`?"]),
+        ("a.yaml", "design: [\n", ["a.yaml:", "hint:"]),
+        ("a.yml", "seed: x\n", ["a.yml:1:", "hint:"]),
+        ("a.yaml", "seed: 1\nseed: 2\n", ["a.yaml:2:", "uplicate"]),
+        ("a.yaml", "factors:\n  seed:\n", ["a.yaml:", "a value is missing"]),
+        ("a.yaml", "", ["no workload is given", "no kind of design"]),
+        ("a.toml", "", ["no workload is given", "no kind of design"]),
+    ] {
+        refused(name, text, &expected);
+    }
+}
+
+#[test]
+fn all_that_is_wrong_with_a_design_is_told_at_once() {
+    let text = r#"
+replicates = 0
+sentinel = 0
+design = "full_factorail"
+factors.procesess = [1, 2]
+factors.reader.batch_sise = [1, 2]
+factors.reader.read_threads = { low = 8, high = 1 }
+factors.reader.prefetch_size = { low = 8, hihg = 1 }
+factors.reader.file_shuffle = ["off", "of"]
+factors.dataset.format = []
+factors.epochs = [1, 1]
+factors.study.cache = ["cold", "hot"]
+factors.study.hook.ra = [1, 2]
+factors.study.data = { low = "a", high = 3 }
+factors.seed = 4
+[baseline]
+overrides = ["reader.batch_size=many", "nonsense"]
+[hooks]
+"a b" = "x"
+"#;
+    refused(
+        "a.toml",
+        text,
+        &[
+            "replicates: `0` is too few",
+            "sentinel: `0` is too few",
+            "did you mean `full_factorial`?",
+            "did you mean `processes`?",
+            "did you mean `reader.batch_size`?",
+            "`low` is `8`, not below `high`, `1`",
+            "did you mean `high`?",
+            "`of`",
+            "format: has no levels",
+            "has the level `1` twice",
+            "`hot` is no state of the cache",
+            "there is no hook `ra`",
+            "low: `a` is no number",
+            "factors.seed: `4` is no factor",
+            "no workload is given",
+            "`many`",
+            "nonsense",
+            "hooks.a b: is no name",
+        ],
+    );
+}
+
+#[test]
+fn factors_that_are_no_factors_are_told_so() {
+    for (factors, expected) in [
+        ("factors = 3", "factors: `3` is no factor"),
+        ("factors = [3]", "factors[0]: `3` is no factor"),
+        ("factors = [{ levels = [1] }]", "factors[0]: has no key"),
+        ("factors.reader = {}", "factors.reader: has no levels"),
+        ("factors.seed = { high = 3 }", "factors.seed.low: is missing"),
+        ("factors.seed = { log = true }", "has no levels"),
+        ("factors.seed = { levels = [1, 2], low = 1 }", "stands beside `levels`"),
+        ("factors.seed = { low = 0, high = 8, log = true }", "a logarithmic scale from `0`"),
+        ("factors.seed = { low = 1, high = 8, log = 3 }", "`3` is not true or false"),
+        ("factors.seed = { low = 1, high = 8, steps = 1 }", "`1` is not a number of levels"),
+        (
+            "factors.seed = { low = 1, high = 9000000, steps = 90000000 }",
+            "`90000000` is not a number of levels",
+        ),
+        (
+            "factors = [{ key = \"seed\", levels = [1, 2] }, { key = \"seed\", levels = [3, 4] }]",
+            "another factor varies",
+        ),
+        (
+            "factors = [{ key = \"seed\", name = \"a\", levels = [1, 2] }, { key = \"epochs\", name = \"a\", levels = [3, 4] }]",
+            "the name of two factors",
+        ),
+        ("factors.dataset.format = [\"npz\", \"png\"]\ncentre_points = 1", "no factor has numbers"),
+        ("factors.seed = [1, 2]\ncentre_points = 1", "nothing between `1` and `2`"),
+        ("factors.seed = [1, 2]\nreplicates = 4000000000\nsentinel = 1", "the limit is 100000"),
+        (
+            "factors.seed = [1, 2]\ndesign = { kind = \"full_factorial\", points = 3 }",
+            "it takes none",
+        ),
+    ] {
+        let design = if factors.contains("design") { "" } else { "design = \"full_factorial\"\n" };
+        refused(
+            "a.toml",
+            &format!("{design}baseline = {{ model = \"m\" }}\n{factors}\n"),
+            &[expected, "hint:"],
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_readers_panic(text in "[a-z0-9_\\-\\[\\]{}=:.,'\" \n#&*!|>%@`~]{0,200}") {
+        for name in ["a.toml", "a.yaml"] {
+            let _ = blueprint(name, &text).and_then(|blueprint| blueprint.draw());
+        }
+    }
+
+    #[test]
+    fn no_levels_make_the_readers_panic(key in "[a-z._]{1,20}", levels in proptest::collection::vec("[ -~]{0,12}", 0..4), kind in 0_usize..6) {
+        let design = crate::design::DESIGNS[kind].name;
+        let text = DesignText {
+            design: Tree::Scalar(design.into()),
+            baseline: BaselineText { model: Some("m".into()), ..BaselineText::default() },
+            factors: Tree::Map(vec![(key, Tree::List(levels.into_iter().map(Tree::Scalar).collect()))]),
+            centre_points: Some(1),
+            ..DesignText::default()
+        };
+        let _ = Blueprint::of(&text, |_| None).and_then(|blueprint| blueprint.draw());
+    }
+}

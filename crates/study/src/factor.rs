@@ -1,0 +1,287 @@
+//! Factors: what a design varies, the levels it takes, and where a level is set in a row. Knows no design.
+
+use crate::row::Row;
+use crate::setting::{STUDY_PREFIX, Setting};
+use feedrate_spec::problem::Problem;
+
+/// Something that is varied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factor {
+    /// What tables call it.
+    pub name: String,
+    /// A column of the study, a key of the workload, or a setting of the study.
+    pub key: String,
+    /// What it is set to, the low one first where it has two.
+    pub levels: Vec<String>,
+    /// How numbers between levels are spaced.
+    pub scale: Scale,
+    /// Whether numbers between the first and the last level may be taken too: it was given as a range.
+    pub between: bool,
+    /// What the baseline has, where it is known.
+    pub baseline: Option<String>,
+}
+
+/// How numbers are spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// By equal differences.
+    Linear,
+    /// By equal quotients.
+    Log,
+}
+
+impl Factor {
+    /// The least and the greatest level, where all levels are different numbers and, on a logarithmic scale, above 0.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        let numbers: Option<Vec<f64>> = self.levels.iter().map(|level| number(level)).collect();
+        let numbers = numbers?;
+        let low = numbers.iter().copied().reduce(f64::min)?;
+        let high = numbers.iter().copied().reduce(f64::max)?;
+        let spaced = low < high && (self.scale == Scale::Linear || low > 0.0);
+        spaced.then_some((low, high))
+    }
+
+    /// The number in the middle; `None` where a level is no number.
+    pub fn centre(&self) -> Option<String> {
+        self.range().map(|range| self.between(range, 0.5))
+    }
+
+    /// The level at a share of the way, from 0 to below 1: a number between, or one of the levels, each as likely.
+    pub fn at(&self, share: f64) -> String {
+        match self.range().filter(|_| self.between) {
+            Some(range) => self.between(range, share),
+            None => {
+                let last = self.levels.len() - 1;
+                self.levels[((share * self.levels.len() as f64) as usize).min(last)].clone()
+            }
+        }
+    }
+
+    fn between(&self, (low, high): (f64, f64), share: f64) -> String {
+        let whole = self.levels.iter().all(|level| level.parse::<i64>().is_ok());
+        text(spaced(low, high, self.scale, share), whole)
+    }
+
+    /// Whether two levels are the same to a workload.
+    pub fn is_same(a: &str, b: &str) -> bool {
+        a.eq_ignore_ascii_case(b) || number(a).is_some_and(|a| number(b) == Some(a))
+    }
+}
+
+/// So many numbers from `low` to `high`, both among them.
+pub(crate) fn steps(low: f64, high: f64, scale: Scale, count: u32, whole: bool) -> Vec<String> {
+    let share = |i: u32| f64::from(i) / f64::from(count - 1);
+    (0..count).map(|i| text(spaced(low, high, scale, share(i)), whole)).collect()
+}
+
+pub(crate) fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+fn spaced(low: f64, high: f64, scale: Scale, share: f64) -> f64 {
+    match scale {
+        Scale::Linear => low + (high - low) * share,
+        Scale::Log => low * (high / low).powf(share),
+    }
+}
+
+/// Six digits are enough to set a workload, and the same on each machine whatever its mathematics library.
+fn text(value: f64, whole: bool) -> String {
+    if whole {
+        return format!("{:.0}", value.round());
+    }
+    let short = format!("{value:.5e}");
+    short.parse::<f64>().map_or(short, |value| value.to_string())
+}
+
+/// A column of the study that can be varied.
+struct Column {
+    names: &'static [&'static str],
+    set: fn(&mut Row, &str) -> Result<(), &'static str>,
+}
+
+static COLUMNS: &[Column] = &[
+    Column {
+        names: &["processes", "accelerators"],
+        set: |row, level| {
+            row.processes = above_zero(level)?;
+            Ok(())
+        },
+    },
+    Column {
+        names: &["epochs"],
+        set: |row, level| {
+            row.epochs = Some(above_zero(level)?);
+            Ok(())
+        },
+    },
+    Column {
+        names: &["model"],
+        set: |row, level| {
+            row.model = Some(level.to_string()).filter(|name| !name.is_empty()).ok_or("a name")?;
+            Ok(())
+        },
+    },
+    Column {
+        names: &["seed"],
+        set: |row, level| {
+            row.seed = Some(level.parse().map_err(|_| "a whole number from 0 up")?);
+            Ok(())
+        },
+    },
+    Column {
+        names: &["scale"],
+        set: |row, level| {
+            let share = number(level).filter(|share| *share > 0.0 && *share <= 1.0);
+            row.scale = Some(share.ok_or("a share above 0 and at most 1")?);
+            Ok(())
+        },
+    },
+];
+
+fn above_zero(level: &str) -> Result<u32, &'static str> {
+    level.parse().ok().filter(|&n| n > 0).ok_or("a whole number from 1 up")
+}
+
+/// The names of columns that can be varied.
+pub(crate) fn columns() -> impl Iterator<Item = &'static str> {
+    COLUMNS.iter().flat_map(|column| column.names.iter().copied())
+}
+
+/// The column of that name, or the key without `workload.`.
+pub(crate) fn canonical(key: &str) -> &str {
+    let key = key.strip_prefix("workload.").unwrap_or(key);
+    column(key).map_or(key, |column| column.names[0])
+}
+
+pub(crate) fn is_column(key: &str) -> bool {
+    column(key).is_some()
+}
+
+fn column(key: &str) -> Option<&'static Column> {
+    COLUMNS.iter().find(|column| column.names.contains(&key))
+}
+
+/// Set `key` of a row to `level`: its column, or an override in place of one of the same key.
+///
+/// # Errors
+/// The column does not take it.
+pub fn set(row: &mut Row, key: &str, level: &str) -> Result<(), Problem> {
+    if let Some(column) = column(key) {
+        return (column.set)(row, level)
+            .map_err(|expected| Problem::error(key, format!("`{level}` is not {expected}")));
+    }
+    let setting = Setting::new(key, level);
+    match row.settings.iter_mut().find(|known| known.key == key) {
+        Some(known) => *known = setting,
+        None => row.settings.push(setting),
+    }
+    Ok(())
+}
+
+/// What a row sets `key` to.
+pub(crate) fn level_in(row: &Row, key: &str) -> Option<String> {
+    match key {
+        "processes" => Some(row.processes.to_string()),
+        "epochs" => row.epochs.map(|epochs| epochs.to_string()),
+        "model" => Some(row.model.clone()),
+        "seed" => row.seed.map(|seed| seed.to_string()),
+        "scale" => row.scale.map(|scale| scale.to_string()),
+        _ => row.settings.iter().find(|setting| setting.key == key)?.value.clone(),
+    }
+}
+
+/// A level as an override says it: in quotes where it would not be one word.
+pub(crate) fn quoted(key: &str, level: &str) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || "_-./+:%@~".contains(c);
+    let bare = is_column(key) || (!level.is_empty() && level.chars().all(is_word));
+    let is_list = level.starts_with(['[', '{']) && !key.starts_with(STUDY_PREFIX);
+    if bare || is_list {
+        return level.to_string();
+    }
+    // Backslashes count only before a quote.
+    format!("'{}'", level.replace('\'', "\\'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn factor(levels: &[&str], scale: Scale, between: bool) -> Factor {
+        Factor {
+            name: "f".into(),
+            key: "reader.batch_size".into(),
+            levels: levels.iter().map(|level| level.to_string()).collect(),
+            scale,
+            between,
+            baseline: None,
+        }
+    }
+
+    #[test]
+    fn the_middle_is_arithmetic_or_geometric_and_whole_where_levels_are() {
+        for (levels, scale, expected) in [
+            (["1", "9"], Scale::Linear, Some("5")),
+            (["1", "8"], Scale::Linear, Some("5")),
+            (["1", "16"], Scale::Log, Some("4")),
+            (["0.1", "0.4"], Scale::Linear, Some("0.25")),
+            (["0.1", "0.4"], Scale::Log, Some("0.2")),
+            (["npz", "png"], Scale::Linear, None),
+            (["0", "4"], Scale::Log, None),
+        ] {
+            let centre = factor(&levels, scale, false).centre();
+            assert_eq!(centre.as_deref(), expected, "{levels:?} {scale:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_gives_numbers_between_and_a_list_its_levels() {
+        for (levels, between, share, expected) in [
+            (vec!["1", "101"], true, 0.25, "26"),
+            (vec!["1", "101"], false, 0.25, "1"),
+            (vec!["1", "101"], false, 0.5, "101"),
+            (vec!["a", "b", "c", "d"], true, 0.74, "c"),
+        ] {
+            assert_eq!(factor(&levels, Scale::Linear, between).at(share), expected);
+        }
+        assert_eq!(steps(1.0, 1000.0, Scale::Log, 4, true), ["1", "10", "100", "1000"]);
+        assert_eq!(steps(0.0, 1.0, Scale::Linear, 3, false), ["0", "0.5", "1"]);
+    }
+
+    #[test]
+    fn a_level_is_set_in_its_column_or_as_an_override() {
+        let mut row = Row::new("unet3d", 1);
+        for (key, level) in
+            [("processes", "4"), ("epochs", "2"), ("seed", "7"), ("scale", "0.5"), ("model", "m")]
+        {
+            set(&mut row, key, level).unwrap();
+            assert_eq!(level_in(&row, key).as_deref(), Some(level));
+        }
+        set(&mut row, "reader.batch_size", "4").unwrap();
+        set(&mut row, "reader.batch_size", "7").unwrap();
+        assert_eq!(row.settings, [Setting::new("reader.batch_size", "7")]);
+        for (key, level) in
+            [("processes", "0"), ("epochs", "x"), ("seed", "-1"), ("scale", "2"), ("model", "")]
+        {
+            assert!(set(&mut row, key, level).is_err(), "{key}={level}");
+        }
+    }
+
+    #[test]
+    fn a_quoted_level_is_one_word_and_the_same_value() {
+        for (level, expected) in [
+            ("npz", "npz"),
+            ("/mnt/a-b_c.d", "/mnt/a-b_c.d"),
+            ("a b", "'a b'"),
+            ("it's", r"'it\'s'"),
+            ("[1,2]", "[1,2]"),
+            ("", "''"),
+        ] {
+            let quoted = quoted("dataset.data_folder", level);
+            assert_eq!(quoted, expected);
+            let text = format!("dataset.data_folder={quoted}");
+            assert_eq!(crate::setting::split(&text).len(), 1, "{text}");
+            assert!(Setting::parse(&text).is_ok(), "{text}");
+        }
+    }
+}
