@@ -167,7 +167,8 @@ fn open(plan: &Plan, folder: &Path) -> Result<Box<dyn Storage>, StorageError> {
     }
 }
 
-fn is_in_folder(plan: &Plan) -> bool {
+/// Whether datasets lie in folders, side by side.
+pub(crate) fn is_in_folder(plan: &Plan) -> bool {
     let kind = STORAGES.iter().find(|kind| kind.member.name == plan.storage.kind);
     kind.is_some_and(|kind| kind.member.has(Ability::InFolder))
 }

@@ -280,5 +280,6 @@ pub(crate) fn new_record(plan: &Plan, dataset: Option<&Dataset>, results: Option
         evaluations: Vec::new(),
         timeline: None,
         doubts: Vec::new(),
+        study: None,
     }
 }

@@ -48,6 +48,17 @@ pub(crate) fn resolve_for(
     accelerators: Option<u32>,
     wish: Wish,
 ) -> anyhow::Result<Resolved> {
+    let (resolved, warnings) = resolve_silently(arguments, accelerators, wish)?;
+    warn(&warnings);
+    Ok(resolved)
+}
+
+/// As [`resolve_for`]; warnings are the caller's to say.
+pub(crate) fn resolve_silently(
+    arguments: &DataArguments,
+    accelerators: Option<u32>,
+    wish: Wish,
+) -> anyhow::Result<(Resolved, Problems)> {
     if arguments.foreign && (arguments.scale != 1.0 || arguments.shrink_records != 1.0) {
         return Err(UsageError {
             message: "`--foreign` files are as many and as large as they are".into(),
@@ -57,8 +68,7 @@ pub(crate) fn resolve_for(
     }
     let (name, file, yaml) = find(&arguments.workload)?;
     let overrides = overrides(&arguments.overrides, Override::parse)?;
-    let (workload, warnings) = workload::parse(&file, &yaml, &overrides, Strictness::Error)?;
-    warn(&warnings);
+    let (workload, mut warnings) = workload::parse(&file, &yaml, &overrides, Strictness::Error)?;
     let request = Request {
         name,
         accelerators,
@@ -70,10 +80,10 @@ pub(crate) fn resolve_for(
         generate_only: wish.generate_only,
     };
     let catalog = catalog();
-    let (plan, warnings) = plan_of(&workload, &request, &catalog)?;
-    warn(&warnings);
+    let (plan, of_plan) = plan_of(&workload, &request, &catalog)?;
+    warnings.0.extend(of_plan.0);
     let data_root = arguments.data.clone().unwrap_or_else(|| data_root(&workload));
-    Ok(Resolved { workload, plan, catalog, data_root })
+    Ok((Resolved { workload, plan, catalog, data_root }, warnings))
 }
 
 /// The plan of a workload on this machine, and its warnings.

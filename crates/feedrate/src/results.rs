@@ -1,9 +1,10 @@
 //! The folder of a run: `<results>/<model>/<timestamp>/`, never one that was there before.
 
+use crate::exit::UsageError;
 use anyhow::Context;
 use feedrate_measure::dlio::{self, HydraText, Invocation};
 use feedrate_measure::plot_data;
-use feedrate_measure::record::{Record, file};
+use feedrate_measure::record::{Record, StudyRun, file};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::workload::{Workload, resolved_yaml, yaml_text};
 use jiff::Zoned;
@@ -97,6 +98,28 @@ pub(crate) fn make_run_dir(results: &Path, plan: &Plan) -> anyhow::Result<PathBu
         }
     }
     anyhow::bail!("ten thousand runs started in one second in `{}`", parent.display())
+}
+
+/// Take a folder for a run that starts now; it holds no results.
+pub(crate) fn take_run_dir(run_dir: &Path) -> anyhow::Result<PathBuf> {
+    if run_dir.join(file::RECORD_FILE).exists() {
+        return Err(UsageError {
+            message: format!("`--run-dir {}` holds the results of another run", run_dir.display()),
+            hint: Some("give a folder that is empty, or not there yet".into()),
+        }
+        .into());
+    }
+    fs::create_dir_all(run_dir)
+        .map_err(|source| feedrate_data::storage::StorageError::new("make", run_dir, source))?;
+    Ok(run_dir.to_path_buf())
+}
+
+/// What a study says of its run.
+pub(crate) fn read_study_run(file: &Path) -> anyhow::Result<StudyRun> {
+    let text = fs::read(file)
+        .map_err(|source| feedrate_data::storage::StorageError::new("read", file, source))?;
+    serde_json::from_slice(&text)
+        .with_context(|| format!("`{}` does not say which run of a study this is", file.display()))
 }
 
 /// Take back a run's folder in which nothing was written.

@@ -14,6 +14,7 @@ pub mod design_file;
 pub mod blueprint;
 pub mod bash;
 pub mod launch;
+pub mod supervise;
 pub mod state;
 pub mod datasets;
 pub mod runner;

@@ -2,7 +2,9 @@
 
 mod study;
 
-pub(crate) use study::{StudyCommand, StudyNewArguments};
+pub(crate) use study::{
+    Cache, Datasets, StudyCommand, StudyHow, StudyNewArguments, StudyRunArguments,
+};
 
 use clap::{Args, Parser, Subcommand};
 use std::num::NonZeroU32;
@@ -45,6 +47,9 @@ pub(crate) enum Command {
     System(SystemArguments),
     /// Write a batch script for Slurm that generates and runs a workload.
     Slurm(SlurmArguments),
+    /// Run a script and end all that it started with it; the end of stdin is the word to stop.
+    #[command(hide = true)]
+    Supervise(SuperviseArguments),
     /// Measure a checksum on this machine, for the benchmarks.
     #[command(hide = true)]
     BenchCrc(BenchArguments),
@@ -100,6 +105,12 @@ pub(crate) struct RunArguments {
     /// Folder that results go to [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
+    /// Folder of this run's own results, which holds none yet [default: one called after the time, under the results].
+    #[arg(long, value_name = "DIR", conflicts_with = "results")]
+    pub(crate) run_dir: Option<PathBuf>,
+    /// The run's place in its study, as JSON, for its record.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) study: Option<PathBuf>,
     /// Drop the dataset from the page cache before each epoch, and check that it is gone.
     #[arg(long)]
     pub(crate) cold: bool,
@@ -243,6 +254,29 @@ pub(crate) enum SlurmMpi {
     Pmi2,
     /// For Open MPI.
     Pmix,
+}
+
+/// `feedrate supervise`.
+#[derive(Debug, Args)]
+pub(crate) struct SuperviseArguments {
+    /// What bash runs.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: PathBuf,
+    /// Run by bash when the script did not end well, and all that it started is gone.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cleanup: Option<PathBuf>,
+    /// Output is added to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stdout: PathBuf,
+    /// Messages are added to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stderr: PathBuf,
+    /// Locked while anything that was started lives.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) running: PathBuf,
+    /// Time from the word to stop until what is left is killed.
+    #[arg(long, value_name = "SECONDS", default_value_t = feedrate_study::supervise::GRACE.as_secs_f64())]
+    pub(crate) grace: f64,
 }
 
 /// `feedrate bench-crc`.

@@ -8,6 +8,96 @@ use std::path::PathBuf;
 pub(crate) enum StudyCommand {
     /// Write the runs of a design as CSV, to be run by `feedrate study run`.
     New(StudyNewArguments),
+    /// Run what is pending in a study, and mark it as done.
+    Run(StudyRunArguments),
+}
+
+/// `feedrate study run`. How runs are made is kept with the study: it is said once, and holds for all of its runs.
+#[derive(Debug, Args)]
+pub(crate) struct StudyRunArguments {
+    /// The study's CSV.
+    pub(crate) study: PathBuf,
+    /// Rows to run: `#6` by place, or by model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*`. May be given several times.
+    #[arg(long, value_name = "ROWS")]
+    pub(crate) only: Vec<String>,
+    /// Runs, at most.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Begin no run that would end later than this: `90`, `30m`, `8h`.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time_budget: Option<String>,
+    /// Say what would run, how long it would take, and whether it fits the disk.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Run again what failed.
+    #[arg(long)]
+    pub(crate) retry: bool,
+    /// What becomes of datasets that this study made.
+    #[arg(long, value_enum, default_value_t = Datasets::MakeRoom)]
+    pub(crate) datasets: Datasets,
+    #[command(flatten)]
+    pub(crate) how: StudyHow,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress on stderr.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// How the runs of a study are made.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How runs are made, the same for all of a study")]
+pub(crate) struct StudyHow {
+    /// Folder that results go to [default: results].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) results: Option<PathBuf>,
+    /// Folder that datasets lie in [default: each workload's `dataset.data_folder`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Share of the files and samples to use, of rows that say nothing else [default: 1].
+    #[arg(long, value_name = "F")]
+    pub(crate) scale: Option<f64>,
+    /// Share of each record's bytes to use; this changes the workload, and is doubted [default: 1].
+    #[arg(long, value_name = "F")]
+    pub(crate) shrink_records: Option<f64>,
+    /// Page cache before each run, of rows that say nothing else [default: as-is].
+    #[arg(long, value_enum)]
+    pub(crate) cache: Option<Cache>,
+    /// How the processes of a run are started: a name from `feedrate list launches` [default: local].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) launch: Option<String>,
+    /// A line of bash before each run: `module load openmpi`. May be given several times.
+    #[arg(long, value_name = "LINE")]
+    pub(crate) prologue: Vec<String>,
+    /// One more argument of the launcher. May be given several times.
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    pub(crate) launcher_argument: Vec<String>,
+    /// Emulated accelerators of each process that a launcher starts [default: 1].
+    #[arg(long, value_name = "K")]
+    pub(crate) accelerators_per_rank: Option<u32>,
+}
+
+/// What becomes of datasets that a study made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Datasets {
+    /// All stay.
+    Keep,
+    /// All stay until their place is needed; then the one goes first that is needed least.
+    MakeRoom,
+    /// Each goes as soon as no pending run needs it.
+    DeleteUnneeded,
+}
+
+/// The page cache before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cache {
+    /// The dataset is dropped from it before each epoch, and that is checked.
+    Cold,
+    /// The dataset is read once before, and that is checked.
+    Warm,
+    /// Whatever it holds.
+    AsIs,
 }
 
 /// `feedrate study new`.

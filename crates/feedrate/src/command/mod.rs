@@ -11,6 +11,7 @@ mod describe;
 mod system;
 mod slurm;
 mod study;
+mod supervise;
 mod bench;
 
 use crate::cli::{Arguments, Command};
@@ -30,6 +31,7 @@ pub(crate) fn dispatch(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::System(a) => system::system(a),
         Command::Slurm(a) => slurm::slurm(a),
         Command::Study(a) => study::study(a),
+        Command::Supervise(a) => supervise::supervise(a),
         Command::BenchCrc(a) => bench::crc(a),
     }
 }

@@ -11,7 +11,7 @@ use crate::resolve::{Resolved, Wish, resolve_for, unheeded};
 use crate::results::{self, Results};
 use crate::summary;
 use feedrate_measure::dlio::Invocation;
-use feedrate_measure::record::Record;
+use feedrate_measure::record::{Record, StudyRun};
 use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
 use feedrate_run::drive::Signals;
@@ -36,6 +36,7 @@ struct Decision {
     plan: Plan,
     choice: Option<Choice>,
     run_dir: PathBuf,
+    study: Option<StudyRun>,
 }
 
 fn run_on(
@@ -49,7 +50,7 @@ fn run_on(
         invocation = Some(asked);
         Ok(decision)
     })?;
-    let Decision { plan, choice, run_dir } = decision;
+    let Decision { plan, choice, run_dir, study } = decision;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
     let quiet = arguments.data.quiet;
     let ready =
@@ -61,15 +62,22 @@ fn run_on(
         }
     })?;
     let results = invocation.map(|invocation| Results { folder: run_dir.clone(), invocation });
+    let record = execute::new_record(&plan, dataset.as_ref(), Some(&run_dir));
     let mut execution = Execution {
         ranks: &ranks,
-        record: execute::new_record(&plan, dataset.as_ref(), Some(&run_dir)),
+        record: of_study(record, study),
         results: results.as_ref(),
         talk: &mut Told::new(arguments, &plan, ranks.is_first()),
         signals,
     };
     let outcome = execution.run(&plan, dataset.as_ref());
     end(arguments, execution.record, &run_dir, ranks.is_first(), outcome)
+}
+
+/// The record of a run that belongs to `study`.
+fn of_study(record: Record, study: Option<StudyRun>) -> Record {
+    let doubts = study.iter().flat_map(|study| study.doubts.clone()).collect();
+    Record { study: study.map(Box::new), doubts, ..record }
 }
 
 /// Write what was measured, say what came of it.
@@ -122,12 +130,16 @@ fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision,
             Some(dataset::choose(&resolved.plan, &want)?)
         }
     };
-    let run_dir = results::make_run_dir(
-        &results::root(arguments.results.as_deref(), &resolved.workload),
-        &resolved.plan,
-    )?;
+    let study = arguments.study.as_deref().map(results::read_study_run).transpose()?;
+    let run_dir = match &arguments.run_dir {
+        Some(run_dir) => results::take_run_dir(run_dir)?,
+        None => {
+            let root = results::root(arguments.results.as_deref(), &resolved.workload);
+            results::make_run_dir(&root, &resolved.plan)?
+        }
+    };
     let invocation = invocation(&resolved, arguments, &run_dir);
-    Ok((Decision { plan: resolved.plan, choice, run_dir }, invocation))
+    Ok((Decision { plan: resolved.plan, choice, run_dir, study }, invocation))
 }
 
 fn refuse_contradictions(arguments: &RunArguments) -> Result<(), UsageError> {

@@ -1,8 +1,10 @@
 //! The files of a study: its CSV, and beside it the folder of its state, with the lock that one runner holds.
 
+use crate::hook::hooks;
 use crate::table::Table;
 use feedrate_spec::problem::Problems;
 use rustix::fs::{FlockOperation, flock};
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -94,6 +96,15 @@ impl StudyFiles {
     pub fn table(&self) -> Result<Table, FilesError> {
         let text = fs::read_to_string(&self.csv).map_err(failed("read", &self.csv))?;
         Table::parse(&self.csv.display().to_string(), &text).map_err(FilesError::Table)
+    }
+
+    /// The commands of the study's hooks, by name.
+    ///
+    /// # Errors
+    /// The CSV cannot be read, or its hooks are wrong.
+    pub fn hooks(&self) -> Result<BTreeMap<String, String>, FilesError> {
+        let text = fs::read_to_string(&self.csv).map_err(failed("read", &self.csv))?;
+        hooks(&self.csv.display().to_string(), &text).map_err(FilesError::Table)
     }
 
     /// Replace the CSV in one step; it is on the disk when this returns.

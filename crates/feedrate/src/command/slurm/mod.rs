@@ -23,6 +23,13 @@ const MARGIN_S: f64 = 600.0;
 
 /// Write the script.
 pub(crate) fn slurm(arguments: &SlurmArguments) -> anyhow::Result<Exit> {
+    if arguments.run.run_dir.is_some() || arguments.run.study.is_some() {
+        return Err(UsageError {
+            message: "`--run-dir` is of one run, and a job may be started several times".into(),
+            hint: Some("give `--results`: each start makes a folder of its own there".into()),
+        }
+        .into());
+    }
     let tasks = tasks(arguments)?;
     if arguments.dlio {
         refuse_unknown_to_dlio(arguments)?;

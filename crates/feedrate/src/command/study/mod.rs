@@ -1,13 +1,42 @@
 //! `feedrate study`: one file a command of it, dispatched here.
 
 mod new;
+mod how;
+mod row;
+mod world;
+mod talk;
+mod dry_run;
+mod run;
 
 use crate::cli::StudyCommand;
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
+use feedrate_study::runner::{FilesError, RunnerError};
 
 /// Do what was asked.
 pub(crate) fn study(command: &StudyCommand) -> anyhow::Result<Exit> {
-    match command {
+    let done = match command {
         StudyCommand::New(a) => new::new(a),
+        StudyCommand::Run(a) => run::run(a),
+    };
+    done.map_err(by_whose_fault)
+}
+
+/// What is wrong with a study's CSV is bad usage, said as that of a workload.
+fn by_whose_fault(error: anyhow::Error) -> anyhow::Error {
+    let error = match error.downcast::<RunnerError>() {
+        Ok(RunnerError::Files(error)) => error.into(),
+        Ok(RunnerError::Rows(problems)) => {
+            return UsageError { message: problems.join("\nerror: "), hint: None }.into();
+        }
+        Ok(error) => error.into(),
+        Err(error) => error,
+    };
+    match error.downcast::<FilesError>() {
+        Ok(FilesError::Table(problems)) => problems.into(),
+        Ok(error) => match error.hint() {
+            Some(hint) => UsageError { message: error.to_string(), hint: Some(hint.into()) }.into(),
+            None => error.into(),
+        },
+        Err(error) => error,
     }
 }

@@ -38,7 +38,6 @@ pub(super) struct OfStudy {
 
 /// A row that is planned.
 pub(super) struct Planned {
-    pub(super) resolved: Resolved,
     pub(super) plan: RowPlan,
     /// All of the dataset is there.
     pub(super) is_whole: bool,
@@ -152,7 +151,7 @@ pub(super) fn plan(data: &DataArguments, cache: &str) -> Result<Planned, String>
             bytes: estimate.file_bytes,
         });
     }
-    Ok(Planned { resolved, plan: row_plan, is_whole })
+    Ok(Planned { plan: row_plan, is_whole })
 }
 
 /// Whether files are made for it in a folder.

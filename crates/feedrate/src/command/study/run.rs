@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let files = StudyFiles::of(&arguments.study)?;
     let options = options(arguments)?;
     let mut world = World {
-        hooks: feedrate_study::design::hooks(&files.csv)?,
+        hooks: files.hooks()?,
         files: &files,
         clock: Clock::new(),
         interrupted: interrupt::flag(),

@@ -1,0 +1,136 @@
+//! One run of a study under a supervisor: a process of its own that outlives whoever started it, ends all that belongs to the
+//! run, and holds a lock until it has. Knows nothing of studies.
+//!
+//! The runner holds a pipe to the supervisor. When the pipe ends, because the runner said so or died, the supervisor tells all
+//! processes of the run to stop, kills what is left after a grace, and cleans up what lies elsewhere, such as jobs of Slurm.
+//! It adopts every process that the run leaves alone (a subreaper, prctl(2)), so that none escapes. If the supervisor itself is
+//! killed, the lock's file still says what there is to clean up, and the next run begins with it.
+
+mod processes;
+mod running;
+mod supervisor;
+
+pub use running::wait_until_alone;
+pub use supervisor::supervise;
+
+use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Between two looks at a run, or at a lock.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A run has this long to write down what it measured, where nothing else is said.
+pub const GRACE: Duration = Duration::from_secs(10);
+
+/// What is supervised. Paths must be good in the working directory of the runner.
+#[derive(Clone, Debug)]
+pub struct Supervision {
+    /// What bash runs.
+    pub script: PathBuf,
+    /// Another script that ends what of the run is no process below it, unless the run ended well.
+    pub cleanup: Option<PathBuf>,
+    /// Output is added here.
+    pub stdout: PathBuf,
+    /// Messages are added here, those of clean-up and supervisor too.
+    pub stderr: PathBuf,
+    /// Locked while anything of the run lives.
+    pub running: PathBuf,
+    /// From the word to stop until what is left is killed.
+    pub grace: Duration,
+}
+
+/// How a script ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// It was never begun, for this reason.
+    Refused(String),
+    /// Its supervisor was killed; [`wait_until_alone`] ends what is left of it.
+    Lost,
+}
+
+/// A run that goes on. Dropping it stops the run, and waits for nothing.
+#[derive(Debug)]
+pub struct Supervised {
+    supervisor: Child,
+    /// Its end is the word to stop.
+    pipe: Option<ChildStdin>,
+}
+
+impl Supervised {
+    /// Start a run under a supervisor, which is `program`, a `feedrate`.
+    ///
+    /// # Errors
+    /// The supervisor could not be started.
+    pub fn start(program: &Path, order: &Supervision) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.arg("supervise").arg("--script").arg(&order.script);
+        if let Some(cleanup) = &order.cleanup {
+            command.arg("--cleanup").arg(cleanup);
+        }
+        command.arg("--stdout").arg(&order.stdout).arg("--stderr").arg(&order.stderr);
+        command.arg("--running").arg(&order.running);
+        command.arg("--grace").arg(order.grace.as_secs_f64().to_string());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(to_end_of(&order.stderr)?);
+        // What a terminal sends to its foreground is the runner's to decide on.
+        in_own_session(&mut command, None);
+        let mut supervisor = command.spawn()?;
+        let pipe = supervisor.stdin.take();
+        Ok(Supervised { supervisor, pipe })
+    }
+
+    /// Tell it to stop; [`Supervised::wait`] then waits until it has.
+    pub fn stop(&mut self) {
+        self.pipe = None;
+    }
+
+    /// Wait until nothing of the run lives; it is told to stop once `stop` is set.
+    ///
+    /// # Errors
+    /// The supervisor cannot be waited for.
+    pub fn wait(&mut self, stop: &AtomicBool) -> io::Result<Ended> {
+        while self.supervisor.try_wait()?.is_none() {
+            if stop.load(Relaxed) {
+                self.stop();
+            }
+            std::thread::sleep(LOOK);
+        }
+        let mut told = String::new();
+        if let Some(pipe) = &mut self.supervisor.stdout {
+            pipe.read_to_string(&mut told)?;
+        }
+        Ok(serde_json::from_str(&told).unwrap_or(Ended::Lost))
+    }
+}
+
+fn to_end_of(file: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(file)
+}
+
+/// Start `command` in a session of its own; where `on_parents_death` is given, that signal is sent to it when the thread that
+/// starts it ends.
+fn in_own_session(command: &mut Command, on_parents_death: Option<Signal>) {
+    let parent = getpid();
+    let prepare = move || {
+        setsid()?;
+        set_parent_process_death_signal(on_parents_death)?;
+        // The parent may have died before it was asked for.
+        if on_parents_death.is_some() && getppid() != Some(parent) {
+            return Err(rustix::io::Errno::SRCH.into());
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made, and nothing is allocated.
+    unsafe { command.pre_exec(prepare) };
+}

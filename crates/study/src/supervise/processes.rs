@@ -1,0 +1,56 @@
+//! Processes of this machine, as `/proc` shows them: those below this one, and those that carry a mark. Processes that may not be
+//! looked at are not seen.
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+use std::collections::HashMap;
+use std::fs;
+
+/// A variable in the environment of all that belongs to a run: the path of its lock.
+pub(super) const MARK: &str = "FEEDRATE_RUNNING";
+
+/// Send `signal` to every process below this one.
+pub(super) fn signal_descendants(signal: Signal) {
+    let parents: HashMap<i32, i32> = ids().filter_map(|id| Some((id, parent_of(id)?))).collect();
+    let own = getpid().as_raw_nonzero().get();
+    let is_below = |mut id: i32| {
+        // The table was not read in one moment: a bound ends what may look like a circle.
+        for _ in 0..=parents.len() {
+            match parents.get(&id) {
+                Some(parent) if *parent == own => return true,
+                Some(parent) => id = *parent,
+                None => return false,
+            }
+        }
+        false
+    };
+    parents.keys().filter(|id| is_below(**id)).for_each(|id| send(*id, signal));
+}
+
+/// Kill every process that carries `mark`. Returns whether there was any.
+pub(super) fn kill_marked(mark: &str) -> bool {
+    let own = getpid().as_raw_nonzero().get();
+    let wanted = format!("{MARK}={mark}");
+    let carries = |id: &i32| {
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    };
+    let marked: Vec<i32> = ids().filter(|id| *id != own && carries(id)).collect();
+    marked.iter().for_each(|id| send(*id, Signal::KILL));
+    !marked.is_empty()
+}
+
+fn ids() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The second field after the name, which may hold anything (proc_pid_stat(5)).
+fn parent_of(id: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn send(id: i32, signal: Signal) {
+    // It may be gone by now.
+    let _ = Pid::from_raw(id).map(|id| kill_process(id, signal));
+}

@@ -1,0 +1,203 @@
+//! The supervisor's own side. Runs in a process that does nothing else: it adopts, signals and reaps whatever lies below it.
+
+use super::processes::{self, MARK};
+use super::running::Running;
+use super::{Ended, Supervision, in_own_session, to_end_of};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, read};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper, waitpid};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Between two rounds of killing: some processes fork while they are looked for.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Supervise one run until nothing of it lives. The word to stop is the end of stdin, or a signal that ends processes.
+/// Call it from the first thread of a process without children.
+pub fn supervise(order: &Supervision) -> Ended {
+    match supervised(order) {
+        Ok(ended) => ended,
+        Err(error) => Ended::Refused(error.to_string()),
+    }
+}
+
+fn supervised(order: &Supervision) -> io::Result<Ended> {
+    let running = Running::begin(order)?;
+    // Whatever loses its parent below becomes a child of this process.
+    set_child_subreaper(Some(getpid()))?;
+    let watch = Watch::new()?;
+    let script = match start(order, &order.script, &running) {
+        Ok(script) => script,
+        Err(error) => {
+            running.end()?;
+            return Err(error);
+        }
+    };
+    let ended = watch.until_nothing_lives(script, order.grace)?;
+    let cleaned = match order.cleanup.as_ref().filter(|_| ended != Ended::Exited(0)) {
+        Some(cleanup) => until_ended(start(order, cleanup, &running)?)? == Ended::Exited(0),
+        None => true,
+    };
+    // What could not be cleaned up is left to the next run.
+    if cleaned {
+        running.end()?;
+    }
+    Ok(ended)
+}
+
+/// Bash, which dies with this process. It is waited for with all others.
+fn start(order: &Supervision, script: &Path, running: &Running) -> io::Result<Pid> {
+    let mut command = Command::new("bash");
+    command.arg(script).env(MARK, running.mark()).stdin(Stdio::null());
+    command.stdout(to_end_of(&order.stdout)?).stderr(to_end_of(&order.stderr)?);
+    in_own_session(&mut command, Some(Signal::KILL));
+    Ok(Pid::from_child(&command.spawn()?))
+}
+
+/// Wait for a script that nobody interrupts, and for all that it started.
+fn until_ended(script: Pid) -> io::Result<Ended> {
+    let mut ended = None;
+    loop {
+        match waitpid(None, WaitOptions::empty()) {
+            Ok(Some((child, status))) if child == script => ended = Some(ended_by(status)),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::CHILD) => return Ok(ended.unwrap_or(Ended::Lost)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Take leave of the dead. Returns whether any process is left, and keeps how `script` ended.
+fn reap(script: Pid, ended: &mut Option<Ended>) -> io::Result<bool> {
+    loop {
+        match waitpid(None, WaitOptions::NOHANG) {
+            Ok(Some((child, status))) if child == script => *ended = Some(ended_by(status)),
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return Ok(true),
+            Err(Errno::CHILD) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn ended_by(status: WaitStatus) -> Ended {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ended::Exited(code),
+        (None, Some(signal)) => Ended::Signalled(signal),
+        (None, None) => Ended::Lost,
+    }
+}
+
+/// What is waited for beside stdin.
+struct Watch {
+    children: UnixStream,
+    signals: UnixStream,
+    timer: OwnedFd,
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Going,
+    Told,
+}
+
+/// What has happened.
+struct Happened {
+    wants_stop: bool,
+    timer: bool,
+}
+
+impl Watch {
+    fn new() -> io::Result<Self> {
+        let children = of_signals(&[SIGCHLD])?;
+        let signals = of_signals(&[SIGTERM, SIGINT, SIGHUP])?;
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        Ok(Watch { children, signals, timer })
+    }
+
+    /// Returns how `script` ended, when it and all that it left behind are gone.
+    fn until_nothing_lives(&self, script: Pid, grace: Duration) -> io::Result<Ended> {
+        let (mut stage, mut ended) = (Stage::Going, None);
+        while reap(script, &mut ended)? {
+            // What a script leaves behind has no more to do.
+            let mut wants_stop = ended.is_some();
+            if !wants_stop || stage == Stage::Told {
+                let happened = self.wait(stage)?;
+                wants_stop |= happened.wants_stop;
+                if happened.timer {
+                    processes::signal_descendants(Signal::KILL);
+                }
+            }
+            if wants_stop && stage == Stage::Going {
+                stage = Stage::Told;
+                processes::signal_descendants(Signal::TERM);
+                self.set_timer(grace)?;
+            }
+        }
+        Ok(ended.unwrap_or(Ended::Lost))
+    }
+
+    fn wait(&self, stage: Stage) -> io::Result<Happened> {
+        let stdin = io::stdin();
+        let mut fds = [
+            PollFd::new(&self.children, PollFlags::IN),
+            PollFd::new(&self.timer, PollFlags::IN),
+            PollFd::new(&self.signals, PollFlags::IN),
+            PollFd::new(&stdin, PollFlags::IN),
+        ];
+        // A pipe that has ended would be ready for ever.
+        let watched = if stage == Stage::Going { fds.len() } else { 2 };
+        match poll(&mut fds[..watched], None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let [children, timer, signals, pipe] = fds.map(|fd| !fd.revents().is_empty());
+        if children {
+            drain(&self.children);
+        }
+        if timer {
+            drain(&self.timer);
+        }
+        // Whatever comes through the pipe says nothing; its end does.
+        let has_ended = || !matches!(read(&stdin, &mut [0; 64]), Ok(1..));
+        Ok(Happened { wants_stop: signals || pipe && has_ended(), timer })
+    }
+
+    /// It rings after `first`, and then again and again.
+    fn set_timer(&self, first: Duration) -> io::Result<()> {
+        let time = |duration: Duration| Timespec {
+            tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: duration.subsec_nanos().into(),
+        };
+        // A timer of zero never rings.
+        let first = first.max(Duration::from_nanos(1));
+        let times = Itimerspec { it_interval: time(AGAIN), it_value: time(first) };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &times)?;
+        Ok(())
+    }
+}
+
+/// Has something to read once one of these signals has come, which then does nothing else.
+fn of_signals(signals: &[i32]) -> io::Result<UnixStream> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, theirs.try_clone()?)?;
+    }
+    Ok(ours)
+}
+
+fn drain(fd: impl AsFd) {
+    while let Ok(1..) = read(&fd, &mut [0; 64]) {}
+}
