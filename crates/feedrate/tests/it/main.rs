@@ -38,6 +38,8 @@ mod dlio;
 mod dlio_benchmark;
 /// Runs of several processes.
 mod mpi;
+/// Runs of a study, and those that are killed.
+mod supervise;
 /// The Python package.
 mod wheel;
 /// Those that read for each other, or together.

@@ -5,7 +5,7 @@ use super::running::Running;
 use super::{Ended, Supervision, in_own_session, to_end_of};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
@@ -67,7 +67,7 @@ fn start(order: &Supervision, script: &Path, running: &Running) -> io::Result<Pi
 fn until_ended(script: Pid) -> io::Result<Ended> {
     let mut ended = None;
     loop {
-        match waitpid(None, WaitOptions::empty()) {
+        match wait(WaitOptions::empty()) {
             Ok(Some((child, status))) if child == script => ended = Some(ended_by(status)),
             Ok(_) | Err(Errno::INTR) => {}
             Err(Errno::CHILD) => return Ok(ended.unwrap_or(Ended::Lost)),
@@ -79,7 +79,7 @@ fn until_ended(script: Pid) -> io::Result<Ended> {
 /// Take leave of the dead. Returns whether any process is left, and keeps how `script` ended.
 fn reap(script: Pid, ended: &mut Option<Ended>) -> io::Result<bool> {
     loop {
-        match waitpid(None, WaitOptions::NOHANG) {
+        match wait(WaitOptions::NOHANG) {
             Ok(Some((child, status))) if child == script => *ended = Some(ended_by(status)),
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) => return Ok(true),
