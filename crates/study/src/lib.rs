@@ -18,6 +18,7 @@ pub mod supervise;
 pub mod state;
 pub mod datasets;
 pub mod runner;
+pub mod overview;
 mod import;
 
 pub use import::load_run;

@@ -4,6 +4,7 @@ mod study;
 
 pub(crate) use study::{
     Cache, Datasets, StudyCommand, StudyHow, StudyNewArguments, StudyRunArguments,
+    StudyShowArguments, StudyStatusArguments,
 };
 
 use clap::{Args, Parser, Subcommand};

@@ -10,6 +10,36 @@ pub(crate) enum StudyCommand {
     New(StudyNewArguments),
     /// Run what is pending in a study, and mark it as done.
     Run(StudyRunArguments),
+    /// Show how far a study is: rows, factors, models and processes, time left.
+    Status(StudyStatusArguments),
+    /// Show runs of a study: what they came to, and every attempt at them.
+    Show(StudyShowArguments),
+}
+
+/// `feedrate study status`.
+#[derive(Debug, Args)]
+pub(crate) struct StudyStatusArguments {
+    /// The study's CSV.
+    pub(crate) study: PathBuf,
+    /// Every row, however many there are.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `feedrate study show`.
+#[derive(Debug, Args)]
+pub(crate) struct StudyShowArguments {
+    /// The study's CSV.
+    pub(crate) study: PathBuf,
+    /// Which: `#6` by place, or by model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*`.
+    #[arg(required = true)]
+    pub(crate) runs: Vec<String>,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `feedrate study run`. How runs are made is kept with the study: it is said once, and holds for all of its runs.
@@ -46,7 +76,7 @@ pub(crate) struct StudyRunArguments {
 }
 
 /// How the runs of a study are made.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "How runs are made, the same for all of a study")]
 pub(crate) struct StudyHow {
     /// Folder that results go to [default: results].

@@ -47,6 +47,13 @@ pub struct Attempt {
     pub superseded: bool,
 }
 
+impl Attempt {
+    /// Whether it came to a result.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.outcome, Outcome::Finished { .. })
+    }
+}
+
 /// What came of an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
@@ -156,6 +163,6 @@ impl History {
 
     /// Whether any run came to a result.
     pub fn has_results(&self) -> bool {
-        self.attempts.iter().any(|attempt| matches!(attempt.outcome, Outcome::Finished { .. }))
+        self.attempts.iter().any(Attempt::is_finished)
     }
 }

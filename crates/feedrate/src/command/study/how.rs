@@ -49,6 +49,13 @@ pub(super) fn settings(how: &StudyHow, history: &History) -> anyhow::Result<Sett
     Ok(settings)
 }
 
+/// Go where the study was begun: relative paths of workloads count from there.
+pub(super) fn enter(settings: &Settings) -> anyhow::Result<()> {
+    let folder = &settings.folder;
+    std::env::set_current_dir(folder)
+        .with_context(|| format!("cannot go to `{}`, where the study was begun", folder.display()))
+}
+
 fn new(here: &Path) -> Settings {
     Settings {
         folder: here.to_path_buf(),

@@ -7,6 +7,9 @@ mod world;
 mod talk;
 mod dry_run;
 mod run;
+mod ledger;
+mod status;
+mod show;
 
 use crate::cli::StudyCommand;
 use crate::exit::{Exit, UsageError};
@@ -17,6 +20,8 @@ pub(crate) fn study(command: &StudyCommand) -> anyhow::Result<Exit> {
     let done = match command {
         StudyCommand::New(a) => new::new(a),
         StudyCommand::Run(a) => run::run(a),
+        StudyCommand::Status(a) => status::status(a),
+        StudyCommand::Show(a) => show::show(a),
     };
     done.map_err(by_whose_fault)
 }

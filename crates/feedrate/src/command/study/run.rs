@@ -6,10 +6,7 @@ use super::talk::Talk;
 use super::world::World;
 use crate::cli::{Datasets, StudyRunArguments};
 use crate::exit::{Exit, UsageError};
-use crate::interrupt;
 use crate::messages;
-use anyhow::Context;
-use feedrate_run::clock::Clock;
 use feedrate_spec::units;
 use feedrate_study::datasets::Policy;
 use feedrate_study::row::Row;
@@ -22,36 +19,24 @@ use serde_json::json;
 pub(crate) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let files = StudyFiles::of(&arguments.study)?;
     let options = options(arguments)?;
-    let mut world = World {
-        hooks: files.hooks()?,
-        files: &files,
-        clock: Clock::new(),
-        interrupted: interrupt::flag(),
-        talk: Talk::new(arguments.quiet),
-        program: std::env::current_exe().context("cannot tell which program this is")?,
-    };
+    let mut world = World::new(&files, Talk::new(arguments.quiet))?;
     if arguments.dry_run {
         let history = History::of(Journal::read(&files.journal())?);
         let settings = how::settings(&arguments.how, &history)?;
-        enter(&settings.folder)?;
+        how::enter(&settings)?;
         return dry_run::dry_run(&mut world, &history, &settings, &options, arguments.json);
     }
+    world.listen();
     let lock = files.lock()?;
     let (journal, events) = Journal::open(&files.journal())?;
     let history = History::of(events);
     let settings = how::settings(&arguments.how, &history)?;
-    enter(&settings.folder)?;
+    how::enter(&settings)?;
     world.wait_until_alone()?;
     let runner = Runner::new(&files, lock, (journal, history), settings, (&mut world, options));
     let (report, history) = runner.run()?;
     drop(world);
     tell(arguments, &files, &report, &history)
-}
-
-/// Relative paths of workloads count from the folder that the study was begun in.
-fn enter(folder: &std::path::Path) -> anyhow::Result<()> {
-    std::env::set_current_dir(folder)
-        .with_context(|| format!("cannot go to `{}`, where the study was begun", folder.display()))
 }
 
 fn options(arguments: &StudyRunArguments) -> Result<Options, UsageError> {

@@ -2,6 +2,7 @@
 
 use super::row::{self, OfStudy, Planned};
 use super::talk::Talk;
+use crate::interrupt;
 use anyhow::Context;
 use feedrate_data::manifest::Manifest;
 use feedrate_measure::record::Record;
@@ -27,17 +28,36 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 const REASON_LINES: usize = 6;
 
 /// This machine.
-pub(super) struct World<'a> {
-    pub(super) files: &'a StudyFiles,
-    pub(super) hooks: BTreeMap<String, String>,
-    pub(super) clock: Clock,
-    pub(super) interrupted: Arc<AtomicBool>,
-    pub(super) talk: Talk,
+pub(super) struct World {
+    pub(super) files: StudyFiles,
+    hooks: BTreeMap<String, String>,
+    clock: Clock,
+    interrupted: Arc<AtomicBool>,
+    talk: Talk,
     /// Itself, which is started for each run.
-    pub(super) program: PathBuf,
+    program: PathBuf,
 }
 
-impl Host for World<'_> {
+impl World {
+    /// The world of the study in `files`.
+    pub(super) fn new(files: &StudyFiles, talk: Talk) -> anyhow::Result<Self> {
+        Ok(World {
+            hooks: files.hooks()?,
+            files: files.clone(),
+            clock: Clock::new(),
+            interrupted: Arc::default(),
+            talk,
+            program: std::env::current_exe().context("cannot tell which program this is")?,
+        })
+    }
+
+    /// Stop when the user says so.
+    pub(super) fn listen(&mut self) {
+        self.interrupted = interrupt::flag();
+    }
+}
+
+impl Host for World {
     fn plan(&mut self, row: &Row, settings: &Settings) -> Result<RowPlan, String> {
         self.launch(settings)?;
         self.planned(row, settings).map(|planned| planned.plan)
@@ -105,7 +125,7 @@ impl Host for World<'_> {
     }
 }
 
-impl World<'_> {
+impl World {
     /// Wait until nothing of an earlier runner measures any more.
     pub(super) fn wait_until_alone(&self) -> anyhow::Result<()> {
         let mut tell = || self.talk.say("waiting for the end of what an earlier runner began");

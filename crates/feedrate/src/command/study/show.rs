@@ -1,0 +1,116 @@
+//! `feedrate study show`: runs of a study, what they came to, and every attempt at them.
+
+use super::ledger::{Ledger, found};
+use super::status::{doubts, plain_table, text_of};
+use crate::cli::StudyShowArguments;
+use crate::exit::Exit;
+use crate::messages;
+use crate::text;
+use feedrate_spec::units;
+use feedrate_study::setting::Setting;
+use feedrate_study::state::{Attempt, Outcome};
+use serde_json::{Value, json};
+
+/// Show runs.
+pub(super) fn show(arguments: &StudyShowArguments) -> anyhow::Result<Exit> {
+    let ledger = Ledger::open(&arguments.study)?;
+    let indices = found(&ledger, &arguments.runs)?;
+    if arguments.json {
+        let runs: Vec<Value> = indices
+            .iter()
+            .map(|&index| {
+                let mut run = ledger.json_of(index);
+                run["attempts"] = attempts(&ledger, index).iter().map(|of| json_of(of)).collect();
+                run
+            })
+            .collect();
+        messages::print(json!({ "runs": runs }));
+        return Ok(Exit::Fine);
+    }
+    let pages: Vec<String> = indices.iter().map(|&index| page(&ledger, index)).collect();
+    messages::print(pages.join("\n\n"));
+    Ok(Exit::Fine)
+}
+
+fn attempts(ledger: &Ledger, index: usize) -> Vec<&Attempt> {
+    let of_row = |attempt: &&Attempt| attempt.row == ledger.ids[index];
+    ledger.history.attempts.iter().filter(of_row).collect()
+}
+
+fn json_of(attempt: &Attempt) -> Value {
+    json!({
+        "attempt": attempt.number,
+        "at": attempt.at,
+        "outcome": outcome(attempt),
+        "superseded": attempt.superseded,
+        "run_dir": attempt.run_dir,
+    })
+}
+
+fn outcome(attempt: &Attempt) -> String {
+    match &attempt.outcome {
+        Outcome::Unknown => "running, or left by a runner that died".into(),
+        Outcome::Finished { duration_s, .. } => format!("done in {}", units::seconds(*duration_s)),
+        Outcome::Failed { reason } => format!("failed: {reason}"),
+        Outcome::BrokenOff => "broken off".into(),
+    }
+}
+
+fn page(ledger: &Ledger, index: usize) -> String {
+    let row = &ledger.rows[index];
+    let settings: Vec<String> = row.settings.iter().map(Setting::text).collect();
+    let mut rows = vec![
+        ("run", format!("#{} {}", index + 1, ledger.label(index))),
+        ("state", ledger.status(index).name().into()),
+        ("sets", if settings.is_empty() { "nothing".into() } else { settings.join("\n") }),
+    ];
+    let places = [("replicate", row.replicate), ("block", row.block), ("order", row.order)];
+    rows.extend(places.iter().filter_map(|(name, value)| Some((*name, (*value)?.to_string()))));
+    if !row.note.is_empty() {
+        rows.push(("note", row.note.clone()));
+    }
+    rows.extend(figures(ledger, index));
+    format!("{}\n\n{}", text::rows(&rows), table(ledger, index)).trim_end().to_string()
+}
+
+fn figures(ledger: &Ledger, index: usize) -> Vec<(&'static str, String)> {
+    let Some(summary) = ledger.summary(index) else { return Vec::new() };
+    let percent = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1} %"));
+    let rate = summary.throughput.delivered_bytes_per_second.whole;
+    let mut rows = vec![
+        (
+            "AU",
+            format!(
+                "all steps {}, windowed {}, sustained {}",
+                percent(summary.au.all_steps_percent),
+                percent(summary.au.windowed_percent),
+                percent(summary.au.sustained_percent)
+            ),
+        ),
+        ("delivered", rate.map_or("-".into(), units::bytes_per_second)),
+        ("verdict", summary.verdict.name.name().to_string()),
+    ];
+    let doubts = doubts(&summary);
+    if !doubts.is_empty() {
+        rows.push(("doubts", doubts));
+    }
+    rows
+}
+
+fn table(ledger: &Ledger, index: usize) -> String {
+    let attempts = attempts(ledger, index);
+    if attempts.is_empty() {
+        return String::new();
+    }
+    let mut table = plain_table(["Attempt", "Began", "Came to", "Folder"]);
+    for attempt in attempts {
+        let superseded = if attempt.superseded { ", superseded" } else { "" };
+        table.add_row([
+            attempt.number.to_string(),
+            attempt.at.clone(),
+            format!("{}{superseded}", outcome(attempt)),
+            attempt.run_dir.display().to_string(),
+        ]);
+    }
+    text_of(&table)
+}
