@@ -2,6 +2,7 @@
 
 use crate::row::Row;
 use crate::setting::{STUDY_PREFIX, Setting};
+use crate::table::PROCESSES_MAX;
 use feedrate_spec::problem::Problem;
 
 /// Something that is varied.
@@ -104,7 +105,9 @@ static COLUMNS: &[Column] = &[
     Column {
         names: &["processes", "accelerators"],
         set: |row, level| {
-            row.processes = above_zero(level)?;
+            let fits = above_zero(level)?;
+            row.processes =
+                Some(fits).filter(|&n| n <= PROCESSES_MAX).ok_or("a number of processes")?;
             Ok(())
         },
     },
@@ -199,8 +202,18 @@ pub(crate) fn quoted(key: &str, level: &str) -> String {
     if bare || is_list {
         return level.to_string();
     }
+    let quote = if level.contains('\'') { '"' } else { '\'' };
     // Backslashes count only before a quote.
-    format!("'{}'", level.replace('\'', "\\'"))
+    let backslashes = level.len() - level.trim_end_matches('\\').len();
+    format!("{quote}{level}{}{quote}", "\\".repeat(backslashes))
+}
+
+/// Why a level cannot be written in a row.
+pub(crate) fn unwritable(level: &str) -> Option<&'static str> {
+    if level.chars().any(char::is_control) {
+        return Some("it holds a tab, an end of line or the like");
+    }
+    (level.contains('\'') && level.contains('"')).then_some("it holds both kinds of quotes")
 }
 
 #[cfg(test)]
@@ -273,14 +286,15 @@ mod tests {
             ("npz", "npz"),
             ("/mnt/a-b_c.d", "/mnt/a-b_c.d"),
             ("a b", "'a b'"),
-            ("it's", r"'it\'s'"),
+            ("it's", "\"it's\""),
+            ("a b\\", r"'a b\\'"),
             ("[1,2]", "[1,2]"),
             ("", "''"),
         ] {
             let quoted = quoted("dataset.data_folder", level);
             assert_eq!(quoted, expected);
             let text = format!("dataset.data_folder={quoted}");
-            assert_eq!(crate::setting::split(&text).len(), 1, "{text}");
+            assert_eq!(crate::setting::split(&format!("{text} a=b")).len(), 2, "{text}");
             assert!(Setting::parse(&text).is_ok(), "{text}");
         }
     }

@@ -17,6 +17,11 @@ pub const DATA: &str = "study.data";
 
 /// What is wrong with setting `key` to `level`, and what should be known of it.
 pub(crate) fn check(key: &str, level: &str, hooks: &BTreeMap<String, String>) -> Vec<Problem> {
+    if let Some(why) = factor::unwritable(level) {
+        let problem =
+            Problem::error(key, format!("`{}` cannot stand in a row", level.escape_debug()));
+        return vec![problem.hint(format!("change it: {why}"))];
+    }
     if factor::is_column(key) {
         return factor::set(&mut Row::new("", 1), key, level).err().into_iter().collect();
     }

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 /// Processes of one row, at most.
-const PROCESSES_MAX: u32 = 1 << 20;
+pub(crate) const PROCESSES_MAX: u32 = 1 << 20;
 
 /// Every column that is known, in the order of a new file.
 const COLUMNS: &[&str] = &[

@@ -8,7 +8,9 @@ const LETTERS: &[u8] = b"ABCDEFGHJKLMNOPQRSTUVWXYZ";
 /// Most factors that have letters.
 pub(super) const FACTORS_MAX: usize = LETTERS.len();
 /// Chains of more words than this show those of up to three factors, and how many there are beside.
-const WORDS_SHOWN: usize = 15;
+const CHAIN_SHOWN: usize = 7;
+/// Words of the defining relation that people are shown.
+const DEFINING_SHOWN: usize = 15;
 
 /// What is confounded with what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -122,7 +124,7 @@ impl Aliases {
             let mut aliases: Vec<Word> = defining.iter().map(|word| word.times(effect)).collect();
             aliases.sort_by_key(|word| word.place());
             seen.extend(aliases.iter().map(|word| word.factors));
-            let is_shown = |word: &&Word| aliases.len() <= WORDS_SHOWN || word.order() <= 3;
+            let is_shown = |word: &&Word| aliases.len() <= CHAIN_SHOWN || word.order() <= 3;
             let shown: Vec<String> = aliases.iter().filter(is_shown).map(|w| w.text()).collect();
             let further = aliases.len() - shown.len();
             chains.push(Chain { effect: effect.text(), aliases: shown, further });
@@ -144,7 +146,7 @@ impl Aliases {
             format!("generators: {}", self.generators.join(", ")),
             format!("resolution {}", roman(self.resolution)),
         ];
-        let (shown, hidden) = self.defining.split_at(self.defining.len().min(WORDS_SHOWN));
+        let (shown, hidden) = self.defining.split_at(self.defining.len().min(DEFINING_SHOWN));
         let more = if hidden.is_empty() { String::new() } else { further(hidden.len()) };
         lines.push(format!("defining relation: I = {}{more}", shown.join(" = ")));
         lines.extend(self.chains.iter().map(Chain::line));

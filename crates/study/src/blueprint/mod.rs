@@ -1,5 +1,8 @@
 //! A design that was checked: from the text of a file or of flags to rows, and the words that go with them. All that is wrong is told at once.
 
+#[cfg(test)]
+mod tests;
+
 use crate::arrange::{self, Arrangement, Blocks, CENTRE_POINT, Order, SENTINEL};
 use crate::design::{self, Aliases, Asked, Design, Options};
 use crate::design_file::{BaselineText, DesignText, Tree, levels};
@@ -97,20 +100,17 @@ impl Blueprint {
             vec![format!("design: {name}. {summary}"), format!("estimates: {estimates}")];
         lines.push(format!("baseline: {}", run(&self.baseline)));
         lines.extend(self.factors.iter().map(factor_line));
-        let noted = |note: &str| rows.iter().filter(|row| row.note == note).count();
-        let counted = |n: usize, what: &str| match n {
-            0 => String::new(),
-            1 => format!(", 1 {what}"),
-            n => format!(", {n} {what}s"),
-        };
+        let noted = |note: &str| rows.iter().filter(|row| row.note == note).count() as u32;
         let how = &self.arrangement;
-        lines.push(format!(
-            "runs: {}: {points} points{}{}{}",
-            rows.len(),
-            counted(how.replicates as usize, "replicate"),
-            counted(noted(CENTRE_POINT), CENTRE_POINT),
-            counted(noted(SENTINEL), SENTINEL),
-        ));
+        let mut parts = vec![
+            counted(points as u32, "point", "points"),
+            counted(how.replicates, "replicate", "replicates"),
+        ];
+        for (what, many) in [(CENTRE_POINT, "centre points"), (SENTINEL, "sentinels")] {
+            let n = noted(what);
+            parts.extend((n > 0).then(|| counted(n, what, many)));
+        }
+        lines.push(format!("runs: {}: {}", rows.len(), parts.join(", ")));
         let block = match how.blocks {
             Blocks::Replicates => "a block is a replicate",
             Blocks::None => "one block",
@@ -124,10 +124,14 @@ impl Blueprint {
     }
 }
 
+fn counted(n: u32, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
 fn run(row: &Row) -> String {
     let mut words = vec![row.model.clone()];
-    words.extend(row.epochs.map(|epochs| format!("{epochs} epochs")));
-    words.push(format!("{} processes", row.processes));
+    words.extend(row.epochs.map(|epochs| counted(epochs, "epoch", "epochs")));
+    words.push(counted(row.processes, "process", "processes"));
     words.extend(row.seed.map(|seed| format!("seed {seed}")));
     words.extend(row.scale.map(|scale| format!("scale {scale}")));
     words.extend(row.settings.iter().map(Setting::text));
