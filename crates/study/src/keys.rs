@@ -55,7 +55,7 @@ fn of_study(key: &str, level: &str, hooks: &BTreeMap<String, String>) -> Option<
 }
 
 fn of_workload(key: &str, level: &str) -> Vec<Problem> {
-    let text = format!("{key}={}", factor::quoted(key, level));
+    let text = format!("{key}={}", factor::written(key, level));
     let parsed = match Override::parse(&text) {
         Ok(parsed) => parsed,
         Err(problem) => return vec![problem],

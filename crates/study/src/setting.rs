@@ -11,7 +11,7 @@ pub const STUDY_PREFIX: &str = "study.";
 pub struct Setting {
     /// Without `workload.` and signs: `reader.batch_size`, `study.cache`.
     pub key: String,
-    /// `None` deletes the key, so that its default holds.
+    /// As an override has it, in quotes where it needs them; of the study's own, without. `None` deletes the key, so that its default holds.
     pub value: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl Setting {
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         if let Some((key, value)) = of_study(text) {
-            return Ok(Setting::new(key, value));
+            return Ok(Setting::new(key, unquoted(value)));
         }
         let parsed = Override::parse(text)?;
         let value = text.split_once('=').map(|(_, value)| value.to_string());
@@ -37,7 +37,7 @@ impl Setting {
     /// As `feedrate run` takes it, and as the CSV has it; DLIO takes it too unless it is the study's own.
     pub fn text(&self) -> String {
         match (&self.value, self.is_of_study()) {
-            (Some(value), true) => format!("{}={value}", self.key),
+            (Some(value), true) => format!("{}={}", self.key, quoted(value)),
             (Some(value), false) => format!("++workload.{}={value}", self.key),
             (None, _) => format!("~workload.{}", self.key),
         }
@@ -77,13 +77,17 @@ fn ends_in(path: &str, leaf: &str) -> bool {
 
 /// Split the overrides of a row at blanks that no quote or bracket holds together.
 pub fn split(cell: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = String::new();
+    pieces(cell, char::is_whitespace).into_iter().filter(|word| !word.is_empty()).collect()
+}
+
+/// What stands between separators that no quote or bracket holds together.
+pub(crate) fn pieces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<String> {
+    let mut pieces = vec![String::new()];
     let (mut depth, mut quote) = (0_u32, None);
-    for c in cell.chars() {
+    for c in text.chars() {
         match (quote, c) {
-            (None, c) if c.is_whitespace() && depth == 0 => {
-                words.extend((!word.is_empty()).then(|| std::mem::take(&mut word)));
+            (None, c) if is_separator(c) && depth == 0 => {
+                pieces.push(String::new());
                 continue;
             }
             (None, '\'' | '"') => quote = Some(c),
@@ -92,10 +96,31 @@ pub fn split(cell: &str) -> Vec<String> {
             (None, ']' | '}') => depth = depth.saturating_sub(1),
             _ => {}
         }
-        word.push(c);
+        if let Some(piece) = pieces.last_mut() {
+            piece.push(c);
+        }
     }
-    words.extend((!word.is_empty()).then_some(word));
-    words
+    pieces
+}
+
+/// A value in quotes where it would not be one word of an override. It holds not both kinds of quotes.
+pub(crate) fn quoted(value: &str) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || "_-./+:%@~".contains(c);
+    if !value.is_empty() && value.chars().all(is_word) {
+        return value.to_string();
+    }
+    let quote = if value.contains('\'') { '"' } else { '\'' };
+    // Backslashes count only before a quote.
+    let backslashes = value.len() - value.trim_end_matches('\\').len();
+    format!("{quote}{value}{}{quote}", "\\".repeat(backslashes))
+}
+
+/// A value without the quotes around it.
+pub(crate) fn unquoted(value: &str) -> String {
+    let inner = ['\'', '"'].iter().find_map(|&q| value.strip_prefix(q)?.strip_suffix(q));
+    let Some(inner) = inner else { return value.to_string() };
+    let backslashes = inner.len() - inner.trim_end_matches('\\').len();
+    inner[..inner.len() - backslashes / 2].to_string()
 }
 
 #[cfg(test)]
@@ -131,6 +156,27 @@ mod tests {
         assert_eq!(key_of_leaf("format"), Some("dataset.format"));
         assert_eq!(Setting::new("checkpoint.format", "pt").short_key(), "checkpoint.format");
         assert_eq!(key_of_leaf("no_such_key"), None);
+    }
+
+    #[test]
+    fn a_value_in_quotes_is_one_word_and_the_same_value() {
+        for (value, expected) in [
+            ("npz", "npz"),
+            ("/mnt/a-b_c.d", "/mnt/a-b_c.d"),
+            ("a b", "'a b'"),
+            ("it's", "\"it's\""),
+            (r"a b\", r"'a b\\'"),
+            ("a,b", "'a,b'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(value), expected);
+            assert_eq!(unquoted(expected), value);
+            let text = format!("study.data={expected}");
+            assert_eq!(split(&format!("{text} a=b")).len(), 2, "{text}");
+            assert_eq!(Setting::parse(&text).unwrap(), Setting::new("study.data", value));
+            assert_eq!(Setting::new("study.data", value).text(), text);
+            assert!(Override::parse(&format!("dataset.data_folder={expected}")).is_ok(), "{text}");
+        }
     }
 
     #[test]

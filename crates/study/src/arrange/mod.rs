@@ -130,7 +130,7 @@ fn rows(baseline: &Row, factors: &[Factor], points: &[Point]) -> Result<Vec<Row>
         let mut row = baseline.clone();
         for (factor, level) in factors.iter().zip(point) {
             let Some(level) = level else { continue };
-            let level = factor::quoted(&factor.key, level);
+            let level = factor::written(&factor.key, level);
             if let Err(problem) = factor::set(&mut row, &factor.key, &level)
                 && !problems.0.contains(&problem)
             {

@@ -5,12 +5,12 @@ mod tests;
 
 use crate::arrange::{self, Arrangement, Blocks, CENTRE_POINT, Order, SENTINEL};
 use crate::design::{self, Aliases, Asked, Design, Options};
-use crate::design_file::{BaselineText, DesignText, Tree, levels};
+use crate::design_file::{BaselineText, DesignText, Tree, flags, levels};
 use crate::factor::{self, Factor, Scale};
 use crate::hook;
 use crate::keys;
 use crate::row::Row;
-use crate::setting::Setting;
+use crate::setting::{Setting, unquoted};
 use feedrate_spec::problem::{Problem, Problems, Severity};
 use std::collections::BTreeMap;
 
@@ -169,7 +169,8 @@ fn baseline(text: &BaselineText, hooks: &BTreeMap<String, String>, problems: &mu
         let found = keys::check(&key, &value, hooks);
         let is_right = found.iter().all(|problem| problem.severity == Severity::Warning);
         problems.0.extend(found);
-        if is_right && let Err(problem) = factor::set(&mut row, &key, &factor::quoted(&key, &value))
+        if is_right
+            && let Err(problem) = factor::set(&mut row, &key, &factor::written(&key, &value))
         {
             problems.push(problem);
         }
@@ -195,22 +196,13 @@ fn overrides(tree: &Tree, problems: &mut Problems) -> Vec<(String, String)> {
                     Ok(Setting { key, value: Some(value) }) => {
                         found.push((factor::canonical(&key).to_string(), unquoted(&value)));
                     }
-                    Ok(_) => problems.push(
-                        Problem::error(KEY, format!("`{text}` deletes a key"))
-                            .hint("leave out what the baseline is not to set"),
-                    ),
+                    Ok(_) => problems.push(flags::deletes(&text)),
                     Err(problem) => problems.push(problem),
                 }
             }
         }
     }
     found
-}
-
-/// Quotes are put around again where they are needed.
-fn unquoted(value: &str) -> String {
-    let inner = ['\'', '"'].iter().find_map(|&q| value.strip_prefix(q)?.strip_suffix(q));
-    inner.map_or_else(|| value.to_string(), |text| text.replace("\\'", "'").replace("\\\"", "\""))
 }
 
 fn flatten(above: &str, entries: &[(String, Tree)], found: &mut Vec<(String, String)>) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod levels;
 mod tree;
+pub(crate) mod flags;
 #[cfg(test)]
 mod tests;
 
