@@ -3,6 +3,7 @@
 //! A metric is a function of a [`record::Record`]; it can be recomputed years later from the file.
 //! Nothing here has a clock, and only `record::file` touches the disk.
 
+pub mod stats;
 pub mod histogram;
 pub mod record;
 pub mod window;

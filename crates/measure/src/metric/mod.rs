@@ -30,6 +30,8 @@ pub use samples::{SAMPLES_WHOLE, SAMPLES_WINDOWED, block_samples_per_second};
 pub use stall::{STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ};
 pub use time::{BARRIER_S, COMPUTE_S, LOAD_S};
 
+pub use crate::stats::mean;
+
 use crate::record::{AcceleratorEpoch, Record};
 use crate::window::Scope;
 
@@ -93,11 +95,6 @@ impl Metric {
 /// The metric of a name.
 pub fn find(name: &str) -> Option<&'static Metric> {
     METRICS.iter().copied().find(|metric| metric.name == name)
-}
-
-/// Mean; `None` of nothing.
-pub fn mean(values: &[f64]) -> Option<f64> {
-    if values.is_empty() { None } else { Some(values.iter().sum::<f64>() / values.len() as f64) }
 }
 
 /// Population standard deviation, as `numpy.std`; `None` of nothing.

@@ -1,0 +1,54 @@
+//! Whether a difference lies within a margin: to find none is no proof that there is none.
+
+use super::interval::Difference;
+
+/// Chance of looking so equal if the difference were `low` or less, or `high` or more: two one-sided tests, the larger of
+/// their p (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987). Below 0.05 just where the 90 % interval lies within the margin.
+pub fn equivalence_p(difference: &Difference, low: f64, high: f64) -> Option<f64> {
+    let not_above = 1.0 - difference.p_above(high)?;
+    Some(not_below_p(difference, low)?.max(not_above))
+}
+
+/// Chance of looking so high if the difference were `low` or less: one of the two, for "not worse than".
+pub fn not_below_p(difference: &Difference, low: f64) -> Option<f64> {
+    difference.p_above(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::welch_difference;
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Lakens, Equivalence tests (Social Psychological and Personality Science 8, 2017), from the replication by Moery and Calin-Jageman:
+    /// t(182) = −2.69, p = .004 within ±0.43 deviations.
+    #[test]
+    fn lakens_organic_food() {
+        let (square_a, square_b) = (0.95_f64.powi(2), 0.83_f64.powi(2));
+        let standard_error = (square_a / 95.0 + square_b / 89.0).sqrt();
+        let margin = 0.43 * ((square_a + square_b) / 2.0).sqrt();
+        let difference = Difference { estimate: 5.25 - 5.22, standard_error, freedom: 182.0 };
+        assert_eq!(format!("{:.2}", (difference.estimate - margin) / standard_error), "-2.69");
+        assert_eq!(format!("{:.3}", equivalence_p(&difference, -margin, margin).unwrap()), "0.004");
+        assert!(not_below_p(&difference, -margin).unwrap() < 0.004);
+    }
+
+    #[test]
+    fn values_that_never_vary_are_the_same_or_not() {
+        let difference = welch_difference(&[5.0, 5.0], &[5.1, 5.1]).unwrap();
+        assert_eq!(equivalence_p(&difference, -0.2, 0.2), Some(0.0));
+        assert_eq!(equivalence_p(&difference, -0.05, 0.05), Some(1.0));
+    }
+
+    proptest! {
+        #[test]
+        fn it_holds_just_where_the_90_percent_interval_is_within(
+            estimate in -3.0..3.0, standard_error in 0.01..2.0, freedom in 1.0..30.0, margin in 0.1..3.0_f64,
+        ) {
+            let difference = Difference { estimate, standard_error, freedom };
+            let interval = difference.interval(0.90).unwrap();
+            let is_within = -margin < interval.low && interval.high < margin;
+            prop_assert_eq!(equivalence_p(&difference, -margin, margin).unwrap() < 0.05, is_within);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Statistics of small samples, one value a run: intervals, tests, and how many runs they take. Pure; knows nothing of records.
+//!
+//! Every interval covers as it claims from two values on, for the noise that it names; the tests simulate it. Fewer than two values have
+//! none. There is no bootstrap: of five values its intervals cover too seldom.
+
+mod sample;
+mod interval;
+mod logarithm;
+mod equivalence;
+mod multiplicity;
+mod size;
+#[cfg(test)]
+mod coverage;
+
+pub use equivalence::{equivalence_p, not_below_p};
+pub use interval::{
+    Difference, Interval, mean_interval, paired_difference, stdev_interval, welch_difference,
+};
+pub use logarithm::{geometric_mean_interval, paired_log_ratio, welch_log_ratio};
+pub use multiplicity::holm;
+pub use sample::{cov, mean, median, stdev};
+pub use size::{power_of_two_samples, samples_for_half_width, samples_to_tell};
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Below this value lies `share` of Student's t; `None` without degrees of freedom.
+fn t_quantile(share: f64, freedom: f64) -> Option<f64> {
+    Some(StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(share))
+}
+
+/// The share of Student's t below `t`.
+fn t_below(t: f64, freedom: f64) -> Option<f64> {
+    Some(StudentsT::new(0.0, 1.0, freedom).ok()?.cdf(t))
+}

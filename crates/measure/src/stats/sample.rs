@@ -1,0 +1,59 @@
+//! What a sample looks like: its middle and its spread. No inference.
+
+/// Mean; `None` of nothing.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    if values.is_empty() { None } else { Some(values.iter().sum::<f64>() / values.len() as f64) }
+}
+
+/// The middle value, or the mean of the two in the middle; `None` of nothing. Values are numbers.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let half = sorted.len() / 2;
+    match sorted.len() % 2 {
+        1 => Some(sorted[half]),
+        _ => mean(sorted.get(half.checked_sub(1)?..=half)?),
+    }
+}
+
+/// Sample standard deviation: squares over n − 1. `None` of fewer than two values.
+pub fn stdev(values: &[f64]) -> Option<f64> {
+    let mean_value = mean(values)?;
+    let squares: f64 = values.iter().map(|value| (value - mean_value).powi(2)).sum();
+    (2 <= values.len()).then(|| (squares / (values.len() - 1) as f64).sqrt())
+}
+
+/// Coefficient of variation: standard deviation ÷ mean. `None` of fewer than two values, or where the mean is not positive.
+pub fn cov(values: &[f64]) -> Option<f64> {
+    let mean_value = mean(values).filter(|&mean| mean > 0.0)?;
+    Some(stdev(values)? / mean_value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Jain, The Art of Computer Systems Performance Analysis (1991), example 13.4.
+    #[test]
+    fn jains_differences_of_processor_times() {
+        let times = [1.5, 2.6, -1.8, 1.3, -0.5, 1.7, 2.4];
+        assert_eq!(format!("{:.2}", mean(&times).unwrap()), "1.03");
+        let stdev = stdev(&times).unwrap();
+        assert_eq!(
+            (format!("{:.2}", stdev * stdev), format!("{stdev:.2}")),
+            ("2.57".into(), "1.60".into())
+        );
+        assert_eq!(median(&times), Some(1.5));
+    }
+
+    #[test]
+    fn too_few_values_have_no_spread() {
+        assert_eq!((mean(&[]), median(&[]), stdev(&[]), cov(&[])), (None, None, None, None));
+        assert_eq!((mean(&[7.0]), median(&[7.0]), stdev(&[7.0])), (Some(7.0), Some(7.0), None));
+        assert_eq!(
+            (stdev(&[7.0, 7.0]), cov(&[-1.0, 1.0]), median(&[4.0, 1.0])),
+            (Some(0.0), None, Some(2.5))
+        );
+        assert_eq!(cov(&[9.0, 11.0]), Some(2.0_f64.sqrt() / 10.0));
+    }
+}
