@@ -1,4 +1,4 @@
-//! Plans and records for tests. No test of its own.
+//! Plans and records for tests, those of crates above too. No test of its own.
 
 use crate::record::{
     AcceleratorEpoch, Block, CheckpointKind, CheckpointRecord, EpochRecord, HostEpoch, IoCounters,
@@ -12,7 +12,7 @@ use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
 
 /// One sample of a million bytes a file, a batch of one, one worker, two batches of stock.
-pub(crate) fn plan(accelerators: u32, steps: u64) -> Plan {
+pub fn plan(accelerators: u32, steps: u64) -> Plan {
     Plan {
         workload: "example".into(),
         model: "unet3d".into(),
@@ -95,7 +95,7 @@ fn train(steps: u64) -> TrainPlan {
 
 /// A block that begins at `start_ms`, of steps (load, compute, barrier, bytes read in it) in milliseconds and bytes.
 /// Bytes count from the block's start; see [`accelerator`] for several blocks.
-pub(crate) fn block(start_ms: u64, steps: &[(u64, u64, u64, u64)]) -> Block {
+pub fn block(start_ms: u64, steps: &[(u64, u64, u64, u64)]) -> Block {
     let column = |of: fn(&(u64, u64, u64, u64)) -> u64| steps.iter().map(of).collect::<Vec<_>>();
     let ms = |of| column(of).into_iter().map(|ms| ms * 1_000_000).collect();
     let total_ms: u64 =
@@ -117,7 +117,7 @@ pub(crate) fn block(start_ms: u64, steps: &[(u64, u64, u64, u64)]) -> Block {
 }
 
 /// Bytes run on over blocks; the counters hold their sum; the last read begins when the last step ends.
-pub(crate) fn accelerator(mut blocks: Vec<Block>) -> AcceleratorEpoch {
+pub fn accelerator(mut blocks: Vec<Block>) -> AcceleratorEpoch {
     let mut before = 0;
     for block in &mut blocks {
         block.read_bytes.iter_mut().for_each(|bytes| *bytes += before);
@@ -144,7 +144,7 @@ pub(crate) fn accelerator(mut blocks: Vec<Block>) -> AcceleratorEpoch {
 }
 
 /// An epoch of accelerators' blocks, from the first block's start to the last one's end.
-pub(crate) fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
+pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
     let accelerators: Vec<_> = accelerators.into_iter().map(accelerator).collect();
     let blocks = || accelerators.iter().flat_map(|a| &a.blocks);
     EpochRecord {
@@ -161,12 +161,7 @@ pub(crate) fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
 }
 
 /// Of one rank that says nothing of itself.
-pub(crate) fn checkpoint(
-    start_ms: u64,
-    end_ms: u64,
-    bytes: u64,
-    after_step: u64,
-) -> CheckpointRecord {
+pub fn checkpoint(start_ms: u64, end_ms: u64, bytes: u64, after_step: u64) -> CheckpointRecord {
     CheckpointRecord {
         kind: CheckpointKind::Save,
         start_ns: start_ms * 1_000_000,
@@ -180,7 +175,7 @@ pub(crate) fn checkpoint(
 }
 
 /// A complete record of a plain machine.
-pub(crate) fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
+pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
     Record {
         version: RECORD_VERSION,
         program: "feedrate 0.1.0".into(),
@@ -211,7 +206,7 @@ pub(crate) fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
 }
 
 /// One epoch of one accelerator with one block.
-pub(crate) fn simple(steps: &[(u64, u64, u64, u64)]) -> Record {
+pub fn simple(steps: &[(u64, u64, u64, u64)]) -> Record {
     let plan = plan(1, steps.len() as u64);
     record(plan, vec![epoch(1, vec![vec![block(0, steps)]])])
 }

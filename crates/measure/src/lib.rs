@@ -17,5 +17,5 @@ pub mod verdict;
 pub mod access;
 pub mod summary;
 pub mod dlio;
-#[cfg(test)]
-mod example;
+#[cfg(any(test, feature = "example"))]
+pub mod example;

@@ -19,6 +19,8 @@ pub mod state;
 pub mod datasets;
 pub mod runner;
 pub mod overview;
+pub mod response;
+pub mod precision;
 mod import;
 
 pub use import::load_run;

@@ -1,6 +1,6 @@
 //! Statistics of small samples, one value a run: intervals, tests, and how many runs they take. Pure; knows nothing of records.
 //!
-//! Every interval covers as it claims from two values on, for the noise that it names; the tests simulate it. Fewer than two values have
+//! Every interval covers as it claims for the noise that it names; tests simulate it at five values. Fewer than two values have
 //! none. There is no bootstrap: of five values its intervals cover too seldom.
 
 mod sample;
