@@ -21,6 +21,7 @@ pub mod runner;
 pub mod overview;
 pub mod response;
 pub mod precision;
+pub mod search;
 mod import;
 
 pub use import::load_run;
