@@ -27,6 +27,16 @@ pub(crate) fn byte_bar(what: &str, total_bytes: u64, quiet: bool) -> ProgressBar
         .with_message(what.to_string())
 }
 
+/// A line that moves while something goes on that tells nothing of itself.
+pub(crate) fn waiting(what: &str, quiet: bool) -> ProgressBar {
+    if quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner().with_message(what.to_string());
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
 /// The line of a training run; it ends when dropped.
 pub(crate) struct TrainingLine {
     stop: Arc<AtomicBool>,

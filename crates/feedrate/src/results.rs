@@ -81,12 +81,16 @@ pub(crate) fn hydra_text(
 
 /// Make the folder of a run that starts now.
 pub(crate) fn make_run_dir(results: &Path, plan: &Plan) -> anyhow::Result<PathBuf> {
-    let parent = results.join(file_name(&plan.model));
-    fs::create_dir_all(&parent)
-        .map_err(|source| feedrate_data::storage::StorageError::new("make", &parent, source))?;
-    let stamp = Zoned::now().strftime("%Y-%m-%d-%H-%M-%S").to_string();
+    make_folder(&results.join(file_name(&plan.model)), "")
+}
+
+/// Make a folder named by what it is and the time, in a second of their own or numbered.
+pub(crate) fn make_folder(parent: &Path, what: &str) -> anyhow::Result<PathBuf> {
+    fs::create_dir_all(parent)
+        .map_err(|source| feedrate_data::storage::StorageError::new("make", parent, source))?;
+    let stamp = Zoned::now().strftime("%Y-%m-%d-%H-%M-%S");
     for n in 1..10_000 {
-        let name = if n == 1 { stamp.clone() } else { format!("{stamp}-{n}") };
+        let name = if n == 1 { format!("{what}{stamp}") } else { format!("{what}{stamp}-{n}") };
         let folder = parent.join(name);
         match fs::create_dir(&folder) {
             Ok(()) => return Ok(folder),

@@ -22,6 +22,8 @@ pub mod overview;
 pub mod response;
 pub mod precision;
 pub mod search;
+pub mod runs;
+pub mod compare;
 mod import;
 
 pub use import::load_run;

@@ -3,6 +3,7 @@
 
 use feedrate_measure::stats::{self, Interval};
 use feedrate_measure::summary::Summary;
+use feedrate_spec::units;
 
 /// Every response, in the order that help shows them.
 pub static RESPONSES: &[Response] = &[
@@ -81,6 +82,18 @@ pub enum Unit {
     SamplesPerSecond,
     BytesPerSecond,
     Seconds,
+}
+
+impl Unit {
+    /// A value as people read it.
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Unit::Percent => format!("{value:.1} %"),
+            Unit::SamplesPerSecond => units::per_second(value, "samples"),
+            Unit::BytesPerSecond => units::bytes_per_second(value),
+            Unit::Seconds => units::seconds(value),
+        }
+    }
 }
 
 /// Which way is good.

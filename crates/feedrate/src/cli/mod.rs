@@ -1,7 +1,11 @@
 //! The command line: every command and flag, with its help.
 
 mod study;
+mod compare;
+mod scale;
 
+pub(crate) use compare::CompareArguments;
+pub(crate) use scale::{ACCELERATORS, ScaleArguments};
 pub(crate) use study::{
     Cache, Datasets, StudyCommand, StudyHow, StudyNewArguments, StudyRunArguments,
     StudyShowArguments, StudyStatusArguments,
@@ -40,7 +44,11 @@ pub(crate) enum Command {
     /// Make a study: a design of many runs, and run what is pending in it.
     #[command(subcommand)]
     Study(StudyCommand),
-    /// List workloads, formats, storages, engines, loaders, launches, keys, metrics or doubts.
+    /// Say whether two results, or two studies, are the same, with intervals and an exit code.
+    Compare(CompareArguments),
+    /// Find the largest number of accelerators that the storage feeds.
+    Scale(ScaleArguments),
+    /// List workloads, formats, storages, engines, loaders, launches, designs, keys, metrics or doubts.
     List(ListArguments),
     /// Describe one workload, format, storage, loader, key, metric or doubt.
     Describe(DescribeArguments),
@@ -57,7 +65,7 @@ pub(crate) enum Command {
 }
 
 /// Which workload, where its data lies, how large.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct DataArguments {
     /// A bundled workload's name (`feedrate list workloads`), or a YAML file.
     pub(crate) workload: String,

@@ -6,6 +6,8 @@ mod plan;
 mod verify;
 mod show;
 mod postprocess;
+mod compare;
+mod scale;
 mod list;
 mod describe;
 mod system;
@@ -26,6 +28,8 @@ pub(crate) fn dispatch(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Verify(a) => verify::verify(a),
         Command::Show(a) => show::show(a),
         Command::Postprocess(a) => postprocess::postprocess(a),
+        Command::Compare(a) => compare::compare(a),
+        Command::Scale(a) => scale::scale(a),
         Command::List(a) => list::list(a),
         Command::Describe(a) => describe::describe(a),
         Command::System(a) => system::system(a),

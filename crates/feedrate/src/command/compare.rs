@@ -1,0 +1,163 @@
+//! `feedrate compare`: two results or two studies side by side, with an exit code for CI.
+
+use crate::cli::CompareArguments;
+use crate::exit::{Exit, UsageError};
+use crate::messages;
+use feedrate_spec::units;
+use feedrate_study::compare::{
+    Comparison, Differing, Estimate, Finding, Pairing, Question, Side, compare as compare_runs,
+};
+use feedrate_study::precision;
+use feedrate_study::response::{Response, Unit};
+use feedrate_study::runs::{LeftOut, Runs, RunsError, runs_of};
+use serde_json::json;
+use std::path::Path;
+
+const RESPONSES: [&str; 2] = ["au_all_steps_percent", "delivered_bytes_per_second"];
+const WITHIN: &str = "2%";
+
+/// Compare, and say what can be said.
+pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
+    let responses = responses(&arguments.responses)?;
+    let question = question(arguments)?;
+    let pairing = if arguments.paired { Pairing::InOrder } else { Pairing::None };
+    let (a, b) = (load(&arguments.a)?, load(&arguments.b)?);
+    let found = compare_runs(a, b, &responses, question, pairing);
+    if arguments.json {
+        let mut object = serde_json::to_value(&found)?;
+        object["a"] = json!(arguments.a);
+        object["b"] = json!(arguments.b);
+        object["asked"] = json!(asked(question));
+        object["met"] = json!(found.is_met());
+        messages::print(object);
+    } else {
+        messages::print(page(arguments, &found, question));
+    }
+    Ok(if found.is_met() { Exit::Fine } else { Exit::Unmet })
+}
+
+fn responses(names: &[String]) -> Result<Vec<&'static Response>, UsageError> {
+    let names: Vec<&str> = match names.is_empty() {
+        true => RESPONSES.to_vec(),
+        false => names.iter().map(String::as_str).collect(),
+    };
+    let found = names.into_iter().map(|name| {
+        Response::find(name)
+            .map_err(|error| UsageError { hint: Some(error.hint()), message: error.to_string() })
+    });
+    found.collect()
+}
+
+fn question(arguments: &CompareArguments) -> Result<Question, UsageError> {
+    let share = |option: &str, text: &str| {
+        precision::share(text).ok_or_else(|| UsageError {
+            message: format!("`{option} {text}` is no share"),
+            hint: Some("write `2%` or `0.02`".into()),
+        })
+    };
+    match &arguments.no_worse_than {
+        Some(text) => Ok(Question::NoWorseThan(share("--no-worse-than", text)?)),
+        None => {
+            let text = arguments.within.as_deref().unwrap_or(WITHIN);
+            Ok(Question::Within(share("--within", text)?))
+        }
+    }
+}
+
+fn load(path: &Path) -> anyhow::Result<Runs> {
+    runs_of(path).map_err(|error| match error {
+        RunsError::Nothing(_) | RunsError::Io { .. } => {
+            let hint = Some(error.hint().to_string());
+            UsageError { message: error.to_string(), hint }.into()
+        }
+    })
+}
+
+fn asked(question: Question) -> String {
+    let percent = |share: f64| format!("{} %", (share * 1e4).round() / 1e2);
+    match question {
+        Question::Within(margin) => format!("the same within {}", percent(margin)),
+        Question::NoWorseThan(margin) => format!("B is not worse by more than {}", percent(margin)),
+    }
+}
+
+fn page(arguments: &CompareArguments, found: &Comparison, question: Question) -> String {
+    let mut head =
+        vec![format!("A  {}", arguments.a.display()), format!("B  {}", arguments.b.display())];
+    head.extend(found.differs_in.iter().map(differing));
+    head.extend(found.notes.iter().map(|note| format!("Note: {note}")));
+    for (name, left_out) in [("A", &found.left_out_of_a), ("B", &found.left_out_of_b)] {
+        head.extend(left_out.iter().map(|LeftOut { path, why }| {
+            format!("Left out of {name}: `{}`: {why}", path.display())
+        }));
+    }
+    let mut parts = vec![head.join("\n")];
+    let mut experiment = "";
+    for finding in &found.findings {
+        let heading = (experiment != finding.experiment).then_some(finding.experiment.as_str());
+        experiment = &finding.experiment;
+        parts.push(block(heading, finding));
+    }
+    for (name, only) in [("A", &found.only_in_a), ("B", &found.only_in_b)] {
+        parts.extend((!only.is_empty()).then(|| format!("Only in {name}: {}", only.join("; "))));
+    }
+    if 1 < found.findings.iter().filter(|finding| finding.p.is_some()).count() {
+        parts.push(
+            "Each p is corrected for the number of comparisons (Holm); intervals are not.".into(),
+        );
+    }
+    let verdict = if found.is_met() { "shown" } else { "not shown" };
+    parts.push(format!("Asked: {}: {verdict}", asked(question)));
+    parts.join("\n\n")
+}
+
+fn differing(one: &Differing) -> String {
+    let or_none = |value: &Option<String>| value.clone().unwrap_or("none".into());
+    format!("Differs in {}: `{}` in A, `{}` in B", one.setting, or_none(&one.a), or_none(&one.b))
+}
+
+fn block(heading: Option<&str>, finding: &Finding) -> String {
+    let unit = Response::find(finding.response).map_or(Unit::Percent, |response| response.unit);
+    let mut lines: Vec<String> = heading.map(str::to_string).into_iter().collect();
+    lines.push(format!("  {}: {}", finding.response, finding.says));
+    lines.push(format!("    A      {}", side(unit, &finding.a)));
+    lines.push(format!("    B      {}", side(unit, &finding.b)));
+    lines.push(format!("    B - A  {}", with_interval(finding.difference, |v| apart(unit, v))));
+    let ratio =
+        finding.ratio.map_or("-".into(), |ratio| with_interval(ratio, |v| format!("{v:.4}")));
+    let p = finding.p.map_or(String::new(), |p| format!(", p = {}", p_text(p)));
+    lines.push(format!("    B / A  {ratio}{p}"));
+    lines.join("\n")
+}
+
+fn side(unit: Unit, side: &Side) -> String {
+    let missing = side.runs - side.values.len();
+    let missing = match missing {
+        0 => String::new(),
+        n => format!(", {} without a value", units::counted(n as u64, "run")),
+    };
+    let middle = with_interval(side.middle, |value| unit.text(value));
+    format!("{middle}, n = {}{missing}", side.values.len())
+}
+
+/// `96.9 % [95.5 %, 98.2 %]`, without ends where there are none.
+fn with_interval(of: Estimate, text: impl Fn(f64) -> String) -> String {
+    let Some(estimate) = of.estimate else { return "-".into() };
+    match (of.low, of.high) {
+        (Some(low), Some(high)) => format!("{} [{}, {}]", text(estimate), text(low), text(high)),
+        _ => text(estimate),
+    }
+}
+
+/// A difference; that of percentages is in points.
+fn apart(unit: Unit, value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "+" };
+    match unit {
+        Unit::Percent => format!("{value:+.2} points"),
+        _ => format!("{sign}{}", unit.text(value.abs())),
+    }
+}
+
+fn p_text(p: f64) -> String {
+    if p < 0.0001 { "< 0.0001".into() } else { format!("{p:.4}") }
+}

@@ -1,0 +1,282 @@
+//! `feedrate scale`: the largest number of accelerators, or of anything else, at which a response holds, and why it ends there.
+
+mod range;
+mod probe;
+
+use crate::cli::ScaleArguments;
+use crate::exit::{Exit, UsageError};
+use crate::messages;
+use crate::progress;
+use crate::{interrupt, results};
+use feedrate_measure::doubt::Severity;
+use feedrate_measure::metric::NotMeasurable;
+use feedrate_measure::stats::Interval;
+use feedrate_measure::summary::Summary;
+use feedrate_spec::units;
+use feedrate_study::precision::CONFIDENCE;
+use feedrate_study::response::{Better, Response};
+use feedrate_study::search::{Edge, Goal, Search, Step};
+use probe::Probes;
+use range::Range;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Search, and tell what was found.
+pub(crate) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
+    let response = Response::find(&arguments.response)
+        .map_err(|error| UsageError { hint: Some(error.hint()), message: error.to_string() })?;
+    let range = Range::find(arguments, response)?;
+    let root = results::root(arguments.results.as_deref(), &range.resolved.workload);
+    let folder = results::make_folder(&root, "scale-")?;
+    let tells = !arguments.data.quiet;
+    for note in range.notes.iter().filter(|_| tells) {
+        messages::say(format!("note: {note}"));
+    }
+    let stop = interrupt::flag();
+    let probes = Probes { folder: &folder, cold: arguments.cold, stop: &stop };
+    let mut hunt = Hunt::new(arguments, response, range);
+    let edge = loop {
+        match hunt.search.next() {
+            Step::Found(edge) => break edge,
+            Step::Probe(number) => hunt.probe(&probes, number)?,
+        }
+    };
+    let report = hunt.report(edge, folder.display().to_string());
+    if arguments.data.json {
+        messages::print(serde_json::to_string(&report)?);
+    } else {
+        messages::print(hunt.page(&report));
+    }
+    Ok(if edge == Edge::BelowFrom { Exit::Unmet } else { Exit::Fine })
+}
+
+/// A search under way, and the runs it made.
+struct Hunt<'a> {
+    arguments: &'a ScaleArguments,
+    response: &'static Response,
+    range: Range,
+    search: Search,
+    runs: BTreeMap<u64, Vec<Summary>>,
+}
+
+/// What came of it: the object of `--json`.
+#[derive(Serialize)]
+struct Report {
+    workload: String,
+    key: String,
+    response: &'static str,
+    /// What must be reached, or where low is good not exceeded.
+    bound: f64,
+    /// The largest number that holds; `null` where not even the smallest does.
+    found: Option<u64>,
+    /// Why it ends there.
+    why: String,
+    runs: usize,
+    from: u64,
+    max: u64,
+    numbers: Vec<Number>,
+    /// Larger numbers at which it held all the same.
+    holds_above: Vec<u64>,
+    /// Set in every run beside what was asked for.
+    overrides: Vec<String>,
+    notes: Vec<String>,
+    results: String,
+}
+
+/// All runs at one number.
+#[derive(Serialize)]
+struct Number {
+    number: u64,
+    values: Vec<f64>,
+    mean: Option<f64>,
+    /// 95 %; `null` of one run.
+    interval: Option<Interval>,
+    holds: bool,
+    /// Of the last run.
+    verdict: &'static str,
+    evidence: String,
+    /// Names of the doubts of any of its runs that are more than notes.
+    doubts: Vec<String>,
+    run_dirs: Vec<String>,
+}
+
+impl<'a> Hunt<'a> {
+    fn new(arguments: &'a ScaleArguments, response: &'static Response, range: Range) -> Self {
+        let goal = Goal {
+            least: upwards(response, arguments.au),
+            from: arguments.from.get(),
+            max: range.max,
+            replicates: arguments.replicates.get(),
+        };
+        let search = Search::new(goal);
+        Hunt { arguments, response, range, search, runs: BTreeMap::new() }
+    }
+
+    /// Run at `number`, and say what came of it.
+    fn probe(&mut self, probes: &Probes<'_>, number: u64) -> anyhow::Result<()> {
+        let count = self.runs.values().map(Vec::len).sum::<usize>() + 1;
+        let (data, accelerators) = self.range.at(number)?;
+        let what = format!("run {count}: {}", self.range.words(number));
+        let line = progress::waiting(&what, self.arguments.data.quiet);
+        let summary = probes.run(&data, accelerators, &format!("run-{count}"));
+        line.finish_and_clear();
+        let summary = summary?;
+        let Some(value) = (self.response.of)(&summary) else {
+            return Err(self.no_value(&summary, number));
+        };
+        self.search.tell(number, upwards(self.response, value));
+        if !self.arguments.data.quiet {
+            let verb = if self.is_met(value) { "holds" } else { "does not hold" };
+            messages::say(format!(
+                "{what}: {} {}, {verb} ({})",
+                self.response.name,
+                self.response.unit.text(value),
+                summary.verdict.name.name(),
+            ));
+        }
+        self.runs.entry(number).or_default().push(summary);
+        Ok(())
+    }
+
+    fn is_met(&self, value: f64) -> bool {
+        upwards(self.response, self.arguments.au) <= upwards(self.response, value)
+    }
+
+    fn no_value(&self, summary: &Summary, number: u64) -> anyhow::Error {
+        let why = match summary.au.sustained_missing {
+            Some(NotMeasurable::NothingRead) => ": nothing was read",
+            Some(NotMeasurable::NoWindow) => ": reading was over before the window began",
+            _ => "",
+        };
+        let message =
+            format!("the run of {} has no {}{why}", self.range.words(number), self.response.name);
+        UsageError { message, hint: Some("try `--response au_all_steps`".into()) }.into()
+    }
+
+    fn report(&self, edge: Edge, results: String) -> Report {
+        let found = match edge {
+            Edge::At(number) | Edge::AtMax(number) => Some(number),
+            Edge::BelowFrom => None,
+        };
+        Report {
+            workload: self.range.resolved.plan.workload.clone(),
+            key: self.arguments.key.clone(),
+            response: self.response.name,
+            bound: self.arguments.au,
+            found,
+            why: self.why(edge),
+            runs: self.runs.values().map(Vec::len).sum(),
+            from: self.arguments.from.get(),
+            max: self.range.max,
+            numbers: self.runs.iter().map(|(&number, runs)| self.number(number, runs)).collect(),
+            holds_above: self.search.holds_above(edge),
+            overrides: self.range.added.clone(),
+            notes: self.range.notes.clone(),
+            results,
+        }
+    }
+
+    fn why(&self, edge: Edge) -> String {
+        let beyond = match edge {
+            Edge::At(number) => number + 1,
+            Edge::AtMax(_) => return self.range.why_max.clone(),
+            Edge::BelowFrom => self.arguments.from.get(),
+        };
+        let Some(run) = self.runs.get(&beyond).and_then(|runs| runs.last()) else {
+            return String::new();
+        };
+        let rate = run.throughput.delivered_bytes_per_second;
+        let rates = self.range.needed_bytes_per_second(beyond).zip(rate.windowed.or(rate.whole));
+        let rates = rates.map_or_else(String::new, |(needed, delivered)| {
+            format!(
+                "{} wait for nothing at {}, and got {}. ",
+                self.range.words(beyond),
+                units::bytes_per_second(needed),
+                units::bytes_per_second(delivered),
+            )
+        });
+        format!("{rates}{}: {}", run.verdict.name.name(), run.verdict.evidence)
+    }
+
+    fn number(&self, number: u64, runs: &[Summary]) -> Number {
+        let values: Vec<f64> = runs.iter().filter_map(self.response.of).collect();
+        let doubts = runs.iter().flat_map(|run| &run.doubts);
+        let mut doubts: Vec<String> = doubts
+            .filter(|doubt| doubt.severity < Severity::Note)
+            .map(|doubt| doubt.name.clone())
+            .collect();
+        doubts.sort();
+        doubts.dedup();
+        let last = runs.last().map(|run| &run.verdict);
+        Number {
+            number,
+            mean: feedrate_measure::stats::mean(&values),
+            interval: self.response.middle(&values, CONFIDENCE),
+            holds: self.search.holds(number) == Some(true),
+            verdict: last.map_or("", |verdict| verdict.name.name()),
+            evidence: last.map_or_else(String::new, |verdict| verdict.evidence.clone()),
+            doubts,
+            run_dirs: runs.iter().filter_map(|run| run.run_dir.clone()).collect(),
+            values,
+        }
+    }
+
+    fn page(&self, report: &Report) -> String {
+        let sign = if self.response.better == Better::Higher { "≥" } else { "≤" };
+        let bound = self.response.unit.text(self.arguments.au);
+        let goal = format!("{} {sign} {bound}", report.response);
+        let head = match report.found {
+            Some(number) => {
+                format!("{}: {goal} up to {}", report.workload, self.range.words(number))
+            }
+            None => format!(
+                "{}: {goal} does not hold at {}",
+                report.workload,
+                self.range.words(report.from)
+            ),
+        };
+        let mut parts = vec![format!("{head}\nWhy: {}", report.why), self.table(report)];
+        for number in &report.holds_above {
+            parts.push(format!(
+                "It held at {number} too: the response does not simply fall as {} grows; `--replicates` steadies it.",
+                report.key
+            ));
+        }
+        if !report.overrides.is_empty() {
+            parts.push(format!("Set in every run: {}", report.overrides.join(" ")));
+        }
+        parts.push(format!("{} in {}", units::counted(report.runs as u64, "run"), report.results));
+        parts.join("\n\n")
+    }
+
+    fn table(&self, report: &Report) -> String {
+        let unit = self.response.unit;
+        let mut table = comfy_table::Table::new();
+        let header =
+            [report.key.as_str(), "Runs", "Mean", "95 % interval", "Holds", "Verdict", "Doubts"];
+        table.load_style(comfy_table::presets::NOTHING).set_header(header);
+        for row in &report.numbers {
+            let interval =
+                row.interval.map(|i| format!("{} to {}", unit.text(i.low), unit.text(i.high)));
+            table.add_row([
+                row.number.to_string(),
+                row.values.len().to_string(),
+                row.mean.map_or("-".into(), |mean| unit.text(mean)),
+                interval.unwrap_or("one run has none".into()),
+                if row.holds { "yes" } else { "no" }.into(),
+                row.verdict.into(),
+                row.doubts.join(", "),
+            ]);
+        }
+        let text = table.to_string();
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Larger is better, whatever the response.
+fn upwards(response: &Response, value: f64) -> f64 {
+    match response.better {
+        Better::Higher => value,
+        Better::Lower => -value,
+    }
+}

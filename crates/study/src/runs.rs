@@ -1,0 +1,273 @@
+//! Runs as comparisons need them: what was run, on what, and what it measured. Reads records; judges nothing but whether a run may be used.
+
+use feedrate_measure::doubt::Severity;
+use feedrate_measure::record::Record;
+use feedrate_measure::record::file::{self, RECORD_FILE, RecordFileError};
+use feedrate_measure::summary::Summary;
+use feedrate_spec::plan::Plan;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was decided for a run, by key: `loader.workers` is `4`. Values as JSON writes them; what is null is left out.
+pub type Settings = BTreeMap<String, String>;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Its folder.
+    pub path: PathBuf,
+    /// What makes it the experiment it is.
+    pub settings: Settings,
+    /// What it ran on.
+    pub place: Settings,
+    /// Local wall-clock start; as text in the order of time.
+    pub started: String,
+    /// What it measured.
+    pub summary: Summary,
+}
+
+/// A run that is not compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Why.
+    pub why: String,
+}
+
+/// What a folder holds.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    /// In the order they were started.
+    pub runs: Vec<Run>,
+    /// Incomplete, invalid or unreadable.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// There is nothing to compare.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum RunsError {
+    #[error("cannot look into `{}`: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("`{}` holds no result of a run", .0.display())]
+    Nothing(PathBuf),
+}
+
+impl RunsError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        "give the folder of a run, or any folder above those of several"
+    }
+}
+
+/// All runs in `path` and below it: folders that hold a record. Links are not followed.
+///
+/// # Errors
+/// There is none, or the folder cannot be read.
+pub fn runs_of(path: &Path) -> Result<Runs, RunsError> {
+    let mut found = Runs::default();
+    look_into(path, &mut found)?;
+    if found.runs.is_empty() && found.left_out.is_empty() {
+        return Err(RunsError::Nothing(path.into()));
+    }
+    found.runs.sort_by(|a, b| (&a.started, &a.path).cmp(&(&b.started, &b.path)));
+    found.left_out.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+fn look_into(folder: &Path, found: &mut Runs) -> Result<(), RunsError> {
+    let failed = |source| RunsError::Io { path: folder.into(), source };
+    let mut below = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name() == RECORD_FILE {
+            found.take(folder, file::read(folder));
+            return Ok(());
+        }
+        if entry.file_type().map_err(failed)?.is_dir() {
+            below.push(entry.path());
+        }
+    }
+    below.iter().try_for_each(|folder| look_into(folder, found))
+}
+
+impl Runs {
+    fn take(&mut self, path: &Path, record: Result<Record, RecordFileError>) {
+        let usable = match record {
+            Ok(record) => Run::of(path, &record),
+            Err(error) => Err(error.to_string()),
+        };
+        match usable {
+            Ok(run) => self.runs.push(run),
+            Err(why) => self.left_out.push(LeftOut { path: path.into(), why }),
+        }
+    }
+}
+
+impl Run {
+    /// Of a record.
+    ///
+    /// # Errors
+    /// Why its numbers must not be used.
+    pub fn of(path: &Path, record: &Record) -> Result<Self, String> {
+        let summary = Summary::of(record);
+        if let Some(doubt) = summary.doubts.iter().find(|doubt| doubt.severity == Severity::Invalid)
+        {
+            return Err(format!("{}: {}", doubt.name, doubt.evidence));
+        }
+        Ok(Run {
+            path: path.into(),
+            settings: settings(&record.plan),
+            place: place(record),
+            started: record.started.clone(),
+            summary,
+        })
+    }
+}
+
+/// Follows from other settings, or says how a run is watched and judged, not what is run.
+const NO_SETTINGS: &[&str] = &[
+    "checkpoint.rank_bytes_max",
+    "checkpoint.state",
+    "checkpoint.total_bytes",
+    "checkpoint.total_files",
+    "dataset.extension",
+    "doubts",
+    "loader.held_at_start",
+    "loader.held_batches",
+    "loader.stock_batches",
+    "metric.au_target_percent",
+    "train.steps_per_epoch",
+];
+
+/// Replicates may differ in these.
+const SEEDS: &[&str] = &["loader.order_seed", "loader.preprocess_seed", "train.compute_seed"];
+
+/// What makes a run of this plan the experiment it is.
+pub fn settings(plan: &Plan) -> Settings {
+    let mut settings = Settings::new();
+    // A plan is all of JSON's kinds.
+    let value = serde_json::to_value(plan).unwrap_or_default();
+    flatten("", &value, &mut settings);
+    let is_part = |key: &str, of: &str| {
+        key.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    settings.retain(|key, _| {
+        let key = key.strip_prefix("evaluation.").unwrap_or(key);
+        !NO_SETTINGS.iter().chain(SEEDS).any(|of| is_part(key, of))
+    });
+    settings
+}
+
+fn flatten(at: &str, value: &Value, settings: &mut Settings) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let key = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+                flatten(&key, value, settings);
+            }
+        }
+        Value::Null => {}
+        Value::String(text) => drop(settings.insert(at.into(), text.clone())),
+        other => drop(settings.insert(at.into(), other.to_string())),
+    }
+}
+
+/// The machine, its kernel, and the device under the dataset.
+fn place(record: &Record) -> Settings {
+    let system = &record.system;
+    let mount = system.data_mount.as_ref();
+    let machines: Vec<&str> = record.machines().iter().map(|one| one.hostname.as_str()).collect();
+    let parts = [
+        ("program", Some(record.program.clone())),
+        ("machine", Some(machines.join(" "))),
+        ("kernel", Some(system.kernel.clone())),
+        ("file system", mount.map(|mount| mount.file_system.clone())),
+        ("device", mount.map(|mount| mount.source.clone())),
+    ];
+    let known = parts.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?)));
+    known.filter(|(_, value)| !value.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_measure::example::{plan, simple};
+
+    fn save(folder: &Path, name: &str, change: impl Fn(&mut Record)) {
+        let mut record = simple(&[(1000, 1000, 0, 1_000_000); 20]);
+        change(&mut record);
+        std::fs::create_dir_all(folder.join(name)).unwrap();
+        file::write(&folder.join(name), &record).unwrap();
+    }
+
+    fn names(paths: impl Iterator<Item = PathBuf>) -> Vec<String> {
+        paths.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn runs_are_found_at_any_depth_in_the_order_of_their_start() {
+        let folder = tempfile::tempdir().unwrap();
+        save(folder.path(), "model/4/later", |_| {});
+        save(folder.path(), "z", |record| record.started = "2026-11-21T00:00:00.000000".into());
+        std::fs::write(folder.path().join("notes.txt"), "").unwrap();
+        let found = runs_of(folder.path()).unwrap();
+        assert_eq!(names(found.runs.into_iter().map(|run| run.path)), ["z", "later"]);
+        let one = runs_of(&folder.path().join("z")).unwrap();
+        assert_eq!((one.runs.len(), one.left_out.len()), (1, 0));
+    }
+
+    #[test]
+    fn what_must_not_be_used_is_left_out_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        save(folder.path(), "broken_off", |record| {
+            (record.complete, record.stopped_because) = (false, Some("interrupted".into()));
+        });
+        std::fs::create_dir(folder.path().join("damaged")).unwrap();
+        std::fs::write(folder.path().join("damaged").join(RECORD_FILE), "{").unwrap();
+        let found = runs_of(folder.path()).unwrap();
+        assert_eq!(found.runs.len(), 0);
+        let why: Vec<&str> = found.left_out.iter().map(|one| one.why.as_str()).collect();
+        assert!(
+            why[0].starts_with("incomplete_run: ") && why[0].contains("interrupted"),
+            "{why:?}"
+        );
+        assert!(why[1].contains("is no record"), "{why:?}");
+    }
+
+    #[test]
+    fn a_folder_without_runs_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(runs_of(folder.path()), Err(RunsError::Nothing(_))));
+        assert!(matches!(runs_of(&folder.path().join("gone")), Err(RunsError::Io { .. })));
+    }
+
+    #[test]
+    fn seeds_and_what_follows_from_others_are_no_settings() {
+        let of = |change: fn(&mut Plan)| {
+            let mut plan = plan(2, 7);
+            change(&mut plan);
+            settings(&plan)
+        };
+        let same = of(|_| {});
+        assert_eq!(same["accelerators"], "2");
+        assert_eq!(
+            (same["loader.workers"].as_str(), same["dataset.format"].as_str()),
+            ("1", "npy")
+        );
+        assert_eq!(same, of(|plan| plan.loader.order_seed += 1));
+        assert_eq!(same, of(|plan| plan.train.compute_seed += 1));
+        assert_ne!(same, of(|plan| plan.dataset.content_seed += 1));
+        assert_ne!(same, of(|plan| plan.train.cold = true));
+    }
+
+    #[test]
+    fn a_run_knows_where_it_ran() {
+        let run = Run::of(Path::new("x"), &simple(&[(1000, 1000, 0, 1); 20])).unwrap();
+        assert_eq!(run.place["machine"], "node1");
+    }
+}
