@@ -15,15 +15,15 @@ pub mod blueprint;
 pub mod bash;
 pub mod launch;
 pub mod supervise;
+mod import;
+pub mod response;
+pub mod precision;
 pub mod state;
 pub mod datasets;
 pub mod runner;
 pub mod overview;
-pub mod response;
-pub mod precision;
 pub mod search;
 pub mod runs;
 pub mod compare;
-mod import;
 
 pub use import::load_run;

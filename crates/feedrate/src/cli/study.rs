@@ -24,6 +24,15 @@ pub(crate) struct StudyStatusArguments {
     /// Every row, however many there are.
     #[arg(long)]
     pub(crate) all: bool,
+    /// How well each experiment's response is known, and how many runs it takes until half its 95 % interval is so small a share of it: `ci=2%`.
+    #[arg(long, value_name = "PRECISION")]
+    pub(crate) until: Option<String>,
+    /// The response of `--until`.
+    #[arg(long, value_name = "NAME", default_value = "au_all_steps_percent", requires = "until")]
+    pub(crate) response: String,
+    /// The difference between two experiments that their runs shall tell, with `--until`.
+    #[arg(long, value_name = "SHARE", default_value = "5%", requires = "until")]
+    pub(crate) difference: String,
     /// One JSON object on stdout.
     #[arg(long)]
     pub(crate) json: bool,
@@ -62,6 +71,15 @@ pub(crate) struct StudyRunArguments {
     /// Run again what failed.
     #[arg(long)]
     pub(crate) retry: bool,
+    /// Add replicates until half the 95 % interval of the response is so small a share of it: `ci=2%`.
+    #[arg(long, value_name = "PRECISION")]
+    pub(crate) until: Option<String>,
+    /// The response of `--until`.
+    #[arg(long, value_name = "NAME", default_value = "au_all_steps_percent", requires = "until")]
+    pub(crate) response: String,
+    /// Runs of an experiment, at most, with `--until`.
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "until")]
+    pub(crate) max_replicates: u64,
     /// What becomes of datasets that this study made.
     #[arg(long, value_enum, default_value_t = Datasets::MakeRoom)]
     pub(crate) datasets: Datasets,

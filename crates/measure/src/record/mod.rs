@@ -6,6 +6,9 @@ pub mod timeline;
 pub mod access;
 pub mod file;
 mod hosts;
+mod study;
+
+pub use self::study::StudyRun;
 
 use self::access::Access;
 use crate::histogram::Histogram;
@@ -58,34 +61,6 @@ pub struct Record {
     /// The study that it is a run of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<Box<StudyRun>>,
-}
-
-/// A run's place in its study.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StudyRun {
-    /// The CSV of the study.
-    pub study: String,
-    /// What its replicates have in common: `4_batch_size_1`.
-    pub experiment: String,
-    /// What its row sets beside its columns, as it was written.
-    pub overrides: Vec<String>,
-    /// Number among replicates.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replicate: Option<u32>,
-    /// The block of runs it belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub block: Option<u32>,
-    /// Its place in the order of running.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub order: Option<u32>,
-    /// Starts of runs of the study so far, this one among them.
-    pub attempt: u64,
-    /// The author's words.
-    pub note: String,
-    /// The machine as it was before the run.
-    pub environment: serde_json::Value,
-    /// Doubts about what was around the run.
-    pub doubts: Vec<PlanDoubt>,
 }
 
 impl Record {

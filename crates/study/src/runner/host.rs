@@ -1,5 +1,7 @@
 //! What a runner needs of the world: plans, processes, time, somebody to tell. The binary gives it; tests give their own.
 
+use crate::precision::Standing;
+use crate::response::Response;
 use crate::row::Row;
 use crate::state::Settings;
 use feedrate_measure::record::StudyRun;
@@ -151,6 +153,13 @@ pub enum News {
         /// Where its results lie.
         run_dir: PathBuf,
     },
+    /// An experiment gets no more replicates.
+    Known {
+        /// `unet3d/4`.
+        label: String,
+        /// How well its response is known.
+        standing: Standing,
+    },
     /// The next run does not fit the time that is left.
     OutOfTime {
         /// `unet3d/4`.
@@ -191,6 +200,9 @@ pub trait Host {
     /// # Errors
     /// In words: why not.
     fn check(&mut self, run_dir: &Path, row: &Row, plan: &RowPlan) -> Result<Checked, String>;
+
+    /// The response of a run whose results are whole; `None` where it cannot be known.
+    fn value(&mut self, run_dir: &Path, response: &Response) -> Option<f64>;
 
     /// Local wall-clock time as folders are called after it.
     fn stamp(&self) -> String;

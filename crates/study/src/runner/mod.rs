@@ -8,12 +8,14 @@ mod host;
 mod place;
 mod select;
 mod datasets;
+mod replicates;
 #[cfg(test)]
 mod tests;
 
 pub use files::{FilesError, Lock, StudyFiles, sync_folder};
 pub use host::{Checked, DatasetPlan, Ended, Host, Job, News, Prepared, RowPlan, Task};
 pub use place::{INCOMPLETE, SUPERSEDED, model_name};
+pub use replicates::{Group, Wanted, groups};
 pub use select::{in_order, is_wanted, label, pace};
 
 use crate::datasets::Policy;
@@ -24,7 +26,7 @@ use crate::state::{
     Event, History, Journal, JournalError, Outcome, RowId, Settings, Status, row_ids, status,
 };
 use feedrate_measure::record::StudyRun;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +43,8 @@ pub struct Options {
     pub retry: bool,
     /// What becomes of datasets.
     pub datasets: Policy,
+    /// Add replicates until the response is known so well.
+    pub until: Option<Wanted>,
 }
 
 /// What one start of the runner came to.
@@ -77,6 +81,8 @@ pub struct Runner<'a> {
     journal: Journal,
     history: History,
     plans: BTreeMap<RowId, RowPlan>,
+    /// Experiments whose end was told.
+    told: BTreeSet<String>,
     report: Report,
     done: usize,
     started_s: f64,
@@ -111,7 +117,7 @@ impl<'a> Runner<'a> {
         (host, options): (&'a mut dyn Host, Options),
     ) -> Self {
         let started_s = host.now_s();
-        let (plans, report) = Default::default();
+        let (plans, told, report) = Default::default();
         Runner {
             files,
             host,
@@ -120,6 +126,7 @@ impl<'a> Runner<'a> {
             journal,
             history,
             plans,
+            told,
             report,
             done: 0,
             started_s,
@@ -141,7 +148,9 @@ impl<'a> Runner<'a> {
             let rows = Rows::of(self.files)?;
             let pending = self.pending(&rows);
             self.plan_all(&rows, &pending)?;
-            let Some(&next) = pending.first() else { break };
+            let Some(&next) = pending.first() else {
+                if self.add_replicates(&rows)? { continue } else { break }
+            };
             if !self.fits_time(&rows, &pending) || !self.run_row(&rows, next, &pending)? {
                 break;
             }

@@ -1,6 +1,8 @@
 //! A runner in a world of its own: results are small files, processes are function calls, and death comes at any moment.
 
 use super::*;
+use crate::precision::{Next, Until};
+use crate::response::Response;
 use crate::state::Launching;
 use feedrate_spec::problem::Problems;
 use std::collections::BTreeSet;
@@ -124,6 +126,14 @@ impl Host for World {
         } else {
             Err("another dataset".into())
         }
+    }
+
+    fn value(&mut self, run_dir: &Path, _: &Response) -> Option<f64> {
+        // Of 4 processes the noise is large.
+        let text = run_dir.display().to_string();
+        let noise = if text.contains("/4_") { 40.0 } else { 0.1 };
+        let number: u32 = text.rsplit('-').next()?.parse().ok()?;
+        Some(80.0 + noise * f64::from(number % 2))
     }
 
     fn stamp(&self) -> String {
@@ -379,4 +389,32 @@ fn two_runners_do_not_meet_and_a_wrong_csv_is_said() {
     let error = study.run(&mut study.world(), Options::default()).unwrap_err();
     let RunnerError::Files(FilesError::Table(Problems(problems))) = error else { panic!() };
     assert_eq!(problems.len(), 1);
+}
+
+#[test]
+fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
+    let study = Study::new("model,processes,overrides,run\nw,2,,N\nw,4,dataset.format=npy,N\n");
+    let wanted = Wanted {
+        until: Until::parse("ci=2%").unwrap(),
+        response: Response::find("au_all_steps").unwrap(),
+        replicates_max: 8,
+    };
+    let options = Options { until: Some(wanted), ..Options::default() };
+    let mut world = study.world();
+    study.run(&mut world, options.clone()).unwrap();
+    let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
+    let of = |processes| rows.iter().filter(move |row| row.processes == processes);
+    let replicates: Vec<Option<u32>> = of(2).map(|row| row.replicate).collect();
+    assert_eq!(replicates, [None, Some(2), Some(3), Some(4), Some(5)]);
+    assert!(rows.iter().all(|row| row.done) && of(4).count() < 8);
+    let ends: Vec<Next> = world
+        .news
+        .iter()
+        .filter_map(|news| match news {
+            News::Known { standing, .. } => Some(standing.next),
+            _ => None,
+        })
+        .collect();
+    assert!(ends.contains(&Next::Enough) && ends.contains(&Next::OutOfReach), "{ends:?}");
+    assert_eq!(study.run(&mut study.world(), options).unwrap().0.finished, 0);
 }

@@ -5,6 +5,7 @@ mod how;
 mod row;
 mod world;
 mod talk;
+mod precision;
 mod dry_run;
 mod run;
 mod ledger;

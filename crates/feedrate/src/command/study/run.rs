@@ -2,6 +2,7 @@
 
 use super::dry_run;
 use super::how;
+use super::precision;
 use super::talk::Talk;
 use super::world::World;
 use crate::cli::{Datasets, StudyRunArguments};
@@ -10,7 +11,7 @@ use crate::messages;
 use feedrate_spec::units;
 use feedrate_study::datasets::Policy;
 use feedrate_study::row::Row;
-use feedrate_study::runner::{Options, Report, Runner, StudyFiles, label};
+use feedrate_study::runner::{Options, Report, Runner, StudyFiles, Wanted, label};
 use feedrate_study::state::{History, Journal, row_ids, status};
 use jiff::SignedDuration;
 use serde_json::json;
@@ -40,12 +41,17 @@ pub(crate) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
 }
 
 fn options(arguments: &StudyRunArguments) -> Result<Options, UsageError> {
+    let until = arguments.until.as_deref().map(precision::until).transpose()?;
+    let response = precision::response(&arguments.response)?;
+    let replicates_max = arguments.max_replicates;
+
     let budget = arguments.time_budget.as_deref().map(seconds).transpose()?;
     Ok(Options {
         only: arguments.only.clone(),
         limit: arguments.limit,
         time_budget_s: budget,
         retry: arguments.retry,
+        until: until.map(|until| Wanted { until, response, replicates_max }),
         datasets: match arguments.datasets {
             Datasets::Keep => Policy::Keep,
             Datasets::MakeRoom => Policy::MakeRoom,

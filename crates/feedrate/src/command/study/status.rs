@@ -1,6 +1,7 @@
 //! `feedrate study status`: how far a study is, by row, by what is varied, by model and processes, and how long it still takes.
 
 use super::ledger::Ledger;
+use super::precision;
 use crate::cli::StudyStatusArguments;
 use crate::exit::Exit;
 use crate::messages;
@@ -24,6 +25,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let expected_s = ledger.expected_s();
     let open = ledger.rows.iter().zip(&expected_s).filter(|(row, _)| !row.done);
     let left_s: Option<f64> = open.map(|(_, run_s)| *run_s).sum();
+    let known = precision::known(arguments, &mut ledger)?;
     let gone = orphans(&ledger.rows, &ledger.history);
     if arguments.json {
         let rows: Vec<Value> = (0..ledger.rows.len()).map(|index| ledger.json_of(index)).collect();
@@ -32,6 +34,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
             "overview": overview,
             "left_s": left_s,
             "rows": rows,
+            "precision": known.as_ref().map(precision::json),
             "without_a_row": gone.iter().map(|attempt| &attempt.run_dir).collect::<Vec<_>>(),
         }));
         return Ok(Exit::Fine);
@@ -41,6 +44,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     parts.push(factors(&overview.factors));
     parts.push(matrix(&overview.matrix));
     parts.push(failures(&ledger));
+    parts.extend(known.as_ref().map(precision::page));
     if !gone.is_empty() {
         let folders: Vec<String> =
             gone.iter().map(|attempt| format!("  {}", attempt.run_dir.display())).collect();

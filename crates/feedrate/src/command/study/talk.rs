@@ -2,6 +2,7 @@
 
 use crate::messages;
 use feedrate_spec::units;
+use feedrate_study::precision::Next;
 use feedrate_study::runner::News;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -110,6 +111,17 @@ fn line(news: &News) -> String {
                 "{label}: its row is no longer in the CSV; the results are in {}",
                 run_dir.display()
             )
+        }
+        News::Known { label, standing } => {
+            let known = match standing.half_width {
+                Some(share) => format!("known to ± {:.1} %", 100.0 * share),
+                None => "not known to any width".into(),
+            };
+            let runs = units::counted(standing.replicates, "run");
+            match standing.next {
+                Next::OutOfReach => format!("{label}: {known} by {runs}; not within reach"),
+                Next::Enough | Next::Another => format!("{label}: {known} by {runs}"),
+            }
         }
         News::OutOfTime { label, expected_s } => {
             format!(

@@ -6,10 +6,12 @@ use crate::interrupt;
 use anyhow::Context;
 use feedrate_data::manifest::Manifest;
 use feedrate_measure::record::Record;
+use feedrate_measure::summary::Summary;
 use feedrate_run::clock::Clock;
 use feedrate_run::system;
 use feedrate_study::launch::{self, Launch, Scripts};
 use feedrate_study::load_run;
+use feedrate_study::response::Response;
 use feedrate_study::row::Row;
 use feedrate_study::runner::{
     Checked, Ended, Host, Job, News, Prepared, RowPlan, StudyFiles, Task,
@@ -106,6 +108,10 @@ impl Host for World {
         check(&record, row, plan)?;
         let doubts = record.study.as_ref().map_or_else(Vec::new, |study| study.doubts.clone());
         Ok(Checked { duration_s: duration_s(&record)?, doubts })
+    }
+
+    fn value(&mut self, run_dir: &Path, response: &Response) -> Option<f64> {
+        (response.of)(&Summary::of(&load_run(run_dir).ok()?))
     }
 
     fn stamp(&self) -> String {

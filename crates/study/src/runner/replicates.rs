@@ -1,0 +1,99 @@
+//! Replicates that a study adds to itself until its response is known well enough.
+
+use super::host::News;
+use super::select::{is_wanted, label};
+use super::{Rows, Runner, RunnerError};
+use crate::precision::{Next, Standing, Until, judge};
+use crate::response::Response;
+use crate::row::Row;
+use crate::state::{History, Status, row_ids, status};
+use std::path::Path;
+
+/// When runs are repeated enough.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// How well the response is to be known.
+    pub until: Until,
+    /// Which.
+    pub response: &'static Response,
+    /// Runs of an experiment, at most.
+    pub replicates_max: u64,
+}
+
+/// Rows that replicate each other, and the values of those that are done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Indices of rows, in the order of the file.
+    pub rows: Vec<usize>,
+    /// One of each run that is done and whose response can be known.
+    pub values: Vec<f64>,
+}
+
+/// The experiments of a study; `value` reads the response of a run from its folder.
+pub fn groups(
+    rows: &[Row],
+    history: &History,
+    value: &mut dyn FnMut(&Path) -> Option<f64>,
+) -> Vec<Group> {
+    let ids = row_ids(rows);
+    let mut groups: Vec<Group> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let known = groups.iter_mut().position(|group| rows[group.rows[0]].is_replicate_of(row));
+        let place = known.unwrap_or_else(|| {
+            groups.push(Group { rows: Vec::new(), values: Vec::new() });
+            groups.len() - 1
+        });
+        groups[place].rows.push(index);
+        if let Status::Done(Some(attempt)) = status(row, &ids[index], history) {
+            groups[place].values.extend(value(&attempt.run_dir));
+        }
+    }
+    groups
+}
+
+impl Runner<'_> {
+    /// Add a row to each experiment that is not known well enough and of which nothing is open. Returns whether any was added.
+    pub(super) fn add_replicates(&mut self, rows: &Rows) -> Result<bool, RunnerError> {
+        let Some(wanted) = self.options.until else { return Ok(false) };
+        let mut value = |run_dir: &Path| self.host.value(run_dir, wanted.response);
+        let groups = groups(&rows.all, &self.history, &mut value);
+        let mut table = self.files.table()?;
+        let mut added = false;
+        for group in groups {
+            let is_closed = group.rows.iter().all(|&index| rows.all[index].done);
+            let is_asked = group
+                .rows
+                .iter()
+                .any(|&i| is_wanted(&self.options.only, i, &rows.all[i], &rows.all));
+            if !is_closed || !is_asked {
+                continue;
+            }
+            let standing =
+                judge(wanted.response, &group.values, wanted.until, wanted.replicates_max);
+            let first = &rows.all[group.rows[0]];
+            self.tell_once(rows, &group, standing);
+            // A row whose run tells no value would be repeated for ever.
+            let all_tell = group.values.len() == group.rows.len();
+            if standing.next == Next::Another && all_tell {
+                let replicates = group.rows.iter().map(|&index| rows.all[index].replicate);
+                let last = replicates.flatten().max().unwrap_or(0).max(group.rows.len() as u32);
+                let note = "added for precision".into();
+                let replicate = Some(last + 1);
+                table.push(Row { replicate, note, order: None, done: false, ..first.clone() });
+                added = true;
+            }
+        }
+        if added {
+            self.files.write_table(&table)?;
+        }
+        Ok(added)
+    }
+
+    /// Where an experiment stands, when that is its end.
+    fn tell_once(&mut self, rows: &Rows, group: &Group, standing: Standing) {
+        let label = label(&Row { replicate: None, ..rows.all[group.rows[0]].clone() }, &rows.all);
+        if standing.next != Next::Another && self.told.insert(label.clone()) {
+            self.host.tell(News::Known { label, standing });
+        }
+    }
+}
