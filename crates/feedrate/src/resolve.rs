@@ -124,7 +124,7 @@ pub(crate) fn name_of(workload: &str) -> String {
 }
 
 /// (name, what places call the file, text).
-fn find(wanted: &str) -> anyhow::Result<(String, String, String)> {
+pub(crate) fn find(wanted: &str) -> anyhow::Result<(String, String, String)> {
     if !is_file(wanted) {
         let bundled = WORKLOADS.iter().find(|w| w.name == wanted).ok_or_else(|| unknown(wanted))?;
         return Ok(of_bundled(bundled));

@@ -63,6 +63,11 @@ impl Factor {
         text(spaced(low, high, self.scale, share), whole)
     }
 
+    /// Whether the baseline is known to have this level.
+    pub fn is_baseline(&self, level: &str) -> bool {
+        self.baseline.as_deref().is_some_and(|own| Factor::is_same(own, level))
+    }
+
     /// Whether two levels are the same to a workload.
     pub fn is_same(a: &str, b: &str) -> bool {
         a.eq_ignore_ascii_case(b) || number(a).is_some_and(|a| number(b) == Some(a))

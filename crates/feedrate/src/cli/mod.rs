@@ -7,7 +7,7 @@ mod scale;
 pub(crate) use compare::CompareArguments;
 pub(crate) use scale::{ACCELERATORS, ScaleArguments};
 pub(crate) use study::{
-    Cache, Datasets, StudyCommand, StudyHow, StudyNewArguments, StudyRunArguments,
+    Blocks, Cache, Datasets, Order, StudyCommand, StudyHow, StudyNewArguments, StudyRunArguments,
     StudyShowArguments, StudyStatusArguments,
 };
 
@@ -329,6 +329,8 @@ pub(crate) enum Family {
     Comms,
     /// Ways of starting the runs of a study.
     Launches,
+    /// Designs of studies.
+    Designs,
     /// Workload keys.
     Keys,
     /// Metrics.

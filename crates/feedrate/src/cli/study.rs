@@ -154,7 +154,7 @@ pub(crate) struct StudyNewArguments {
     /// A design file, in TOML or YAML; without one the design is said by flags. A flag goes before what the file says.
     #[arg(value_name = "DESIGN")]
     pub(crate) file: Option<PathBuf>,
-    /// The study's CSV [default: the name of the design file, with `.csv`; without a file, stdout].
+    /// The study's CSV `-` for stdout [default: the name of the design file with `.csv`, else study.csv, in this folder].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Overwrite the CSV if it is there, with all that it says of runs done.

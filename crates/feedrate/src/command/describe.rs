@@ -8,6 +8,7 @@ use crate::messages;
 use crate::text;
 use clap::ValueEnum;
 use feedrate_spec::workload::{Effect, KEYS, KeyInfo, nearest};
+use feedrate_study::design::{self, Design};
 use serde_json::json;
 
 /// Describe a member of any family.
@@ -37,9 +38,22 @@ fn page(family: Family, line: &Line) -> String {
             .iter()
             .find(|w| w.name == line.name)
             .map_or(String::new(), |w| w.yaml.trim_end().into()),
+        Family::Designs => design::find(&line.name).map_or(String::new(), design_page),
         Family::Keys => KEYS.iter().find(|k| k.path == line.name).map_or(String::new(), key),
         _ => text::rows(&[(line.name.as_str(), line.summary.clone()), ("", line.notes.clone())]),
     }
+}
+
+fn design_page(design: &Design) -> String {
+    let mut rows = vec![
+        ("design", design.name.to_string()),
+        ("combines", design.summary.to_string()),
+        ("estimates", design.estimates.to_string()),
+    ];
+    for option in design.options {
+        rows.push((option.name, option.meaning.to_string()));
+    }
+    text::rows(&rows)
 }
 
 fn key(key: &KeyInfo) -> String {
@@ -69,7 +83,7 @@ fn named_family(name: &str) -> Result<Family, UsageError> {
     let names = [name.to_string(), format!("{name}s"), format!("{name}es")];
     Family::value_variants().iter().copied().find(|&f| names.contains(&family_name(f))).ok_or_else(|| UsageError {
         message: format!("there is no family `{name}`"),
-        hint: Some("families are: workloads, formats, storages, engines, loaders, checkpoints, computes, comms, launches, keys, metrics, doubts".into()),
+        hint: Some("families are: workloads, formats, storages, engines, loaders, checkpoints, computes, comms, launches, designs, keys, metrics, doubts".into()),
     })
 }
 

@@ -14,6 +14,7 @@ use feedrate_run::{checkpoint, comm, compute, loader};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::{self, Context, Request};
 use feedrate_spec::workload::{self, KEYS, Strictness};
+use feedrate_study::design::{self, Design};
 use feedrate_study::launch;
 use serde_json::{Value, json};
 
@@ -67,6 +68,7 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Computes => compute::COMPUTES.iter().map(|c| member(c.member)).collect(),
         Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
         Family::Launches => launch::LAUNCHES.iter().map(|l| member(l.member())).collect(),
+        Family::Designs => design::DESIGNS.iter().map(|d| design(d)).collect(),
         Family::Keys => KEYS
             .iter()
             .map(|key| Line {
@@ -97,6 +99,11 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
 fn member(member: &Member) -> Line {
     let abilities: Vec<&str> = member.abilities.iter().map(|a| a.name()).collect();
     Line { name: member.name.into(), summary: member.summary.into(), notes: abilities.join(", ") }
+}
+
+fn design(design: &Design) -> Line {
+    let options: Vec<&str> = design.options.iter().map(|option| option.name).collect();
+    Line { name: design.name.into(), summary: design.summary.into(), notes: options.join(", ") }
 }
 
 /// A bundled workload, and why it cannot run as it stands, if it cannot.

@@ -75,6 +75,7 @@ fn every_family_is_listed_and_described() {
         "computes",
         "comms",
         "launches",
+        "designs",
         "keys",
         "metrics",
         "doubts",

@@ -28,6 +28,8 @@ mod loaders;
 mod applications;
 /// Batch scripts for Slurm.
 mod slurm;
+/// New studies.
+mod study_new;
 /// Several hosts.
 mod hosts;
 /// Jobs of a real Slurm.

@@ -111,6 +111,9 @@ impl Blueprint {
             parts.extend((n > 0).then(|| counted(n, what, many)));
         }
         lines.push(format!("runs: {}: {}", rows.len(), parts.join(", ")));
+        if how.replicates == 1 && noted(CENTRE_POINT) < 2 && noted(SENTINEL) < 2 {
+            lines.push("one replicate: how much runs differ by themselves stays unknown".into());
+        }
         let block = match how.blocks {
             Blocks::Replicates => "a block is a replicate",
             Blocks::None => "one block",
@@ -139,10 +142,12 @@ fn run(row: &Row) -> String {
 }
 
 fn factor_line(factor: &Factor) -> String {
-    let levels = match factor.between {
-        true => factor.levels.join(" to "),
-        false => factor.levels.join(", "),
+    let mark = |level: &String| match factor.is_baseline(level) {
+        true => format!("{level} (baseline)"),
+        false => level.clone(),
     };
+    let levels: Vec<String> = factor.levels.iter().map(mark).collect();
+    let levels = levels.join(if factor.between { " to " } else { ", " });
     let scale = if factor.scale == Scale::Log { ", logarithmic" } else { "" };
     let key = if factor.name == factor.key { String::new() } else { format!(" ({})", factor.key) };
     format!("factor {}{key}: {levels}{scale}", factor.name)

@@ -57,7 +57,7 @@ fn every_study_that_ships_is_read() {
         let expected = match name.as_str() {
             "perf_2025.csv" => 23,
             "perf_2025_processes.csv" => 20,
-            "perf_2025.toml" => 5 * (23 + 4),
+            "perf_2025_blocks.toml" => 5 * (23 + 4),
             "quickstart.toml" => 12,
             "screening.yaml" => 2 * (16 + 3),
             other => panic!("no test knows `{other}`"),
@@ -74,7 +74,7 @@ fn the_design_of_perf_2025_is_one_factor_at_a_time() {
     };
     let theirs = table("perf_2025.csv", &shipped("perf_2025.csv"));
     let theirs = keys(&mut theirs.rows());
-    let ours = drawn("perf_2025.toml", &shipped("perf_2025.toml"));
+    let ours = drawn("perf_2025_blocks.toml", &shipped("perf_2025_blocks.toml"));
     assert_eq!(keys(&mut ours.rows.iter()), theirs);
     assert_eq!(theirs.len(), 23);
     for block in 1..=5 {
@@ -131,12 +131,12 @@ fn a_fraction_carries_its_alias_table() {
     design: fractional. 2^(k-p): a fraction of 2^k, with what it cannot tell apart.
     estimates: one estimate for each chain of the alias table; at resolution V, all effects of up to two factors
     baseline: unet3d_h100_custom, 5 epochs, 1 process
-    factor processes: 1, 8
+    factor processes: 1 (baseline), 8
     factor read_threads (reader.read_threads): 1, 16
     factor prefetch_size (reader.prefetch_size): 1, 8
-    factor batch_size (reader.batch_size): 1, 7
-    factor file_shuffle (reader.file_shuffle): off, seed
-    factor format (dataset.format): npz, hdf5
+    factor batch_size (reader.batch_size): 1, 7 (baseline)
+    factor file_shuffle (reader.file_shuffle): off, seed (baseline)
+    factor format (dataset.format): npz (baseline), hdf5
     factor engine (storage.engine): psync, io_uring
     runs: 38: 16 points, 2 replicates, 6 sentinels
     a block is a replicate, random order in each block, seed 7

@@ -2,7 +2,6 @@
 //! interactions (Jain, "The Art of Computer Systems Performance Analysis", section 16.3).
 
 use super::{Asked, Design, Laid, Point};
-use crate::factor::Factor;
 use feedrate_spec::problem::Problem;
 
 pub(super) static DESIGN: Design = Design {
@@ -17,7 +16,7 @@ fn lay(asked: &Asked) -> Result<Laid, Problem> {
     let baseline: Point = vec![None; asked.factors.len()];
     let mut points = vec![baseline.clone()];
     for (i, factor) in asked.factors.iter().enumerate() {
-        for level in factor.levels.iter().filter(|level| !is_baseline(factor, level)) {
+        for level in factor.levels.iter().filter(|level| !factor.is_baseline(level)) {
             let mut point = baseline.clone();
             point[i] = Some(level.clone());
             points.push(point);
@@ -25,8 +24,4 @@ fn lay(asked: &Asked) -> Result<Laid, Problem> {
     }
     super::bounded(Some(points.len() as u64))?;
     Ok(Laid { points, ..Laid::default() })
-}
-
-fn is_baseline(factor: &Factor, level: &str) -> bool {
-    factor.baseline.as_deref().is_some_and(|own| Factor::is_same(own, level))
 }

@@ -90,8 +90,8 @@ fn described(
             .push(Problem::error(place, "has no key").hint("write `key = \"reader.batch_size\"`"));
         return None;
     };
-    let name =
-        text("name").or_else(|| written.filter(|_| get("key").is_some()).map(str::to_string));
+    let of_key = written.filter(|written| *written != key);
+    let name = text("name").or_else(|| of_key.map(str::to_string));
     if let Some(levels) = get("levels") {
         let beside = ["low", "high", "steps"].into_iter().find(|word| get(word).is_some());
         if let Some(word) = beside {

@@ -1,9 +1,155 @@
 //! `feedrate study new`: from a design to the CSV of its runs. Runs nothing.
 
-use crate::cli::StudyNewArguments;
+use crate::cli::{Blocks, Order, StudyNewArguments};
 use crate::exit::{Exit, UsageError};
+use crate::messages;
+use crate::resolve;
+use anyhow::Context;
+use feedrate_measure::record::file;
+use feedrate_spec::problem::{Problem, Problems};
+use feedrate_spec::workload::{self, Content, Strictness, Workload};
+use feedrate_study::arrange;
+use feedrate_study::blueprint::{Blueprint, Drawn};
+use feedrate_study::design_file::{self, DesignText};
+use feedrate_study::table::Table;
+use serde_json::json;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Where a CSV goes that no file names.
+const NAME: &str = "study.csv";
+/// Stdout.
+const STDOUT: &str = "-";
 
 /// Write the CSV of a design.
-pub(crate) fn new(_: &StudyNewArguments) -> anyhow::Result<Exit> {
-    Err(UsageError { message: "no design can be made yet".into(), hint: None }.into())
+pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
+    let text = asked(arguments)?;
+    let own = text.baseline.model.as_deref().map(workload_of).transpose()?;
+    let blueprint = Blueprint::of(&text, |key| value_in(own.as_ref()?, key))?;
+    for warning in &blueprint.warnings.0 {
+        messages::say(warning);
+    }
+    let models = blueprint.factors.iter().filter(|factor| factor.key == "model");
+    for model in models.flat_map(|factor| &factor.levels) {
+        workload_of(model)?;
+    }
+    let drawn = blueprint.draw()?;
+    let csv = Table::of(drawn.rows.clone(), &drawn.comments).text();
+    let path = output(arguments);
+    if path == Path::new(STDOUT) {
+        messages::print(csv.trim_end());
+        return Ok(Exit::Fine);
+    }
+    write(&path, &csv, arguments.force)?;
+    tell(arguments, &blueprint, &drawn, &path);
+    Ok(Exit::Fine)
+}
+
+/// What the file says, and the flags before it.
+fn asked(arguments: &StudyNewArguments) -> anyhow::Result<DesignText> {
+    let mut text = match &arguments.file {
+        Some(file) => read(file)?,
+        None => DesignText::default(),
+    };
+    if let Some(kind) = &arguments.design {
+        text.set_kind(kind);
+    }
+    let mut wrong = Vec::new();
+    wrong.extend(arguments.options.iter().filter_map(|word| text.set_option(word).err()));
+    wrong.extend(arguments.factors.iter().filter_map(|word| text.add_factor(word).err()));
+    wrong.extend(arguments.hooks.iter().filter_map(|word| text.add_hook(word).err()));
+    let baseline = &mut text.baseline;
+    wrong.extend(arguments.overrides.iter().filter_map(|word| baseline.add_override(word).err()));
+    if !wrong.is_empty() {
+        return Err(Problems(wrong).into());
+    }
+    baseline.model = arguments.model.clone().or(baseline.model.take());
+    baseline.epochs = arguments.epochs.or(baseline.epochs);
+    baseline.processes = arguments.processes.or(baseline.processes);
+    text.replicates = arguments.replicates.or(text.replicates);
+    text.seed = arguments.seed.or(text.seed);
+    text.sentinel = arguments.sentinel.or(text.sentinel);
+    text.centre_points = arguments.centre_points.or(text.centre_points);
+    let blocks = arguments.blocks.map(|blocks| match blocks {
+        Blocks::Replicates => arrange::Blocks::Replicates,
+        Blocks::None => arrange::Blocks::None,
+    });
+    text.blocks = blocks.or(text.blocks);
+    let order = arguments.order.map(|order| match order {
+        Order::Random => arrange::Order::Random,
+        Order::Standard => arrange::Order::Standard,
+    });
+    text.order = order.or(text.order);
+    Ok(text)
+}
+
+fn read(file: &Path) -> anyhow::Result<DesignText> {
+    let text = std::fs::read_to_string(file).map_err(|error| UsageError {
+        message: format!("cannot read design `{}`: {error}", file.display()),
+        hint: Some("give a file in TOML or YAML, or the design by flags: `--design`, `--model`, `--factor`".into()),
+    })?;
+    let name = file.display().to_string();
+    Ok(design_file::parse(&name, &text).map_err(|problem: Problem| Problems(vec![problem]))?)
+}
+
+fn workload_of(model: &str) -> anyhow::Result<Workload> {
+    let (_, file, yaml) = resolve::find(model)?;
+    Ok(workload::parse(&file, &yaml, &[], Strictness::Error)?.0)
+}
+
+/// What a workload says for a key of a factor. A default is not compared with: a level that is said to be the same is run all the same.
+fn value_in(workload: &Workload, key: &str) -> Option<String> {
+    let path = if key == "epochs" { "train.epochs" } else { key };
+    match &workload.tree().at(path)?.content {
+        Content::Scalar { text, .. } => Some(text.clone()),
+        Content::List(_) | Content::Map(_) => None,
+    }
+}
+
+fn output(arguments: &StudyNewArguments) -> PathBuf {
+    let beside = arguments.file.as_deref().and_then(Path::file_stem);
+    let named = || beside.map(|stem| Path::new(stem).with_added_extension("csv"));
+    arguments.output.clone().or_else(named).unwrap_or_else(|| NAME.into())
+}
+
+/// A study that is there may have runs to its name: it is not touched unless that is asked for.
+fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
+    if !force && path.symlink_metadata().map_or_else(|e| e.kind() != ErrorKind::NotFound, |_| true)
+    {
+        return Err(UsageError {
+            message: format!("`{}` is there already", path.display()),
+            hint: Some("choose another name with `-o`, or overwrite it with `--force`".into()),
+        }
+        .into());
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make `{}`", folder.display()))?;
+    }
+    Ok(file::write_atomically(path, csv.as_bytes())?)
+}
+
+fn tell(arguments: &StudyNewArguments, blueprint: &Blueprint, drawn: &Drawn, path: &Path) {
+    if !arguments.json {
+        messages::print(drawn.comments.join("\n"));
+        let program = format!("feedrate study run {}", path.display());
+        messages::say(format!("written to {}; run it with `{program}`", path.display()));
+        return;
+    }
+    let factors: Vec<_> = blueprint
+        .factors
+        .iter()
+        .map(|factor| json!({ "name": factor.name, "key": factor.key, "levels": factor.levels }))
+        .collect();
+    messages::print(json!({
+        "csv": path,
+        "design": blueprint.design.name,
+        "estimates": blueprint.design.estimates,
+        "runs": drawn.rows.len(),
+        "factors": factors,
+        "replicates": blueprint.arrangement.replicates,
+        "seed": blueprint.arrangement.seed,
+        "aliases": drawn.aliases,
+        "comments": drawn.comments,
+    }));
 }
