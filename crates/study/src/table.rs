@@ -146,7 +146,7 @@ impl Table {
         if let Some(Line::Row { text, fields, row }) = rows.nth(index) {
             row.done = done;
             fields[run] = field(row, "run");
-            *text = line_of(fields);
+            *text = with_field(text, run, &fields[run]);
         }
     }
 
@@ -226,6 +226,19 @@ fn line_of(fields: &[String]) -> String {
     let _ = writer.write_record(fields);
     let bytes = writer.into_inner().unwrap_or_default();
     String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_string()
+}
+
+/// A line with another word in one field, and nothing else changed.
+fn with_field(line: &str, index: usize, word: &str) -> String {
+    let mut quoted = false;
+    let is_end = |(_, c): &(usize, char)| {
+        quoted ^= *c == '"';
+        *c == ',' && !quoted
+    };
+    let ends: Vec<usize> = line.char_indices().filter(is_end).map(|(at, _)| at).collect();
+    let start = index.checked_sub(1).map_or(0, |before| ends[before] + 1);
+    let end = ends.get(index).copied().unwrap_or(line.len());
+    format!("{}{word}{}", &line[..start], &line[end..])
 }
 
 fn check_header(columns: &[String], problems: &mut Problems) {
@@ -339,7 +352,7 @@ mod tests {
 model,epochs,processes,overrides,run
 # Vary batch_size
 
-unet3d_h100_custom,5,4,++workload.reader.batch_size=1,N
+unet3d_h100_custom,5,4,\"++workload.reader.batch_size=1\",N
 unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_change=[1,2]\",Y
 ";
 
@@ -365,9 +378,12 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     fn a_mark_changes_one_cell() {
         let mut table = parse(STUDY);
         table.mark(0, true);
-        assert_eq!(table.text(), STUDY.replacen("=1,N", "=1,Y", 1));
+        assert_eq!(table.text(), STUDY.replacen("=1\",N", "=1\",Y", 1));
         table.mark(1, false);
-        assert!(table.text().contains("=[1,2]\",N"), "{}", table.text());
+        assert!(table.text().contains("seed_change=[1,2]\",N"), "{}", table.text());
+        let mut spaced = parse("model, run ,processes\n\"w\", N ,\"4\"\n");
+        spaced.mark(0, true);
+        assert_eq!(spaced.text(), "model, run ,processes\n\"w\",Y,\"4\"\n");
         assert_eq!(parse(&table.text()), table);
     }
 

@@ -1,8 +1,7 @@
 //! Bad input: each its own error with where, what and what to do, and no panic.
 
-use crate::harness::{TINY, Test};
+use crate::harness::{Mounted, TINY, Test};
 use std::path::Path;
-use std::process::Command;
 
 #[track_caller]
 fn refused(yaml: &str, arguments: &[&str], words: &[&str]) {
@@ -157,30 +156,6 @@ fn a_manifest_that_does_not_fit_names_the_setting() {
         "dataset.record_length_bytes=8192",
     ]);
     answer.refuses(2, &["record_bytes", "4096", "8192", "hint:"]);
-}
-
-/// A file system of its own, unmounted when dropped. Needs root, as CI has it.
-struct Mounted(std::path::PathBuf);
-
-impl Mounted {
-    fn tmpfs(folder: &Path, options: &str) -> Self {
-        std::fs::create_dir_all(folder).unwrap();
-        let status = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-            .arg(folder)
-            .status();
-        assert!(
-            status.is_ok_and(|s| s.success()),
-            "these tests mount small file systems: run them as root"
-        );
-        Mounted(folder.to_path_buf())
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
 }
 
 #[test]

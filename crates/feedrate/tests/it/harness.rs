@@ -108,6 +108,30 @@ impl Test {
     }
 }
 
+/// A file system of its own, unmounted when dropped. Needs root, as CI has it.
+pub(crate) struct Mounted(pub(crate) PathBuf);
+
+impl Mounted {
+    pub(crate) fn tmpfs(folder: &Path, options: &str) -> Self {
+        std::fs::create_dir_all(folder).unwrap();
+        let status = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+            .arg(folder)
+            .status();
+        assert!(
+            status.is_ok_and(|s| s.success()),
+            "these tests mount small file systems: run them as root"
+        );
+        Mounted(folder.to_path_buf())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
 /// The Python of `.venv`, which `cargo xtask setup` makes, or another in `FEEDRATE_PYTHON`.
 pub(crate) fn venv_python() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");

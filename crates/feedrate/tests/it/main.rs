@@ -44,5 +44,7 @@ mod mpi;
 mod supervise;
 /// The Python package.
 mod wheel;
+/// Studies of many runs.
+mod study;
 /// Those that read for each other, or together.
 mod sharing;

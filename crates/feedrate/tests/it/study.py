@@ -1,0 +1,12 @@
+"""Reads a study's CSV as the notebook of the study does."""
+
+import sys
+
+import pandas
+
+design = pandas.read_csv(sys.argv[1], comment="#", skip_blank_lines=True)
+design["run"] = design["run"].str.strip().str.upper()
+assert list(design.columns) == ["model", "epochs", "processes", "overrides", "run"], design.columns
+assert design["processes"].dtype == "int64" and design["epochs"].dtype == "int64"
+done, pending = (design["run"] == "Y").sum(), (design["run"] == "N").sum()
+print(f"{len(design)} rows, {done} done, {pending} pending")

@@ -1,0 +1,292 @@
+//! Studies that run to their end: whatever is killed, full, or edited on the way.
+
+use crate::harness::{Answer, Mounted, Test, venv_python};
+use feedrate_measure::record::Record;
+use feedrate_study::load_run;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+/// Some 0.2 s a run: long enough to be killed in.
+const WORKLOAD: &str = "\
+model:
+  name: tiny
+framework: pytorch
+dataset:
+  data_folder: data
+  format: npz
+  num_files_train: 16
+  record_length_bytes: 20000
+reader:
+  data_loader: pytorch
+  batch_size: 2
+train:
+  epochs: 1
+  computation_time: 0.02
+";
+
+/// In the order of the study of 2025: rows that share a dataset, change it, and come back to it.
+const STUDY: &str = "\
+model,epochs,processes,overrides,run
+# Baseline
+workload.yaml,2,1,,N
+workload.yaml,1,2,,N
+
+# Vary format
+workload.yaml,1,2,++workload.dataset.format=hdf5,N
+# Vary record_length
+workload.yaml,1,2,++workload.dataset.record_length_bytes=10000,N
+workload.yaml,1,2,++workload.dataset.record_length_bytes=40000,N
+# The baseline's dataset again
+workload.yaml,1,2,\"++workload.reader.batch_size=1 ++workload.reader.read_threads=2\",N
+";
+
+fn study(csv: &str) -> Test {
+    let test = Test::with(WORKLOAD);
+    test.write("study.csv", csv);
+    test
+}
+
+fn run(test: &Test, more: &[&str]) -> Answer {
+    test.feedrate(&[&["study", "run", "study.csv"], more].concat())
+}
+
+fn csv(test: &Test) -> String {
+    fs::read_to_string(test.path("study.csv")).unwrap()
+}
+
+/// Folders of runs below the results, but for those put aside.
+fn run_dirs(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.join("record.json").exists() {
+            found.push(path);
+        } else if path.is_dir() && !path.ends_with("incomplete") && !path.ends_with("superseded") {
+            found.extend(run_dirs(&path));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// (experiment, record) of each run.
+fn records(test: &Test) -> Vec<(String, Record)> {
+    let of = |run_dir: PathBuf| {
+        let experiment = run_dir.parent().unwrap().file_name().unwrap();
+        (experiment.to_string_lossy().into_owned(), load_run(&run_dir).unwrap())
+    };
+    run_dirs(&test.path("results/workload")).into_iter().map(of).collect()
+}
+
+/// Each row ran once, with its own dataset.
+#[track_caller]
+fn is_right_and_complete(test: &Test) {
+    assert_eq!(csv(test), STUDY.replace(",N\n", ",Y\n"));
+    let seen: Vec<(String, String, f64, u64, bool)> = records(test)
+        .into_iter()
+        .map(|(experiment, record)| {
+            let plan = &record.plan;
+            let dataset = &plan.dataset;
+            let batch = plan.loader.batch_size;
+            (experiment, dataset.format.clone(), dataset.record_bytes, batch, record.complete)
+        })
+        .collect();
+    let row = |experiment: &str, format: &str, bytes, batch| {
+        (experiment.to_string(), format.to_string(), bytes, batch, true)
+    };
+    assert_eq!(
+        seen,
+        [
+            row("1", "npz", 20000.0, 2),
+            row("2", "npz", 20000.0, 2),
+            row("2_batch_size=1,read_threads=2", "npz", 20000.0, 1),
+            row("2_format_hdf5", "hdf5", 20000.0, 2),
+            row("2_record_length_bytes_10000", "npz", 10000.0, 2),
+            row("2_record_length_bytes_40000", "npz", 40000.0, 2),
+        ]
+    );
+}
+
+#[test]
+fn each_row_runs_once_with_its_own_dataset_and_datasets_are_shared() {
+    let test = study(STUDY);
+    let answer = run(&test, &[]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stdout.contains("6 runs finished now; 6 of 6 done"), "{}", answer.stdout);
+    is_right_and_complete(&test);
+    assert_eq!(answer.stderr.matches("generating").count(), 4, "{}", answer.stderr);
+    let (_, record) = &records(&test)[2];
+    let study = record.study.as_ref().unwrap();
+    assert_eq!(study.overrides.len(), 2);
+    assert_eq!((study.experiment.as_str(), study.attempt), ("2_batch_size=1,read_threads=2", 6));
+    let again = run(&test, &[]);
+    assert!(again.stdout.contains("0 runs finished now"), "{}", again.stdout);
+}
+
+fn begin(test: &Test) -> Child {
+    let mut command = test.command(&["study", "run", "study.csv"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Wait until the journal has so many lines, or the runner has ended.
+fn until_journal_has(test: &Test, lines: usize, runner: &mut Child) {
+    let journal = test.path("study.study/journal.jsonl");
+    let count = || fs::read_to_string(&journal).unwrap_or_default().lines().count();
+    while count() < lines && runner.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+}
+
+fn kill(runner: &mut Child) {
+    runner.kill().unwrap();
+    runner.wait().unwrap();
+}
+
+#[test]
+fn a_study_comes_to_its_end_however_often_its_runner_is_killed() {
+    let test = study(STUDY);
+    let journal = test.path("study.study/journal.jsonl");
+    let mut kills = 0;
+    loop {
+        let before = fs::read_to_string(&journal).unwrap_or_default().lines().count();
+        let mut runner = begin(&test);
+        // Each life is told by one more line of the journal than the last: it dies at another moment.
+        until_journal_has(&test, before + 1 + kills % 4, &mut runner);
+        if let Some(ended) = runner.try_wait().unwrap() {
+            assert!(ended.success(), "{ended}");
+            break;
+        }
+        kill(&mut runner);
+        kills += 1;
+        assert!(kills < 200);
+    }
+    assert!(10 <= kills, "only {kills}");
+    is_right_and_complete(&test);
+}
+
+#[test]
+fn two_runners_do_not_meet_and_a_kill_frees_the_lock() {
+    let test = study(STUDY);
+    let mut runner = begin(&test);
+    until_journal_has(&test, 1, &mut runner);
+    run(&test, &[]).refuses(2, &["another runner is at work", &runner.id().to_string(), "hint:"]);
+    kill(&mut runner);
+    assert_eq!(run(&test, &["--limit", "1"]).code, 0);
+}
+
+#[test]
+fn what_fails_stays_pending_with_its_reason() {
+    let test = study(STUDY);
+    let answer = run(&test, &["--only", "1"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let small = Mounted::tmpfs(&test.path("data"), "size=600k");
+    let answer = run(&test, &["--only", "2_record_length_bytes_40000", "--only", "2"]);
+    answer.refuses(1, &["2_record_length_bytes_40000: failed", "room"]);
+    assert!(csv(&test).contains("=40000,N\n"));
+    let status = test.feedrate(&["study", "status", "study.csv"]);
+    assert!(
+        status.stdout.contains("1 failed") && status.stdout.contains("room"),
+        "{}",
+        status.stdout
+    );
+    drop(small);
+    let answer = run(&test, &[]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(csv(&test).contains("=40000,N\n"));
+    let answer = run(&test, &["--retry"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    is_right_and_complete(&test);
+    let show = test.feedrate(&["study", "show", "study.csv", "*40000"]);
+    assert!(show.stdout.contains("failed: ") && show.stdout.contains("done in"), "{}", show.stdout);
+}
+
+#[test]
+fn room_is_made_for_datasets_that_do_not_fit_side_by_side() {
+    let test = study(STUDY);
+    let _small = Mounted::tmpfs(&test.path("data"), "size=900k");
+    let answer = run(&test, &[]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stderr.contains("deleting "), "{}", answer.stderr);
+    is_right_and_complete(&test);
+}
+
+#[test]
+fn a_full_disk_under_the_study_marks_nothing_wrongly() {
+    let test = Test::with(WORKLOAD);
+    let disk = Mounted::tmpfs(&test.path("full"), "size=64k");
+    fs::write(disk.0.join("study.csv"), STUDY).unwrap();
+    let fill = || fs::write(disk.0.join("filler"), vec![1; 1 << 20]).unwrap_err();
+    fill();
+    let run = |more: &[&str]| test.feedrate(&[&["study", "run", "full/study.csv"], more].concat());
+    let answer = run(&[]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    assert!(answer.stderr.contains("No space left"), "{}", answer.stderr);
+    assert_eq!(fs::read_to_string(disk.0.join("study.csv")).unwrap(), STUDY);
+    fs::remove_file(disk.0.join("filler")).unwrap();
+    let answer = run(&["--limit", "1"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+}
+
+#[test]
+fn how_runs_are_made_is_said_once() {
+    let test = study(STUDY);
+    assert_eq!(run(&test, &["--scale", "0.5", "--limit", "1"]).code, 0);
+    run(&test, &["--scale", "0.25"]).refuses(2, &["`--scale` is 0.25 now, and was 0.5", "hint:"]);
+    assert_eq!(run(&test, &["--limit", "1"]).code, 0);
+    let scales: Vec<u64> =
+        records(&test).iter().map(|(_, record)| record.plan.dataset.files_train).collect();
+    assert_eq!(scales, [8, 8]);
+}
+
+#[test]
+fn rows_that_cannot_be_run_are_all_told_before_any_is() {
+    let test = study(
+        "model,processes,overrides,run\nworkload.yaml,1,,N\nno_such,1,,N\nworkload.yaml,1,reader.batch_sise=2,N\nworkload.yaml,1,study.cache=lukewarm,N\n",
+    );
+    run(&test, &[]).refuses(
+        2,
+        &[
+            "row 2 (no_such/1)",
+            "no bundled workload `no_such`",
+            "row 3",
+            "reader.batch_size",
+            "row 4",
+            "lukewarm",
+        ],
+    );
+    assert_eq!(run_dirs(&test.path("results")), Vec::<PathBuf>::new());
+    run(&test, &["--launch", "teleport", "--only", "1"])
+        .refuses(2, &["called `teleport`", "hint:"]);
+}
+
+#[test]
+fn a_dry_run_runs_nothing_and_says_what_would_be() {
+    let test = study(STUDY);
+    let answer = run(&test, &["--dry-run", "--json"]);
+    let plan: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let runs = plan["runs"].as_array().unwrap();
+    let generated: Vec<bool> =
+        runs.iter().map(|run| run["generate_bytes"].as_u64().unwrap() > 0).collect();
+    assert_eq!(generated, [true, false, true, true, true, false]);
+    assert_eq!(plan["fits_disk"], true);
+    assert!(!test.path("study.study").exists() && !test.path("data").exists());
+}
+
+#[test]
+fn hooks_are_run_before_their_runs_with_the_level() {
+    let test = study(
+        "model,processes,overrides,run\n# hook note: echo \"$1\" >> levels\nworkload.yaml,1,study.hook.note=fast,N\nworkload.yaml,1,study.hook.note=slow,N\n",
+    );
+    let answer = run(&test, &[]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(fs::read_to_string(test.path("levels")).unwrap(), "fast\nslow\n");
+}
+
+#[test]
+fn pandas_reads_the_csv_as_the_notebook_does() {
+    let test = study(STUDY);
+    assert_eq!(run(&test, &["--limit", "2"]).code, 0);
+    let counts = test.python(&venv_python(), "study.py", ["study.csv"]);
+    assert_eq!(String::from_utf8(counts).unwrap(), "6 rows, 2 done, 4 pending\n");
+}
