@@ -26,7 +26,7 @@ pub struct DatasetPlan {
     pub folder: PathBuf,
     /// Of its settings.
     pub fingerprint: String,
-    /// On the storage.
+    /// On the storage, at most.
     pub bytes: u64,
 }
 

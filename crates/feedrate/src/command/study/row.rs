@@ -25,6 +25,9 @@ const HOOK: &str = "study.hook.";
 /// What a storage is taken to move until runs have told.
 const BYTES_PER_SECOND: f64 = 500e6;
 
+/// Each file, and the manifest, fills up to a block more than it holds.
+const BLOCK_BYTES: u64 = 4096;
+
 /// What a row asks of the runner itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OfStudy {
@@ -148,7 +151,7 @@ pub(super) fn plan(data: &DataArguments, cache: &str) -> Result<Planned, String>
         row_plan.dataset = Some(DatasetPlan {
             folder: std::path::absolute(&choice.folder).unwrap_or(choice.folder),
             fingerprint: Manifest::fingerprint_of(&resolved.plan.dataset),
-            bytes: estimate.file_bytes,
+            bytes: estimate.file_bytes + (estimate.files + 1) * BLOCK_BYTES,
         });
     }
     Ok(Planned { plan: row_plan, is_whole })
