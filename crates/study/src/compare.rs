@@ -29,8 +29,8 @@ pub enum Question {
 pub enum Pairing {
     /// Not at all.
     None,
-    /// The first of A to the first of B, and so on, in the order they were started.
-    InOrder,
+    /// By block and replicate of their study; of other runs the first of A and the first of B, and so on, in the order they were started.
+    InTurns,
 }
 
 /// All that was compared.
@@ -89,7 +89,7 @@ pub struct Finding {
 pub struct Side {
     /// Runs.
     pub runs: usize,
-    /// Those that have a value, in the order they were started.
+    /// Those that have a value, by block, replicate and start.
     pub values: Vec<f64>,
     /// The mean, of rates and durations the geometric mean, with its 95 % interval.
     pub middle: Estimate,
@@ -176,6 +176,8 @@ fn grouped<'a>(runs: &'a [Run], apart: &BTreeSet<&str>) -> BTreeMap<Settings, Ve
         settings.retain(|key, _| !apart.contains(key.as_str()));
         groups.entry(settings).or_default().push(run);
     }
+    // Those of one turn stay in the order of their start.
+    groups.values_mut().for_each(|runs| runs.sort_by_key(|run| run.turn));
     groups
 }
 
@@ -251,21 +253,29 @@ struct Pair {
     log_ratio: Option<Difference>,
     ratio: Option<f64>,
     pairing: Pairing,
+    /// Why runs that should be pairs are none.
+    unpaired: Option<String>,
 }
 
 impl Pair {
     fn of(response: &'static Response, a: &[&Run], b: &[&Run], pairing: Pairing) -> Self {
+        let turns = |runs: &[&Run]| runs.iter().map(|run| run.turn).collect::<Vec<_>>();
+        let same_turns = turns(a) == turns(b);
         let (a, b) = (Side::of(response, a), Side::of(response, b));
+        let unpaired = match pairing {
+            Pairing::None => None,
+            Pairing::InTurns => unpaired(&a, &b, same_turns),
+        };
         let (difference, log_ratio) = match pairing {
             Pairing::None => (
                 stats::welch_difference(&a.values, &b.values),
                 stats::welch_log_ratio(&a.values, &b.values),
             ),
-            Pairing::InOrder if a.is_whole() && b.is_whole() => (
+            Pairing::InTurns if unpaired.is_none() => (
                 stats::paired_difference(&a.values, &b.values),
                 stats::paired_log_ratio(&a.values, &b.values),
             ),
-            Pairing::InOrder => (None, None),
+            Pairing::InTurns => (None, None),
         };
         let means = || Some(stats::mean(&b.values)? - stats::mean(&a.values)?);
         let difference = match difference.and_then(|difference| difference.interval(CONFIDENCE)) {
@@ -275,7 +285,7 @@ impl Pair {
         let middles =
             || Some(b.middle.estimate? / a.middle.estimate.filter(|&middle| middle > 0.0)?);
         let ratio = log_ratio.map(|log| log.estimate.exp()).or_else(middles);
-        Pair { response, a, b, difference, log_ratio, ratio, pairing }
+        Pair { response, a, b, difference, log_ratio, ratio, pairing, unpaired }
     }
 
     /// Why nothing can be said, where nothing can.
@@ -288,18 +298,24 @@ impl Pair {
             });
             return Some(few.join(", "));
         }
-        if self.pairing == Pairing::InOrder && a.values.len() != b.values.len() {
-            return Some(format!(
-                "{} runs of A and {} of B are no pairs",
-                a.values.len(),
-                b.values.len()
-            ));
-        }
-        if self.pairing == Pairing::InOrder && !(a.is_whole() && b.is_whole()) {
-            return Some("runs without a value leave others without a partner".into());
+        if let Some(why) = &self.unpaired {
+            return Some(why.clone());
         }
         self.log_ratio.is_none().then(|| "a value that is not positive has no ratio".into())
     }
+}
+
+/// Why the runs of two sides are no pairs; `None` where they are.
+fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<String> {
+    if a.runs != b.runs {
+        return Some(format!("{} runs of A and {} of B are no pairs", a.runs, b.runs));
+    }
+    if !same_turns {
+        return Some("their replicates or blocks are not the same".into());
+    }
+    let is_whole = |side: &Side| side.values.len() == side.runs;
+    let why = "runs without a value leave others without a partner";
+    (!is_whole(a) || !is_whole(b)).then(|| why.into())
 }
 
 impl Side {
@@ -310,10 +326,6 @@ impl Side {
             None => Estimate { estimate: stats::mean(&values), low: None, high: None },
         };
         Side { runs: runs.len(), values, middle }
-    }
-
-    fn is_whole(&self) -> bool {
-        self.values.len() == self.runs
     }
 }
 
@@ -394,7 +406,7 @@ fn runs_to_tell(pair: &Pair, log: &Difference, margin: f64) -> Option<u64> {
     let (a, b) = (pair.a.values.len() as f64, pair.b.values.len() as f64);
     let of_one = match pair.pairing {
         Pairing::None => log.standard_error / (1.0 / a + 1.0 / b).sqrt(),
-        Pairing::InOrder => log.standard_error * a.sqrt() / 2.0_f64.sqrt(),
+        Pairing::InTurns => log.standard_error * a.sqrt() / 2.0_f64.sqrt(),
     };
     let left = margin - log.estimate.abs();
     let within = || stats::samples_for_half_width(of_one * 2.0_f64.sqrt(), left, 1.0 - 2.0 * ALPHA);

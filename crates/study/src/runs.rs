@@ -1,8 +1,11 @@
 //! Runs as comparisons need them: what was run, on what, and what it measured. Reads records; judges nothing but whether a run may be used.
 
+use crate::row::Row;
+use crate::runner::{FilesError, SUPERSEDED, StudyFiles, label};
+use crate::state::{History, Journal, JournalError, Status, row_ids, status};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::record::Record;
-use feedrate_measure::record::file::{self, RECORD_FILE, RecordFileError};
+use feedrate_measure::record::file::{self, RECORD_FILE};
 use feedrate_measure::summary::Summary;
 use feedrate_spec::plan::Plan;
 use serde::Serialize;
@@ -14,6 +17,14 @@ use std::path::{Path, PathBuf};
 /// What was decided for a run, by key: `loader.workers` is `4`. Values as JSON writes them; what is null is left out.
 pub type Settings = BTreeMap<String, String>;
 
+/// Which of the runs of an experiment it is: those of two experiments in the same turn were made side by side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "as in a study's row")]
+pub struct Turn {
+    pub block: Option<u32>,
+    pub replicate: Option<u32>,
+}
+
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -23,6 +34,8 @@ pub struct Run {
     pub settings: Settings,
     /// What it ran on.
     pub place: Settings,
+    /// Block and replicate, where a study says them.
+    pub turn: Turn,
     /// Local wall-clock start; as text in the order of time.
     pub started: String,
     /// What it measured.
@@ -55,22 +68,29 @@ pub enum RunsError {
     Io { path: PathBuf, source: io::Error },
     #[error("`{}` holds no result of a run", .0.display())]
     Nothing(PathBuf),
+    #[error(transparent)]
+    Study(#[from] FilesError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
 }
 
 impl RunsError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
-        "give the folder of a run, or any folder above those of several"
+        "give the folder of a run, any folder above those of several, or the CSV of a study"
     }
 }
 
-/// All runs in `path` and below it: folders that hold a record. Links are not followed.
+/// All runs in the folder `path` and below it: folders that hold a record. Links are not followed. Of a study's CSV, the runs of its rows.
 ///
 /// # Errors
-/// There is none, or the folder cannot be read.
+/// There is none, or the folder, the study or its journal cannot be read.
 pub fn runs_of(path: &Path) -> Result<Runs, RunsError> {
     let mut found = Runs::default();
-    look_into(path, &mut found)?;
+    match path.is_file() {
+        true => of_study(path, &mut found)?,
+        false => look_into(path, path, &mut found)?,
+    }
     if found.runs.is_empty() && found.left_out.is_empty() {
         return Err(RunsError::Nothing(path.into()));
     }
@@ -79,25 +99,49 @@ pub fn runs_of(path: &Path) -> Result<Runs, RunsError> {
     Ok(found)
 }
 
-fn look_into(folder: &Path, found: &mut Runs) -> Result<(), RunsError> {
+fn look_into(root: &Path, folder: &Path, found: &mut Runs) -> Result<(), RunsError> {
     let failed = |source| RunsError::Io { path: folder.into(), source };
     let mut below = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         if entry.file_name() == RECORD_FILE {
-            found.take(folder, file::read(folder));
+            found.take(root, folder);
             return Ok(());
         }
         if entry.file_type().map_err(failed)?.is_dir() {
             below.push(entry.path());
         }
     }
-    below.iter().try_for_each(|folder| look_into(folder, found))
+    below.iter().try_for_each(|folder| look_into(root, folder, found))
+}
+
+fn of_study(csv: &Path, found: &mut Runs) -> Result<(), RunsError> {
+    let files = StudyFiles::of(csv)?;
+    let table = files.table()?;
+    let history = History::of(Journal::read(&files.journal())?);
+    let rows: Vec<Row> = table.rows().cloned().collect();
+    for (row, id) in rows.iter().zip(row_ids(&rows)) {
+        match status(row, &id, &history) {
+            Status::Done(Some(attempt)) | Status::Unmarked(attempt) => {
+                found.take(&attempt.run_dir, &attempt.run_dir);
+            }
+            Status::Done(None) => {
+                let why = format!("the study has no result of {}", label(row, &rows));
+                found.left_out.push(LeftOut { path: csv.into(), why });
+            }
+            Status::Pending | Status::SetBack(_) | Status::Failed(..) | Status::Left(_) => {}
+        }
+    }
+    Ok(())
 }
 
 impl Runs {
-    fn take(&mut self, path: &Path, record: Result<Record, RecordFileError>) {
-        let usable = match record {
+    fn take(&mut self, root: &Path, path: &Path) {
+        let below = path.strip_prefix(root).unwrap_or(path);
+        let usable = match file::read(path) {
+            _ if below.iter().any(|part| part == SUPERSEDED) => {
+                Err("superseded: its row was run again".into())
+            }
             Ok(record) => Run::of(path, &record),
             Err(error) => Err(error.to_string()),
         };
@@ -119,8 +163,13 @@ impl Run {
         {
             return Err(format!("{}: {}", doubt.name, doubt.evidence));
         }
+        let study = record.study.as_deref();
         Ok(Run {
             path: path.into(),
+            turn: study.map_or_else(Turn::default, |study| Turn {
+                block: study.block,
+                replicate: study.replicate,
+            }),
             settings: settings(&record.plan),
             place: place(record),
             started: record.started.clone(),
@@ -237,6 +286,18 @@ mod tests {
             "{why:?}"
         );
         assert!(why[1].contains("is no record"), "{why:?}");
+    }
+
+    #[test]
+    fn a_run_that_was_made_again_is_no_replicate() {
+        let folder = tempfile::tempdir().unwrap();
+        save(folder.path(), "4/first", |_| {});
+        save(folder.path(), "4/superseded/older", |_| {});
+        let found = runs_of(folder.path()).unwrap();
+        assert_eq!((found.runs.len(), found.left_out.len()), (1, 1));
+        assert!(found.left_out[0].why.starts_with("superseded"));
+        let older = runs_of(&folder.path().join("4/superseded/older")).unwrap();
+        assert_eq!(older.runs.len(), 1, "who asks for it by name has it");
     }
 
     #[test]

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 Experiments are matched by what was run. Settings in which all of A differ from all of B are what is compared, and are told; so two \
 single experiments are compared whatever they differ in. Intervals are of 95 %; each run is one value, however many epochs it has.
 
-Exit codes: 0 what is asked for was shown for every experiment; 1 results cannot be read; 2 bad usage; 3 it was not shown, or one of them lacks an experiment.")]
+Exit codes: 0 what is asked for was shown for every experiment; 2 bad usage, or nothing to compare; 3 it was not shown, or one of them lacks an experiment.")]
 pub(crate) struct CompareArguments {
-    /// The folder of a run, or a folder above those of several.
+    /// The folder of a run, a folder above those of several, or the CSV of a study.
     pub(crate) a: PathBuf,
     /// The same, to be compared with A.
     pub(crate) b: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct CompareArguments {
     /// Show that B is not worse than A by more than this share.
     #[arg(long, value_name = "SHARE")]
     pub(crate) no_worse_than: Option<String>,
-    /// The first run of A and the first of B are a pair, and so on, as where they were made in turns.
+    /// Runs of A and B are pairs: those of the same block and replicate of a study, else in the order they were started.
     #[arg(long)]
     pub(crate) paired: bool,
     /// One JSON object on stdout.

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but below --fail-below-au; 130 interrupted.";
+Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but what was asked for does not hold; 130 interrupted.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]

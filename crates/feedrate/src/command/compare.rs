@@ -20,7 +20,7 @@ const WITHIN: &str = "2%";
 pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     let responses = responses(&arguments.responses)?;
     let question = question(arguments)?;
-    let pairing = if arguments.paired { Pairing::InOrder } else { Pairing::None };
+    let pairing = if arguments.paired { Pairing::InTurns } else { Pairing::None };
     let (a, b) = (load(&arguments.a)?, load(&arguments.b)?);
     let found = compare_runs(a, b, &responses, question, pairing);
     if arguments.json {
@@ -65,12 +65,11 @@ fn question(arguments: &CompareArguments) -> Result<Question, UsageError> {
 }
 
 fn load(path: &Path) -> anyhow::Result<Runs> {
-    runs_of(path).map_err(|error| match error {
-        RunsError::Nothing(_) | RunsError::Io { .. } => {
-            let hint = Some(error.hint().to_string());
-            UsageError { message: error.to_string(), hint }.into()
-        }
-    })
+    let usage = |error: RunsError| UsageError {
+        hint: Some(error.hint().to_string()),
+        message: error.to_string(),
+    };
+    Ok(runs_of(path).map_err(usage)?)
 }
 
 fn asked(question: Question) -> String {
@@ -125,7 +124,7 @@ fn block(heading: Option<&str>, finding: &Finding) -> String {
     lines.push(format!("    B - A  {}", with_interval(finding.difference, |v| apart(unit, v))));
     let ratio =
         finding.ratio.map_or("-".into(), |ratio| with_interval(ratio, |v| format!("{v:.4}")));
-    let p = finding.p.map_or(String::new(), |p| format!(", p = {}", p_text(p)));
+    let p = finding.p.map_or(String::new(), |p| format!(", p {}", p_text(p)));
     lines.push(format!("    B / A  {ratio}{p}"));
     lines.join("\n")
 }
@@ -159,5 +158,5 @@ fn apart(unit: Unit, value: f64) -> String {
 }
 
 fn p_text(p: f64) -> String {
-    if p < 0.0001 { "< 0.0001".into() } else { format!("{p:.4}") }
+    if p < 0.0001 { "< 0.0001".into() } else { format!("= {p:.4}") }
 }

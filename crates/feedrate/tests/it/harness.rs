@@ -100,8 +100,13 @@ impl Test {
 
     /// Every file below the dataset folder with this ending.
     pub(crate) fn data_files(&self, ending: &str) -> Vec<PathBuf> {
+        self.files_below("data", ending)
+    }
+
+    /// Every file below a folder with this ending.
+    pub(crate) fn files_below(&self, folder: &str, ending: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
-        walk(&self.path("data"), &mut found);
+        walk(&self.path(folder), &mut found);
         found.retain(|path| path.to_string_lossy().ends_with(ending));
         found.sort();
         found

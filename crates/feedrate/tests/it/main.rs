@@ -48,3 +48,7 @@ mod wheel;
 mod study;
 /// Those that read for each other, or together.
 mod sharing;
+/// Results side by side.
+mod compare;
+/// The largest number that holds.
+mod scale;

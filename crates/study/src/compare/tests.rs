@@ -2,7 +2,7 @@
 
 use super::*;
 use feedrate_measure::example::{plan, simple};
-use feedrate_measure::record::Record;
+use feedrate_measure::record::{Record, StudyRun};
 use std::path::Path;
 
 fn au() -> &'static Response {
@@ -51,7 +51,7 @@ fn what_can_be_said_follows_from_values_and_noise() {
     );
     check(&[80.0, 80.1], &STEADY, WITHIN, Verdict::Differs, "differs: B is better, by 12.45 %");
     let noise =
-        "cannot be told: the noise is too large for so few runs; about 30 runs of each would tell";
+        "cannot be told: the noise is too large for so few runs; about 33 runs of each would tell";
     check(&[90.0, 86.0, 94.0], &[90.0, 88.0, 93.0], WITHIN, Verdict::CannotTell, noise);
 }
 
@@ -83,10 +83,44 @@ fn pairs_see_what_a_drift_hides() {
     let (a, b) = ([70.0, 80.0, 90.0], [71.0, 81.2, 91.3]);
     let alone = finding(&a, &b, WITHIN, Pairing::None);
     assert_eq!(alone.verdict, Verdict::CannotTell);
-    let paired = finding(&a, &b, WITHIN, Pairing::InOrder);
+    let paired = finding(&a, &b, WITHIN, Pairing::InTurns);
     assert_eq!(paired.verdict, Verdict::Same, "{}", paired.says);
-    let uneven = finding(&a, &b[..2], WITHIN, Pairing::InOrder);
+    let uneven = finding(&a, &b[..2], WITHIN, Pairing::InTurns);
     assert_eq!(uneven.says, "cannot be told: 3 runs of A and 2 of B are no pairs");
+}
+
+#[test]
+fn pairs_of_a_study_go_by_replicate_whatever_their_order() {
+    let replicates = |values: &[(u32, f64)]| {
+        let mut all = Runs::default();
+        all.runs.extend(values.iter().map(|&(replicate, au)| {
+            run(au, |record| {
+                let study = StudyRun { replicate: Some(replicate), ..StudyRun::default() };
+                record.study = Some(Box::new(study));
+            })
+        }));
+        all
+    };
+    let b = || replicates(&[(1, 71.0), (2, 81.2), (3, 91.3)]);
+    let found = compare(
+        replicates(&[(3, 90.0), (1, 70.0), (2, 80.0)]),
+        b(),
+        &[au()],
+        WITHIN,
+        Pairing::InTurns,
+    );
+    assert_eq!(found.findings[0].verdict, Verdict::Same, "{}", found.findings[0].says);
+    let found = compare(
+        replicates(&[(3, 90.0), (1, 70.0), (4, 80.0)]),
+        b(),
+        &[au()],
+        WITHIN,
+        Pairing::InTurns,
+    );
+    assert_eq!(
+        found.findings[0].says,
+        "cannot be told: their replicates or blocks are not the same"
+    );
 }
 
 #[test]

@@ -185,11 +185,12 @@ impl<'a> Hunt<'a> {
         let Some(run) = self.runs.get(&beyond).and_then(|runs| runs.last()) else {
             return String::new();
         };
-        let rate = run.throughput.delivered_bytes_per_second;
-        let rates = self.range.needed_bytes_per_second(beyond).zip(rate.windowed.or(rate.whole));
+        let needed = self.range.needed_bytes_per_second(beyond);
+        let sustained = run.au.sustained_percent.map(|percent| percent / 100.0);
+        let rates = needed.and_then(|needed| Some((needed, needed * sustained?)));
         let rates = rates.map_or_else(String::new, |(needed, delivered)| {
             format!(
-                "{} wait for nothing at {}, and got {}. ",
+                "{} wait for nothing at {}, and {} is what they can go on getting. ",
                 self.range.words(beyond),
                 units::bytes_per_second(needed),
                 units::bytes_per_second(delivered),

@@ -1,20 +1,14 @@
-//! One run of a search: a process of its own, as the user would start it, and what it measured.
+//! One run of a search: a process of its own, as the user would start it, and what it measured. It ends when the search does, however that ends.
 
 use crate::cli::DataArguments;
 use crate::exit::{Exit, Interrupted};
 use anyhow::Context;
 use feedrate_measure::summary::Summary;
+use feedrate_study::bash::quoted;
+use feedrate_study::supervise::{Ended, GRACE, Supervised, Supervision};
 use serde::Deserialize;
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
-
-/// Between two looks at a run.
-const LOOK: Duration = Duration::from_millis(20);
-/// A run that was told to stop has this long to write down what it measured.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// Where the runs of a search leave what they have.
 pub(super) struct Probes<'a> {
@@ -30,52 +24,52 @@ struct Told {
 }
 
 impl Probes<'_> {
-    /// Run, and sum up.
+    /// Run, and sum up. What it is told and tells is in files of this name.
     pub(super) fn run(
         &self,
         data: &DataArguments,
         accelerators: Option<u32>,
         name: &str,
     ) -> anyhow::Result<Summary> {
-        let (stdout, stderr) = (self.file(name, "json"), self.file(name, "log"));
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args(arguments(data, accelerators));
-        command.args(self.cold.then_some("--cold")).arg("--results").arg(self.folder);
-        command.stdin(Stdio::null());
-        command.stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
-        let mut child = command.spawn().context("cannot start a run")?;
-        let status = self.wait(&mut child)?;
-        let said = std::fs::read_to_string(&stderr).unwrap_or_default();
-        if self.stop.load(Relaxed) || status.code() == Some(Exit::Interrupted as i32) {
+        let file = |extension: &str| self.folder.join(format!("{name}.{extension}"));
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let order = Supervision {
+            script: file("sh"),
+            cleanup: None,
+            stdout: file("json"),
+            stderr: file("log"),
+            running: self.folder.join("running"),
+            grace: GRACE,
+        };
+        let mut words = vec![program.display().to_string()];
+        words.extend(arguments(data, accelerators));
+        words.extend(self.cold.then(|| "--cold".into()));
+        words.extend(["--results".into(), self.folder.display().to_string()]);
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        std::fs::write(&order.script, format!("exec {}\n", words.join(" ")))
+            .with_context(|| format!("cannot write `{}`", order.script.display()))?;
+        let mut run = Supervised::start(&program, &order).context("cannot start a run")?;
+        let ended = run.wait(self.stop)?;
+        if self.stop.load(Relaxed) || ended == Ended::Exited(Exit::Interrupted as i32) {
             return Err(Interrupted(self.folder.display().to_string()).into());
         }
-        anyhow::ensure!(status.success(), "{name} failed: {}", said.trim_end());
-        let told: Told = serde_json::from_slice(&std::fs::read(&stdout)?)
-            .with_context(|| format!("cannot read what {name} told"))?;
-        let mut summary = Summary::of(&feedrate_study::load_run(&told.run_dir)?);
-        summary.run_dir = Some(told.run_dir.display().to_string());
+        let said = std::fs::read_to_string(&order.stderr).unwrap_or_default();
+        let why = match ended {
+            Ended::Exited(0) => return self.summed_up(&order.stdout),
+            Ended::Refused(why) => why,
+            Ended::Signalled(signal) => format!("signal {signal} ended it"),
+            Ended::Exited(_) | Ended::Lost => said.trim_end().into(),
+        };
+        anyhow::bail!("{name} failed: {why}")
+    }
+
+    fn summed_up(&self, stdout: &Path) -> anyhow::Result<Summary> {
+        let cannot = || format!("cannot read `{}`", stdout.display());
+        let told = std::fs::read(stdout).with_context(cannot)?;
+        let Told { run_dir } = serde_json::from_slice(&told).with_context(cannot)?;
+        let mut summary = Summary::of(&feedrate_study::load_run(&run_dir)?);
+        summary.run_dir = Some(run_dir.display().to_string());
         Ok(summary)
-    }
-
-    fn file(&self, name: &str, extension: &str) -> PathBuf {
-        self.folder.join(format!("{name}.{extension}"))
-    }
-
-    /// Until the run has ended; what the terminal sends to all reaches it too.
-    fn wait(&self, child: &mut Child) -> anyhow::Result<std::process::ExitStatus> {
-        let mut told_to_stop = None;
-        loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(status);
-            }
-            if self.stop.load(Relaxed) {
-                let since = told_to_stop.get_or_insert_with(Instant::now);
-                if GRACE < since.elapsed() {
-                    child.kill()?;
-                }
-            }
-            std::thread::sleep(LOOK);
-        }
     }
 }
 

@@ -1,0 +1,134 @@
+//! `feedrate compare`: verdicts and exit codes on runs of a storage of known rate.
+
+use crate::harness::{Answer, Test};
+use serde_json::Value;
+
+/// Twelve steps of 10 ms in memory: the accelerator is fed, and waits little.
+const FED: &str = "\
+model:
+  name: fed
+framework: pytorch
+dataset:
+  data_folder: data
+  format: raw
+  num_files_train: 12
+  record_length_bytes: 4096
+reader:
+  data_loader: pytorch
+  batch_size: 1
+train:
+  computation_time: 0.01
+storage:
+  storage_type: memory
+";
+
+/// Read no faster than 4096 bytes in 30 ms: three times as long as a step.
+const SLOW: &str = "storage.throttle.bytes_per_second=136533";
+
+impl Test {
+    fn runs(&self, results: &str, count: usize, more: &[&str]) {
+        for _ in 0..count {
+            self.run_json(&[&["--results", results], more].concat());
+        }
+    }
+
+    /// `feedrate compare … --json`: code and report.
+    fn compared(&self, arguments: &[&str]) -> (i32, Value) {
+        let answer = self.feedrate(&[&["compare"], arguments, &["--json"]].concat());
+        let report = serde_json::from_str(&answer.stdout);
+        (answer.code, report.unwrap_or_else(|error| panic!("{error}: {answer:?}")))
+    }
+}
+
+#[test]
+fn same_different_and_not_worse_have_their_exit_codes() {
+    let test = Test::with(FED);
+    test.runs("fast", 3, &[]);
+    test.runs("slow", 3, &[SLOW]);
+    let au = ["--response", "au_all_steps"];
+    let check = |arguments: &[&str], code: i32, verdict: &str| {
+        let (found, report) = test.compared(&[arguments, &au].concat());
+        assert_eq!(report["findings"][0]["verdict"], verdict, "{report}");
+        assert_eq!((found, &report["met"]), (code, &Value::from(code == 0)), "{report}");
+    };
+    check(&["fast", "fast", "--within", "20%"], 0, "same");
+    check(&["fast", "slow"], 3, "differs");
+    check(&["slow", "fast", "--no-worse-than", "0.1"], 0, "not_worse");
+    check(&["fast", "slow", "--no-worse-than", "10%"], 3, "differs");
+    let (_, report) = test.compared(&["fast", "slow"]);
+    let differs = &report["differs_in"];
+    assert_eq!(differs[0]["setting"], "storage.throttle_bytes_per_second");
+    assert_eq!((&differs[0]["a"], &differs[0]["b"]), (&Value::Null, &Value::from("136533.0")));
+    assert_eq!(report["findings"].as_array().unwrap().len(), 2, "utilisation and throughput");
+    assert_eq!(report["findings"][1]["a"]["values"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn one_run_each_makes_no_claim() {
+    let test = Test::with(FED);
+    test.runs("fast", 1, &[]);
+    test.runs("slow", 1, &[SLOW]);
+    let answer = test.feedrate(&["compare", "fast", "slow"]);
+    assert_eq!(answer.code, 3, "{}", answer.stderr);
+    for words in [
+        "Differs in storage.throttle_bytes_per_second: `none` in A, `136533.0` in B",
+        "au_all_steps_percent: cannot be told: n = 1 in A, n = 1 in B",
+        "points\n",
+        "Asked: the same within 2 %: not shown",
+    ] {
+        assert!(answer.stdout.contains(words), "no `{words}` in: {}", answer.stdout);
+    }
+    assert!(!answer.stdout.contains('['), "an interval of one run: {}", answer.stdout);
+}
+
+#[test]
+fn what_is_broken_off_is_named_and_not_compared() {
+    let test = Test::with(FED);
+    test.runs("a", 2, &[]);
+    let broken = &test.files_below("a", "record.json")[1];
+    let mut record: Value = serde_json::from_slice(&std::fs::read(broken).unwrap()).unwrap();
+    record["complete"] = false.into();
+    record["stopped_because"] = "interrupted".into();
+    std::fs::write(broken, record.to_string()).unwrap();
+    let (code, report) = test.compared(&["a", "a"]);
+    assert_eq!(code, 3);
+    let left_out = &report["left_out_of_b"][0];
+    assert!(left_out["why"].as_str().unwrap().contains("interrupted"), "{report}");
+    assert_eq!(report["findings"][0]["a"]["runs"], 1);
+}
+
+#[test]
+fn two_studies_are_compared_by_their_csv() {
+    let test = Test::with(FED);
+    let row = |replicate: u32| format!("workload.yaml,1,1,,{replicate},N\n");
+    let rows = [1, 2, 3].map(row).concat();
+    for name in ["a.csv", "b.csv"] {
+        test.write(name, format!("model,epochs,processes,overrides,replicate,run\n{rows}"));
+        let answer = test.feedrate(&["study", "run", name, "--quiet"]);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+    }
+    let (_, report) = test.compared(&["a.csv", "b.csv", "--paired", "--response", "au_all_steps"]);
+    let finding = &report["findings"][0];
+    assert_eq!((&finding["a"]["runs"], &finding["b"]["runs"]), (&3.into(), &3.into()), "{report}");
+    assert!(finding["difference"]["low"].is_number(), "{report}");
+    test.write("b.csv", "model,epochs,processes,overrides,replicate,run\nworkload.yaml,1,1,,9,Y\n");
+    let (_, report) = test.compared(&["a.csv", "b.csv"]);
+    let why = report["left_out_of_b"][0]["why"].as_str().unwrap();
+    assert_eq!(why, "the study has no result of workload/1 replicate 9");
+}
+
+#[test]
+fn bad_usage_is_refused() {
+    let test = Test::with(FED);
+    std::fs::create_dir(test.path("empty")).unwrap();
+    for (arguments, words) in [
+        (&["nowhere", "empty"][..], &["`nowhere`", "hint:"][..]),
+        (&["empty", "empty"], &["holds no result"]),
+        (&["empty", "empty", "--within", "2"], &["`--within 2`", "`2%`"]),
+        (&["empty", "empty", "--response", "speed"], &["no response `speed`", "duration_s"]),
+        (&["empty", "empty", "--within", "1%", "--no-worse-than", "1%"], &["cannot be used with"]),
+    ] {
+        let answer: Answer = test.feedrate(&[&["compare"], arguments].concat());
+        answer.refuses(2, words);
+    }
+}
