@@ -146,6 +146,7 @@ fn pooled_cov(pilots: &[Vec<f64>]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_spec::plan::mt19937::LegacyRandom;
 
     const UNTIL: Until = Until { half_width: 0.02 };
 
@@ -195,6 +196,29 @@ mod tests {
         check(&[90.0, 40.0, 60.0], 10, Next::OutOfReach, "98.7 %");
         check(&[90.0, 40.0, 60.0], 1000, Next::Another, "98.7 %");
         check(&[0.0, 0.0], 10, Next::OutOfReach, "-");
+    }
+
+    /// What [`REPLICATES_LEAST`] says, at the noises where it is worst and where it is best.
+    #[test]
+    fn an_interval_that_was_waited_for_holds_the_truth_nearly_as_often() {
+        let response = Response::find("au_all_steps").unwrap();
+        for (noise, from, to) in [(0.01, 94.0, 96.0), (0.02, 92.5, 95.5), (0.04, 91.0, 94.0)] {
+            let mut random = LegacyRandom::new(1991);
+            let mut held = 0;
+            for _ in 0..2000 {
+                let mut values = Vec::new();
+                let middle = loop {
+                    values.push(50.0 * (1.0 + noise * random.standard_normal()));
+                    let standing = judge(response, &values, UNTIL, 10_000);
+                    if standing.next == Next::Enough {
+                        break standing.middle.unwrap();
+                    }
+                };
+                held += u32::from(middle.low <= 50.0 && 50.0 <= middle.high);
+            }
+            let percent = f64::from(held) / 20.0;
+            assert!((from..to).contains(&percent), "{noise}: {percent} %");
+        }
     }
 
     #[test]
