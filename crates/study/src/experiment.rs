@@ -24,10 +24,10 @@ pub struct Experiment {
 impl Experiment {
     /// Of `row` in a study of `rows`.
     pub fn of(row: &Row, rows: &[Row]) -> Self {
-        let bare = |row: &Row| Row { epochs: None, ..row.clone() };
-        let is_other =
-            |other: &Row| other.epochs != row.epochs && bare(other).is_replicate_of(&bare(row));
-        let epochs = row.epochs.filter(|_| rows.iter().any(is_other));
+        let key = |row: &Row| Row { epochs: None, ..row.clone() }.experiment_key();
+        // Of most studies all rows have the same epochs.
+        let mut others = rows.iter().filter(|other| other.epochs != row.epochs);
+        let epochs = row.epochs.filter(|_| others.any(|other| key(other) == key(row)));
         let mut settings = row.settings.clone();
         settings.extend(epochs.map(|epochs| Setting::new(EPOCHS, epochs.to_string())));
         settings.extend(row.scale.map(|scale| Setting::new(SCALE, scale.to_string())));

@@ -65,10 +65,9 @@ impl Row {
         RowKey(parts.join("|"))
     }
 
-    /// Whether `other` is another go at the same experiment.
-    pub fn is_replicate_of(&self, other: &Row) -> bool {
-        let bare = |row: &Row| Row { seed: None, replicate: None, ..row.clone() }.key();
-        bare(self) == bare(other)
+    /// What replicates have in common: all of the key but seed and number.
+    pub fn experiment_key(&self) -> RowKey {
+        Row { seed: None, replicate: None, ..self.clone() }.key()
     }
 }
 

@@ -5,8 +5,9 @@ use super::select::{is_wanted, label};
 use super::{Rows, Runner, RunnerError};
 use crate::precision::{Next, Standing, Until, judge};
 use crate::response::Response;
-use crate::row::Row;
+use crate::row::{Row, RowKey};
 use crate::state::{History, Status, row_ids, status};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// When runs are repeated enough.
@@ -37,9 +38,9 @@ pub fn groups(
 ) -> Vec<Group> {
     let ids = row_ids(rows);
     let mut groups: Vec<Group> = Vec::new();
+    let mut places: BTreeMap<RowKey, usize> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate() {
-        let known = groups.iter_mut().position(|group| rows[group.rows[0]].is_replicate_of(row));
-        let place = known.unwrap_or_else(|| {
+        let place = *places.entry(row.experiment_key()).or_insert_with(|| {
             groups.push(Group { rows: Vec::new(), values: Vec::new() });
             groups.len() - 1
         });

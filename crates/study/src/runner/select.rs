@@ -20,6 +20,9 @@ pub fn label(row: &Row, rows: &[Row]) -> String {
 
 /// Whether a row is among those that are asked for: by `#6`, its place in the file, or by model, experiment, or both, with `*`.
 pub fn is_wanted(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool {
+    if only.is_empty() {
+        return true;
+    }
     let model = model_name(&row.model);
     let id = Experiment::of(row, rows).id();
     let both = format!("{model}/{id}");
@@ -27,7 +30,7 @@ pub fn is_wanted(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool
         Some(number) => number.parse() == Ok(index + 1),
         None => [&model, &id, &both].iter().any(|name| is_like(pattern, name)),
     };
-    only.is_empty() || only.iter().any(matches)
+    only.iter().any(matches)
 }
 
 /// Whether `text` is `pattern`, in which `*` stands for anything.
