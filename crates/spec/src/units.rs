@@ -72,11 +72,11 @@ pub fn count(count: u64) -> String {
     text
 }
 
-/// `1 batch`, `12 batches`.
+/// `1 batch`, `12 batches`, `2 processes`.
 pub fn counted(number: u64, what: &str) -> String {
     let plural = match number {
         1 => "",
-        _ if what.ends_with("ch") && what != "epoch" => "es",
+        _ if what.ends_with("ss") || what.ends_with("ch") && what != "epoch" => "es",
         _ => "s",
     };
     format!("{} {what}{plural}", count(number))

@@ -54,7 +54,13 @@ const FAMILIES: &[Family] = &[
     Family { folder: "crates/run/src/wrap", shared: &[] },
     Family { folder: "crates/measure/src/metric", shared: &[] },
     Family { folder: "crates/measure/src/doubt", shared: &[] },
-    Family { folder: "crates/study/src/design", shared: &[] },
+    Family {
+        folder: "crates/study/src/design",
+        shared: &[
+            ("levels", "factors at two levels, as every sign table has them"),
+            ("aliases", "what a fraction confounds, whichever design is one"),
+        ],
+    },
     Family { folder: "crates/study/src/launch", shared: &[] },
     Family { folder: "crates/study/src/plot", shared: &[] },
     Family { folder: "crates/study/src/advice", shared: &[] },

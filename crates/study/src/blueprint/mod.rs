@@ -12,6 +12,7 @@ use crate::keys;
 use crate::row::Row;
 use crate::setting::{Setting, unquoted};
 use feedrate_spec::problem::{Problem, Problems, Severity};
+use feedrate_spec::units::counted;
 use std::collections::BTreeMap;
 
 /// A study as it is to be drawn.
@@ -100,15 +101,12 @@ impl Blueprint {
             vec![format!("design: {name}. {summary}"), format!("estimates: {estimates}")];
         lines.push(format!("baseline: {}", run(&self.baseline)));
         lines.extend(self.factors.iter().map(factor_line));
-        let noted = |note: &str| rows.iter().filter(|row| row.note == note).count() as u32;
+        let noted = |note: &str| rows.iter().filter(|row| row.note == note).count() as u64;
         let how = &self.arrangement;
-        let mut parts = vec![
-            counted(points as u32, "point", "points"),
-            counted(how.replicates, "replicate", "replicates"),
-        ];
-        for (what, many) in [(CENTRE_POINT, "centre points"), (SENTINEL, "sentinels")] {
-            let n = noted(what);
-            parts.extend((n > 0).then(|| counted(n, what, many)));
+        let mut parts =
+            vec![counted(points as u64, "point"), counted(how.replicates.into(), "replicate")];
+        for what in [CENTRE_POINT, SENTINEL] {
+            parts.extend(Some(noted(what)).filter(|&n| n > 0).map(|n| counted(n, what)));
         }
         lines.push(format!("runs: {}: {}", rows.len(), parts.join(", ")));
         if how.replicates == 1 && noted(CENTRE_POINT) < 2 && noted(SENTINEL) < 2 {
@@ -127,14 +125,10 @@ impl Blueprint {
     }
 }
 
-fn counted(n: u32, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
-}
-
 fn run(row: &Row) -> String {
     let mut words = vec![row.model.clone()];
-    words.extend(row.epochs.map(|epochs| counted(epochs, "epoch", "epochs")));
-    words.push(counted(row.processes, "process", "processes"));
+    words.extend(row.epochs.map(|epochs| counted(epochs.into(), "epoch")));
+    words.push(counted(row.processes.into(), "process"));
     words.extend(row.seed.map(|seed| format!("seed {seed}")));
     words.extend(row.scale.map(|scale| format!("scale {scale}")));
     words.extend(row.settings.iter().map(Setting::text));

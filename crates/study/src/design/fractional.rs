@@ -4,6 +4,7 @@
 use super::aliases::{self, Aliases, FACTORS_MAX, Word};
 use super::{Asked, Design, DesignOption, Laid, levels};
 use feedrate_spec::problem::Problem;
+use feedrate_spec::units::counted;
 
 pub(super) static DESIGN: Design = Design {
     name: "fractional",
@@ -198,7 +199,11 @@ fn own(given: &[String], factors: usize) -> Result<Vec<Generator>, Problem> {
         ))
     };
     if given.len() > GENERATORS_MAX.min(factors - 1) {
-        return Err(wrong(format!("{} generators for {factors} factors", given.len())));
+        return Err(wrong(format!(
+            "{} for {}",
+            counted(given.len() as u64, "generator"),
+            counted(factors as u64, "factor")
+        )));
     }
     let mut made: Vec<Generator> = Vec::new();
     for text in given {

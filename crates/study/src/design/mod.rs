@@ -176,8 +176,8 @@ fn key_of(option: &str) -> String {
 fn bounded(points: Option<u64>) -> Result<usize, Problem> {
     let fits = points.and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= RUNS_MAX);
     fits.ok_or_else(|| {
-        let asked = points.map_or("more than can be counted".into(), |n| n.to_string());
-        Problem::error("design", format!("{asked} points, the limit is {RUNS_MAX}"))
+        let asked = points.map_or("more points than can be counted".into(), |n| format!("{n} points"));
+        Problem::error("design", format!("{asked}, the limit is {RUNS_MAX}"))
             .hint("take fewer factors or levels, or a design that needs fewer: `fractional`, `plackett_burman`, `latin_hypercube`")
     })
 }

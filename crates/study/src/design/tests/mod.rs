@@ -1,6 +1,8 @@
 //! Designs against textbooks: Jain, "The Art of Computer Systems Performance Analysis" (1991), chapters 17 to 19; Montgomery, "Design and
 //! Analysis of Experiments" (8th edition), chapters 6 and 8; Box, Hunter and Hunter, "Statistics for Experimenters" (2nd edition), chapter 6.
 
+mod refused;
+
 use super::*;
 use crate::factor::Scale;
 use proptest::prelude::*;
@@ -422,79 +424,4 @@ fn a_seed_draws_the_same_hypercube() {
     };
     assert_eq!(drawn(3), drawn(3));
     assert_ne!(drawn(3), drawn(4));
-}
-
-#[test]
-fn what_a_design_does_not_take_is_refused() {
-    let many = [factor("a", &["1", "2", "3"]), factor("b", &["x", "y"])];
-    let levels: Vec<String> = (0..1000).map(|i| i.to_string()).collect();
-    let levels: Vec<&str> = levels.iter().map(String::as_str).collect();
-    let thousand = [factor("a", &levels), factor("b", &levels)];
-    for (name, factors, given, expected) in [
-        ("two_level", &many[..], vec![], "factors.a: has 3 levels, `two_level` takes two"),
-        ("two_level", &signs(17), vec![], "131072 points, the limit is 100000"),
-        ("two_level", &signs(64), vec![], "more than can be counted points"),
-        ("full_factorial", &thousand, vec![], "1000000 points"),
-        ("fractional", &signs(5), vec![], "a fraction is said in one way"),
-        (
-            "fractional",
-            &signs(5),
-            vec![("p", "1"), ("resolution", "3")],
-            "a fraction is said in one way",
-        ),
-        ("fractional", &signs(5), vec![("p", "3")], "p may be 1, 2"),
-        ("fractional", &signs(5), vec![("p", "x")], "`x` is not a whole number"),
-        ("fractional", &signs(26), vec![("p", "1")], "26 factors, there are letters for 25"),
-        (
-            "fractional",
-            &signs(5),
-            vec![("resolution", "6")],
-            "no standard fraction of 5 factors has resolution 6",
-        ),
-        ("fractional", &signs(4), vec![("generators", "D")], "`D` has no `=`"),
-        ("fractional", &signs(4), vec![("generators", "D=ABE")], "`E` is no letter"),
-        (
-            "fractional",
-            &signs(4),
-            vec![("generators", "D=ABA")],
-            "`A` is no letter of a factor, or comes twice",
-        ),
-        (
-            "fractional",
-            &signs(4),
-            vec![("generators", "D=A")],
-            "`AD` would be the same in all runs",
-        ),
-        ("fractional", &signs(4), vec![("generators", "D=")], "`D` would be the same in all runs"),
-        ("fractional", &signs(4), vec![("generators", "CD=AB")], "has not one letter on the left"),
-        ("fractional", &signs(4), vec![("generators", "D=AB,D=ABC")], "`D` is made twice"),
-        (
-            "fractional",
-            &signs(5),
-            vec![("generators", "D=AB,E=AD")],
-            "made of factors that are made themselves",
-        ),
-        ("fractional", &signs(5), vec![("generators", "D=AB,E=AB")], "`DE` would be the same"),
-        (
-            "fractional",
-            &signs(3),
-            vec![("generators", "A=BC,B=AC,C=AB")],
-            "3 generators for 3 factors",
-        ),
-        ("fractional", &signs(1), vec![("generators", "A=")], "1 generators for 1 factors"),
-        ("plackett_burman", &signs(24), vec![], "the largest table holds 23"),
-        ("plackett_burman", &signs(4), vec![("runs", "9")], "no table of `9` runs"),
-        ("plackett_burman", &signs(9), vec![("runs", "8")], "`8` runs hold 7 factors, not 9"),
-        ("plackett_burman", &signs(4), vec![("foldover", "yes")], "`yes` is not true or false"),
-        ("latin_hypercube", &many, vec![("points", "1")], "`1` points span nothing"),
-        ("latin_hypercube", &many, vec![("points", "100001")], "the limit is 100000"),
-        ("latin_hypercube", &many, vec![("points", "50000")], "takes too long"),
-        ("latin_hypercube", &many, vec![("tries", "0")], "`0` tries"),
-    ] {
-        let problems = try_lay(name, factors, &given).unwrap_err().to_string();
-        assert!(
-            problems.contains(expected) && problems.contains("hint:"),
-            "{name} {given:?}: {problems}"
-        );
-    }
 }

@@ -1,0 +1,61 @@
+//! What designs do not take.
+
+use super::*;
+
+#[track_caller]
+fn refused(name: &str, factors: &[Factor], given: &[(&str, &str)], expected: &str) {
+    let problems = try_lay(name, factors, given).unwrap_err().to_string();
+    assert!(
+        problems.contains(expected) && problems.contains("hint:"),
+        "{name} {given:?}: {problems}"
+    );
+}
+
+#[test]
+fn what_a_design_does_not_take_is_refused() {
+    let many = [factor("a", &["1", "2", "3"]), factor("b", &["x", "y"])];
+    let levels: Vec<String> = (0..1000).map(|i| i.to_string()).collect();
+    let levels: Vec<&str> = levels.iter().map(String::as_str).collect();
+    let thousand = [factor("a", &levels), factor("b", &levels)];
+    for (name, factors, given, expected) in [
+        ("two_level", &many[..], vec![], "factors.a: has 3 levels, `two_level` takes two"),
+        ("two_level", &signs(17), vec![], "131072 points, the limit is 100000"),
+        ("two_level", &signs(64), vec![], "more points than can be counted"),
+        ("full_factorial", &thousand, vec![], "1000000 points"),
+        ("plackett_burman", &signs(24), vec![], "the largest table holds 23"),
+        ("plackett_burman", &signs(4), vec![("runs", "9")], "no table of `9` runs"),
+        ("plackett_burman", &signs(9), vec![("runs", "8")], "`8` runs hold 7 factors, not 9"),
+        ("plackett_burman", &signs(4), vec![("foldover", "yes")], "`yes` is not true or false"),
+        ("latin_hypercube", &many, vec![("points", "1")], "`1` points span nothing"),
+        ("latin_hypercube", &many, vec![("points", "100001")], "the limit is 100000"),
+        ("latin_hypercube", &many, vec![("points", "50000")], "takes too long"),
+        ("latin_hypercube", &many, vec![("tries", "0")], "`0` tries"),
+    ] {
+        refused(name, factors, &given, expected);
+    }
+}
+
+#[test]
+fn fractions_that_confound_too_much_are_refused() {
+    for (factors, given, expected) in [
+        (5, vec![], "a fraction is said in one way"),
+        (5, vec![("p", "1"), ("resolution", "3")], "a fraction is said in one way"),
+        (5, vec![("p", "3")], "p may be 1, 2"),
+        (5, vec![("p", "x")], "`x` is not a whole number"),
+        (26, vec![("p", "1")], "26 factors, there are letters for 25"),
+        (5, vec![("resolution", "6")], "no standard fraction of 5 factors has resolution 6"),
+        (4, vec![("generators", "D")], "`D` has no `=`"),
+        (4, vec![("generators", "D=ABE")], "`E` is no letter"),
+        (4, vec![("generators", "D=ABA")], "`A` is no letter of a factor, or comes twice"),
+        (4, vec![("generators", "D=A")], "`AD` would be the same in all runs"),
+        (4, vec![("generators", "D=")], "`D` would be the same in all runs"),
+        (4, vec![("generators", "CD=AB")], "has not one letter on the left"),
+        (4, vec![("generators", "D=AB,D=ABC")], "`D` is made twice"),
+        (5, vec![("generators", "D=AB,E=AD")], "made of factors that are made themselves"),
+        (5, vec![("generators", "D=AB,E=AB")], "`DE` would be the same"),
+        (3, vec![("generators", "A=BC,B=AC,C=AB")], "3 generators for 3 factors"),
+        (1, vec![("generators", "A=")], "1 generator for 1 factor"),
+    ] {
+        refused("fractional", &signs(factors), &given, expected);
+    }
+}
