@@ -42,6 +42,8 @@ mod dlio_benchmark;
 mod mpi;
 /// Runs of a study, and those that are killed.
 mod supervise;
+/// How the runs of a study are started.
+mod launches;
 /// The Python package.
 mod wheel;
 /// Studies of many runs.

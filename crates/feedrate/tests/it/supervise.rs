@@ -172,7 +172,7 @@ fn what_cannot_be_cleaned_up_keeps_the_next_run_from_measuring() {
 #[test]
 fn two_runs_do_not_go_on_at_once() {
     let test = Test::new();
-    let order = supervision(&test, "echo ready >&3\nsleep 1000\n");
+    let order = supervision(&test, "echo ready >&3\nexec sleep 1000\n");
     let mut run = start(&order);
     let pipe = &mut pipe(&test);
     assert_eq!(lines(pipe, 1), ["ready"]);

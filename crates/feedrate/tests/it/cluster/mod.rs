@@ -249,7 +249,7 @@ fn task(cluster: &Cluster, rank: u32, program: &Path) -> Option<u32> {
     })
 }
 
-fn find(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
+pub(crate) fn find(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
