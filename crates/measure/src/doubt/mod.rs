@@ -29,6 +29,8 @@ pub static DOUBTS: &[&Doubt] = &[
     &incomplete_run::DOUBT,
     &planned::RECORDS_SHRUNK,
     &planned::NOT_COLD,
+    &planned::NOT_WARM,
+    &planned::DEVICE_NOT_QUIET,
     &window_shorter_than_stock::DOUBT,
     &too_few_steps::DOUBT,
     &au_disagrees::DOUBT,

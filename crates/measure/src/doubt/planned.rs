@@ -16,6 +16,13 @@ pub(super) static NOT_COLD: Doubt = Doubt {
     check: |_| None,
 };
 
+pub(super) static NOT_WARM: Doubt = Doubt {
+    name: "not_warm",
+    severity: Severity::Warning,
+    meaning: "The dataset should have been in the page cache when training began, and part of it was not.",
+    check: |_| None,
+};
+
 pub(super) static SCALED: Doubt = Doubt {
     name: "scaled",
     severity: Severity::Note,
@@ -76,5 +83,12 @@ pub(super) static RAW_CHECKPOINT: Doubt = Doubt {
     name: "raw_checkpoint",
     severity: Severity::Note,
     meaning: "Checkpoints are the bytes of the tensors alone: their size is right, and no framework can load them.",
+    check: |_| None,
+};
+
+pub(super) static DEVICE_NOT_QUIET: Doubt = Doubt {
+    name: "device_not_quiet",
+    severity: Severity::Warning,
+    meaning: "Others used the device or the processors shortly before a run of a study began, and did not end within the time that was waited.",
     check: |_| None,
 };

@@ -158,11 +158,18 @@ fn memory_in(meminfo: &[(String, String)]) -> Option<u64> {
     Some(total.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
-fn colon_pairs(text: &str) -> Vec<(String, String)> {
+pub(super) fn colon_pairs(text: &str) -> Vec<(String, String)> {
     text.lines()
         .filter_map(|line| line.split_once(':'))
         .map(|(key, value)| (key.trim().to_string(), value.trim().to_string()))
         .collect()
+}
+
+/// The first line of a file; `None` where that is empty or there is none.
+pub(super) fn read_line(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().next()?.trim();
+    (!line.is_empty()).then(|| line.to_string())
 }
 
 fn read(path: &str) -> String {

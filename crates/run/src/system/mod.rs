@@ -5,11 +5,15 @@ mod mount;
 mod network;
 mod sample;
 mod proc;
+mod environment;
+mod quiet;
 mod gpu;
 mod timeline;
 
+pub use environment::{Asker, Disk, Environment, Git, OpenFiles, environment};
 pub use facts::{idle_cores, memory_bytes, raise_open_files, system};
 pub use gpu::{Gpus, OpenGpus, nvml_gpus};
 pub use mount::mount_of;
+pub use quiet::{Activity, BOUNDS, Bounds, Quiet, activity, wait_until_quiet};
 pub use sample::{Residency, Sampler, residency};
 pub use timeline::TimelineSampler;

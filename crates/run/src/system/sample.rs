@@ -118,13 +118,22 @@ pub(super) fn field(text: &str, name: &str) -> Option<u64> {
 
 /// Bytes read and written: fields 6 and 10 of the device's line (Documentation/admin-guide/iostats.rst).
 pub(super) fn disk_bytes(diskstats: &str, device: &str) -> Option<(u64, u64)> {
+    let field = |i: usize| disk_field(diskstats, device, i);
+    Some((field(5)? * SECTOR_BYTES, field(9)? * SECTOR_BYTES))
+}
+
+/// Time in which the device had something to do: field 13.
+pub(super) fn disk_busy_ms(diskstats: &str, device: &str) -> Option<u64> {
+    disk_field(diskstats, device, 12)
+}
+
+fn disk_field(diskstats: &str, device: &str, index: usize) -> Option<u64> {
     let (major, minor) = device.split_once(':')?;
     let line = diskstats.lines().find(|line| {
         let mut fields = line.split_whitespace();
         fields.next() == Some(major) && fields.next() == Some(minor)
     })?;
-    let sectors = |i: usize| line.split_whitespace().nth(i)?.parse::<u64>().ok();
-    Some((sectors(5)? * SECTOR_BYTES, sectors(9)? * SECTOR_BYTES))
+    line.split_whitespace().nth(index)?.parse().ok()
 }
 
 /// (busy, all) ticks of all cores; waiting for I/O is idle.
@@ -135,7 +144,7 @@ pub(super) fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
     Some((all - idle(3)? - idle(4)?, all))
 }
 
-fn busy_share(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Option<f64> {
+pub(super) fn busy_share(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Option<f64> {
     let ((busy_before, all_before), (busy, all)) = (before?, after?);
     let elapsed = all.saturating_sub(all_before);
     (elapsed > 0).then(|| busy.saturating_sub(busy_before) as f64 / elapsed as f64)
@@ -156,9 +165,10 @@ mod tests {
 
     #[test]
     fn counters_are_read_from_their_lines() {
-        let disks = "   8       0 sda 100 0 2000 5 50 0 400 9 0 0 0\n 254       0 vda 1 2 16 3 4 5 32 6 0 0 0\n";
+        let disks = "   8       0 sda 100 0 2000 5 50 0 400 9 0 7 0\n 254       0 vda 1 2 16 3 4 5 32 6 0 0 0\n";
         assert_eq!(disk_bytes(disks, "254:0"), Some((16 * 512, 32 * 512)));
         assert_eq!(disk_bytes(disks, "7:0"), None);
+        assert_eq!(disk_busy_ms(disks, "8:0"), Some(7));
         assert_eq!(field("rchar: 1\nread_bytes: 4096\n", "read_bytes:"), Some(4096));
         assert_eq!(cpu_ticks("cpu  10 0 20 60 10 0 0 0 0 0\n"), Some((30, 100)));
         assert_eq!(busy_share(Some((30, 100)), Some((80, 200))), Some(0.5));

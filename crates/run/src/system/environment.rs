@@ -1,0 +1,348 @@
+//! How a machine was set and what it was busy with before a run: what no record of the run itself holds. Changes nothing.
+
+use super::facts::{colon_pairs, read_line};
+use super::mount::{block_device, mount_of};
+use rustix::process::{Resource, getrlimit};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What is not there, or may not be read, is unknown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// The program that ran, with its version.
+    pub program: String,
+    /// Since the machine was started.
+    pub uptime_s: Option<f64>,
+    /// Processes that ran or waited for a disk, over 1, 5 and 15 minutes.
+    pub load_average: Option<[f64; 3]>,
+    /// Of the processors, each once.
+    pub cpu_governors: Option<Vec<String>>,
+    /// The driver of the processors' frequency.
+    pub cpu_frequency_driver: Option<String>,
+    /// Whether processors may run faster than they can for long.
+    pub cpu_boost: Option<bool>,
+    /// Transparent huge pages: `always`, `madvise` or `never`.
+    pub transparent_hugepages: Option<String>,
+    /// Memory that could be had without swapping.
+    pub memory_available_bytes: Option<u64>,
+    /// Written and not yet on a device.
+    pub memory_dirty_bytes: Option<u64>,
+    /// Swap space.
+    pub swap_total_bytes: Option<u64>,
+    /// Of that, free.
+    pub swap_free_bytes: Option<u64>,
+    /// `vm.swappiness`.
+    pub swappiness: Option<u32>,
+    /// The limit of this process's control group.
+    pub cgroup_memory_max_bytes: Option<u64>,
+    /// Processors' worth of time that the control group may use.
+    pub cgroup_cpus_max: Option<f64>,
+    /// What made the container that this process is in, where one is known.
+    pub container: Option<String>,
+    /// Files that a process may have open, and up to how many it may raise that.
+    pub open_files: OpenFiles,
+    /// The disk below the dataset.
+    pub data_disk: Option<Disk>,
+    /// The disk below the results.
+    pub results_disk: Option<Disk>,
+    /// What the study's folder holds, where git keeps it.
+    pub git: Option<Git>,
+}
+
+/// Limits of open files; `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenFiles {
+    /// In effect.
+    pub soft: Option<u64>,
+    /// A run raises the other one to this.
+    pub hard: Option<u64>,
+}
+
+/// Settings of a disk's queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disk {
+    /// As the kernel calls it: `nvme0n1`.
+    pub name: String,
+    /// The I/O scheduler.
+    pub scheduler: Option<String>,
+    /// What the kernel reads ahead of a reader, in KiB.
+    pub read_ahead_kib: Option<u64>,
+    /// Requests that the queue holds.
+    pub requests: Option<u64>,
+}
+
+/// A commit, and whether files have changed since.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Git {
+    /// Its hash.
+    pub commit: String,
+    /// Whether a file that git knows differs from it, but for the one that the runner writes itself.
+    pub is_dirty: Option<bool>,
+}
+
+/// The folders of a study, and who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    /// Name and version.
+    pub program: &'a str,
+    /// Where the dataset lies.
+    pub data: Option<&'a Path>,
+    /// Where results go.
+    pub results: Option<&'a Path>,
+    /// The study's file.
+    pub study: &'a Path,
+}
+
+/// The environment as it is now.
+pub fn environment(asker: &Asker<'_>) -> Environment {
+    Environment {
+        program: asker.program.into(),
+        open_files: {
+            let limit = getrlimit(Resource::Nofile);
+            OpenFiles { soft: limit.current, hard: limit.maximum }
+        },
+        data_disk: asker.data.and_then(disk_below),
+        results_disk: asker.results.and_then(disk_below),
+        git: git(asker.study),
+        ..below(Path::new("/"))
+    }
+}
+
+/// What files below `root` tell.
+fn below(root: &Path) -> Environment {
+    let line = |path: &str| read_line(&root.join(path));
+    let meminfo = colon_pairs(&fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default());
+    let memory = |name: &str| {
+        let (_, value) = meminfo.iter().find(|(key, _)| key == name)?;
+        Some(value.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    };
+    let cgroup = own_cgroup(root);
+    let in_cgroup = |file: &str| read_line(&cgroup.as_ref()?.join(file));
+    let cpufreq = "sys/devices/system/cpu/cpu0/cpufreq/scaling_driver";
+    Environment {
+        uptime_s: line("proc/uptime").and_then(|text| first(&text)),
+        load_average: line("proc/loadavg").and_then(|text| load_average(&text)),
+        cpu_governors: governors(&root.join("sys/devices/system/cpu")),
+        cpu_frequency_driver: line(cpufreq),
+        cpu_boost: boost(&line),
+        transparent_hugepages: line("sys/kernel/mm/transparent_hugepage/enabled")
+            .and_then(|text| chosen(&text)),
+        memory_available_bytes: memory("MemAvailable"),
+        memory_dirty_bytes: memory("Dirty"),
+        swap_total_bytes: memory("SwapTotal"),
+        swap_free_bytes: memory("SwapFree"),
+        swappiness: line("proc/sys/vm/swappiness").and_then(|text| first(&text)),
+        cgroup_memory_max_bytes: in_cgroup("memory.max").and_then(|text| first(&text)),
+        cgroup_cpus_max: in_cgroup("cpu.max").and_then(|text| quota(&text)),
+        container: container(root),
+        ..Environment::default()
+    }
+}
+
+fn first<T: std::str::FromStr>(text: &str) -> Option<T> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+fn load_average(text: &str) -> Option<[f64; 3]> {
+    let mut loads = text.split_whitespace().map(|load| load.parse().ok());
+    Some([loads.next()??, loads.next()??, loads.next()??])
+}
+
+fn governors(cpus: &Path) -> Option<Vec<String>> {
+    let entries = fs::read_dir(cpus).ok()?.flatten();
+    let of = |cpu: fs::DirEntry| read_line(&cpu.path().join("cpufreq/scaling_governor"));
+    let found: BTreeSet<String> = entries.filter_map(of).collect();
+    (!found.is_empty()).then(|| found.into_iter().collect())
+}
+
+/// Intel's own driver has a switch of its own, and that says the opposite.
+fn boost(line: &dyn Fn(&str) -> Option<String>) -> Option<bool> {
+    let is_one = |text: String| text == "1";
+    let off = line("sys/devices/system/cpu/intel_pstate/no_turbo").map(is_one);
+    off.map(|off| !off).or_else(|| line("sys/devices/system/cpu/cpufreq/boost").map(is_one))
+}
+
+/// The word in brackets, as the kernel marks the choice among several.
+fn chosen(text: &str) -> Option<String> {
+    let (_, from) = text.split_once('[')?;
+    Some(from.split_once(']')?.0.to_string())
+}
+
+/// `MICROSECONDS PERIOD`, or `max` for no limit (Documentation/admin-guide/cgroup-v2.rst).
+fn quota(text: &str) -> Option<f64> {
+    let mut words = text.split_whitespace().map(|word| word.parse::<f64>().ok());
+    let (quota, period) = (words.next()??, words.next()??);
+    (period > 0.0).then(|| quota / period)
+}
+
+/// The folder of this process's control group, of version 2.
+fn own_cgroup(root: &Path) -> Option<PathBuf> {
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Some(root.join("sys/fs/cgroup").join(group))
+}
+
+fn container(root: &Path) -> Option<String> {
+    let marks = [
+        (".dockerenv", "docker"),
+        ("run/.containerenv", "podman"),
+        (".singularity.d", "apptainer"),
+    ];
+    let mark = marks.iter().find(|(mark, _)| root.join(mark).exists());
+    mark.map(|(_, name)| (*name).to_string())
+}
+
+fn disk_below(folder: &Path) -> Option<Disk> {
+    let disk = PathBuf::from(block_device(&mount_of(folder)?.device)?);
+    Some(disk_at(&disk))
+}
+
+fn disk_at(disk: &Path) -> Disk {
+    let queue = |file: &str| read_line(&disk.join("queue").join(file));
+    Disk {
+        name: disk.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        scheduler: queue("scheduler").map(|text| chosen(&text).unwrap_or(text)),
+        read_ahead_kib: queue("read_ahead_kb").and_then(|text| first(&text)),
+        requests: queue("nr_requests").and_then(|text| first(&text)),
+    }
+}
+
+/// What git says of the folder of `file`; nothing where there is no git, or git does not know the folder.
+fn git(file: &Path) -> Option<Git> {
+    let file = std::path::absolute(file).ok()?;
+    let (folder, name) = (file.parent()?, file.file_name()?.to_string_lossy());
+    let say = |arguments: &[&str]| {
+        let told = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
+        told.status.success().then(|| String::from_utf8_lossy(&told.stdout).trim().to_string())
+    };
+    let commit = say(&["rev-parse", "HEAD"])?;
+    let except = format!(":(exclude,literal){name}");
+    let status = ["status", "--porcelain", "--untracked-files=no", "--", ":/", &except];
+    Some(Git { commit, is_dirty: say(&status).map(|changed| !changed.is_empty()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn settings_are_read_where_the_kernel_shows_them() {
+        let cpu = "sys/devices/system/cpu";
+        let root = tree(&[
+            ("proc/uptime", "350735.47 234388.90\n"),
+            ("proc/loadavg", "0.20 1.18 2.12 1/80 11206\n"),
+            ("proc/meminfo", "MemAvailable: 2 kB\nDirty: 3 kB\nSwapTotal: 0 kB\n"),
+            ("proc/sys/vm/swappiness", "60\n"),
+            ("proc/self/cgroup", "0::/job/step\n"),
+            ("sys/fs/cgroup/job/step/memory.max", "4096\n"),
+            ("sys/fs/cgroup/job/step/cpu.max", "150000 100000\n"),
+            ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+            (&format!("{cpu}/cpu0/cpufreq/scaling_driver"), "intel_pstate\n"),
+            (&format!("{cpu}/cpu0/cpufreq/scaling_governor"), "powersave\n"),
+            (&format!("{cpu}/cpu1/cpufreq/scaling_governor"), "performance\n"),
+            (&format!("{cpu}/cpu2/cpufreq/scaling_governor"), "powersave\n"),
+            (&format!("{cpu}/intel_pstate/no_turbo"), "1\n"),
+            (&format!("{cpu}/cpufreq/boost"), "1\n"),
+            (".dockerenv", ""),
+        ]);
+        let expected = Environment {
+            uptime_s: Some(350_735.47),
+            load_average: Some([0.2, 1.18, 2.12]),
+            cpu_governors: Some(vec!["performance".into(), "powersave".into()]),
+            cpu_frequency_driver: Some("intel_pstate".into()),
+            cpu_boost: Some(false),
+            transparent_hugepages: Some("madvise".into()),
+            memory_available_bytes: Some(2048),
+            memory_dirty_bytes: Some(3072),
+            swap_total_bytes: Some(0),
+            swap_free_bytes: None,
+            swappiness: Some(60),
+            cgroup_memory_max_bytes: Some(4096),
+            cgroup_cpus_max: Some(1.5),
+            container: Some("docker".into()),
+            ..Environment::default()
+        };
+        assert_eq!(below(root.path()), expected);
+    }
+
+    #[test]
+    fn what_is_not_there_is_unknown() {
+        let root = tree(&[
+            ("proc/self/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/memory.max", "max\n"),
+            ("sys/fs/cgroup/cpu.max", "max 100000\n"),
+        ]);
+        assert_eq!(below(root.path()), Environment::default());
+    }
+
+    #[test]
+    fn queues_of_disks_are_read() {
+        let root = tree(&[
+            ("nvme0n1/queue/scheduler", "none [mq-deadline] kyber\n"),
+            ("nvme0n1/queue/read_ahead_kb", "128\n"),
+            ("nvme0n1/queue/nr_requests", "1023\n"),
+            ("vda/queue/scheduler", "none\n"),
+        ]);
+        let disk = |name: &str, scheduler: &str, read_ahead_kib, requests| Disk {
+            name: name.into(),
+            scheduler: Some(scheduler.into()),
+            read_ahead_kib,
+            requests,
+        };
+        let nvme = disk("nvme0n1", "mq-deadline", Some(128), Some(1023));
+        assert_eq!(disk_at(&root.path().join("nvme0n1")), nvme);
+        assert_eq!(disk_at(&root.path().join("vda")), disk("vda", "none", None, None));
+    }
+
+    #[test]
+    fn a_study_in_git_has_a_commit_and_may_differ_from_it() {
+        let root = tree(&[("study/a.csv", "1"), ("study/b.yaml", "1"), ("c.yaml", "1")]);
+        let study = root.path().join("study/a.csv");
+        assert_eq!(git(&study), None);
+        let run = |arguments: &[&str]| {
+            let name = ["-c", "user.name=a", "-c", "user.email=a@b"];
+            let command =
+                Command::new("git").current_dir(&root).args(name).args(arguments).output();
+            assert!(command.unwrap().status.success(), "{arguments:?}");
+        };
+        run(&["init", "-q"]);
+        assert_eq!(git(&study), None, "there is no commit yet");
+        run(&["add", "."]);
+        run(&["commit", "-q", "-m", "first"]);
+        let is_dirty = || git(&study).unwrap().is_dirty;
+        assert_eq!(git(&study).unwrap().commit.len(), 40);
+        assert_eq!(is_dirty(), Some(false));
+        fs::write(&study, "2").unwrap();
+        fs::write(root.path().join("new"), "2").unwrap();
+        assert_eq!(is_dirty(), Some(false), "the runner marks its own file");
+        fs::write(root.path().join("c.yaml"), "2").unwrap();
+        assert_eq!(is_dirty(), Some(true));
+    }
+
+    #[test]
+    fn this_machine_tells_of_itself() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let study = here.join("study.csv");
+        let asker = Asker { program: "feedrate 1", data: Some(here), results: None, study: &study };
+        let environment = environment(&asker);
+        assert_eq!(
+            (environment.program.as_str(), &environment.results_disk),
+            ("feedrate 1", &None)
+        );
+        assert!(environment.uptime_s.unwrap() > 0.0);
+        assert!(environment.memory_available_bytes.unwrap() > 0);
+    }
+}
