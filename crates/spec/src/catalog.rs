@@ -54,6 +54,8 @@ pub enum Ability {
     TakesNoTime,
     /// Steps are carried out on devices of this machine.
     NeedsDevices,
+    /// It runs on other machines than the one that asks for it.
+    Elsewhere,
 }
 
 impl Ability {
@@ -84,6 +86,7 @@ impl Ability {
             Ability::DecodeThreads => "decode_threads",
             Ability::TakesNoTime => "takes_no_time",
             Ability::NeedsDevices => "needs_devices",
+            Ability::Elsewhere => "elsewhere",
         }
     }
 }

@@ -83,6 +83,9 @@ pub(crate) struct StudyRunArguments {
     /// What becomes of datasets that this study made.
     #[arg(long, value_enum, default_value_t = Datasets::MakeRoom)]
     pub(crate) datasets: Datasets,
+    /// Wait so long before each run for disk and processors to be quiet; a run that begins in spite of noise is doubted. 0 does not look.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    pub(crate) quiet_wait: f64,
     #[command(flatten)]
     pub(crate) how: StudyHow,
     /// One JSON object on stdout.

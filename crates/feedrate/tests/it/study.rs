@@ -48,7 +48,7 @@ fn study(csv: &str) -> Test {
 }
 
 fn run(test: &Test, more: &[&str]) -> Answer {
-    test.feedrate(&[&["study", "run", "study.csv"], more].concat())
+    test.feedrate(&[&["study", "run", "study.csv", "--quiet-wait", "0"], more].concat())
 }
 
 fn csv(test: &Test) -> String {
@@ -125,7 +125,7 @@ fn each_row_runs_once_with_its_own_dataset_and_datasets_are_shared() {
 }
 
 fn begin(test: &Test) -> Child {
-    let mut command = test.command(&["study", "run", "study.csv"]);
+    let mut command = test.command(&["study", "run", "study.csv", "--quiet-wait", "0"]);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 

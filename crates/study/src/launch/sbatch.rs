@@ -2,7 +2,7 @@
 
 use super::{Job, Launch, LaunchError, Scripts, cancel, script};
 use crate::bash::quoted;
-use feedrate_spec::catalog::Member;
+use feedrate_spec::catalog::{Ability, Member};
 use std::path::Path;
 
 pub(super) struct Sbatch;
@@ -13,7 +13,7 @@ const JOB: &str = "job.sh";
 static MEMBER: Member = Member {
     name: "sbatch",
     summary: "A Slurm job for each run, which is submitted and waited for; one process for each accelerator.",
-    abilities: &[],
+    abilities: &[Ability::Elsewhere],
 };
 
 impl Launch for Sbatch {

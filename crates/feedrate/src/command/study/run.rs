@@ -15,6 +15,7 @@ use feedrate_study::runner::{Options, Report, Runner, StudyFiles, Wanted, label}
 use feedrate_study::state::{History, Journal, row_ids, status};
 use jiff::SignedDuration;
 use serde_json::json;
+use std::time::Duration;
 
 /// Run a study.
 pub(crate) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
@@ -27,6 +28,11 @@ pub(crate) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
         how::enter(&settings)?;
         return dry_run::dry_run(&mut world, &history, &settings, &options, arguments.json);
     }
+    world.quiet_wait =
+        Duration::try_from_secs_f64(arguments.quiet_wait).map_err(|_| UsageError {
+            message: format!("`--quiet-wait {}` is no time", arguments.quiet_wait),
+            hint: Some("give seconds, or 0".into()),
+        })?;
     world.listen();
     let lock = files.lock()?;
     let (journal, events) = Journal::open(&files.journal())?;

@@ -8,7 +8,9 @@ use feedrate_data::manifest::Manifest;
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
 use feedrate_run::clock::Clock;
-use feedrate_run::system;
+use feedrate_run::system::{self, Asker, BOUNDS, wait_until_quiet};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::PlanDoubt;
 use feedrate_study::launch::{self, Launch, Scripts};
 use feedrate_study::load_run;
 use feedrate_study::response::Response;
@@ -25,9 +27,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Lines of a failed run's messages that are told.
 const REASON_LINES: usize = 6;
+
+/// How long disk and processors are looked at before a run.
+const QUIET_LOOK: Duration = Duration::from_millis(500);
 
 /// This machine.
 pub(super) struct World {
@@ -38,6 +44,8 @@ pub(super) struct World {
     talk: Talk,
     /// Itself, which is started for each run.
     program: PathBuf,
+    /// How long a run waits for the machine to be quiet; no time does not look.
+    pub(super) quiet_wait: Duration,
 }
 
 impl World {
@@ -50,6 +58,7 @@ impl World {
             interrupted: Arc::default(),
             talk,
             program: std::env::current_exe().context("cannot tell which program this is")?,
+            quiet_wait: Duration::ZERO,
         })
     }
 
@@ -76,10 +85,20 @@ impl Host for World {
 
     fn prepare(&mut self, job: &Job) -> Result<Prepared, Ended> {
         let of_study = self.of_study(job.row, job.settings).map_err(Ended::Failed)?;
-        for (name, level) in of_study.hooks {
-            self.hook(job, &name, &level)?;
+        for (name, level) in &of_study.hooks {
+            self.hook(job, name, level)?;
         }
-        Ok(Prepared::default())
+        let doubts = self.wait_until_quiet(job)?;
+        let results = &job.settings.results;
+        let data = job.plan.dataset.as_ref().map(|dataset| dataset.folder.as_path());
+        let environment = system::environment(&Asker {
+            program: concat!("feedrate ", env!("CARGO_PKG_VERSION")),
+            data,
+            results: Some(results),
+            study: &self.files.csv,
+        });
+        let environment = serde_json::to_value(environment).map_err(failed)?;
+        Ok(Prepared { environment, doubts })
     }
 
     fn execute(&mut self, job: &Job, task: Task) -> Result<(), Ended> {
@@ -138,6 +157,21 @@ impl World {
         wait_until_alone(&self.files.running(), &self.interrupted, &mut tell)
             .context("cannot tell whether a run of an earlier runner goes on")?;
         Ok(())
+    }
+
+    /// What is on this machine disturbs the run, unless it is made elsewhere.
+    fn wait_until_quiet(&self, job: &Job) -> Result<Vec<PlanDoubt>, Ended> {
+        let launch = self.launch(job.settings).map_err(Ended::Failed)?;
+        if self.quiet_wait.is_zero() || launch.member().has(Ability::Elsewhere) {
+            return Ok(Vec::new());
+        }
+        let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
+        let times = (QUIET_LOOK, self.quiet_wait);
+        let quiet = wait_until_quiet(folder, times, &BOUNDS, &self.clock, &self.interrupted);
+        match self.is_stopped() {
+            true => Err(Ended::Stopped),
+            false => Ok(quiet.doubt().into_iter().collect()),
+        }
     }
 
     fn of_study(&self, row: &Row, settings: &Settings) -> Result<OfStudy, String> {
