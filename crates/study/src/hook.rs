@@ -1,7 +1,7 @@
 //! Hooks: commands that set what no workload can, a file system's or a device's setting. They stand in the study's CSV itself, as comment lines
 //! `# hook NAME: COMMAND`, so that a study is one file. Nothing is run here.
 //!
-//! The runner calls `sh -c COMMAND` with the level as `$1` before a run of a row that sets `study.hook.NAME`.
+//! The runner has bash run the command, with the level as `$1`, before a run of a row that sets `study.hook.NAME`.
 
 use feedrate_spec::problem::{Place, Problem, Problems};
 use std::collections::BTreeMap;

@@ -205,7 +205,29 @@ fn what_is_wrong_with_a_design_is_bad_usage() {
 }
 
 #[test]
-fn every_design_that_ships_is_drawn_and_planned() {
+fn what_this_machine_cannot_run_is_warned_of_and_written_all_the_same() {
+    let test = Test::new();
+    let answer = test.feedrate(&[
+        "study",
+        "new",
+        "--design",
+        "full_factorial",
+        "--model",
+        "quickstart",
+        "--factor",
+        "storage.engine=psync,warp",
+        "--factor",
+        "processes=1,2",
+        "--order",
+        "standard",
+    ]);
+    answer.warns(&["warning: run 2 cannot be made here: ", "there is no engine `warp`"]);
+    assert_eq!(answer.stderr.matches("cannot be made here").count(), 1, "{}", answer.stderr);
+    assert_eq!(runs(&text(&test, "study.csv")), 4);
+}
+
+#[test]
+fn every_design_that_ships_is_drawn_and_can_be_run() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
     let test = Test::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -213,6 +235,7 @@ fn every_design_that_ships_is_drawn_and_planned() {
         if path.extension().is_some_and(|end| end != "csv") {
             let answer = test.feedrate(&["study", "new", path.to_str().unwrap()]);
             assert_eq!(answer.code, 0, "{}: {}", path.display(), answer.stderr);
+            assert!(!answer.stderr.contains("warning"), "{}: {}", path.display(), answer.stderr);
         }
     }
     let csv = text(&test, "perf_2025_blocks.csv");

@@ -109,7 +109,7 @@ impl Blueprint {
             parts.extend(Some(noted(what)).filter(|&n| n > 0).map(|n| counted(n, what)));
         }
         lines.push(format!("runs: {}: {}", rows.len(), parts.join(", ")));
-        if how.replicates == 1 && noted(CENTRE_POINT) < 2 && noted(SENTINEL) < 2 {
+        if rows.iter().all(|row| row.replicate == Some(1)) {
             lines.push("one replicate: how much runs differ by themselves stays unknown".into());
         }
         let block = match how.blocks {

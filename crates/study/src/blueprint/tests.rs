@@ -68,6 +68,17 @@ fn every_study_that_ships_is_read() {
 }
 
 #[test]
+fn the_design_of_the_guide_is_drawn() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/studies.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let (_, design) = guide.split_once("```toml\n").unwrap();
+    let drawn = drawn("guide.toml", design.split_once("```").unwrap().0);
+    // In each block 16 points, two centres of numbers for each of eight combinations of the rest, and five sentinels.
+    assert_eq!(drawn.rows.len(), 3 * (16 + 2 * 8 + 5));
+    assert_eq!(drawn.aliases.unwrap().resolution, 5);
+}
+
+#[test]
 fn the_design_of_perf_2025_is_one_factor_at_a_time() {
     let keys = |rows: &mut dyn Iterator<Item = &Row>| -> BTreeSet<_> {
         rows.map(|row| Row { replicate: None, ..row.clone() }.key()).collect()
@@ -137,7 +148,7 @@ fn a_fraction_carries_its_alias_table() {
     factor batch_size (reader.batch_size): 1, 7 (baseline)
     factor file_shuffle (reader.file_shuffle): off, seed (baseline)
     factor format (dataset.format): npz (baseline), hdf5
-    factor engine (storage.engine): psync, io_uring
+    factor engine (storage.engine): psync, direct
     runs: 38: 16 points, 2 replicates, 6 sentinels
     a block is a replicate, random order in each block, seed 7
     2^(7-3) = 16 points

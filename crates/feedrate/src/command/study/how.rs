@@ -56,7 +56,8 @@ pub(super) fn enter(settings: &Settings) -> anyhow::Result<()> {
         .with_context(|| format!("cannot go to `{}`, where the study was begun", folder.display()))
 }
 
-fn new(here: &Path) -> Settings {
+/// Those of a study of which nothing is said.
+pub(super) fn new(here: &Path) -> Settings {
     Settings {
         folder: here.to_path_buf(),
         results: here.join("results"),

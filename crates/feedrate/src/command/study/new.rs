@@ -1,5 +1,6 @@
 //! `feedrate study new`: from a design to the CSV of its runs. Runs nothing.
 
+use super::{how, row};
 use crate::cli::{Blocks, Order, StudyNewArguments};
 use crate::exit::{Exit, UsageError};
 use crate::messages;
@@ -11,13 +12,17 @@ use feedrate_spec::workload::{self, Content, Strictness, Workload};
 use feedrate_study::arrange;
 use feedrate_study::blueprint::{Blueprint, Drawn};
 use feedrate_study::design_file::{self, DesignText};
+use feedrate_study::row::Row;
 use feedrate_study::table::Table;
 use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Where a CSV goes that no file names.
 const NAME: &str = "study.csv";
+/// Experiments that are planned to see whether they can be run: enough to meet each level, soon done.
+const PLANNED_MAX: usize = 50;
 /// Stdout.
 const STDOUT: &str = "-";
 
@@ -41,6 +46,7 @@ pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     write(&path, &csv, arguments.force)?;
+    warn_of_refused(&drawn.rows, &blueprint.hooks, &path)?;
     tell(arguments, &blueprint, &drawn, &path);
     Ok(Exit::Fine)
 }
@@ -127,6 +133,34 @@ fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
             .with_context(|| format!("cannot make `{}`", folder.display()))?;
     }
     Ok(file::write_atomically(path, csv.as_bytes())?)
+}
+
+/// What this machine would refuse to run. Another, for which the study may be meant, need not.
+fn warn_of_refused(
+    rows: &[Row],
+    hooks: &BTreeMap<String, String>,
+    csv: &Path,
+) -> anyhow::Result<()> {
+    let settings = how::new(&std::env::current_dir().context("cannot tell the working directory")?);
+    let mut experiments = BTreeSet::new();
+    let mut told: Vec<String> = Vec::new();
+    for row in rows {
+        let bare = Row { replicate: None, ..row.clone() };
+        if experiments.len() == PLANNED_MAX || !experiments.insert(bare.key()) {
+            continue;
+        }
+        let of_study = row::of_study(row, &settings, hooks).map_err(|p| Problems(vec![p]))?;
+        let data = row::data_arguments(row, &of_study, &settings, csv);
+        if let Err(problem) = row::plan(&data, &of_study.cache)
+            && !told.contains(&problem)
+        {
+            let order = row.order.unwrap_or_default();
+            let why = problem.trim_start_matches("error: ");
+            messages::say(format!("warning: run {order} cannot be made here: {why}"));
+            told.push(problem);
+        }
+    }
+    Ok(())
 }
 
 fn tell(arguments: &StudyNewArguments, blueprint: &Blueprint, drawn: &Drawn, path: &Path) {

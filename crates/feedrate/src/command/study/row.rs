@@ -67,8 +67,9 @@ pub(super) fn of_study(
             }
             (_, Some(name)) if hooks.contains_key(name) => found.hooks.push((name.into(), value)),
             (_, Some(name)) => {
-                return Err(Problem::error(key, format!("there is no hook `{name}`"))
-                    .hint("hooks are said in the design file beside the CSV, under `hooks`"));
+                return Err(Problem::error(key, format!("there is no hook `{name}`")).hint(
+                    format!("say its command in the study's CSV: `# hook {name}: COMMAND`"),
+                ));
             }
             _ => {
                 let near = nearest(key, [DATA, CACHE]).unwrap_or(CACHE);
