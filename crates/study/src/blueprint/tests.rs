@@ -134,7 +134,7 @@ fn a_level_that_no_row_can_hold_is_refused() {
     }
 }
 
-/// Montgomery, table 8.16: the aliases of 2^(7-3) with E = ABC, F = BCD, G = ACD.
+/// Montgomery, section 8.4: the aliases of 2^(7-3) with E = ABC, F = BCD, G = ACD.
 #[test]
 fn a_fraction_carries_its_alias_table() {
     let drawn = drawn("screening.yaml", &shipped("screening.yaml"));

@@ -28,7 +28,7 @@ pub(super) static DESIGN: Design = Design {
 };
 
 /// Generators of least aberration by (factors, p), the letters behind those of the base factors: Montgomery, "Design and Analysis of Experiments",
-/// table 8.14, and Box, Hunter and Hunter, "Statistics for Experimenters", table 6.22. Those of p = 1 are the product of all.
+/// table 8.14, and Box, Hunter and Hunter, "Statistics for Experimenters", chapter 6. Those of p = 1 are the product of all.
 const STANDARD: &[(usize, &[&str])] = &[
     (5, &["AB", "AC"]),
     (6, &["ABC", "BCD"]),

@@ -1,5 +1,5 @@
 //! One factor at a time: the baseline, and each other level of each factor with all else as in the baseline. Cheap, and blind to
-//! interactions (Jain, "The Art of Computer Systems Performance Analysis", section 16.3).
+//! interactions (Jain, "The Art of Computer Systems Performance Analysis", chapter 16).
 
 use super::{Asked, Design, Laid, Point};
 use feedrate_spec::problem::Problem;

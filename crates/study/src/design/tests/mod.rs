@@ -78,7 +78,7 @@ fn a_full_factorial_is_every_combination_once() {
     assert_eq!(table(&lay("full_factorial", &factors, &[])), ["1x", "2x", "3x", "1y", "2y", "3y"]);
 }
 
-/// Jain, tables 17.2 (2^2) and 17.6 (2^3): the columns of the factors.
+/// Jain, chapter 17: the columns of the factors in the sign tables of 2^2 and 2^3.
 #[test]
 fn two_levels_are_in_the_order_of_the_sign_table() {
     assert_eq!(table(&lay("two_level", &signs(2), &[])), ["--", "+-", "-+", "++"]);
@@ -86,7 +86,7 @@ fn two_levels_are_in_the_order_of_the_sign_table() {
     assert_eq!(table(&lay("two_level", &signs(3), &[])), three);
 }
 
-/// Jain, example 19.1, table 19.1: 2^(7-4). D, E, F and G take the columns AB, AC, BC and ABC.
+/// Jain, example 19.1: 2^(7-4). D, E, F and G take the columns AB, AC, BC and ABC.
 #[test]
 fn seven_factors_fit_eight_runs() {
     let laid = lay("fractional", &signs(7), &[("p", "4")]);
@@ -96,10 +96,10 @@ fn seven_factors_fit_eight_runs() {
     let aliases = laid.aliases.unwrap();
     assert_eq!(aliases.generators, ["D = AB", "E = AC", "F = BC", "G = ABC"]);
     assert_eq!(aliases.resolution, 3);
-    // Montgomery, section 8.5.1: the complete defining relation.
+    // Montgomery, section 8.6.1: the complete defining relation.
     let words = "ABD ACE AFG BCF BEG CDG DEF ABCG ABEF ACDF ADEG BCDE BDFG CEFG ABCDEFG";
     assert_eq!(aliases.defining.join(" "), words);
-    // Montgomery, table 8.15 (of three factors and more neglected): A + BD + CE + FG and so on.
+    // The same section, words of three factors and more left out: A + BD + CE + FG and so on.
     let pairs = |chain: &Chain| {
         let own = chain.aliases.iter().filter(|word| word.len() == 2);
         format!("{} {}", chain.effect, own.map(String::as_str).collect::<Vec<_>>().join(" "))
@@ -117,7 +117,7 @@ fn seven_factors_fit_eight_runs() {
     assert_eq!(chains, expected);
 }
 
-/// Jain, section 19.3: the 2^(4-1) design of D = ABC.
+/// Jain, chapter 19, on confounding: the 2^(4-1) design of D = ABC.
 #[test]
 fn a_half_of_four_factors_confounds_as_the_textbook_says() {
     let expected = [
@@ -143,7 +143,7 @@ fn a_half_of_four_factors_confounds_as_the_textbook_says() {
     }
 }
 
-/// Jain, section 19.4, his alternative: D = AB confounds factors with pairs, resolution III.
+/// Jain, chapter 19, his other 2^(4-1) design: D = AB confounds factors with pairs, resolution III.
 #[test]
 fn a_worse_generator_has_a_lower_resolution() {
     let aliases = lay("fractional", &signs(4), &[("generators", "D=AB")]).aliases.unwrap();
