@@ -60,7 +60,14 @@ impl FilesError {
 /// Held by the one runner of a study; free when it is dropped or its process dies.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A process that is just being started may still share the file, and would hold the lock for a moment longer.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl StudyFiles {
@@ -150,7 +157,7 @@ impl StudyFiles {
         }
         // Only for the message above: the lock is the kernel's.
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
     }
 }
 

@@ -9,6 +9,8 @@ use feedrate_data::storage;
 use feedrate_spec::plan;
 use feedrate_spec::problem::Problem;
 use feedrate_spec::workload::nearest;
+use feedrate_study::hook::HOOK_PREFIX;
+use feedrate_study::keys::{CACHE, CACHE_LEVELS, DATA};
 use feedrate_study::row::Row;
 use feedrate_study::runner::{DatasetPlan, RowPlan};
 use feedrate_study::setting::Setting;
@@ -16,12 +18,6 @@ use feedrate_study::state::Settings;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Where a dataset lies.
-const DATA: &str = "study.data";
-/// The page cache before a run.
-const CACHE: &str = "study.cache";
-/// `study.hook.NAME`.
-const HOOK: &str = "study.hook.";
 /// What a storage is taken to move until runs have told.
 const BYTES_PER_SECOND: f64 = 500e6;
 
@@ -56,11 +52,9 @@ pub(super) fn of_study(
         OfStudy { cache: settings.cache.clone(), data: settings.data.clone(), hooks: Vec::new() };
     for Setting { key, value } in row.settings.iter().filter(|setting| setting.is_of_study()) {
         let value = value.clone().unwrap_or_default();
-        match (key.as_str(), key.strip_prefix(HOOK)) {
+        match (key.as_str(), key.strip_prefix(HOOK_PREFIX)) {
             (DATA, _) => found.data = Some(settings.folder.join(value)),
-            (CACHE, _) if ["cold", "warm", "as-is"].contains(&value.as_str()) => {
-                found.cache = value
-            }
+            (CACHE, _) if CACHE_LEVELS.contains(&value.as_str()) => found.cache = value,
             (CACHE, _) => {
                 return Err(Problem::error(CACHE, format!("there is no cache state `{value}`"))
                     .hint("it is `cold`, `warm` or `as-is`"));
