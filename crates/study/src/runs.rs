@@ -246,6 +246,7 @@ fn place(record: &Record) -> Settings {
 mod tests {
     use super::*;
     use feedrate_measure::example::{plan, simple};
+    use feedrate_spec::plan::Cache;
 
     fn save(folder: &Path, name: &str, change: impl Fn(&mut Record)) {
         let mut record = simple(&[(1000, 1000, 0, 1_000_000); 20]);
@@ -323,7 +324,7 @@ mod tests {
         assert_eq!(same, of(|plan| plan.loader.order_seed += 1));
         assert_eq!(same, of(|plan| plan.train.compute_seed += 1));
         assert_ne!(same, of(|plan| plan.dataset.content_seed += 1));
-        assert_ne!(same, of(|plan| plan.train.cold = true));
+        assert_ne!(same, of(|plan| plan.train.cache = Cache::Cold));
     }
 
     #[test]

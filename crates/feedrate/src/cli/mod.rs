@@ -12,6 +12,7 @@ pub(crate) use study::{
 };
 
 use clap::{Args, Parser, Subcommand};
+use feedrate_spec::plan;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -123,12 +124,26 @@ pub(crate) struct RunArguments {
     /// Drop the dataset from the page cache before each epoch, and check that it is gone.
     #[arg(long)]
     pub(crate) cold: bool,
+    /// Read the dataset into the page cache before the first epoch, and check that it is there.
+    #[arg(long, conflicts_with = "cold")]
+    pub(crate) warm: bool,
     /// Compare every byte read with what generation wrote.
     #[arg(long)]
     pub(crate) verify: bool,
     /// Exit with 3 if au_all_steps is below this percentage.
     #[arg(long, value_name = "PERCENT")]
     pub(crate) fail_below_au: Option<f64>,
+}
+
+impl RunArguments {
+    /// What is done with the page cache.
+    pub(crate) fn cache(&self) -> plan::Cache {
+        match (self.cold, self.warm) {
+            (true, _) => plan::Cache::Cold,
+            (false, true) => plan::Cache::Warm,
+            (false, false) => plan::Cache::AsIs,
+        }
+    }
 }
 
 /// How the processes of a run find each other; without a launcher there is one.

@@ -12,7 +12,7 @@ use feedrate_data::{format, storage};
 use feedrate_measure::{doubt, metric};
 use feedrate_run::{checkpoint, comm, compute, loader};
 use feedrate_spec::catalog::Member;
-use feedrate_spec::plan::{self, Context, Request};
+use feedrate_spec::plan::{self, Cache, Context, Request};
 use feedrate_spec::workload::{self, KEYS, Strictness};
 use feedrate_study::design::{self, Design};
 use feedrate_study::launch;
@@ -120,7 +120,7 @@ fn refusal(bundled: &Bundled) -> Option<String> {
         processes: None,
         scale: 1.0,
         shrink_records: 1.0,
-        cold: false,
+        cache: Cache::AsIs,
         verify: false,
         generate_only: false,
     };

@@ -154,6 +154,16 @@ fn a_job_of_dlio_under_mpirun() {
 }
 
 #[test]
+fn what_is_asked_of_the_page_cache_is_handed_on() {
+    let test = Test::with(TINY);
+    let text = script(&test, &["workload.yaml", "--warm"]);
+    assert!(text.ends_with("--results \"$results\" --warm\n"), "{text}");
+    let both = test.feedrate(&["slurm", "workload.yaml", "--warm", "--cold"]);
+    both.refuses(2, &["--warm", "cannot be used with"]);
+    test.feedrate(&["slurm", "workload.yaml", "--warm", "--dlio"]).refuses(2, &["no `--warm`"]);
+}
+
+#[test]
 fn nothing_is_generated_where_nothing_is_read() {
     let test = Test::with(TINY);
     for more in [

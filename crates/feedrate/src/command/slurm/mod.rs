@@ -34,8 +34,8 @@ pub(crate) fn slurm(arguments: &SlurmArguments) -> anyhow::Result<Exit> {
     if arguments.dlio {
         refuse_unknown_to_dlio(arguments)?;
     }
-    let (cold, verify) = (arguments.run.cold, arguments.run.verify);
-    let wish = Wish { processes: Some(tasks), cold, verify, generate_only: false };
+    let (cache, verify) = (arguments.run.cache(), arguments.run.verify);
+    let wish = Wish { processes: Some(tasks), cache, verify, generate_only: false };
     let per_rank = arguments.run.launch.accelerators_per_rank;
     let accelerators = launch::accelerators(tasks, arguments.run.data.accelerators, per_rank)?;
     let accelerators = if arguments.dlio { accelerators.or(Some(tasks)) } else { accelerators };
@@ -69,6 +69,7 @@ fn refuse_unknown_to_dlio(arguments: &SlurmArguments) -> Result<(), UsageError> 
         (data.json, "--json"),
         (data.quiet, "--quiet"),
         (arguments.run.cold, "--cold"),
+        (arguments.run.warm, "--warm"),
         (arguments.run.verify, "--verify"),
         (arguments.run.fail_below_au.is_some(), "--fail-below-au"),
     ];
@@ -238,6 +239,7 @@ fn of_feedrate(arguments: &SlurmArguments, resolved: &Resolved) -> Vec<String> {
     for (is_given, flag) in [
         (data.foreign, "--foreign"),
         (arguments.run.cold, "--cold"),
+        (arguments.run.warm, "--warm"),
         (arguments.run.verify, "--verify"),
     ] {
         if is_given {
