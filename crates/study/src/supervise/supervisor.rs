@@ -43,8 +43,10 @@ fn supervised(order: &Supervision) -> io::Result<Ended> {
             return Err(error);
         }
     };
-    let ended = watch.until_nothing_lives(script, order.grace)?;
-    let cleaned = match order.cleanup.as_ref().filter(|_| ended != Ended::Exited(0)) {
+    let (ended, was_stopped) = watch.until_nothing_lives(script, order.grace)?;
+    // Some launchers that are stopped end as if all were well.
+    let is_well = ended == Ended::Exited(0) && !was_stopped;
+    let cleaned = match order.cleanup.as_ref().filter(|_| !is_well) {
         Some(cleanup) => until_ended(start(order, cleanup, &running)?)? == Ended::Exited(0),
         None => true,
     };
@@ -130,9 +132,9 @@ impl Watch {
         Ok(Watch { children, signals, timer })
     }
 
-    /// Returns how `script` ended, when it and all that it left behind are gone.
-    fn until_nothing_lives(&self, script: Pid, grace: Duration) -> io::Result<Ended> {
-        let (mut stage, mut ended) = (Stage::Going, None);
+    /// Returns how `script` ended, when it and all that it left behind are gone, and whether it was told to.
+    fn until_nothing_lives(&self, script: Pid, grace: Duration) -> io::Result<(Ended, bool)> {
+        let (mut stage, mut ended, mut was_stopped) = (Stage::Going, None, false);
         let mut told = HashSet::new();
         while reap(script, &mut ended)? {
             // What a script leaves behind has no more to do.
@@ -140,6 +142,7 @@ impl Watch {
                 stage = self.told(&mut told)?;
             }
             let happened = self.wait(stage)?;
+            was_stopped |= happened.wants_stop;
             stage = match stage {
                 Stage::Going if happened.wants_stop => self.told(&mut told)?,
                 Stage::Going => stage,
@@ -155,7 +158,7 @@ impl Watch {
                 Stage::Going => {}
             }
         }
-        Ok(ended.unwrap_or(Ended::Lost))
+        Ok((ended.unwrap_or(Ended::Lost), was_stopped))
     }
 
     fn told(&self, told: &mut HashSet<i32>) -> io::Result<Stage> {
