@@ -8,7 +8,7 @@ pub(crate) use compare::CompareArguments;
 pub(crate) use scale::{ACCELERATORS, ScaleArguments};
 pub(crate) use study::{
     Blocks, Cache, Datasets, Order, StudyCommand, StudyHow, StudyNewArguments, StudyRunArguments,
-    StudyShowArguments, StudyStatusArguments,
+    StudyShowArguments, StudySlurmArguments, StudyStatusArguments,
 };
 
 use clap::{Args, Parser, Subcommand};
@@ -218,12 +218,31 @@ pub(crate) struct SystemArguments {
 pub(crate) struct SlurmArguments {
     #[command(flatten)]
     pub(crate) run: RunArguments,
-    /// Write the script to this file instead of stdout.
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) batch: BatchArguments,
     /// Run `dlio_benchmark` instead of `feedrate`.
     #[arg(long)]
     pub(crate) dlio: bool,
+    /// Time limit, as Slurm writes it [default: an estimate from the plan, doubled, and ten minutes].
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time: Option<String>,
+    /// What the storage is taken to move for that estimate, all nodes together.
+    #[arg(long, value_name = "RATE", default_value = "500MB/s")]
+    pub(crate) storage_rate: String,
+    /// What starts the processes.
+    #[arg(long, value_enum, default_value_t = SlurmLauncher::Srun)]
+    pub(crate) launcher: SlurmLauncher,
+    /// Repeat the job so often, one after another, as an array.
+    #[arg(long, value_name = "N")]
+    pub(crate) array: Option<NonZeroU32>,
+}
+
+/// What is asked of Slurm, whatever runs in the job.
+#[derive(Debug, Args)]
+pub(crate) struct BatchArguments {
+    /// Write the script to this file instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Partition [default: the cluster's].
     #[arg(long, value_name = "NAME")]
     pub(crate) partition: Option<String>,
@@ -242,21 +261,9 @@ pub(crate) struct SlurmArguments {
     /// A module to load; may be given several times.
     #[arg(long = "module", value_name = "NAME")]
     pub(crate) modules: Vec<String>,
-    /// Time limit, as Slurm writes it [default: an estimate from the plan, doubled, and ten minutes].
-    #[arg(long, value_name = "TIME")]
-    pub(crate) time: Option<String>,
-    /// What the storage is taken to move for that estimate, all nodes together.
-    #[arg(long, value_name = "RATE", default_value = "500MB/s")]
-    pub(crate) storage_rate: String,
-    /// What starts the processes.
-    #[arg(long, value_enum, default_value_t = SlurmLauncher::Srun)]
-    pub(crate) launcher: SlurmLauncher,
     /// How srun and the MPI library speak: pmix for Open MPI, pmi2 for MPICH and its family.
     #[arg(long, value_enum, default_value_t = SlurmMpi::Pmix)]
     pub(crate) mpi: SlurmMpi,
-    /// Repeat the job so often, one after another, as an array.
-    #[arg(long, value_name = "N")]
-    pub(crate) array: Option<NonZeroU32>,
     /// Folder the job starts in [default: the one `sbatch` is called in].
     #[arg(long, value_name = "DIR")]
     pub(crate) chdir: Option<PathBuf>,
