@@ -63,7 +63,7 @@ fn work(arguments: &StudySlurmArguments, job: &Job, launch: &str, limit_s: u64) 
     let mut about =
         vec![format!("Runs the study {name}, written by feedrate {version}: `sbatch THIS_FILE`.")];
     about.push(match job.array {
-        Some(_) => "Each job of the array makes the next pending run.".into(),
+        Some(_) => "Each job of the array makes the next pending run, if that ends in time.".into(),
         None => {
             "It begins no run that would not end in time; submit it again for what is left.".into()
         }
@@ -82,10 +82,8 @@ fn work(arguments: &StudySlurmArguments, job: &Job, launch: &str, limit_s: u64) 
     words.extend(how_words(&arguments.how));
     words.extend(arguments.retry.then(|| "--retry".into()));
     words.extend(arguments.quiet_wait.map(|seconds| format!("--quiet-wait {seconds}")));
-    words.push(match job.array {
-        Some(_) => "--limit 1".into(),
-        None => format!("--time-budget {}", limit_s.saturating_sub(SPARE_S)),
-    });
+    words.extend(job.array.map(|_| "--limit 1".into()));
+    words.push(format!("--time-budget {}", limit_s.saturating_sub(SPARE_S)));
     lines.push(format!("exec \"${{FEEDRATE:-feedrate}}\" study run {}", words.join(" ")));
     Work {
         about,
