@@ -175,7 +175,7 @@ fn warn(problems: &Problems) {
 }
 
 /// A seed for orders that the user wants random; kept in the plan.
-fn entropy() -> u64 {
+pub(crate) fn entropy() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
 }

@@ -2,7 +2,7 @@
 
 use crate::row::Row;
 use crate::runner::{FilesError, SUPERSEDED, StudyFiles, label};
-use crate::state::{History, Journal, JournalError, Status, row_ids, status};
+use crate::state::{History, IsCopy, Journal, JournalError, Status, places};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::{self, RECORD_FILE};
@@ -72,6 +72,8 @@ pub enum RunsError {
     Study(#[from] FilesError),
     #[error(transparent)]
     Journal(#[from] JournalError),
+    #[error(transparent)]
+    Copy(#[from] IsCopy),
 }
 
 impl RunsError {
@@ -118,10 +120,11 @@ fn look_into(root: &Path, folder: &Path, found: &mut Runs) -> Result<(), RunsErr
 fn of_study(csv: &Path, found: &mut Runs) -> Result<(), RunsError> {
     let files = StudyFiles::of(csv)?;
     let table = files.table()?;
-    let history = History::of(Journal::read(&files.journal())?);
+    let mut history = History::of(Journal::read(&files.journal())?);
+    history.come_along(&files.csv)?;
     let rows: Vec<Row> = table.rows().cloned().collect();
-    for (row, id) in rows.iter().zip(row_ids(&rows)) {
-        match status(row, &id, &history) {
+    for (row, place) in rows.iter().zip(places(&rows, &history)) {
+        match place.status {
             Status::Done(Some(attempt)) | Status::Unmarked(attempt) => {
                 found.take(&attempt.run_dir, &attempt.run_dir);
             }

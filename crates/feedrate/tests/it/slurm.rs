@@ -256,7 +256,10 @@ fn a_job_of_a_study() {
     let text = study(&["--time=10", "--launch=local", "--array=3", "--retry", "--chdir=/scratch"]);
     assert!(text.contains("#SBATCH --array=1-3%1\n"), "{text}");
     let absolute = test.path("my study.csv").canonicalize().unwrap();
-    let words = format!("run '{}' --launch local --retry --limit 1 --time-budget 480\n", absolute.display());
+    let words = format!(
+        "run '{}' --launch local --retry --limit 1 --time-budget 480\n",
+        absolute.display()
+    );
     assert!(text.ends_with(&words), "{text}");
     assert!(!text.contains("MPI"), "{text}");
     for (more, words) in [
