@@ -8,15 +8,21 @@ mod interval;
 mod logarithm;
 mod equivalence;
 mod multiplicity;
+mod model;
+mod anova;
 mod size;
+#[cfg(test)]
+mod worked_examples;
 #[cfg(test)]
 mod coverage;
 
+pub use anova::{Anova, Explained, Squares, anova};
 pub use equivalence::{equivalence_p, not_below_p};
 pub use interval::{
     Difference, Interval, mean_interval, paired_difference, stdev_interval, welch_difference,
 };
 pub use logarithm::{geometric_mean_interval, paired_log_ratio, welch_log_ratio};
+pub use model::{Cell, Combination, Model, Term};
 pub use multiplicity::holm;
 pub use sample::{cov, mean, median, stdev};
 pub use size::{power_of_two_samples, samples_for_half_width, samples_to_tell};
