@@ -207,7 +207,7 @@ fn products(rows: &[Vec<f64>], runs: &[f64]) -> Vec<Vec<f64>> {
 }
 
 /// A generalized inverse of a symmetric matrix, and its rank.
-fn swept(mut a: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, usize) {
+pub(super) fn swept(mut a: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, usize) {
     let scale: Vec<f64> = (0..a.len()).map(|i| a[i][i]).collect();
     let mut is_swept = vec![false; a.len()];
     for k in 0..a.len() {
@@ -217,7 +217,7 @@ fn swept(mut a: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, usize) {
         }
         is_swept[k] = true;
         let line: Vec<f64> = a[k].iter().map(|x| x / pivot).collect();
-        for (i, row) in a.iter_mut().enumerate().filter(|(i, _)| *i != k) {
+        for (_, row) in a.iter_mut().enumerate().filter(|(i, _)| *i != k) {
             let factor = row[k];
             if factor != 0.0 {
                 row.iter_mut().zip(&line).for_each(|(to, x)| *to -= factor * x);

@@ -113,7 +113,9 @@ fn jains_caches() {
     ];
     let mut cells = Vec::new();
     for (workload, times) in times.iter().enumerate() {
-        cells.extend(times.iter().enumerate().map(|(cache, &time)| cell(&[cache, workload], &[time])));
+        cells.extend(
+            times.iter().enumerate().map(|(cache, &time)| cell(&[cache, workload], &[time])),
+        );
     }
     let terms = [vec![0], vec![1]];
     let model = Model::new(&cells, &[3, 5], &terms);
@@ -154,8 +156,7 @@ const WARP_BREAKS: [[f64; 9]; 6] = [
 /// R's `warpbreaks`: `summary(aov(breaks ~ wool * tension))` as its help runs it. The interaction is the additive model's lack of fit.
 #[test]
 fn rs_warp_breaks() {
-    let cells: Vec<Cell> =
-        (0..6).map(|at| cell(&[at / 3, at % 3], &WARP_BREAKS[at])).collect();
+    let cells: Vec<Cell> = (0..6).map(|at| cell(&[at / 3, at % 3], &WARP_BREAKS[at])).collect();
     let table = anova(&cells, &[2, 3], &both());
     assert_eq!(fixed(squares(&table), 0), ["451", "2034", "1003"]);
     assert_eq!(fixed(f_values(&table), 3), ["3.765", "8.498", "4.189"]);
@@ -164,4 +165,77 @@ fn rs_warp_breaks() {
     let additive = anova(&cells, &[2, 3], &both()[..2]);
     assert_eq!(additive.lack_of_fit.part.freedom, 2);
     assert_eq!(fixed([additive.lack_of_fit.f.unwrap()], 3), ["4.189"]);
+}
+
+/// The same with 9, 8, 7, 6, 5 and 4 values of the six: Type II squares as statsmodels 0.15 has them (`anova_lm(…, typ=2)`), and the additive model's coefficients and
+/// standard errors.
+#[test]
+fn unbalanced_warp_breaks() {
+    let cells: Vec<Cell> =
+        (0..6).map(|at| cell(&[at / 3, at % 3], &WARP_BREAKS[at][..9 - at])).collect();
+    let table = anova(&cells, &[2, 3], &both());
+    assert_eq!(fixed(squares(&table), 4), ["474.0325", "1451.4467", "1102.5608"]);
+    assert_eq!(fixed([table.error.squares], 4), ["4598.6841"]);
+    assert_eq!(fixed(f_values(&table), 5), ["3.40164", "5.20777", "3.95597"]);
+    let p = table.terms.iter().map(|term| term.p.unwrap());
+    assert_eq!(fixed(p, 5), ["0.07412", "0.01082", "0.02884"]);
+    let additive = anova(&cells, &[2, 3], &both()[..2]);
+    let model = Model::new(&cells, &[2, 3], &both()[..2]);
+    let of = |found: Option<Combination>| {
+        let variance = additive.error.mean_square().unwrap();
+        let found = found.unwrap().pooled(&cells, variance, additive.error.freedom as f64);
+        fixed([found.estimate, found.standard_error], 4)
+    };
+    assert_eq!(of(model.middle()), ["27.5774", "2.1183"]);
+    assert_eq!(of(model.effect(&[(0, 0)])), ["3.5847", "2.1014"]);
+    assert_eq!(of(model.effect(&[(1, 1)])), ["-3.6354", "2.9019"]);
+}
+
+/// R's `npk`: yields of peas, `summary(aov(yield ~ block + N * P * K))`. N, P and K together are not told apart from the blocks.
+#[test]
+fn rs_peas_in_blocks() {
+    const YIELDS: [(f64, [usize; 3]); 24] = [
+        (49.5, [0, 1, 1]),
+        (62.8, [1, 1, 0]),
+        (46.8, [0, 0, 0]),
+        (57.0, [1, 0, 1]),
+        (59.8, [1, 0, 0]),
+        (58.5, [1, 1, 1]),
+        (55.5, [0, 0, 1]),
+        (56.0, [0, 1, 0]),
+        (62.8, [0, 1, 0]),
+        (55.8, [1, 1, 1]),
+        (69.5, [1, 0, 0]),
+        (55.0, [0, 0, 1]),
+        (62.0, [1, 0, 0]),
+        (48.8, [1, 1, 1]),
+        (45.5, [0, 0, 1]),
+        (44.2, [0, 1, 0]),
+        (52.0, [1, 1, 0]),
+        (51.5, [0, 0, 0]),
+        (49.8, [1, 0, 1]),
+        (48.8, [0, 1, 1]),
+        (57.2, [1, 0, 1]),
+        (59.0, [1, 1, 0]),
+        (53.2, [0, 1, 1]),
+        (56.0, [0, 0, 0]),
+    ];
+    let of_run = |(at, (value, [n, p, k])): (usize, &(f64, [usize; 3]))| {
+        cell(&[at / 4, 1 - n, 1 - p, 1 - k], &[*value])
+    };
+    let cells: Vec<Cell> = YIELDS.iter().enumerate().map(of_run).collect();
+    let terms: Vec<Term> = [&[0][..], &[1], &[2], &[3], &[1, 2], &[1, 3], &[2, 3], &[1, 2, 3]]
+        .iter()
+        .map(|term| term.to_vec())
+        .collect();
+    let counts = [6, 2, 2, 2];
+    let table = anova(&cells, &counts, &terms[..7]);
+    let expected = ["343.295", "189.282", "8.402", "95.202", "21.282", "33.135", "0.482"];
+    assert_eq!(fixed(squares(&table), 3), expected);
+    assert_eq!((fixed([table.error.squares], 2), table.error.freedom), (vec!["185.29".into()], 12));
+    assert_eq!(fixed([table.terms[1].p.unwrap()], 5), ["0.00437"]);
+    let model = Model::new(&cells, &counts, &terms);
+    let n = model.difference(1, 1, 0).unwrap().estimate(&cells);
+    assert_eq!(fixed([n], 3), ["5.617"]);
+    assert_eq!(model.effect(&[(1, 0), (2, 0), (3, 0)]), None);
 }
