@@ -25,5 +25,6 @@ pub mod overview;
 pub mod search;
 pub mod runs;
 pub mod compare;
+pub mod findings;
 
 pub use import::load_run;

@@ -37,7 +37,7 @@ pub fn bootstrap_mean_interval(values: &[f64], confidence: f64) -> Option<Interv
     let at = |share: f64| t.get((share * t.len() as f64) as usize).copied();
     let tail = (1.0 - confidence) / 2.0;
     let (low, high) = (at(tail)?, at(1.0 - tail)?);
-    (spread > 0.0).then(|| Interval {
+    (spread > 0.0).then_some(Interval {
         estimate,
         low: estimate - high * spread,
         high: estimate - low * spread,

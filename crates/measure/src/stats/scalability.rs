@@ -1,5 +1,6 @@
 //! How throughput grows with processes: Amdahl's law and the Universal Scalability Law, with what is to be doubted of a fit.
 
+use super::interval::{Difference, Interval};
 use super::model::swept;
 use super::sample::mean;
 use serde::Serialize;
@@ -17,6 +18,8 @@ pub struct Scaling {
     pub r_squared: f64,
     /// Of `of_one`, `contention`, `coherence`, from the curvature at the best fit; `None` of those that are at their bound, or without degrees of freedom.
     pub standard_errors: [Option<f64>; 3],
+    /// Points less free parameters.
+    pub freedom: f64,
     /// Why it may mislead.
     pub doubts: Vec<ScalingDoubt>,
 }
@@ -44,6 +47,13 @@ impl Scaling {
     /// What it has for `n`.
     pub fn throughput(&self, n: f64) -> f64 {
         self.of_one * gain(n, self.contention, self.coherence)
+    }
+
+    /// Of `of_one` (0), `contention` (1) or `coherence` (2), by Student's t; as good as the law is straight near the fit. `None` without a standard error.
+    pub fn interval(&self, parameter: usize, confidence: f64) -> Option<Interval> {
+        let estimate = [self.of_one, self.contention, self.coherence][parameter];
+        let standard_error = self.standard_errors[parameter]?;
+        Difference { estimate, standard_error, freedom: self.freedom }.interval(confidence)
     }
 
     /// The number with the most throughput; `None` where more is always more.
@@ -98,6 +108,7 @@ fn fit(points: &[(f64, f64)], free: &[&[usize]], numbers_least: usize) -> Option
         coherence: found[2],
         r_squared: 1.0 - squares(points, &found) / total,
         standard_errors: standard_errors(points, &found, free_in_best),
+        freedom: freedom(points, free_in_best),
         doubts: Vec::new(),
     };
     let is_at_bound = free_in_best.len() < free[0].len();
@@ -188,9 +199,13 @@ fn normal_equations(
     (normal, slope)
 }
 
+fn freedom(points: &[(f64, f64)], free: &[usize]) -> f64 {
+    points.len() as f64 - 1.0 - free.len() as f64
+}
+
 fn standard_errors(points: &[(f64, f64)], at: &Parameters, free: &[usize]) -> [Option<f64>; 3] {
     let mut errors = [None; 3];
-    let freedom = points.len() as f64 - 1.0 - free.len() as f64;
+    let freedom = freedom(points, free);
     if freedom > 0.0 {
         let variance = squares(points, at) / freedom;
         let (inverse, _) = swept(normal_equations(points, at, free).0);
@@ -226,6 +241,9 @@ mod tests {
         assert_eq!(format!("{of_one:.4} {contention:.7}"), "14.2135 0.0091217");
         assert_eq!(format!("{coherence:.7}"), "0.0000199");
         assert_eq!(format!("{:.1}", found.peak().unwrap()), "96.5");
+        let interval = found.interval(1, 0.95).unwrap();
+        // t(4) is 2.776.
+        assert_eq!(format!("{:.4} {:.4}", interval.low, interval.high), "0.0024 0.0531");
         assert_eq!(found.doubts, []);
     }
 
