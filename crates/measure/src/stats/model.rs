@@ -137,10 +137,13 @@ pub struct Combination {
 const WEIGHT_MIN: f64 = 1e-9;
 
 impl Combination {
-    /// Of the cells that it was made for.
+    /// Of the cells that it was made for; exactly 0 where it is rounding only, so that values that never vary do not differ.
     pub fn estimate(&self, cells: &[Cell]) -> f64 {
-        let means = cells.iter().zip(&self.weights);
-        means.map(|(cell, weight)| weight * mean(&cell.values).unwrap_or(0.0)).sum()
+        let parts = cells.iter().zip(&self.weights);
+        let parts = parts.map(|(cell, weight)| weight * mean(&cell.values).unwrap_or(0.0));
+        let (sum, size) =
+            parts.fold((0.0, 0.0), |(sum, size), part: f64| (sum + part, size + part.abs()));
+        if sum.abs() <= 1e-12 * size { 0.0 } else { sum }
     }
 
     /// The cells that it rests on.

@@ -87,6 +87,8 @@ pub enum Kind {
     Artefact,
     /// Repeated runs change over the order of running.
     Drift,
+    /// Runs far from their replicates.
+    Outlier,
     /// More than linear.
     Superlinear,
     /// What a factor does, alone or with another; how throughput grows.
@@ -214,6 +216,7 @@ fn judge<'a>(sheet: &'a Sheet<'a>) -> Judged<'a> {
     }
     findings.extend(levels::together(sheet, &tests, number));
     untold.extend(levels::not_crossed(sheet, &tests));
+    findings.extend(trust::outliers(sheet));
     findings.extend(drift.and_then(|drift| drift.finding(sheet, number)));
     findings.extend(scaling::scaling(sheet, superlinear, number));
     Judged { sheet, findings, untold }

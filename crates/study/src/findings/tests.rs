@@ -209,6 +209,12 @@ fn a_drop_that_the_window_made_is_told() {
         run
     });
     assert_eq!(all_of(&bare, &["au_windowed"])[0].kind, Kind::Artefact);
+    // Nor does a window hide what happens.
+    let hidden = [
+        run(1, &[("read_threads", "1")], &au(99.1, 60.5, 2e8)),
+        run(2, &[("read_threads", "8")], &au(99.0, 22.0, 0.72e8)),
+    ];
+    insta::assert_snapshot!(all_of(&hidden, &["au_windowed"])[0].sentence, @"the drop from 1 to 8 `read_threads` in utilisation is hidden by the excluded first step (windowed, 99.1 % to 99.0 %): whole-epoch throughput falls by 64 % and utilisation over all steps goes from 60.5 % to 22.0 %");
     // A drop that the whole epoch shares is none.
     let real = [
         run(1, &[("processes", "6")], &au(91.5, 90.0, 3e8)),
@@ -249,6 +255,20 @@ fn a_drift_of_repeated_runs_is_told() {
     1. throughput drifts over the order of running: −8.6 % from the first run to the last [−9.4, −7.8], n = 24 (p < 0.0001, corrected for 3 tests)
     2. cannot be told, because the noise is too large for so few runs: throughput by `read_threads` (at 4 it is 1 % above that at 1 [−2 %, 4 %], n = 8); about 36 runs of each would tell 2 %
     ");
+}
+
+#[test]
+fn a_run_far_from_its_replicates_is_named() {
+    let mut random = LegacyRandom::new(12);
+    let mut rate = || 1e8 * (0.01 * random.standard_normal()).exp();
+    let mut runs: Vec<Observation> =
+        (0..12).map(|at| run(at, &[("a", "x")], &[(RATE, rate())])).collect();
+    *runs[7].responses.get_mut(RATE).unwrap() *= 0.7;
+    insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
+    1. 1 of 12 runs of the same combination far from the others in throughput: `run-7` (modified z-score −31.1)
+         doubt: of ten runs with normal noise one set in eight has such a run
+    ");
+    assert_eq!(all_of(&runs[..9], &[RATE]), [], "of nine runs that cannot be said");
 }
 
 #[test]
@@ -373,4 +393,9 @@ fn nothing_follows_from_nothing() {
     assert_eq!(all_of(&[run(1, &[("a", "x")], &[(RATE, 1.0)])], &[RATE]), []);
     let same = [1.0, 1.1].map(|rate| run(1, &[("a", "x")], &[(RATE, rate)]));
     assert_eq!(all_of(&same, &[RATE]), []);
+    // Values that never vary are the same.
+    let constant =
+        (0..6).map(|at| run(at, &[("a", ["x", "y", "z"][at % 3])], &[(RATE, 0.1 + 0.2)]));
+    let found = all_of(&constant.collect::<Vec<_>>(), &[RATE]);
+    assert_eq!(found.iter().map(|one| one.kind).collect::<Vec<_>>(), [Kind::NoEffect]);
 }

@@ -2,12 +2,12 @@
 
 use super::scaling::is_processes;
 use super::sheet::{Sheet, Varied, varied};
-use super::words::{chance, digits, list, quoted, runs, signed};
+use super::words::{chance, digits, list, quoted, runs as runs_text, signed};
 use super::{FigureUnit, Figures, Finding, Kind, Observation};
 use crate::compare::ALPHA;
 use crate::precision::CONFIDENCE;
 use feedrate_measure::doubt::Severity;
-use feedrate_measure::stats::{Difference, mean, slope};
+use feedrate_measure::stats::{Cell, Difference, OUTLIER_SCORE, mean, modified_z_scores, slope};
 use std::collections::BTreeMap;
 
 /// A finding about runs, whatever their response.
@@ -37,7 +37,8 @@ pub(super) fn left_out(workload: &str, of: &[&Observation], used: usize) -> Opti
     let reasons: Vec<String> =
         reasons.into_iter().map(|(name, n)| format!("{} ({n})", quoted(name))).collect();
     let all = of.len() + used;
-    let sentence = format!("{} of {} left out as invalid: {}", of.len(), runs(all), list(&reasons));
+    let sentence =
+        format!("{} of {} left out as invalid: {}", of.len(), runs_text(all), list(&reasons));
     (!of.is_empty()).then(|| about(Kind::LeftOut, workload, sentence, of))
 }
 
@@ -49,7 +50,8 @@ pub(super) fn doubted(workload: &str, used: &[&Observation]) -> Vec<Finding> {
         warnings.for_each(|doubt| of_doubt.entry(&doubt.name).or_default().push(run));
     }
     let finding = |(name, of): (&str, Vec<&Observation>)| {
-        let sentence = format!("{} of {} doubted: {}", of.len(), runs(used.len()), quoted(name));
+        let sentence =
+            format!("{} of {} doubted: {}", of.len(), runs_text(used.len()), quoted(name));
         about(Kind::Doubted, workload, sentence, &of)
     };
     of_doubt.into_iter().map(finding).collect()
@@ -57,7 +59,9 @@ pub(super) fn doubted(workload: &str, used: &[&Observation]) -> Vec<Finding> {
 
 /// Windowed utilisation that moves by less, in points, is let be.
 const POINTS_MIN: f64 = 1.0;
-/// Of a change of the windowed figure, the whole figure has at least this share; otherwise the window made it.
+/// Utilisation over all steps that moves by less, in points, is not missed.
+const HIDDEN_MIN: f64 = 5.0;
+/// Of a change of the one figure, the other has at least this share; otherwise the window made it, or hides it.
 const SHARE_MIN: f64 = 1.0 / 3.0;
 
 /// What the runs of a step say by the window and as a whole.
@@ -129,8 +133,13 @@ fn artefact(
     let by_rate = rate.filter(|_| is_processes).map(|rate| rate / linear);
     let ratio = whole.map(|(a, b)| b / a).or(by_rate)?;
     let (moved, windowed) = (b.windowed - a.windowed, (b.windowed / a.windowed).ln());
-    let agrees = ratio.ln() * windowed > 0.0 && SHARE_MIN * windowed.abs() <= ratio.ln().abs();
-    if moved.abs() <= POINTS_MIN || agrees {
+    let (large, small) =
+        (ratio.ln().abs().max(windowed.abs()), ratio.ln().abs().min(windowed.abs()));
+    let agrees = ratio.ln() * windowed > 0.0 && SHARE_MIN * large <= small;
+    let is_opposite = ratio.ln() * windowed < 0.0;
+    let is_made = POINTS_MIN < moved.abs() && (is_opposite || ratio.ln().abs() < windowed.abs());
+    let is_hidden = whole.is_some_and(|(a, b)| HIDDEN_MIN < (b - a).abs());
+    if agrees || !(is_made || is_hidden) {
         return None;
     }
     let change = |ratio: f64| {
@@ -150,16 +159,21 @@ fn artefact(
     if let Some((a, b)) = whole {
         against.push(format!("utilisation over all steps goes from {a:.1} % to {b:.1} %"));
     }
-    let sentence = format!(
-        "the {} from {} to {} {} in windowed utilisation ({:.1} % to {:.1} %) is an artefact of the excluded first step: {}",
-        if moved < 0.0 { "drop" } else { "rise" },
-        factor.levels[from],
-        factor.levels[to],
-        quoted(&factor.name),
-        a.windowed,
-        b.windowed,
-        list(&against)
-    );
+    let word = |change: f64| if change < 0.0 { "drop" } else { "rise" };
+    let step =
+        format!("from {} to {} {}", factor.levels[from], factor.levels[to], quoted(&factor.name));
+    let by_window = format!("{:.1} % to {:.1} %", a.windowed, b.windowed);
+    let against = list(&against);
+    let sentence = match is_made {
+        true => format!(
+            "the {} {step} in windowed utilisation ({by_window}) is an artefact of the excluded first step: {against}",
+            word(moved)
+        ),
+        false => format!(
+            "the {} {step} in utilisation is hidden by the excluded first step (windowed, {by_window}): {against}",
+            word(ratio.ln())
+        ),
+    };
     let evidence: Vec<&Observation> = of_from.iter().chain(of_to).copied().collect();
     let mut finding = about(Kind::Artefact, workload, sentence, &evidence);
     finding.response = Some("au_windowed_percent");
@@ -259,4 +273,33 @@ impl Drift {
         finding.magnitude = sheet.magnitude(self.change.estimate);
         Some(finding)
     }
+}
+
+/// Runs far from others of the same combination, where it was run often enough to say so: to be looked at, and never left out.
+pub(super) fn outliers(sheet: &Sheet) -> Vec<Finding> {
+    let of_cell = |(cell, of): (&Cell, &Vec<&Observation>)| {
+        let scores = modified_z_scores(&cell.values)?;
+        let far = of.iter().zip(&scores).filter(|(_, score)| OUTLIER_SCORE < score.abs());
+        let far: Vec<(&Observation, f64)> = far.map(|(run, score)| (*run, *score)).collect();
+        if far.is_empty() {
+            return None;
+        }
+        let text = |(run, score): &(&Observation, f64)| {
+            format!("`{}` (modified z-score {})", run.path.display(), signed(*score, 1))
+        };
+        let sentence = format!(
+            "{} of {} of the same combination far from the others in {}: {}",
+            far.len(),
+            runs_text(of.len()),
+            sheet.response.title,
+            list(&far.iter().map(text).collect::<Vec<_>>())
+        );
+        let of: Vec<&Observation> = far.iter().map(|(run, _)| *run).collect();
+        let mut finding = about(Kind::Outlier, sheet.workload, sentence, &of);
+        finding.response = Some(sheet.response.name);
+        finding.doubts.push("of ten runs with normal noise one set in eight has such a run".into());
+        finding.supported = false;
+        Some(finding)
+    };
+    sheet.cells.iter().zip(&sheet.runs).filter_map(of_cell).collect()
 }
