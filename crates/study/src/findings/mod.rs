@@ -8,6 +8,7 @@ mod levels;
 mod same;
 mod scaling;
 mod trust;
+mod artefact;
 mod untold;
 #[cfg(test)]
 mod tests;
@@ -54,7 +55,7 @@ pub struct Finding {
     pub rank: usize,
     /// What it is about.
     pub kind: Kind,
-    /// Of this workload.
+    /// Of this workload; of several, where the same cannot be told of each. The sentence does not name it.
     pub workload: String,
     /// [`Response::name`]; `null` where it is about several.
     pub response: Option<&'static str>,
@@ -167,14 +168,32 @@ pub fn findings(
             observations.into_iter().partition(|one| !one.is_invalid());
         all.extend(trust::left_out(workload, &left_out, used.len()));
         all.extend(trust::doubted(workload, &used));
-        all.extend(trust::artefacts(workload, &used, baseline));
+        all.extend(artefact::artefacts(workload, &used, baseline));
         let sheets = sheets(workload, &used, responses, baseline);
         let judged: Vec<Judged> = sheets.iter().map(judge).collect();
         all.extend(untold::cannot_tell(workload, &judged));
         all.extend(judged.into_iter().flat_map(|one| one.findings));
     }
+    let mut all = merged(all);
     all.sort_by(|a, b| a.kind.cmp(&b.kind).then(b.magnitude.total_cmp(&a.magnitude)));
     all.iter_mut().enumerate().for_each(|(at, finding)| finding.rank = at + 1);
+    all
+}
+
+/// What cannot be told of several workloads for the same reason is said once.
+fn merged(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut all: Vec<Finding> = Vec::new();
+    for one in findings {
+        let is_same =
+            |other: &&mut Finding| other.kind == Kind::CannotTell && other.sentence == one.sentence;
+        match all.iter_mut().find(is_same) {
+            None => all.push(one),
+            Some(other) => {
+                other.workload.push_str(&format!(", {}", one.workload));
+                other.evidence.extend(one.evidence);
+            }
+        }
+    }
     all
 }
 

@@ -103,6 +103,21 @@ fn one_run_of_each_is_described_and_not_judged() {
 }
 
 #[test]
+fn what_cannot_be_told_of_several_workloads_is_said_once() {
+    let mut runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(1));
+    let others: Vec<Observation> =
+        runs.iter().map(|run| Observation { workload: "dlrm".into(), ..run.clone() }).collect();
+    runs.extend(others);
+    let found = all_of(&runs, &[RATE]);
+    let untold: Vec<&str> = found
+        .iter()
+        .filter(|one| one.kind == Kind::CannotTell)
+        .map(|one| one.workload.as_str())
+        .collect();
+    assert_eq!(untold, ["dlrm, unet3d", "dlrm, unet3d"]);
+}
+
+#[test]
 fn planted_effects_are_found_with_their_intervals() {
     let runs = one_at_a_time(5, 0.01, &mut LegacyRandom::new(2));
     let found = all_of(&runs, &[RATE]);
@@ -221,6 +236,29 @@ fn a_drop_that_the_window_made_is_told() {
         run(2, &[("processes", "8")], &au(74.0, 72.0, 3.2e8)),
     ];
     assert!(all_of(&real, &["au_windowed"]).iter().all(|one| one.kind != Kind::Artefact));
+}
+
+/// With replicates, noise of the window alone is none of its artefacts.
+#[test]
+fn noise_of_the_window_is_no_artefact() {
+    let mut random = LegacyRandom::new(13);
+    let mut study = |windowed_of_eight: f64| {
+        let mut runs = Vec::new();
+        for _ in 0..5 {
+            for (n, windowed) in [("4", 92.0), ("6", 92.0), ("8", windowed_of_eight)] {
+                let au = [
+                    ("au_windowed_percent", windowed + 2.0 * random.standard_normal()),
+                    (AU, 60.0 + 0.5 * random.standard_normal()),
+                ];
+                runs.push(run(runs.len(), &[("processes", n)], &au));
+            }
+        }
+        let found = all_of(&runs, &["au_windowed"]);
+        found.into_iter().filter(|one| one.kind == Kind::Artefact).count()
+    };
+    assert_eq!(study(74.0), 1);
+    let none = (0..100).filter(|_| study(92.0) == 0).count();
+    assert!(95 <= none, "{none} of 100 studies");
 }
 
 #[test]

@@ -1,9 +1,8 @@
-//! Whether the numbers can be trusted before anything is made of them: runs left out, runs doubted, metrics that contradict each other, drift.
+//! Whether runs can be trusted before anything is made of them: left out, doubted, far from others, drifting.
 
-use super::scaling::is_processes;
-use super::sheet::{Sheet, Varied, varied};
+use super::sheet::Sheet;
 use super::words::{chance, digits, list, quoted, runs as runs_text, signed};
-use super::{FigureUnit, Figures, Finding, Kind, Observation};
+use super::{Figures, Finding, Kind, Observation};
 use crate::compare::ALPHA;
 use crate::precision::CONFIDENCE;
 use feedrate_measure::doubt::Severity;
@@ -11,7 +10,7 @@ use feedrate_measure::stats::{Cell, Difference, OUTLIER_SCORE, mean, modified_z_
 use std::collections::BTreeMap;
 
 /// A finding about runs, whatever their response.
-fn about(kind: Kind, workload: &str, sentence: String, of: &[&Observation]) -> Finding {
+pub(super) fn about(kind: Kind, workload: &str, sentence: String, of: &[&Observation]) -> Finding {
     Finding {
         rank: 0,
         kind,
@@ -55,145 +54,6 @@ pub(super) fn doubted(workload: &str, used: &[&Observation]) -> Vec<Finding> {
         about(Kind::Doubted, workload, sentence, &of)
     };
     of_doubt.into_iter().map(finding).collect()
-}
-
-/// Windowed utilisation that moves by less, in points, is let be.
-const POINTS_MIN: f64 = 1.0;
-/// Utilisation over all steps that moves by less, in points, is not missed.
-const HIDDEN_MIN: f64 = 5.0;
-/// Of a change of the one figure, the other has at least this share; otherwise the window made it, or hides it.
-const SHARE_MIN: f64 = 1.0 / 3.0;
-
-/// What the runs of a step say by the window and as a whole.
-struct Side {
-    runs: usize,
-    windowed: f64,
-    /// Utilisation over all steps.
-    whole: Option<f64>,
-    /// Over whole epochs.
-    rate: Option<f64>,
-}
-
-/// Steps from one level of a factor to the next, all else at the baseline, in which windowed utilisation changes and that of the whole epoch does not.
-///
-/// Both are of the same runs, so that no replicates are needed to see that they disagree.
-pub(super) fn artefacts(
-    workload: &str,
-    used: &[&Observation],
-    baseline: &BTreeMap<String, String>,
-) -> Vec<Finding> {
-    let factors = varied(used, baseline);
-    let mut findings = Vec::new();
-    for (at, factor) in factors.iter().enumerate().filter(|(_, factor)| factor.numbers.is_some()) {
-        let others = factors.iter().enumerate().filter(|(other, _)| *other != at);
-        let others: Vec<&Varied> = others.map(|(_, other)| other).collect();
-        let on_path =
-            |run: &&&Observation| others.iter().all(|other| other.level_of(run) == other.base);
-        let mut path: BTreeMap<usize, Vec<&Observation>> = BTreeMap::new();
-        for &run in used.iter().filter(on_path) {
-            path.entry(factor.level_of(run)).or_default().push(run);
-        }
-        let path: Vec<(usize, Vec<&Observation>)> = path.into_iter().collect();
-        for step in path.windows(2) {
-            findings.extend(artefact(workload, factor, &step[0], &step[1]));
-        }
-    }
-    findings
-}
-
-fn side(of: &[&Observation]) -> Option<Side> {
-    let middle = |name: &str| {
-        let values: Option<Vec<f64>> =
-            of.iter().map(|run| run.responses.get(name).copied()).collect();
-        mean(&values?)
-    };
-    let rates = ["samples_per_second", "delivered_bytes_per_second", "nominal_bytes_per_second"];
-    Some(Side {
-        runs: of.len(),
-        windowed: middle("au_windowed_percent").filter(|au| *au > 0.0)?,
-        whole: middle("au_all_steps_percent").filter(|au| *au > 0.0),
-        rate: rates.iter().find_map(|name| middle(name)).filter(|rate| *rate > 0.0),
-    })
-}
-
-fn artefact(
-    workload: &str,
-    factor: &Varied,
-    (from, of_from): &(usize, Vec<&Observation>),
-    (to, of_to): &(usize, Vec<&Observation>),
-) -> Option<Finding> {
-    let (from, to) = (*from, *to);
-    let (a, b) = (side(of_from)?, side(of_to)?);
-    let numbers = factor.numbers.as_ref()?;
-    let is_processes = is_processes(&factor.name);
-    let linear = if is_processes { numbers[to] / numbers[from] } else { 1.0 };
-    let rate = a.rate.zip(b.rate).map(|(a, b)| b / a);
-    let whole = a.whole.zip(b.whole);
-    // Throughput a process stands for utilisation where that is not known, as long as a step computes the same.
-    let by_rate = rate.filter(|_| is_processes).map(|rate| rate / linear);
-    let ratio = whole.map(|(a, b)| b / a).or(by_rate)?;
-    let (moved, windowed) = (b.windowed - a.windowed, (b.windowed / a.windowed).ln());
-    let (large, small) =
-        (ratio.ln().abs().max(windowed.abs()), ratio.ln().abs().min(windowed.abs()));
-    let agrees = ratio.ln() * windowed > 0.0 && SHARE_MIN * large <= small;
-    let is_opposite = ratio.ln() * windowed < 0.0;
-    let is_made = POINTS_MIN < moved.abs() && (is_opposite || ratio.ln().abs() < windowed.abs());
-    let is_hidden = whole.is_some_and(|(a, b)| HIDDEN_MIN < (b - a).abs());
-    if agrees || !(is_made || is_hidden) {
-        return None;
-    }
-    let change = |ratio: f64| {
-        let percent = 100.0 * (ratio - 1.0);
-        let word = if percent < 0.0 { "falls" } else { "rises" };
-        format!("{word} by {:.0} %", percent.abs())
-    };
-    let mut against = Vec::new();
-    if let Some(rate) = rate {
-        let linear = if is_processes {
-            format!(" ({:.0} % would be linear)", 100.0 * (linear - 1.0))
-        } else {
-            String::new()
-        };
-        against.push(format!("whole-epoch throughput {}{linear}", change(rate)));
-    }
-    if let Some((a, b)) = whole {
-        against.push(format!("utilisation over all steps goes from {a:.1} % to {b:.1} %"));
-    }
-    let word = |change: f64| if change < 0.0 { "drop" } else { "rise" };
-    let step =
-        format!("from {} to {} {}", factor.levels[from], factor.levels[to], quoted(&factor.name));
-    let by_window = format!("{:.1} % to {:.1} %", a.windowed, b.windowed);
-    let against = list(&against);
-    let sentence = match is_made {
-        true => format!(
-            "the {} {step} in windowed utilisation ({by_window}) is an artefact of the excluded first step: {against}",
-            word(moved)
-        ),
-        false => format!(
-            "the {} {step} in utilisation is hidden by the excluded first step (windowed, {by_window}): {against}",
-            word(ratio.ln())
-        ),
-    };
-    let evidence: Vec<&Observation> = of_from.iter().chain(of_to).copied().collect();
-    let mut finding = about(Kind::Artefact, workload, sentence, &evidence);
-    finding.response = Some("au_windowed_percent");
-    finding.factors = vec![factor.name.clone()];
-    finding.magnitude = moved.abs();
-    let n = a.runs.min(b.runs);
-    finding.figures = Some(Figures {
-        unit: FigureUnit::Points,
-        estimate: moved,
-        low: None,
-        high: None,
-        n,
-        p: None,
-        tests: None,
-        share_percent: None,
-    });
-    if n == 1 {
-        finding.doubts.push("one run of a level".into());
-    }
-    Some(finding)
 }
 
 /// Change of repeated runs over the order of running.
