@@ -3,6 +3,7 @@
 pub mod setting;
 pub mod row;
 pub mod experiment;
+mod cells;
 pub mod table;
 mod random;
 pub mod factor;

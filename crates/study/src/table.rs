@@ -1,6 +1,7 @@
 //! The CSV of a study, in both of its forms: `model,epochs,processes[,overrides],run`, and with our columns. Comments and blank lines
 //! stay where they stood; a line is rewritten only where its row changes. Text in, text out.
 
+use crate::cells::{self, line_of};
 use crate::row::Row;
 use crate::setting::{self, Setting};
 use feedrate_spec::problem::{Place, Problem, Problems};
@@ -76,10 +77,10 @@ impl Table {
             lines: Vec::new(),
             newline: if text.contains("\r\n") { "\r\n" } else { "\n" },
         };
-        for (number, line) in logical_lines(text) {
-            let at = Some(Place::File { name: name.into(), line: number, column: 1 });
+        for line in cells::lines(text) {
+            let at = Some(Place::File { name: name.into(), line: line.number, column: 1 });
             let before = problems.0.len();
-            let parsed = table.read_line(line, &mut problems);
+            let parsed = table.read_line(&line, &mut problems);
             for problem in problems.0.iter_mut().skip(before) {
                 problem.place.clone_from(&at);
             }
@@ -92,21 +93,25 @@ impl Table {
         if problems.has_errors() { Err(problems) } else { Ok(table) }
     }
 
-    fn read_line(&mut self, line: &str, problems: &mut Problems) -> Option<Line> {
-        if line.trim().is_empty() || line.trim_start().starts_with('#') {
-            return Some(Line::Other(line.into()));
+    fn read_line(&mut self, line: &cells::Line<'_>, problems: &mut Problems) -> Option<Line> {
+        let text = line.text;
+        if cells::is_remark(text) {
+            return Some(Line::Other(text.into()));
         }
-        let fields = match fields(line) {
-            Ok(fields) => fields,
-            Err(error) => {
-                problems.push(Problem::error("", format!("no line of a CSV: {error}")));
-                return None;
-            }
+        if let Some(fault) = line.fault {
+            let hint = "in a cell that begins with a quote, write each other quote twice: `\"a \"\"b\"\" c\"`";
+            problems.push(Problem::error("", fault.says()).hint(hint));
+            return None;
+        }
+        let Some(fields) = cells::fields(text) else {
+            let hint = "quote a cell that holds a carriage return, or take that out";
+            problems.push(Problem::error("", "is not one line of a CSV").hint(hint));
+            return None;
         };
         if self.columns.is_empty() {
             self.columns = fields.iter().map(|name| name.to_lowercase()).collect();
             check_header(&self.columns, problems);
-            return Some(Line::Other(line.into()));
+            return Some(Line::Other(text.into()));
         }
         if fields.len() != self.columns.len() {
             let message =
@@ -116,7 +121,7 @@ impl Table {
             return None;
         }
         let row = read_row(&self.columns, &fields, problems);
-        Some(Line::Row { text: line.into(), fields, row: Box::new(row) })
+        Some(Line::Row { text: text.into(), fields, row: Box::new(row) })
     }
 
     /// The rows, in the order of the file.
@@ -146,7 +151,7 @@ impl Table {
         if let Some(Line::Row { text, fields, row }) = rows.nth(index) {
             row.done = done;
             fields[run] = field(row, "run");
-            *text = with_field(text, run, &fields[run]);
+            *text = cells::with_cell(text, run, &fields[run]).unwrap_or_else(|| line_of(fields));
         }
     }
 
@@ -165,11 +170,7 @@ impl Table {
                         fields.extend(missing.iter().map(|_| String::new()));
                         *text = line_of(fields);
                     }
-                    Line::Other(text)
-                        if is_header
-                            && !text.trim().is_empty()
-                            && !text.trim_start().starts_with('#') =>
-                    {
+                    Line::Other(text) if is_header && !cells::is_remark(text) => {
                         *text = line_of(&self.columns);
                         is_header = false;
                     }
@@ -184,61 +185,6 @@ impl Table {
         let fields: Vec<String> = self.columns.iter().map(|column| field(&row, column)).collect();
         self.lines.push(Line::Row { text: line_of(&fields), fields, row: Box::new(row) });
     }
-}
-
-/// Lines with their numbers from 1; those that a quote holds together are one.
-fn logical_lines(text: &str) -> Vec<(usize, &str)> {
-    let mut lines = Vec::new();
-    let (mut start, mut first, mut number, mut quoted) = (0, 1, 1, false);
-    for (at, c) in text.char_indices() {
-        let is_comment = text[start..].trim_start_matches([' ', '\t']).starts_with('#');
-        match c {
-            '"' if !is_comment => quoted = !quoted,
-            '\n' => {
-                number += 1;
-                if !quoted {
-                    lines.push((first, text[start..at].trim_end_matches('\r')));
-                    (start, first) = (at + 1, number);
-                }
-            }
-            _ => {}
-        }
-    }
-    if start < text.len() {
-        lines.push((first, &text[start..]));
-    }
-    lines
-}
-
-fn fields(line: &str) -> Result<Vec<String>, csv::Error> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .trim(csv::Trim::All)
-        .from_reader(line.as_bytes());
-    let mut record = csv::StringRecord::new();
-    reader.read_record(&mut record)?;
-    Ok(record.iter().map(str::to_string).collect())
-}
-
-fn line_of(fields: &[String]) -> String {
-    let mut writer = csv::WriterBuilder::new().from_writer(Vec::new());
-    // What goes into memory cannot fail.
-    let _ = writer.write_record(fields);
-    let bytes = writer.into_inner().unwrap_or_default();
-    String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_string()
-}
-
-/// A line with another word in one field, and nothing else changed.
-fn with_field(line: &str, index: usize, word: &str) -> String {
-    let mut quoted = false;
-    let is_end = |(_, c): &(usize, char)| {
-        quoted ^= *c == '"';
-        *c == ',' && !quoted
-    };
-    let ends: Vec<usize> = line.char_indices().filter(is_end).map(|(at, _)| at).collect();
-    let start = index.checked_sub(1).map_or(0, |before| ends[before] + 1);
-    let end = ends.get(index).copied().unwrap_or(line.len());
-    format!("{}{word}{}", &line[..start], &line[end..])
 }
 
 fn check_header(columns: &[String], problems: &mut Problems) {
@@ -409,6 +355,35 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
             table.text(),
             "model,epochs,processes,overrides,order,run\n# One run.\n#\nquickstart,,2,,1,N\n"
         );
+    }
+
+    #[test]
+    fn a_quote_inside_a_cell_is_a_letter() {
+        let text = "model,processes,run,note\nw.yaml,1,N,5\" disk\nw.yaml,2,N,ok\nw.yaml,3,N,3\" disk\nw.yaml,4,N,x\n";
+        let processes: Vec<u32> = parse(text).rows().map(|row| row.processes).collect();
+        assert_eq!(processes, [1, 2, 3, 4]);
+        assert_eq!(parse(text).rows().next().unwrap().note, "5\" disk");
+        let mut before_run =
+            parse("note,model,processes,run\n5\" disk,w,1,N\n\"a \"\"b\"\", c\",w,2,N\n");
+        before_run.mark(0, true);
+        before_run.mark(1, true);
+        assert_eq!(
+            before_run.text(),
+            "note,model,processes,run\n5\" disk,w,1,Y\n\"a \"\"b\"\", c\",w,2,Y\n"
+        );
+    }
+
+    #[test]
+    fn a_quote_that_would_hide_rows_is_refused() {
+        const HEADER: &str = "note,model,processes,run\n";
+        for (rows, words) in [
+            ("\"5 disk,w,1,N\nx,w,2,N\n", "study.csv:2:1: a quote is never closed"),
+            ("x,w,1,N\n\"5 disk,w,2,N\n\"3 disk,w,3,N\n", "study.csv:3:1: a cell goes on after"),
+            ("a\rb,w,1,N\n", "study.csv:2:1: is not one line of a CSV"),
+        ] {
+            let problems = Table::parse("study.csv", &format!("{HEADER}{rows}")).unwrap_err();
+            assert!(problems.to_string().contains(words), "no `{words}` in {problems}");
+        }
     }
 
     #[test]
