@@ -1,7 +1,7 @@
 //! The CSV of a study, in both of its forms: `model,epochs,processes[,overrides],run`, and with our columns. Comments and blank lines
 //! stay where they stood; a line is rewritten only where its row changes. Text in, text out.
 
-use crate::cells::{self, line_of};
+use crate::cells;
 use crate::row::Row;
 use crate::setting::{self, Setting};
 use feedrate_spec::problem::{Place, Problem, Problems};
@@ -40,10 +40,12 @@ pub struct Table {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Line {
-    /// The header, a comment, or nothing.
+    /// A comment, or nothing.
     Other(String),
+    /// The names of the columns, as they stand in the file.
+    Header(String),
     /// A row, as it stands in the file.
-    Row { text: String, fields: Vec<String>, row: Box<Row> },
+    Row { text: String, row: Box<Row> },
 }
 
 impl Table {
@@ -54,7 +56,7 @@ impl Table {
         };
         let columns: Vec<String> =
             COLUMNS.iter().filter(has).map(|column| (*column).into()).collect();
-        let mut lines = vec![Line::Other(columns.join(","))];
+        let mut lines = vec![Line::Header(columns.join(","))];
         lines.extend(
             comments.iter().map(|comment| Line::Other(format!("# {comment}").trim_end().into())),
         );
@@ -111,7 +113,7 @@ impl Table {
         if self.columns.is_empty() {
             self.columns = fields.iter().map(|name| name.to_lowercase()).collect();
             check_header(&self.columns, problems);
-            return Some(Line::Other(text.into()));
+            return Some(Line::Header(text.into()));
         }
         if fields.len() != self.columns.len() {
             let message =
@@ -121,14 +123,14 @@ impl Table {
             return None;
         }
         let row = read_row(&self.columns, &fields, problems);
-        Some(Line::Row { text: text.into(), fields, row: Box::new(row) })
+        Some(Line::Row { text: text.into(), row: Box::new(row) })
     }
 
     /// The rows, in the order of the file.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.lines.iter().filter_map(|line| match line {
             Line::Row { row, .. } => Some(&**row),
-            Line::Other(_) => None,
+            Line::Other(_) | Line::Header(_) => None,
         })
     }
 
@@ -137,7 +139,7 @@ impl Table {
         let mut text = String::new();
         for line in &self.lines {
             text.push_str(match line {
-                Line::Other(line) | Line::Row { text: line, .. } => line,
+                Line::Other(line) | Line::Header(line) | Line::Row { text: line, .. } => line,
             });
             text.push_str(self.newline);
         }
@@ -148,42 +150,36 @@ impl Table {
     pub fn mark(&mut self, index: usize, done: bool) {
         let Some(run) = self.columns.iter().position(|column| column == "run") else { return };
         let mut rows = self.lines.iter_mut().filter(|line| matches!(line, Line::Row { .. }));
-        if let Some(Line::Row { text, fields, row }) = rows.nth(index) {
+        if let Some(Line::Row { text, row }) = rows.nth(index) {
             row.done = done;
-            fields[run] = field(row, "run");
-            *text = cells::with_cell(text, run, &fields[run]).unwrap_or_else(|| line_of(fields));
+            let marked = cells::with_cell(text, run, &field(row, "run"));
+            debug_assert!(marked.is_some(), "a row has a cell for each column");
+            *text = marked.unwrap_or_else(|| std::mem::take(text));
         }
     }
 
-    /// Add a row at the end, and whatever columns it needs.
+    /// Add a row at the end, and whatever columns it needs: empty cells at the end of each line.
     pub fn push(&mut self, row: Row) {
         let missing = COLUMNS.iter().filter(|column| {
             !field(&row, column).is_empty() && !self.columns.iter().any(|known| known == *column)
         });
         let missing: Vec<String> = missing.map(|column| (*column).to_string()).collect();
-        if !missing.is_empty() {
-            self.columns.extend(missing.iter().cloned());
-            let mut is_header = true;
-            for line in &mut self.lines {
-                match line {
-                    Line::Row { text, fields, .. } => {
-                        fields.extend(missing.iter().map(|_| String::new()));
-                        *text = line_of(fields);
-                    }
-                    Line::Other(text) if is_header && !cells::is_remark(text) => {
-                        *text = line_of(&self.columns);
-                        is_header = false;
-                    }
-                    Line::Other(_) => {}
+        for line in &mut self.lines {
+            match line {
+                Line::Other(_) => {}
+                Line::Header(text) => {
+                    text.extend(missing.iter().flat_map(|column| [",", column.as_str()]));
                 }
+                Line::Row { text, .. } => text.push_str(&",".repeat(missing.len())),
             }
         }
+        self.columns.extend(missing);
         self.push_line(row);
     }
 
     fn push_line(&mut self, row: Row) {
         let fields: Vec<String> = self.columns.iter().map(|column| field(&row, column)).collect();
-        self.lines.push(Line::Row { text: line_of(&fields), fields, row: Box::new(row) });
+        self.lines.push(Line::Row { text: cells::line_of(&fields), row: Box::new(row) });
     }
 }
 
@@ -282,11 +278,19 @@ fn number<T: FromStr + Display>(
     if text.is_empty() {
         return None;
     }
-    let value = text.parse().ok().filter(is_allowed);
+    let value = without_fraction(text).parse().ok().filter(is_allowed);
     if value.is_none() {
         wrong(Problem::error(column, format!("`{text}` is no number that can stand here")));
     }
     value
+}
+
+/// `2.0` is 2: as spreadsheets and data frames write a column with empty cells.
+fn without_fraction(text: &str) -> &str {
+    match text.split_once('.') {
+        Some((whole, zeros)) if zeros.bytes().all(|digit| digit == b'0') => whole,
+        _ => text,
+    }
 }
 
 #[cfg(test)]
@@ -339,11 +343,11 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
         let row = Row { replicate: Some(2), ..table.rows().next().unwrap().clone() };
         table.push(row.clone());
         let text = table.text();
-        assert!(
-            text.starts_with("model,epochs,processes,overrides,run,replicate\n# Vary"),
-            "{text}"
-        );
-        assert!(text.contains("=1,N,\n") && text.ends_with("=1,N,2\n"), "{text}");
+        let mut lines: Vec<String> = STUDY.lines().map(String::from).collect();
+        lines[0].push_str(",replicate");
+        (lines[3].push(','), lines[4].push(','));
+        lines.push("unet3d_h100_custom,5,4,++workload.reader.batch_size=1,N,2\n".into());
+        assert_eq!(text, lines.join("\n"));
         assert_eq!(parse(&text).rows().last(), Some(&row));
     }
 
@@ -383,6 +387,37 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
         ] {
             let problems = Table::parse("study.csv", &format!("{HEADER}{rows}")).unwrap_err();
             assert!(problems.to_string().contains(words), "no `{words}` in {problems}");
+        }
+    }
+
+    #[test]
+    fn a_row_changes_no_word_of_others() {
+        let text = "Owner, Model ,processes,run,\"My note\"\n\"me\", w ,\"4\",N,\"a, b\"\n";
+        let mut table = parse(text);
+        table.push(Row { replicate: Some(2), ..Row::new("w", 4) });
+        assert_eq!(
+            table.text(),
+            "Owner, Model ,processes,run,\"My note\",replicate\n\"me\", w ,\"4\",N,\"a, b\",\n,w,4,N,,2\n"
+        );
+        assert_eq!(parse(&table.text()), table);
+    }
+
+    #[test]
+    fn whole_numbers_may_have_a_fraction_of_nothing() {
+        let text = "model,epochs,processes,seed,block,order,replicate,scale,run\nw,5.0,4.0,7.0,1.0,3.00,2.0,1.0,N\n";
+        let expected = Row {
+            epochs: Some(5),
+            seed: Some(7),
+            block: Some(1),
+            order: Some(3),
+            replicate: Some(2),
+            scale: Some(1.0),
+            ..Row::new("w", 4)
+        };
+        assert_eq!(parse(text).rows().collect::<Vec<_>>(), [&expected]);
+        for wrong in ["2.5", ".0", "2.0.0", "2.0e1"] {
+            let text = format!("model,processes,run\nw,{wrong},N\n");
+            assert!(Table::parse("study.csv", &text).is_err(), "{wrong}");
         }
     }
 
