@@ -223,6 +223,7 @@ fn read_row(columns: &[String], fields: &[String], problems: &mut Problems) -> R
     for (column, text) in columns.iter().zip(fields) {
         read_field(&mut row, column, text, problems);
     }
+    problems.0.extend(row.set_twice());
     row
 }
 
@@ -445,6 +446,10 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
         }
         for (text, words) in [
             ("", "has no header"),
+            (
+                "model,processes,epochs,overrides,run\nw,1,2,train.epochs=1,N\n",
+                "study.csv:2:1: train.epochs: is set by the column `epochs`",
+            ),
             ("model,run\nw,N\n", "no column `processes`"),
             ("model,run,processes,run\n", "two columns `run`"),
         ] {
