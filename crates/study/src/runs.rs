@@ -118,24 +118,36 @@ fn look_into(root: &Path, folder: &Path, found: &mut Runs) -> Result<(), RunsErr
 }
 
 fn of_study(csv: &Path, found: &mut Runs) -> Result<(), RunsError> {
+    let (folders, left_out) = folders_of_study(csv)?;
+    folders.iter().for_each(|folder| found.take(folder, folder));
+    found.left_out.extend(left_out);
+    Ok(())
+}
+
+/// The folders of the results of a study's rows; and those that are marked and have none.
+///
+/// # Errors
+/// The study or its journal cannot be read.
+pub fn folders_of_study(csv: &Path) -> Result<(Vec<PathBuf>, Vec<LeftOut>), RunsError> {
     let files = StudyFiles::of(csv)?;
     let table = files.table()?;
     let mut history = History::of(Journal::read(&files.journal())?);
     history.come_along(&files.csv)?;
     let rows: Vec<Row> = table.rows().cloned().collect();
+    let (mut folders, mut left_out) = (Vec::new(), Vec::new());
     for (row, place) in rows.iter().zip(places(&rows, &history)) {
         match place.status {
             Status::Done(Some(attempt)) | Status::Unmarked(attempt) => {
-                found.take(&attempt.run_dir, &attempt.run_dir);
+                folders.push(attempt.run_dir.clone());
             }
             Status::Done(None) => {
                 let why = format!("the study has no result of {}", label(row, &rows));
-                found.left_out.push(LeftOut { path: csv.into(), why });
+                left_out.push(LeftOut { path: csv.into(), why });
             }
             Status::Pending | Status::SetBack(_) | Status::Failed(..) | Status::Left(_) => {}
         }
     }
-    Ok(())
+    Ok((folders, left_out))
 }
 
 impl Runs {

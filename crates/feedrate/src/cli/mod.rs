@@ -1,9 +1,11 @@
 //! The command line: every command and flag, with its help.
 
 mod study;
+mod analyze;
 mod compare;
 mod scale;
 
+pub(crate) use analyze::AnalyzeArguments;
 pub(crate) use compare::CompareArguments;
 pub(crate) use scale::{ACCELERATORS, ScaleArguments};
 pub(crate) use study::{
@@ -45,6 +47,8 @@ pub(crate) enum Command {
     /// Make a study: a design of many runs, and run what is pending in it.
     #[command(subcommand)]
     Study(StudyCommand),
+    /// Recompute the numbers of result folders, ours, DLIO's or MLPerf Storage's, and say what is wrong with them.
+    Analyze(AnalyzeArguments),
     /// Say whether two results, or two studies, are the same, with intervals and an exit code.
     Compare(CompareArguments),
     /// Find the largest number of accelerators that the storage feeds.

@@ -85,14 +85,20 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
                 notes: m.unit.into(),
             })
             .collect(),
-        Family::Doubts => doubt::DOUBTS
-            .iter()
-            .map(|d| Line {
-                name: d.name.into(),
-                summary: d.meaning.into(),
-                notes: d.severity.name().into(),
-            })
-            .collect(),
+        Family::Doubts => {
+            let line = |name: &str, meaning: &str, severity: doubt::Severity| Line {
+                name: name.into(),
+                summary: meaning.into(),
+                notes: severity.name().into(),
+            };
+            let of_records = doubt::DOUBTS.iter().map(|d| line(d.name, d.meaning, d.severity));
+            // Of the same name, the meaning is that of a record's.
+            let of_results = feedrate_study::doubt::DOUBTS
+                .iter()
+                .filter(|d| doubt::find(d.name).is_none())
+                .map(|d| line(d.name, d.meaning, d.severity));
+            of_records.chain(of_results).collect()
+        }
     }
 }
 

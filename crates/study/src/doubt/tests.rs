@@ -1,0 +1,1 @@
+//! Each doubt where it fires and where it does not.

@@ -1,0 +1,173 @@
+//! Runs that read the dataset of another: DLIO looks for files by their extension, and reads what the last generation left.
+//!
+//! Two kinds of evidence, either is enough. *Generation*: the last run that made files of this format in this folder before, made them with
+//! other settings. *Results*: an earlier run of another sample size, all else that matters the same, waited as long at each step,
+//! while both mostly waited; that cannot be where sizes differ. Where steps contradict what generations say, a dataset was made in between.
+
+use crate::case::{Activity, Case};
+use feedrate_spec::workload::KEYS;
+use std::collections::{BTreeSet, HashMap};
+
+/// What a run read instead of its own dataset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stale {
+    /// The run whose dataset it was, as an index.
+    pub of: usize,
+    /// Key of `dataset`, what this run says, what the files are.
+    pub differs: Vec<(String, String, String)>,
+    /// What it rests on.
+    pub evidence: Evidence,
+    /// A run of that dataset whose steps waited as long, and by which share they differ.
+    pub like: Option<(usize, f64)>,
+}
+
+/// What it rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// The last generation made other files.
+    Generation,
+    /// A run of another sample size waited as long.
+    Results,
+}
+
+/// Waiting by step differs by no more than this share where the same was read.
+const SAME_MAX: f64 = 0.05;
+/// Sample sizes further apart than this are told apart by waiting.
+const SIZES_APART: f64 = 1.25;
+/// Of the time, what was waited for data at least.
+const WAITED_MIN_PERCENT: f64 = 20.0;
+/// Changes what a reader hands on, not the files.
+const NOT_IN_FILES: &str = "record_length_bytes_resize";
+
+/// For each case, what speaks for it.
+pub(super) fn of(cases: &[Case]) -> Vec<Option<Stale>> {
+    let mut stores: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
+    for (index, case) in cases.iter().enumerate() {
+        if let (Some(store), Some(format), Some(_)) =
+            (&case.origin.store, &case.format, case.origin.started_us)
+        {
+            stores.entry((store, format)).or_default().push(index);
+        }
+    }
+    let mut found = vec![None; cases.len()];
+    for mut members in stores.into_values() {
+        members.sort_by_key(|index| cases[*index].origin.started_us);
+        let mut store = Store { cases, made_by: None, by_shape: HashMap::new() };
+        for index in members {
+            found[index] = store.next(index, &found);
+        }
+    }
+    found
+}
+
+/// One folder and format, as time goes on.
+struct Store<'a> {
+    cases: &'a [Case],
+    /// The run that made what lies there now.
+    made_by: Option<usize>,
+    /// Earlier runs that can be compared, by what must be the same: of each dataset the last one.
+    by_shape: HashMap<Shape, Vec<usize>>,
+}
+
+/// Accelerators, batch, threads, files, samples in each, steps.
+type Shape = (Option<u32>, Option<u64>, Option<u32>, Option<u64>, Option<u64>, u64);
+
+fn shape(case: &Case) -> Shape {
+    (case.accelerators, case.batch_size, case.read_threads, case.files, case.samples_per_file, case.steps)
+}
+
+/// Datasets that are remembered for each shape, at most.
+const REMEMBERED_MAX: usize = 64;
+
+impl<'a> Store<'a> {
+    fn next(&mut self, index: usize, found: &[Option<Stale>]) -> Option<Stale> {
+        let case = &self.cases[index];
+        if case.origin.generated_us.is_some() {
+            self.made_by = Some(index);
+        }
+        if case.activity != Activity::Training || case.steps == 0 {
+            return None;
+        }
+        let stale = if self.made_by == Some(index) { None } else { self.judge(index) };
+        let known = self.by_shape.entry(shape(case)).or_default();
+        let read = |index: usize| &self.cases[found[index].as_ref().map_or(index, |s: &Stale| s.of)];
+        // Those that read something else than they say are no measure for others.
+        if stale.is_none() {
+            known.retain(|other| !differs(read(*other), case).is_empty());
+            known.push(index);
+            if REMEMBERED_MAX < known.len() {
+                known.remove(0);
+            }
+        }
+        stale
+    }
+
+    fn judge(&self, index: usize) -> Option<Stale> {
+        let case = &self.cases[index];
+        let known = self.by_shape.get(&shape(case)).map_or(&[][..], Vec::as_slice);
+        let like = |other: usize| Some((other, apart(case, &self.cases[other])?));
+        let nearest = |of_dataset: &Case| {
+            let same = known.iter().filter(|one| differs(&self.cases[**one], of_dataset).is_empty());
+            let near = same.filter_map(|one| like(*one)).filter(|(_, apart)| *apart <= SAME_MAX);
+            near.min_by(|a, b| a.1.total_cmp(&b.1))
+        };
+        let Some(made_by) = self.made_by else { return self.by_results(index, known) };
+        let differs = differs(case, &self.cases[made_by]);
+        if differs.is_empty() {
+            return None;
+        }
+        let of_other = nearest(&self.cases[made_by]);
+        if of_other.is_none() && nearest(case).is_some() {
+            return None;
+        }
+        Some(Stale { of: made_by, differs, evidence: Evidence::Generation, like: of_other })
+    }
+
+    fn by_results(&self, index: usize, known: &[usize]) -> Option<Stale> {
+        let case = &self.cases[index];
+        let size = |case: &Case| case.mean_sample_bytes.or(case.record_length_bytes);
+        let waits = |case: &Case| case.stall.load_percent.is_some_and(|p| WAITED_MIN_PERCENT <= p);
+        let candidates = known.iter().copied().filter(|&other| {
+            let other = &self.cases[other];
+            let ratio = size(case).zip(size(other)).map(|(a, b)| (a / b).max(b / a));
+            waits(case) && waits(other) && ratio.is_some_and(|ratio| SIZES_APART <= ratio)
+        });
+        let near = candidates.filter_map(|other| Some((other, apart(case, &self.cases[other])?)));
+        let (other, apart) =
+            near.filter(|(_, apart)| *apart <= SAME_MAX).min_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some(Stale {
+            of: other,
+            differs: differs(case, &self.cases[other]),
+            evidence: Evidence::Results,
+            like: Some((other, apart)),
+        })
+    }
+}
+
+/// By which share the waiting of two runs differs, summed over steps; `None` where steps differ.
+fn apart(a: &Case, b: &Case) -> Option<f64> {
+    let (a, b) = (&a.origin.waits_s, &b.origin.waits_s);
+    let most = a.iter().sum::<f64>().max(b.iter().sum());
+    if a.len() != b.len() || most <= 0.0 {
+        return None;
+    }
+    Some(a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f64>() / most)
+}
+
+/// Settings of the datasets that differ, as both have them; DLIO's default where it is not given.
+fn differs(a: &Case, b: &Case) -> Vec<(String, String, String)> {
+    let (a, b) = (&a.origin.dataset, &b.origin.dataset);
+    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let value = |of: &std::collections::BTreeMap<String, String>, key: &str| {
+        of.get(key).cloned().unwrap_or_else(|| default(key))
+    };
+    let both = keys.into_iter().filter(|key| *key != NOT_IN_FILES).map(|key| {
+        (key.clone(), value(a, key), value(b, key))
+    });
+    both.filter(|(_, a, b)| a != b).collect()
+}
+
+fn default(key: &str) -> String {
+    let found = KEYS.iter().find(|known| known.path.strip_prefix("dataset.") == Some(key));
+    found.map_or_else(|| "not given".into(), |known| known.default.to_string())
+}
