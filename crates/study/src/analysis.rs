@@ -118,7 +118,8 @@ fn with_own_doubts(loaded: Loaded) -> Case {
 
 fn judge(cases: &mut [Case]) {
     let set = Set::of(cases);
-    let of_set: Vec<Vec<SeenDoubt>> = (0..cases.len()).map(|index| doubt::of_set(&set, index)).collect();
+    let of_set: Vec<Vec<SeenDoubt>> =
+        (0..cases.len()).map(|index| doubt::of_set(&set, index)).collect();
     let read: Vec<Option<f64>> = (0..cases.len())
         .map(|index| set.stale(index).map(|stale| cases[stale.of].mean_sample_bytes))
         .map(Option::flatten)

@@ -47,8 +47,19 @@ fn page(found: &Analysis, has_sources: bool) -> String {
 }
 
 const HEADER: [&str; 13] = [
-    "#", "Workload", "Acc", "Parameter", "Value", "AU reported", "window", "all steps", "sustained",
-    "MiB/s reported", "window", "whole", "Doubts",
+    "#",
+    "Workload",
+    "Acc",
+    "Parameter",
+    "Value",
+    "AU reported",
+    "window",
+    "all steps",
+    "sustained",
+    "MiB/s reported",
+    "window",
+    "whole",
+    "Doubts",
 ];
 
 fn runs(cases: &[Case], has_sources: bool) -> String {
@@ -67,7 +78,8 @@ fn runs(cases: &[Case], has_sources: bool) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let mut lines: Vec<String> = table.to_string().lines().map(|l| l.trim_end().to_string()).collect();
+    let mut lines: Vec<String> =
+        table.to_string().lines().map(|l| l.trim_end().to_string()).collect();
     if RUNS_MAX < cases.len() {
         lines.push(format!(" and {} more with `--json`", cases.len() - RUNS_MAX));
     }
@@ -127,7 +139,7 @@ fn block(cases: &[Case], severity: Severity, name: &str, runs: &[(usize, &SeenDo
     let head = format!("{}: {name}, {}", severity.name(), units::counted(runs.len() as u64, "run"));
     let mut lines = vec![head];
     for (index, doubt) in runs.iter().take(NAMED_MAX) {
-        lines.push(format!("  #{} {}: {}", index + 1, cases[*index].path.display(), doubt.evidence));
+        lines.push(format!("  #{} {}: {}", index + 1, cases[*index].short_path(), doubt.evidence));
     }
     if NAMED_MAX < runs.len() {
         let others = runs[NAMED_MAX..].iter().take(40).map(|(index, _)| format!("#{}", index + 1));

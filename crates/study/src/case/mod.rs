@@ -271,7 +271,8 @@ impl Case {
     pub fn read_bytes(&mut self, mean_sample_bytes: Option<f64>) {
         self.mean_sample_bytes = mean_sample_bytes;
         let rates = &mut self.throughput;
-        rates.whole_read_mib_per_second = match (rates.whole_samples_per_second, mean_sample_bytes) {
+        rates.whole_read_mib_per_second = match (rates.whole_samples_per_second, mean_sample_bytes)
+        {
             (Some(rate), Some(bytes)) => Some(rate * bytes / MIB),
             _ => None,
         };
@@ -280,6 +281,12 @@ impl Case {
     /// Whether it trained and counts as a run of its experiment.
     pub fn is_result(&self) -> bool {
         self.activity == Activity::Training && self.put_aside.is_none() && self.steps > 0
+    }
+
+    /// The last two folders of its path, which tell runs of a study apart.
+    pub fn short_path(&self) -> String {
+        let names: Vec<_> = self.path.iter().map(|name| name.to_string_lossy()).collect();
+        names[names.len().saturating_sub(2)..].join("/")
     }
 
     /// What its replicates have in common, as people call it: `4_batch_size_1`.
@@ -406,7 +413,9 @@ fn skew(record: &Record) -> SkewFigures {
             epochs().filter_map(|(scope, one)| (AU_WINDOWED.of_accelerator)(scope, one)).collect();
         windowed.extend(feedrate_measure::stats::mean(&of_epochs));
         let blocks = epochs().flat_map(|(_, one)| &one.blocks);
-        own.push(blocks.flat_map(|b| b.load_ns.iter().chain(&b.compute_ns)).map(|&ns| seconds(ns)).sum());
+        own.push(
+            blocks.flat_map(|b| b.load_ns.iter().chain(&b.compute_ns)).map(|&ns| seconds(ns)).sum(),
+        );
     }
     let least = |values: &[f64]| values.iter().copied().reduce(f64::min);
     let most = |values: &[f64]| values.iter().copied().reduce(f64::max);

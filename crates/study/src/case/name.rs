@@ -111,11 +111,35 @@ mod tests {
     #[test]
     fn what_was_varied_is_told_by_overrides_or_folders() {
         check("/r/unet/4_batch_size_1/2025", &[], ("batch_size", "1", Some("unet")));
-        check("/r/unet/4_record_length_bytes_536870912/2025", &[], ("record_length_bytes", "536870912", Some("unet")));
-        check("/r/unet/6/2025", &["workload=unet", "++workload.workflow.train=True"], ("processes", "6", Some("unet")));
-        check("/r/unet/4_checkpoint_False/t", &["++workload.workflow.checkpoint=False"], ("checkpoint", "False", Some("unet")));
-        check("/r/a", &["workload=x", "++workload.reader.batch_size=4", "hydra.run.dir=x"], ("batch_size", "4", None));
-        check("/r/a", &["++workload.reader.batch_size=4", "++workload.dataset.format=png", "++workload.dataset.data_folder=/d"], ("batch_size,format", "4,png", None));
+        check(
+            "/r/unet/4_record_length_bytes_536870912/2025",
+            &[],
+            ("record_length_bytes", "536870912", Some("unet")),
+        );
+        check(
+            "/r/unet/6/2025",
+            &["workload=unet", "++workload.workflow.train=True"],
+            ("processes", "6", Some("unet")),
+        );
+        check(
+            "/r/unet/4_checkpoint_False/t",
+            &["++workload.workflow.checkpoint=False"],
+            ("checkpoint", "False", Some("unet")),
+        );
+        check(
+            "/r/a",
+            &["workload=x", "++workload.reader.batch_size=4", "hydra.run.dir=x"],
+            ("batch_size", "4", None),
+        );
+        check(
+            "/r/a",
+            &[
+                "++workload.reader.batch_size=4",
+                "++workload.dataset.format=png",
+                "++workload.dataset.data_folder=/d",
+            ],
+            ("batch_size,format", "4,png", None),
+        );
         check("/results/training/unet3d/run/20250613", &[], ("processes", "3", Some("unet3d")));
         check("x", &[], ("processes", "3", None));
     }
@@ -123,7 +147,10 @@ mod tests {
     #[test]
     fn runs_that_were_put_aside_are_of_their_experiment() {
         let names = Names::of(Path::new("/r/unet/4_batch_size_1/superseded/2025"));
-        assert_eq!((names.put_aside().as_deref(), names.processes()), (Some("superseded"), Some(4)));
+        assert_eq!(
+            (names.put_aside().as_deref(), names.processes()),
+            (Some("superseded"), Some(4))
+        );
         assert_eq!(names.workload().as_deref(), Some("unet"));
     }
 }

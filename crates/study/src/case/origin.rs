@@ -11,8 +11,13 @@ use std::path::Path;
 /// Accelerators and steps that are kept of a run, at most.
 const KEPT_MAX: usize = 1024;
 /// Keys of `dataset` that do not change what is in its files.
-const NOT_DATA: [&str; 5] =
-    ["data_folder", "keep_files", "num_files_eval", "num_subfolders_eval", "generation_buffer_size"];
+const NOT_DATA: [&str; 5] = [
+    "data_folder",
+    "keep_files",
+    "num_files_eval",
+    "num_subfolders_eval",
+    "generation_buffer_size",
+];
 
 /// See the fields.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +78,8 @@ impl Origin {
             asked.extend(entries.map(|(key, value)| (format!("{section}.{key}"), value)));
         }
         asked.extend(config.text(&["framework"]).map(|name| ("framework".to_string(), name)));
-        let started_us = known.started_us.or_else(|| imported.log.started.as_deref().and_then(micros));
+        let started_us =
+            known.started_us.or_else(|| imported.log.started.as_deref().and_then(micros));
         let generated_us = imported.log.generated.as_deref().and_then(micros).or(started_us);
         Origin {
             started_us,

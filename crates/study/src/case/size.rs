@@ -7,9 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 /// Formats whose files are as long as the samples in them, but for headers.
-const PLAIN: [&str; 8] = [
-    "npz", "npy", "hdf5", "tfrecord", "png", "indexed_binary", "mmap_indexed_binary", "raw",
-];
+const PLAIN: [&str; 8] =
+    ["npz", "npy", "hdf5", "tfrecord", "png", "indexed_binary", "mmap_indexed_binary", "raw"];
 
 /// What decides the mean.
 type Key = (u64, u64, u64, u64);
@@ -18,10 +17,15 @@ static KNOWN: Mutex<Option<HashMap<Key, f64>>> = Mutex::new(None);
 /// Mean over the training files; `None` where the settings do not tell it: sizes of too many files, compression, formats that pack.
 pub fn mean_sample_bytes(config: &Config, dataset: &DatasetPlan) -> Option<f64> {
     let is_packed = config.text(&["dataset.compression"]).is_some_and(|name| name != "none");
-    let asked = config.number(&["dataset.record_length_bytes_stdev", "dataset.record_length_stdev"]);
+    let asked =
+        config.number(&["dataset.record_length_bytes_stdev", "dataset.record_length_stdev"]);
     let is_drawn = asked.is_some_and(|stdev| stdev > 0.0);
     let has_dims = config.has("dataset.record_dims");
-    if !PLAIN.contains(&dataset.format.as_str()) || is_packed || has_dims || dataset.files_train == 0 {
+    if !PLAIN.contains(&dataset.format.as_str())
+        || is_packed
+        || has_dims
+        || dataset.files_train == 0
+    {
         return None;
     }
     if is_drawn && dataset.record_stdev_bytes == 0.0 {

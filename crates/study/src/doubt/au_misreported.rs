@@ -18,11 +18,15 @@ pub(super) static DOUBT: Doubt = Doubt {
         }
         match loaded.case.au.windowed_percent {
             None => found(
-                format!("{reported:.1} % is reported, and no step is in the window; over all steps it is {all_steps:.1} %"),
+                format!(
+                    "{reported:.1} % is reported, and no step is in the window; over all steps it is {all_steps:.1} %"
+                ),
                 "run more steps",
             ),
             Some(windowed) if (windowed - reported).abs() > DIFFERENCE_MAX => found(
-                format!("{reported:.2} % is reported, {windowed:.2} % follows from the steps, {all_steps:.2} % of all of them"),
+                format!(
+                    "{reported:.2} % is reported, {windowed:.2} % follows from the steps, {all_steps:.2} % of all of them"
+                ),
                 "use the recomputed figures; some versions of DLIO measure a block's end twice",
             ),
             Some(_) => None,

@@ -16,7 +16,11 @@ pub(super) static DOUBT: Doubt = Doubt {
             return None;
         }
         found(
-            format!("a checkpoint has {}, the model {}", units::bytes(written as u64), units::bytes(model as u64)),
+            format!(
+                "a checkpoint has {}, the model {}",
+                units::bytes(written as u64),
+                units::bytes(model as u64)
+            ),
             "give model.model_size_bytes; say nothing about checkpoints from these runs",
         )
     }),

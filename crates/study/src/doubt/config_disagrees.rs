@@ -24,7 +24,10 @@ pub(super) static DOUBT: Doubt = Doubt {
         if seen.is_empty() {
             return None;
         }
-        found(some_of(&seen, 5), "find out which of them is right before using any figure; folders may have been mixed up")
+        found(
+            some_of(&seen, 5),
+            "find out which of them is right before using any figure; folders may have been mixed up",
+        )
     }),
 };
 
@@ -38,7 +41,11 @@ fn counts(imported: &Imported, seen: &mut Vec<String>) {
             seen.push(format!("{what}: {asked} in the config, {told} in `summary.json`"));
         }
     };
-    check("training files", config.count(&["dataset.num_files_train"], 8), reported.count("num_files_train"));
+    check(
+        "training files",
+        config.count(&["dataset.num_files_train"], 8),
+        reported.count("num_files_train"),
+    );
     let per_file = config.count(&["dataset.num_samples_per_file"], 1);
     check("samples per file", per_file, reported.count("num_samples_per_file"));
     if imported.trains() {
@@ -48,7 +55,9 @@ fn counts(imported: &Imported, seen: &mut Vec<String>) {
     if let (Some(last), Some(told)) = (last, told)
         && told <= u64::from(*last)
     {
-        seen.push(format!("`summary.json` is of {told} accelerators, and there are files of rank {last}"));
+        seen.push(format!(
+            "`summary.json` is of {told} accelerators, and there are files of rank {last}"
+        ));
     }
     if let (Some(told), Some(logged)) = (told, imported.log.processes)
         && told != logged
@@ -101,7 +110,9 @@ fn sizes(imported: &Imported, seen: &mut Vec<String>) {
     // Making data in the same process is a doubt of its own.
     let is_known = imported.config.is_known() && nominal > 0.0 && !imported.generates();
     if is_known && (used / nominal - 1.0).abs() > RATE_TOLERANCE {
-        seen.push(format!("the reported rates are {used:.0} bytes a sample apart, the config has {nominal:.0}"));
+        seen.push(format!(
+            "the reported rates are {used:.0} bytes a sample apart, the config has {nominal:.0}"
+        ));
     }
 }
 

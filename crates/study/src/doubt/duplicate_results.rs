@@ -9,7 +9,11 @@ pub(super) static DOUBT: Doubt = Doubt {
     check: Check::OfSet(|set, index| {
         let first = set.copy_of(index)?;
         found(
-            format!("all times of its {} steps an epoch are those of `{}`", first.steps, first.path.display()),
+            format!(
+                "all times of its {} steps an epoch are those of `{}`",
+                first.steps,
+                first.short_path()
+            ),
             "leave one of them out",
         )
     }),

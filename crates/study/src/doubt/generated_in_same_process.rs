@@ -13,8 +13,17 @@ pub(super) static DOUBT: Doubt = Doubt {
         }
         let rates = &loaded.case.throughput;
         let told = rates.reported_mib_per_second.map(|mib| format!("{mib:.4} MiB/s are reported"));
-        let right = rates.windowed_mib_per_second.map(|mib| format!("{mib:.1} MiB/s follow from the steps"));
-        let parts: Vec<String> = ["`workflow.generate_data` is set".to_string()].into_iter().chain(told).chain(right).collect();
-        found(parts.join("; "), "make the dataset in a run of its own, and empty the page cache before training")
+        let right = rates
+            .windowed_mib_per_second
+            .map(|mib| format!("{mib:.1} MiB/s follow from the steps"));
+        let parts: Vec<String> = ["`workflow.generate_data` is set".to_string()]
+            .into_iter()
+            .chain(told)
+            .chain(right)
+            .collect();
+        found(
+            parts.join("; "),
+            "make the dataset in a run of its own, and empty the page cache before training",
+        )
     }),
 };

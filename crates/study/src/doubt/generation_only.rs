@@ -16,7 +16,8 @@ pub(super) static DOUBT: Doubt = Doubt {
         };
         let of = |text: &str| if text.is_empty() { "" } else { ", " };
         let dataset = loaded.case.format.as_deref().unwrap_or_default();
-        let size = loaded.case.record_length_bytes.map(|bytes| format!(" of {bytes:.0} bytes a sample"));
+        let size =
+            loaded.case.record_length_bytes.map(|bytes| format!(" of {bytes:.0} bytes a sample"));
         found(
             format!("{what}{}{dataset}{}", of(dataset), size.unwrap_or_default()),
             "leave it out of comparisons; it says which dataset the runs after it read",

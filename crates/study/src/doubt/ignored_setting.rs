@@ -18,7 +18,10 @@ pub(super) static DOUBT: Doubt = Doubt {
         if told.is_empty() {
             return None;
         }
-        found(told.join("; "), "do not read an effect of this setting out of these runs; feedrate's loaders obey it")
+        found(
+            told.join("; "),
+            "do not read an effect of this setting out of these runs; feedrate's loaders obey it",
+        )
     }),
 };
 
@@ -29,10 +32,15 @@ fn why(loaded: &Loaded, key: &str) -> Option<String> {
     let is_tfrecord = loaded.record.plan.dataset.format == "tfrecord";
     let says = |text: &str| Some(text.to_string());
     match key.rsplit('.').next().unwrap_or(key) {
-        "file_shuffle" | "sample_shuffle" if is_torch => {
-            says("with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set")
-        }
-        "prefetch_size" if is_torch && loader.workers > 0 && loader.prefetch_size.div_ceil(loader.workers) == 2_u32.div_ceil(loader.workers) => {
+        "file_shuffle" | "sample_shuffle" if is_torch => says(
+            "with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set",
+        ),
+        "prefetch_size"
+            if is_torch
+                && loader.workers > 0
+                && loader.prefetch_size.div_ceil(loader.workers)
+                    == 2_u32.div_ceil(loader.workers) =>
+        {
             Some(format!(
                 "{} over {} reading threads is {} a thread, rounded up, as with the default of 2",
                 loader.prefetch_size,
@@ -43,9 +51,12 @@ fn why(loaded: &Loaded, key: &str) -> Option<String> {
         "transfer_size" | "shuffle_size" | "computation_threads" if !is_tfrecord => {
             says("used for tfrecord files only")
         }
-        "file_access" | "enable_chunking" | "chunk_size" | "fsync" | "recovery_rank_shift" | "model_size" => {
-            says("read and not used")
-        }
+        "file_access"
+        | "enable_chunking"
+        | "chunk_size"
+        | "fsync"
+        | "recovery_rank_shift"
+        | "model_size" => says("read and not used"),
         _ => None,
     }
 }

@@ -35,9 +35,14 @@ fn impossible(reported: &Reported) -> Vec<String> {
         match value {
             Value::Array(_) => {
                 let items = reported.list(name).unwrap_or_default();
-                let bad: Vec<f64> = items.iter().copied().filter(|item| wrong(name, *item)).collect();
+                let bad: Vec<f64> =
+                    items.iter().copied().filter(|item| wrong(name, *item)).collect();
                 if let Some(first) = bad.first() {
-                    seen.push(format!("`{name}` is {first} in {} of {} entries", bad.len(), items.len()));
+                    seen.push(format!(
+                        "`{name}` is {first:.2} in {} of {} entries",
+                        bad.len(),
+                        items.len()
+                    ));
                 }
             }
             // A verdict in words.
@@ -45,7 +50,7 @@ fn impossible(reported: &Reported) -> Vec<String> {
             _ => {
                 let value = reported.any_metric(name).unwrap_or(f64::NAN);
                 if wrong(name, value) {
-                    seen.push(format!("`{name}` is {value}"));
+                    seen.push(format!("`{name}` is {value:.2}"));
                 }
             }
         }

@@ -11,7 +11,8 @@ pub(super) static DOUBT: Doubt = Doubt {
         let case = &set.cases[index];
         let others = set.replicates(index).iter().filter(|other| **other != index);
         // A copy is no replicate.
-        let others = others.filter(|other| set.copy_of(**other).is_none() && set.copy_of(index).is_none());
+        let others =
+            others.filter(|other| set.copy_of(**other).is_none() && set.copy_of(index).is_none());
         if !case.is_result() || others.count() > 0 {
             return None;
         }

@@ -4,7 +4,7 @@ use super::{Check, Doubt, Severity, found};
 use feedrate_spec::units;
 
 /// Share.
-const DIFFERENCE_MAX: f64 = 0.02;
+const DIFFERENCE_MAX: f64 = 0.05;
 const MIB: f64 = (1u64 << 20) as f64;
 
 pub(super) static DOUBT: Doubt = Doubt {
@@ -14,17 +14,14 @@ pub(super) static DOUBT: Doubt = Doubt {
     check: Check::OfRun(|loaded| {
         let case = &loaded.case;
         let (nominal, mean) = (case.record_length_bytes?, case.mean_sample_bytes?);
-        let reported = case.throughput.reported_mib_per_second.or(Some(0.0).filter(|_| !case.is_result()))?;
-        if (mean / nominal - 1.0).abs() <= DIFFERENCE_MAX {
+        if !case.is_result() || (mean / nominal - 1.0).abs() <= DIFFERENCE_MAX {
             return None;
         }
-        let rate = match case.throughput.reported_samples_per_second {
-            Some(samples) if case.is_result() => format!(
-                "; {reported:.0} MiB/s are reported, which were {:.0} MiB/s",
-                samples * mean / MIB
-            ),
-            _ => String::new(),
-        };
+        let rates = &case.throughput;
+        let rates = rates.reported_mib_per_second.zip(rates.reported_samples_per_second);
+        let rate = rates.map_or_else(String::new, |(mib, samples)| {
+            format!("; {mib:.0} MiB/s are reported, which were {:.0} MiB/s", samples * mean / MIB)
+        });
         found(
             format!(
                 "a sample has {} in the mean of the files that DLIO's generator draws, {} are configured: {:.2} times{rate}",

@@ -2,6 +2,10 @@
 
 use super::{Check, Doubt, Severity, found, some_of};
 
+/// What weighs most first.
+const SECTIONS: [&str; 6] =
+    ["dataset.", "train.", "reader.", "data_reader.", "model.", "checkpoint."];
+
 pub(super) static DOUBT: Doubt = Doubt {
     name: "settings_differ",
     severity: Severity::Warning,
@@ -20,9 +24,14 @@ pub(super) static DOUBT: Doubt = Doubt {
                 is_other.then(|| format!("{key} {own}, and {other} in {count} others"))
             })
             .collect();
+        let mut differs = differs;
+        differs.sort_by_key(|text| SECTIONS.iter().position(|section| text.starts_with(section)));
         if differs.is_empty() {
             return None;
         }
-        found(some_of(&differs, 6), "compare only runs that differ in one thing: run this one again with the config of the others")
+        found(
+            some_of(&differs, 6),
+            "compare only runs that differ in one thing: run this one again with the config of the others",
+        )
     }),
 };

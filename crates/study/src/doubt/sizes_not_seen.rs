@@ -23,11 +23,12 @@ pub(super) static DOUBT: Doubt = Doubt {
     check: Check::OfRun(|loaded| {
         let bytes = first_batches(loaded)?;
         let waits = &loaded.case.origin.first_waits_s;
-        if bytes.len() < RANKS_MIN || bytes.len() != waits.len() {
+        // The first epoch starts the workers, too.
+        if loaded.case.epochs < 2 || bytes.len() < RANKS_MIN || bytes.len() != waits.len() {
             return None;
         }
         let (spread, follows) = (deviation(&bytes)?, follows(&bytes, waits)?);
-        let waited = loaded.case.stall.load_percent? ;
+        let waited = loaded.case.stall.load_percent?;
         if spread < SPREAD_MIN || FOLLOWS_MIN <= follows || waited < WAITED_MIN_PERCENT {
             return None;
         }
@@ -71,8 +72,10 @@ fn deviation(values: &[f64]) -> Option<f64> {
 
 /// Slope of relative waits over relative bytes, by least squares.
 fn follows(bytes: &[f64], waits: &[f64]) -> Option<f64> {
-    let (mean_bytes, mean_wait) = (feedrate_measure::stats::mean(bytes)?, feedrate_measure::stats::mean(waits)?);
-    let pairs = || bytes.iter().zip(waits).map(|(b, w)| (b / mean_bytes - 1.0, w / mean_wait - 1.0));
+    let (mean_bytes, mean_wait) =
+        (feedrate_measure::stats::mean(bytes)?, feedrate_measure::stats::mean(waits)?);
+    let pairs =
+        || bytes.iter().zip(waits).map(|(b, w)| (b / mean_bytes - 1.0, w / mean_wait - 1.0));
     let squares: f64 = pairs().map(|(b, _)| b * b).sum();
     let slope = pairs().map(|(b, w)| b * w).sum::<f64>() / squares;
     slope.is_finite().then_some(slope)

@@ -26,7 +26,7 @@ fn rests_on(set: &Set, stale: &Stale) -> String {
         .iter()
         .map(|(key, own, other)| format!("{key} {other}, and the run is said to have {own}"))
         .collect();
-    let other = set.cases[stale.of].path.display();
+    let other = set.cases[stale.of].short_path();
     match stale.evidence {
         Evidence::Generation => {
             format!("the files were made last by `{other}`, with {}", differs.join("; "))
@@ -42,7 +42,7 @@ fn alike(set: &Set, index: usize, (other, apart): (usize, f64)) -> String {
     let waited = |index: usize| units::seconds(set.cases[index].origin.waited_s());
     format!(
         "an epoch's waiting for data, step by step, is that of `{}` to {:.1} % ({} and {})",
-        set.cases[other].path.display(),
+        set.cases[other].short_path(),
         apart * 100.0,
         waited(index),
         waited(other)
@@ -54,6 +54,7 @@ fn rates(set: &Set, index: usize, stale: &Stale) -> Option<String> {
     const MIB: f64 = (1u64 << 20) as f64;
     let case = &set.cases[index];
     let reported = case.throughput.reported_mib_per_second?;
-    let read = case.throughput.reported_samples_per_second? * set.cases[stale.of].mean_sample_bytes? / MIB;
+    let read =
+        case.throughput.reported_samples_per_second? * set.cases[stale.of].mean_sample_bytes? / MIB;
     Some(format!("its {reported:.0} MiB/s were {read:.0} MiB/s of what it read"))
 }

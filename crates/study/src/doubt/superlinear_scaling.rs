@@ -12,7 +12,8 @@ pub(super) static DOUBT: Doubt = Doubt {
     meaning: "A rate grows by over a tenth more than the accelerators do: a cache, a window that shrinks with the steps, or different settings, not the storage.",
     check: Check::OfSet(|set, index| {
         let case = &set.cases[index];
-        let own = case.accelerators.filter(|_| case.is_result() && case.parameter == "processes")?;
+        let own =
+            case.accelerators.filter(|_| case.is_result() && case.parameter == "processes")?;
         let fewer = |other: &&Case| {
             let is_fewer = other.accelerators.is_some_and(|count| count < own);
             is_fewer && other.parameter == "processes" && is_comparable(case, other)
@@ -26,7 +27,9 @@ pub(super) static DOUBT: Doubt = Doubt {
         if !above(reported) && !above(whole) {
             return None;
         }
-        let text = |ratio: Option<f64>| ratio.map_or("not known".into(), |ratio| format!("{ratio:.2} times"));
+        let text = |ratio: Option<f64>| {
+            ratio.map_or("not known".into(), |ratio| format!("{ratio:.2} times"))
+        };
         found(
             format!(
                 "from {} to {own} accelerators ({grown:.2} times) the reported samples/s are {}, those of whole epochs {}",
@@ -41,7 +44,8 @@ pub(super) static DOUBT: Doubt = Doubt {
 
 /// The same dataset and batch; of stale runs nothing is known.
 fn is_comparable(a: &Case, b: &Case) -> bool {
-    let of = |case: &Case| (case.files, case.samples_per_file, case.batch_size, case.format.clone());
+    let of =
+        |case: &Case| (case.files, case.samples_per_file, case.batch_size, case.format.clone());
     of(a) == of(b) && a.record_length_bytes == b.record_length_bytes
 }
 

@@ -31,6 +31,9 @@ pub(super) static DOUBT: Doubt = Doubt {
         if seen.is_empty() {
             return None;
         }
-        found(some_of(&seen, 3), "keep time services from stepping the clock during runs, and run again")
+        found(
+            some_of(&seen, 3),
+            "keep time services from stepping the clock during runs, and run again",
+        )
     }),
 };

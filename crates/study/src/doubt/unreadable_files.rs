@@ -11,6 +11,9 @@ pub(super) static DOUBT: Doubt = Doubt {
         if unreadable.is_empty() {
             return None;
         }
-        found(some_of(unreadable, 4), "copy the folder again from where it was written, or run again")
+        found(
+            some_of(unreadable, 4),
+            "copy the folder again from where it was written, or run again",
+        )
     }),
 };

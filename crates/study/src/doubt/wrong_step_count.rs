@@ -17,7 +17,8 @@ pub(super) static DOUBT: Doubt = Doubt {
         if !follows(loaded) {
             return None;
         }
-        let excluded = loaded.record.plan.metric.exclude_start_steps + loaded.record.plan.metric.exclude_end_steps;
+        let excluded = loaded.record.plan.metric.exclude_start_steps
+            + loaded.record.plan.metric.exclude_end_steps;
         let inside = steps.saturating_sub(excluded);
         let right = match loaded.case.throughput.windowed_samples_per_second {
             Some(right) => format!("with them it is {right:.2} samples/s"),
@@ -48,11 +49,16 @@ fn follows(loaded: &Loaded) -> bool {
         .filter(|block| block.steps > 0 && block.samples_per_second.is_finite() && batch > 0.0)
         .map(|block| {
             let rate = |steps: f64| steps / block.window_s * batch;
-            let (wrong, right) = (rate(block.steps as f64 - 2.0), rate(block.steps as f64 - excluded));
+            let (wrong, right) =
+                (rate(block.steps as f64 - 2.0), rate(block.steps as f64 - excluded));
             let is = |rate: f64| (block.samples_per_second - rate).abs() <= TOLERANCE * rate.abs();
             // One step has no window: its rate is whatever the two calls of the clock were apart.
-            (block.steps == 1 && block.samples_per_second < 0.0) || (is(wrong) && !is(right))
-                || (is(wrong) && (wrong - right).abs() > 1e-9 && (block.samples_per_second - wrong).abs() < (block.samples_per_second - right).abs())
+            (block.steps == 1 && block.samples_per_second < 0.0)
+                || (is(wrong) && !is(right))
+                || (is(wrong)
+                    && (wrong - right).abs() > 1e-9
+                    && (block.samples_per_second - wrong).abs()
+                        < (block.samples_per_second - right).abs())
         })
         .collect();
     let wrong = judged.iter().filter(|wrong| **wrong).count();

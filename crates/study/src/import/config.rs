@@ -152,7 +152,9 @@ mod tests {
         assert_eq!(config.count(&["reader.batch_size"], 1), Some(7));
         assert_eq!(config.count(&["reader.read_threads"], 1), Some(1));
         assert_eq!(config.text(&["reader.file_shuffle"]).as_deref(), Some("off"));
-        assert!(!config.truth("workflow.train", true) && config.truth("workflow.checkpoint", false));
+        assert!(
+            !config.truth("workflow.train", true) && config.truth("workflow.checkpoint", false)
+        );
         assert_eq!(config.count(&["dataset.format"], 1), None, "a word is no count");
         assert_eq!(Config::default().count(&["reader.batch_size"], 1), None);
     }
@@ -160,7 +162,8 @@ mod tests {
     #[test]
     fn overrides_are_a_list_of_lines() {
         let text = "- workload=unet3d\n- ++workload.reader.batch_size=1\n- '++workload.a=[1, 2]'\n- \"b=1\"\n-\n";
-        let expected = ["workload=unet3d", "++workload.reader.batch_size=1", "++workload.a=[1, 2]", "b=1"];
+        let expected =
+            ["workload=unet3d", "++workload.reader.batch_size=1", "++workload.a=[1, 2]", "b=1"];
         assert_eq!(items(text), expected);
     }
 

@@ -148,7 +148,8 @@ impl Steps {
             unreadable.push(format!("of {} ranks only {RANKS_MAX} are read", ranks.len()));
             ranks.truncate(RANKS_MAX);
         }
-        let of_all: Option<Stats> = told(json::read(&folder.join(STATS_OF_ALL)), STATS_OF_ALL, unreadable);
+        let of_all: Option<Stats> =
+            told(json::read(&folder.join(STATS_OF_ALL)), STATS_OF_ALL, unreadable);
         for rank in ranks {
             let name = format!("{rank}{OUTPUT}");
             let output: Option<Output> = told(json::read(&folder.join(&name)), &name, unreadable);
@@ -191,7 +192,11 @@ impl Steps {
                 }
                 Err(why) => {
                     let told = format!("epoch {number}, `{name}` of rank {rank}: {why}");
-                    if why.is_backwards { self.backwards.push(told) } else { unreadable.push(told) }
+                    if why.is_backwards {
+                        self.backwards.push(told)
+                    } else {
+                        unreadable.push(told)
+                    }
                     return;
                 }
             }
@@ -265,7 +270,9 @@ impl Steps {
         let zero = *self.start_us.get_or_insert(start - 86_400_000_000);
         match start.checked_sub(zero) {
             Some(from @ 0..) => Ok((from, end - zero)),
-            _ => Err(NoBlock { message: "it began a day before another".into(), is_backwards: true }),
+            _ => {
+                Err(NoBlock { message: "it began a day before another".into(), is_backwards: true })
+            }
         }
     }
 }
@@ -371,7 +378,9 @@ fn record(
         program: "DLIO".into(),
         plan,
         system: System {
-            memory_bytes: memory_gib.filter(|gib| 0.0 < *gib).map(|gib| (gib * f64::from(1 << 30)) as u64),
+            memory_bytes: memory_gib
+                .filter(|gib| 0.0 < *gib)
+                .map(|gib| (gib * f64::from(1 << 30)) as u64),
             processor: text("host_processor_name").unwrap_or_default(),
             ..System::default()
         },

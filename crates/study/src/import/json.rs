@@ -166,7 +166,10 @@ mod tests {
 
     #[test]
     fn pythons_json_is_read_and_what_is_none_is_told() {
-        check(r#"{"a": NaN, "b": [-Infinity, Infinity]}"#, Ok(r#"{"a":"NaN","b":["-Infinity","Infinity"]}"#));
+        check(
+            r#"{"a": NaN, "b": [-Infinity, Infinity]}"#,
+            Ok(r#"{"a":"NaN","b":["-Infinity","Infinity"]}"#),
+        );
         check(r#"{"NaN \" NaN": NaN}"#, Ok(r#"{"NaN \" NaN":"NaN"}"#));
         check(r#"{"a": 1}"#, Ok(r#"{"a":1}"#));
         check("", Err("empty"));
@@ -181,7 +184,10 @@ mod tests {
     #[test]
     fn numbers_are_read_whatever_they_are_written_as() {
         let of = |text: &str| parse::<Number>(text.as_bytes()).unwrap().0;
-        assert_eq!((of("1"), of("-2.5"), of("\"5.97\""), of("-Infinity")), (1.0, -2.5, 5.97, f64::NEG_INFINITY));
+        assert_eq!(
+            (of("1"), of("-2.5"), of("\"5.97\""), of("-Infinity")),
+            (1.0, -2.5, 5.97, f64::NEG_INFINITY)
+        );
         assert!(of("NaN").is_nan() && of("null").is_nan() && of("\"x\"").is_nan());
     }
 }

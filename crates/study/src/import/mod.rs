@@ -13,7 +13,7 @@ mod tests;
 
 pub use config::Config;
 pub use dlio::{Imported, ReportedBlock};
-pub use find::{Kind, Found, find};
+pub use find::{Found, Kind, find};
 pub use log::Log;
 pub use reported::Reported;
 

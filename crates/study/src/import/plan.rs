@@ -69,9 +69,13 @@ fn excluded(config: &Config, which: &str, default: u64) -> u64 {
 /// A time that is drawn has no configured length.
 fn compute(config: &Config) -> TimeSpec {
     let mean = config.number(&["train.computation_time", "train.computation_time.mean"]);
-    let is_drawn = ["train.computation_time.type", "train.computation_time.stdev", "train.computation_time_stdev"]
-        .iter()
-        .any(|path| config.has(path));
+    let is_drawn = [
+        "train.computation_time.type",
+        "train.computation_time.stdev",
+        "train.computation_time_stdev",
+    ]
+    .iter()
+    .any(|path| config.has(path));
     match mean {
         Some(mean) if !is_drawn => TimeSpec::Constant { mean: mean.abs() },
         _ => TimeSpec::None,
@@ -167,7 +171,11 @@ mod tests {
     #[test]
     fn the_stock_is_that_of_dlios_loaders() {
         let check = |kind, workers, prefetch, expected| {
-            assert_eq!(stock_batches(kind, workers, prefetch, 7), expected, "{kind} {workers} {prefetch}");
+            assert_eq!(
+                stock_batches(kind, workers, prefetch, 7),
+                expected,
+                "{kind} {workers} {prefetch}"
+            );
         };
         check("pytorch", 4, 2, 4);
         check("pytorch", 4, 8, 8);

@@ -2,4 +2,3 @@
 
 use super::*;
 use std::fs;
-

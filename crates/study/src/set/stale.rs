@@ -73,7 +73,14 @@ struct Store<'a> {
 type Shape = (Option<u32>, Option<u64>, Option<u32>, Option<u64>, Option<u64>, u64);
 
 fn shape(case: &Case) -> Shape {
-    (case.accelerators, case.batch_size, case.read_threads, case.files, case.samples_per_file, case.steps)
+    (
+        case.accelerators,
+        case.batch_size,
+        case.read_threads,
+        case.files,
+        case.samples_per_file,
+        case.steps,
+    )
 }
 
 /// Datasets that are remembered for each shape, at most.
@@ -90,7 +97,8 @@ impl<'a> Store<'a> {
         }
         let stale = if self.made_by == Some(index) { None } else { self.judge(index) };
         let known = self.by_shape.entry(shape(case)).or_default();
-        let read = |index: usize| &self.cases[found[index].as_ref().map_or(index, |s: &Stale| s.of)];
+        let read =
+            |index: usize| &self.cases[found[index].as_ref().map_or(index, |s: &Stale| s.of)];
         // Those that read something else than they say are no measure for others.
         if stale.is_none() {
             known.retain(|other| !differs(read(*other), case).is_empty());
@@ -107,7 +115,8 @@ impl<'a> Store<'a> {
         let known = self.by_shape.get(&shape(case)).map_or(&[][..], Vec::as_slice);
         let like = |other: usize| Some((other, apart(case, &self.cases[other])?));
         let nearest = |of_dataset: &Case| {
-            let same = known.iter().filter(|one| differs(&self.cases[**one], of_dataset).is_empty());
+            let same =
+                known.iter().filter(|one| differs(&self.cases[**one], of_dataset).is_empty());
             let near = same.filter_map(|one| like(*one)).filter(|(_, apart)| *apart <= SAME_MAX);
             near.min_by(|a, b| a.1.total_cmp(&b.1))
         };
@@ -161,9 +170,10 @@ fn differs(a: &Case, b: &Case) -> Vec<(String, String, String)> {
     let value = |of: &std::collections::BTreeMap<String, String>, key: &str| {
         of.get(key).cloned().unwrap_or_else(|| default(key))
     };
-    let both = keys.into_iter().filter(|key| *key != NOT_IN_FILES).map(|key| {
-        (key.clone(), value(a, key), value(b, key))
-    });
+    let both = keys
+        .into_iter()
+        .filter(|key| *key != NOT_IN_FILES)
+        .map(|key| (key.clone(), value(a, key), value(b, key)));
     both.filter(|(_, a, b)| a != b).collect()
 }
 
