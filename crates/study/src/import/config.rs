@@ -41,7 +41,9 @@ impl Config {
         let mut workload = Value::Null;
         if let Some(config) = config {
             match of_yaml(&config) {
-                Ok(mut root) => workload = root["workload"].take(),
+                Ok(mut root) => {
+                    workload = root.get_mut("workload").map(Value::take).unwrap_or_default();
+                }
                 Err(error) => problems.push(format!("`config.yaml`: {error}")),
             }
         }
@@ -156,6 +158,12 @@ mod tests {
             !config.truth("workflow.train", true) && config.truth("workflow.checkpoint", false)
         );
         assert_eq!(config.count(&["dataset.format"], 1), None, "a word is no count");
+        for odd in ["- 1", "workload: 3", "workload: [1]", "3"] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("config.yaml"), odd).unwrap();
+            let config = Config::read(folder.path(), &mut Vec::new());
+            assert!(!config.is_known() && config.section("dataset").is_empty(), "{odd}");
+        }
         assert_eq!(Config::default().count(&["reader.batch_size"], 1), None);
     }
 

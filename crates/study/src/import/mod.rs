@@ -9,6 +9,8 @@ mod reported;
 mod dlio;
 mod find;
 #[cfg(test)]
+pub(crate) mod fake;
+#[cfg(test)]
 mod tests;
 
 pub use config::Config;

@@ -1,8 +1,6 @@
 //! Many runs side by side: which belong together, which read the dataset of another, which are copies. Indexed once, so that thousands of runs are judged in no time.
 
 mod stale;
-#[cfg(test)]
-mod tests;
 
 pub use stale::{Evidence, Stale};
 

@@ -1,1 +1,0 @@
-//! Sets of runs made by hand.
