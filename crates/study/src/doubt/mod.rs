@@ -17,6 +17,8 @@ mod wait_outside_window;
 mod au_misreported;
 mod generated_in_same_process;
 mod nominal_bytes;
+mod not_all_data_read;
+mod eval_divided_by_ranks;
 mod ignored_setting;
 mod settings_differ;
 mod other_machine;
@@ -50,6 +52,8 @@ pub static DOUBTS: &[&Doubt] = &[
     &au_misreported::DOUBT,
     &generated_in_same_process::DOUBT,
     &nominal_bytes::DOUBT,
+    &not_all_data_read::DOUBT,
+    &eval_divided_by_ranks::DOUBT,
     &ignored_setting::DOUBT,
     &settings_differ::DOUBT,
     &other_machine::DOUBT,
@@ -82,11 +86,6 @@ pub enum Check {
     OfRun(fn(&Loaded) -> Option<Finding>),
     /// One run, by its index, among others.
     OfSet(fn(&Set, usize) -> Option<Finding>),
-}
-
-/// The doubt of a name.
-pub fn find(name: &str) -> Option<&'static Doubt> {
-    DOUBTS.iter().copied().find(|doubt| doubt.name == name)
 }
 
 /// Those that a run deserves by itself.

@@ -15,7 +15,7 @@ pub(super) static DOUBT: Doubt = Doubt {
             Some([samples, files, batch]) => {
                 format!("`dlio.log` tells {files} files of {samples} samples, batch {batch}")
             }
-            None => "no other file tells the batch size".into(),
+            None => "no other file tells of dataset and loader".into(),
         };
         found(log, "copy Hydra's folder (`.hydra`, `dlio_config`) with the results")
     }),

@@ -7,6 +7,8 @@ use feedrate_measure::doubt::{Severity, find as of_records};
 use std::fs;
 use std::path::Path;
 
+const GUIDE: &str = include_str!("../../../../docs/guide/analyze.md");
+
 fn analysed(build: impl Fn(&Path)) -> (tempfile::TempDir, Analysis) {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());
@@ -63,7 +65,11 @@ fn names_are_told_once_and_mean_one_severity() {
         if let Some(of_record) = of_records(doubt.name) {
             assert_eq!(of_record.severity, doubt.severity, "{}", doubt.name);
         }
-        assert!(super::find(doubt.name).is_some());
+        assert!(
+            GUIDE.contains(&format!("| `{}` | {} |", doubt.name, doubt.severity.name())),
+            "{}",
+            doubt.name
+        );
     }
 }
 
@@ -328,6 +334,29 @@ fn what_dlio_ignores_or_makes_otherwise_is_told() {
             "\"metric\": {\"checkpoint_size_GB\": 9.5e-06, ",
         );
     };
+    let config = |from: &'static str, to: &'static str| {
+        move |root: &Path| {
+            replace(&good().write(root, "w/4/a").join(".hydra/config.yaml"), from, to)
+        }
+    };
+    check(
+        "not_all_data_read",
+        &["4/a"],
+        "the same 280 of 1120",
+        config("data_loader: pytorch", "data_loader: tensorflow"),
+    );
+    check(
+        "not_all_data_read",
+        &["4/a"],
+        "no byte is read",
+        config("format: npz", "format: mmap_indexed_binary"),
+    );
+    check("not_all_data_read", &[], "", config("batch_size: 7", "batch_size: 14"));
+    let evaluated = |root: &Path| {
+        let more = "\"metric\": {\"eval_au_mean_percentage\": 20.0, \"eval_au_percentage\": [20, 20, 20, 20, 20, 20, 20, 20], ";
+        replace(&good().write(root, "w/4/a").join("summary.json"), "\"metric\": {", more);
+    };
+    check("eval_divided_by_ranks", &["4/a"], "80.00 % before", evaluated);
     check("checkpoint_too_small", &["4/a"], "a checkpoint has 10", checkpoints);
 }
 

@@ -6,6 +6,8 @@ use feedrate_spec::units;
 
 /// Share by which a block's rate may miss DLIO's formula.
 const TOLERANCE: f64 = 0.02;
+/// Share of the rate that a wrong count must make.
+const SEEN_MIN: f64 = 0.002;
 
 pub(super) static DOUBT: Doubt = Doubt {
     name: "wrong_step_count",
@@ -48,17 +50,18 @@ fn follows(loaded: &Loaded) -> bool {
         .iter()
         .filter(|block| block.steps > 0 && block.samples_per_second.is_finite() && batch > 0.0)
         .map(|block| {
-            let rate = |steps: f64| steps / block.window_s * batch;
-            let (wrong, right) =
-                (rate(block.steps as f64 - 2.0), rate(block.steps as f64 - excluded));
-            let is = |rate: f64| (block.samples_per_second - rate).abs() <= TOLERANCE * rate.abs();
-            // One step has no window: its rate is whatever the two calls of the clock were apart.
-            (block.steps == 1 && block.samples_per_second < 0.0)
-                || (is(wrong) && !is(right))
-                || (is(wrong)
-                    && (wrong - right).abs() > 1e-9
-                    && (block.samples_per_second - wrong).abs()
-                        < (block.samples_per_second - right).abs())
+            let steps = block.steps as f64;
+            let miss = |counted: f64| {
+                let rate = counted / block.window_s * batch;
+                (block.samples_per_second - rate).abs() / rate.abs()
+            };
+            // One step has no window: its rate is whatever two calls of the clock were apart.
+            let is_of_one = block.steps == 1 && block.samples_per_second < 0.0;
+            let is_seen = (steps - excluded) * SEEN_MIN < (excluded - 2.0).abs();
+            is_of_one
+                || (is_seen
+                    && miss(steps - 2.0) <= TOLERANCE
+                    && miss(steps - 2.0) < miss(steps - excluded))
         })
         .collect();
     let wrong = judged.iter().filter(|wrong| **wrong).count();

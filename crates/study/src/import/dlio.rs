@@ -105,6 +105,7 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         .or(steps.hostname)
         .unwrap_or_default();
     imported.blocks = blocks_with_window(&imported.record, &steps.rates);
+    imported.know_from_rates();
     imported.find_missing();
     imported
 }
@@ -439,6 +440,34 @@ impl Imported {
         self.config.truth("workflow.generate_data", false) || self.log.generates
     }
 
+    /// Without a config: DLIO's rate of a block is (steps − 2) × batch ÷ time of its window, and its two rates are a record length apart.
+    fn know_from_rates(&mut self) {
+        if self.config.is_known() {
+            return;
+        }
+        let plan = &mut self.record.plan;
+        if plan.loader.batch_size == 0 {
+            let of_block = |block: &ReportedBlock| {
+                let steps = block.steps.checked_sub(2).filter(|steps| *steps > 0)?;
+                let batch = block.samples_per_second * block.window_s / steps as f64;
+                let whole = batch.round();
+                let is_whole = (1.0..1e9).contains(&whole) && (batch / whole - 1.0).abs() < 0.01;
+                is_whole.then_some(whole as u64)
+            };
+            let batches: BTreeSet<Option<u64>> = self.blocks.iter().map(of_block).collect();
+            if let (1, Some(Some(batch))) = (batches.len(), batches.first()) {
+                plan.loader.batch_size = *batch;
+            }
+        }
+        let metric = |name: &str| self.reported.as_ref()?.metric(name);
+        let samples =
+            metric("train_throughput_mean_samples_per_second").filter(|rate| *rate != 0.0);
+        let mib = metric("train_io_mean_MB_per_second");
+        if let (Some(samples), Some(mib)) = (samples, mib) {
+            plan.dataset.record_bytes = (mib * f64::from(1 << 20) / samples).max(0.0);
+        }
+    }
+
     fn find_missing(&mut self) {
         if !self.trains() {
             return;
@@ -447,8 +476,12 @@ impl Imported {
             self.missing.push(format!("there is no `{SUMMARY}` that can be read"));
         }
         let expected = u64::from(self.record.plan.train.epochs);
-        let found = self.record.epochs.len() as u64;
-        if found < expected && self.record.plan.train.steps_per_epoch > 0 {
+        let has_steps = |epoch: &&EpochRecord| epoch.accelerators.iter().any(|one| one.steps() > 0);
+        let found = self.record.epochs.iter().filter(has_steps).count() as u64;
+        if self.record.plan.train.steps_per_epoch == 0 && self.config.is_known() {
+            self.missing
+                .push("no step was run: files × samples are fewer than batch × ranks".into());
+        } else if found < expected {
             self.missing.push(format!("{found} of {expected} epochs have steps"));
         }
         if !self.missing.is_empty() {

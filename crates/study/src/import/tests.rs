@@ -38,6 +38,17 @@ fn older_files_are_read_too() {
     near((AU_ALL_STEPS.of_run)(&load_dlio(&run).record), 180.0 / (1.8 + 4.05));
 }
 
+#[test]
+fn without_a_config_the_rates_tell_batch_and_record_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = Fake::default().write(folder.path(), "4/2025");
+    fs::remove_dir_all(run.join(".hydra")).unwrap();
+    let record = load_dlio(&run).record;
+    assert_eq!(record.plan.loader.batch_size, 7);
+    near(Some(record.plan.dataset.record_bytes), 1e6);
+    near((SAMPLES_WHOLE.of_run)(&record), 168.0 / 6.15);
+}
+
 /// A run whose folder was changed, and what is told of it.
 fn check(change: impl Fn(&Path), told: &str) {
     let folder = tempfile::tempdir().unwrap();
@@ -57,6 +68,9 @@ fn replace(path: &Path, from: &str, to: &str) {
 
 #[test]
 fn what_is_broken_is_told() {
+    let batch =
+        |run: &Path| replace(&run.join(".hydra/config.yaml"), "batch_size: 7", "batch_size: 99");
+    check(batch, "no step was run");
     check(|run| fs::write(run.join("1_output.json"), "").unwrap(), "`1_output.json`: it is empty");
     check(
         |run| {
