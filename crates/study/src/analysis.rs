@@ -158,3 +158,72 @@ fn name_what_is_varied(cases: &mut [Case]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::fake::Fake;
+    use std::fs;
+
+    /// A linear congruential generator (Knuth, TAOCP 3.3.4, table 1, line 26), so that damage is the same each time.
+    fn next(seed: &mut u64) -> usize {
+        *seed =
+            seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*seed >> 33) as usize
+    }
+
+    #[test]
+    fn no_damage_stops_the_analysis() {
+        let folder = tempfile::tempdir().unwrap();
+        let small = Fake { ranks: 2, files: 28, stdev: 1000, ..Fake::default() };
+        let run = small.write(folder.path(), "fake/2/2025-11-30-10-00-00");
+        let names = [
+            "summary.json",
+            "0_output.json",
+            "1_per_epoch_stats.json",
+            "dlio.log",
+            ".hydra/config.yaml",
+            ".hydra/overrides.yaml",
+        ];
+        let with: [&[u8]; 10] =
+            [b"", b"\"", b"-", b"9999999999", b"NaN", b"[", b"{}", b"\xff", b"null", b"\\"];
+        let mut seed = 7;
+        for name in names {
+            let path = run.join(name);
+            let whole = fs::read(&path).unwrap();
+            for _ in 0..60 {
+                let mut bytes = whole.clone();
+                for _ in 0..=next(&mut seed) % 3 {
+                    let at = next(&mut seed) % bytes.len();
+                    let end = (at + next(&mut seed) % 4).min(bytes.len());
+                    bytes.splice(at..end, with[next(&mut seed) % with.len()].iter().copied());
+                }
+                if next(&mut seed).is_multiple_of(4) {
+                    bytes.truncate(next(&mut seed) % whole.len());
+                }
+                fs::write(&path, &bytes).unwrap();
+                let found = analyse(&[folder.path().to_path_buf()], 1).unwrap();
+                assert_eq!(found.runs.len(), 1, "{name}: {}", String::from_utf8_lossy(&bytes));
+                assert!(serde_json::to_string(&found).is_ok());
+            }
+            fs::write(path, whole).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_all_runs_override_is_not_what_is_varied() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, batch) in [("a", "reader.batch_size=7"), ("b", "reader.batch_size=14")] {
+            let overrides = vec!["dataset.num_files_train=168", batch];
+            Fake { overrides, ..Fake::default() }.write(folder.path(), name);
+        }
+        let found = analyse(&[folder.path().to_path_buf()], 2).unwrap();
+        let varied: Vec<(&str, &str)> =
+            found.runs.iter().map(|run| (run.parameter.as_str(), run.value.as_str())).collect();
+        assert_eq!(varied, [("batch_size", "7"), ("batch_size", "14")]);
+        let one = analyse(&[folder.path().join("a")], 2).unwrap();
+        assert_eq!(one.runs[0].parameter, "num_files_train,batch_size");
+        let twice = analyse(&[folder.path().to_path_buf(), folder.path().join("a")], 2).unwrap();
+        assert_eq!(twice.runs.len(), 2, "a folder is one run, however often it is named");
+    }
+}

@@ -249,7 +249,7 @@ fn of_imported(path: &Path, source: &str, names: &Names, imported: &Imported) ->
     rates.reported_samples_per_second = metric("train_throughput_mean_samples_per_second");
     rates.reported_mib_per_second = metric("train_io_mean_MB_per_second");
     case.mean_sample_bytes = mean_sample_bytes(&imported.config, &plan.dataset);
-    case.origin = Origin::of(imported, case.origin);
+    case.origin = Origin::of(path, imported, case.origin);
     case.read_bytes(case.mean_sample_bytes);
     case
 }

@@ -6,7 +6,7 @@ use feedrate_measure::record::Record;
 use feedrate_measure::window::{Scope, seconds};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Accelerators and steps that are kept of a run, at most.
 const KEPT_MAX: usize = 1024;
@@ -28,8 +28,10 @@ pub struct Origin {
     pub ended_us: Option<i64>,
     /// When the dataset it made was whole; its start where the log does not say. `None` if it made none.
     pub generated_us: Option<i64>,
-    /// Where the dataset lies: host, folder of the job where it matters, folder. `None` where it is not known.
+    /// Where the dataset lies, as the config has it. `None` without a config.
     pub store: Option<String>,
+    /// The machine, and the folder that a relative `store` is in; `None` where it is not known. Where it is absolute the folder is empty.
+    pub place: [Option<String>; 2],
     /// What decides the dataset's bytes, by key of `dataset`. Empty where there is no config.
     pub dataset: BTreeMap<String, String>,
     /// All that was asked for, by key; empty where there is no config.
@@ -58,7 +60,7 @@ impl Origin {
     }
 
     /// What the config and the log add to it.
-    pub(super) fn of(imported: &Imported, known: Origin) -> Self {
+    pub(super) fn of(path: &Path, imported: &Imported, known: Origin) -> Self {
         let config = &imported.config;
         let mut dataset: BTreeMap<String, String> = BTreeMap::new();
         for (key, value) in config.section("dataset") {
@@ -80,11 +82,13 @@ impl Origin {
         asked.extend(config.text(&["framework"]).map(|name| ("framework".to_string(), name)));
         let started_us =
             known.started_us.or_else(|| imported.log.started.as_deref().and_then(micros));
+        let started_us = started_us.or_else(|| time_of_name(path));
         let generated_us = imported.log.generated.as_deref().and_then(micros).or(started_us);
         Origin {
             started_us,
             generated_us: generated_us.filter(|_| imported.generates()),
             store: store(imported),
+            place: place(imported),
             dataset,
             asked,
             overridden: overridden(config.overrides.as_deref().unwrap_or_default()),
@@ -98,22 +102,39 @@ impl Origin {
     }
 }
 
-/// A relative folder lies in the folder the job ran in, which DLIO's own folder of results is in.
 fn store(imported: &Imported) -> Option<String> {
+    let root = imported.config.text(&["storage.storage_root"]).unwrap_or_default();
+    Some(format!("{root}:{}", data_folder(imported)?.display()))
+}
+
+fn data_folder(imported: &Imported) -> Option<PathBuf> {
     let config = &imported.config;
     let folder = config.text(&["dataset.data_folder"]);
     let folder = folder.or_else(|| config.is_known().then(|| "./data/".to_string()))?;
-    let folder = Path::new(&folder).components().collect::<std::path::PathBuf>();
-    let root = config.text(&["storage.storage_root"]).unwrap_or_default();
+    Some(Path::new(&folder).components().collect())
+}
+
+/// A relative folder lies in the folder the job ran in, which DLIO's own folder of results is in.
+fn place(imported: &Imported) -> [Option<String>; 2] {
     let host = &imported.record.system.hostname;
-    let place = match folder.is_absolute() {
-        true => String::new(),
-        false => {
-            let results = imported.log.folder.as_deref().unwrap_or_default();
-            results.split_once("/hydra_log/").map_or("", |(job, _)| job).to_string()
-        }
-    };
-    Some(format!("{host}:{place}:{root}:{}", folder.display()))
+    let is_absolute = data_folder(imported).is_some_and(|folder| folder.is_absolute());
+    let job =
+        match is_absolute {
+            true => Some(String::new()),
+            false => imported.log.folder.as_deref().and_then(|results| {
+                results.split_once("/hydra_log/").map(|(job, _)| job.to_string())
+            }),
+        };
+    [Some(host.clone()).filter(|host| !host.is_empty()), job]
+}
+
+/// The time in the name of a folder, `2025-11-30-18-54-16` or `20251130_185416`.
+fn time_of_name(path: &Path) -> Option<i64> {
+    let name = path.file_name()?.to_str()?;
+    let digits: String = name.chars().filter(char::is_ascii_digit).take(14).collect();
+    let at = |from: usize, to: usize| digits.get(from..to);
+    let date = format!("{}-{}-{}", at(0, 4)?, at(4, 6)?, at(6, 8)?);
+    micros(&format!("{date}T{}:{}:{}.000000", at(8, 10)?, at(10, 12)?, at(12, 14)?))
 }
 
 /// `dataset.format` of `++workload.dataset.format=png`.

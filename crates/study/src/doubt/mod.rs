@@ -14,6 +14,7 @@ mod config_disagrees;
 mod sizes_not_seen;
 mod wrong_step_count;
 mod wait_outside_window;
+mod ranks_disagree;
 mod au_misreported;
 mod generated_in_same_process;
 mod nominal_bytes;
@@ -49,6 +50,7 @@ pub static DOUBTS: &[&Doubt] = &[
     &sizes_not_seen::DOUBT,
     &wrong_step_count::DOUBT,
     &wait_outside_window::DOUBT,
+    &ranks_disagree::DOUBT,
     &au_misreported::DOUBT,
     &generated_in_same_process::DOUBT,
     &nominal_bytes::DOUBT,

@@ -123,6 +123,31 @@ fn a_run_that_read_what_another_generated_is_stale() {
 }
 
 #[test]
+fn a_generation_that_left_only_a_log_counts_too() {
+    // So DLIO leaves it without checkpoints: no summary, no host, no folder.
+    let only_a_log = |root: &Path, log: bool| {
+        let made = Fake { start_s: 36_000.0, generate: true, train: false, ranks: 0, ..large() };
+        let made = made.write(root, "w/4_record_length_bytes_4000000/2025-11-30-10-00-00");
+        fs::remove_file(made.join("summary.json")).unwrap();
+        if log {
+            let text = fs::read_to_string(made.join("dlio.log")).unwrap();
+            fs::write(
+                made.join("dlio.log"),
+                text.split_once("[OUTPUT] 2025-11-30T10:00:00.000000 Saved").unwrap().0,
+            )
+            .unwrap();
+        } else {
+            fs::remove_file(made.join("dlio.log")).unwrap();
+        }
+        Fake { start_s: 37_000.0, ..Fake::default() }.write(root, "w/4/run");
+    };
+    check("stale_data", &["4/run"], "made last by `4_record_length", |root| only_a_log(root, true));
+    check("stale_data", &["4/run"], "made last by `4_record_length", |root| {
+        only_a_log(root, false)
+    });
+}
+
+#[test]
 fn without_the_generation_the_results_tell() {
     let pair = |root: &Path, slower: f64, compute_s: f64| {
         let over = vec!["dataset.record_length_bytes=4000000"];
@@ -283,6 +308,8 @@ fn figures_of_windows_are_doubted() {
     check("au_disagrees", &of, "over all steps", cold);
     let one_step = |root: &Path| drop(Fake { files: 28, ..Fake::default() }.write(root, "w/4/a"));
     check("impossible_values", &of, "an epoch has 1 steps", one_step);
+    check("ranks_disagree", &of, "over all steps it is 29.3 %", cold);
+    check("ranks_disagree", &[], "", |root| drop(good().write(root, "w/4/a")));
     check("au_misreported", &[], "", cold);
     let told = |root: &Path| {
         let run = Fake::default().write(root, "w/4/a");

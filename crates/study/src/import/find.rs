@@ -31,11 +31,14 @@ pub struct Found {
     pub kind: Kind,
 }
 
-/// The folders of runs in `root` and below it, in the order of their paths; and those below it that cannot be looked into, with why.
+/// A folder that cannot be looked into, and why.
+pub type Closed = (PathBuf, String);
+
+/// The folders of runs in `root` and below it, in the order of their paths; and those below it that are closed.
 ///
 /// # Errors
 /// `root` cannot be looked into.
-pub fn find(root: &Path) -> io::Result<(Vec<Found>, Vec<(PathBuf, String)>)> {
+pub fn find(root: &Path) -> io::Result<(Vec<Found>, Vec<Closed>)> {
     let mut found = Vec::new();
     let mut closed = Vec::new();
     let mut open = vec![(root.to_path_buf(), 0)];

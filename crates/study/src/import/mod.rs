@@ -15,7 +15,7 @@ mod tests;
 
 pub use config::Config;
 pub use dlio::{Imported, ReportedBlock};
-pub use find::{Found, Kind, find};
+pub use find::{Closed, Found, Kind, find};
 pub use log::Log;
 pub use reported::Reported;
 

@@ -13,15 +13,21 @@ pub struct Set<'a> {
     /// The runs.
     pub cases: &'a [Case],
     experiments: HashMap<Experiment<'a>, Vec<usize>>,
-    studies: HashMap<(&'a str, &'a str), Vec<usize>>,
-    usual: HashMap<(&'a str, &'a str), BTreeMap<&'a str, (&'a str, usize)>>,
-    machines: HashMap<(&'a str, &'a str), (&'a str, usize)>,
+    studies: HashMap<Study<'a>, Vec<usize>>,
+    usual: HashMap<Study<'a>, Usual<'a>>,
+    machines: HashMap<Study<'a>, (&'a str, usize)>,
     stale: Vec<Option<Stale>>,
     copies: HashMap<u64, usize>,
 }
 
 /// What replicates have in common: source, workload, accelerators, parameter, value.
 type Experiment<'a> = (&'a str, &'a str, Option<u32>, &'a str, &'a str);
+
+/// Source and workload.
+type Study<'a> = (&'a str, &'a str);
+
+/// By key, what most runs were asked for, and how many.
+pub type Usual<'a> = BTreeMap<&'a str, (&'a str, usize)>;
 
 fn experiment_of(case: &Case) -> Experiment<'_> {
     (&case.source, &case.workload, case.accelerators, &case.parameter, &case.value)
@@ -71,7 +77,7 @@ impl<'a> Set<'a> {
     }
 
     /// What most runs of the same study were asked for, by key, and how many: runs that override a key have no say in it.
-    pub fn usual(&self, index: usize) -> Option<&BTreeMap<&'a str, (&'a str, usize)>> {
+    pub fn usual(&self, index: usize) -> Option<&Usual<'a>> {
         self.usual.get(&study_of(&self.cases[index]))
     }
 
@@ -93,7 +99,7 @@ impl<'a> Set<'a> {
 }
 
 /// By key, the value that most of `members` have without having asked for it.
-fn usual<'a>(cases: &'a [Case], members: &[usize]) -> BTreeMap<&'a str, (&'a str, usize)> {
+fn usual<'a>(cases: &'a [Case], members: &[usize]) -> Usual<'a> {
     let mut counts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for case in members.iter().map(|index| &cases[*index]).filter(|c| c.kind != Kind::Record) {
         for (key, value) in &case.origin.asked {

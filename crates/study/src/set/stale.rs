@@ -52,7 +52,7 @@ pub(super) fn of(cases: &[Case]) -> Vec<Option<Stale>> {
     let mut found = vec![None; cases.len()];
     for mut members in stores.into_values() {
         members.sort_by_key(|index| cases[*index].origin.started_us);
-        let mut store = Store { cases, made_by: None, by_shape: HashMap::new() };
+        let mut store = Store { cases, made: Vec::new(), by_shape: HashMap::new() };
         for index in members {
             found[index] = store.next(index, &found);
         }
@@ -63,8 +63,8 @@ pub(super) fn of(cases: &[Case]) -> Vec<Option<Stale>> {
 /// One folder and format, as time goes on.
 struct Store<'a> {
     cases: &'a [Case],
-    /// The run that made what lies there now.
-    made_by: Option<usize>,
+    /// The runs that made what lies there, in the order of time.
+    made: Vec<usize>,
     /// Earlier runs that can be compared, by what must be the same: of each dataset the last one.
     by_shape: HashMap<Shape, Vec<usize>>,
 }
@@ -83,6 +83,8 @@ fn shape(case: &Case) -> Shape {
     )
 }
 
+/// Generations that are looked back at for one of the same place.
+const LOOKED_AT_MAX: usize = 1000;
 /// Datasets that are remembered for each shape, at most.
 const REMEMBERED_MAX: usize = 64;
 
@@ -90,12 +92,12 @@ impl<'a> Store<'a> {
     fn next(&mut self, index: usize, found: &[Option<Stale>]) -> Option<Stale> {
         let case = &self.cases[index];
         if case.origin.generated_us.is_some() {
-            self.made_by = Some(index);
+            self.made.push(index);
         }
         if case.activity != Activity::Training || case.steps == 0 {
             return None;
         }
-        let stale = if self.made_by == Some(index) { None } else { self.judge(index) };
+        let stale = if self.made.last() == Some(&index) { None } else { self.judge(index) };
         let known = self.by_shape.entry(shape(case)).or_default();
         let read =
             |index: usize| &self.cases[found[index].as_ref().map_or(index, |s: &Stale| s.of)];
@@ -120,7 +122,10 @@ impl<'a> Store<'a> {
             let near = same.filter_map(|one| like(*one)).filter(|(_, apart)| *apart <= SAME_MAX);
             near.min_by(|a, b| a.1.total_cmp(&b.1))
         };
-        let Some(made_by) = self.made_by else { return self.by_results(index, known) };
+        let here = |other: &&usize| is_one_place(case, &self.cases[**other]);
+        let Some(&made_by) = self.made.iter().rev().take(LOOKED_AT_MAX).find(here) else {
+            return self.by_results(index, known);
+        };
         let differs = differs(case, &self.cases[made_by]);
         if differs.is_empty() {
             return None;
@@ -139,7 +144,11 @@ impl<'a> Store<'a> {
         let candidates = known.iter().copied().filter(|&other| {
             let other = &self.cases[other];
             let ratio = size(case).zip(size(other)).map(|(a, b)| (a / b).max(b / a));
-            waits(case) && waits(other) && ratio.is_some_and(|ratio| SIZES_APART <= ratio)
+            let is_here = is_one_place(case, other);
+            is_here
+                && waits(case)
+                && waits(other)
+                && ratio.is_some_and(|ratio| SIZES_APART <= ratio)
         });
         let near = candidates.filter_map(|other| Some((other, apart(case, &self.cases[other])?)));
         let (other, apart) =
@@ -151,6 +160,15 @@ impl<'a> Store<'a> {
             like: Some((other, apart)),
         })
     }
+}
+
+/// Whether two runs may have used the same folder: what is not known of one does not tell them apart in one source.
+fn is_one_place(a: &Case, b: &Case) -> bool {
+    let mut parts = a.origin.place.iter().zip(&b.origin.place);
+    parts.all(|parts| match parts {
+        (Some(a), Some(b)) => a == b,
+        _ => a.source == b.source,
+    })
 }
 
 /// By which share the waiting of two runs differs, summed over steps; `None` where steps differ.
