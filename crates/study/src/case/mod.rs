@@ -250,6 +250,10 @@ fn of_imported(path: &Path, source: &str, names: &Names, imported: &Imported) ->
     rates.reported_mib_per_second = metric("train_io_mean_MB_per_second");
     case.mean_sample_bytes = mean_sample_bytes(&imported.config, &plan.dataset);
     case.origin = Origin::of(path, imported, case.origin);
+    if case.mean_sample_bytes.is_some() {
+        case.origin.first_batch_bytes =
+            size::first_batch_bytes(plan, imported.ranks_expected.unwrap_or(0));
+    }
     case.read_bytes(case.mean_sample_bytes);
     case
 }

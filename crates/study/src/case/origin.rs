@@ -40,6 +40,8 @@ pub struct Origin {
     pub overridden: Vec<String>,
     /// Time that each accelerator waited for its first batch of an epoch, mean over epochs.
     pub first_waits_s: Vec<f64>,
+    /// What that batch has in bytes, by the config; empty where it does not tell.
+    pub first_batch_bytes: Vec<f64>,
     /// Time of waiting by step of an epoch, mean over accelerators and epochs.
     pub waits_s: Vec<f64>,
     /// Of all times of all steps; `None` without steps.

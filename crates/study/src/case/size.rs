@@ -1,8 +1,8 @@
 //! Bytes of a sample as DLIO's generator makes them, which is not what `record_length_bytes` says where sizes are drawn: a draw below 1 is cut.
 
 use crate::import::Config;
-use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::plan::{DatasetPlan, Plan};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -41,6 +41,26 @@ pub fn mean_sample_bytes(config: &Config, dataset: &DatasetPlan) -> Option<f64> 
     let known = known.get_or_insert_default();
     let mean = *known.entry(key).or_insert_with(|| mean(dataset));
     Some(mean).filter(|mean| mean.is_finite())
+}
+
+/// Bytes of each rank's first batch, where sizes are drawn and the order is that of the names; else empty. With DLIO's loader `pytorch` a rank has
+/// its share of the files one after another, and one worker reads a batch.
+pub(super) fn first_batch_bytes(plan: &Plan, ranks: u32) -> Vec<f64> {
+    let (dataset, ranks) = (&plan.dataset, u64::from(ranks));
+    let batch = plan.loader.batch_size;
+    let is_in_order = plan.loader.kind == "pytorch" && plan.loader.workers > 0;
+    let is_drawn = dataset.record_stdev_bytes > 0.0 && dataset.samples_per_file == 1;
+    let fits = batch.checked_mul(ranks).is_some_and(|first| first <= dataset.files_train);
+    if !is_drawn || !is_in_order || !fits || batch == 0 || ranks == 0 {
+        return Vec::new();
+    }
+    let layout = Layout::new(dataset);
+    let each = dataset.files_train.div_ceil(ranks);
+    let of_rank = |rank: u64| -> f64 {
+        let files = rank * each..(rank * each + batch).min(dataset.files_train);
+        files.map(|file| layout.shape(file).sample_bytes() as f64).sum()
+    };
+    (0..ranks).map(of_rank).collect()
 }
 
 fn mean(dataset: &DatasetPlan) -> f64 {

@@ -4,8 +4,6 @@
 //! file after file, so that the wait for it follows the bytes: in published results of unet3d to 1 %.
 
 use super::{Check, Doubt, Severity, found};
-use crate::case::Loaded;
-use feedrate_spec::plan::layout::Layout;
 
 /// Fewer ranks tell nothing.
 const RANKS_MIN: usize = 4;
@@ -21,13 +19,13 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Warning,
     meaning: "The first batches of the ranks differ in bytes by what their config says, and the waits for them hardly do: the run may have read another dataset, or something else than reading took the time.",
     check: Check::OfRun(|loaded| {
-        let bytes = first_batches(loaded)?;
-        let waits = &loaded.case.origin.first_waits_s;
+        let (bytes, waits) =
+            (&loaded.case.origin.first_batch_bytes, &loaded.case.origin.first_waits_s);
         // The first epoch starts the workers, too.
         if loaded.case.epochs < 2 || bytes.len() < RANKS_MIN || bytes.len() != waits.len() {
             return None;
         }
-        let (spread, follows) = (deviation(&bytes)?, follows(&bytes, waits)?);
+        let (spread, follows) = (deviation(bytes)?, follows(bytes, waits)?);
         let waited = loaded.case.stall.load_percent?;
         if spread < SPREAD_MIN || FOLLOWS_MIN <= follows || waited < WAITED_MIN_PERCENT {
             return None;
@@ -43,26 +41,6 @@ pub(super) static DOUBT: Doubt = Doubt {
         )
     }),
 };
-
-/// Bytes of each rank's first batch.
-fn first_batches(loaded: &Loaded) -> Option<Vec<f64>> {
-    let imported = loaded.imported.as_ref()?;
-    let (plan, ranks) = (&imported.record.plan, u64::from(imported.ranks_expected?));
-    let (dataset, batch) = (&plan.dataset, plan.loader.batch_size);
-    let is_drawn = dataset.record_stdev_bytes > 0.0 && loaded.case.mean_sample_bytes.is_some();
-    let is_in_order = plan.loader.kind == "pytorch" && plan.loader.workers > 0;
-    let fits = batch > 0 && batch.checked_mul(ranks)? <= dataset.files_train;
-    if !is_drawn || !is_in_order || dataset.samples_per_file != 1 || !fits {
-        return None;
-    }
-    let layout = Layout::new(dataset);
-    let each = dataset.files_train.div_ceil(ranks);
-    let of_rank = |rank: u64| -> f64 {
-        let files = rank * each..(rank * each + batch).min(dataset.files_train);
-        files.map(|file| layout.shape(file).sample_bytes() as f64).sum()
-    };
-    Some((0..ranks).map(of_rank).collect())
-}
 
 /// Of the mean.
 fn deviation(values: &[f64]) -> Option<f64> {

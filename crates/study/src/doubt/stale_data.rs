@@ -12,6 +12,13 @@ pub(super) static DOUBT: Doubt = Doubt {
         let stale = set.stale(index)?;
         let mut parts = vec![rests_on(set, stale)];
         parts.extend(stale.like.map(|like| alike(set, index, like)));
+        parts.extend(stale.fits.filter(|(own, other)| other < own).map(|(own, other)| {
+            format!(
+                "the ranks' waits for first batches miss the bytes of that dataset by {:.1} %, those of its own by {:.1} %",
+                other * 100.0,
+                own * 100.0
+            )
+        }));
         parts.extend(rates(set, index, stale));
         found(
             parts.join("; "),

@@ -47,7 +47,7 @@ fn good() -> Fake {
 }
 
 fn large() -> Fake {
-    Fake { record_length: 4_000_000, slower: 4.0, ..Fake::default() }
+    Fake { record_length: 400_000_000, slower: 4.0, ..Fake::default() }
 }
 
 fn replace(path: &Path, from: &str, to: &str) {
@@ -90,7 +90,7 @@ fn a_run_that_read_what_another_generated_is_stale() {
         Fake { start_s: 100.0, generate: true, train: false, ..Fake::default() }
             .write(root, "fake/4/made");
         Fake { start_s: 200.0, ..Fake::default() }.write(root, "fake/4/first");
-        let over = vec!["dataset.record_length_bytes=4000000"];
+        let over = vec!["dataset.record_length_bytes=400000000"];
         let made = Fake {
             start_s: 300.0,
             generate: true,
@@ -98,9 +98,9 @@ fn a_run_that_read_what_another_generated_is_stale() {
             overrides: over.clone(),
             ..large()
         };
-        made.write(root, "fake/4_record_length_bytes_4000000/made");
+        made.write(root, "fake/4_record_length_bytes_400000000/made");
         Fake { start_s: 400.0, overrides: over, ..large() }
-            .write(root, "fake/4_record_length_bytes_4000000/run");
+            .write(root, "fake/4_record_length_bytes_400000000/run");
         let later = Fake {
             start_s: 500.0,
             slower,
@@ -109,17 +109,45 @@ fn a_run_that_read_what_another_generated_is_stale() {
         };
         later.write(root, "fake/4_read_threads_4/later");
     };
-    check("stale_data", &stale, "made last by `4_record_length_bytes_4000000/made`", |root| {
+    check("stale_data", &stale, "made last by `4_record_length_bytes_400000000/made`", |root| {
         rows(root, 4.0)
     });
     check("stale_data", &stale, "to 0.0 %", |root| rows(root, 4.0));
     // Its steps are those of its own dataset: somebody made it again.
     check("stale_data", &[], "", |root| rows(root, 1.0));
-    // Nothing was like it, so what was generated decides.
-    check("stale_data", &stale, "record_length_bytes 4000000", |root| rows(root, 2.0));
+    // It is like neither, and a run of what was generated waits otherwise.
+    check("stale_data", &[], "", |root| rows(root, 2.0));
     let (_folder, analysis) = analysed(|root| rows(root, 4.0));
     let case = analysis.runs.iter().find(|case| case.path.ends_with("later")).unwrap();
-    assert_eq!(case.mean_sample_bytes, Some(4_000_000.0), "what it read");
+    assert_eq!(case.mean_sample_bytes, Some(400_000_000.0), "what it read");
+}
+
+#[test]
+fn waits_that_follow_the_own_sizes_clear_a_run() {
+    // As far as generations tell, it read records of 512 MiB, whose first batches hardly differ.
+    let run = |root: &Path, load_s: fn(u32, u64) -> f64| {
+        let drawn = |record_length| Fake {
+            record_length,
+            stdev: 68_341_808,
+            epochs: 3,
+            load_s,
+            ..Fake::default()
+        };
+        Fake { start_s: 200.0, generate: true, train: false, ..drawn(536_870_912) }
+            .write(root, "w/4/made");
+        Fake { start_s: 400.0, ..drawn(146_600_628) }.write(root, "w/4/run");
+    };
+    check("stale_data", &[], "", |root| run(root, follows));
+    check("stale_data", &["4/run"], "those of its own by", |root| run(root, flat));
+}
+
+/// First batches of ranks 0 to 3 have 1.06, 0.95, 0.97 and 1.02 GB.
+fn follows(rank: u32, step: u64) -> f64 {
+    if step == 0 { [6.72, 5.92, 6.13, 6.43][rank as usize] } else { 0.0 }
+}
+
+fn flat(rank: u32, step: u64) -> f64 {
+    if step == 0 { [15.3, 15.1, 15.2, 15.2][rank as usize] } else { 0.0 }
 }
 
 #[test]
@@ -127,7 +155,7 @@ fn a_generation_that_left_only_a_log_counts_too() {
     // So DLIO leaves it without checkpoints: no summary, no host, no folder.
     let only_a_log = |root: &Path, log: bool| {
         let made = Fake { start_s: 36_000.0, generate: true, train: false, ranks: 0, ..large() };
-        let made = made.write(root, "w/4_record_length_bytes_4000000/2025-11-30-10-00-00");
+        let made = made.write(root, "w/4_record_length_bytes_400000000/2025-11-30-10-00-00");
         fs::remove_file(made.join("summary.json")).unwrap();
         if log {
             let text = fs::read_to_string(made.join("dlio.log")).unwrap();
@@ -150,13 +178,20 @@ fn a_generation_that_left_only_a_log_counts_too() {
 #[test]
 fn without_the_generation_the_results_tell() {
     let pair = |root: &Path, slower: f64, compute_s: f64| {
-        let over = vec!["dataset.record_length_bytes=4000000"];
+        let over = vec!["dataset.record_length_bytes=400000000"];
         Fake { start_s: 400.0, compute_s, overrides: over, ..large() }
-            .write(root, "r/4_record_length_bytes_4000000/run");
+            .write(root, "r/4_record_length_bytes_400000000/run");
         Fake { start_s: 500.0, compute_s, slower, ..Fake::default() }.write(root, "r/4/later");
     };
     check("stale_data", &["4/later"], "it waited for data as", |root| pair(root, 4.0, 0.3));
     check("stale_data", &[], "", |root| pair(root, 1.0, 0.3));
+    // Waiting for files to be found takes as long whatever they hold.
+    check("stale_data", &[], "", |root| {
+        let over = vec!["dataset.record_length_bytes=4096"];
+        Fake { start_s: 400.0, record_length: 4096, overrides: over, ..Fake::default() }
+            .write(root, "r/4_record_length_bytes_4096/run");
+        Fake { start_s: 500.0, record_length: 8192, ..Fake::default() }.write(root, "r/4/later");
+    });
     // Both compute nearly all of the time: that they take as long says nothing.
     check("stale_data", &[], "", |root| pair(root, 4.0, 100.0));
 }
@@ -396,11 +431,6 @@ fn waits_that_do_not_follow_sizes_are_told() {
         load_s,
         ..Fake::default()
     };
-    // First batches of ranks 0 to 3 have 1.06, 0.95, 0.97 and 1.02 GB.
-    let follows: fn(u32, u64) -> f64 =
-        |rank, step| if step == 0 { [6.72, 5.92, 6.13, 6.43][rank as usize] } else { 0.0 };
-    let flat: fn(u32, u64) -> f64 =
-        |rank, step| if step == 0 { [15.3, 15.1, 15.2, 15.2][rank as usize] } else { 0.0 };
     check("sizes_not_seen", &[], "", |root| drop(drawn(follows).write(root, "w/4/a")));
     check("sizes_not_seen", &["4/a"], "deviate by 5.1 % in bytes", |root| {
         drop(drawn(flat).write(root, "w/4/a"))

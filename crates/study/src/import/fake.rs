@@ -37,7 +37,7 @@ impl Default for Fake {
             files: 168,
             batch: 7,
             threads: 4,
-            record_length: 1_000_000,
+            record_length: 100_000_000,
             stdev: 0,
             format: "npz",
             compute_s: 0.3,

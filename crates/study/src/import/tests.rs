@@ -45,7 +45,7 @@ fn without_a_config_the_rates_tell_batch_and_record_length() {
     fs::remove_dir_all(run.join(".hydra")).unwrap();
     let record = load_dlio(&run).record;
     assert_eq!(record.plan.loader.batch_size, 7);
-    near(Some(record.plan.dataset.record_bytes), 1e6);
+    near(Some(record.plan.dataset.record_bytes), 1e8);
     near((SAMPLES_WHOLE.of_run)(&record), 168.0 / 6.15);
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Two kinds of evidence, either is enough. *Generation*: the last run that made files of this format in this folder before, made them with
 //! other settings. *Results*: an earlier run of another sample size, all else that matters the same, waited as long at each step,
-//! while both mostly waited; that cannot be where sizes differ. Where steps contradict what generations say, a dataset was made in between.
+//! while both mostly waited; that cannot be where sizes differ. Where steps contradict what generations say, a dataset was made in between: they are like those
+//! of the run's own dataset, or unlike those of the other, or the waits for first batches follow the sizes that DLIO draws for its own.
 
 use crate::case::{Activity, Case};
 use feedrate_spec::workload::KEYS;
@@ -19,6 +20,8 @@ pub struct Stale {
     pub evidence: Evidence,
     /// A run of that dataset whose steps waited as long, and by which share they differ.
     pub like: Option<(usize, f64)>,
+    /// How far waits for first batches miss the bytes of the run's own dataset, and of the other, as shares.
+    pub fits: Option<(f64, f64)>,
 }
 
 /// What it rests on.
@@ -32,10 +35,16 @@ pub enum Evidence {
 
 /// Waiting by step differs by no more than this share where the same was read.
 const SAME_MAX: f64 = 0.05;
+/// Where it differs by more, it was not.
+const UNLIKE_MIN: f64 = 0.25;
+/// Ranks from which waits for first batches tell.
+const FIT_RANKS_MIN: usize = 4;
 /// Sample sizes further apart than this are told apart by waiting.
 const SIZES_APART: f64 = 1.25;
 /// Of the time, what was waited for data at least.
 const WAITED_MIN_PERCENT: f64 = 20.0;
+/// An accelerator would wait visibly for so much more.
+const MORE_MIN_BYTES_PER_SECOND: f64 = 1e8;
 /// Changes what a reader hands on, not the files.
 const NOT_IN_FILES: &str = "record_length_bytes_resize";
 
@@ -115,51 +124,87 @@ impl<'a> Store<'a> {
     fn judge(&self, index: usize) -> Option<Stale> {
         let case = &self.cases[index];
         let known = self.by_shape.get(&shape(case)).map_or(&[][..], Vec::as_slice);
-        let like = |other: usize| Some((other, apart(case, &self.cases[other])?));
-        let nearest = |of_dataset: &Case| {
-            let same =
-                known.iter().filter(|one| differs(&self.cases[**one], of_dataset).is_empty());
-            let near = same.filter_map(|one| like(*one)).filter(|(_, apart)| *apart <= SAME_MAX);
-            near.min_by(|a, b| a.1.total_cmp(&b.1))
-        };
         let here = |other: &&usize| is_one_place(case, &self.cases[**other]);
         let Some(&made_by) = self.made.iter().rev().take(LOOKED_AT_MAX).find(here) else {
             return self.by_results(index, known);
         };
-        let differs = differs(case, &self.cases[made_by]);
+        let maker = &self.cases[made_by];
+        let differs = differs(case, maker);
         if differs.is_empty() {
             return None;
         }
-        let of_other = nearest(&self.cases[made_by]);
-        if of_other.is_none() && nearest(case).is_some() {
+        let (of_own, of_other) =
+            (self.nearest(case, case, known), self.nearest(case, maker, known));
+        let is_like = |near: Option<(usize, f64)>| near.filter(|(_, apart)| *apart <= SAME_MAX);
+        let is_unlike = of_other.is_some_and(|(_, apart)| UNLIKE_MIN < apart);
+        let like = is_like(of_other);
+        let fits = fits(case, maker);
+        let is_own = is_like(of_own).is_some() || is_unlike || fits.is_some_and(fits_own);
+        if like.is_none() && is_own {
             return None;
         }
-        Some(Stale { of: made_by, differs, evidence: Evidence::Generation, like: of_other })
+        Some(Stale { of: made_by, differs, evidence: Evidence::Generation, like, fits })
+    }
+
+    /// Of the runs of one dataset, the one that waited most alike, and how far apart.
+    fn nearest(&self, case: &Case, dataset: &Case, known: &[usize]) -> Option<(usize, f64)> {
+        let same = known.iter().filter(|one| differs(&self.cases[**one], dataset).is_empty());
+        let near = same.filter_map(|one| Some((*one, apart(case, &self.cases[*one])?)));
+        near.min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     fn by_results(&self, index: usize, known: &[usize]) -> Option<Stale> {
         let case = &self.cases[index];
-        let size = |case: &Case| case.mean_sample_bytes.or(case.record_length_bytes);
-        let waits = |case: &Case| case.stall.load_percent.is_some_and(|p| WAITED_MIN_PERCENT <= p);
-        let candidates = known.iter().copied().filter(|&other| {
-            let other = &self.cases[other];
-            let ratio = size(case).zip(size(other)).map(|(a, b)| (a / b).max(b / a));
-            let is_here = is_one_place(case, other);
-            is_here
-                && waits(case)
-                && waits(other)
-                && ratio.is_some_and(|ratio| SIZES_APART <= ratio)
-        });
+        let candidates =
+            known.iter().copied().filter(|other| would_show(case, &self.cases[*other]));
         let near = candidates.filter_map(|other| Some((other, apart(case, &self.cases[other])?)));
         let (other, apart) =
             near.filter(|(_, apart)| *apart <= SAME_MAX).min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let fits = fits(case, &self.cases[other]);
+        if fits.is_some_and(fits_own) {
+            return None;
+        }
         Some(Stale {
             of: other,
             differs: differs(case, &self.cases[other]),
             evidence: Evidence::Results,
             like: Some((other, apart)),
+            fits,
         })
     }
+}
+
+/// Whether two runs, in one place, would have waited differently for samples of their own sizes: both mostly waited, and for bytes, not for files to be found.
+fn would_show(a: &Case, b: &Case) -> bool {
+    let size = |case: &Case| case.mean_sample_bytes.or(case.record_length_bytes);
+    let waits = |case: &Case| case.stall.load_percent.is_some_and(|p| WAITED_MIN_PERCENT <= p);
+    let (Some(a_bytes), Some(b_bytes)) = (size(a), size(b)) else { return false };
+    let samples = a.batch_size.unwrap_or(0) as f64 * a.steps as f64;
+    let more = (a_bytes - b_bytes).abs() * samples / a.origin.waited_s();
+    let is_apart = SIZES_APART <= (a_bytes / b_bytes).max(b_bytes / a_bytes);
+    is_one_place(a, b) && waits(a) && waits(b) && is_apart && MORE_MIN_BYTES_PER_SECOND <= more
+}
+
+/// How far waits for the first batches are from being proportional to the bytes of these batches in the run's own dataset, and in the other's: deviation over ranks, of the mean.
+fn fits(case: &Case, other: &Case) -> Option<(f64, f64)> {
+    let waits = &case.origin.first_waits_s;
+    let miss = |of: &Case| {
+        let bytes = &of.origin.first_batch_bytes;
+        let is_told = FIT_RANKS_MIN <= bytes.len() && bytes.len() == waits.len() && case.epochs > 1;
+        let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+            bytes.iter().zip(waits).map(|(bytes, wait)| of(*bytes, *wait)).sum()
+        };
+        let slope = sum(&|bytes, wait| bytes * wait) / sum(&|bytes, _| bytes * bytes);
+        let squares = sum(&|bytes, wait| (wait - slope * bytes).powi(2)) / waits.len() as f64;
+        let mean = waits.iter().sum::<f64>() / waits.len() as f64;
+        Some(squares.sqrt() / mean).filter(|miss| is_told && miss.is_finite())
+    };
+    Some((miss(case)?, miss(other)?))
+}
+
+/// Whether the own dataset fits clearly better.
+fn fits_own((own, other): (f64, f64)) -> bool {
+    2.0 * own < other
 }
 
 /// Whether two runs may have used the same folder: what is not known of one does not tell them apart in one source.
