@@ -141,6 +141,19 @@ fn waits_that_follow_the_own_sizes_clear_a_run() {
     check("stale_data", &["4/run"], "those of its own by", |root| run(root, flat));
 }
 
+#[test]
+fn a_generation_that_left_nothing_shows_in_results() {
+    let rows = |root: &Path| {
+        Fake { start_s: 200.0, generate: true, train: false, ..Fake::default() }
+            .write(root, "w/4/made");
+        Fake { start_s: 300.0, ..Fake::default() }.write(root, "w/4/first");
+        Fake { start_s: 400.0, ..large() }.write(root, "w/4_record_length_bytes_400000000/run");
+        Fake { start_s: 500.0, slower: 4.0, ..Fake::default() }.write(root, "w/4/later");
+    };
+    // The run of large records is unlike what was generated, so it had its own, and the later one had them too.
+    check("stale_data", &["4/later"], "it waited for data as", rows);
+}
+
 /// First batches of ranks 0 to 3 have 1.06, 0.95, 0.97 and 1.02 GB.
 fn follows(rank: u32, step: u64) -> f64 {
     if step == 0 { [6.72, 5.92, 6.13, 6.43][rank as usize] } else { 0.0 }

@@ -126,12 +126,13 @@ impl<'a> Store<'a> {
         let known = self.by_shape.get(&shape(case)).map_or(&[][..], Vec::as_slice);
         let here = |other: &&usize| is_one_place(case, &self.cases[**other]);
         let Some(&made_by) = self.made.iter().rev().take(LOOKED_AT_MAX).find(here) else {
-            return self.by_results(index, known);
+            return self.by_results(index, known, None);
         };
         let maker = &self.cases[made_by];
         let differs = differs(case, maker);
         if differs.is_empty() {
-            return None;
+            // A generation since then may have left nothing.
+            return self.by_results(index, known, maker.origin.generated_us);
         }
         let (of_own, of_other) =
             (self.nearest(case, case, known), self.nearest(case, maker, known));
@@ -153,10 +154,13 @@ impl<'a> Store<'a> {
         near.min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    fn by_results(&self, index: usize, known: &[usize]) -> Option<Stale> {
+    /// By runs since the last generation that is known of.
+    fn by_results(&self, index: usize, known: &[usize], since_us: Option<i64>) -> Option<Stale> {
         let case = &self.cases[index];
-        let candidates =
-            known.iter().copied().filter(|other| would_show(case, &self.cases[*other]));
+        let candidates = known.iter().copied().filter(|other| {
+            let other = &self.cases[*other];
+            since_us <= other.origin.started_us && would_show(case, other)
+        });
         let near = candidates.filter_map(|other| Some((other, apart(case, &self.cases[other])?)));
         let (other, apart) =
             near.filter(|(_, apart)| *apart <= SAME_MAX).min_by(|a, b| a.1.total_cmp(&b.1))?;
