@@ -3,8 +3,8 @@
 
 use super::config::Config;
 use feedrate_spec::plan::{
-    Barrier, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan,
-    TrainPlan,
+    Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan,
+    StoragePlan, TrainPlan,
 };
 use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
@@ -46,7 +46,7 @@ pub(super) fn of(config: &Config, counts: Counts) -> Plan {
             compute: compute(config),
             compute_seed: 0,
             on_devices: None,
-            cold: false,
+            cache: Cache::default(),
             barrier: Barrier::EachStep,
         },
         checkpoint: None,
