@@ -264,6 +264,8 @@ fn a_job_of_a_study() {
     assert!(!text.contains("MPI"), "{text}");
     for (more, words) in [
         (&["--time=soon"][..], &["--time soon", "HH:MM:SS"][..]),
+        (&["--time=2"], &["`--time 2`", "no run could begin", "more than 2 min"]),
+        (&["--time=0"], &["`--time 0`", "no run could begin"]),
         (&["--time=10"], &["needs `2` processes", "--tasks-per-node"]),
         (&["--time=10", "--launch=rsh"], &["no launch `rsh`", "list launches"]),
         (&[], &["--time"]),

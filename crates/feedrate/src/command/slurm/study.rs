@@ -5,6 +5,7 @@ use super::{file_word, job, seconds_of, tasks, write};
 use crate::cli::{StudyHow, StudySlurmArguments};
 use crate::exit::{Exit, UsageError};
 use clap::ValueEnum;
+use feedrate_spec::units;
 use feedrate_study::bash::quoted;
 use feedrate_study::launch;
 use feedrate_study::row::Row;
@@ -27,13 +28,25 @@ pub(crate) fn study(arguments: &StudySlurmArguments) -> anyhow::Result<Exit> {
         }
         .into());
     }
-    let limit_s = seconds_of(&arguments.time)?;
+    let budget_s = budget_s(&arguments.time)?;
     refuse_too_many(arguments, launch, &rows)?;
     let stem = arguments.study.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let array = arguments.array.map(u32::from);
     let job = job(&arguments.batch, &stem, arguments.time.clone(), array)?;
-    let work = work(arguments, &job, launch, limit_s);
+    let work = work(arguments, &job, launch, budget_s);
     write(&arguments.batch, &script(&job, &work))
+}
+
+/// What runs may take of the job's time.
+fn budget_s(time: &str) -> Result<u64, UsageError> {
+    let limit_s = seconds_of(time)?;
+    limit_s.checked_sub(SPARE_S).filter(|&budget_s| 0 < budget_s).ok_or_else(|| UsageError {
+        message: format!("in a job of `--time {time}` no run could begin"),
+        hint: Some(format!(
+            "give more than {}: so much is kept for a run to end and be written down",
+            units::seconds(SPARE_S as f64)
+        )),
+    })
 }
 
 /// A row that no job of this size can run.
@@ -57,7 +70,7 @@ fn refuse_too_many(
     })
 }
 
-fn work(arguments: &StudySlurmArguments, job: &Job, launch: &str, limit_s: u64) -> Work {
+fn work(arguments: &StudySlurmArguments, job: &Job, launch: &str, budget_s: u64) -> Work {
     let name = arguments.study.display();
     let version = env!("CARGO_PKG_VERSION");
     let mut about =
@@ -83,7 +96,7 @@ fn work(arguments: &StudySlurmArguments, job: &Job, launch: &str, limit_s: u64) 
     words.extend(arguments.retry.then(|| "--retry".into()));
     words.extend(arguments.quiet_wait.map(|seconds| format!("--quiet-wait {seconds}")));
     words.extend(job.array.map(|_| "--limit 1".into()));
-    words.push(format!("--time-budget {}", limit_s.saturating_sub(SPARE_S)));
+    words.push(format!("--time-budget {budget_s}"));
     lines.push(format!("exec \"${{FEEDRATE:-feedrate}}\" study run {}", words.join(" ")));
     Work {
         about,
