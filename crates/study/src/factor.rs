@@ -47,9 +47,14 @@ impl Factor {
         self.range().map(|range| self.between(range, 0.5))
     }
 
-    /// The level at a share of the way, from 0 to below 1: a number between, or one of the levels, each as likely.
+    /// The level at a share of the way, from 0 to below 1: a number between, or one of the levels, each as likely. Of a whole range each number,
+    /// both ends too, has its part of the way, on a logarithmic scale the logarithm of what it is to the next.
     pub fn at(&self, share: f64) -> String {
         match self.range().filter(|_| self.between) {
+            // What rounding makes of the last share must not lie beyond the range.
+            Some((low, high)) if self.is_whole() => {
+                text(spaced(low, high + 1.0, self.scale, share).floor().min(high), true)
+            }
             Some(range) => self.between(range, share),
             None => {
                 let last = self.levels.len() - 1;
@@ -59,8 +64,11 @@ impl Factor {
     }
 
     fn between(&self, (low, high): (f64, f64), share: f64) -> String {
-        let whole = self.levels.iter().all(|level| level.parse::<i64>().is_ok());
-        text(spaced(low, high, self.scale, share), whole)
+        text(spaced(low, high, self.scale, share), self.is_whole())
+    }
+
+    fn is_whole(&self) -> bool {
+        self.levels.iter().all(|level| level.parse::<i64>().is_ok())
     }
 
     /// Whether the baseline is known to have this level.
@@ -216,6 +224,7 @@ pub(crate) fn unwritable(level: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn factor(levels: &[&str], scale: Scale, between: bool) -> Factor {
         Factor {
@@ -256,6 +265,29 @@ mod tests {
         }
         assert_eq!(steps(1.0, 1000.0, Scale::Log, 4, true), ["1", "10", "100", "1000"]);
         assert_eq!(steps(0.0, 1.0, Scale::Linear, 3, false), ["0", "0.5", "1"]);
+    }
+
+    #[test]
+    fn each_number_of_a_whole_range_has_its_part() {
+        for (levels, scale, points, expected) in [
+            (["1", "4"], Scale::Linear, 400, vec![100, 100, 100, 100]),
+            (["-1", "1"], Scale::Linear, 300, vec![100, 100, 100]),
+            // log 2, log 3/2 and log 4/3 of log 4.
+            (["1", "3"], Scale::Log, 1000, vec![500, 292, 208]),
+        ] {
+            let factor = factor(&levels, scale, true);
+            let mut counts = BTreeMap::<i64, i32>::new();
+            for i in 0..points {
+                // The middles of a latin hypercube's parts.
+                let level = factor.at((f64::from(i) + 0.5) / f64::from(points));
+                *counts.entry(level.parse().unwrap()).or_default() += 1;
+            }
+            let found: Vec<i32> = counts.values().copied().collect();
+            let is_near =
+                found.iter().zip(&expected).all(|(a, b): (&i32, &i32)| a.abs_diff(*b) <= 1);
+            assert!(found.len() == expected.len() && is_near, "{levels:?}: {counts:?}");
+            assert_eq!(factor.at(1.0 - f64::EPSILON / 2.0), levels[1]);
+        }
     }
 
     #[test]
