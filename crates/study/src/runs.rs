@@ -25,6 +25,15 @@ pub struct Turn {
     pub replicate: Option<u32>,
 }
 
+/// What tells a run from another, and not from a copy of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Origin {
+    /// Local wall-clock start; as text in the order of time.
+    started: String,
+    machines: Vec<String>,
+    plan: Plan,
+}
+
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -36,8 +45,8 @@ pub struct Run {
     pub place: Settings,
     /// Block and replicate, where a study says them.
     pub turn: Turn,
-    /// Local wall-clock start; as text in the order of time.
-    pub started: String,
+    /// Start, machines and plan: no other run has the same.
+    pub origin: Origin,
     /// What it measured.
     pub summary: Summary,
 }
@@ -96,7 +105,8 @@ pub fn runs_of(path: &Path) -> Result<Runs, RunsError> {
     if found.runs.is_empty() && found.left_out.is_empty() {
         return Err(RunsError::Nothing(path.into()));
     }
-    found.runs.sort_by(|a, b| (&a.started, &a.path).cmp(&(&b.started, &b.path)));
+    found.runs.sort_by(|a, b| (&a.origin.started, &a.path).cmp(&(&b.origin.started, &b.path)));
+    found.leave_out_copies();
     found.left_out.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
@@ -165,6 +175,22 @@ impl Runs {
             Err(why) => self.left_out.push(LeftOut { path: path.into(), why }),
         }
     }
+
+    /// Copies of a folder are one run: the first by its path. No machine starts two runs of a plan in the same microsecond.
+    fn leave_out_copies(&mut self) {
+        let mut alone: Vec<Run> = Vec::new();
+        for run in std::mem::take(&mut self.runs) {
+            match alone.iter().find(|one| one.origin == run.origin) {
+                Some(one) => {
+                    let why =
+                        format!("the same run as `{}`: a copy is no replicate", one.path.display());
+                    self.left_out.push(LeftOut { path: run.path, why });
+                }
+                None => alone.push(run),
+            }
+        }
+        self.runs = alone;
+    }
 }
 
 impl Run {
@@ -187,7 +213,11 @@ impl Run {
             }),
             settings: settings(&record.plan),
             place: place(record),
-            started: record.started.clone(),
+            origin: Origin {
+                started: record.started.clone(),
+                machines: hostnames(record),
+                plan: record.plan.clone(),
+            },
             summary,
         })
     }
@@ -241,14 +271,17 @@ fn flatten(at: &str, value: &Value, settings: &mut Settings) {
     }
 }
 
+fn hostnames(record: &Record) -> Vec<String> {
+    record.machines().iter().map(|one| one.hostname.clone()).collect()
+}
+
 /// The machine, its kernel, and the device under the dataset.
 fn place(record: &Record) -> Settings {
     let system = &record.system;
     let mount = system.data_mount.as_ref();
-    let machines: Vec<&str> = record.machines().iter().map(|one| one.hostname.as_str()).collect();
     let parts = [
         ("program", Some(record.program.clone())),
-        ("machine", Some(machines.join(" "))),
+        ("machine", Some(hostnames(record).join(" "))),
         ("kernel", Some(system.kernel.clone())),
         ("file system", mount.map(|mount| mount.file_system.clone())),
         ("device", mount.map(|mount| mount.source.clone())),
@@ -314,6 +347,19 @@ mod tests {
         assert!(found.left_out[0].why.starts_with("superseded"));
         let older = runs_of(&folder.path().join("4/superseded/older")).unwrap();
         assert_eq!(older.runs.len(), 1, "who asks for it by name has it");
+    }
+
+    #[test]
+    fn a_copy_of_a_run_is_no_replicate() {
+        let folder = tempfile::tempdir().unwrap();
+        save(folder.path(), "4/first", |_| {});
+        save(folder.path(), "4/first copy", |_| {});
+        save(folder.path(), "4/other host", |record| record.system.hostname = "node2".into());
+        save(folder.path(), "4/other plan", |record| record.plan.loader.order_seed += 1);
+        let found = runs_of(folder.path()).unwrap();
+        assert_eq!(found.runs.len(), 3);
+        assert_eq!(names(found.left_out.iter().map(|one| one.path.clone())), ["first copy"]);
+        assert!(found.left_out[0].why.contains("4/first`: a copy"), "{:?}", found.left_out);
     }
 
     #[test]
