@@ -8,7 +8,7 @@ mod tests;
 use crate::precision::{CONFIDENCE, POWER};
 use crate::response::{Better, Response};
 use crate::runs::{LeftOut, Run, Runs, Settings};
-use feedrate_measure::stats::{self, Difference, Interval};
+use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -365,27 +365,25 @@ fn verdict(pair: &Pair, p: Option<f64>, question: Question) -> (Verdict, String)
     let (Some(log), Some(p)) = (pair.log_ratio, p) else { return cannot("no interval".into()) };
     let percent = |share: f64| format!("{} %", (share * 1e4).round() / 1e2);
     let holds = |p: Option<f64>| p.is_some_and(|p| p < ALPHA);
-    let margin = match question {
+    match question {
         Question::Within(margin) => {
             if holds(stats::equivalence_p(&log, (1.0 - margin).ln(), (1.0 + margin).ln())) {
                 return (Verdict::Same, format!("same within {}", percent(margin)));
             }
-            margin
         }
         Question::NoWorseThan(margin) => {
             if holds(not_worse_p(pair.response.better, &log, margin)) {
                 return (Verdict::NotWorse, format!("not worse by more than {}", percent(margin)));
             }
-            margin
         }
-    };
+    }
     if p < ALPHA {
         let change = log.estimate.exp() - 1.0;
         let is_better = (change > 0.0) == (pair.response.better == Better::Higher);
         let word = if is_better { "better" } else { "worse" };
         return (Verdict::Differs, format!("differs: B is {word}, by {}", percent(change.abs())));
     }
-    let runs = runs_to_tell(pair, &log, margin);
+    let runs = runs_to_tell(pair, &log, question);
     let more = runs.map_or(String::new(), |runs| format!("; about {runs} runs of each would tell"));
     cannot(format!("the noise is too large for so few runs{more}"))
 }
@@ -401,16 +399,29 @@ fn not_worse_p(better: Better, log: &Difference, margin: f64) -> Option<f64> {
     }
 }
 
-/// Runs of each with which the difference, if it is what it looks, lies within the margin or is found. `None` where nobody could make so many.
-fn runs_to_tell(pair: &Pair, log: &Difference, margin: f64) -> Option<u64> {
+/// Runs of each with which the difference, if it is what it looks, is shown to lie within the margin, or where it lies outside is found. `None` where nobody could make so many.
+fn runs_to_tell(pair: &Pair, log: &Difference, question: Question) -> Option<u64> {
     let (a, b) = (pair.a.values.len() as f64, pair.b.values.len() as f64);
-    let of_one = match pair.pairing {
-        Pairing::None => log.standard_error / (1.0 / a + 1.0 / b).sqrt(),
-        Pairing::InTurns => log.standard_error * a.sqrt() / 2.0_f64.sqrt(),
+    let (samples, noise) = match pair.pairing {
+        Pairing::None => (Samples::Two, log.standard_error / (1.0 / a + 1.0 / b).sqrt()),
+        Pairing::InTurns => (Samples::Pairs, log.standard_error * a.sqrt()),
     };
-    let left = margin - log.estimate.abs();
-    let within = || stats::samples_for_half_width(of_one * 2.0_f64.sqrt(), left, 1.0 - 2.0 * ALPHA);
-    let apart = || stats::samples_to_tell(log.estimate / of_one, CONFIDENCE, POWER);
-    let runs = if left > 0.0 { within() } else { apart() };
+    let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
+    let margin = match (question, pair.response.better) {
+        (Question::Within(share), _) => {
+            Margin { low: (1.0 - share).ln(), high: (1.0 + share).ln() }
+        }
+        (Question::NoWorseThan(share), Better::Higher) => Margin { low: (1.0 - share).ln(), high },
+        (Question::NoWorseThan(share), Better::Lower) => Margin { low, high: (1.0 + share).ln() },
+    };
+    let runs = if margin.low < log.estimate && log.estimate < margin.high {
+        stats::samples_within(margin, (log.estimate, noise), samples, (ALPHA, POWER))
+    } else {
+        let of_one = match samples {
+            Samples::Two => noise,
+            Samples::Pairs => noise / 2.0_f64.sqrt(),
+        };
+        stats::samples_to_tell(log.estimate / of_one, CONFIDENCE, POWER)
+    };
     runs.filter(|&runs| a.min(b) < runs as f64)
 }

@@ -1,6 +1,6 @@
 //! How many runs it takes, from noise that is known or guessed from a pilot.
 
-use super::t_quantile;
+use super::{t_below, t_quantile};
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::gamma::ln_gamma;
 
@@ -40,6 +40,66 @@ pub fn samples_to_tell(effect: f64, confidence: f64, power: f64) -> Option<u64> 
     })
 }
 
+/// How values of two sides belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Samples {
+    /// Not at all: noise is that of one value.
+    Two,
+    /// Each with one of the other: noise is that of the differences.
+    Pairs,
+}
+
+/// Where a difference is to lie. An end that is infinite is not asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Margin {
+    pub low: f64,
+    pub high: f64,
+}
+
+/// Runs of each side after which two one-sided tests at level `alpha` show with this power that `difference` lies within the margin (Schuirmann, J. Pharmacokinetics
+/// and Biopharmaceutics 15, 1987; the power by central t, near enough from two runs on: Phillips, J. Pharmacokinetics and Biopharmaceutics 18, 1990).
+/// At least 2; `None` where the difference is not within, or nobody could make so many.
+pub fn samples_within(
+    margin: Margin,
+    (difference, stdev): (f64, f64),
+    samples: Samples,
+    (alpha, power): (f64, f64),
+) -> Option<u64> {
+    let reached = |n: u64| {
+        let n = n as f64;
+        let (freedom, standard_error) = match samples {
+            Samples::Two => (2.0 * n - 2.0, stdev * (2.0 / n).sqrt()),
+            Samples::Pairs => (n - 1.0, stdev / n.sqrt()),
+        };
+        let t = t_quantile(1.0 - alpha, freedom)?;
+        let found = |left: f64| match left.is_infinite() {
+            true => Some(1.0),
+            false => t_below(left / standard_error - t, freedom),
+        };
+        Some(found(margin.high - difference)? + found(difference - margin.low)? - 1.0)
+    };
+    let is_within = margin.low < difference && difference < margin.high;
+    let suffices = |n: u64| reached(n).is_some_and(|reached| power <= reached);
+    is_within.then(|| least(suffices))?
+}
+
+/// The least number of runs that suffices, where more do too.
+fn least(suffices: impl Fn(u64) -> bool) -> Option<u64> {
+    let (mut few, mut enough) = (1, 2);
+    while !suffices(enough) {
+        (few, enough) = (enough, 2 * enough);
+        if SAMPLES_MAX < enough as f64 {
+            return None;
+        }
+    }
+    while 1 < enough - few {
+        let half = few + (enough - few) / 2;
+        if suffices(half) { enough = half } else { few = half }
+    }
+    Some(enough)
+}
+
 /// The share of a noncentral t below `t`: the normal's share below t · w − shift, averaged over w = √(χ² ÷ freedom) (Johnson, Kotz and Balakrishnan,
 /// Continuous Univariate Distributions 2, ch. 31), by Simpson's rule. For two degrees of freedom or more.
 fn noncentral_t_below(t: f64, freedom: f64, shift: f64) -> f64 {
@@ -73,7 +133,70 @@ fn noncentral_t_below(t: f64, freedom: f64, shift: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{equivalence_p, not_below_p, paired_difference, welch_difference};
     use super::*;
+    use feedrate_spec::plan::mt19937::LegacyRandom;
+
+    const BOTH: Margin = Margin { low: -0.02, high: 0.02 };
+    const LOW: Margin = Margin { low: -0.02, high: f64::INFINITY };
+
+    fn within(margin: Margin, noise: (f64, f64), samples: Samples) -> Option<u64> {
+        samples_within(margin, noise, samples, (0.05, 0.80))
+    }
+
+    /// The share of simulated comparisons of `n` runs that show it.
+    fn shown(margin: Margin, (difference, stdev): (f64, f64), samples: Samples, n: u64) -> f64 {
+        const SIMULATIONS: u32 = 2000;
+        let mut random = LegacyRandom::new(2025);
+        let mut draw = |middle: f64, stdev: f64| {
+            (0..n).map(|_| middle + stdev * random.standard_normal()).collect::<Vec<f64>>()
+        };
+        let mut shown = 0;
+        for _ in 0..SIMULATIONS {
+            let found = match samples {
+                Samples::Two => welch_difference(&draw(0.0, stdev), &draw(difference, stdev)),
+                Samples::Pairs => {
+                    paired_difference(&vec![0.0; n as usize], &draw(difference, stdev))
+                }
+            };
+            let p = match margin.high == f64::INFINITY {
+                true => not_below_p(&found.unwrap(), margin.low),
+                false => equivalence_p(&found.unwrap(), margin.low, margin.high),
+            };
+            shown += u32::from(p.unwrap() < 0.05);
+        }
+        f64::from(shown) / f64::from(SIMULATIONS)
+    }
+
+    /// No more runs than it takes, and no less, as simulations have it.
+    #[test]
+    fn runs_to_show_equivalence_have_the_power_that_they_claim() {
+        for (margin, noise, samples, expected) in [
+            (BOTH, (0.0, 0.01), Samples::Two, 6),
+            (BOTH, (0.0, 0.02), Samples::Two, 18),
+            (BOTH, (0.0, 0.05), Samples::Two, 107),
+            (BOTH, (0.01, 0.02), Samples::Two, 51),
+            (BOTH, (-0.01, 0.02), Samples::Two, 51),
+            (BOTH, (0.0, 0.02), Samples::Pairs, 10),
+            (LOW, (0.0, 0.02), Samples::Two, 13),
+            (LOW, (0.01, 0.02), Samples::Two, 7),
+        ] {
+            let n = within(margin, noise, samples).unwrap();
+            let off = n.abs_diff(expected) as f64;
+            assert!(off <= (0.02 * expected as f64).max(1.0), "{noise:?}: {n}");
+            let (with, without) =
+                (shown(margin, noise, samples, n), shown(margin, noise, samples, n - 1 - n / 20));
+            assert!(0.78 < with && without < 0.82, "{noise:?}: {with} of {n}, {without} of fewer");
+        }
+    }
+
+    #[test]
+    fn what_does_not_lie_within_is_never_shown_to() {
+        assert_eq!(within(BOTH, (0.02, 0.01), Samples::Two), None);
+        assert_eq!(within(BOTH, (0.0, 100.0), Samples::Two), None);
+        assert_eq!(within(LOW, (-0.03, 0.01), Samples::Two), None);
+        assert_eq!(within(BOTH, (0.0, 1e-9), Samples::Pairs), Some(2));
+    }
 
     /// Jain (1991), example 13.11: a mean of 20 s with a deviation of 5 s, to be known to 5 %: 97 by the normal, and so two more by Student's t.
     #[test]

@@ -51,8 +51,31 @@ fn what_can_be_said_follows_from_values_and_noise() {
     );
     check(&[80.0, 80.1], &STEADY, WITHIN, Verdict::Differs, "differs: B is better, by 12.45 %");
     let noise =
-        "cannot be told: the noise is too large for so few runs; about 33 runs of each would tell";
+        "cannot be told: the noise is too large for so few runs; about 75 runs of each would tell";
     check(&[90.0, 86.0, 94.0], &[90.0, 88.0, 93.0], WITHIN, Verdict::CannotTell, noise);
+}
+
+/// Noise of 1, 2 and 5 %, and no difference: as many runs as two one-sided tests take for a power of 80 %.
+#[test]
+fn the_runs_that_would_tell_are_those_of_the_tests_that_are_made() {
+    let about = |noise: f64, question: Question, pairing: Pairing| {
+        let ends = [90.0 * (1.0 - noise / 2.0_f64.sqrt()), 90.0 * (1.0 + noise / 2.0_f64.sqrt())];
+        let turned = [ends[1], ends[0]];
+        let says = finding(&ends, &turned, question, pairing).says;
+        let (_, rest) = says.split_once("about ").unwrap_or_else(|| panic!("{says}"));
+        rest.split(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    for (noise, question, pairing, expected) in [
+        (0.01, WITHIN, Pairing::None, 6.0),
+        (0.02, WITHIN, Pairing::None, 18.0),
+        (0.05, WITHIN, Pairing::None, 107.0),
+        // A pair's difference is twice the noise of either here.
+        (0.01, WITHIN, Pairing::InTurns, 10.0),
+        (0.02, Question::NoWorseThan(0.02), Pairing::None, 13.0),
+    ] {
+        let found = about(noise, question, pairing);
+        assert!((found - expected).abs() <= 1.0 + 0.03 * expected, "{noise}, {pairing:?}: {found}");
+    }
 }
 
 #[test]
