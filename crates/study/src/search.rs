@@ -47,6 +47,17 @@ pub enum Edge {
     BelowFrom,
 }
 
+impl Edge {
+    /// The numbers whose values decide it, in a search from `from`.
+    pub fn around(self, from: u64) -> Vec<u64> {
+        match self {
+            Edge::At(number) => vec![number, number + 1],
+            Edge::AtMax(number) => vec![number],
+            Edge::BelowFrom => vec![from],
+        }
+    }
+}
+
 impl Search {
     /// Nothing is measured yet.
     pub fn new(goal: Goal) -> Self {

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// `feedrate scale`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-It doubles the number until the response no longer holds, halves the gap, and measures the two numbers at the edge again: at most \
-2 log2(N) + 4 runs for an answer of N with 2 replicates. Each run is a process of its own; all read the same dataset.
+It doubles the number until the response no longer holds, halves the gap, and measures the two numbers at the edge again. \
+Where the response falls as the number grows, that is at most 2 log2(N) + 4 runs for an answer of N with 2 replicates. Each run is a process of its own; all read the same dataset.
 
 Exit codes: 0 a number was found; 1 a run failed; 2 bad usage or workload; 3 not even the smallest number holds; 130 interrupted.")]
 pub(crate) struct ScaleArguments {

@@ -12,9 +12,10 @@ use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::NotMeasurable;
 use feedrate_measure::stats::Interval;
 use feedrate_measure::summary::Summary;
+use feedrate_measure::verdict::Bound;
 use feedrate_spec::units;
 use feedrate_study::precision::CONFIDENCE;
-use feedrate_study::response::{Better, Response};
+use feedrate_study::response::{Better, Response, Unit};
 use feedrate_study::search::{Edge, Goal, Search, Step};
 use probe::Probes;
 use range::Range;
@@ -25,6 +26,7 @@ use std::collections::BTreeMap;
 pub(crate) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let response = Response::find(&arguments.response)
         .map_err(|error| UsageError { hint: Some(error.hint()), message: error.to_string() })?;
+    refuse_bound(arguments.au, response)?;
     let range = Range::find(arguments, response)?;
     let root = results::root(arguments.results.as_deref(), &range.resolved.workload);
     let folder = results::make_folder(&root, "scale-")?;
@@ -69,6 +71,8 @@ struct Report {
     bound: f64,
     /// The largest number that holds; `null` where not even the smallest does.
     found: Option<u64>,
+    /// Whether memory served runs that decide it: nothing is shown about the storage.
+    cache_fed: bool,
     /// Why it ends there.
     why: String,
     runs: usize,
@@ -164,6 +168,7 @@ impl<'a> Hunt<'a> {
             response: self.response.name,
             bound: self.arguments.au,
             found,
+            cache_fed: is_cache_fed(&self.runs, &edge.around(self.arguments.from.get())),
             why: self.why(edge),
             runs: self.runs.values().map(Vec::len).sum(),
             from: self.arguments.from.get(),
@@ -236,6 +241,7 @@ impl<'a> Hunt<'a> {
                 self.range.words(report.from)
             ),
         };
+        let head = headline(head, report.cache_fed);
         let mut parts = vec![format!("{head}\nWhy: {}", report.why), self.table(report)];
         for number in &report.holds_above {
             parts.push(format!(
@@ -274,10 +280,67 @@ impl<'a> Hunt<'a> {
     }
 }
 
+/// Whether memory served any run at these numbers.
+fn is_cache_fed(runs: &BTreeMap<u64, Vec<Summary>>, numbers: &[u64]) -> bool {
+    let mut all = numbers.iter().filter_map(|number| runs.get(number)).flatten();
+    all.any(|run| run.verdict.name == Bound::CacheFed)
+}
+
+fn headline(answer: String, cache_fed: bool) -> String {
+    match cache_fed {
+        true => format!("{answer}, served from memory: nothing is shown about the storage"),
+        false => answer,
+    }
+}
+
+/// What no run could reach, or any.
+fn refuse_bound(bound: f64, response: &Response) -> Result<(), UsageError> {
+    let refuse = |message: String, hint: String| Err(UsageError { message, hint: Some(hint) });
+    if !bound.is_finite() {
+        return refuse(format!("`--au {bound}` is no number"), "give what is to be reached".into());
+    }
+    if response.unit == Unit::Percent && !(0.0..=100.0).contains(&bound) {
+        let hint = format!("{} lies between 0 and 100", response.name);
+        return refuse(format!("`--au {bound}` is no percentage"), hint);
+    }
+    Ok(())
+}
+
 /// Larger is better, whatever the response.
 fn upwards(response: &Response, value: f64) -> f64 {
     match response.better {
         Better::Higher => value,
         Better::Lower => -value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_measure::example::simple;
+
+    #[test]
+    fn an_answer_out_of_memory_says_so() {
+        let run = |bound: Bound| {
+            let mut summary = Summary::of(&simple(&[]));
+            summary.verdict.name = bound;
+            vec![summary]
+        };
+        let runs = BTreeMap::from([
+            (1, run(Bound::CacheFed)),
+            (4, run(Bound::ComputeBound)),
+            (5, run(Bound::StorageBound)),
+            (8, run(Bound::CacheFed)),
+        ]);
+        for (edge, expected) in [
+            (Edge::At(4), false),
+            (Edge::AtMax(8), true),
+            (Edge::BelowFrom, true),
+            (Edge::At(7), true),
+        ] {
+            assert_eq!(is_cache_fed(&runs, &edge.around(1)), expected, "{edge:?}");
+        }
+        assert_eq!(headline("w".into(), false), "w");
+        assert!(headline("w".into(), true).contains("nothing is shown about the storage"));
     }
 }
