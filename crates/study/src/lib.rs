@@ -25,5 +25,7 @@ pub mod overview;
 pub mod search;
 pub mod runs;
 pub mod compare;
+pub mod draw;
+pub mod plot;
 
 pub use import::load_run;

@@ -8,6 +8,7 @@ mod show;
 mod postprocess;
 mod compare;
 mod scale;
+mod plot;
 mod list;
 mod describe;
 mod system;
@@ -30,6 +31,7 @@ pub(crate) fn dispatch(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Postprocess(a) => postprocess::postprocess(a),
         Command::Compare(a) => compare::compare(a),
         Command::Scale(a) => scale::scale(a),
+        Command::Plot(a) => plot::plot(a),
         Command::List(a) => list::list(a),
         Command::Describe(a) => describe::describe(a),
         Command::System(a) => system::system(a),

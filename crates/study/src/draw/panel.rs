@@ -1,0 +1,472 @@
+//! A panel with axes: ticks, layers, names of series. Where the panel lies is the layout's business.
+
+use super::axis::{self, Extent, Fitted, Tick, with_room};
+use super::figure::{Axes, Bars, Layer, Point, Scale, Series, Span, Spread, Style};
+use super::font;
+use super::marks::{MARK, interval, mark};
+use super::scene::{Anchor, Area, Path, Shape, Stroke, Text};
+use super::theme::{Colour, Theme, mixed};
+
+/// From a tick to its label.
+const GAP: f64 = 4.0;
+/// About so many ticks stand on an upright axis.
+const UPRIGHT_TICKS: f64 = 5.0;
+
+/// How everything looks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pen {
+    pub(super) theme: Theme,
+    pub(super) size: f64,
+}
+
+impl Pen {
+    pub(super) fn text(&self, at: (f64, f64), anchor: Anchor, text: &str) -> Shape {
+        self.coloured(at, anchor, text, self.theme.text())
+    }
+
+    pub(super) fn coloured(
+        &self,
+        (x, y): (f64, f64),
+        anchor: Anchor,
+        text: &str,
+        colour: Colour,
+    ) -> Shape {
+        let text = text.to_string();
+        Shape::Text(Text { x, y, text, size: self.size, colour, anchor, degrees: 0.0 })
+    }
+
+    pub(super) fn turned(
+        &self,
+        (x, y): (f64, f64),
+        anchor: Anchor,
+        text: &str,
+        degrees: f64,
+    ) -> Shape {
+        let (text, colour) = (text.to_string(), self.theme.text());
+        Shape::Text(Text { x, y, text, size: self.size, colour, anchor, degrees })
+    }
+
+    pub(super) fn width(&self, text: &str) -> f64 {
+        font::width(text, self.size)
+    }
+
+    /// From the middle of a line of text to its base line.
+    pub(super) fn drop(&self) -> f64 {
+        font::CAPITALS * self.size / 2.0
+    }
+
+    pub(super) fn stroke(&self, colour: Colour, width: f64) -> Stroke {
+        Stroke { colour, width, dashes: None }
+    }
+}
+
+/// Room around the area between the axes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Margins {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+}
+
+/// A panel whose axes have their ends.
+pub(super) struct Ready<'a> {
+    axes: &'a Axes,
+    x: Fitted<'a>,
+    y: Fitted<'a>,
+    x_ticks: Vec<Tick>,
+    y_ticks: Vec<Tick>,
+    /// Whether labels of the x axis are slanted.
+    slanted: bool,
+    /// Whether series are named at the ends of their lines.
+    direct: bool,
+}
+
+impl<'a> Ready<'a> {
+    /// `width`: of the panel with its margins.
+    pub(super) fn of(axes: &'a Axes, pen: &Pen, width: f64, direct: bool) -> Self {
+        let x_target = (width / (5.0 * pen.size)).clamp(2.0, 9.0);
+        let x = Fitted::of(&axes.x, &extents(axes, Spread::X), x_target);
+        let y = Fitted::of(&axes.y, &extents(axes, Spread::Y), UPRIGHT_TICKS);
+        let (mut x_ticks, mut y_ticks) = (x.ticks(x_target), y.ticks(UPRIGHT_TICKS));
+        if matches!(axes.y.scale, Scale::Categories(_)) {
+            shorten(&mut y_ticks, pen, 0.42 * width);
+        }
+        let mut slanted = false;
+        if let Scale::Categories(names) = &axes.x.scale {
+            shorten(&mut x_ticks, pen, 0.4 * width);
+            let slot = 0.75 * width / names.len().max(1) as f64;
+            slanted = x_ticks.iter().any(|tick| pen.width(&tick.label) + 3.0 > slot);
+        }
+        Ready { axes, x, y, x_ticks, y_ticks, slanted, direct }
+    }
+
+    pub(super) fn margins(&self, pen: &Pen) -> Margins {
+        let widest =
+            |ticks: &[Tick]| ticks.iter().map(|tick| pen.width(&tick.label)).fold(0.0, f64::max);
+        let label = |text: &str| if text.is_empty() { 0.0 } else { 1.3 * pen.size };
+        let under = match self.slanted {
+            true => widest(&self.x_ticks) * SLANT.to_radians().sin() + pen.size,
+            false => 1.2 * pen.size,
+        };
+        let last = self.x_ticks.last().map_or(0.0, |tick| pen.width(&tick.label));
+        let names = if self.direct { self.names(pen) } else { 0.0 };
+        Margins {
+            left: widest(&self.y_ticks) + GAP + label(&self.axes.y.label) + 2.0,
+            right: names.max(if self.slanted { 2.0 } else { last / 2.0 }) + 2.0,
+            top: 0.6 * pen.size,
+            bottom: GAP + under + label(&self.axes.x.label),
+        }
+    }
+
+    /// Height between the axes, where the width between them is known.
+    pub(super) fn height(&self, pen: &Pen, width: f64) -> f64 {
+        match &self.axes.y.scale {
+            Scale::Categories(names) => {
+                let marks = self.dodged().count().max(1) as f64;
+                let row = (1.55 * pen.size).max(marks * 2.4 * MARK + 0.5 * pen.size);
+                row * names.len().max(1) as f64
+            }
+            _ => width * self.axes.aspect,
+        }
+    }
+
+    fn names(&self, pen: &Pen) -> f64 {
+        self.named().map(|series| pen.width(&series.label) + 8.0).fold(0.0, f64::max)
+    }
+
+    fn named(&self) -> impl Iterator<Item = &'a Series> {
+        series(self.axes).filter(|series| !series.label.is_empty() && !series.points.is_empty())
+    }
+
+    /// Series that lie beside each other where they share a place.
+    fn dodged(&self) -> impl Iterator<Item = &'a Series> {
+        series(self.axes).filter(|series| matches!(series.style, Style::Marks | Style::Joined))
+    }
+
+    pub(super) fn draw(&self, pen: &Pen, area: Area, shapes: &mut Vec<Shape>) {
+        let to_x = |value: f64| area.left + self.x.share(value) * area.width();
+        let is_list = matches!(self.axes.y.scale, Scale::Categories(_));
+        let to_y = |value: f64| match self.y.share(value) {
+            share if is_list => area.top + share * area.height(),
+            share => area.bottom - share * area.height(),
+        };
+        let place = Place { pen, axes: self.axes, area, x: &to_x, y: &to_y };
+        let spans = self.axes.layers.iter().filter_map(|layer| match layer {
+            Layer::Span(span) => Some(span),
+            _ => None,
+        });
+        spans.for_each(|span| place.span(span, shapes));
+        self.frame(&place, is_list, shapes);
+        let beside = self.dodged().count();
+        let mut number = 0;
+        for layer in &self.axes.layers {
+            match layer {
+                Layer::Span(_) => {}
+                Layer::Bars(bars) => place.bars(bars, shapes),
+                Layer::Rule { at, label } => place.rule(*at, label, shapes),
+                Layer::Series(series) => {
+                    let is_beside = matches!(series.style, Style::Marks | Style::Joined);
+                    let aside =
+                        if is_beside { place.aside(series.spread, number, beside) } else { 0.0 };
+                    number += usize::from(is_beside);
+                    place.series(series, aside, shapes);
+                }
+            }
+        }
+        if self.direct {
+            self.name_ends(&place, shapes);
+        }
+    }
+
+    fn frame(&self, place: &Place<'_>, is_list: bool, shapes: &mut Vec<Shape>) {
+        let (pen, area) = (place.pen, place.area);
+        let line = pen.stroke(pen.theme.line(), 0.7);
+        let guide = pen.stroke(pen.theme.grid(), 0.6);
+        let mut path = |from, to, stroke| shapes.push(Shape::Path(Path::line(from, to, stroke)));
+        let x_ticks = match &self.axes.x.scale {
+            Scale::Categories(_) => self.x_ticks.clone(),
+            _ => with_room(self.x_ticks.clone(), pen.size, place.x),
+        };
+        for tick in &self.y_ticks {
+            let y = (place.y)(tick.at);
+            if !is_list {
+                path((area.left, y), (area.right, y), guide);
+            }
+        }
+        for tick in &x_ticks {
+            let x = (place.x)(tick.at);
+            match is_list {
+                true => path((x, area.top), (x, area.bottom), guide),
+                false => path((x, area.bottom), (x, area.bottom + 2.5), line),
+            }
+        }
+        path((area.left, area.bottom), (area.right, area.bottom), line);
+        path((area.left, area.top), (area.left, area.bottom), line);
+        for tick in &self.y_ticks {
+            let at = (area.left - GAP, (place.y)(tick.at) + pen.drop());
+            shapes.push(pen.text(at, Anchor::End, &tick.label));
+        }
+        for tick in &x_ticks {
+            let x = (place.x)(tick.at);
+            shapes.push(match self.slanted {
+                true => pen.turned(
+                    (x + pen.drop(), area.bottom + GAP + pen.drop() * 1.6),
+                    Anchor::End,
+                    &tick.label,
+                    -SLANT,
+                ),
+                false => {
+                    pen.text((x, area.bottom + GAP + 0.85 * pen.size), Anchor::Middle, &tick.label)
+                }
+            });
+        }
+    }
+
+    /// Names at the ends of lines, moved apart where they would meet.
+    fn name_ends(&self, place: &Place<'_>, shapes: &mut Vec<Shape>) {
+        let (pen, area) = (place.pen, place.area);
+        let mut names: Vec<(f64, f64, &Series)> = self
+            .named()
+            .filter_map(|series| {
+                let last = series.points.iter().max_by(|a, b| a.x.total_cmp(&b.x))?;
+                Some(((place.y)(last.y), (place.y)(last.y), series))
+            })
+            .collect();
+        names.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut wanted: Vec<f64> = names.iter().map(|name| name.0).collect();
+        spread(&mut wanted, 1.15 * pen.size, (area.top + pen.drop(), area.bottom - pen.drop()));
+        for (name, y) in names.iter_mut().zip(wanted) {
+            name.1 = y;
+        }
+        for (from, y, series) in names {
+            let colour = pen.theme.of(series.tone);
+            if (from - y).abs() > 1.0 {
+                let guide = pen.stroke(mixed(colour, pen.theme.background(), 0.5), 0.5);
+                let ends = ((area.right + 1.0, from), (area.right + 5.5, y));
+                shapes.push(Shape::Path(Path::line(ends.0, ends.1, guide)));
+            }
+            let colour = mixed(colour, pen.theme.text(), 0.75);
+            let at = (area.right + 7.0, y + pen.drop());
+            shapes.push(pen.coloured(at, Anchor::Start, &series.label, colour));
+        }
+    }
+}
+
+/// Degrees by which labels are slanted that have no room side by side.
+const SLANT: f64 = 40.0;
+
+fn shorten(ticks: &mut [Tick], pen: &Pen, most: f64) {
+    for tick in ticks {
+        tick.label = font::shortened(&tick.label, pen.size, most);
+    }
+}
+
+fn series(axes: &Axes) -> impl Iterator<Item = &Series> {
+    axes.layers.iter().filter_map(|layer| match layer {
+        Layer::Series(series) => Some(series),
+        _ => None,
+    })
+}
+
+/// All that lies along one axis.
+fn extents(axes: &Axes, along: Spread) -> Vec<Extent> {
+    let mut extents = Vec::new();
+    for layer in &axes.layers {
+        match layer {
+            Layer::Series(series) => extents.extend(series.points.iter().map(|point| {
+                let value = if along == Spread::X { point.x } else { point.y };
+                match series.spread == along {
+                    true => (value, point.low, point.high),
+                    false => (value, None, None),
+                }
+            })),
+            Layer::Bars(bars) if bars.on != along => extents.extend(
+                bars.bars.iter().flat_map(|bar| [(bar.from, None, None), (bar.to, None, None)]),
+            ),
+            Layer::Span(span) if along == Spread::X => {
+                extents.extend([(span.from, None, None), (span.to, None, None)]);
+            }
+            Layer::Rule { at, .. } if along == Spread::Y => extents.push((*at, None, None)),
+            Layer::Bars(_) | Layer::Span(_) | Layer::Rule { .. } => {}
+        }
+    }
+    extents
+}
+
+/// Move sorted places apart by `gap` at least, between two ends as far as that goes.
+fn spread(places: &mut [f64], gap: f64, (least, most): (f64, f64)) {
+    let mut free = least;
+    for place in places.iter_mut() {
+        *place = place.max(free);
+        free = *place + gap;
+    }
+    let mut free = most;
+    for place in places.iter_mut().rev() {
+        *place = place.min(free);
+        free = *place - gap;
+    }
+}
+
+/// Where values lie on the picture.
+struct Place<'a> {
+    pen: &'a Pen,
+    axes: &'a Axes,
+    area: Area,
+    x: &'a dyn Fn(f64) -> f64,
+    y: &'a dyn Fn(f64) -> f64,
+}
+
+impl Place<'_> {
+    /// How far a series is moved so that it does not hide others.
+    fn aside(&self, spread: Spread, number: usize, of: usize) -> f64 {
+        let step = match spread {
+            Spread::Y => (18.0 / of.max(1) as f64).min(3.5),
+            Spread::X => 2.2 * MARK,
+        };
+        (number as f64 - (of.max(1) - 1) as f64 / 2.0) * step
+    }
+
+    fn series(&self, series: &Series, aside: f64, shapes: &mut Vec<Shape>) {
+        let pen = self.pen;
+        let colour = pen.theme.of(series.tone);
+        let upright = series.spread == Spread::Y;
+        let at = |point: &Point| {
+            let (x, y) = ((self.x)(point.x), (self.y)(point.y));
+            if upright { (x + aside, y) } else { (x, y + aside) }
+        };
+        let places: Vec<(f64, f64)> = series.points.iter().map(at).collect();
+        let mut stroke = pen.stroke(colour, 1.2);
+        let line = match series.style {
+            Style::Joined | Style::Line => places.clone(),
+            Style::Dashes => {
+                stroke = Stroke { dashes: Some(3.0), width: 0.9, ..stroke };
+                places.clone()
+            }
+            Style::Steps => steps(&places),
+            Style::Marks | Style::Dots => Vec::new(),
+        };
+        if line.len() > 1 {
+            shapes.push(Shape::Path(Path::through(&line, stroke)));
+        }
+        for (point, at) in series.points.iter().zip(places) {
+            let hint = self.hint(&series.label, point);
+            match series.style {
+                Style::Marks | Style::Joined => {
+                    self.point_interval(series, point, at, shapes);
+                    shapes.push(Shape::Path(mark(series.tone, at, MARK, colour).hint(hint)));
+                }
+                Style::Dots => {
+                    let pale = mixed(colour, pen.theme.background(), 0.45);
+                    shapes.push(Shape::Path(Path::circle(at, 1.4, pale).hint(hint)));
+                }
+                // A line with one point is none.
+                _ if series.points.len() == 1 => {
+                    shapes.push(Shape::Path(mark(series.tone, at, MARK, colour).hint(hint)));
+                }
+                Style::Line | Style::Steps | Style::Dashes => {}
+            }
+        }
+    }
+
+    /// What is shown when a mark is pointed at.
+    fn hint(&self, label: &str, point: &Point) -> String {
+        let value = |value: f64, scale: &Scale| match scale {
+            Scale::Categories(names) => {
+                names.get(value.round() as usize).cloned().unwrap_or_default()
+            }
+            _ => axis::text(value),
+        };
+        let (x, y) = (value(point.x, &self.axes.x.scale), value(point.y, &self.axes.y.scale));
+        let mut hint =
+            if label.is_empty() { format!("{x}, {y}") } else { format!("{label}: {x}, {y}") };
+        if let Some((low, high)) = point.low.zip(point.high) {
+            hint.push_str(&format!(" [{}, {}]", axis::text(low), axis::text(high)));
+        }
+        if let Some(runs) = point.runs {
+            hint.push_str(&format!(", n = {runs}"));
+        }
+        hint
+    }
+
+    fn point_interval(
+        &self,
+        series: &Series,
+        point: &Point,
+        at: (f64, f64),
+        shapes: &mut Vec<Shape>,
+    ) {
+        let Some((low, high)) = point.low.zip(point.high) else { return };
+        let stroke = self.pen.stroke(self.pen.theme.of(series.tone), 0.9);
+        let paths = match series.spread {
+            Spread::Y => {
+                let ends = ((self.y)(low), (self.y)(high));
+                interval(at.0, ends, (self.area.top, self.area.bottom), true, stroke)
+            }
+            Spread::X => {
+                let ends = ((self.x)(low), (self.x)(high));
+                interval(at.1, ends, (self.area.left, self.area.right), false, stroke)
+            }
+        };
+        shapes.extend(paths.into_iter().map(Shape::Path));
+    }
+
+    fn bars(&self, bars: &Bars, shapes: &mut Vec<Shape>) {
+        let fill = self.pen.theme.of(bars.tone);
+        for bar in &bars.bars {
+            let (start, end) = (bar.at - 0.36, bar.at + 0.36);
+            let area = match bars.on {
+                Spread::X => Area {
+                    left: (self.x)(start),
+                    right: (self.x)(end),
+                    top: (self.y)(bar.to),
+                    bottom: (self.y)(bar.from),
+                },
+                Spread::Y => Area {
+                    left: (self.x)(bar.from),
+                    right: (self.x)(bar.to),
+                    top: (self.y)(start),
+                    bottom: (self.y)(end),
+                },
+            };
+            let hint = format!("{}: {}", bars.label, axis::text(bar.to - bar.from));
+            shapes.push(Shape::Path(Path::rectangle(area, fill).hint(hint)));
+        }
+    }
+
+    fn span(&self, span: &Span, shapes: &mut Vec<Shape>) {
+        let pen = self.pen;
+        let (left, right) = ((self.x)(span.from), (self.x)(span.to));
+        let area = Area { left, right, ..self.area };
+        let fill = mixed(pen.theme.of(span.tone), pen.theme.background(), 0.28);
+        let hint = format!("{}: {}–{}", span.label, axis::text(span.from), axis::text(span.to));
+        shapes.push(Shape::Path(Path::rectangle(area, fill).hint(hint)));
+        if pen.width(&span.label) + 4.0 <= right - left {
+            let at = ((left + right) / 2.0, self.area.top + pen.size);
+            shapes.push(pen.text(at, Anchor::Middle, &span.label));
+        }
+    }
+
+    fn rule(&self, at: f64, label: &str, shapes: &mut Vec<Shape>) {
+        let (pen, area) = (self.pen, self.area);
+        let y = (self.y)(at);
+        let stroke = Stroke { dashes: Some(2.5), ..pen.stroke(pen.theme.line(), 0.8) };
+        shapes.push(Shape::Path(Path::line((area.left, y), (area.right, y), stroke).hint(label)));
+        if !label.is_empty() {
+            let above = y - 0.3 * pen.size;
+            shapes.push(pen.coloured((area.right, above), Anchor::End, label, pen.theme.line()));
+        }
+    }
+}
+
+/// Each value holds until the next point.
+fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut corners = Vec::with_capacity(2 * points.len());
+    for (i, &(x, y)) in points.iter().enumerate() {
+        if let Some(before) = i.checked_sub(1) {
+            corners.push((x, points[before].1));
+        }
+        corners.push((x, y));
+    }
+    corners
+}

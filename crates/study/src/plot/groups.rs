@@ -1,0 +1,325 @@
+//! Runs by what they set: replicates, factors and their levels, and the commonest settings that all else is compared with. And the
+//! axes of responses. Draws nothing.
+
+use super::data::RunPoint;
+use crate::draw::figure::{Axis, Figure, Panel, Point, Range, Scale};
+use crate::precision::CONFIDENCE;
+use crate::response::{Response, Unit};
+use feedrate_measure::stats;
+use feedrate_spec::units;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const ACCELERATORS: &str = "accelerators";
+pub(super) const PROCESSES: &str = "Processes (emulated accelerators)";
+
+/// Names of settings as workloads have them.
+const NAMES: &[(&str, &str)] = &[
+    (ACCELERATORS, "processes"),
+    ("dataset.format", "format"),
+    ("dataset.record_bytes", "record_length_bytes"),
+    ("loader.batch_size", "batch_size"),
+    ("loader.workers", "read_threads"),
+    ("dataset.files_train", "num_files_train"),
+    ("dataset.samples_per_file", "num_samples_per_file"),
+    ("loader.prefetch_size", "prefetch_size"),
+    ("loader.kind", "data_loader"),
+    ("storage.engine", "engine"),
+    ("storage.throttle_bytes_per_second", "throttle.bytes_per_second"),
+    ("train.cold", "cold"),
+];
+
+/// What runs differ in.
+#[derive(Clone, Debug)]
+pub(super) struct Factor {
+    pub(super) key: String,
+    pub(super) name: String,
+    /// Ascending where they are numbers.
+    pub(super) levels: Vec<String>,
+}
+
+/// Runs of the same settings.
+#[derive(Clone, Debug)]
+pub(super) struct Group<'a> {
+    /// For each factor, which of its levels.
+    pub(super) levels: Vec<usize>,
+    pub(super) runs: Vec<&'a RunPoint>,
+}
+
+/// Runs of one workload, of one source where there are several.
+#[derive(Clone, Debug)]
+pub(super) struct Block<'a> {
+    /// What sets it apart from the other blocks; empty where there is one.
+    pub(super) name: String,
+    pub(super) factors: Vec<Factor>,
+    /// By their levels, the first factor's first.
+    pub(super) groups: Vec<Group<'a>>,
+    /// The commonest level of each factor.
+    commonest: Vec<usize>,
+}
+
+/// Runs by source and workload.
+pub(super) fn blocks(runs: &[RunPoint]) -> Vec<Block<'_>> {
+    let mut parts: BTreeMap<Vec<&str>, Vec<&RunPoint>> = BTreeMap::new();
+    for run in runs {
+        let key =
+            ["workload", "source"].map(|key| run.settings.get(key).map_or("", String::as_str));
+        parts.entry(key.to_vec()).or_default().push(run);
+    }
+    let differ: Vec<bool> =
+        (0..2).map(|i| parts.keys().map(|key| key[i]).collect::<BTreeSet<_>>().len() > 1).collect();
+    let mut blocks = Vec::new();
+    for (key, runs) in parts {
+        let names = key.into_iter().zip(&differ).filter(|(_, differs)| **differs);
+        let names: Vec<&str> = names.map(|(name, _)| name).collect();
+        blocks.push(Block::of(names.join(", "), runs));
+    }
+    blocks
+}
+
+impl<'a> Block<'a> {
+    fn of(name: String, runs: Vec<&'a RunPoint>) -> Self {
+        let factors = factors(&runs);
+        let mut groups: BTreeMap<Vec<usize>, Vec<&RunPoint>> = BTreeMap::new();
+        for run in runs {
+            let level = |factor: &Factor| {
+                let level = level(run, &factor.key);
+                factor.levels.iter().position(|known| *known == level).unwrap_or(0)
+            };
+            groups.entry(factors.iter().map(level).collect()).or_default().push(run);
+        }
+        let groups: Vec<Group<'_>> =
+            groups.into_iter().map(|(levels, runs)| Group { levels, runs }).collect();
+        let commonest = |i: usize| {
+            let count =
+                |level: usize| groups.iter().filter(|group| group.levels[i] == level).count();
+            let levels = 0..factors[i].levels.len();
+            levels.max_by_key(|&level| (count(level), usize::MAX - level)).unwrap_or(0)
+        };
+        let commonest = (0..factors.len()).map(commonest).collect();
+        Block { name, factors, groups, commonest }
+    }
+
+    /// The factor of processes, where they differ.
+    pub(super) fn processes(&self) -> Option<usize> {
+        self.factors.iter().position(|factor| factor.key == ACCELERATORS)
+    }
+
+    /// All factors but processes.
+    pub(super) fn others(&self) -> Vec<usize> {
+        (0..self.factors.len()).filter(|i| Some(*i) != self.processes()).collect()
+    }
+
+    /// Groups that have the commonest level of every factor but these.
+    pub(super) fn slice(&self, but: &[usize]) -> impl Iterator<Item = &Group<'a>> {
+        self.groups.iter().filter(move |group| {
+            let same = |i: usize| group.levels[i] == self.commonest[i];
+            (0..self.factors.len()).all(|i| but.contains(&i) || same(i))
+        })
+    }
+
+    /// The commonest level of each factor but these, in words; empty where there is none.
+    pub(super) fn held(&self, but: &[usize]) -> String {
+        let held = (0..self.factors.len()).filter(|i| !but.contains(i));
+        let held: Vec<String> = held.map(|i| self.factors[i].named(self.commonest[i])).collect();
+        held.join(", ")
+    }
+
+    /// What sets a group apart: all of two factors, of more those that are not as commonly.
+    pub(super) fn label(&self, group: &Group<'_>) -> String {
+        let few = self.factors.len() <= 2;
+        let told = (0..self.factors.len()).filter(|&i| few || group.levels[i] != self.commonest[i]);
+        let mut parts: Vec<String> = Vec::new();
+        if !self.name.is_empty() {
+            parts.push(self.name.clone());
+        }
+        parts.extend(told.map(|i| self.factors[i].named(group.levels[i])));
+        match parts.len() == usize::from(!self.name.is_empty()) && !self.factors.is_empty() {
+            true => [parts, vec!["commonest settings".into()]].concat().join(", "),
+            false => parts.join(", "),
+        }
+    }
+}
+
+impl Factor {
+    /// `4 processes`, `format npz`.
+    pub(super) fn named(&self, level: usize) -> String {
+        let shown = self.shown(level);
+        match self.key.as_str() {
+            ACCELERATORS if shown == "1" => "1 process".into(),
+            ACCELERATORS => format!("{shown} processes"),
+            _ => format!("{} {shown}", self.name),
+        }
+    }
+
+    /// A level as people write it.
+    pub(super) fn shown(&self, level: usize) -> String {
+        let text = &self.levels[level];
+        match text.parse::<f64>() {
+            Ok(value) if self.key.ends_with("bytes_per_second") => units::bytes_per_second(value),
+            Ok(value) if self.key.ends_with("bytes") => units::bytes(value as u64),
+            Ok(value) => value.to_string(),
+            Err(_) => text.clone(),
+        }
+    }
+
+    /// An axis of its levels, and where each lies: numbers that span octaves by their logarithm, all else side by side.
+    pub(super) fn axis(&self) -> (Axis, Vec<f64>) {
+        let is_bytes = self.key.contains("bytes");
+        let number = |level: &String| level.parse().ok().filter(|value: &f64| *value > 0.0);
+        let numbers: Option<Vec<f64>> = self.levels.iter().map(number).collect();
+        let spans_octaves = |numbers: &Vec<f64>| {
+            numbers.len() > 2 && 4.0 * numbers[0] <= numbers[numbers.len() - 1] && !is_bytes
+        };
+        let (scale, places) = match numbers.filter(spans_octaves) {
+            Some(numbers) => (Scale::LogAt(numbers.clone()), numbers),
+            None => {
+                let names = (0..self.levels.len()).map(|level| self.shown(level)).collect();
+                (Scale::Categories(names), (0..self.levels.len()).map(|i| i as f64).collect())
+            }
+        };
+        let label = if self.key == ACCELERATORS { PROCESSES.into() } else { self.name.clone() };
+        (Axis { label, scale, range: Range::Tight }, places)
+    }
+}
+
+fn level(run: &RunPoint, key: &str) -> String {
+    run.settings.get(key).cloned().unwrap_or("none".into())
+}
+
+/// What runs differ in, known names first. What follows from another factor is none of its own.
+fn factors(runs: &[&RunPoint]) -> Vec<Factor> {
+    let known = |key: &str| NAMES.iter().position(|(name, _)| *name == key);
+    let keys: BTreeSet<&String> = runs.iter().flat_map(|run| run.settings.keys()).collect();
+    let mut keys: Vec<&String> = keys.into_iter().collect();
+    keys.sort_by_key(|key| (known(key).unwrap_or(NAMES.len()), key.len()));
+    let mut factors: Vec<Factor> = Vec::new();
+    for key in keys {
+        let levels: BTreeSet<String> = runs.iter().map(|run| level(run, key)).collect();
+        let is_none = levels.len() < 2
+            || ["workload", "source"].contains(&key.as_str())
+            || factors.iter().any(|factor| follows(runs, key, &factor.key));
+        if is_none {
+            continue;
+        }
+        let mut levels: Vec<String> = levels.into_iter().collect();
+        levels.sort_by(|a, b| match (a.parse::<f64>(), b.parse::<f64>()) {
+            (Ok(a), Ok(b)) => a.total_cmp(&b),
+            (a, b) => a.is_err().cmp(&b.is_err()),
+        });
+        let name = known(key).map_or(key.as_str(), |at| NAMES[at].1);
+        factors.push(Factor { key: key.clone(), name: name.into(), levels });
+    }
+    factors
+}
+
+/// Whether each level of `of` has one level of `key`.
+fn follows(runs: &[&RunPoint], key: &str, of: &str) -> bool {
+    let mut levels: BTreeMap<String, String> = BTreeMap::new();
+    runs.iter().all(|run| {
+        let own = level(run, key);
+        *levels.entry(level(run, of)).or_insert_with(|| own.clone()) == own
+    })
+}
+
+/// The middle of runs at a place, with its interval where there are several. `None` where none has the response.
+pub(super) fn point(x: f64, runs: &[&RunPoint], response: &Response, unit: f64) -> Option<Point> {
+    let values: Vec<f64> =
+        runs.iter().filter_map(|run| run.responses.get(response.name).copied()).collect();
+    let interval = response.middle(&values, CONFIDENCE);
+    let y = interval.map_or_else(|| stats::mean(&values), |interval| Some(interval.estimate))?;
+    let end = |end: f64| Some(end / unit).filter(|end| end.is_finite());
+    Some(Point {
+        x,
+        y: y / unit,
+        low: interval.and_then(|interval| end(interval.low)),
+        high: interval.and_then(|interval| end(interval.high)),
+        runs: Some(values.len()),
+    })
+}
+
+/// The same of values, as percent or anything else that varies evenly.
+pub(super) fn mean_point(x: f64, values: &[f64]) -> Option<Point> {
+    let interval = stats::mean_interval(values, CONFIDENCE);
+    Some(Point {
+        x,
+        y: stats::mean(values)?,
+        low: interval.map(|interval| interval.low),
+        high: interval.map(|interval| interval.high),
+        runs: Some(values.len()),
+    })
+}
+
+/// The axis of a response, and what values are divided by.
+pub(super) fn axis_of(response: &Response, runs: &[RunPoint]) -> (Axis, f64) {
+    let values = runs.iter().filter_map(|run| run.responses.get(response.name));
+    let largest = values.copied().fold(0.0, f64::max);
+    let is_au = response.name.starts_with("au_");
+    let (label, unit) = match response.unit {
+        Unit::Percent => (format!("{} (%)", title(response)), 1.0),
+        Unit::SamplesPerSecond => (format!("{} (samples/s)", title(response)), 1.0),
+        Unit::Seconds => (format!("{} (s)", title(response)), 1.0),
+        Unit::BytesPerSecond => {
+            let (unit, name) = bytes_unit(largest);
+            (format!("{} ({name}/s)", title(response)), unit)
+        }
+    };
+    let range = if is_au { Range::AtLeast(0.0, 100.0) } else { Range::FromZero };
+    (Axis { label, scale: Scale::Linear, range }, unit)
+}
+
+/// What a response is called on an axis.
+pub(super) fn title(response: &Response) -> &'static str {
+    match response.name {
+        "au_all_steps_percent" => "AU, all steps",
+        "au_windowed_percent" => "AU, windowed",
+        "au_sustained_percent" => "AU, sustained",
+        "samples_per_second" | "delivered_bytes_per_second" => "Throughput",
+        "nominal_bytes_per_second" => "Nominal throughput",
+        "stall_percent" => "Stall",
+        "duration_s" => "Duration",
+        other => other,
+    }
+}
+
+/// A unit in which the largest value has few digits: (bytes, name).
+pub(super) fn bytes_unit(largest: f64) -> (f64, &'static str) {
+    match largest {
+        _ if largest >= 2e9 => (1e9, "GB"),
+        _ if largest >= 2e6 => (1e6, "MB"),
+        _ if largest >= 2e3 => (1e3, "kB"),
+        _ => (1.0, "B"),
+    }
+}
+
+/// An axis of the numbers of processes that runs had.
+pub(super) fn processes_axis(runs: &[RunPoint]) -> Axis {
+    let mut numbers: Vec<f64> = runs.iter().filter_map(processes).collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    Axis { label: PROCESSES.into(), scale: Scale::LogAt(numbers), range: Range::Tight }
+}
+
+/// How many a run had.
+pub(super) fn processes(run: &RunPoint) -> Option<f64> {
+    run.settings.get(ACCELERATORS)?.parse().ok().filter(|number: &f64| *number > 0.0)
+}
+
+/// What intervals in a figure are, in the words of a caption; empty where there is none.
+pub(super) fn of_intervals(figure: &Figure) -> String {
+    let layers = figure.panels.iter().flat_map(Panel::points);
+    let runs: BTreeSet<usize> =
+        layers.filter(|point| point.low.is_some()).filter_map(|point| point.runs).collect();
+    match (runs.first(), runs.last()) {
+        (Some(least), Some(most)) if least == most => {
+            format!(
+                "Marks are means (of rates, geometric means) with 95 % intervals of n = {least} runs."
+            )
+        }
+        (Some(least), Some(most)) => {
+            format!(
+                "Marks are means (of rates, geometric means) with 95 % intervals of n = {least} to {most} runs; a mark without is one run."
+            )
+        }
+        _ => "Each mark is one run, so there are no intervals.".into(),
+    }
+}
