@@ -6,6 +6,9 @@ use super::font;
 /// Intervals make an axis longer by this share of what the estimates take, at most; what is beyond is cut off and marked.
 const BEYOND: f64 = 0.5;
 
+/// The same of logarithmic axes, as a factor.
+const LOG_BEYOND: f64 = 1.5;
+
 /// What lies along an axis: a value, and its interval.
 pub(super) type Extent = (f64, Option<f64>, Option<f64>);
 
@@ -30,7 +33,7 @@ impl<'a> Fitted<'a> {
         let ends = match (&axis.scale, ends(extents, &axis.scale)) {
             (Scale::Categories(names), _) => (-0.5, names.len().max(1) as f64 - 0.5),
             (Scale::Linear, ends) => linear(axis.range, ends, extents, ticks),
-            (Scale::Log10 | Scale::LogAt(_), ends) => logarithmic(axis.range, ends),
+            (Scale::Log10 | Scale::LogAt(_), ends) => logarithmic(axis.range, ends, extents),
         };
         Fitted { scale: &axis.scale, min: ends.0, max: ends.1 }
     }
@@ -153,13 +156,18 @@ fn linear(range: Range, ends: Option<(f64, f64)>, extents: &[Extent], ticks: f64
     }
 }
 
-fn logarithmic(range: Range, ends: Option<(f64, f64)>) -> (f64, f64) {
+fn logarithmic(range: Range, ends: Option<(f64, f64)>, extents: &[Extent]) -> (f64, f64) {
     let (low, high) = ends.unwrap_or((1.0, 10.0));
     let (low, high) = match range {
         Range::AtLeast(from, to) => (low.min(from), high.max(to)),
         Range::FromZero | Range::Tight => (low, high),
     };
-    let room = if low < high { (high / low).powf(0.05) } else { 1.5 };
+    let positive = |end: &f64| *end > 0.0 && end.is_finite();
+    let lowest = extents.iter().filter_map(|extent| extent.1).filter(positive).fold(low, f64::min);
+    let highest =
+        extents.iter().filter_map(|extent| extent.2).filter(positive).fold(high, f64::max);
+    let (low, high) = (lowest.max(low / LOG_BEYOND), highest.min(high * LOG_BEYOND));
+    let room = if low < high { (high / low).powf(0.07) } else { 1.5 };
     (low / room, high * room)
 }
 

@@ -215,7 +215,9 @@ pub struct Span {
     pub from: f64,
     /// Where it ends.
     pub to: f64,
-    /// Inside, at the top, where there is room.
+    /// What it is: `checkpoint`.
+    pub kind: String,
+    /// Over it, where there is room: `epoch 1`.
     pub label: String,
     /// Its colour.
     pub tone: Tone,

@@ -1,8 +1,8 @@
 //! Where panels lie: a grid whose axes line up, with the names of series above where they do not stand beside their lines.
 
-use super::figure::{Axes, Content, Figure, Layer, Naming, Panel, Style, Tone};
+use super::figure::{Axes, Content, Figure, Layer, Naming, Panel, Scale, Style, Tone};
 use super::marks::{MARK, mark};
-use super::panel::{Margins, Pen, Ready};
+use super::panel::{CATEGORIES, Margins, Pen, Ready, Shown, span_fill};
 use super::scene::{Anchor, Area, PT_PER_IN, Path, Scene, Shape};
 use super::{COLUMN_IN, Look, PAGE_IN, font, matrix, pie};
 
@@ -16,9 +16,15 @@ const NAMES: f64 = 0.36;
 /// Give everything its place.
 pub(super) fn place(figure: &Figure, look: &Look) -> Scene {
     let columns = figure.columns.clamp(1, figure.panels.len().max(1));
-    let own_in = if columns > 1 { PAGE_IN } else { COLUMN_IN };
-    let width = look.width_in.unwrap_or(own_in) * PT_PER_IN;
     let pen = Pen { theme: look.theme, size: look.font_pt };
+    let has_long_names = figure.panels.iter().filter_map(axes).any(|axes| match &axes.y.scale {
+        Scale::Categories(names) => {
+            names.iter().any(|name| pen.width(name) > CATEGORIES * COLUMN_IN * PT_PER_IN)
+        }
+        _ => false,
+    });
+    let own_in = if columns > 1 || has_long_names { PAGE_IN } else { COLUMN_IN };
+    let width = look.width_in.unwrap_or(own_in) * PT_PER_IN;
     let mut grid = Grid { figure, pen, columns, width, shapes: Vec::new() };
     let bottom = grid.draw();
     Scene {
@@ -40,10 +46,25 @@ struct Grid<'a> {
 }
 
 impl Grid<'_> {
-    /// Width of a panel with its margins.
+    /// Width of a panel with its margins, about.
     fn panel_width(&self) -> f64 {
         let between = BETWEEN * (self.columns - 1) as f64;
         (self.width - 2.0 * EDGE - between) / self.columns as f64
+    }
+
+    /// Panels by row; a matrix has one of its own.
+    fn rows(&self) -> Vec<Vec<usize>> {
+        let mut rows: Vec<Vec<usize>> = Vec::new();
+        let is_wide = |i: usize| matches!(self.figure.panels[i].content, Content::Matrix(_));
+        for i in 0..self.figure.panels.len() {
+            match rows.last_mut() {
+                Some(row) if row.len() < self.columns && !is_wide(i) && !is_wide(row[0]) => {
+                    row.push(i)
+                }
+                _ => rows.push(vec![i]),
+            }
+        }
+        rows
     }
 
     /// Returns where the last row ends.
@@ -53,42 +74,60 @@ impl Grid<'_> {
         if !direct && self.figure.naming != Naming::None {
             top = self.key(top);
         }
-        let (pen, width) = (self.pen, self.panel_width());
-        let figure = self.figure;
+        let (pen, width, figure, rows) = (self.pen, self.panel_width(), self.figure, self.rows());
         let ready: Vec<Option<Ready<'_>>> = figure
             .panels
             .iter()
-            .map(|panel| axes(panel).map(|axes| Ready::of(axes, &pen, width, direct)))
+            .enumerate()
+            .map(|(i, panel)| {
+                let shown = shown(figure, &rows, i);
+                axes(panel).map(|axes| Ready::of(axes, &pen, width, direct, shown))
+            })
             .collect();
         let margins: Vec<Margins> = ready
             .iter()
             .map(|ready| ready.as_ref().map_or(Margins::default(), |ready| ready.margins(&pen)))
             .collect();
-        let most = |of: fn(&Margins) -> f64, panels: &mut dyn Iterator<Item = usize>| {
-            panels.filter_map(|i| margins.get(i)).map(of).fold(0.0, f64::max)
+        let most = |of: fn(&Margins) -> f64, panels: &[usize]| {
+            panels.iter().map(|i| of(&margins[*i])).fold(0.0, f64::max)
         };
-        let count = figure.panels.len();
-        for first in (0..count).step_by(self.columns) {
-            let row = first..(first + self.columns).min(count);
-            let over = most(|margins| margins.top, &mut row.clone());
-            let under = most(|margins| margins.bottom, &mut row.clone());
-            let has_title = figure.panels[row.clone()].iter().any(|panel| panel.title.is_some());
-            let title = if has_title { 1.5 * pen.size } else { 0.0 };
+        let sides: Vec<(f64, f64)> = (0..self.columns)
+            .map(|column| {
+                let panels: Vec<usize> =
+                    rows.iter().filter_map(|row| row.get(column)).copied().collect();
+                (most(|margins| margins.left, &panels), most(|margins| margins.right, &panels))
+            })
+            .collect();
+        let taken: f64 = sides.iter().map(|(left, right)| left + right).sum();
+        let between = BETWEEN * (self.columns - 1) as f64;
+        let inner = ((self.width - 2.0 * EDGE - between - taken) / self.columns as f64).max(20.0);
+        for row in &rows {
+            let has_title = row.iter().any(|i| figure.panels[*i].title.is_some());
+            let over =
+                most(|margins| margins.top, row) + if has_title { 1.4 * pen.size } else { 0.0 };
+            let under = most(|margins| margins.bottom, row);
             let mut bottom = top;
-            for i in row {
-                let column = || (i % self.columns..count).step_by(self.columns);
-                let left = most(|margins| margins.left, &mut column());
-                let right = most(|margins| margins.right, &mut column());
-                let start = EDGE + (width + BETWEEN) * (i - first) as f64;
+            let mut start = EDGE;
+            for (column, i) in row.iter().copied().enumerate() {
+                let panel = &figure.panels[i];
+                let (left, right) = sides[column];
                 let mut area = Area {
                     left: start + left,
-                    right: start + width - right,
-                    top: top + over + title,
-                    bottom: top + over + title,
+                    right: start + left + inner,
+                    top: top + over,
+                    bottom: top + over,
                 };
-                area.bottom += self.height(&figure.panels[i], ready[i].as_ref(), area.width());
-                self.panel(i, ready[i].as_ref(), area, start);
+                if ready[i].is_none() {
+                    area.left = start;
+                    area.right = start + left + inner + right;
+                }
+                if matches!(panel.content, Content::Matrix(_)) {
+                    area.right = self.width - EDGE;
+                }
+                area.bottom += self.height(panel, ready[i].as_ref(), area.width());
+                self.panel(panel, ready[i].as_ref(), area, start);
                 bottom = f64::max(bottom, area.bottom + under);
+                start += left + inner + right + BETWEEN;
             }
             top = bottom + BETWEEN;
         }
@@ -105,45 +144,40 @@ impl Grid<'_> {
     }
 
     /// `start`: where the panel begins, with its margins.
-    fn panel(&mut self, i: usize, ready: Option<&Ready<'_>>, area: Area, start: f64) {
+    fn panel(&mut self, panel: &Panel, ready: Option<&Ready<'_>>, area: Area, start: f64) {
         let pen = self.pen;
-        let figure = self.figure;
-        let panel = &figure.panels[i];
         match (&panel.content, ready) {
             (Content::Pie { slices }, _) => pie::draw(slices, &pen, area, &mut self.shapes),
             (Content::Matrix(matrix), _) => matrix::draw(matrix, &pen, area, &mut self.shapes),
             (Content::Axes(axes), Some(ready)) => {
                 ready.draw(&pen, area, &mut self.shapes);
-                self.labels(i, axes, ready, area, start);
+                self.labels(axes, ready, area, start);
             }
             (Content::Axes(_), None) => {}
         }
         if let Some(title) = &panel.title {
             let title = font::shortened(title, pen.size, area.right - start - 2.0);
-            let at = (start + 2.0, area.top - 0.9 * pen.size);
+            let over = ready.map_or(0.0, |ready| ready.margins(&pen).top);
+            let at = (start + 2.0, area.top - over - 0.35 * pen.size);
             self.shapes.push(pen.text(at, Anchor::Start, &title));
         }
     }
 
-    /// Titles of axes; a neighbour's that says the same is enough.
-    fn labels(&mut self, i: usize, own: &Axes, ready: &Ready<'_>, area: Area, start: f64) {
+    fn labels(&mut self, axes: &Axes, ready: &Ready<'_>, area: Area, start: f64) {
         let pen = self.pen;
-        let panels = &self.figure.panels;
-        let same = |other: Option<&Panel>, of: fn(&Axes) -> &str| {
-            other.and_then(axes).is_some_and(|other| of(other) == of(own))
-        };
-        let before = i.checked_sub(1).filter(|_| i % self.columns > 0).and_then(|i| panels.get(i));
-        if !own.y.label.is_empty() && !same(before, |axes| &axes.y.label) {
+        if ready.has_y_title() {
             let at = (start + 0.85 * pen.size, (area.top + area.bottom) / 2.0);
-            self.shapes.push(pen.turned(at, Anchor::Middle, &own.y.label, -90.0));
+            let most = (area.height() + 1.6 * pen.size).max(40.0);
+            let label = font::shortened(&axes.y.label, pen.size, most);
+            self.shapes.push(pen.turned(at, Anchor::Middle, &label, -90.0));
         }
-        if !own.x.label.is_empty() && !same(panels.get(i + self.columns), |axes| &axes.x.label) {
+        if ready.has_x_title() {
             let under = area.bottom + ready.margins(&pen).bottom - 0.3 * pen.size;
             let middle = (area.left + area.right) / 2.0;
-            let half = pen.width(&own.x.label) / 2.0;
+            let half = pen.width(&axes.x.label) / 2.0;
             // A label wider than its axis stays on the picture.
             let middle = middle.min(self.width - EDGE - half).max(EDGE + half);
-            self.shapes.push(pen.text((middle, under), Anchor::Middle, &own.x.label));
+            self.shapes.push(pen.text((middle, under), Anchor::Middle, &axes.x.label));
         }
     }
 
@@ -169,7 +203,7 @@ impl Grid<'_> {
         if entries.is_empty() {
             return top;
         }
-        let (mut x, mut y) = (EDGE + 2.0, top + 0.75 * pen.size);
+        let (mut x, mut y) = (EDGE + 2.0, top + 0.6 * pen.size);
         let sign = 1.5 * pen.size;
         for (name, tone, kind) in entries {
             let name = font::shortened(name, pen.size, self.width - 2.0 * EDGE - sign - 6.0);
@@ -181,7 +215,7 @@ impl Grid<'_> {
             self.shapes.push(pen.text((x + sign, y + pen.drop()), Anchor::Start, &name));
             x += width;
         }
-        y + 0.9 * pen.size
+        y + 1.1 * pen.size
     }
 
     fn sign(&mut self, tone: Tone, kind: Sign, (x, y): (f64, f64), width: f64) {
@@ -191,7 +225,9 @@ impl Grid<'_> {
             self.shapes.push(Shape::Path(Path::line((x, y), (x + width, y), stroke)));
         };
         match kind {
-            Sign::Area => {
+            Sign::Area | Sign::Span => {
+                let is_span = matches!(kind, Sign::Span);
+                let colour = if is_span { span_fill(&self.pen, tone) } else { colour };
                 let half = 0.36 * self.pen.size;
                 let area = Area { left: x, right: x + width, top: y - half, bottom: y + half };
                 self.shapes.push(Shape::Path(Path::rectangle(area, colour)));
@@ -210,11 +246,29 @@ impl Grid<'_> {
     }
 }
 
+/// What panel `i` has to say itself.
+fn shown(figure: &Figure, rows: &[Vec<usize>], i: usize) -> Shown {
+    let all = Shown { x_title: true, y_title: true, categories: true };
+    let row = rows.iter().position(|row| row.contains(&i));
+    let Some((row, own)) = row.zip(axes(&figure.panels[i])) else { return all };
+    let column = rows[row].iter().position(|panel| *panel == i).unwrap_or(0);
+    let neighbour = |panel: Option<&usize>| panel.and_then(|panel| axes(&figure.panels[*panel]));
+    let before = neighbour(column.checked_sub(1).and_then(|column| rows[row].get(column)));
+    let below = neighbour(rows.get(row + 1).and_then(|row| row.get(column)));
+    let is_list = matches!(own.y.scale, Scale::Categories(_));
+    Shown {
+        x_title: below.is_none_or(|below| below.x.label != own.x.label),
+        y_title: before.is_none_or(|before| before.y.label != own.y.label),
+        categories: !is_list || before.is_none_or(|before| before.y.scale != own.y.scale),
+    }
+}
+
 /// What stands for a series in the key.
 #[derive(Clone, Copy)]
 enum Sign {
     Of(Style),
     Area,
+    Span,
 }
 
 fn axes(panel: &Panel) -> Option<&Axes> {
@@ -232,6 +286,7 @@ fn name_of(layer: &Layer) -> Option<(&str, Tone, Sign)> {
     match layer {
         Layer::Series(series) => Some((&series.label, series.tone, Sign::Of(series.style))),
         Layer::Bars(bars) => Some((&bars.label, bars.tone, Sign::Area)),
-        Layer::Span(_) | Layer::Rule { .. } => None,
+        Layer::Span(span) => Some((&span.kind, span.tone, Sign::Span)),
+        Layer::Rule { .. } => None,
     }
 }

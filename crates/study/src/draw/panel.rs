@@ -1,7 +1,7 @@
 //! A panel with axes: ticks, layers, names of series. Where the panel lies is the layout's business.
 
 use super::axis::{self, Extent, Fitted, Tick, with_room};
-use super::figure::{Axes, Bars, Layer, Point, Scale, Series, Span, Spread, Style};
+use super::figure::{Axes, Bars, Layer, Point, Scale, Series, Span, Spread, Style, Tone};
 use super::font;
 use super::marks::{MARK, interval, mark};
 use super::scene::{Anchor, Area, Path, Shape, Stroke, Text};
@@ -69,6 +69,17 @@ pub(super) struct Margins {
     pub(super) bottom: f64,
 }
 
+/// Which axis titles and names of categories a panel has; a neighbour's that say the same are enough.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    pub(super) x_title: bool,
+    pub(super) y_title: bool,
+    pub(super) categories: bool,
+}
+
+/// Names of categories take this share of a panel's width, at most.
+pub(super) const CATEGORIES: f64 = 0.42;
+
 /// A panel whose axes have their ends.
 pub(super) struct Ready<'a> {
     axes: &'a Axes,
@@ -80,17 +91,21 @@ pub(super) struct Ready<'a> {
     slanted: bool,
     /// Whether series are named at the ends of their lines.
     direct: bool,
+    shown: Shown,
 }
 
 impl<'a> Ready<'a> {
     /// `width`: of the panel with its margins.
-    pub(super) fn of(axes: &'a Axes, pen: &Pen, width: f64, direct: bool) -> Self {
+    pub(super) fn of(axes: &'a Axes, pen: &Pen, width: f64, direct: bool, shown: Shown) -> Self {
         let x_target = (width / (5.0 * pen.size)).clamp(2.0, 9.0);
         let x = Fitted::of(&axes.x, &extents(axes, Spread::X), x_target);
         let y = Fitted::of(&axes.y, &extents(axes, Spread::Y), UPRIGHT_TICKS);
         let (mut x_ticks, mut y_ticks) = (x.ticks(x_target), y.ticks(UPRIGHT_TICKS));
         if matches!(axes.y.scale, Scale::Categories(_)) {
-            shorten(&mut y_ticks, pen, 0.42 * width);
+            shorten(&mut y_ticks, pen, CATEGORIES * width);
+        }
+        if !shown.categories {
+            y_ticks.iter_mut().for_each(|tick| tick.label.clear());
         }
         let mut slanted = false;
         if let Scale::Categories(names) = &axes.x.scale {
@@ -98,13 +113,22 @@ impl<'a> Ready<'a> {
             let slot = 0.75 * width / names.len().max(1) as f64;
             slanted = x_ticks.iter().any(|tick| pen.width(&tick.label) + 3.0 > slot);
         }
-        Ready { axes, x, y, x_ticks, y_ticks, slanted, direct }
+        Ready { axes, x, y, x_ticks, y_ticks, slanted, direct, shown }
+    }
+
+    pub(super) fn has_x_title(&self) -> bool {
+        self.shown.x_title && !self.axes.x.label.is_empty()
+    }
+
+    pub(super) fn has_y_title(&self) -> bool {
+        self.shown.y_title && !self.axes.y.label.is_empty()
     }
 
     pub(super) fn margins(&self, pen: &Pen) -> Margins {
         let widest =
             |ticks: &[Tick]| ticks.iter().map(|tick| pen.width(&tick.label)).fold(0.0, f64::max);
-        let label = |text: &str| if text.is_empty() { 0.0 } else { 1.3 * pen.size };
+        let title = |has: bool| if has { 1.3 * pen.size } else { 0.0 };
+        let has_names = self.spans().any(|span| !span.label.is_empty());
         let under = match self.slanted {
             true => widest(&self.x_ticks) * SLANT.to_radians().sin() + pen.size,
             false => 1.2 * pen.size,
@@ -112,10 +136,10 @@ impl<'a> Ready<'a> {
         let last = self.x_ticks.last().map_or(0.0, |tick| pen.width(&tick.label));
         let names = if self.direct { self.names(pen) } else { 0.0 };
         Margins {
-            left: widest(&self.y_ticks) + GAP + label(&self.axes.y.label) + 2.0,
+            left: widest(&self.y_ticks) + GAP + title(self.has_y_title()) + 2.0,
             right: names.max(if self.slanted { 2.0 } else { last / 2.0 }) + 2.0,
-            top: 0.6 * pen.size,
-            bottom: GAP + under + label(&self.axes.x.label),
+            top: if has_names { 1.4 } else { 0.6 } * pen.size,
+            bottom: GAP + under + title(self.has_x_title()),
         }
     }
 
@@ -129,6 +153,13 @@ impl<'a> Ready<'a> {
             }
             _ => width * self.axes.aspect,
         }
+    }
+
+    fn spans(&self) -> impl Iterator<Item = &'a Span> {
+        self.axes.layers.iter().filter_map(|layer| match layer {
+            Layer::Span(span) => Some(span),
+            _ => None,
+        })
     }
 
     fn names(&self, pen: &Pen) -> f64 {
@@ -152,11 +183,7 @@ impl<'a> Ready<'a> {
             share => area.bottom - share * area.height(),
         };
         let place = Place { pen, axes: self.axes, area, x: &to_x, y: &to_y };
-        let spans = self.axes.layers.iter().filter_map(|layer| match layer {
-            Layer::Span(span) => Some(span),
-            _ => None,
-        });
-        spans.for_each(|span| place.span(span, shapes));
+        self.spans().for_each(|span| place.span(span, shapes));
         self.frame(&place, is_list, shapes);
         let beside = self.dodged().count();
         let mut number = 0;
@@ -234,6 +261,18 @@ impl<'a> Ready<'a> {
             })
             .collect();
         names.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // Those that end together are named in the order of the series.
+        let order = |series: &Series| self.named().position(|other| std::ptr::eq(other, series));
+        for end in 1..names.len() {
+            let mut i = end;
+            while 0 < i
+                && names[i].0 - names[i - 1].0 < 0.5 * pen.size
+                && order(names[i].2) < order(names[i - 1].2)
+            {
+                names.swap(i - 1, i);
+                i -= 1;
+            }
+        }
         let mut wanted: Vec<f64> = names.iter().map(|name| name.0).collect();
         spread(&mut wanted, 1.15 * pen.size, (area.top + pen.drop(), area.bottom - pen.drop()));
         for (name, y) in names.iter_mut().zip(wanted) {
@@ -438,11 +477,11 @@ impl Place<'_> {
         let pen = self.pen;
         let (left, right) = ((self.x)(span.from), (self.x)(span.to));
         let area = Area { left, right, ..self.area };
-        let fill = mixed(pen.theme.of(span.tone), pen.theme.background(), 0.28);
-        let hint = format!("{}: {}–{}", span.label, axis::text(span.from), axis::text(span.to));
+        let fill = span_fill(pen, span.tone);
+        let hint = format!("{}: {}–{}", span.kind, axis::text(span.from), axis::text(span.to));
         shapes.push(Shape::Path(Path::rectangle(area, fill).hint(hint)));
         if pen.width(&span.label) + 4.0 <= right - left {
-            let at = ((left + right) / 2.0, self.area.top + pen.size);
+            let at = ((left + right) / 2.0, self.area.top - 0.35 * pen.size);
             shapes.push(pen.text(at, Anchor::Middle, &span.label));
         }
     }
@@ -457,6 +496,11 @@ impl Place<'_> {
             shapes.push(pen.coloured((area.right, above), Anchor::End, label, pen.theme.line()));
         }
     }
+}
+
+/// Pale, so that lines are seen on it.
+pub(super) fn span_fill(pen: &Pen, tone: Tone) -> Colour {
+    mixed(pen.theme.of(tone), pen.theme.background(), 0.32)
 }
 
 /// Each value holds until the next point.

@@ -16,6 +16,13 @@ pub(super) fn draw(slices: &[Slice], pen: &Pen, area: Area, shapes: &mut Vec<Sha
     let beside = names.fold(0.0, f64::max) + 6.0;
     let radius = (area.height() / 2.0 - 1.5 * pen.size).min(area.width() / 2.0 - beside).max(12.0);
     let centre = ((area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0);
+    if let [only] = slices.iter().filter(|slice| slice.value > 0.0).collect::<Vec<_>>()[..] {
+        let path = Path::circle(centre, radius, pen.theme.of(only.tone));
+        shapes.push(Shape::Path(path.hint(name(only, whole))));
+        let under = (centre.0, centre.1 + radius + 1.2 * pen.size);
+        shapes.push(pen.text(under, Anchor::Middle, &name(only, whole)));
+        return;
+    }
     let mut turn = 0.0;
     let mut names = Vec::new();
     for slice in slices.iter().filter(|slice| slice.value > 0.0) {

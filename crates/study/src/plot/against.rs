@@ -5,9 +5,7 @@ use super::data::RunPoint;
 use super::groups::{
     Block, Group, axis_of, blocks, of_intervals, point, processes, processes_axis, title,
 };
-use crate::draw::figure::{
-    Axes, Axis, Figure, Layer, Naming, Panel, Point, Series, Spread, Style, Tone,
-};
+use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel, Point, Series, Spread, Style, Tone};
 use crate::response::Response;
 
 /// The whole figure.
@@ -109,9 +107,4 @@ pub(super) fn of_held(blocks: &[Block<'_>]) -> String {
             format!("(one factor changes at a time, the others as commonly: {}). ", held.join("; "))
         }
     }
-}
-
-/// An axis that shows differences: it need not begin at 0.
-pub(super) fn close(axis: &Axis) -> Axis {
-    Axis { range: crate::draw::figure::Range::Tight, ..axis.clone() }
 }

@@ -2,10 +2,10 @@
 //! axes of responses. Draws nothing.
 
 use super::data::RunPoint;
-use crate::draw::figure::{Axis, Figure, Panel, Point, Range, Scale};
+use crate::draw::figure::{Axis, Content, Figure, Panel, Point, Range, Scale};
 use crate::precision::CONFIDENCE;
 use crate::response::{Response, Unit};
-use feedrate_measure::stats;
+use feedrate_measure::stats::{self, Difference};
 use feedrate_spec::units;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -117,6 +117,25 @@ impl<'a> Block<'a> {
         })
     }
 
+    /// What several groups have in common and not all of the block do; how many they are where that is nothing.
+    pub(super) fn common(&self, groups: &[&Group<'_>]) -> Option<String> {
+        if groups.len() == self.groups.len() {
+            return Some(self.name.clone()).filter(|name| !name.is_empty());
+        }
+        let first = groups.first()?;
+        let is_common = |i: &usize| groups.iter().all(|group| group.levels[*i] == first.levels[*i]);
+        let common = (0..self.factors.len()).filter(is_common);
+        let mut parts: Vec<String> =
+            common.map(|i| self.factors[i].named(first.levels[i])).collect();
+        if parts.is_empty() {
+            parts.push(format!("{} experiments", groups.len()));
+        }
+        if !self.name.is_empty() {
+            parts.insert(0, self.name.clone());
+        }
+        Some(parts.join(", "))
+    }
+
     /// The commonest level of each factor but these, in words; empty where there is none.
     pub(super) fn held(&self, but: &[usize]) -> String {
         let held = (0..self.factors.len()).filter(|i| !but.contains(i));
@@ -124,9 +143,9 @@ impl<'a> Block<'a> {
         held.join(", ")
     }
 
-    /// What sets a group apart: all of two factors, of more those that are not as commonly.
+    /// What sets a group apart: all of three factors, of more those that are not as commonly.
     pub(super) fn label(&self, group: &Group<'_>) -> String {
-        let few = self.factors.len() <= 2;
+        let few = self.factors.len() <= 3;
         let told = (0..self.factors.len()).filter(|&i| few || group.levels[i] != self.commonest[i]);
         let mut parts: Vec<String> = Vec::new();
         if !self.name.is_empty() {
@@ -235,6 +254,94 @@ pub(super) fn point(x: f64, runs: &[&RunPoint], response: &Response, unit: f64) 
         high: interval.and_then(|interval| end(interval.high)),
         runs: Some(values.len()),
     })
+}
+
+/// How replicates spread around the middle of their own experiment, pooled over all experiments (Montgomery, Design and Analysis of
+/// Experiments, ch. 5.3: the mean square of error). On the scale of logarithms of what varies by factors.
+pub(super) struct Pooled {
+    variance: f64,
+    freedom: f64,
+    is_log: bool,
+}
+
+impl Pooled {
+    /// Of a block; without degrees of freedom where nothing was repeated.
+    pub(super) fn of(block: &Block<'_>, response: &Response) -> Self {
+        let is_log = response.unit != Unit::Percent;
+        let (mut squares, mut freedom) = (0.0, 0.0);
+        for group in &block.groups {
+            let values = scaled(&group.runs, response, is_log).unwrap_or_default();
+            if let Some(stdev) = stats::stdev(&values) {
+                let own = (values.len() - 1) as f64;
+                squares += own * stdev * stdev;
+                freedom += own;
+            }
+        }
+        let variance = if freedom > 0.0 { squares / freedom } else { 0.0 };
+        Pooled { variance, freedom, is_log }
+    }
+
+    /// The middle of runs of several experiments, with the interval that replicates leave open.
+    pub(super) fn point(
+        &self,
+        x: f64,
+        runs: &[&RunPoint],
+        response: &Response,
+        unit: f64,
+    ) -> Option<Point> {
+        let Some(values) = scaled(runs, response, self.is_log) else {
+            let bare = point(x, runs, response, unit)?;
+            return Some(Point { low: None, high: None, ..bare });
+        };
+        let estimate = stats::mean(&values)?;
+        let standard_error = (self.variance / values.len() as f64).sqrt();
+        let difference = Difference { estimate, standard_error, freedom: self.freedom };
+        let interval = difference.interval(CONFIDENCE).filter(|_| self.freedom > 0.0);
+        let back = |value: f64| if self.is_log { value.exp() / unit } else { value / unit };
+        Some(Point {
+            x,
+            y: back(estimate),
+            low: interval.map(|interval| back(interval.low)),
+            high: interval.map(|interval| back(interval.high)),
+            runs: Some(values.len()),
+        })
+    }
+}
+
+/// Values of runs, or their logarithms; `None` where one has none.
+fn scaled(runs: &[&RunPoint], response: &Response, is_log: bool) -> Option<Vec<f64>> {
+    let values = runs.iter().filter_map(|run| run.responses.get(response.name).copied());
+    values
+        .map(|value| if is_log { (value > 0.0).then(|| value.ln()) } else { Some(value) })
+        .collect()
+}
+
+/// Effects are compared by their heights, so all panels have the same upright axis, which need not begin at 0.
+pub(super) fn same_range(panels: &mut [Panel]) {
+    let ends =
+        |point: &Point| [point.y, point.low.unwrap_or(point.y), point.high.unwrap_or(point.y)];
+    let all: Vec<f64> = panels.iter().flat_map(Panel::points).map(|point| point.y).collect();
+    let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let beyond = if least < most { most - least } else { 0.1 * most.abs().max(1e-9) };
+    let reach: Vec<f64> = panels.iter().flat_map(Panel::points).flat_map(ends).collect();
+    let low = reach.iter().copied().fold(least, f64::min).max(least - beyond) - 0.08 * beyond;
+    let high = reach.iter().copied().fold(most, f64::max).min(most + beyond) + 0.08 * beyond;
+    for panel in panels {
+        if let Content::Axes(axes) = &mut panel.content {
+            axes.y.range = Range::AtLeast(low, high);
+        }
+    }
+}
+
+/// What the intervals of [`Pooled`] are, in the words of a caption.
+pub(super) fn of_pooled(figure: &Figure) -> &'static str {
+    match figure.panels.iter().flat_map(Panel::points).any(|point| point.low.is_some()) {
+        true => {
+            "Marks are means (of rates, geometric means); 95 % intervals are of the spread of replicates, pooled over all experiments."
+        }
+        false => "Nothing was repeated, so there are no intervals.",
+    }
 }
 
 /// The same of values, as percent or anything else that varies evenly.

@@ -1,8 +1,8 @@
 //! Interactions: for each pair of factors, the mean by level of one, a line for each level of the other. Parallel lines: none.
 
-use super::against::{close, joined};
+use super::against::joined;
 use super::data::{Data, RunPoint};
-use super::groups::{Block, axis_of, blocks, of_intervals, point, title};
+use super::groups::{Block, Pooled, axis_of, blocks, of_pooled, same_range, title};
 use super::{Missing, Plot};
 use crate::draw::figure::{Axes, Axis, Figure, Layer, Naming, Panel, Point};
 use crate::response::Response;
@@ -48,7 +48,9 @@ impl Plot for Interactions {
         }
         let all = found.len();
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let panels: Vec<Panel> = found.into_iter().take(PAIRS).map(|(_, panel)| panel).collect();
+        let mut panels: Vec<Panel> =
+            found.into_iter().take(PAIRS).map(|(_, panel)| panel).collect();
+        same_range(&mut panels);
         let columns = panels.len().min(2);
         let mut figure = Figure {
             title: format!("Interactions on {}", title(response)),
@@ -61,7 +63,7 @@ impl Plot for Interactions {
         figure.caption = format!(
             "{}: {shown} of {all} pairs of factors, those farthest from parallel lines first. The upright axis need not begin at 0. {}",
             figure.title,
-            of_intervals(&figure)
+            of_pooled(&figure)
         );
         Ok(figure)
     }
@@ -75,11 +77,12 @@ fn pair(
     (y, unit): (&Axis, f64),
 ) -> Option<(f64, Panel)> {
     let (x, places) = block.factors[along].axis();
+    let pooled = Pooled::of(block, response);
     let at = |level: usize, line: usize| {
         let both = |levels: &[usize]| levels[along] == level && levels[by] == line;
         let groups = block.groups.iter().filter(|group| both(&group.levels));
         let runs: Vec<&RunPoint> = groups.flat_map(|group| group.runs.clone()).collect();
-        point(places[level], &runs, response, unit)
+        pooled.point(places[level], &runs, response, unit)
     };
     let of = |line: usize| {
         (0..block.factors[along].levels.len())
@@ -95,7 +98,7 @@ fn pair(
         .map(|(i, points)| joined(block.factors[by].named(i), i, points))
         .collect();
     let title = Some(block.name.clone()).filter(|name| !name.is_empty());
-    Some((strength, Panel::axes(title, Axes { x, y: close(y), layers, aspect: 0.62 })))
+    Some((strength, Panel::axes(title, Axes { x, y: y.clone(), layers, aspect: 0.62 })))
 }
 
 /// The largest deviation of a value from the sum of its line's and its level's effect.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub(super) struct Latency;
 
 /// More lines are told apart by nobody.
-const MOST: usize = 12;
+const MOST: usize = 7;
 
 static MEMBER: Member = Member {
     name: "latency",
@@ -43,7 +43,7 @@ impl Plot for Latency {
                     "{} experiments are too many lines for one picture of at most {MOST}",
                     groups.len()
                 ),
-                "give a folder that holds fewer",
+                "give the folders of some: `feedrate plot latency RUN RUN`",
             ));
         }
         let mut panels = Vec::new();
@@ -68,7 +68,7 @@ impl Plot for Latency {
                     range: Range::Tight,
                 };
                 let y = Axis {
-                    label: "Share that took no longer (%)".into(),
+                    label: "Calls, cumulative (%)".into(),
                     scale: Scale::Linear,
                     range: Range::AtLeast(0.0, 100.0),
                 };

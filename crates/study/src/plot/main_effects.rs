@@ -1,10 +1,10 @@
 //! Main effects: the mean of all runs at each level of each factor, beside the mean of all.
 
-use super::against::{close, joined};
+use super::against::joined;
 use super::data::{Data, RunPoint};
-use super::groups::{Block, axis_of, blocks, of_intervals, point, title};
+use super::groups::{Block, Pooled, axis_of, blocks, of_pooled, point, same_range, title};
 use super::{Missing, Plot};
-use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel, Range};
+use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel};
 use crate::response::Response;
 use feedrate_spec::catalog::Member;
 
@@ -40,7 +40,7 @@ impl Plot for MainEffects {
                 let (x, places) = block.factors[factor].axis();
                 let layers = vec![rule, levels(block, (factor, &places), response, unit)];
                 let title = Some(block.name.clone()).filter(|name| !name.is_empty());
-                panels.push(Panel::axes(title, Axes { x, y: close(&y), layers, aspect: 0.85 }));
+                panels.push(Panel::axes(title, Axes { x, y: y.clone(), layers, aspect: 0.85 }));
             }
         }
         if panels.is_empty() {
@@ -59,10 +59,10 @@ impl Plot for MainEffects {
             naming: Naming::None,
         };
         figure.caption = format!(
-            "{}. Each mark is over all runs at its level, whatever else they set, so an interval is that of the mixture; the broken line is over all runs. \
+            "{}. Each mark is over all runs at its level, whatever else they set; the broken line is over all runs. Where factors were not crossed, marks mix their effects. \
              The upright axis need not begin at 0. {}",
             figure.title,
-            of_intervals(&figure)
+            of_pooled(&figure)
         );
         Ok(figure)
     }
@@ -74,24 +74,12 @@ fn levels(
     response: &Response,
     unit: f64,
 ) -> Layer {
+    let pooled = Pooled::of(block, response);
     let at = |level: usize| {
         let groups = block.groups.iter().filter(|group| group.levels[factor] == level);
         let runs: Vec<&RunPoint> = groups.flat_map(|group| group.runs.clone()).collect();
-        point(places[level], &runs, response, unit)
+        pooled.point(places[level], &runs, response, unit)
     };
     let levels = 0..block.factors[factor].levels.len();
     joined(String::new(), 0, levels.filter_map(at).collect())
-}
-
-/// Effects are compared by their heights, so all panels have the same axis.
-fn same_range(panels: &mut [Panel]) {
-    let all: Vec<f64> = panels.iter().flat_map(Panel::points).map(|point| point.y).collect();
-    let least = all.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let room = if least < most { 0.35 * (most - least) } else { 0.1 * most.abs().max(1e-9) };
-    for panel in panels {
-        if let crate::draw::figure::Content::Axes(axes) = &mut panel.content {
-            axes.y.range = Range::AtLeast((least - room).max(0.0_f64.min(least)), most + room);
-        }
-    }
 }

@@ -31,20 +31,16 @@ impl Plot for RequestSizes {
         let blocks = blocks(&data.runs);
         let mut panels: Vec<Panel> = Vec::new();
         for block in &blocks {
+            let mut alike: Vec<(Vec<Bar>, Vec<&Group<'_>>)> = Vec::new();
             for group in &block.groups {
                 let Some(shares) = shares(group) else { continue };
-                let title = Some(block.label(group)).filter(|name| !name.is_empty());
-                let same = panels.iter().position(|panel| bars_of(panel) == Some(&shares));
-                match same {
-                    // Experiments that read alike share a panel.
-                    Some(at) => {
-                        if let (Some(known), Some(more)) = (&mut panels[at].title, title) {
-                            known.push_str(&format!("; {more}"));
-                        }
-                    }
-                    None => panels.push(panel(title, shares)),
+                match alike.iter_mut().find(|(known, _)| *known == shares) {
+                    Some((_, groups)) => groups.push(group),
+                    None => alike.push((shares, vec![group])),
                 }
             }
+            panels
+                .extend(alike.into_iter().map(|(bars, groups)| panel(block.common(&groups), bars)));
         }
         if panels.is_empty() {
             return Err(Missing::new(
@@ -65,7 +61,7 @@ impl Plot for RequestSizes {
         Ok(Figure {
             title: "Read calls by size".into(),
             caption: "Share of read calls by the bytes they returned, in Darshan's bins, over all accelerators, epochs and runs of an experiment. Experiments \
-                      with the same shares have one panel."
+                      with the same shares have one panel, named by what they have in common."
                 .into(),
             panels,
             columns,
@@ -88,16 +84,6 @@ fn panel(title: Option<String>, bars: Vec<Bar>) -> Panel {
     };
     let bars = Bars { label: "read calls (%)".into(), tone: Tone::Hue(0), on: Spread::X, bars };
     Panel::axes(title, Axes { x, y, layers: vec![Layer::Bars(bars)], aspect: 0.5 })
-}
-
-fn bars_of(panel: &Panel) -> Option<&Vec<Bar>> {
-    match &panel.content {
-        crate::draw::figure::Content::Axes(axes) => match axes.layers.first()? {
-            Layer::Bars(bars) => Some(&bars.bars),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// Of each bin in percent; `None` where nothing was counted.

@@ -75,10 +75,10 @@ impl Plot for Timeline {
         }
         Ok(Figure {
             title: "Throughput over time".into(),
-            caption: "Throughput over time, at each sample of the timeline. Shaded: epochs (grey), evaluations (green) and checkpoints (orange).".into(),
+            caption: "Throughput over time, at each sample of the timeline.".into(),
             panels,
             columns: 1,
-            naming: Naming::None,
+            naming: Naming::Key,
         })
     }
 }
@@ -90,18 +90,22 @@ fn panel(
     named: bool,
 ) -> Panel {
     let spans = moments.stretches.iter().map(|stretch| {
-        let tone = match stretch.kind {
-            StretchKind::Epoch => Tone::Faint,
-            StretchKind::Evaluation => Tone::Hue(2),
-            StretchKind::Checkpoint => Tone::Hue(4),
+        let (tone, kind) = match stretch.kind {
+            StretchKind::Epoch => (Tone::Faint, "epoch"),
+            StretchKind::Evaluation => (Tone::Hue(2), "evaluation"),
+            StretchKind::Checkpoint => (Tone::Hue(4), "checkpoint"),
         };
-        let label = if named { stretch.name.clone() } else { String::new() };
-        Layer::Span(Span { from: stretch.from_s, to: stretch.to_s, label, tone })
+        let is_named = named && stretch.kind == StretchKind::Epoch;
+        let label = if is_named { stretch.name.clone() } else { String::new() };
+        let kind = kind.into();
+        Layer::Span(Span { from: stretch.from_s, to: stretch.to_s, kind, label, tone })
     });
     let mut layers: Vec<Layer> = spans.collect();
     let (tone, style, spread) = (Tone::Hue(0), Style::Steps, Spread::Y);
     layers.push(Layer::Series(Series { label: String::new(), tone, style, spread, points }));
-    let x = Axis { label: "Time (s)".into(), scale: Scale::Linear, range: Range::FromZero };
+    let end_s = moments.ends_s.last().copied().unwrap_or(0.0);
+    let range_x = Range::AtLeast(0.0, end_s);
+    let x = Axis { label: "Time (s)".into(), scale: Scale::Linear, range: range_x };
     let y = Axis { label, scale: Scale::Linear, range };
     Panel::axes(None, Axes { x, y, layers, aspect: 0.38 })
 }
