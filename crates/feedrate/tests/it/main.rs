@@ -54,3 +54,5 @@ mod sharing;
 mod compare;
 /// The largest number that holds.
 mod scale;
+/// Plots of runs and studies.
+mod plot;

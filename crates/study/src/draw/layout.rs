@@ -1,8 +1,10 @@
 //! Where panels lie: a grid whose axes line up, with the names of series above where they do not stand beside their lines.
 
 use super::figure::{Axes, Content, Figure, Layer, Naming, Panel, Scale, Style, Tone};
+use super::layers::span_fill;
 use super::marks::{MARK, mark};
-use super::panel::{CATEGORIES, Margins, Pen, Ready, Shown, span_fill};
+use super::panel::{CATEGORIES, Margins, Ready, Shown};
+use super::pen::Pen;
 use super::scene::{Anchor, Area, PT_PER_IN, Path, Scene, Shape};
 use super::{COLUMN_IN, Look, PAGE_IN, font, matrix, pie};
 
@@ -10,6 +12,8 @@ use super::{COLUMN_IN, Look, PAGE_IN, font, matrix, pie};
 const EDGE: f64 = 4.0;
 /// Between panels.
 const BETWEEN: f64 = 9.0;
+/// Of a panel, in sizes of text.
+const NARROWEST: f64 = 14.5;
 /// Names beside lines take this share of a panel's width, at most.
 const NAMES: f64 = 0.36;
 
@@ -25,6 +29,9 @@ pub(super) fn place(figure: &Figure, look: &Look) -> Scene {
     });
     let own_in = if columns > 1 || has_long_names { PAGE_IN } else { COLUMN_IN };
     let width = look.width_in.unwrap_or(own_in) * PT_PER_IN;
+    // Panels too narrow for their axes stand below each other.
+    let fitting = ((width - 2.0 * EDGE) / (NARROWEST * pen.size)) as usize;
+    let columns = columns.min(fitting.max(1));
     let mut grid = Grid { figure, pen, columns, width, shapes: Vec::new() };
     let bottom = grid.draw();
     Scene {
@@ -125,7 +132,7 @@ impl Grid<'_> {
                     area.right = self.width - EDGE;
                 }
                 area.bottom += self.height(panel, ready[i].as_ref(), area.width());
-                self.panel(panel, ready[i].as_ref(), area, start);
+                self.panel(panel, ready[i].as_ref(), area, (start, top + pen.size));
                 bottom = f64::max(bottom, area.bottom + under);
                 start += left + inner + right + BETWEEN;
             }
@@ -143,8 +150,9 @@ impl Grid<'_> {
         }
     }
 
-    /// `start`: where the panel begins, with its margins.
-    fn panel(&mut self, panel: &Panel, ready: Option<&Ready<'_>>, area: Area, start: f64) {
+    /// `corner`: where the panel begins with its margins, and the base line of its title.
+    fn panel(&mut self, panel: &Panel, ready: Option<&Ready<'_>>, area: Area, corner: (f64, f64)) {
+        let start = corner.0;
         let pen = self.pen;
         match (&panel.content, ready) {
             (Content::Pie { slices }, _) => pie::draw(slices, &pen, area, &mut self.shapes),
@@ -157,8 +165,7 @@ impl Grid<'_> {
         }
         if let Some(title) = &panel.title {
             let title = font::shortened(title, pen.size, area.right - start - 2.0);
-            let over = ready.map_or(0.0, |ready| ready.margins(&pen).top);
-            let at = (start + 2.0, area.top - over - 0.35 * pen.size);
+            let at = (start + 2.0, corner.1);
             self.shapes.push(pen.text(at, Anchor::Start, &title));
         }
     }

@@ -2,7 +2,7 @@
 
 use super::figure::Matrix;
 use super::font;
-use super::panel::Pen;
+use super::pen::Pen;
 use super::scene::{Anchor, Area, Path, Shape};
 use super::theme::{mixed, readable_on};
 

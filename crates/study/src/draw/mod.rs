@@ -8,6 +8,8 @@ mod theme;
 mod scene;
 mod axis;
 mod marks;
+mod pen;
+mod layers;
 mod panel;
 mod pie;
 mod matrix;

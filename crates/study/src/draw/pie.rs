@@ -2,12 +2,12 @@
 
 use super::axis;
 use super::figure::Slice;
-use super::panel::Pen;
+use super::pen::Pen;
 use super::scene::{Anchor, Area, Path, Segment, Shape, arc, on_circle};
 
 /// Height for a width.
 pub(super) fn height(width: f64) -> f64 {
-    (0.75 * width).min(130.0)
+    (0.55 * width).min(105.0)
 }
 
 pub(super) fn draw(slices: &[Slice], pen: &Pen, area: Area, shapes: &mut Vec<Shape>) {

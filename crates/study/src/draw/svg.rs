@@ -10,9 +10,9 @@ pub(super) fn write(scene: &Scene) -> String {
     let mut svg = String::new();
     let (width, height) = (scene.width, scene.height);
     // Writing to a string cannot fail.
-    let _ = write!(
+    let _ = writeln!(
         svg,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}in\" height=\"{}in\" viewBox=\"0 0 {} {}\" role=\"img\" font-family=\"{FAMILIES}\">\n",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}in\" height=\"{}in\" viewBox=\"0 0 {} {}\" role=\"img\" font-family=\"{FAMILIES}\">",
         number(width / PT_PER_IN),
         number(height / PT_PER_IN),
         number(width),

@@ -191,7 +191,7 @@ impl PhasePoint {
 
 impl Details {
     fn of(record: &Record) -> Self {
-        let calls: [(&str, fn(&IoCounters) -> &Histogram); 3] = [
+        let calls: [(&str, Call); 3] = [
             ("open", |io| &io.open_latency),
             ("read", |io| &io.read_latency),
             ("sample", |io| &io.sample_latency),
@@ -242,6 +242,8 @@ impl Moments {
         })
     }
 }
+
+type Call = fn(&IoCounters) -> &Histogram;
 
 /// Mean utilisation at each sample; `None` where no GPU ever tells.
 fn of_gpus(gpus: &[GpuTimeline], samples: usize) -> Option<Vec<Option<f64>>> {

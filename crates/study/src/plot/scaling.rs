@@ -44,7 +44,7 @@ impl Plot for Scaling {
             let label = if layers.is_empty() { "ideal" } else { "" };
             if first.x < last.x {
                 let ideal = vec![Point::at(first.x, first.y), ideal];
-                layers.push(line(label.into(), Tone::Open, Style::Dashes, ideal));
+                layers.push(line(label.into(), Tone::Hue(6), Style::Dashes, ideal));
             }
             let name = if block.name.is_empty() { "measured".into() } else { block.name.clone() };
             layers.push(against::joined(name, i, points));
