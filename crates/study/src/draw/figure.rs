@@ -47,7 +47,7 @@ pub enum Content {
     Axes(Axes),
     /// Shares of a whole.
     Pie {
-        /// Clockwise from the top.
+        /// Clockwise from the top, named in a list.
         slices: Vec<Slice>,
     },
     /// Cells by row and column.

@@ -10,8 +10,10 @@ use super::{COLUMN_IN, Look, PAGE_IN, font, matrix, pie};
 
 /// Around everything.
 const EDGE: f64 = 4.0;
-/// Between panels.
+/// Between panels side by side.
 const BETWEEN: f64 = 9.0;
+/// Between rows of panels.
+const BELOW: f64 = 12.0;
 /// Of a panel, in sizes of text.
 const NARROWEST: f64 = 14.5;
 /// Names beside lines take this share of a panel's width, at most.
@@ -136,9 +138,9 @@ impl Grid<'_> {
                 bottom = f64::max(bottom, area.bottom + under);
                 start += left + inner + right + BETWEEN;
             }
-            top = bottom + BETWEEN;
+            top = bottom + BELOW;
         }
-        top - BETWEEN
+        top - BELOW
     }
 
     fn height(&self, panel: &Panel, ready: Option<&Ready<'_>>, width: f64) -> f64 {
@@ -188,7 +190,16 @@ impl Grid<'_> {
         }
     }
 
+    /// Beside lines there is room, and not the same names again in each panel.
     fn has_room_for_names(&self) -> bool {
+        let names = |panel| {
+            axes(panel)
+                .map(|axes| names_of(axes).into_iter().map(|entry| entry.0).collect::<Vec<_>>())
+        };
+        let panels = &self.figure.panels;
+        if panels.len() > 1 && panels.iter().all(|panel| names(panel) == names(&panels[0])) {
+            return false;
+        }
         let width = self.panel_width();
         self.figure.panels.iter().filter_map(axes).all(|axes| {
             let names: Vec<&str> = names_of(axes).into_iter().map(|(name, ..)| name).collect();

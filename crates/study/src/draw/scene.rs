@@ -130,8 +130,8 @@ impl Path {
         Path { hint: Some(hint.into()), ..self }
     }
 
-    pub(super) fn outlined(self, stroke: Stroke) -> Self {
-        Path { stroke: Some(stroke), ..self }
+    pub(super) fn filled(self, fill: Colour) -> Self {
+        Path { fill: Some(fill), ..self }
     }
 }
 

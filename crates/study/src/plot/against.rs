@@ -3,7 +3,7 @@
 use super::Missing;
 use super::data::RunPoint;
 use super::groups::{
-    Block, Group, axis_of, blocks, of_intervals, point, processes, processes_axis, title,
+    Block, Group, axis_of, blocks, means_of, of_intervals, point, processes, processes_axis, title,
 };
 use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel, Point, Series, Spread, Style, Tone};
 use crate::response::Response;
@@ -50,7 +50,12 @@ pub(super) fn figure(runs: &[RunPoint], response: &Response) -> Result<Figure, M
         columns,
         naming: Naming::Direct,
     };
-    figure.caption = format!("{} {}{}", figure.title, of_held(&blocks), of_intervals(&figure));
+    figure.caption = format!(
+        "{} {}{}",
+        figure.title,
+        of_held(&blocks),
+        of_intervals(&figure, means_of(response))
+    );
     Ok(figure)
 }
 

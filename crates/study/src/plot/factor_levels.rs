@@ -56,7 +56,12 @@ impl Plot for FactorLevels {
             columns: 2,
             naming: Naming::Key,
         };
-        figure.caption = format!("{} {}{}", figure.title, of_held(&blocks), of_intervals(&figure));
+        figure.caption = format!(
+            "{} {}{}",
+            figure.title,
+            of_held(&blocks),
+            of_intervals(&figure, "means (of throughput, geometric means)")
+        );
         Ok(figure)
     }
 }

@@ -117,18 +117,24 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// What several groups have in common and not all of the block do; how many they are where that is nothing.
+    /// What several groups have in common and not all of the block do, of many factors what is not common elsewhere; how many they are where
+    /// that is nothing.
     pub(super) fn common(&self, groups: &[&Group<'_>]) -> Option<String> {
         if groups.len() == self.groups.len() {
             return Some(self.name.clone()).filter(|name| !name.is_empty());
         }
         let first = groups.first()?;
-        let is_common = |i: &usize| groups.iter().all(|group| group.levels[*i] == first.levels[*i]);
+        let few = self.factors.len() <= 3;
+        let is_common = |i: &usize| {
+            let is_told = few || first.levels[*i] != self.commonest[*i];
+            is_told && groups.iter().all(|group| group.levels[*i] == first.levels[*i])
+        };
         let common = (0..self.factors.len()).filter(is_common);
         let mut parts: Vec<String> =
             common.map(|i| self.factors[i].named(first.levels[i])).collect();
         if parts.is_empty() {
-            parts.push(format!("{} experiments", groups.len()));
+            let s = if groups.len() == 1 { "" } else { "s" };
+            parts.push(format!("{} experiment{s}", groups.len()));
         }
         if !self.name.is_empty() {
             parts.insert(0, self.name.clone());
@@ -335,12 +341,15 @@ pub(super) fn same_range(panels: &mut [Panel]) {
 }
 
 /// What the intervals of [`Pooled`] are, in the words of a caption.
-pub(super) fn of_pooled(figure: &Figure) -> &'static str {
+pub(super) fn of_pooled(figure: &Figure, response: &Response) -> String {
+    let means = means_of(response);
     match figure.panels.iter().flat_map(Panel::points).any(|point| point.low.is_some()) {
         true => {
-            "Marks are means (of rates, geometric means); 95 % intervals are of the spread of replicates, pooled over all experiments."
+            format!(
+                "Marks are {means}; 95 % intervals are of the spread of replicates, pooled over all experiments."
+            )
         }
-        false => "Nothing was repeated, so there are no intervals.",
+        false => format!("Marks are {means}. Nothing was repeated, so there are no intervals."),
     }
 }
 
@@ -411,20 +420,23 @@ pub(super) fn processes(run: &RunPoint) -> Option<f64> {
     run.settings.get(ACCELERATORS)?.parse().ok().filter(|number: &f64| *number > 0.0)
 }
 
-/// What intervals in a figure are, in the words of a caption; empty where there is none.
-pub(super) fn of_intervals(figure: &Figure) -> String {
+/// What kind of means the marks of a response are: see [`Response::middle`].
+pub(super) fn means_of(response: &Response) -> &'static str {
+    if response.unit == Unit::Percent { "means" } else { "geometric means" }
+}
+
+/// What marks and intervals in a figure are, in the words of a caption. `means`: of which kind.
+pub(super) fn of_intervals(figure: &Figure, means: &str) -> String {
     let layers = figure.panels.iter().flat_map(Panel::points);
     let runs: BTreeSet<usize> =
         layers.filter(|point| point.low.is_some()).filter_map(|point| point.runs).collect();
     match (runs.first(), runs.last()) {
         (Some(least), Some(most)) if least == most => {
-            format!(
-                "Marks are means (of rates, geometric means) with 95 % intervals of n = {least} runs."
-            )
+            format!("Marks are {means} with 95 % intervals of n = {least} runs.")
         }
         (Some(least), Some(most)) => {
             format!(
-                "Marks are means (of rates, geometric means) with 95 % intervals of n = {least} to {most} runs; a mark without is one run."
+                "Marks are {means} with 95 % intervals of n = {least} to {most} runs; a mark without is one run."
             )
         }
         _ => "Each mark is one run, so there are no intervals.".into(),

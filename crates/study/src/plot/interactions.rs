@@ -63,7 +63,7 @@ impl Plot for Interactions {
         figure.caption = format!(
             "{}: {shown} of {all} pairs of factors, those farthest from parallel lines first. The upright axis need not begin at 0. {}",
             figure.title,
-            of_pooled(&figure)
+            of_pooled(&figure, response)
         );
         Ok(figure)
     }

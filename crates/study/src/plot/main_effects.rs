@@ -62,7 +62,7 @@ impl Plot for MainEffects {
             "{}. Each mark is over all runs at its level, whatever else they set; the broken line is over all runs. Where factors were not crossed, marks mix their effects. \
              The upright axis need not begin at 0. {}",
             figure.title,
-            of_pooled(&figure)
+            of_pooled(&figure, response)
         );
         Ok(figure)
     }

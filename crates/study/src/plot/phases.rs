@@ -1,7 +1,7 @@
 //! AU, throughput and use of GPUs by phase: in epochs and evaluations, and before, during and after checkpoints.
 
 use super::data::{Data, PhasePoint, RunPoint};
-use super::groups::{bytes_unit, mean_point, of_intervals};
+use super::groups::{Group, blocks, bytes_unit, mean_point, of_intervals};
 use super::{Missing, Plot};
 use crate::draw::figure::{
     Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Series, Spread, Style, Tone,
@@ -12,6 +12,9 @@ use feedrate_spec::catalog::Member;
 
 /// See the row.
 pub(super) struct Phases;
+
+/// More marks in a row are told apart by nobody.
+const MOST: usize = 7;
 
 static MEMBER: Member = Member {
     name: "phases",
@@ -39,10 +42,23 @@ impl Plot for Phases {
                 "records of feedrate have; see docs/guide/timeline.md",
             ));
         }
+        let blocks = blocks(&data.runs);
+        let groups: Vec<(String, &Group<'_>)> = blocks
+            .iter()
+            .flat_map(|block| block.groups.iter().map(|group| (block.label(group), group)))
+            .collect();
+        if groups.len() > MOST {
+            return Err(Missing::new(
+                format!(
+                    "{} experiments are too many for one picture of at most {MOST}",
+                    groups.len()
+                ),
+                "give the folders of some: `feedrate plot phases RUN RUN`",
+            ));
+        }
         let percent = Range::AtLeast(0.0, 100.0);
         let mut panels = Vec::new();
-        panels
-            .extend(panel(&data.runs, &names, ("AU (%)", percent, 1.0), |phase| phase.au_percent));
+        panels.extend(panel(&groups, &names, ("AU (%)", percent, 1.0), |phase| phase.au_percent));
         for (label, of) in [
             ("Read", (|phase| phase.delivered_bytes_per_second) as Figures),
             ("Written", |phase| phase.written_bytes_per_second),
@@ -51,10 +67,10 @@ impl Plot for Phases {
             let (unit, name) = bytes_unit(largest);
             if largest > 0.0 {
                 let label = format!("{label} ({name}/s)");
-                panels.extend(panel(&data.runs, &names, (&label, Range::FromZero, unit), of));
+                panels.extend(panel(&groups, &names, (&label, Range::FromZero, unit), of));
             }
         }
-        panels.extend(panel(&data.runs, &names, ("GPU use (%)", percent, 1.0), |phase| {
+        panels.extend(panel(&groups, &names, ("GPU use (%)", percent, 1.0), |phase| {
             phase.gpu_percent
         }));
         if panels.is_empty() {
@@ -70,48 +86,61 @@ impl Plot for Phases {
             caption: String::new(),
             panels,
             columns,
-            naming: Naming::None,
+            naming: Naming::Key,
         };
         figure.caption = format!(
-            "AU, throughput and use of GPUs by phase. Small dots are single phases, marks their mean within a run. {}{}",
-            of_intervals(&figure),
+            "AU, throughput and use of GPUs by phase. A run counts with the mean of its phases{}. {}{}",
+            if groups.len() == 1 { ", which are the small dots" } else { "" },
+            of_intervals(&figure, "means"),
             if is_gpu_known { "" } else { " No GPU was seen." }
         );
         Ok(figure)
     }
 }
 
-/// One figure of all phases; `None` where no phase has it.
+/// One figure of all phases, a series for each experiment; `None` where no phase has it.
 fn panel(
-    runs: &[RunPoint],
+    groups: &[(String, &Group<'_>)],
     names: &[String],
     (label, range, unit): (&str, Range, f64),
     of: Figures,
 ) -> Option<Panel> {
-    let (mut dots, mut means) = (Vec::new(), Vec::new());
-    for (row, name) in names.iter().enumerate() {
-        let mut of_runs = Vec::new();
-        for run in runs {
-            let phases = run.phases.iter().filter(|phase| phase.name == *name);
-            let values: Vec<f64> = phases.filter_map(of).map(|value| value / unit).collect();
-            dots.extend(values.iter().map(|&value| Point::at(value, row as f64)));
-            of_runs.extend(stats::mean(&values));
+    let mut layers = Vec::new();
+    for (i, (experiment, group)) in groups.iter().enumerate() {
+        let (mut dots, mut means) = (Vec::new(), Vec::new());
+        for (row, name) in names.iter().enumerate() {
+            let mut of_runs = Vec::new();
+            for run in &group.runs {
+                let phases = run.phases.iter().filter(|phase| phase.name == *name);
+                let values: Vec<f64> = phases.filter_map(of).map(|value| value / unit).collect();
+                dots.extend(values.iter().map(|&value| Point::at(value, row as f64)));
+                of_runs.extend(stats::mean(&values));
+            }
+            let mean = mean_point(0.0, &of_runs);
+            means.extend(mean.map(|point| Point { x: point.y, y: row as f64, ..point }));
         }
-        let mean = mean_point(0.0, &of_runs);
-        means.extend(mean.map(|point| Point { x: point.y, y: row as f64, ..point }));
+        let tone = Tone::Hue(i);
+        let series = |label: &str, style, points| {
+            let label = label.to_string();
+            Layer::Series(Series { label, tone, style, spread: Spread::X, points })
+        };
+        if groups.len() == 1 {
+            layers.push(series("", Style::Dots, dots));
+        }
+        if !means.is_empty() {
+            layers.push(series(experiment, Style::Marks, means));
+        }
     }
-    let series = |tone, style, points| {
-        Layer::Series(Series { label: String::new(), tone, style, spread: Spread::X, points })
-    };
     let x = Axis { label: label.into(), scale: Scale::Linear, range };
     let y = Axis {
         label: String::new(),
         scale: Scale::Categories(names.to_vec()),
         range: Range::Tight,
     };
-    let is_known = !dots.is_empty();
-    let layers =
-        vec![series(Tone::Hue(0), Style::Dots, dots), series(Tone::Hue(0), Style::Marks, means)];
+    let is_known = layers.iter().any(|layer| match layer {
+        Layer::Series(series) => !series.points.is_empty(),
+        _ => false,
+    });
     is_known.then(|| Panel::axes(None, Axes { x, y, layers, aspect: 1.0 }))
 }
 

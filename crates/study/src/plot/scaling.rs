@@ -1,7 +1,7 @@
 //! Throughput against processes, beside what it would be if it grew as they do, with fits where there are any.
 
 use super::data::Data;
-use super::groups::{axis_of, blocks, of_intervals, point, processes, processes_axis};
+use super::groups::{axis_of, blocks, means_of, of_intervals, point, processes, processes_axis};
 use super::{Missing, Plot, against};
 use crate::draw::figure::{
     Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Series, Spread, Style, Tone,
@@ -70,7 +70,7 @@ impl Plot for Scaling {
         };
         figure.caption = format!(
             "Scaling. Ideal: as many times the throughput of the fewest processes as there are more processes. {}",
-            of_intervals(&figure)
+            of_intervals(&figure, means_of(response))
         );
         Ok(figure)
     }

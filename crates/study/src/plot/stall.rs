@@ -12,8 +12,8 @@ use feedrate_spec::catalog::Member;
 /// See the row.
 pub(super) struct StallSplit;
 
-/// More have no place on a page.
-const MOST: usize = 60;
+/// More are looked through by nobody.
+const MOST: usize = 150;
 
 static MEMBER: Member = Member {
     name: "stall",

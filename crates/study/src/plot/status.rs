@@ -54,8 +54,6 @@ impl Plot for StudyStatus {
             title: Some("All rows".into()),
             content: Content::Pie { slices: slices.collect() },
         };
-        let states = STATES.iter().filter(|(.., of)| of(&study.counts) > 0).count();
-        let naming = if states > 1 { Naming::Key } else { Naming::None };
         let matrix = Panel {
             title: Some("Rows done of all".into()),
             content: Content::Matrix(matrix(study)),
@@ -72,7 +70,7 @@ impl Plot for StudyStatus {
             ),
             panels: vec![pie, bars(study), matrix],
             columns: 2,
-            naming,
+            naming: Naming::None,
         })
     }
 }

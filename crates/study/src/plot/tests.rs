@@ -109,7 +109,7 @@ fn data_for(plot: &dyn Plot, workload: &str) -> Data {
     let mut runs = runs(workload);
     match plot.member().name {
         "timeline" => runs.truncate(1),
-        "latency" => runs.retain(|run| run.settings["accelerators"] == "2"),
+        "latency" | "phases" => runs.retain(|run| run.settings["accelerators"] == "2"),
         _ => {}
     }
     let fits = vec![Curve { label: "fit".into(), points: vec![(1.0, 3e6), (8.0, 2e7)] }];
