@@ -114,7 +114,6 @@ impl Grid<'_> {
             let has_title = row.iter().any(|i| figure.panels[*i].title.is_some());
             let over =
                 most(|margins| margins.top, row) + if has_title { 1.4 * pen.size } else { 0.0 };
-            let under = most(|margins| margins.bottom, row);
             let mut bottom = top;
             let mut start = EDGE;
             for (column, i) in row.iter().copied().enumerate() {
@@ -135,7 +134,7 @@ impl Grid<'_> {
                 }
                 area.bottom += self.height(panel, ready[i].as_ref(), area.width());
                 self.panel(panel, ready[i].as_ref(), area, (start, top + pen.size));
-                bottom = f64::max(bottom, area.bottom + under);
+                bottom = f64::max(bottom, area.bottom + margins[i].bottom);
                 start += left + inner + right + BETWEEN;
             }
             top = bottom + BELOW;

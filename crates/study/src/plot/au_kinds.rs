@@ -1,7 +1,7 @@
 //! The three utilisations of each experiment side by side.
 
 use super::data::Data;
-use super::groups::{blocks, of_intervals, point};
+use super::groups::{Block, Group, blocks, of_intervals, point};
 use super::{Missing, Plot};
 use crate::draw::figure::{
     Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Series, Spread, Style, Tone,
@@ -34,11 +34,7 @@ impl Plot for AuKinds {
 
     fn figure(&self, data: &Data, _: Option<&'static Response>) -> Result<Figure, Missing> {
         let blocks = blocks(&data.runs);
-        let groups: Vec<_> = blocks
-            .iter()
-            .flat_map(|block| block.groups.iter().map(move |group| (block, group)))
-            .collect();
-        match groups.len() {
+        match blocks.iter().map(|block| block.groups.len()).sum::<usize>() {
             0 => return Err(Missing::runs()),
             count if count > MOST => {
                 return Err(Missing::new(
@@ -48,44 +44,14 @@ impl Plot for AuKinds {
             }
             _ => {}
         }
-        let names = groups.iter().map(|(block, group)| match block.label(group) {
-            label if label.is_empty() => {
-                group.runs[0].settings.get("workload").cloned().unwrap_or_default()
-            }
-            label => label,
-        });
-        let names: Vec<String> = names.collect();
-        let series = |(i, (name, label)): (usize, &(&str, &str))| {
-            let response = Response::find(name).ok()?;
-            let at = |(row, (_, group)): (usize, &(_, &super::groups::Group<'_>))| {
-                let point = point(0.0, &group.runs, response, 1.0)?;
-                Some(Point { x: point.y, y: row as f64, ..point })
-            };
-            let points: Vec<Point> = groups.iter().enumerate().filter_map(at).collect();
-            let (tone, style, spread) = (Tone::Hue(i), Style::Marks, Spread::X);
-            let label = (*label).into();
-            (!points.is_empty()).then_some(Layer::Series(Series {
-                label,
-                tone,
-                style,
-                spread,
-                points,
-            }))
-        };
-        let layers: Vec<Layer> = KINDS.iter().enumerate().filter_map(series).collect();
-        if layers.is_empty() {
+        let panels: Vec<Panel> = blocks.iter().filter_map(panel).collect();
+        if panels.is_empty() {
             return Err(Missing::new("no run has an AU", "a run of at least two steps has one"));
         }
-        let x = Axis {
-            label: "AU (%)".into(),
-            scale: Scale::Linear,
-            range: Range::AtLeast(0.0, 100.0),
-        };
-        let y = Axis { label: String::new(), scale: Scale::Categories(names), range: Range::Tight };
         let mut figure = Figure {
             title: "Windowed, all-steps and sustained AU".into(),
             caption: String::new(),
-            panels: vec![Panel::axes(None, Axes { x, y, layers, aspect: 1.0 })],
+            panels,
             columns: 1,
             naming: Naming::Key,
         };
@@ -97,4 +63,26 @@ impl Plot for AuKinds {
         );
         Ok(figure)
     }
+}
+
+/// A row for each experiment of a block; `None` where none has an AU.
+fn panel(block: &Block<'_>) -> Option<Panel> {
+    let series = |(i, (name, label)): (usize, &(&str, &str))| {
+        let response = Response::find(name).ok()?;
+        let at = |(row, group): (usize, &Group<'_>)| {
+            let point = point(0.0, &group.runs, response, 1.0)?;
+            Some(Point { x: point.y, y: row as f64, ..point })
+        };
+        let points: Vec<Point> = block.groups.iter().enumerate().filter_map(at).collect();
+        let (tone, style, spread) = (Tone::Hue(i), Style::Marks, Spread::X);
+        let label = (*label).into();
+        (!points.is_empty()).then_some(Layer::Series(Series { label, tone, style, spread, points }))
+    };
+    let layers: Vec<Layer> = KINDS.iter().enumerate().filter_map(series).collect();
+    let names = block.groups.iter().map(|group| block.label_in_list(group)).collect();
+    let x =
+        Axis { label: "AU (%)".into(), scale: Scale::Linear, range: Range::AtLeast(0.0, 100.0) };
+    let y = Axis { label: String::new(), scale: Scale::Categories(names), range: Range::Tight };
+    let axes = Axes { x, y, layers, aspect: 1.0 };
+    (!axes.layers.is_empty()).then(|| Panel::axes(block.title(), axes))
 }

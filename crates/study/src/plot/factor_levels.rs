@@ -38,7 +38,7 @@ impl Plot for FactorLevels {
                     let (y, unit) = axis_of(response, &data.runs);
                     let (x, places) = block.factors[factor].axis();
                     let layers = lines(block, (factor, &places), response, unit);
-                    let title = Some(block.name.clone()).filter(|name| !name.is_empty());
+                    let title = block.title();
                     panels.push(Panel::axes(title, Axes { x, y, layers, aspect: 0.6 }));
                 }
             }

@@ -121,7 +121,7 @@ impl<'a> Block<'a> {
     /// that is nothing.
     pub(super) fn common(&self, groups: &[&Group<'_>]) -> Option<String> {
         if groups.len() == self.groups.len() {
-            return Some(self.name.clone()).filter(|name| !name.is_empty());
+            return self.title();
         }
         let first = groups.first()?;
         let few = self.factors.len() <= 3;
@@ -149,19 +149,39 @@ impl<'a> Block<'a> {
         held.join(", ")
     }
 
-    /// What sets a group apart: all of three factors, of more those that are not as commonly.
+    /// What sets a group apart from all others.
     pub(super) fn label(&self, group: &Group<'_>) -> String {
-        let few = self.factors.len() <= 3;
-        let told = (0..self.factors.len()).filter(|&i| few || group.levels[i] != self.commonest[i]);
-        let mut parts: Vec<String> = Vec::new();
-        if !self.name.is_empty() {
-            parts.push(self.name.clone());
-        }
-        parts.extend(told.map(|i| self.factors[i].named(group.levels[i])));
-        match parts.len() == usize::from(!self.name.is_empty()) && !self.factors.is_empty() {
-            true => [parts, vec!["commonest settings".into()]].concat().join(", "),
+        let parts = [self.name.clone(), self.label_within(group)];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(", ")
+    }
+
+    /// What sets a group apart from others of its block: processes, and all of three factors, of more those that are not as commonly.
+    pub(super) fn label_within(&self, group: &Group<'_>) -> String {
+        let is_told = |i: &usize| {
+            let is_uncommon = group.levels[*i] != self.commonest[*i];
+            self.factors.len() <= 3 || Some(*i) == self.processes() || is_uncommon
+        };
+        let told = (0..self.factors.len()).filter(is_told);
+        let parts: Vec<String> = told.map(|i| self.factors[i].named(group.levels[i])).collect();
+        match parts.is_empty() && !self.factors.is_empty() {
+            true => "commonest settings".into(),
             false => parts.join(", "),
         }
+    }
+
+    /// The same in a list of its own: never empty.
+    pub(super) fn label_in_list(&self, group: &Group<'_>) -> String {
+        let workload = || group.runs.first().and_then(|run| run.settings.get("workload")).cloned();
+        Some(self.label_within(group))
+            .filter(|name| !name.is_empty())
+            .or_else(workload)
+            .unwrap_or_default()
+    }
+
+    /// Over a panel of its own; nothing where it is alone.
+    pub(super) fn title(&self) -> Option<String> {
+        Some(self.name.clone()).filter(|name| !name.is_empty())
     }
 }
 

@@ -97,7 +97,7 @@ fn pair(
         .enumerate()
         .map(|(i, points)| joined(block.factors[by].named(i), i, points))
         .collect();
-    let title = Some(block.name.clone()).filter(|name| !name.is_empty());
+    let title = block.title();
     Some((strength, Panel::axes(title, Axes { x, y: y.clone(), layers, aspect: 0.62 })))
 }
 

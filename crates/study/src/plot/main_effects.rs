@@ -39,7 +39,7 @@ impl Plot for MainEffects {
                 let rule = Layer::Rule { at: whole.y, label: String::new() };
                 let (x, places) = block.factors[factor].axis();
                 let layers = vec![rule, levels(block, (factor, &places), response, unit)];
-                let title = Some(block.name.clone()).filter(|name| !name.is_empty());
+                let title = block.title();
                 panels.push(Panel::axes(title, Axes { x, y: y.clone(), layers, aspect: 0.85 }));
             }
         }

@@ -39,11 +39,15 @@ impl Plot for StallSplit {
 
     fn figure(&self, data: &Data, _: Option<&'static Response>) -> Result<Figure, Missing> {
         let blocks = blocks(&data.runs);
-        let known: Vec<(String, [f64; 6])> = blocks
+        let rows = |block: &Block<'_>| {
+            block.groups.iter().filter_map(|group| row(block, group)).collect::<Vec<_>>()
+        };
+        let known: Vec<(&Block<'_>, Vec<Row>)> = blocks
             .iter()
-            .flat_map(|block| block.groups.iter().filter_map(|group| row(block, group)))
+            .map(|block| (block, rows(block)))
+            .filter(|(_, rows)| !rows.is_empty())
             .collect();
-        match known.len() {
+        match known.iter().map(|(_, rows)| rows.len()).sum::<usize>() {
             0 => {
                 return Err(Missing::new(
                     "no run tells where its time went",
@@ -58,41 +62,45 @@ impl Plot for StallSplit {
             }
             _ => {}
         }
-        let mut layers = Vec::new();
-        for (part, (label, tone, _)) in PARTS.iter().enumerate() {
-            let bar = |(row, (_, shares)): (usize, &(String, [f64; 6]))| {
-                let from: f64 = shares[..part].iter().sum();
-                Bar { at: row as f64, from, to: from + shares[part] }
-            };
-            let bars = known.iter().enumerate().map(bar).collect();
-            layers.push(Layer::Bars(Bars {
-                label: (*label).into(),
-                tone: *tone,
-                on: Spread::Y,
-                bars,
-            }));
-        }
-        let names = known.into_iter().map(|(name, _)| name).collect();
-        let x = Axis {
-            label: "Share of an accelerator's time (%)".into(),
-            scale: Scale::Linear,
-            range: Range::AtLeast(0.0, 100.0),
-        };
-        let y = Axis { label: String::new(), scale: Scale::Categories(names), range: Range::Tight };
+        let panels = known.into_iter().map(|(block, rows)| panel(block.title(), rows)).collect();
         Ok(Figure {
             title: "Where the time went".into(),
             caption: "Where the time of accelerators went: computing, waiting for data by what the worker of the awaited batch did meanwhile, and waiting for \
                       other accelerators (barrier). Mean over accelerators and runs."
                 .into(),
-            panels: vec![Panel::axes(None, Axes { x, y, layers, aspect: 1.0 })],
+            panels,
             columns: 1,
             naming: Naming::Key,
         })
     }
 }
 
+/// A bar for each row, of all parts.
+fn panel(title: Option<String>, rows: Vec<Row>) -> Panel {
+    let mut layers = Vec::new();
+    for (part, (label, tone, _)) in PARTS.iter().enumerate() {
+        let bar = |(at, (_, shares)): (usize, &Row)| {
+            let from: f64 = shares[..part].iter().sum();
+            Bar { at: at as f64, from, to: from + shares[part] }
+        };
+        let bars = rows.iter().enumerate().map(bar).collect();
+        layers.push(Layer::Bars(Bars { label: (*label).into(), tone: *tone, on: Spread::Y, bars }));
+    }
+    let names = rows.into_iter().map(|(name, _)| name).collect();
+    let x = Axis {
+        label: "Share of an accelerator's time (%)".into(),
+        scale: Scale::Linear,
+        range: Range::AtLeast(0.0, 100.0),
+    };
+    let y = Axis { label: String::new(), scale: Scale::Categories(names), range: Range::Tight };
+    Panel::axes(title, Axes { x, y, layers, aspect: 1.0 })
+}
+
+/// An experiment's name and its shares in percent.
+type Row = (String, [f64; 6]);
+
 /// An experiment's name and its shares in percent, the mean over its runs.
-fn row(block: &Block<'_>, group: &Group<'_>) -> Option<(String, [f64; 6])> {
+fn row(block: &Block<'_>, group: &Group<'_>) -> Option<Row> {
     let mut shares = [0.0; 6];
     let mut runs = 0.0;
     for time in group.runs.iter().filter_map(|run| run.time) {
@@ -103,7 +111,6 @@ fn row(block: &Block<'_>, group: &Group<'_>) -> Option<(String, [f64; 6])> {
             runs += 1.0;
         }
     }
-    let workload = || group.runs[0].settings.get("workload").cloned().unwrap_or_default();
-    let name = Some(block.label(group)).filter(|name| !name.is_empty()).unwrap_or_else(workload);
+    let name = block.label_in_list(group);
     (runs > 0.0).then(|| (name, shares.map(|share| share / runs)))
 }
