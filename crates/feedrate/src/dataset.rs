@@ -7,13 +7,14 @@ use crate::messages;
 use crate::progress;
 use anyhow::Context;
 use feedrate_data::generate::{self, Generated, Generation, Part, Watch};
-use feedrate_data::manifest::{Manifest, State};
+use feedrate_data::manifest::{self, Manifest, State};
 use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{self, FileAccess, Plan};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,6 +29,8 @@ pub(crate) struct Dataset {
     pub(crate) layout: Layout,
     /// The files are what the plan says.
     pub(crate) trusts_plan: bool,
+    /// Locked for as long as the dataset is read: whoever would delete it asks for the lock.
+    _manifest: Option<File>,
 }
 
 /// How a dataset is to be got.
@@ -116,7 +119,10 @@ pub(crate) fn ready(
                 format!("cannot generate the dataset in `{}`", folder.display())
             })?);
     }
-    Ok((Dataset { folder, storage, layout, trusts_plan: !foreign }, generated))
+    let manifest = File::open(folder.join(manifest::FILE_NAME)).ok();
+    // Where a file system knows no locks, nobody is asked.
+    let _manifest = manifest.filter(|file| file.try_lock_shared().is_ok());
+    Ok((Dataset { folder, storage, layout, trusts_plan: !foreign, _manifest }, generated))
 }
 
 fn make(

@@ -16,7 +16,7 @@ use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Drivers, Session};
 use feedrate_run::system;
 use feedrate_run::system::TimelineSampler;
-use feedrate_spec::plan::Plan;
+use feedrate_spec::plan::{Cache, Plan};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -186,7 +186,7 @@ impl Execution<'_> {
         let mut alone = Alone {
             plan: checkpoint,
             ranks: self.ranks,
-            cold: plan.train.cold,
+            cold: plan.train.cache == Cache::Cold,
             clock,
             timeline: timeline.as_ref(),
             device: device.as_deref(),

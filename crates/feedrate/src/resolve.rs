@@ -7,7 +7,7 @@ use crate::exit::UsageError;
 use crate::messages;
 use feedrate_run::{compute, system};
 use feedrate_spec::catalog::Catalog;
-use feedrate_spec::plan::{self, Context, Plan, Request};
+use feedrate_spec::plan::{self, Cache, Context, Plan, Request};
 use feedrate_spec::problem::{Problem, Problems, Severity};
 use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload, nearest};
 use std::path::{Path, PathBuf};
@@ -29,8 +29,8 @@ pub(crate) struct Resolved {
 pub(crate) struct Wish {
     /// Of the run; `None` where nothing is run now.
     pub(crate) processes: Option<u32>,
-    /// `--cold`.
-    pub(crate) cold: bool,
+    /// `--cold`, `--warm`.
+    pub(crate) cache: Cache,
     /// `--verify`.
     pub(crate) verify: bool,
     /// Nothing is trained.
@@ -75,7 +75,7 @@ pub(crate) fn resolve_silently(
         processes: wish.processes,
         scale: arguments.scale,
         shrink_records: arguments.shrink_records,
-        cold: wish.cold,
+        cache: wish.cache,
         verify: wish.verify,
         generate_only: wish.generate_only,
     };
@@ -175,7 +175,7 @@ fn warn(problems: &Problems) {
 }
 
 /// A seed for orders that the user wants random; kept in the plan.
-fn entropy() -> u64 {
+pub(crate) fn entropy() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
 }

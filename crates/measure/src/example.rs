@@ -5,8 +5,8 @@ use crate::record::{
     RECORD_VERSION, Record, System,
 };
 use feedrate_spec::plan::{
-    Barrier, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan,
-    TrainPlan,
+    Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan,
+    StoragePlan, TrainPlan,
 };
 use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
@@ -88,7 +88,7 @@ fn train(steps: u64) -> TrainPlan {
         compute: TimeSpec::Constant { mean: 0.5 },
         compute_seed: 123,
         on_devices: None,
-        cold: false,
+        cache: Cache::AsIs,
         barrier: Barrier::EachStep,
     }
 }

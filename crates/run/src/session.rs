@@ -6,14 +6,20 @@ use crate::comm::End;
 use crate::drive::{Driver, Epoch, Job, RunError};
 use crate::engine::Training;
 use crate::ranks::Ranks;
-use crate::system::{Residency, Sampler, TimelineSampler, residency};
+use crate::system::{Residency, Sampler, TimelineSampler, file_bytes, residency};
 use feedrate_data::storage::{Storage, StorageError};
 use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, HostEpoch, Record, System};
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::plan::{Plan, PlanDoubt};
+use feedrate_spec::plan::{Cache, Plan, PlanDoubt};
 use feedrate_spec::shape::FileShape;
 use feedrate_spec::units;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
+
+/// Files that are read at once into the page cache.
+const WARM_THREADS: usize = 8;
+/// Share of the dataset that may be said to be all of it: the kernel needs memory for itself too.
+const WARM_SHARE_MIN: f64 = 0.95;
 
 /// What a run needs beside its driver.
 pub struct Session<'a> {
@@ -141,8 +147,8 @@ impl Session<'_> {
             ..host
         };
         let (own, outcome) = self.written(number, epoch, now_ns, host, record);
-        if self.plan.train.cold && self.ranks.is_first() {
-            let doubts = not_cold(&own, record.machines(), self.cold_bytes_max());
+        if self.ranks.is_first() {
+            let doubts = self.cache_doubts(&own, record.machines());
             record.doubts.extend(doubts);
         }
         record.epochs.push(own);
@@ -249,14 +255,15 @@ impl Session<'_> {
         }
     }
 
-    /// Empty the page cache of the dataset where that is asked for, and see how much of it is there. `last` is what was there
-    /// when the epoch before ended, a moment ago.
+    /// Empty the page cache of the dataset or fill it where that is asked for, and see how much of it is there. `last` is what was
+    /// there when the epoch before ended, a moment ago.
     fn prepare_cache(&self, last: Option<Residency>) -> Result<Residency, StorageError> {
-        if !self.plan.train.cold {
-            return Ok(last.unwrap_or_else(|| self.residency()));
-        }
-        if self.ranks.is_first_of_node() {
-            self.evict()?;
+        let acts = self.ranks.is_first_of_node();
+        match (self.plan.train.cache, last) {
+            (Cache::Cold, _) if acts => self.evict()?,
+            (Cache::Warm, None) if acts => self.warm()?,
+            (Cache::AsIs | Cache::Warm, Some(last)) => return Ok(last),
+            _ => {}
         }
         Ok(self.residency())
     }
@@ -278,6 +285,46 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Several files at once: of small ones a storage is slow to open one after another.
+    fn warm(&self) -> Result<(), StorageError> {
+        let (storage, layout, files) = (self.storage, self.layout, self.layout.files());
+        let next = AtomicU64::new(0);
+        let read = |is_over: &dyn Fn() -> bool| {
+            let mut path = String::new();
+            loop {
+                let file = next.fetch_add(1, Relaxed);
+                if file >= files || is_over() {
+                    next.store(files, Relaxed);
+                    return Ok(());
+                }
+                layout.write_path(file, &mut path);
+                storage.warm(&path).inspect_err(|_| next.store(files, Relaxed))?;
+            }
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> =
+                (1..WARM_THREADS).map(|_| scope.spawn(|| read(&|| false))).collect();
+            let own = read(self.interrupted);
+            let joined = others.into_iter().map(|other| match other.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            joined.fold(own, Result::and)
+        })
+    }
+
+    /// What the page cache held against the user's wish when an epoch began.
+    fn cache_doubts(&self, epoch: &EpochRecord, machines: &[System]) -> Vec<PlanDoubt> {
+        match self.plan.train.cache {
+            Cache::Cold => not_cold(epoch, machines, self.cold_bytes_max()),
+            Cache::Warm if epoch.number == 1 => {
+                let bytes = file_bytes(self.storage, self.layout).unwrap_or_default();
+                not_warm(epoch, machines, bytes)
+            }
+            Cache::AsIs | Cache::Warm => Vec::new(),
+        }
+    }
+
     /// The kernel may hold back a few pages; a thousandth of the dataset cannot matter.
     fn cold_bytes_max(&self) -> u64 {
         let payload = self.layout.sum(self.layout.files_train(), FileShape::payload_bytes);
@@ -287,22 +334,49 @@ impl Session<'_> {
 
 /// The machines of which more than `cold_bytes_max` of the dataset was in the page cache when an epoch began.
 fn not_cold(epoch: &EpochRecord, machines: &[System], cold_bytes_max: u64) -> Vec<PlanDoubt> {
+    let is_warm = |resident: Option<u64>| resident.is_none_or(|bytes| bytes > cold_bytes_max);
+    let advice = "other processes may hold the files open or mapped; drop caches as root, or use a larger dataset";
+    resident_where(epoch, machines, is_warm, |resident, place| PlanDoubt {
+        name: "not_cold".into(),
+        evidence: format!("{resident} of the dataset was {place}"),
+        advice: advice.into(),
+    })
+}
+
+/// The machines of which less than nearly all `file_bytes` of the dataset were in the page cache when an epoch began.
+fn not_warm(epoch: &EpochRecord, machines: &[System], file_bytes: Option<u64>) -> Vec<PlanDoubt> {
+    let enough = file_bytes.map(|bytes| (bytes as f64 * WARM_SHARE_MIN) as u64);
+    let is_cold =
+        |resident: Option<u64>| resident.is_none_or(|bytes| enough.is_none_or(|e| bytes < e));
+    let all = file_bytes.map_or("unknown size".into(), units::bytes);
+    let advice = "the page cache takes no more than the memory that is free: use a smaller dataset, or leave `--warm` out";
+    resident_where(epoch, machines, is_cold, |resident, place| PlanDoubt {
+        name: "not_warm".into(),
+        evidence: format!("{resident} of the dataset's {all} was {place}"),
+        advice: advice.into(),
+    })
+}
+
+/// A doubt for each machine whose share of the dataset in the page cache is none that was asked for.
+fn resident_where(
+    epoch: &EpochRecord,
+    machines: &[System],
+    is_doubtful: impl Fn(Option<u64>) -> bool,
+    doubt: impl Fn(&str, &str) -> PlanDoubt,
+) -> Vec<PlanDoubt> {
     let each =
         if epoch.nodes.is_empty() { std::slice::from_ref(&epoch.host) } else { &epoch.nodes };
-    let is_warm =
-        |host: &HostEpoch| host.resident_before_bytes.is_none_or(|bytes| bytes > cold_bytes_max);
-    let warm = each.iter().zip(machines).filter(|(host, _)| is_warm(host));
-    warm.map(|(host, machine)| {
-        let left = host.resident_before_bytes.map_or("an unknown part".into(), units::bytes);
-        let of = if machines.len() > 1 { format!(" of {}", machine.hostname) } else { String::new() };
-        let number = epoch.number;
-        PlanDoubt {
-            name: "not_cold".into(),
-            evidence: format!("{left} of the dataset was in the page cache{of} when epoch {number} began"),
-            advice: "other processes may hold the files open or mapped; drop caches as root, or use a larger dataset".into(),
-        }
-    })
-    .collect()
+    let doubtful =
+        each.iter().zip(machines).filter(|(host, _)| is_doubtful(host.resident_before_bytes));
+    doubtful
+        .map(|(host, machine)| {
+            let resident =
+                host.resident_before_bytes.map_or("an unknown part".into(), units::bytes);
+            let several = machines.len() > 1;
+            let of = if several { format!(" of {}", machine.hostname) } else { String::new() };
+            doubt(&resident, &format!("in the page cache{of} when epoch {} began", epoch.number))
+        })
+        .collect()
 }
 
 /// An epoch that was, and what it left in the page cache.
@@ -386,5 +460,21 @@ mod tests {
         assert!(several[1].contains("unknown part") && several[1].contains(" of c "));
         assert_eq!(evidence(&[Some(0)]), Vec::<String>::new());
         assert!(evidence(&[Some(11)])[0].contains("page cache when epoch 2"));
+    }
+
+    #[test]
+    fn a_machine_that_is_not_warm_says_how_much_is_there() {
+        let machines = [System::default()];
+        let evidence = |resident, file_bytes| -> Vec<String> {
+            let doubts = not_warm(&epoch(&[resident]), &machines, file_bytes);
+            doubts.into_iter().map(|doubt| doubt.evidence).collect()
+        };
+        assert_eq!(evidence(Some(950), Some(1000)), Vec::<String>::new());
+        assert_eq!(
+            evidence(Some(949), Some(1000)),
+            ["949 B of the dataset's 1 kB was in the page cache when epoch 2 began"]
+        );
+        assert!(evidence(None, Some(1000))[0].starts_with("an unknown part of the dataset's"));
+        assert!(evidence(Some(5), None)[0].contains("of the dataset's unknown size"));
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::row::Row;
 use crate::runner::model_name;
-use crate::state::{Attempt, History, RowId, Status, row_ids, status};
+use crate::state::{Attempt, History, Status, places};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// How many rows are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -74,9 +74,8 @@ impl Counts {
 impl Overview {
     /// Of a study's rows.
     pub fn of(rows: &[Row], history: &History) -> Self {
-        let ids = row_ids(rows);
         let states: Vec<Status> =
-            rows.iter().zip(&ids).map(|(row, id)| status(row, id, history)).collect();
+            places(rows, history).into_iter().map(|place| place.status).collect();
         let count = |is_counted: &dyn Fn(&Row) -> bool| {
             let mut counts = Counts::default();
             let counted = rows.iter().zip(&states).filter(|(row, _)| is_counted(row));
@@ -142,21 +141,19 @@ fn level(row: &Row, factor: &str) -> String {
 
 /// Results whose rows are no longer in the CSV.
 pub fn orphans<'a>(rows: &[Row], history: &'a History) -> Vec<&'a Attempt> {
-    let ids: BTreeSet<RowId> = row_ids(rows).into_iter().collect();
-    let last: BTreeMap<&RowId, &Attempt> = history
-        .attempts
-        .iter()
-        .filter(|attempt| attempt.is_finished() && !attempt.superseded)
-        .map(|attempt| (&attempt.row, attempt))
-        .collect();
-    last.into_iter().filter(|(id, _)| !ids.contains(id)).map(|(_, attempt)| attempt).collect()
+    let places = places(rows, history);
+    let has_row = |attempt: &Attempt| {
+        places.iter().any(|place| place.status.attempt().is_some_and(|of| of == attempt))
+    };
+    let results = history.attempts.iter().filter(|of| of.is_finished() && !of.superseded);
+    results.filter(|attempt| !has_row(attempt)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::setting::Setting;
-    use crate::state::Event;
+    use crate::state::{Checked, Event};
 
     #[test]
     fn rows_are_counted_by_what_they_set_and_by_model_and_processes() {
@@ -197,7 +194,7 @@ mod tests {
                 run_dir: "r".into(),
                 at: String::new(),
             },
-            Event::Finished { attempt: 1, duration_s: 1.0, doubts: Vec::new() },
+            Event::Finished { attempt: 1, result: Checked::default() },
         ]);
         assert_eq!(orphans(&[row], &history).len(), 0);
         assert_eq!(orphans(&[Row::new("w", 4)], &history).len(), 1);

@@ -9,48 +9,56 @@ use feedrate_spec::units;
 pub static RESPONSES: &[Response] = &[
     Response {
         name: "au_all_steps_percent",
+        title: "utilisation over all steps",
         unit: Unit::Percent,
         better: Better::Higher,
         of: |run| run.au.all_steps_percent,
     },
     Response {
         name: "au_windowed_percent",
+        title: "windowed utilisation",
         unit: Unit::Percent,
         better: Better::Higher,
         of: |run| run.au.windowed_percent,
     },
     Response {
         name: "au_sustained_percent",
+        title: "sustained utilisation",
         unit: Unit::Percent,
         better: Better::Higher,
         of: |run| run.au.sustained_percent,
     },
     Response {
         name: "samples_per_second",
+        title: "samples per second",
         unit: Unit::SamplesPerSecond,
         better: Better::Higher,
         of: |run| run.throughput.samples_per_second.whole,
     },
     Response {
         name: "delivered_bytes_per_second",
+        title: "throughput",
         unit: Unit::BytesPerSecond,
         better: Better::Higher,
         of: |run| run.throughput.delivered_bytes_per_second.whole,
     },
     Response {
         name: "nominal_bytes_per_second",
+        title: "nominal throughput",
         unit: Unit::BytesPerSecond,
         better: Better::Higher,
         of: |run| run.throughput.nominal_bytes_per_second.whole,
     },
     Response {
         name: "stall_percent",
+        title: "stall",
         unit: Unit::Percent,
         better: Better::Lower,
         of: stall_percent,
     },
     Response {
         name: "duration_s",
+        title: "duration",
         unit: Unit::Seconds,
         better: Better::Lower,
         of: |run| {
@@ -66,6 +74,8 @@ pub static RESPONSES: &[Response] = &[
 pub struct Response {
     /// Stable name with its unit.
     pub name: &'static str,
+    /// What sentences call it.
+    pub title: &'static str,
     /// How values are written, and how they vary.
     pub unit: Unit,
     /// Which way is good.

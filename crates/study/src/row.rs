@@ -1,6 +1,8 @@
 //! A row of a study: one run that is asked for. Knows nothing of what came of it but whether it is done.
 
 use crate::setting::Setting;
+use feedrate_spec::problem::Problem;
+use feedrate_spec::workload::canonical_key;
 
 /// One run that is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +67,27 @@ impl Row {
         RowKey(parts.join("|"))
     }
 
+    /// What it sets more than once: which of two values would count, no row says. Columns that stand for a key count as one.
+    pub fn set_twice(&self) -> Vec<Problem> {
+        let columns = [
+            ("train.epochs", "epochs", self.epochs.is_some()),
+            ("train.seed", "seed", self.seed.is_some()),
+        ];
+        let mut problems = Vec::new();
+        for (i, setting) in self.settings.iter().enumerate() {
+            let key = canonical_key(&setting.key);
+            let column = columns.iter().find(|(of, _, is_set)| *is_set && *of == key);
+            if let Some((_, column, _)) = column {
+                let message = format!("is set by the column `{column}` too");
+                problems.push(Problem::error(key, message).hint("say it in one of the two places"));
+            } else if self.settings[..i].iter().any(|other| canonical_key(&other.key) == key) {
+                let hint = "leave one out, or make two rows";
+                problems.push(Problem::error(key, "is set twice").hint(hint));
+            }
+        }
+        problems
+    }
+
     /// What replicates have in common: all of the key but seed and number.
     pub fn experiment_key(&self) -> RowKey {
         Row { seed: None, replicate: None, ..self.clone() }.key()
@@ -76,3 +99,33 @@ impl Row {
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub struct RowKey(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_key_is_set_once() {
+        for (overrides, expected) in [
+            (&["reader.batch_size=1", "train.computation_time=1"][..], ""),
+            (&["reader.batch_size=1", "reader.batch_size=2"], "reader.batch_size: is set twice"),
+            (
+                &["reader.batch_size=1", "~data_reader.batch_size"],
+                "reader.batch_size: is set twice",
+            ),
+            (
+                &["dataset.record_length=1", "dataset.record_length_bytes=2"],
+                "dataset.record_length_bytes: is set twice",
+            ),
+            (&["study.cache=cold", "study.cache=warm"], "study.cache: is set twice"),
+            (&["train.epochs=1"], "train.epochs: is set by the column `epochs`"),
+            (&["train.seed=1"], ""),
+        ] {
+            let settings = overrides.iter().map(|text| Setting::parse(text).unwrap()).collect();
+            let row = Row { epochs: Some(2), settings, ..Row::new("w", 1) };
+            let found: String = row.set_twice().iter().map(Problem::to_string).collect();
+            assert_eq!(found.is_empty(), expected.is_empty(), "{overrides:?}: {found}");
+            assert!(found.contains(expected), "{overrides:?}: {found}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::row::Row;
 use crate::runner::{FilesError, SUPERSEDED, StudyFiles, label};
-use crate::state::{History, Journal, JournalError, Status, row_ids, status};
+use crate::state::{History, IsCopy, Journal, JournalError, Status, places};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::{self, RECORD_FILE};
@@ -72,6 +72,8 @@ pub enum RunsError {
     Study(#[from] FilesError),
     #[error(transparent)]
     Journal(#[from] JournalError),
+    #[error(transparent)]
+    Copy(#[from] IsCopy),
 }
 
 impl RunsError {
@@ -116,23 +118,36 @@ fn look_into(root: &Path, folder: &Path, found: &mut Runs) -> Result<(), RunsErr
 }
 
 fn of_study(csv: &Path, found: &mut Runs) -> Result<(), RunsError> {
+    let (folders, left_out) = folders_of_study(csv)?;
+    folders.iter().for_each(|folder| found.take(folder, folder));
+    found.left_out.extend(left_out);
+    Ok(())
+}
+
+/// The folders of the results of a study's rows; and those that are marked and have none.
+///
+/// # Errors
+/// The study or its journal cannot be read.
+pub fn folders_of_study(csv: &Path) -> Result<(Vec<PathBuf>, Vec<LeftOut>), RunsError> {
     let files = StudyFiles::of(csv)?;
     let table = files.table()?;
-    let history = History::of(Journal::read(&files.journal())?);
+    let mut history = History::of(Journal::read(&files.journal())?);
+    history.come_along(&files.csv)?;
     let rows: Vec<Row> = table.rows().cloned().collect();
-    for (row, id) in rows.iter().zip(row_ids(&rows)) {
-        match status(row, &id, &history) {
+    let (mut folders, mut left_out) = (Vec::new(), Vec::new());
+    for (row, place) in rows.iter().zip(places(&rows, &history)) {
+        match place.status {
             Status::Done(Some(attempt)) | Status::Unmarked(attempt) => {
-                found.take(&attempt.run_dir, &attempt.run_dir);
+                folders.push(attempt.run_dir.clone());
             }
             Status::Done(None) => {
                 let why = format!("the study has no result of {}", label(row, &rows));
-                found.left_out.push(LeftOut { path: csv.into(), why });
+                left_out.push(LeftOut { path: csv.into(), why });
             }
             Status::Pending | Status::SetBack(_) | Status::Failed(..) | Status::Left(_) => {}
         }
     }
-    Ok(())
+    Ok((folders, left_out))
 }
 
 impl Runs {
@@ -246,6 +261,7 @@ fn place(record: &Record) -> Settings {
 mod tests {
     use super::*;
     use feedrate_measure::example::{plan, simple};
+    use feedrate_spec::plan::Cache;
 
     fn save(folder: &Path, name: &str, change: impl Fn(&mut Record)) {
         let mut record = simple(&[(1000, 1000, 0, 1_000_000); 20]);
@@ -323,7 +339,7 @@ mod tests {
         assert_eq!(same, of(|plan| plan.loader.order_seed += 1));
         assert_eq!(same, of(|plan| plan.train.compute_seed += 1));
         assert_ne!(same, of(|plan| plan.dataset.content_seed += 1));
-        assert_ne!(same, of(|plan| plan.train.cold = true));
+        assert_ne!(same, of(|plan| plan.train.cache = Cache::Cold));
     }
 
     #[test]

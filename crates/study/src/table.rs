@@ -1,6 +1,7 @@
 //! The CSV of a study, in both of its forms: `model,epochs,processes[,overrides],run`, and with our columns. Comments and blank lines
 //! stay where they stood; a line is rewritten only where its row changes. Text in, text out.
 
+use crate::cells;
 use crate::row::Row;
 use crate::setting::{self, Setting};
 use feedrate_spec::problem::{Place, Problem, Problems};
@@ -39,10 +40,12 @@ pub struct Table {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Line {
-    /// The header, a comment, or nothing.
+    /// A comment, or nothing.
     Other(String),
+    /// The names of the columns, as they stand in the file.
+    Header(String),
     /// A row, as it stands in the file.
-    Row { text: String, fields: Vec<String>, row: Box<Row> },
+    Row { text: String, row: Box<Row> },
 }
 
 impl Table {
@@ -53,7 +56,7 @@ impl Table {
         };
         let columns: Vec<String> =
             COLUMNS.iter().filter(has).map(|column| (*column).into()).collect();
-        let mut lines = vec![Line::Other(columns.join(","))];
+        let mut lines = vec![Line::Header(columns.join(","))];
         lines.extend(
             comments.iter().map(|comment| Line::Other(format!("# {comment}").trim_end().into())),
         );
@@ -76,10 +79,10 @@ impl Table {
             lines: Vec::new(),
             newline: if text.contains("\r\n") { "\r\n" } else { "\n" },
         };
-        for (number, line) in logical_lines(text) {
-            let at = Some(Place::File { name: name.into(), line: number, column: 1 });
+        for line in cells::lines(text) {
+            let at = Some(Place::File { name: name.into(), line: line.number, column: 1 });
             let before = problems.0.len();
-            let parsed = table.read_line(line, &mut problems);
+            let parsed = table.read_line(&line, &mut problems);
             for problem in problems.0.iter_mut().skip(before) {
                 problem.place.clone_from(&at);
             }
@@ -92,21 +95,25 @@ impl Table {
         if problems.has_errors() { Err(problems) } else { Ok(table) }
     }
 
-    fn read_line(&mut self, line: &str, problems: &mut Problems) -> Option<Line> {
-        if line.trim().is_empty() || line.trim_start().starts_with('#') {
-            return Some(Line::Other(line.into()));
+    fn read_line(&mut self, line: &cells::Line<'_>, problems: &mut Problems) -> Option<Line> {
+        let text = line.text;
+        if cells::is_remark(text) {
+            return Some(Line::Other(text.into()));
         }
-        let fields = match fields(line) {
-            Ok(fields) => fields,
-            Err(error) => {
-                problems.push(Problem::error("", format!("no line of a CSV: {error}")));
-                return None;
-            }
+        if let Some(fault) = line.fault {
+            let hint = "in a cell that begins with a quote, write each other quote twice: `\"a \"\"b\"\" c\"`";
+            problems.push(Problem::error("", fault.says()).hint(hint));
+            return None;
+        }
+        let Some(fields) = cells::fields(text) else {
+            let hint = "quote a cell that holds a carriage return, or take that out";
+            problems.push(Problem::error("", "is not one line of a CSV").hint(hint));
+            return None;
         };
         if self.columns.is_empty() {
             self.columns = fields.iter().map(|name| name.to_lowercase()).collect();
             check_header(&self.columns, problems);
-            return Some(Line::Other(line.into()));
+            return Some(Line::Header(text.into()));
         }
         if fields.len() != self.columns.len() {
             let message =
@@ -116,14 +123,14 @@ impl Table {
             return None;
         }
         let row = read_row(&self.columns, &fields, problems);
-        Some(Line::Row { text: line.into(), fields, row: Box::new(row) })
+        Some(Line::Row { text: text.into(), row: Box::new(row) })
     }
 
     /// The rows, in the order of the file.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.lines.iter().filter_map(|line| match line {
             Line::Row { row, .. } => Some(&**row),
-            Line::Other(_) => None,
+            Line::Other(_) | Line::Header(_) => None,
         })
     }
 
@@ -132,7 +139,7 @@ impl Table {
         let mut text = String::new();
         for line in &self.lines {
             text.push_str(match line {
-                Line::Other(line) | Line::Row { text: line, .. } => line,
+                Line::Other(line) | Line::Header(line) | Line::Row { text: line, .. } => line,
             });
             text.push_str(self.newline);
         }
@@ -143,102 +150,37 @@ impl Table {
     pub fn mark(&mut self, index: usize, done: bool) {
         let Some(run) = self.columns.iter().position(|column| column == "run") else { return };
         let mut rows = self.lines.iter_mut().filter(|line| matches!(line, Line::Row { .. }));
-        if let Some(Line::Row { text, fields, row }) = rows.nth(index) {
+        if let Some(Line::Row { text, row }) = rows.nth(index) {
             row.done = done;
-            fields[run] = field(row, "run");
-            *text = with_field(text, run, &fields[run]);
+            let marked = cells::with_cell(text, run, &field(row, "run"));
+            debug_assert!(marked.is_some(), "a row has a cell for each column");
+            *text = marked.unwrap_or_else(|| std::mem::take(text));
         }
     }
 
-    /// Add a row at the end, and whatever columns it needs.
+    /// Add a row at the end, and whatever columns it needs: empty cells at the end of each line.
     pub fn push(&mut self, row: Row) {
         let missing = COLUMNS.iter().filter(|column| {
             !field(&row, column).is_empty() && !self.columns.iter().any(|known| known == *column)
         });
         let missing: Vec<String> = missing.map(|column| (*column).to_string()).collect();
-        if !missing.is_empty() {
-            self.columns.extend(missing.iter().cloned());
-            let mut is_header = true;
-            for line in &mut self.lines {
-                match line {
-                    Line::Row { text, fields, .. } => {
-                        fields.extend(missing.iter().map(|_| String::new()));
-                        *text = line_of(fields);
-                    }
-                    Line::Other(text)
-                        if is_header
-                            && !text.trim().is_empty()
-                            && !text.trim_start().starts_with('#') =>
-                    {
-                        *text = line_of(&self.columns);
-                        is_header = false;
-                    }
-                    Line::Other(_) => {}
+        for line in &mut self.lines {
+            match line {
+                Line::Other(_) => {}
+                Line::Header(text) => {
+                    text.extend(missing.iter().flat_map(|column| [",", column.as_str()]));
                 }
+                Line::Row { text, .. } => text.push_str(&",".repeat(missing.len())),
             }
         }
+        self.columns.extend(missing);
         self.push_line(row);
     }
 
     fn push_line(&mut self, row: Row) {
         let fields: Vec<String> = self.columns.iter().map(|column| field(&row, column)).collect();
-        self.lines.push(Line::Row { text: line_of(&fields), fields, row: Box::new(row) });
+        self.lines.push(Line::Row { text: cells::line_of(&fields), row: Box::new(row) });
     }
-}
-
-/// Lines with their numbers from 1; those that a quote holds together are one.
-fn logical_lines(text: &str) -> Vec<(usize, &str)> {
-    let mut lines = Vec::new();
-    let (mut start, mut first, mut number, mut quoted) = (0, 1, 1, false);
-    for (at, c) in text.char_indices() {
-        let is_comment = text[start..].trim_start_matches([' ', '\t']).starts_with('#');
-        match c {
-            '"' if !is_comment => quoted = !quoted,
-            '\n' => {
-                number += 1;
-                if !quoted {
-                    lines.push((first, text[start..at].trim_end_matches('\r')));
-                    (start, first) = (at + 1, number);
-                }
-            }
-            _ => {}
-        }
-    }
-    if start < text.len() {
-        lines.push((first, &text[start..]));
-    }
-    lines
-}
-
-fn fields(line: &str) -> Result<Vec<String>, csv::Error> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .trim(csv::Trim::All)
-        .from_reader(line.as_bytes());
-    let mut record = csv::StringRecord::new();
-    reader.read_record(&mut record)?;
-    Ok(record.iter().map(str::to_string).collect())
-}
-
-fn line_of(fields: &[String]) -> String {
-    let mut writer = csv::WriterBuilder::new().from_writer(Vec::new());
-    // What goes into memory cannot fail.
-    let _ = writer.write_record(fields);
-    let bytes = writer.into_inner().unwrap_or_default();
-    String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_string()
-}
-
-/// A line with another word in one field, and nothing else changed.
-fn with_field(line: &str, index: usize, word: &str) -> String {
-    let mut quoted = false;
-    let is_end = |(_, c): &(usize, char)| {
-        quoted ^= *c == '"';
-        *c == ',' && !quoted
-    };
-    let ends: Vec<usize> = line.char_indices().filter(is_end).map(|(at, _)| at).collect();
-    let start = index.checked_sub(1).map_or(0, |before| ends[before] + 1);
-    let end = ends.get(index).copied().unwrap_or(line.len());
-    format!("{}{word}{}", &line[..start], &line[end..])
 }
 
 fn check_header(columns: &[String], problems: &mut Problems) {
@@ -281,6 +223,7 @@ fn read_row(columns: &[String], fields: &[String], problems: &mut Problems) -> R
     for (column, text) in columns.iter().zip(fields) {
         read_field(&mut row, column, text, problems);
     }
+    problems.0.extend(row.set_twice());
     row
 }
 
@@ -336,11 +279,19 @@ fn number<T: FromStr + Display>(
     if text.is_empty() {
         return None;
     }
-    let value = text.parse().ok().filter(is_allowed);
+    let value = without_fraction(text).parse().ok().filter(is_allowed);
     if value.is_none() {
         wrong(Problem::error(column, format!("`{text}` is no number that can stand here")));
     }
     value
+}
+
+/// `2.0` is 2: as spreadsheets and data frames write a column with empty cells.
+fn without_fraction(text: &str) -> &str {
+    match text.split_once('.') {
+        Some((whole, zeros)) if zeros.bytes().all(|digit| digit == b'0') => whole,
+        _ => text,
+    }
 }
 
 #[cfg(test)]
@@ -393,11 +344,11 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
         let row = Row { replicate: Some(2), ..table.rows().next().unwrap().clone() };
         table.push(row.clone());
         let text = table.text();
-        assert!(
-            text.starts_with("model,epochs,processes,overrides,run,replicate\n# Vary"),
-            "{text}"
-        );
-        assert!(text.contains("=1,N,\n") && text.ends_with("=1,N,2\n"), "{text}");
+        let mut lines: Vec<String> = STUDY.lines().map(String::from).collect();
+        lines[0].push_str(",replicate");
+        (lines[3].push(','), lines[4].push(','));
+        lines.push("unet3d_h100_custom,5,4,++workload.reader.batch_size=1,N,2\n".into());
+        assert_eq!(text, lines.join("\n"));
         assert_eq!(parse(&text).rows().last(), Some(&row));
     }
 
@@ -409,6 +360,66 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
             table.text(),
             "model,epochs,processes,overrides,order,run\n# One run.\n#\nquickstart,,2,,1,N\n"
         );
+    }
+
+    #[test]
+    fn a_quote_inside_a_cell_is_a_letter() {
+        let text = "model,processes,run,note\nw.yaml,1,N,5\" disk\nw.yaml,2,N,ok\nw.yaml,3,N,3\" disk\nw.yaml,4,N,x\n";
+        let processes: Vec<u32> = parse(text).rows().map(|row| row.processes).collect();
+        assert_eq!(processes, [1, 2, 3, 4]);
+        assert_eq!(parse(text).rows().next().unwrap().note, "5\" disk");
+        let mut before_run =
+            parse("note,model,processes,run\n5\" disk,w,1,N\n\"a \"\"b\"\", c\",w,2,N\n");
+        before_run.mark(0, true);
+        before_run.mark(1, true);
+        assert_eq!(
+            before_run.text(),
+            "note,model,processes,run\n5\" disk,w,1,Y\n\"a \"\"b\"\", c\",w,2,Y\n"
+        );
+    }
+
+    #[test]
+    fn a_quote_that_would_hide_rows_is_refused() {
+        const HEADER: &str = "note,model,processes,run\n";
+        for (rows, words) in [
+            ("\"5 disk,w,1,N\nx,w,2,N\n", "study.csv:2:1: a quote is never closed"),
+            ("x,w,1,N\n\"5 disk,w,2,N\n\"3 disk,w,3,N\n", "study.csv:3:1: a cell goes on after"),
+            ("a\rb,w,1,N\n", "study.csv:2:1: is not one line of a CSV"),
+        ] {
+            let problems = Table::parse("study.csv", &format!("{HEADER}{rows}")).unwrap_err();
+            assert!(problems.to_string().contains(words), "no `{words}` in {problems}");
+        }
+    }
+
+    #[test]
+    fn a_row_changes_no_word_of_others() {
+        let text = "Owner, Model ,processes,run,\"My note\"\n\"me\", w ,\"4\",N,\"a, b\"\n";
+        let mut table = parse(text);
+        table.push(Row { replicate: Some(2), ..Row::new("w", 4) });
+        assert_eq!(
+            table.text(),
+            "Owner, Model ,processes,run,\"My note\",replicate\n\"me\", w ,\"4\",N,\"a, b\",\n,w,4,N,,2\n"
+        );
+        assert_eq!(parse(&table.text()), table);
+    }
+
+    #[test]
+    fn whole_numbers_may_have_a_fraction_of_nothing() {
+        let text = "model,epochs,processes,seed,block,order,replicate,scale,run\nw,5.0,4.0,7.0,1.0,3.00,2.0,1.0,N\n";
+        let expected = Row {
+            epochs: Some(5),
+            seed: Some(7),
+            block: Some(1),
+            order: Some(3),
+            replicate: Some(2),
+            scale: Some(1.0),
+            ..Row::new("w", 4)
+        };
+        assert_eq!(parse(text).rows().collect::<Vec<_>>(), [&expected]);
+        for wrong in ["2.5", ".0", "2.0.0", "2.0e1"] {
+            let text = format!("model,processes,run\nw,{wrong},N\n");
+            assert!(Table::parse("study.csv", &text).is_err(), "{wrong}");
+        }
     }
 
     #[test]
@@ -435,6 +446,10 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
         }
         for (text, words) in [
             ("", "has no header"),
+            (
+                "model,processes,epochs,overrides,run\nw,1,2,train.epochs=1,N\n",
+                "study.csv:2:1: train.epochs: is set by the column `epochs`",
+            ),
             ("model,run\nw,N\n", "no column `processes`"),
             ("model,run,processes,run\n", "two columns `run`"),
         ] {

@@ -54,6 +54,7 @@ const FAMILIES: &[Family] = &[
     Family { folder: "crates/run/src/wrap", shared: &[] },
     Family { folder: "crates/measure/src/metric", shared: &[] },
     Family { folder: "crates/measure/src/doubt", shared: &[] },
+    Family { folder: "crates/study/src/doubt", shared: &[] },
     Family {
         folder: "crates/study/src/design",
         shared: &[

@@ -13,6 +13,9 @@ use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+/// A file is read so much at a time where only the page cache shall have it.
+const WARM_PIECE_BYTES: usize = 1 << 20;
+
 pub(super) const KIND: StorageKind = StorageKind { member: &MEMBER, open };
 
 static MEMBER: Member = Member {
@@ -175,6 +178,19 @@ impl Storage for File {
             fs::fadvise(&fd, 0, None, fs::Advice::DontNeed)
         };
         evict().map_err(|errno| self.root.error("evict", path, errno))
+    }
+
+    /// Read, not advised: the kernel may take no notice of advice.
+    fn warm(&self, path: &str) -> Result<(), StorageError> {
+        let fd = self.root.open_to_read("read", path, OFlags::empty())?;
+        let mut piece = vec![0; WARM_PIECE_BYTES];
+        loop {
+            match rustix::io::read(&fd, &mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.root.error("read", path, errno)),
+            }
+        }
     }
 
     fn resident_bytes(&self, path: &str) -> Result<Option<u64>, StorageError> {

@@ -156,6 +156,14 @@ pub trait Storage: Send + Sync {
         Ok(())
     }
 
+    /// Read a file into the page cache, and keep nothing else of it. Storages without the ability `page_cache` do nothing.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn warm(&self, _path: &str) -> Result<(), StorageError> {
+        Ok(())
+    }
+
     /// Bytes of a file in the page cache, `None` where that cannot be known.
     ///
     /// # Errors

@@ -148,7 +148,7 @@ fn storages_without_the_ability_refuse_writes() {
 }
 
 #[test]
-fn the_page_cache_is_seen_and_emptied() {
+fn the_page_cache_is_seen_emptied_and_filled() {
     each_that_keeps(|storage, _| {
         put(storage, "a", &vec![1; 1 << 20]);
         storage.evict("a").unwrap();
@@ -160,6 +160,9 @@ fn the_page_cache_is_seen_and_emptied() {
         let after = storage.resident_bytes("a").unwrap().unwrap();
         assert!(after == 0 || after == 1 << 20, "{after}");
         get(storage, "a");
+        assert_eq!(storage.resident_bytes("a").unwrap(), Some(1 << 20));
+        storage.evict("a").unwrap();
+        storage.warm("a").unwrap();
         assert_eq!(storage.resident_bytes("a").unwrap(), Some(1 << 20));
     });
 }

@@ -1,19 +1,22 @@
 //! The command line: every command and flag, with its help.
 
 mod study;
+mod analyze;
 mod compare;
 mod plot;
 mod scale;
 
+pub(crate) use analyze::AnalyzeArguments;
 pub(crate) use compare::CompareArguments;
 pub(crate) use plot::PlotArguments;
 pub(crate) use scale::{ACCELERATORS, ScaleArguments};
 pub(crate) use study::{
     Blocks, Cache, Datasets, Order, StudyCommand, StudyHow, StudyNewArguments, StudyRunArguments,
-    StudyShowArguments, StudyStatusArguments,
+    StudyShowArguments, StudySlurmArguments, StudyStatusArguments,
 };
 
 use clap::{Args, Parser, Subcommand};
+use feedrate_spec::plan;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -46,6 +49,8 @@ pub(crate) enum Command {
     /// Make a study: a design of many runs, and run what is pending in it.
     #[command(subcommand)]
     Study(StudyCommand),
+    /// Recompute the numbers of result folders, ours, DLIO's or MLPerf Storage's, and say what is wrong with them.
+    Analyze(AnalyzeArguments),
     /// Say whether two results, or two studies, are the same, with intervals and an exit code.
     Compare(CompareArguments),
     /// Find the largest number of accelerators that the storage feeds.
@@ -127,12 +132,26 @@ pub(crate) struct RunArguments {
     /// Drop the dataset from the page cache before each epoch, and check that it is gone.
     #[arg(long)]
     pub(crate) cold: bool,
+    /// Read the dataset into the page cache before the first epoch, and check that it is there.
+    #[arg(long, conflicts_with = "cold")]
+    pub(crate) warm: bool,
     /// Compare every byte read with what generation wrote.
     #[arg(long)]
     pub(crate) verify: bool,
     /// Exit with 3 if au_all_steps is below this percentage.
     #[arg(long, value_name = "PERCENT")]
     pub(crate) fail_below_au: Option<f64>,
+}
+
+impl RunArguments {
+    /// What is done with the page cache.
+    pub(crate) fn cache(&self) -> plan::Cache {
+        match (self.cold, self.warm) {
+            (true, _) => plan::Cache::Cold,
+            (false, true) => plan::Cache::Warm,
+            (false, false) => plan::Cache::AsIs,
+        }
+    }
 }
 
 /// How the processes of a run find each other; without a launcher there is one.
@@ -207,12 +226,31 @@ pub(crate) struct SystemArguments {
 pub(crate) struct SlurmArguments {
     #[command(flatten)]
     pub(crate) run: RunArguments,
-    /// Write the script to this file instead of stdout.
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) batch: BatchArguments,
     /// Run `dlio_benchmark` instead of `feedrate`.
     #[arg(long)]
     pub(crate) dlio: bool,
+    /// Time limit, as Slurm writes it [default: an estimate from the plan, doubled, and ten minutes].
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time: Option<String>,
+    /// What the storage is taken to move for that estimate, all nodes together.
+    #[arg(long, value_name = "RATE", default_value = "500MB/s")]
+    pub(crate) storage_rate: String,
+    /// What starts the processes.
+    #[arg(long, value_enum, default_value_t = SlurmLauncher::Srun)]
+    pub(crate) launcher: SlurmLauncher,
+    /// Repeat the job so often, one after another, as an array.
+    #[arg(long, value_name = "N")]
+    pub(crate) array: Option<NonZeroU32>,
+}
+
+/// What is asked of Slurm, whatever runs in the job.
+#[derive(Debug, Args)]
+pub(crate) struct BatchArguments {
+    /// Write the script to this file instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Partition [default: the cluster's].
     #[arg(long, value_name = "NAME")]
     pub(crate) partition: Option<String>,
@@ -231,21 +269,9 @@ pub(crate) struct SlurmArguments {
     /// A module to load; may be given several times.
     #[arg(long = "module", value_name = "NAME")]
     pub(crate) modules: Vec<String>,
-    /// Time limit, as Slurm writes it [default: an estimate from the plan, doubled, and ten minutes].
-    #[arg(long, value_name = "TIME")]
-    pub(crate) time: Option<String>,
-    /// What the storage is taken to move for that estimate, all nodes together.
-    #[arg(long, value_name = "RATE", default_value = "500MB/s")]
-    pub(crate) storage_rate: String,
-    /// What starts the processes.
-    #[arg(long, value_enum, default_value_t = SlurmLauncher::Srun)]
-    pub(crate) launcher: SlurmLauncher,
     /// How srun and the MPI library speak: pmix for Open MPI, pmi2 for MPICH and its family.
     #[arg(long, value_enum, default_value_t = SlurmMpi::Pmix)]
     pub(crate) mpi: SlurmMpi,
-    /// Repeat the job so often, one after another, as an array.
-    #[arg(long, value_name = "N")]
-    pub(crate) array: Option<NonZeroU32>,
     /// Folder the job starts in [default: the one `sbatch` is called in].
     #[arg(long, value_name = "DIR")]
     pub(crate) chdir: Option<PathBuf>,

@@ -1,6 +1,8 @@
 //! Arguments of `feedrate study`. Nothing is checked here that clap does not check.
 
+use super::BatchArguments;
 use clap::{Args, Subcommand, ValueEnum};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 /// What to do with a study.
@@ -10,6 +12,8 @@ pub(crate) enum StudyCommand {
     New(StudyNewArguments),
     /// Run what is pending in a study, and mark it as done.
     Run(StudyRunArguments),
+    /// Write a batch script for Slurm that runs a study, or as many of its runs as its time allows.
+    Slurm(StudySlurmArguments),
     /// Show how far a study is: rows, factors, models and processes, time left.
     Status(StudyStatusArguments),
     /// Show runs of a study: what they came to, and every attempt at them.
@@ -94,6 +98,29 @@ pub(crate) struct StudyRunArguments {
     /// No progress on stderr.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// `feedrate study slurm`. What it shares with `study run` is handed on to the job.
+#[derive(Debug, Args)]
+pub(crate) struct StudySlurmArguments {
+    /// The study's CSV.
+    pub(crate) study: PathBuf,
+    /// Time limit, as Slurm writes it; `feedrate study run --dry-run` tells what a study takes.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time: String,
+    /// So many jobs, one after another, as an array, each of which makes one run.
+    #[arg(long, value_name = "N")]
+    pub(crate) array: Option<NonZeroU32>,
+    /// Run again what failed.
+    #[arg(long)]
+    pub(crate) retry: bool,
+    /// Wait so long before each run for disk and processors to be quiet [default: as of `study run`].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) quiet_wait: Option<f64>,
+    #[command(flatten)]
+    pub(crate) batch: BatchArguments,
+    #[command(flatten)]
+    pub(crate) how: StudyHow,
 }
 
 /// How the runs of a study are made.

@@ -12,7 +12,7 @@ use feedrate_data::{format, storage};
 use feedrate_measure::{doubt, metric};
 use feedrate_run::{checkpoint, comm, compute, loader};
 use feedrate_spec::catalog::Member;
-use feedrate_spec::plan::{self, Context, Request};
+use feedrate_spec::plan::{self, Cache, Context, Request};
 use feedrate_spec::workload::{self, KEYS, Strictness};
 use feedrate_study::design::{self, Design};
 use feedrate_study::launch;
@@ -87,14 +87,20 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
                 notes: m.unit.into(),
             })
             .collect(),
-        Family::Doubts => doubt::DOUBTS
-            .iter()
-            .map(|d| Line {
-                name: d.name.into(),
-                summary: d.meaning.into(),
-                notes: d.severity.name().into(),
-            })
-            .collect(),
+        Family::Doubts => {
+            let line = |name: &str, meaning: &str, severity: doubt::Severity| Line {
+                name: name.into(),
+                summary: meaning.into(),
+                notes: severity.name().into(),
+            };
+            let of_records = doubt::DOUBTS.iter().map(|d| line(d.name, d.meaning, d.severity));
+            // Of the same name, the meaning is that of a record's.
+            let of_results = feedrate_study::doubt::DOUBTS
+                .iter()
+                .filter(|d| doubt::find(d.name).is_none())
+                .map(|d| line(d.name, d.meaning, d.severity));
+            of_records.chain(of_results).collect()
+        }
     }
 }
 
@@ -127,7 +133,7 @@ fn refusal(bundled: &Bundled) -> Option<String> {
         processes: None,
         scale: 1.0,
         shrink_records: 1.0,
-        cold: false,
+        cache: Cache::AsIs,
         verify: false,
         generate_only: false,
     };

@@ -6,6 +6,7 @@ mod plan;
 mod verify;
 mod show;
 mod postprocess;
+mod analyze;
 mod compare;
 mod scale;
 mod plot;
@@ -29,6 +30,7 @@ pub(crate) fn dispatch(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Verify(a) => verify::verify(a),
         Command::Show(a) => show::show(a),
         Command::Postprocess(a) => postprocess::postprocess(a),
+        Command::Analyze(a) => analyze::analyze(a),
         Command::Compare(a) => compare::compare(a),
         Command::Scale(a) => scale::scale(a),
         Command::Plot(a) => plot::plot(a),

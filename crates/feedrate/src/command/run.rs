@@ -109,7 +109,7 @@ fn end(
 fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision, Invocation)> {
     let wish = Wish {
         processes: Some(processes),
-        cold: arguments.cold,
+        cache: arguments.cache(),
         verify: arguments.verify,
         generate_only: false,
     };

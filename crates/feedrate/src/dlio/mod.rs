@@ -22,7 +22,7 @@ use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
 use feedrate_run::drive::Signals;
 use feedrate_run::ranks::Ranks;
-use feedrate_spec::plan::{Plan, Request};
+use feedrate_spec::plan::{Cache, Plan, Request};
 use feedrate_spec::workload::{Workload, yaml_at};
 use lines::{Level, Lines, Told};
 use serde::{Deserialize, Serialize};
@@ -213,7 +213,7 @@ fn decide(processes: u32, arguments: &Arguments) -> anyhow::Result<(Decision, In
             processes: Some(processes),
             scale: 1.0,
             shrink_records: 1.0,
-            cold: false,
+            cache: Cache::AsIs,
             verify: false,
             generate_only,
         };

@@ -208,6 +208,9 @@ fn flags_that_exclude_each_other_are_refused() {
         &["generate", "workload.yaml", "--foreign"],
         &["verify", "workload.yaml", "--foreign"],
         &["run", "workload.yaml", "--cold", "storage.storage_type=memory"],
+        &["run", "workload.yaml", "--warm", "storage.storage_type=memory"],
+        &["run", "workload.yaml", "--warm", "reader.odirect=true"],
+        &["run", "llama3_8b", "--warm"],
     ] {
         test.feedrate(arguments).refuses(2, &["error:", "hint:"]);
     }

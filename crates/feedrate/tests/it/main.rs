@@ -50,6 +50,8 @@ mod wheel;
 mod study;
 /// Those that read for each other, or together.
 mod sharing;
+/// Results read back, and doubted.
+mod analyze;
 /// Results side by side.
 mod compare;
 /// The largest number that holds.

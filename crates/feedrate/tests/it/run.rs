@@ -188,3 +188,29 @@ fn a_failed_run_keeps_the_epoch_that_failed() {
     assert!(reads.as_u64().unwrap() > 6 * 4096, "{reads}");
     assert!(run.join("summary.json").exists());
 }
+
+/// Reading before the run is not the run's.
+#[test]
+fn a_warm_run_begins_with_the_whole_dataset_in_memory() {
+    let test = Test::with(TINY);
+    let large = "dataset.record_length_bytes=1000000";
+    assert_eq!(test.feedrate(&["generate", "workload.yaml", large]).code, 0);
+    let files = test.data_files(".npz");
+    for file in &files {
+        let of = format!("of={}", file.display());
+        let forget =
+            ["if=/dev/null", &of, "oflag=nocache", "conv=notrunc,fdatasync", "status=none"];
+        assert!(test.program("dd", &forget).status().unwrap().success());
+    }
+    let json = test.run_json(&["--warm", large]);
+    let doubts = json["doubts"].as_array().unwrap();
+    assert!(doubts.iter().all(|doubt| doubt["name"] != "not_warm"), "{doubts:?}");
+    let path = test.path(json["run_dir"].as_str().unwrap()).join("record.json");
+    let record: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    assert_eq!(record["plan"]["train"]["cache"], "warm");
+    let length: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
+    let host = &record["epochs"][0]["host"];
+    assert!(length <= host["resident_before_bytes"].as_u64().unwrap(), "{host}");
+    let read = host["process_device_read_bytes"].as_u64();
+    assert!(read.is_none_or(|bytes| bytes < length / 2), "{host}");
+}

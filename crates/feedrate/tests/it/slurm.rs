@@ -154,6 +154,16 @@ fn a_job_of_dlio_under_mpirun() {
 }
 
 #[test]
+fn what_is_asked_of_the_page_cache_is_handed_on() {
+    let test = Test::with(TINY);
+    let text = script(&test, &["workload.yaml", "--warm"]);
+    assert!(text.ends_with("--results \"$results\" --warm\n"), "{text}");
+    let both = test.feedrate(&["slurm", "workload.yaml", "--warm", "--cold"]);
+    both.refuses(2, &["--warm", "cannot be used with"]);
+    test.feedrate(&["slurm", "workload.yaml", "--warm", "--dlio"]).refuses(2, &["no `--warm`"]);
+}
+
+#[test]
 fn nothing_is_generated_where_nothing_is_read() {
     let test = Test::with(TINY);
     for more in [
@@ -195,4 +205,70 @@ fn what_a_script_cannot_hold_is_refused() {
     check(&["workload.yaml", "--dlio", "--scale=0.5"], &["--scale", "leave"]);
     check(&["./unet3d_h100.yaml", "--dlio"], &["its own workload", "another name"]);
     check(&["workload.yaml", "reader.batch_size=0"], &["batch_size"]);
+}
+
+pub(crate) const STUDY: &str = "\
+model,epochs,processes,overrides,run
+workload.yaml,2,2,reader.batch_size=1,N
+workload.yaml,2,2,reader.batch_size=2,N
+workload.yaml,2,1,,N
+";
+
+#[test]
+fn a_job_of_a_study() {
+    let test = Test::with(TINY);
+    test.write("my study.csv", STUDY);
+    let study = |more: &[&str]| {
+        let answer = test.feedrate(&[&["study", "slurm", "my study.csv"], more].concat());
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        is_sound_bash(&answer.stdout);
+        answer.stdout
+    };
+    let more = ["--time=2:00:00", "--tasks-per-node=2", "--cpus-per-task=4", "--module=openmpi"];
+    let how = ["--cache=cold", "--prologue=export A=1", "--launcher-argument=--exclusive"];
+    insta::assert_snapshot!(study(&[&more[..], &how].concat()), @r##"
+    #!/usr/bin/env bash
+    # Runs the study my study.csv, written by feedrate 0.1.0: `sbatch THIS_FILE`.
+    # It begins no run that would not end in time; submit it again for what is left.
+    #SBATCH --job-name=feedrate-mystudy
+    #SBATCH --nodes=1
+    #SBATCH --ntasks-per-node=2
+    #SBATCH --cpus-per-task=4
+    #SBATCH --time=2:00:00
+    # A job that is requeued goes on in its output file, and with the runs that are pending.
+    #SBATCH --requeue
+    #SBATCH --open-mode=append
+    # A minute before its time is over the run is told to stop, and still writes down what it measured.
+    #SBATCH --signal=B:TERM@60
+
+    set -euo pipefail
+
+    # Modules may use variables that are not set.
+    set +u
+    module load openmpi
+    set -u
+
+    export SLURM_MPI_TYPE=pmix
+    # Steps do not take it from the job.
+    export SRUN_CPUS_PER_TASK=4
+    exec "${FEEDRATE:-feedrate}" study run 'my study.csv' --launch srun --cache=cold --prologue='export A=1' --launcher-argument=--exclusive --time-budget 7080
+    "##);
+    let text = study(&["--time=10", "--launch=local", "--array=3", "--retry", "--chdir=/scratch"]);
+    assert!(text.contains("#SBATCH --array=1-3%1\n"), "{text}");
+    let absolute = test.path("my study.csv").canonicalize().unwrap();
+    let words = format!(
+        "run '{}' --launch local --retry --limit 1 --time-budget 480\n",
+        absolute.display()
+    );
+    assert!(text.ends_with(&words), "{text}");
+    assert!(!text.contains("MPI"), "{text}");
+    for (more, words) in [
+        (&["--time=soon"][..], &["--time soon", "HH:MM:SS"][..]),
+        (&["--time=10"], &["needs `2` processes", "--tasks-per-node"]),
+        (&["--time=10", "--launch=rsh"], &["no launch `rsh`", "list launches"]),
+        (&[], &["--time"]),
+    ] {
+        let answer = test.feedrate(&[&["study", "slurm", "my study.csv"], more].concat());
+        answer.refuses(2, words);
+    }
 }

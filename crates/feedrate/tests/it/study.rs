@@ -191,8 +191,9 @@ fn what_fails_stays_pending_with_its_reason() {
         status.stdout
     );
     drop(small);
+    // It is not tried again, and the code still tells of it.
     let answer = run(&test, &[]);
-    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
     assert!(csv(&test).contains("=40000,N\n"));
     let answer = run(&test, &["--retry"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -289,4 +290,89 @@ fn pandas_reads_the_csv_as_the_notebook_does() {
     assert_eq!(run(&test, &["--limit", "2"]).code, 0);
     let counts = test.python(&venv_python(), "study.py", ["study.csv"]);
     assert_eq!(String::from_utf8(counts).unwrap(), "6 rows, 2 done, 4 pending\n");
+}
+
+#[test]
+fn a_study_that_is_moved_goes_on_and_a_copy_leaves_the_original_alone() {
+    let test = study(STUDY);
+    fs::create_dir(test.path("a")).unwrap();
+    for name in ["study.csv", "workload.yaml"] {
+        fs::rename(test.path(name), test.path("a").join(name)).unwrap();
+    }
+    let run_in = |folder: &str, more: &[&str]| {
+        let mut command = test.command(&["study", "run", "study.csv", "--quiet-wait", "0"]);
+        Answer::of(&command.args(more).current_dir(test.path(folder)).output().unwrap())
+    };
+    assert_eq!(run_in("a", &["--limit", "1"]).code, 0);
+    fs::rename(test.path("a"), test.path("b")).unwrap();
+    let answer = run_in("b", &["--limit", "1"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(run_dirs(&test.path("b/results")).len(), 2);
+    let copied = test.program("cp", &["-r", "b", "c"]).status().unwrap();
+    assert!(copied.success());
+    run_in("c", &[]).refuses(2, &["of which it is a copy", "remove `", "hint:"]);
+    assert_eq!(run_dirs(&test.path("b/results")).len(), 2);
+    fs::remove_dir_all(test.path("c/study.study")).unwrap();
+    assert_eq!(run_in("c", &["--limit", "1", "--results", "own"]).code, 0);
+    assert_eq!(run_dirs(&test.path("b/results")).len(), 2);
+}
+
+#[test]
+fn a_dataset_with_a_file_missing_is_mended_for_the_run_that_found_it() {
+    let test = study("model,processes,run\nworkload.yaml,1,N\nworkload.yaml,2,N\n");
+    assert_eq!(run(&test, &["--limit", "1"]).code, 0);
+    fs::remove_file(&test.data_files(".npz")[3]).unwrap();
+    let answer = run(&test, &[]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    // Nothing else is pending, and what failed is still told by the code.
+    assert_eq!(run(&test, &[]).code, 1);
+    let answer = run(&test, &["--retry"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+}
+
+#[test]
+fn generation_counts_for_the_time_and_what_is_half_made_is_gone_on_with() {
+    let test = study(
+        "model,processes,overrides,run\nworkload.yaml,1,dataset.record_length_bytes=500000000,N\n",
+    );
+    let answer = run(&test, &["--time-budget", "1"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stderr.contains("more than is left of the time"), "{}", answer.stderr);
+    assert!(!test.path("data").exists());
+}
+
+#[test]
+fn a_row_that_is_named_and_not_there_is_bad_usage() {
+    let test = study(STUDY);
+    run(&test, &["--only", "nosuch"])
+        .refuses(2, &["no row of the study is called `nosuch`", "hint:"]);
+    let answer = run(&test, &["--launch", "local", "--accelerators-per-rank", "2"]);
+    answer.refuses(2, &["row 1 and 5 more"]);
+    assert!(
+        !fs::read_to_string(test.path("study.study/journal.jsonl")).unwrap().contains("settings")
+    );
+}
+
+#[test]
+fn a_workload_that_changes_between_replicates_is_doubted() {
+    let test = study("model,processes,run\nworkload.yaml,1,N\nworkload.yaml,1,N\n");
+    assert_eq!(run(&test, &["--limit", "1"]).code, 0);
+    test.write("workload.yaml", WORKLOAD.replace("0.02", "0.01"));
+    let answer = run(&test, &[]);
+    assert!(answer.stderr.contains("doubts: replicates_differ"), "{}", answer.stderr);
+    let status = test.feedrate(&["study", "status", "study.csv"]);
+    assert!(status.stdout.contains("replicates_differ"), "{}", status.stdout);
+}
+
+#[test]
+fn status_tells_of_results_that_are_gone_and_of_those_done_elsewhere() {
+    let test = study(&STUDY.replacen("1,2,,N", "1,2,,Y", 1));
+    assert_eq!(run(&test, &["--limit", "1"]).code, 0);
+    fs::remove_dir_all(test.path("results")).unwrap();
+    let status = test.feedrate(&["study", "status", "study.csv"]);
+    for words in
+        ["Results that are gone", "1 row marked as done, of which this study has no result"]
+    {
+        assert!(status.stdout.contains(words), "no `{words}` in {}", status.stdout);
+    }
 }

@@ -11,6 +11,8 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+pub use timestamp::micros;
+
 use crate::facts::Facts;
 use crate::record::Record;
 use crate::record::file::{RecordFileError, make_folder, write_all_atomically};

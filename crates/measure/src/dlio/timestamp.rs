@@ -4,6 +4,16 @@ const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// `stamp` later by `ns` (earlier if negative). `None` if it is no timestamp.
 pub(super) fn later(stamp: &str, ns: i64) -> Option<String> {
+    let all = micros(stamp)?.checked_add(ns.div_euclid(1000))?;
+    let (year, month, day) = civil(all.div_euclid(MICROS_PER_DAY));
+    let micros = all.rem_euclid(MICROS_PER_DAY);
+    let (seconds, micro) = (micros / 1_000_000, micros % 1_000_000);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micro:06}"))
+}
+
+/// Microseconds from a fixed day to a timestamp of DLIO's files: only differences mean something. `None` if it is no timestamp.
+pub fn micros(stamp: &str) -> Option<i64> {
     let (date, time) = stamp.split_once('T')?;
     let [year, month, day] = numbers(date, '-')?;
     let (clock, fraction) = time.split_once('.')?;
@@ -12,12 +22,8 @@ pub(super) fn later(stamp: &str, ns: i64) -> Option<String> {
         return None;
     }
     let micro: i64 = fraction.parse().ok()?;
-    let in_day = ((hour * 60 + minute) * 60 + second) * 1_000_000 + micro + ns.div_euclid(1000);
-    let (year, month, day) = civil(days(year, month, day) + in_day.div_euclid(MICROS_PER_DAY));
-    let micros = in_day.rem_euclid(MICROS_PER_DAY);
-    let (seconds, micro) = (micros / 1_000_000, micros % 1_000_000);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micro:06}"))
+    let in_day = ((hour * 60 + minute) * 60 + second) * 1_000_000 + micro;
+    Some(days(year, month, day) * MICROS_PER_DAY + in_day)
 }
 
 fn numbers(text: &str, between: char) -> Option<[i64; 3]> {

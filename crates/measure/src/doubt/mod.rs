@@ -51,6 +51,7 @@ pub static DOUBTS: &[&Doubt] = &[
     &planned::CHECKPOINTS_EXCEED_DISK,
     &results_on_device_under_test::DOUBT,
     &clock_step::DOUBT,
+    &planned::REPLICATES_DIFFER,
     &planned::NO_REPLICATES,
 ];
 

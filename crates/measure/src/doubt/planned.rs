@@ -51,6 +51,13 @@ pub(super) static EVALUATION_NOT_REACHED: Doubt = Doubt {
     check: |_| None,
 };
 
+pub(super) static REPLICATES_DIFFER: Doubt = Doubt {
+    name: "replicates_differ",
+    severity: Severity::Warning,
+    meaning: "Runs that replicate each other by their rows were made by different plans: a workload file or a default changed in between.",
+    check: |_| None,
+};
+
 pub(super) static NO_REPLICATES: Doubt = Doubt {
     name: "no_replicates",
     severity: Severity::Note,

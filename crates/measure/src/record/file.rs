@@ -232,6 +232,7 @@ fn is_even(block: &Block) -> bool {
 mod tests {
     use super::*;
     use crate::example::simple;
+    use feedrate_spec::plan::Cache;
 
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(folder)
@@ -252,6 +253,19 @@ mod tests {
         assert_eq!(read(folder.path()).unwrap(), record);
         assert_eq!(read(&folder.path().join(RECORD_FILE)).unwrap(), record);
         assert_eq!(names(folder.path()), [RECORD_FILE]);
+    }
+
+    /// Plans once said only whether the page cache was emptied.
+    #[test]
+    fn records_of_cold_runs_stay_cold() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = simple(&[(10, 5, 1, 100)]);
+        let text = serde_json::to_string(&record).unwrap();
+        for (old, cache) in [("\"cold\":true", Cache::Cold), ("\"cold\":false", Cache::AsIs)] {
+            let text = text.replace("\"cache\":\"as_is\"", old);
+            fs::write(folder.path().join(RECORD_FILE), text).unwrap();
+            assert_eq!(read(folder.path()).unwrap().plan.train.cache, cache);
+        }
     }
 
     fn check(text: &str, message: &str, hint: &str) {

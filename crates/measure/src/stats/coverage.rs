@@ -71,6 +71,85 @@ fn of_log_normal_noise() {
     }
 }
 
+/// Two factors, of two and three levels, five runs of each of the six combinations.
+fn crossed(random: &mut LegacyRandom, of: impl Fn(usize, usize, f64) -> f64) -> Vec<Cell> {
+    let places = (0..6).map(|at| (at / 3, at % 3));
+    let cells = places.map(|(a, b)| {
+        let values = (0..5).map(|_| of(a, b, random.standard_normal())).collect();
+        Cell { levels: vec![a, b], values }
+    });
+    cells.collect()
+}
+
+/// Which are the effects of `planted` noise: of a factor, of one of its levels against another, and of both together.
+fn check_effects(name: &str, of: impl Fn(usize, usize, f64) -> f64) {
+    let terms = [vec![0], vec![1], vec![0, 1]];
+    let mut random = LegacyRandom::new(1908);
+    let mut held = [0_u32; 4];
+    for _ in 0..SIMULATIONS {
+        let cells = crossed(&mut random, &of);
+        let model = Model::new(&cells, &[2, 3], &terms);
+        // Without noise the cells' values are what the combinations are about.
+        let truth: Vec<Cell> = cells
+            .iter()
+            .map(|cell| {
+                let value = of(cell.levels[0], cell.levels[1], 0.0);
+                Cell { levels: cell.levels.clone(), values: vec![value] }
+            })
+            .collect();
+        let combinations = [
+            model.effect(&[(1, 2)]),
+            model.difference(0, 0, 1),
+            model.difference(1, 0, 2),
+            model.interaction((0, 0, 1), (1, 0, 2)),
+        ];
+        for (held, combination) in held.iter_mut().zip(combinations) {
+            let combination = combination.unwrap();
+            let interval = combination.welch(&cells).unwrap().interval(0.95).unwrap();
+            let truth = combination.estimate(&truth);
+            *held += u32::from(interval.low <= truth && truth <= interval.high);
+        }
+    }
+    for (at, held) in held.into_iter().enumerate() {
+        let held = 100.0 * f64::from(held) / f64::from(SIMULATIONS);
+        assert!((held - 95.0).abs() <= 2.0, "{name}, combination {at}: {held} %");
+    }
+}
+
+/// Noise is the same everywhere, or grows with the value; logarithms of values whose logarithms have the deviation that is named.
+#[test]
+fn effects_of_factors() {
+    let mean = |a: usize, b: usize| 50.0 + 4.0 * a as f64 + (a * b) as f64 - 2.0 * b as f64;
+    check_effects("normal", |a, b, z| mean(a, b) + 3.0 * z);
+    check_effects("normal, unequal", |a, b, z| mean(a, b) + 0.3 * (1 + 5 * a + b) as f64 * z);
+    for sigma in [0.1, 0.5] {
+        check_effects("log-normal", |a, b, z| (mean(a, b) * (sigma * z).exp()).ln());
+    }
+}
+
+/// From so many values on; see `bootstrap.rs`.
+#[test]
+fn the_bootstrap_from_where_it_is_offered() {
+    let n = BOOTSTRAP_VALUES_LEAST;
+    let mut random = LegacyRandom::new(1979);
+    let mut held = [0_u32; 2];
+    for _ in 0..SIMULATIONS {
+        let noise: Vec<f64> = (0..n).map(|_| random.standard_normal()).collect();
+        let of = [
+            (normal(&noise, 50.0, 3.0), 50.0),
+            (log_normal(&noise, 50.0, 0.5), 50.0 * 0.125_f64.exp()),
+        ];
+        for (held, (values, truth)) in held.iter_mut().zip(of) {
+            let interval = bootstrap_mean_interval(&values, 0.95).unwrap();
+            *held += u32::from(interval.low <= truth && truth <= interval.high);
+        }
+    }
+    for held in held {
+        let percent = 100.0 * f64::from(held) / f64::from(SIMULATIONS);
+        assert!((93.0..=96.0).contains(&percent), "{percent} %");
+    }
+}
+
 /// Why the middle of values that vary by factors is told by the geometric mean.
 #[test]
 fn the_arithmetic_mean_of_log_normal_noise_is_held_for_small_noise_only() {

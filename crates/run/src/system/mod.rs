@@ -15,5 +15,5 @@ pub use facts::{idle_cores, memory_bytes, raise_open_files, system};
 pub use gpu::{Gpus, OpenGpus, nvml_gpus};
 pub use mount::mount_of;
 pub use quiet::{Activity, BOUNDS, Bounds, Quiet, activity, wait_until_quiet};
-pub use sample::{Residency, Sampler, residency};
+pub use sample::{Residency, Sampler, file_bytes, residency};
 pub use timeline::TimelineSampler;

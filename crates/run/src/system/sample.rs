@@ -81,6 +81,21 @@ impl Sampler {
 /// # Errors
 /// A file could not be looked at.
 pub fn residency(storage: &dyn Storage, layout: &Layout) -> Result<Residency, StorageError> {
+    sampled(layout, |path| storage.resident_bytes(path))
+}
+
+/// How long the training files are, counted as [`residency`] counts.
+///
+/// # Errors
+/// A file could not be looked at.
+pub fn file_bytes(storage: &dyn Storage, layout: &Layout) -> Result<Option<u64>, StorageError> {
+    sampled(layout, |path| storage.stat(path)).map(|sampled| sampled.bytes)
+}
+
+fn sampled(
+    layout: &Layout,
+    bytes_of: impl Fn(&str) -> Result<Option<u64>, StorageError>,
+) -> Result<Residency, StorageError> {
     let files = layout.files_train();
     let looked = files.min(RESIDENCY_FILES_MAX);
     if looked == 0 {
@@ -91,8 +106,8 @@ pub fn residency(storage: &dyn Storage, layout: &Layout) -> Result<Residency, St
     for i in 0..looked {
         layout
             .write_path((u128::from(i) * u128::from(files) / u128::from(looked)) as u64, &mut path);
-        match storage.resident_bytes(&path)? {
-            Some(resident) => bytes += resident,
+        match bytes_of(&path)? {
+            Some(of_file) => bytes += of_file,
             None => return Ok(Residency::default()),
         }
     }

@@ -85,6 +85,9 @@ macro_rules! pass_on_but_reading {
         fn evict(&self, path: &str) -> Result<(), StorageError> {
             self.inner.evict(path)
         }
+        fn warm(&self, path: &str) -> Result<(), StorageError> {
+            self.inner.warm(path)
+        }
         fn resident_bytes(&self, path: &str) -> Result<Option<u64>, StorageError> {
             self.inner.resident_bytes(path)
         }

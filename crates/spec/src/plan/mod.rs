@@ -19,7 +19,7 @@ pub use explain::{Estimate, PIECE_BYTES, estimate};
 use crate::catalog::FormatEntry;
 use crate::shape::{Compression, Element, Encoding, FileShape, Redundancy};
 use crate::workload::TimeSpec;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// One plan. Written into every record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -223,11 +223,39 @@ pub struct TrainPlan {
     /// The compute that carries steps out on devices; without it they are waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_devices: Option<String>,
-    /// The page cache is emptied of the dataset before each epoch.
-    pub cold: bool,
+    /// What is done with the page cache. Plans of before 0.2 say `cold`, or not.
+    #[serde(default, alias = "cold", deserialize_with = "cache_or_cold")]
+    pub cache: Cache,
     /// When accelerators wait for each other.
     #[serde(default)]
     pub barrier: Barrier,
+}
+
+/// What is done with the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cache {
+    /// Nothing.
+    #[default]
+    AsIs,
+    /// It is emptied of the dataset before each epoch.
+    Cold,
+    /// The dataset is read into it before the first epoch.
+    Warm,
+}
+
+fn cache_or_cold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cache, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Cold(bool),
+        Cache(Cache),
+    }
+    Ok(match Either::deserialize(deserializer)? {
+        Either::Cold(false) => Cache::AsIs,
+        Either::Cold(true) => Cache::Cold,
+        Either::Cache(cache) => cache,
+    })
 }
 
 /// When accelerators wait for each other.

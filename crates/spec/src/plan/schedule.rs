@@ -37,7 +37,7 @@ impl TrainPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Barrier;
+    use crate::plan::{Barrier, Cache};
     use crate::workload::TimeSpec;
 
     fn check(epochs: u32, per_epoch: u64, total: Option<u64>, expected: &[u64]) {
@@ -48,7 +48,7 @@ mod tests {
             compute: TimeSpec::None,
             compute_seed: 0,
             on_devices: None,
-            cold: false,
+            cache: Cache::AsIs,
             barrier: Barrier::EachStep,
         };
         let steps: Vec<u64> = (1..=plan.epochs_run()).map(|e| plan.steps_in_epoch(e)).collect();

@@ -93,6 +93,12 @@ pub(super) fn canonical(root: &mut Node, problems: &mut Problems) {
     }
 }
 
+/// The key that a dotted key stands for: itself, unless it has an alias in it.
+pub fn canonical_key(key: &str) -> String {
+    let path: Vec<String> = key.split('.').map(str::to_string).collect();
+    canonical_path(&path).join(".")
+}
+
 fn canonical_path(path: &[String]) -> Vec<String> {
     let mut path = path.to_vec();
     for (alias, section) in SECTION_ALIASES {

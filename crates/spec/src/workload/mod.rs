@@ -15,6 +15,7 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
+pub use apply::canonical_key;
 pub use keys::{Effect, KEYS, KeyInfo, Origin, Workload};
 pub use overrides::Override;
 pub use parse::{Strictness, parse};

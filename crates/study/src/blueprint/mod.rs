@@ -88,6 +88,10 @@ impl Blueprint {
         let laid = self.design.lay(&asked)?;
         let rows =
             arrange::arrange(&self.baseline, &self.factors, &laid.points, &self.arrangement)?;
+        let twice = rows.iter().map(Row::set_twice).find(|problems| !problems.is_empty());
+        if let Some(problems) = twice {
+            return Err(Problems(problems));
+        }
         let mut comments = self.head(&rows, laid.points.len());
         comments.extend(laid.notes);
         comments.extend(laid.aliases.iter().flat_map(Aliases::lines));

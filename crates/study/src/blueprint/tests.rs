@@ -134,6 +134,14 @@ fn a_level_that_no_row_can_hold_is_refused() {
     }
 }
 
+#[test]
+fn a_design_that_sets_a_key_twice_is_refused() {
+    let text = "design = \"full_factorial\"\nbaseline = { model = \"m\", epochs = 2 }\nfactors.train.epochs = [1, 2]";
+    let text = design_file::parse("a.toml", text).unwrap();
+    let problems = Blueprint::of(&text, |_| None).unwrap().draw().unwrap_err().to_string();
+    assert!(problems.contains("train.epochs: is set by the column `epochs`"), "{problems}");
+}
+
 /// Montgomery, section 8.4: the aliases of 2^(7-3) with E = ABC, F = BCD, G = ACD.
 #[test]
 fn a_fraction_carries_its_alias_table() {

@@ -3,20 +3,24 @@
 use super::host::{DatasetPlan, Ended, Job, News, RowPlan, Task};
 use super::{Rows, Runner, RunnerError};
 use crate::datasets::{Owned, Policy, Room, to_delete};
-use crate::state::{Event, RowId};
+use crate::state::Event;
 use feedrate_spec::units;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// In the folder of a dataset that a study made: which one, by its id.
+const CLAIM: &str = "made-by-study";
+
 impl Runner<'_> {
-    /// Make the dataset of a row unless it is there, and room for it first. `pending` are the rows to run, this one the first.
+    /// Make the dataset of a row unless it is there, and room for it first. `pending` are the rows to run, this one the first; where its
+    /// last run failed, every file is looked at.
     pub(super) fn make_dataset(
         &mut self,
         (rows, index): (&Rows, usize),
         (plan, attempt): (&RowPlan, u64),
-        pending: &[usize],
+        (pending, has_failed): (&[usize], bool),
     ) -> Result<Result<(), Ended>, RunnerError> {
         let Some(dataset) = &plan.dataset else { return Ok(Ok(())) };
         let row = &rows.all[index];
@@ -24,23 +28,34 @@ impl Runner<'_> {
         if let Err(reason) = self.make_room(rows, dataset, is_whole, pending)? {
             return Ok(Err(Ended::Failed(reason)));
         }
-        if is_whole {
+        if is_whole && !has_failed {
             return Ok(Ok(()));
         }
         let DatasetPlan { folder, fingerprint, bytes } = dataset.clone();
         // What others began is not this study's to delete.
         if !folder.exists() {
             self.add(Event::Claimed { folder: folder.clone(), fingerprint, bytes })?;
+            self.claim(&folder)?;
         }
-        self.host.tell(News::Generating { folder: folder.clone(), bytes });
+        if !is_whole {
+            self.host.tell(News::Generating { folder: folder.clone(), bytes });
+        }
         let begun_s = self.host.now_s();
         let job = Job { row, plan, settings: &self.settings, attempt };
         if let Err(ended) = self.host.execute(&job, Task::Generate) {
             return Ok(Err(ended));
         }
-        let duration_s = self.host.now_s() - begun_s;
-        self.add(Event::Generated { folder, duration_s })?;
+        if !is_whole {
+            let duration_s = self.host.now_s() - begun_s;
+            self.add(Event::Generated { folder, duration_s })?;
+        }
         Ok(Ok(()))
+    }
+
+    fn claim(&self, folder: &Path) -> Result<(), RunnerError> {
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(folder.join(CLAIM), &self.settings.id))
+            .map_err(|source| RunnerError::Io { doing: "make", path: folder.into(), source })
     }
 
     /// The inner error says in words that there is too little room.
@@ -58,7 +73,11 @@ impl Runner<'_> {
             of.folder != dataset.folder && of.folder.parent() == dataset.folder.parent()
         });
         let free_bytes = self.host.free_bytes(&dataset.folder);
-        let needed_bytes = if is_whole { 0 } else { dataset.bytes };
+        let needed_bytes = match is_whole {
+            true => 0,
+            // What an earlier start has made of it is kept.
+            false => dataset.bytes.saturating_sub(bytes_in(&dataset.folder)),
+        };
         match to_delete(self.options.datasets, &owned, Room { needed_bytes, free_bytes }) {
             Ok(folders) => {
                 for folder in folders {
@@ -67,7 +86,7 @@ impl Runner<'_> {
                 Ok(Ok(()))
             }
             Err(too_little) => Ok(Err(format!(
-                "its dataset needs {}, {} more than there is room for in `{}`",
+                "its dataset needs {}, {} more than there is room for in `{}`\n  hint: free space, or let `--datasets` be `make-room`",
                 units::bytes(needed_bytes),
                 units::bytes(too_little.short_bytes),
                 dataset.folder.display(),
@@ -80,15 +99,8 @@ impl Runner<'_> {
         if self.options.datasets != Policy::DeleteUnneeded {
             return Ok(());
         }
-        let rows = Rows::of(self.files)?;
-        let open: Vec<usize> = (0..rows.all.len()).filter(|&index| !rows.all[index].done).collect();
-        for &index in &open {
-            // A row that cannot be planned needs no dataset.
-            if let Ok(plan) = self.host.plan(&rows.all[index], &self.settings) {
-                self.plans.insert(rows.ids[index].clone(), plan);
-            }
-        }
-        let next_uses = self.next_uses(&rows, &open);
+        let rows = Rows::of(self.files, &self.history)?;
+        let next_uses = self.next_uses(&rows, &[]);
         let needless = self.owned(&next_uses).into_iter().filter(|of| of.next_use.is_none());
         for of in needless.collect::<Vec<_>>() {
             self.delete(&of.folder)?;
@@ -96,12 +108,14 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// For each dataset that is still needed, how many runs come before.
+    /// For each dataset that is still needed, how many runs come before: first those that are to be run now, then all others that are not
+    /// done.
     fn next_uses(&self, rows: &Rows, pending: &[usize]) -> BTreeMap<PathBuf, usize> {
+        let open = (0..rows.all.len()).filter(|index| !rows.all[*index].done);
+        let others = open.filter(|index| !pending.contains(index));
         let mut uses = BTreeMap::new();
-        for (n, &index) in pending.iter().enumerate() {
-            let id: &RowId = &rows.ids[index];
-            let dataset = self.plans.get(id).and_then(|plan| plan.dataset.as_ref());
+        for (n, index) in pending.iter().copied().chain(others).enumerate() {
+            let dataset = self.plan_of(rows, index).and_then(|plan| plan.dataset.as_ref());
             if let Some(dataset) = dataset {
                 uses.entry(dataset.folder.clone()).or_insert(n);
             }
@@ -109,8 +123,13 @@ impl Runner<'_> {
         uses
     }
 
+    /// What this study made and may delete: a folder that was made anew by others since does not say its name.
     fn owned(&self, next_uses: &BTreeMap<PathBuf, usize>) -> Vec<Owned> {
-        let of = self.history.datasets.iter().map(|(folder, dataset)| Owned {
+        let is_own = |folder: &Path| {
+            fs::read_to_string(folder.join(CLAIM)).is_ok_and(|id| id == self.settings.id)
+        };
+        let of = self.history.datasets.iter().filter(|(folder, _)| is_own(folder));
+        let of = of.map(|(folder, dataset)| Owned {
             folder: folder.clone(),
             bytes: dataset.bytes,
             next_use: next_uses.get(folder).copied(),
@@ -119,6 +138,13 @@ impl Runner<'_> {
     }
 
     fn delete(&mut self, folder: &Path) -> Result<(), RunnerError> {
+        // Whoever reads a dataset shares the lock of its manifest.
+        if let Ok(manifest) = fs::File::open(folder.join("manifest.json"))
+            && manifest.try_lock().is_err()
+        {
+            self.host.tell(News::InUse { folder: folder.to_path_buf() });
+            return Ok(());
+        }
         let bytes = self.history.datasets.get(folder).map_or(0, |dataset| dataset.bytes);
         self.host.tell(News::Deleting { folder: folder.to_path_buf(), bytes });
         self.remove(folder)
@@ -151,6 +177,17 @@ impl Runner<'_> {
         }
         Ok(())
     }
+}
+
+/// Of all files below a folder; 0 where there is none.
+fn bytes_in(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let of = entries.map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_in(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    of.sum()
 }
 
 fn going(folder: &Path) -> PathBuf {

@@ -3,9 +3,8 @@
 use crate::hook::hooks;
 use crate::table::Table;
 use feedrate_spec::problem::Problems;
-use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct StudyFiles {
     /// The CSV itself, behind any link.
     pub csv: PathBuf,
-    /// `<name>.study` beside it.
+    /// `<name>.study` beside it; of a name without `.csv` all of the name.
     pub state: PathBuf,
 }
 
@@ -66,7 +65,7 @@ pub struct Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         // A process that is just being started may still share the file, and would hold the lock for a moment longer.
-        let _ = flock(&self.file, FlockOperation::Unlock);
+        let _ = self.file.unlock();
     }
 }
 
@@ -77,7 +76,9 @@ impl StudyFiles {
     /// There is no such file.
     pub fn of(csv: &Path) -> Result<Self, FilesError> {
         let found = fs::canonicalize(csv).map_err(failed("read", csv))?;
-        let state = found.with_extension("study");
+        let name = found.file_name().unwrap_or_default().to_string_lossy();
+        let state =
+            found.with_file_name(format!("{}.study", name.strip_suffix(".csv").unwrap_or(&name)));
         Ok(StudyFiles { csv: found, state })
     }
 
@@ -134,6 +135,12 @@ impl StudyFiles {
         })
     }
 
+    /// Whether a runner is at work.
+    pub fn is_locked(&self) -> bool {
+        let file = File::open(self.state.join("lock"));
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
     /// Become the one runner of the study.
     ///
     /// # Errors
@@ -145,9 +152,9 @@ impl StudyFiles {
         let open =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = open.map_err(failed("lock", &path))?;
-        if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            if error != rustix::io::Errno::WOULDBLOCK {
-                return Err(failed("lock", &path)(error.into()));
+        if let Err(error) = file.try_lock() {
+            if let TryLockError::Error(error) = error {
+                return Err(failed("lock", &path)(error));
             }
             let mut who = String::new();
             let _ = file.read_to_string(&mut who);

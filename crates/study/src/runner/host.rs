@@ -3,7 +3,7 @@
 use crate::precision::Standing;
 use crate::response::Response;
 use crate::row::Row;
-use crate::state::Settings;
+use crate::state::{Checked, Settings};
 use feedrate_measure::record::StudyRun;
 use feedrate_spec::plan::PlanDoubt;
 use std::path::{Path, PathBuf};
@@ -75,15 +75,6 @@ pub struct Prepared {
     pub doubts: Vec<PlanDoubt>,
 }
 
-/// Results that are whole.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Checked {
-    /// Of the run, by its record.
-    pub duration_s: f64,
-    /// What was seen around it.
-    pub doubts: Vec<PlanDoubt>,
-}
-
 /// Something to tell the user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
@@ -99,6 +90,16 @@ pub enum News {
         /// `unet3d/4`.
         label: String,
         /// Where the older result lies now.
+        folder: PathBuf,
+    },
+    /// A row that this runner has done was set back: an older CSV was saved over the one that said so.
+    SetBackMeanwhile {
+        /// `unet3d/4`.
+        label: String,
+    },
+    /// A dataset would be deleted, and somebody reads it.
+    InUse {
+        /// Where it lies.
         folder: PathBuf,
     },
     /// A dataset is deleted.
@@ -159,6 +160,8 @@ pub enum News {
         label: String,
         /// How well its response is known.
         standing: Standing,
+        /// Runs whose response cannot be known; while there are any, none is added.
+        silent_runs: usize,
     },
     /// The next run does not fit the time that is left.
     OutOfTime {

@@ -9,23 +9,27 @@ mod place;
 mod select;
 mod datasets;
 mod replicates;
+mod recover;
+mod time;
 #[cfg(test)]
 mod tests;
 
 pub use files::{FilesError, Lock, StudyFiles, sync_folder};
-pub use host::{Checked, DatasetPlan, Ended, Host, Job, News, Prepared, RowPlan, Task};
+pub use host::{DatasetPlan, Ended, Host, Job, News, Prepared, RowPlan, Task};
 pub use place::{INCOMPLETE, SUPERSEDED, model_name};
 pub use replicates::{Group, Wanted, groups};
-pub use select::{in_order, is_wanted, label, pace};
+pub use select::{due, in_order, is_wanted, label};
+pub use time::{generation_s, pace};
 
 use crate::datasets::Policy;
 use crate::experiment::Experiment;
-use crate::row::Row;
+use crate::row::{Row, RowKey};
 use crate::setting::Setting;
 use crate::state::{
-    Event, History, Journal, JournalError, Outcome, RowId, Settings, Status, row_ids, status,
+    Checked, Event, History, Journal, JournalError, Outcome, Place, RowId, Settings, Status, places,
 };
 use feedrate_measure::record::StudyRun;
+use feedrate_spec::plan::PlanDoubt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -80,9 +84,12 @@ pub struct Runner<'a> {
     settings: Settings,
     journal: Journal,
     history: History,
-    plans: BTreeMap<RowId, RowPlan>,
-    /// Experiments whose end was told.
+    /// `None` where a row cannot be planned.
+    plans: BTreeMap<RowKey, Option<RowPlan>>,
+    /// What was told once.
     told: BTreeSet<String>,
+    /// Attempts that this runner brought to a result.
+    finished: BTreeSet<u64>,
     report: Report,
     done: usize,
     started_s: f64,
@@ -96,9 +103,9 @@ struct Rows {
 }
 
 impl Rows {
-    fn of(files: &StudyFiles) -> Result<Self, FilesError> {
+    fn of(files: &StudyFiles, history: &History) -> Result<Self, FilesError> {
         let all: Vec<Row> = files.table()?.rows().cloned().collect();
-        let ids = row_ids(&all);
+        let ids = places(&all, history).into_iter().map(|place| place.id).collect();
         Ok(Rows { all, ids })
     }
 
@@ -117,7 +124,7 @@ impl<'a> Runner<'a> {
         (host, options): (&'a mut dyn Host, Options),
     ) -> Self {
         let started_s = host.now_s();
-        let (plans, told, report) = Default::default();
+        let (plans, told, finished, report) = Default::default();
         Runner {
             files,
             host,
@@ -127,6 +134,7 @@ impl<'a> Runner<'a> {
             history,
             plans,
             told,
+            finished,
             report,
             done: 0,
             started_s,
@@ -137,15 +145,11 @@ impl<'a> Runner<'a> {
     /// Run what is pending until nothing is, or until something says stop.
     ///
     /// # Errors
-    /// The study's own files cannot be read or written, rows are wrong, or a dataset has no room.
+    /// The study's own files cannot be read or written, or rows are wrong.
     pub fn run(mut self) -> Result<(Report, History), RunnerError> {
-        if self.history.settings.as_ref() != Some(&self.settings) {
-            self.add(Event::Settings(self.settings.clone()))?;
-        }
         self.recover()?;
-        self.plan_done()?;
         while !self.host.is_stopped() && self.options.limit.is_none_or(|limit| self.done < limit) {
-            let rows = Rows::of(self.files)?;
+            let rows = Rows::of(self.files, &self.history)?;
             let pending = self.pending(&rows);
             self.plan_all(&rows, &pending)?;
             let Some(&next) = pending.first() else {
@@ -169,78 +173,61 @@ impl<'a> Runner<'a> {
     }
 
     /// Rows to run, in their order.
-    fn pending(&self, rows: &Rows) -> Vec<usize> {
-        let is_pending = |index: &usize| {
-            let row = &rows.all[*index];
-            let is_due = match status(row, &rows.ids[*index], &self.history) {
-                Status::Pending | Status::SetBack(_) => true,
-                // What has failed since this runner started is not tried again by it.
-                Status::Failed(..) => self.options.retry && !self.has_failed_now(&rows.ids[*index]),
-                Status::Done(_) | Status::Unmarked(_) | Status::Left(_) => false,
-            };
-            is_due && is_wanted(&self.options.only, *index, row, &rows.all)
-        };
-        in_order(&rows.all).into_iter().filter(is_pending).collect()
-    }
-
-    fn has_failed_now(&self, id: &RowId) -> bool {
-        let now = self.history.attempts.iter().rev().take(self.done);
-        now.into_iter().any(|attempt| attempt.row == *id)
-    }
-
-    /// Plans of all `indices`; what is wrong with any is said before anything runs.
-    fn plan_all(&mut self, rows: &Rows, indices: &[usize]) -> Result<(), RunnerError> {
-        let mut problems = Vec::new();
-        for &index in indices {
-            let id = &rows.ids[index];
-            if self.plans.contains_key(id) {
-                continue;
+    fn pending(&mut self, rows: &Rows) -> Vec<usize> {
+        let mut due = due(&rows.all, &self.history, &self.options);
+        let places = places(&rows.all, &self.history);
+        let mut undone = Vec::new();
+        due.retain(|&index| match places[index].status {
+            // What has failed since this runner started is not tried again by it.
+            Status::Failed(attempt, _) => !self.is_of_this_runner(attempt.number),
+            // Nor is what it has done itself: an older CSV was saved over the one that says so.
+            Status::SetBack(attempt) if self.finished.contains(&attempt.number) => {
+                undone.push(rows.label(index));
+                false
             }
-            match self.host.plan(&rows.all[index], &self.settings) {
-                Ok(plan) => _ = self.plans.insert(id.clone(), plan),
-                Err(problem) => {
-                    problems.push(format!("row {} ({}): {problem}", index + 1, rows.label(index)));
-                }
+            _ => true,
+        });
+        for label in undone {
+            if self.told.insert(label.clone()) {
+                self.host.tell(News::SetBackMeanwhile { label });
             }
         }
+        due
+    }
+
+    fn is_of_this_runner(&self, attempt: u64) -> bool {
+        self.history.attempts.iter().rev().take(self.done).any(|of| of.number == attempt)
+    }
+
+    /// Plans of all rows; what is wrong with any of `pending` is said before anything runs.
+    fn plan_all(&mut self, rows: &Rows, pending: &[usize]) -> Result<(), RunnerError> {
+        let mut problems: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (index, row) in rows.all.iter().enumerate() {
+            let is_pending = pending.contains(&index);
+            let known = self.plans.get(&rows.ids[index].key);
+            if known.is_some_and(|plan| plan.is_some() || !is_pending) {
+                continue;
+            }
+            let plan = self.host.plan(row, &self.settings);
+            if let Err(problem) = &plan
+                && is_pending
+            {
+                problems.entry(problem.clone()).or_default().push(index);
+            }
+            self.plans.insert(rows.ids[index].key.clone(), plan.ok());
+        }
+        let told = |(problem, of): (&String, &Vec<usize>)| match of.as_slice() {
+            [index] => format!("row {} ({}): {problem}", index + 1, rows.label(*index)),
+            [first, more @ ..] => format!("row {} and {} more: {problem}", first + 1, more.len()),
+            [] => String::new(),
+        };
+        let mut problems: Vec<String> = problems.iter().map(told).collect();
+        problems.extend(names_of_two_models(rows, pending));
         if problems.is_empty() { Ok(()) } else { Err(RunnerError::Rows(problems)) }
     }
 
-    /// Plans of rows that are done, which tell the pace of those that are not.
-    fn plan_done(&mut self) -> Result<(), RunnerError> {
-        let rows = Rows::of(self.files)?;
-        for (row, id) in rows.all.iter().zip(&rows.ids).filter(|(row, _)| row.done) {
-            // One that can no longer be planned tells nothing.
-            if let Ok(plan) = self.host.plan(row, &self.settings) {
-                self.plans.insert(id.clone(), plan);
-            }
-        }
-        Ok(())
-    }
-
-    /// What the plan of a row says, at the pace of the runs that are done.
-    fn expected_s(&self, rows: &Rows, index: usize, pace: f64) -> f64 {
-        self.plans.get(&rows.ids[index]).map_or(0.0, |plan| plan.run_s * pace)
-    }
-
-    fn pace(&self) -> f64 {
-        let done = self.history.attempts.iter().filter_map(|attempt| match &attempt.outcome {
-            Outcome::Finished { duration_s, .. } => {
-                Some((self.plans.get(&attempt.row)?.run_s, *duration_s))
-            }
-            _ => None,
-        });
-        pace(&done.collect::<Vec<_>>())
-    }
-
-    fn fits_time(&mut self, rows: &Rows, pending: &[usize]) -> bool {
-        let Some(budget_s) = self.options.time_budget_s else { return true };
-        let expected_s = self.expected_s(rows, pending[0], self.pace());
-        let fits = self.host.now_s() - self.started_s + expected_s <= budget_s;
-        if !fits {
-            self.host.tell(News::OutOfTime { label: rows.label(pending[0]), expected_s });
-        }
-        fits
+    fn plan_of(&self, rows: &Rows, index: usize) -> Option<&RowPlan> {
+        self.plans.get(&rows.ids[index].key)?.as_ref()
     }
 
     /// Whether the runner goes on.
@@ -251,32 +238,26 @@ impl<'a> Runner<'a> {
         pending: &[usize],
     ) -> Result<bool, RunnerError> {
         let row = &rows.all[index];
-        let Some(plan) = self.plans.get(&rows.ids[index]).cloned() else { return Ok(false) };
-        self.supersede(rows, index)?;
+        let Some(plan) = self.plan_of(rows, index).cloned() else { return Ok(false) };
+        if self.history.settings.as_ref() != Some(&self.settings) {
+            self.add(Event::Settings(self.settings.clone()))?;
+        }
+        let has_failed = self.supersede(rows, index)?;
         let attempt = self.history.next_attempt();
-        let made = self.make_dataset((rows, index), (&plan, attempt), pending)?;
-        let outcome = match made {
-            Ok(()) => {
-                let (pace, of) = (self.pace(), self.done + pending.len());
-                let left = pending.iter().map(|&i| self.expected_s(rows, i, pace));
-                let running = News::Running {
-                    label: rows.label(index),
-                    number: self.done + 1,
-                    of,
-                    expected_s: plan.run_s * pace,
-                    left_s: left.sum(),
-                };
-                self.host.tell(running);
-                self.host.prepare(&Job { row, plan: &plan, settings: &self.settings, attempt })
-            }
-            Err(ended) => Err(ended),
-        };
         let run_dir = self.begin((rows, index), attempt)?;
+        let made = self.make_dataset((rows, index), (&plan, attempt), (pending, has_failed))?;
+        let outcome = made.and_then(|()| {
+            self.tell_of_start(rows, pending);
+            self.host.prepare(&Job { row, plan: &plan, settings: &self.settings, attempt })
+        });
         let outcome = outcome.and_then(|prepared| {
             let about = self.about((rows, index), attempt, prepared);
             let job = Job { row, plan: &plan, settings: &self.settings, attempt };
+            let begun_s = self.host.now_s();
             self.host.execute(&job, Task::Run { run_dir: &run_dir, about: &about })?;
-            self.host.check(&run_dir, row, &plan).map_err(Ended::Failed)
+            let duration_s = self.host.now_s() - begun_s;
+            let checked = self.host.check(&run_dir, row, &plan).map_err(Ended::Failed)?;
+            Ok(Checked { duration_s, ..checked })
         });
         self.done += 1;
         match outcome {
@@ -288,15 +269,18 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// The older result of a row that was set back counts no more.
-    fn supersede(&mut self, rows: &Rows, index: usize) -> Result<(), RunnerError> {
-        let found = status(&rows.all[index], &rows.ids[index], &self.history);
-        let Status::SetBack(older) = found else { return Ok(()) };
+    /// The older result of a row that was set back counts no more. Says whether the last attempt at a row failed.
+    fn supersede(&mut self, rows: &Rows, index: usize) -> Result<bool, RunnerError> {
+        let places = places(&rows.all, &self.history);
+        let Place { status, .. } = &places[index];
+        let Status::SetBack(older) = status else {
+            return Ok(matches!(status, Status::Failed(..)));
+        };
         let (attempt, run_dir) = (older.number, older.run_dir.clone());
         let folder = aside(&run_dir, SUPERSEDED)?;
         self.add(Event::Superseded { attempt })?;
         self.host.tell(News::Superseded { label: rows.label(index), folder });
-        Ok(())
+        Ok(false)
     }
 
     fn begin(
@@ -339,38 +323,37 @@ impl<'a> Runner<'a> {
         (rows, index): (&Rows, usize),
         attempt: u64,
         run_dir: &Path,
-        Checked { duration_s, doubts }: Checked,
+        mut result: Checked,
     ) -> Result<(), RunnerError> {
         place::sync(run_dir, &self.settings.results).map_err(|source| RunnerError::Io {
             doing: "sync",
             path: run_dir.to_path_buf(),
             source,
         })?;
-        let names = doubts.iter().map(|doubt| doubt.name.clone()).collect();
-        self.add(Event::Finished { attempt, duration_s, doubts })?;
-        self.mark(&rows.ids[index], attempt, &rows.label(index), run_dir)?;
+        result.doubts.extend(replicates_differ(rows, index, &result.plan, &self.history));
+        let doubts = result.doubts.iter().map(|doubt| doubt.name.clone()).collect();
+        let duration_s = result.duration_s;
+        self.add(Event::Finished { attempt, result })?;
+        self.finished.insert(attempt);
+        self.mark(attempt, &rows.label(index), run_dir)?;
         self.report.finished += 1;
         let (label, run_dir) = (rows.label(index), run_dir.to_path_buf());
-        self.host.tell(News::Finished { label, run_dir, duration_s, doubts: names });
+        self.host.tell(News::Finished { label, run_dir, duration_s, doubts });
         Ok(())
     }
 
     /// Say in the CSV, as it is by now, that a row is done.
-    fn mark(
-        &mut self,
-        id: &RowId,
-        attempt: u64,
-        label: &str,
-        run_dir: &Path,
-    ) -> Result<(), RunnerError> {
+    fn mark(&mut self, attempt: u64, label: &str, run_dir: &Path) -> Result<(), RunnerError> {
         let mut table = self.files.table()?;
-        let ids = row_ids(table.rows());
-        let Some(index) = ids.iter().position(|other| other == id) else {
+        let rows: Vec<Row> = table.rows().cloned().collect();
+        let places = places(&rows, &self.history);
+        let is_its = |place: &Place| place.status.attempt().is_some_and(|of| of.number == attempt);
+        let Some(index) = places.iter().position(is_its) else {
             let (label, run_dir) = (label.to_string(), run_dir.to_path_buf());
             self.host.tell(News::RowIsGone { label, run_dir });
             return Ok(());
         };
-        if table.rows().nth(index).is_some_and(|row| !row.done) {
+        if !rows[index].done {
             table.mark(index, true);
             self.files.write_table(&table)?;
         }
@@ -397,54 +380,47 @@ impl<'a> Runner<'a> {
         }
         Ok(false)
     }
+}
 
-    /// Bring to an end what an earlier runner could not.
-    fn recover(&mut self) -> Result<(), RunnerError> {
-        self.remove_half_deleted()?;
-        let rows = Rows::of(self.files)?;
-        let attempts: Vec<_> = self.history.attempts.iter().map(|attempt| attempt.number).collect();
-        for number in attempts {
-            self.recover_attempt(&rows, number)?;
+/// A run that replicates others by its row, and was made by another plan.
+fn replicates_differ(
+    rows: &Rows,
+    index: usize,
+    plan: &str,
+    history: &History,
+) -> Option<PlanDoubt> {
+    let experiment = rows.all[index].experiment_key();
+    let places = places(&rows.all, history);
+    let others = rows.all.iter().zip(&places).filter(|(row, _)| row.experiment_key() == experiment);
+    let mut others = others.filter_map(|(_, place)| match place.status {
+        Status::Done(Some(attempt)) => Some(attempt),
+        _ => None,
+    });
+    let other =
+        others.find(|of| matches!(&of.outcome, Outcome::Finished(of) if of.plan != plan))?;
+    Some(PlanDoubt {
+        name: "replicates_differ".into(),
+        evidence: format!("its plan is not that of `{}`", other.run_dir.display()),
+        advice: "see with `feedrate compare` what changed in between, and set the older rows back to `N`".into(),
+    })
+}
+
+/// Folders of results are called after models: two of one name would be mixed.
+fn names_of_two_models(rows: &Rows, pending: &[usize]) -> Vec<String> {
+    let mut models: BTreeMap<String, &str> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (index, row) in rows.all.iter().enumerate() {
+        let name = model_name(&row.model);
+        let first = *models.entry(name.clone()).or_insert(&row.model);
+        if first != row.model && pending.contains(&index) {
+            problems.push(format!(
+                "row {}: `{}` and `{first}` are both called `{name}`\n  hint: rename one of the files",
+                index + 1,
+                row.model
+            ));
         }
-        Ok(())
     }
-
-    fn recover_attempt(&mut self, rows: &Rows, number: u64) -> Result<(), RunnerError> {
-        let found = self.history.attempts.iter().find(|attempt| attempt.number == number);
-        let Some(attempt) = found.cloned() else { return Ok(()) };
-        let index = rows.ids.iter().position(|id| *id == attempt.row);
-        let label = index.map_or_else(|| attempt.row.key.0.clone(), |index| rows.label(index));
-        match &attempt.outcome {
-            Outcome::Unknown => {
-                let checked =
-                    index.and_then(|index| self.check_left(rows, index, &attempt.run_dir));
-                self.host.tell(News::Recovered { label, is_whole: checked.is_some() });
-                match (checked, index) {
-                    (Some(checked), Some(index)) => {
-                        self.finish((rows, index), number, &attempt.run_dir, checked)?;
-                    }
-                    _ => {
-                        aside(&attempt.run_dir, INCOMPLETE)?;
-                        self.add(Event::BrokenOff { attempt: number })?;
-                    }
-                }
-            }
-            Outcome::Finished { .. }
-                if !attempt.marked && !attempt.superseded && index.is_some() =>
-            {
-                self.mark(&attempt.row, number, &label, &attempt.run_dir)?;
-            }
-            Outcome::Finished { .. } | Outcome::Failed { .. } | Outcome::BrokenOff => {}
-        }
-        Ok(())
-    }
-
-    /// What an attempt came to whose runner did not live to tell.
-    fn check_left(&mut self, rows: &Rows, index: usize, run_dir: &Path) -> Option<Checked> {
-        let row = &rows.all[index];
-        let plan = self.host.plan(row, &self.settings).ok()?;
-        self.host.check(run_dir, row, &plan).ok()
-    }
+    problems
 }
 
 /// See [`place::put_aside`].

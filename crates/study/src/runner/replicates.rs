@@ -6,7 +6,7 @@ use super::{Rows, Runner, RunnerError};
 use crate::precision::{Next, Standing, Until, judge};
 use crate::response::Response;
 use crate::row::{Row, RowKey};
-use crate::state::{History, Status, row_ids, status};
+use crate::state::{Attempt, History, Status, places};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -26,7 +26,9 @@ pub struct Wanted {
 pub struct Group {
     /// Indices of rows, in the order of the file.
     pub rows: Vec<usize>,
-    /// One of each run that is done and whose response can be known.
+    /// Runs of this study that are done.
+    pub runs: usize,
+    /// One of each of them whose response can be known.
     pub values: Vec<f64>,
 }
 
@@ -36,16 +38,28 @@ pub fn groups(
     history: &History,
     value: &mut dyn FnMut(&Path) -> Option<f64>,
 ) -> Vec<Group> {
-    let ids = row_ids(rows);
+    let places = places(rows, history);
     let mut groups: Vec<Group> = Vec::new();
-    let mut places: BTreeMap<RowKey, usize> = BTreeMap::new();
+    let mut known: BTreeMap<RowKey, usize> = BTreeMap::new();
+    let mut done: Vec<(usize, &Attempt)> = Vec::new();
     for (index, row) in rows.iter().enumerate() {
-        let place = *places.entry(row.experiment_key()).or_insert_with(|| {
-            groups.push(Group { rows: Vec::new(), values: Vec::new() });
+        let place = *known.entry(row.experiment_key()).or_insert_with(|| {
+            groups.push(Group { rows: Vec::new(), runs: 0, values: Vec::new() });
             groups.len() - 1
         });
         groups[place].rows.push(index);
-        if let Status::Done(Some(attempt)) = status(row, &ids[index], history) {
+        if let Status::Done(Some(attempt)) = places[index].status {
+            done.push((place, attempt));
+        }
+    }
+    // What was made by another plan than the last is no replicate of it.
+    let mut plans: BTreeMap<usize, &str> = BTreeMap::new();
+    for (place, attempt) in &done {
+        plans.insert(*place, attempt.plan());
+    }
+    for (place, attempt) in done {
+        if plans.get(&place) == Some(&attempt.plan()) {
+            groups[place].runs += 1;
             groups[place].values.extend(value(&attempt.run_dir));
         }
     }
@@ -71,18 +85,18 @@ impl Runner<'_> {
             }
             let standing =
                 judge(wanted.response, &group.values, wanted.until, wanted.replicates_max);
-            let first = &rows.all[group.rows[0]];
-            self.tell_once(rows, &group, standing);
-            // A row whose run tells no value would be repeated for ever.
-            let all_tell = group.values.len() == group.rows.len();
-            if standing.next == Next::Another && all_tell {
-                let replicates = group.rows.iter().map(|&index| rows.all[index].replicate);
-                let last = replicates.flatten().max().unwrap_or(0).max(group.rows.len() as u32);
-                let note = "added for precision".into();
-                let replicate = Some(last + 1);
-                table.push(Row { replicate, note, order: None, done: false, ..first.clone() });
-                added = true;
+            // A run that tells no value would be repeated for ever.
+            let is_repeated = standing.next == Next::Another && group.values.len() == group.runs;
+            if !is_repeated {
+                self.tell_once(rows, &group, standing);
+                continue;
             }
+            let first = &rows.all[group.rows[0]];
+            let replicates = group.rows.iter().map(|&index| rows.all[index].replicate);
+            let last = replicates.flatten().max().unwrap_or(0).max(group.rows.len() as u32);
+            let (replicate, note) = (Some(last + 1), "added for precision".into());
+            table.push(Row { replicate, note, order: None, done: false, ..first.clone() });
+            added = true;
         }
         if added {
             self.files.write_table(&table)?;
@@ -93,8 +107,9 @@ impl Runner<'_> {
     /// Where an experiment stands, when that is its end.
     fn tell_once(&mut self, rows: &Rows, group: &Group, standing: Standing) {
         let label = label(&Row { replicate: None, ..rows.all[group.rows[0]].clone() }, &rows.all);
-        if standing.next != Next::Another && self.told.insert(label.clone()) {
-            self.host.tell(News::Known { label, standing });
+        if self.told.insert(label.clone()) {
+            let silent_runs = group.runs - group.values.len();
+            self.host.tell(News::Known { label, standing, silent_runs });
         }
     }
 }

@@ -1,14 +1,30 @@
-//! Which rows are run, in which order, and how long that will take.
+//! Which rows are run, in which order, and what they are called.
 
+use super::Options;
 use super::place::model_name;
 use crate::experiment::Experiment;
 use crate::row::Row;
+use crate::state::{History, Status, places};
 
 /// Indices of rows in the order of running: by their column `order`, then those without one, as they stand in the file.
 pub fn in_order(rows: &[Row]) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..rows.len()).collect();
     indices.sort_by_key(|&i| (rows[i].order.is_none(), rows[i].order, i));
     indices
+}
+
+/// Rows to be run, in their order. What a runner has left that died is run again, or found to be whole.
+pub fn due(rows: &[Row], history: &History, options: &Options) -> Vec<usize> {
+    let places = places(rows, history);
+    let is_due = |index: &usize| {
+        let is_due = match places[*index].status {
+            Status::Pending | Status::SetBack(_) | Status::Left(_) => true,
+            Status::Failed(..) => options.retry,
+            Status::Done(_) | Status::Unmarked(_) => false,
+        };
+        is_due && is_wanted(&options.only, *index, &rows[*index], rows)
+    };
+    in_order(rows).into_iter().filter(is_due).collect()
 }
 
 /// What a row is called: `unet3d_h100_custom/4_batch_size_1`, with its replicate where it has one.
@@ -18,7 +34,7 @@ pub fn label(row: &Row, rows: &[Row]) -> String {
     format!("{}/{id}{replicate}", model_name(&row.model))
 }
 
-/// Whether a row is among those that are asked for: by `#6`, its place in the file, or by model, experiment, or both, with `*`.
+/// Whether a row is among those that are asked for: by `#6`, its place in the file, or by model, experiment, both, or its label, with `*`.
 pub fn is_wanted(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool {
     if only.is_empty() {
         return true;
@@ -26,9 +42,10 @@ pub fn is_wanted(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool
     let model = model_name(&row.model);
     let id = Experiment::of(row, rows).id();
     let both = format!("{model}/{id}");
+    let label = label(row, rows);
     let matches = |pattern: &String| match pattern.strip_prefix('#') {
         Some(number) => number.parse() == Ok(index + 1),
-        None => [&model, &id, &both].iter().any(|name| is_like(pattern, name)),
+        None => [&model, &id, &both, &label].iter().any(|name| is_like(pattern, name)),
     };
     only.iter().any(matches)
 }
@@ -38,16 +55,6 @@ fn is_like(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(tail) = text.strip_prefix(head) else { return false };
     (0..=tail.len()).filter(|&at| tail.is_char_boundary(at)).any(|at| is_like(rest, &tail[at..]))
-}
-
-/// How long runs take in truth, by those that are done: what a plan says, times this. The median of their ratios, 1 where
-/// none is done.
-pub fn pace(done: &[(f64, f64)]) -> f64 {
-    let ratios =
-        done.iter().filter(|(planned_s, _)| *planned_s > 0.0).map(|(p, took_s)| took_s / p);
-    let mut ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
-    ratios.sort_by(f64::total_cmp);
-    ratios.get(ratios.len() / 2).copied().unwrap_or(1.0)
 }
 
 #[cfg(test)]
@@ -80,11 +87,5 @@ mod tests {
             assert_eq!(is_wanted(&[pattern.into()], 2, &row, &rows), expected, "{pattern}");
         }
         assert!(is_wanted(&[], 2, &row, &rows));
-    }
-
-    #[test]
-    fn the_pace_is_that_of_the_runs_that_are_done() {
-        assert_eq!(pace(&[]), 1.0);
-        assert_eq!(pace(&[(10.0, 20.0), (1.0, 1.0), (2.0, 3.0), (0.0, 5.0)]), 1.5);
     }
 }

@@ -3,7 +3,7 @@
 use crate::row::RowKey;
 use feedrate_spec::plan::PlanDoubt;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One line of a journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,10 +28,9 @@ pub enum Event {
     Finished {
         /// Which.
         attempt: u64,
-        /// From its start to its end, without the making of its dataset.
-        duration_s: f64,
-        /// What was seen around the run that makes its figures doubtful.
-        doubts: Vec<PlanDoubt>,
+        /// What it came to.
+        #[serde(flatten)]
+        result: Checked,
     },
     /// It came to no result.
     Failed {
@@ -78,9 +77,24 @@ pub enum Event {
     },
 }
 
+/// Results that are whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Checked {
+    /// From the start of the run to its end, without the making of its dataset.
+    pub duration_s: f64,
+    /// Stands for the plan that was run: replicates have the same.
+    pub plan: String,
+    /// What was seen around the run that makes its figures doubtful.
+    pub doubts: Vec<PlanDoubt>,
+}
+
 /// How the runs of a study are made. The same from its first run to its last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
+    /// The CSV of the study. Paths below its folder move with it.
+    pub csv: PathBuf,
+    /// Of this study, and no other; what it made carries it.
+    pub id: String,
     /// The folder that runs start in; relative paths of workloads count from it.
     pub folder: PathBuf,
     /// Where results go.
@@ -97,8 +111,33 @@ pub struct Settings {
     pub launching: Launching,
 }
 
+impl Settings {
+    /// The same for a study that lies elsewhere now.
+    pub(super) fn moved_to(&self, csv: &Path) -> Self {
+        let moved = |path: &Path| moved(path, &self.csv, csv);
+        Settings {
+            csv: csv.to_path_buf(),
+            folder: moved(&self.folder),
+            results: moved(&self.results),
+            data: self.data.as_deref().map(moved),
+            ..self.clone()
+        }
+    }
+}
+
+/// Where `path` is once the study of the CSV `from` lies at `to`.
+pub(super) fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
+    let (Some(from), Some(to)) = (from.parent(), to.parent()) else { return path.to_path_buf() };
+    match path.strip_prefix(from) {
+        // Joined to nothing a path would end in a slash.
+        Ok(rest) if rest.as_os_str().is_empty() => to.to_path_buf(),
+        Ok(rest) => to.join(rest),
+        Err(_) => path.to_path_buf(),
+    }
+}
+
 /// How the processes of a run are started.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Launching {
     /// A member of the family `launch`.
     pub launch: String,

@@ -1,10 +1,9 @@
 //! What a journal's events come to: attempts with their outcomes, datasets that the study made. Reads no file.
 
-use super::event::{Event, Settings};
-use crate::row::{Row, RowKey};
-use feedrate_spec::plan::PlanDoubt;
+use super::event::{Checked, Event, Settings, moved};
+use crate::row::RowKey;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Which row: rows may ask for the same run several times.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,19 +12,6 @@ pub struct RowId {
     pub key: RowKey,
     /// Which of the rows with this key, from 0.
     pub ordinal: u32,
-}
-
-/// The identities of rows, in their order.
-pub fn row_ids<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<RowId> {
-    let mut seen: BTreeMap<RowKey, u32> = BTreeMap::new();
-    let id = |row: &Row| {
-        let key = row.key();
-        let next = seen.entry(key.clone()).or_default();
-        let ordinal = *next;
-        *next += 1;
-        RowId { key, ordinal }
-    };
-    rows.into_iter().map(id).collect()
 }
 
 /// One start of a run.
@@ -48,9 +34,17 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// Stands for the plan that it ran; empty where it came to no result.
+    pub fn plan(&self) -> &str {
+        match &self.outcome {
+            Outcome::Finished(result) => &result.plan,
+            _ => "",
+        }
+    }
+
     /// Whether it came to a result.
     pub fn is_finished(&self) -> bool {
-        matches!(self.outcome, Outcome::Finished { .. })
+        matches!(self.outcome, Outcome::Finished(_))
     }
 }
 
@@ -60,12 +54,7 @@ pub enum Outcome {
     /// Nobody has told yet.
     Unknown,
     /// Results are whole and on the disk.
-    Finished {
-        /// Of the run alone.
-        duration_s: f64,
-        /// Seen around the run.
-        doubts: Vec<PlanDoubt>,
-    },
+    Finished(Checked),
     /// It came to no result.
     Failed {
         /// In words.
@@ -84,6 +73,14 @@ pub struct Dataset {
     pub bytes: u64,
     /// How long it took to make; `None` if that was not finished.
     pub duration_s: Option<f64>,
+}
+
+/// The state beside a study's CSV is that of another.
+#[derive(Debug, thiserror::Error)]
+#[error("what lies beside this study is the state of `{}`, of which it is a copy", original.display())]
+pub struct IsCopy {
+    /// The CSV of the other.
+    pub original: PathBuf,
 }
 
 /// All that happened.
@@ -110,7 +107,12 @@ impl History {
     /// One more event.
     pub fn add(&mut self, event: Event) {
         match event {
-            Event::Settings(settings) => self.settings = Some(settings),
+            Event::Settings(settings) => {
+                if let Some(before) = self.settings.take() {
+                    self.move_paths(&before.csv, &settings.csv);
+                }
+                self.settings = Some(settings);
+            }
             Event::Begun { attempt, key, ordinal, run_dir, at } => self.attempts.push(Attempt {
                 number: attempt,
                 row: RowId { key, ordinal },
@@ -120,8 +122,8 @@ impl History {
                 marked: false,
                 superseded: false,
             }),
-            Event::Finished { attempt, duration_s, doubts } => {
-                self.change(attempt, |of| of.outcome = Outcome::Finished { duration_s, doubts });
+            Event::Finished { attempt, result } => {
+                self.change(attempt, |of| of.outcome = Outcome::Finished(result));
             }
             Event::Failed { attempt, reason } => {
                 self.change(attempt, |of| of.outcome = Outcome::Failed { reason });
@@ -151,9 +153,28 @@ impl History {
         }
     }
 
-    /// The last attempt at a row whose result was not superseded.
-    pub fn last_of(&self, row: &RowId) -> Option<&Attempt> {
-        self.attempts.iter().rev().find(|attempt| attempt.row == *row && !attempt.superseded)
+    fn move_paths(&mut self, from: &Path, to: &Path) {
+        for attempt in &mut self.attempts {
+            attempt.run_dir = moved(&attempt.run_dir, from, to);
+        }
+        let datasets = std::mem::take(&mut self.datasets).into_iter();
+        self.datasets = datasets.map(|(folder, of)| (moved(&folder, from, to), of)).collect();
+    }
+
+    /// Take the history along to where the study's CSV is now. Says with which event, if it was elsewhere.
+    ///
+    /// # Errors
+    /// This is the history of another study, whose CSV is still there.
+    pub fn come_along(&mut self, csv: &Path) -> Result<Option<Event>, IsCopy> {
+        let Some(settings) = self.settings.as_ref().filter(|of| of.csv != csv) else {
+            return Ok(None);
+        };
+        if settings.csv.exists() {
+            return Err(IsCopy { original: settings.csv.clone() });
+        }
+        let event = Event::Settings(settings.moved_to(csv));
+        self.add(event.clone());
+        Ok(Some(event))
     }
 
     /// The number of the next attempt.

@@ -7,7 +7,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use event::{Event, Launching, Settings};
-pub use history::{Attempt, Dataset, History, Outcome, RowId, row_ids};
+pub use event::{Checked, Event, Launching, Settings};
+pub use history::{Attempt, Dataset, History, IsCopy, Outcome, RowId};
 pub use journal::{Journal, JournalError};
-pub use status::{Status, status};
+pub use status::{Place, Status, places};

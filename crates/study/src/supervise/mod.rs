@@ -34,7 +34,7 @@ pub const GRACE: Duration = Duration::from_secs(10);
 pub struct Supervision {
     /// What bash runs.
     pub script: PathBuf,
-    /// Another script that ends what of the run is no process below it, unless the run ended well.
+    /// Another script that ends what of the run is no process below it, unless the run ended well by itself.
     pub cleanup: Option<PathBuf>,
     /// Output is added here.
     pub stdout: PathBuf,

@@ -2,14 +2,23 @@
 //! looked at are not seen.
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 /// A variable in the environment of all that belongs to a run: the path of its lock.
 pub(super) const MARK: &str = "FEEDRATE_RUNNING";
 
-/// Send `signal` to every process below this one.
-pub(super) fn signal_descendants(signal: Signal) {
+/// Kill every process below this one.
+pub(super) fn kill_descendants() {
+    descendants().into_iter().for_each(|id| send(id, Signal::KILL));
+}
+
+/// Tell every process below this one to end that is not among `told`.
+pub(super) fn tell_descendants(told: &mut HashSet<i32>) {
+    descendants().into_iter().filter(|id| told.insert(*id)).for_each(|id| send(id, Signal::TERM));
+}
+
+fn descendants() -> Vec<i32> {
     let parents: HashMap<i32, i32> = ids().filter_map(|id| Some((id, parent_of(id)?))).collect();
     let own = getpid().as_raw_nonzero().get();
     let is_below = |mut id: i32| {
@@ -23,7 +32,7 @@ pub(super) fn signal_descendants(signal: Signal) {
         }
         false
     };
-    parents.keys().filter(|id| is_below(**id)).for_each(|id| send(*id, signal));
+    parents.keys().copied().filter(|id| is_below(*id)).collect()
 }
 
 /// Kill every process that carries `mark`. Returns whether there was any.

@@ -11,6 +11,7 @@ use rustix::time::{
     timerfd_settime,
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -18,8 +19,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Between two rounds of killing: some processes fork while they are looked for.
-const AGAIN: Duration = Duration::from_millis(20);
+/// Between two rounds of telling or killing: some processes fork while they are looked for.
+const RING: Duration = Duration::from_millis(50);
 
 /// Supervise one run until nothing of it lives. The word to stop is the end of stdin, or a signal that ends processes.
 /// Call it from the first thread of a process without children.
@@ -42,8 +43,10 @@ fn supervised(order: &Supervision) -> io::Result<Ended> {
             return Err(error);
         }
     };
-    let ended = watch.until_nothing_lives(script, order.grace)?;
-    let cleaned = match order.cleanup.as_ref().filter(|_| ended != Ended::Exited(0)) {
+    let (ended, was_stopped) = watch.until_nothing_lives(script, order.grace)?;
+    // Some launchers that are stopped end as if all were well.
+    let is_well = ended == Ended::Exited(0) && !was_stopped;
+    let cleaned = match order.cleanup.as_ref().filter(|_| !is_well) {
         Some(cleanup) => until_ended(start(order, cleanup, &running)?)? == Ended::Exited(0),
         None => true,
     };
@@ -108,13 +111,16 @@ struct Watch {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Going,
-    Told,
+    Told {
+        /// Of the timer since then.
+        rings: u64,
+    },
 }
 
 /// What has happened.
 struct Happened {
     wants_stop: bool,
-    timer: bool,
+    rings: u64,
 }
 
 impl Watch {
@@ -126,26 +132,41 @@ impl Watch {
         Ok(Watch { children, signals, timer })
     }
 
-    /// Returns how `script` ended, when it and all that it left behind are gone.
-    fn until_nothing_lives(&self, script: Pid, grace: Duration) -> io::Result<Ended> {
-        let (mut stage, mut ended) = (Stage::Going, None);
+    /// Returns how `script` ended, when it and all that it left behind are gone, and whether it was told to.
+    fn until_nothing_lives(&self, script: Pid, grace: Duration) -> io::Result<(Ended, bool)> {
+        let (mut stage, mut ended, mut was_stopped) = (Stage::Going, None, false);
+        let mut told = HashSet::new();
         while reap(script, &mut ended)? {
             // What a script leaves behind has no more to do.
-            let mut wants_stop = ended.is_some();
-            if !wants_stop || stage == Stage::Told {
-                let happened = self.wait(stage)?;
-                wants_stop |= happened.wants_stop;
-                if happened.timer {
-                    processes::signal_descendants(Signal::KILL);
-                }
+            if ended.is_some() && stage == Stage::Going {
+                stage = self.told(&mut told)?;
             }
-            if wants_stop && stage == Stage::Going {
-                stage = Stage::Told;
-                processes::signal_descendants(Signal::TERM);
-                self.set_timer(grace)?;
+            let happened = self.wait(stage)?;
+            was_stopped |= happened.wants_stop;
+            stage = match stage {
+                Stage::Going if happened.wants_stop => self.told(&mut told)?,
+                Stage::Going => stage,
+                Stage::Told { rings } => Stage::Told { rings: rings + happened.rings },
+            };
+            match stage {
+                Stage::Told { .. } if happened.rings == 0 => {}
+                Stage::Told { rings } if grace <= duration_of(rings) => {
+                    processes::kill_descendants();
+                }
+                // A shell may have started one more by the time it heard.
+                Stage::Told { .. } => processes::tell_descendants(&mut told),
+                Stage::Going => {}
             }
         }
-        Ok(ended.unwrap_or(Ended::Lost))
+        Ok((ended.unwrap_or(Ended::Lost), was_stopped))
+    }
+
+    fn told(&self, told: &mut HashSet<i32>) -> io::Result<Stage> {
+        processes::tell_descendants(told);
+        let time = Timespec { tv_sec: 0, tv_nsec: RING.subsec_nanos().into() };
+        let times = Itimerspec { it_interval: time, it_value: time };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &times)?;
+        Ok(Stage::Told { rings: 0 })
     }
 
     fn wait(&self, stage: Stage) -> io::Result<Happened> {
@@ -166,26 +187,22 @@ impl Watch {
         if children {
             drain(&self.children);
         }
-        if timer {
-            drain(&self.timer);
-        }
+        let rings = if timer { rings_of(&self.timer) } else { 0 };
         // Whatever comes through the pipe says nothing; its end does.
         let has_ended = || !matches!(read(&stdin, &mut [0; 64]), Ok(1..));
-        Ok(Happened { wants_stop: signals || pipe && has_ended(), timer })
+        Ok(Happened { wants_stop: signals || pipe && has_ended(), rings })
     }
+}
 
-    /// It rings after `first`, and then again and again.
-    fn set_timer(&self, first: Duration) -> io::Result<()> {
-        let time = |duration: Duration| Timespec {
-            tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: duration.subsec_nanos().into(),
-        };
-        // A timer of zero never rings.
-        let first = first.max(Duration::from_nanos(1));
-        let times = Itimerspec { it_interval: time(AGAIN), it_value: time(first) };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &times)?;
-        Ok(())
-    }
+/// How often a timer has rung since it was asked last (timerfd_create(2)).
+fn rings_of(timer: &OwnedFd) -> u64 {
+    let mut rings = [0; 8];
+    // Nothing can be read of a timer that has not rung.
+    read(timer, &mut rings).map_or(0, |_| u64::from_ne_bytes(rings))
+}
+
+fn duration_of(rings: u64) -> Duration {
+    RING.saturating_mul(u32::try_from(rings).unwrap_or(u32::MAX))
 }
 
 /// Has something to read once one of these signals has come, which then does nothing else.

@@ -5,7 +5,7 @@ use crate::exit::UsageError;
 use crate::messages;
 use crate::resolve::{Resolved, Wish, resolve_for, resolve_silently};
 use feedrate_measure::metric::{AU_SUSTAINED, sustained_needs_steps};
-use feedrate_spec::plan::{self, Plan};
+use feedrate_spec::plan::{self, Cache, Plan};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
 use feedrate_study::response::Response;
@@ -51,7 +51,8 @@ impl Range {
             // A second epoch would be read from the page cache, and more of them at one number than at another.
             add(&mut data, &mut added, format!("{EPOCHS}=1"));
         }
-        let wish = Wish { processes: Some(1), cold: arguments.cold, ..Wish::default() };
+        let cache = if arguments.cold { Cache::Cold } else { Cache::AsIs };
+        let wish = Wish { processes: Some(1), cache, ..Wish::default() };
         let from = arguments.from.get();
         let (first, accelerators) = at(&data, &arguments.key, from)?;
         let resolved = resolve_for(&first, accelerators, wish)?;

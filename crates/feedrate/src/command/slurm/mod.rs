@@ -1,8 +1,11 @@
 //! `feedrate slurm`: a batch script that generates and runs a workload. Asks Slurm nothing: the script is for another machine.
 
 mod script;
+mod study;
 
-use crate::cli::{LaunchArguments, SlurmArguments};
+pub(crate) use study::study;
+
+use crate::cli::{BatchArguments, LaunchArguments, SlurmArguments, SlurmLauncher};
 use crate::dlio;
 use crate::exit::{Exit, UsageError};
 use crate::launch;
@@ -14,7 +17,8 @@ use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::{self, Duration};
 use feedrate_spec::units;
 use feedrate_study::bash::quoted;
-use script::{Job, Work, script};
+use script::{Job, Processes, Told, Work, folder, launch as launch_by, script};
+use std::path::Path;
 
 /// The limit is so many times what was estimated,
 const MARGIN: f64 = 2.0;
@@ -30,20 +34,26 @@ pub(crate) fn slurm(arguments: &SlurmArguments) -> anyhow::Result<Exit> {
         }
         .into());
     }
-    let tasks = tasks(arguments)?;
+    let tasks = tasks(&arguments.batch)?;
     if arguments.dlio {
         refuse_unknown_to_dlio(arguments)?;
     }
-    let (cold, verify) = (arguments.run.cold, arguments.run.verify);
-    let wish = Wish { processes: Some(tasks), cold, verify, generate_only: false };
+    let (cache, verify) = (arguments.run.cache(), arguments.run.verify);
+    let wish = Wish { processes: Some(tasks), cache, verify, generate_only: false };
     let per_rank = arguments.run.launch.accelerators_per_rank;
     let accelerators = launch::accelerators(tasks, arguments.run.data.accelerators, per_rank)?;
     let accelerators = if arguments.dlio { accelerators.or(Some(tasks)) } else { accelerators };
     let resolved = resolve_for(&arguments.run.data, accelerators, wish)?;
     let time = time(arguments, &resolved)?;
     let work = work(arguments, &resolved, tasks, &time);
-    let text = script(&job(arguments, &resolved, time.limit)?, &work);
-    match &arguments.output {
+    let array = arguments.array.map(u32::from);
+    let job = job(&arguments.batch, &resolved.plan.workload, time.limit, array)?;
+    write(&arguments.batch, &script(&job, &work))
+}
+
+/// To the file that is wanted, or to stdout.
+fn write(batch: &BatchArguments, text: &str) -> anyhow::Result<Exit> {
+    match &batch.output {
         Some(file) => {
             std::fs::write(file, text).map_err(|source| StorageError::new("write", file, source))?
         }
@@ -52,8 +62,8 @@ pub(crate) fn slurm(arguments: &SlurmArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn tasks(arguments: &SlurmArguments) -> Result<u32, UsageError> {
-    arguments.nodes.checked_mul(arguments.tasks_per_node).map(u32::from).ok_or_else(|| {
+fn tasks(batch: &BatchArguments) -> Result<u32, UsageError> {
+    batch.nodes.checked_mul(batch.tasks_per_node).map(u32::from).ok_or_else(|| {
         let message = "`--nodes` times `--tasks-per-node` is more than can be counted".into();
         UsageError { message, hint: None }
     })
@@ -69,6 +79,7 @@ fn refuse_unknown_to_dlio(arguments: &SlurmArguments) -> Result<(), UsageError> 
         (data.json, "--json"),
         (data.quiet, "--quiet"),
         (arguments.run.cold, "--cold"),
+        (arguments.run.warm, "--warm"),
         (arguments.run.verify, "--verify"),
         (arguments.run.fail_below_au.is_some(), "--fail-below-au"),
     ];
@@ -90,34 +101,37 @@ fn refuse_unknown_to_dlio(arguments: &SlurmArguments) -> Result<(), UsageError> 
     })
 }
 
-fn job(arguments: &SlurmArguments, resolved: &Resolved, time: String) -> Result<Job, UsageError> {
+fn job(
+    batch: &BatchArguments,
+    name: &str,
+    time: String,
+    array: Option<u32>,
+) -> Result<Job, UsageError> {
     let word = |flag: &str, text: &Option<String>| match text {
         Some(text) if !is_word(text) => {
             Err(UsageError { message: format!("`{flag} {text}` is no single word"), hint: None })
         }
         text => Ok(text.clone()),
     };
-    let chdir = arguments.chdir.as_ref().map(|folder| folder.display().to_string());
+    let chdir = batch.chdir.as_ref().map(|folder| folder.display().to_string());
     if let Some(folder) = chdir.as_ref().filter(|folder| folder.contains(['"', '\\', '\n'])) {
         return Err(UsageError {
             message: format!("`--chdir {folder}` cannot be written into a batch script"),
             hint: Some("choose a folder without quotes and backslashes in its name".into()),
         });
     }
-    let name: String = resolved.plan.workload.chars().filter(|c| !c.is_whitespace()).collect();
+    let name: String = name.chars().filter(|c| !c.is_whitespace()).collect();
     Ok(Job {
         name: format!("feedrate-{name}"),
-        partition: word("--partition", &arguments.partition)?,
-        account: word("--account", &arguments.account)?,
+        partition: word("--partition", &batch.partition)?,
+        account: word("--account", &batch.account)?,
         chdir,
-        nodes: arguments.nodes.into(),
-        tasks_per_node: arguments.tasks_per_node.into(),
-        cpus_per_task: arguments.cpus_per_task.map(u32::from),
+        nodes: batch.nodes.into(),
+        tasks_per_node: batch.tasks_per_node.into(),
+        cpus_per_task: batch.cpus_per_task.map(u32::from),
         time,
-        array: arguments.array.map(u32::from),
-        modules: arguments.modules.clone(),
-        launcher: arguments.launcher,
-        mpi: arguments.mpi,
+        array,
+        modules: batch.modules.clone(),
     })
 }
 
@@ -133,12 +147,7 @@ struct Time {
 
 fn time(arguments: &SlurmArguments, resolved: &Resolved) -> Result<Time, UsageError> {
     if let Some(limit) = &arguments.time {
-        if !limit.chars().all(|c| c.is_ascii_digit() || ":-".contains(c)) || limit.is_empty() {
-            return Err(UsageError {
-                message: format!("`--time {limit}` is no time"),
-                hint: Some("write minutes, `HH:MM:SS` or `DAYS-HH:MM:SS`".into()),
-            });
-        }
+        seconds_of(limit)?;
         return Ok(Time { limit: limit.clone(), about: "The time limit was given.".into() });
     }
     let rate = units::parse_bytes_per_second(&arguments.storage_rate).filter(|rate| *rate >= 1.0);
@@ -156,6 +165,30 @@ fn time(arguments: &SlurmArguments, resolved: &Resolved) -> Result<Time, UsageEr
     Ok(Time {
         limit: format!("{days}-{hours:02}:{:02}:00", minutes % 60),
         about: about(&duration, rate),
+    })
+}
+
+/// A time limit as sbatch takes it: `MINUTES[:SECONDS]`, `HOURS:MINUTES:SECONDS`, `DAYS-HOURS[:MINUTES[:SECONDS]]`.
+fn seconds_of(limit: &str) -> Result<u64, UsageError> {
+    let numbers = |text: &str| text.split(':').map(|part| part.parse().ok()).collect();
+    let seconds = |units: &[u64], text: &str| {
+        let numbers: Option<Vec<u64>> = numbers(text);
+        let numbers = numbers.filter(|numbers| numbers.len() <= units.len())?;
+        numbers
+            .iter()
+            .zip(units)
+            .try_fold(0u64, |sum, (number, unit)| sum.checked_add(number.checked_mul(*unit)?))
+    };
+    let known = match limit.split_once('-') {
+        Some((days, rest)) => seconds(&[86_400], days)
+            .zip(seconds(&[3600, 60, 1], rest))
+            .and_then(|(days, rest)| days.checked_add(rest)),
+        None if limit.matches(':').count() == 2 => seconds(&[3600, 60, 1], limit),
+        None => seconds(&[60, 1], limit),
+    };
+    known.ok_or_else(|| UsageError {
+        message: format!("`--time {limit}` is no time"),
+        hint: Some("write minutes, `HH:MM:SS` or `DAYS-HH:MM:SS`".into()),
     })
 }
 
@@ -200,21 +233,42 @@ fn work(arguments: &SlurmArguments, resolved: &Resolved, tasks: u32, time: &Time
         time.about.clone(),
     ];
     let results = results::root(arguments.run.results.as_deref(), &resolved.workload);
-    let lines = match arguments.dlio {
+    let processes = Processes {
+        tasks,
+        launcher: arguments.launcher,
+        mpi: arguments.batch.mpi,
+        cpus: arguments.batch.cpus_per_task.map(u32::from),
+    };
+    let mut lines = vec![launch_by(&processes), folder(&quoted(&results.display().to_string()))];
+    lines.extend(match arguments.dlio {
         true => of_dlio(arguments, resolved),
         false => of_feedrate(arguments, resolved),
-    };
-    Work { about, results: quoted(&results.display().to_string()), lines }
+    });
+    Work {
+        about,
+        requeued: "A job that is requeued goes on in its output file, finds the files that it made, and puts its results beside the earlier ones.",
+        told: match arguments.launcher {
+            SlurmLauncher::Srun => Told::Steps,
+            SlurmLauncher::Mpirun => Told::Script,
+        },
+        lines,
+    }
 }
 
 /// The workload as the job finds it: a file from wherever the job starts.
 fn workload_word(arguments: &SlurmArguments) -> String {
     let workload = &arguments.run.data.workload;
-    match std::path::absolute(workload) {
-        Ok(path) if is_file(workload) && arguments.chdir.is_some() => {
-            quoted(&path.display().to_string())
-        }
-        _ => quoted(workload),
+    match is_file(workload) {
+        true => file_word(Path::new(workload), &arguments.batch),
+        false => quoted(workload),
+    }
+}
+
+/// A file as the job finds it, from wherever it starts.
+fn file_word(file: &Path, batch: &BatchArguments) -> String {
+    match std::path::absolute(file) {
+        Ok(path) if batch.chdir.is_some() => quoted(&path.display().to_string()),
+        _ => quoted(&file.display().to_string()),
     }
 }
 
@@ -238,6 +292,7 @@ fn of_feedrate(arguments: &SlurmArguments, resolved: &Resolved) -> Vec<String> {
     for (is_given, flag) in [
         (data.foreign, "--foreign"),
         (arguments.run.cold, "--cold"),
+        (arguments.run.warm, "--warm"),
         (arguments.run.verify, "--verify"),
     ] {
         if is_given {
@@ -322,6 +377,22 @@ fn as_dlio(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_limits_are_read_as_sbatch_reads_them() {
+        for (limit, seconds) in [
+            ("90", Some(5400)),
+            ("1:30", Some(90)),
+            ("2:00:05", Some(7205)),
+            ("1-2", Some(93_600)),
+            ("1-02:03:04", Some(93_784)),
+            ("soon", None),
+            ("", None),
+            ("1:2:3:4", None),
+        ] {
+            assert_eq!(seconds_of(limit).ok(), seconds, "{limit}");
+        }
+    }
 
     #[test]
     fn overrides_are_written_as_dlio_takes_them() {

@@ -27,21 +27,41 @@ pub(super) struct Job {
     pub(super) array: Option<u32>,
     /// Loaded in this order.
     pub(super) modules: Vec<String>,
-    /// What starts the processes.
+}
+
+/// The processes of a command in a job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Processes {
+    /// How many.
+    pub(super) tasks: u32,
+    /// What starts them.
     pub(super) launcher: SlurmLauncher,
     /// What helps several of them find each other.
     pub(super) mpi: SlurmMpi,
+    /// Of each.
+    pub(super) cpus: Option<u32>,
 }
 
-/// What a job does: of a workload here; whatever else runs in a job gives other lines.
+/// What a job does: a workload, a study.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
     /// What the script is, and what its time limit came from: a comment's lines.
     pub(super) about: Vec<String>,
-    /// The folder that holds those of the jobs' results, quoted.
-    pub(super) results: String,
-    /// Lines of bash; `launch COMMAND` starts a command's processes, `$results` is a new folder.
+    /// What becomes of a job that is requeued: a comment's line.
+    pub(super) requeued: &'static str,
+    /// Who is told a minute before the time is over.
+    pub(super) told: Told,
+    /// Lines of bash.
     pub(super) lines: Vec<String>,
+}
+
+/// Who is told to stop.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Told {
+    /// All steps of the job.
+    Steps,
+    /// The script.
+    Script,
 }
 
 /// The script.
@@ -50,11 +70,9 @@ pub(super) fn script(job: &Job, work: &Work) -> String {
     for line in &work.about {
         push(&mut text, &format!("# {line}"));
     }
-    push(&mut text, &options(job));
+    push(&mut text, &options(job, work));
     push(&mut text, "set -euo pipefail\n");
     push(&mut text, &modules(&job.modules));
-    push(&mut text, &launch(job));
-    push(&mut text, &folder(&work.results));
     for line in &work.lines {
         push(&mut text, line);
     }
@@ -68,7 +86,7 @@ fn push(text: &mut String, lines: &str) {
     }
 }
 
-fn options(job: &Job) -> String {
+fn options(job: &Job, work: &Work) -> String {
     let mut text = String::new();
     let mut option = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -87,16 +105,21 @@ fn options(job: &Job) -> String {
         text += "# One after another: side by side they would take the storage from each other.\n";
         let _ = writeln!(text, "#SBATCH --array=1-{times}%1");
     }
-    text += "\
-# A job that is requeued goes on in its output file, finds the files that it made, and puts its results beside the earlier ones.
+    let _ = write!(
+        text,
+        "\
+# {}
 #SBATCH --requeue
 #SBATCH --open-mode=append
 # A minute before its time is over the run is told to stop, and still writes down what it measured.
-";
-    text += match job.launcher {
-        SlurmLauncher::Srun => "#SBATCH --signal=TERM@60\n",
-        SlurmLauncher::Mpirun => "#SBATCH --signal=B:TERM@60\n",
-    };
+#SBATCH --signal={}TERM@60
+",
+        work.requeued,
+        match work.told {
+            Told::Steps => "",
+            Told::Script => "B:",
+        }
+    );
     text
 }
 
@@ -105,18 +128,16 @@ fn modules(modules: &[String]) -> String {
     prologue(&modules.iter().map(load).collect::<Vec<_>>())
 }
 
-fn launch(job: &Job) -> String {
-    let tasks = job.nodes.saturating_mul(job.tasks_per_node);
-    match job.launcher {
+/// A function of bash: `launch COMMAND` starts a command's processes.
+pub(super) fn launch(processes: &Processes) -> String {
+    let tasks = processes.tasks;
+    match processes.launcher {
         SlurmLauncher::Srun => {
             let mut command = String::from("srun");
             if tasks > 1 {
-                command += match job.mpi {
-                    SlurmMpi::Pmi2 => " --mpi=pmi2",
-                    SlurmMpi::Pmix => " --mpi=pmix",
-                };
+                let _ = write!(command, " --mpi={}", name_of(processes.mpi));
             }
-            if let Some(cpus) = job.cpus_per_task {
+            if let Some(cpus) = processes.cpus {
                 // Since 22.05 srun does not take it from the job.
                 let _ = write!(command, " --cpus-per-task={cpus}");
             }
@@ -142,7 +163,16 @@ launch() {{
     }
 }
 
-fn folder(results: &str) -> String {
+/// As srun writes it.
+pub(super) fn name_of(mpi: SlurmMpi) -> &'static str {
+    match mpi {
+        SlurmMpi::Pmi2 => "pmi2",
+        SlurmMpi::Pmix => "pmix",
+    }
+}
+
+/// `$results` becomes a new folder of this start of the job, below `results`, which is quoted.
+pub(super) fn folder(results: &str) -> String {
     format!(
         "\
 job=$SLURM_JOB_ID

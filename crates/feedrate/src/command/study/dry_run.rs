@@ -5,9 +5,9 @@ use crate::exit::Exit;
 use crate::messages;
 use feedrate_spec::units;
 use feedrate_study::datasets::{Change, Forecast, Now};
-use feedrate_study::row::Row;
-use feedrate_study::runner::{Host, Options, RowPlan, in_order, is_wanted, label, pace};
-use feedrate_study::state::{History, Outcome, Settings, Status, row_ids, status};
+use feedrate_study::row::{Row, RowKey};
+use feedrate_study::runner::{Host, Options, RowPlan, RunnerError, due, generation_s, label, pace};
+use feedrate_study::state::{History, Settings};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,16 +38,7 @@ pub(super) fn dry_run(
     json: bool,
 ) -> anyhow::Result<Exit> {
     let rows: Vec<Row> = world.files.table()?.rows().cloned().collect();
-    let ids = row_ids(&rows);
-    let is_due = |index: &usize| {
-        let due = match status(&rows[*index], &ids[*index], history) {
-            Status::Pending | Status::SetBack(_) | Status::Left(_) => true,
-            Status::Failed(..) => options.retry,
-            Status::Done(_) | Status::Unmarked(_) => false,
-        };
-        due && is_wanted(&options.only, *index, &rows[*index], &rows)
-    };
-    let pending: Vec<usize> = in_order(&rows).into_iter().filter(is_due).collect();
+    let pending = due(&rows, history, options);
     let pending = &pending[..options.limit.unwrap_or(pending.len()).min(pending.len())];
     let mut plans: BTreeMap<usize, RowPlan> = BTreeMap::new();
     let mut problems = Vec::new();
@@ -60,14 +51,12 @@ pub(super) fn dry_run(
             Err(_) => {}
         }
     }
-    anyhow::ensure!(problems.is_empty(), "{}", problems.join("\n"));
-    let took = ids.iter().enumerate().filter_map(|(index, id)| {
-        let Outcome::Finished { duration_s, .. } = history.last_of(id)?.outcome else {
-            return None;
-        };
-        Some((plans.get(&index)?.run_s, duration_s))
-    });
-    let pace = pace(&took.collect::<Vec<_>>());
+    if !problems.is_empty() {
+        return Err(RunnerError::Rows(problems).into());
+    }
+    let keys: BTreeMap<RowKey, f64> =
+        plans.iter().map(|(index, plan)| (rows[*index].key(), plan.run_s)).collect();
+    let pace = pace(history, |key| keys.get(key).copied());
     let steps = steps(world, (history, settings, options), (&rows, pending), &plans, pace);
     tell(&steps, json);
     Ok(Exit::Fine)
@@ -93,12 +82,12 @@ fn steps(
             let (folder, bytes) = (&dataset.folder, dataset.bytes);
             forecast.step(n, Now { folder, bytes, is_whole, free_bytes })
         });
+        let plan = plans.get(index).filter(|_| change.generate_bytes > 0);
         Step {
             row: index + 1,
             label: label(&rows[*index], rows),
-            run_s: plans.get(index).map_or(0.0, |plan| plan.run_s * pace),
-            generation_s: plans.get(index).map_or(0.0, |plan| plan.generation_s)
-                * f64::from(u8::from(change.generate_bytes > 0)),
+            run_s: plans[index].run_s * pace,
+            generation_s: plan.map_or(0.0, |plan| generation_s(history, plan)),
             dataset: dataset.map(|dataset| dataset.folder),
             generate_bytes: change.generate_bytes,
             delete: change.delete,

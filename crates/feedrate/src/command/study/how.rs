@@ -2,15 +2,17 @@
 
 use crate::cli::{Cache, StudyHow};
 use crate::exit::UsageError;
+use crate::resolve::entropy;
 use anyhow::Context;
-use feedrate_study::state::{History, Launching, Settings};
+use feedrate_study::runner::StudyFiles;
+use feedrate_study::state::{Event, History, Launching, Settings};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-/// The settings of all runs of a study. What was said once is kept; another word is refused once there are results.
-pub(super) fn settings(how: &StudyHow, history: &History) -> anyhow::Result<Settings> {
+/// The settings of all runs of the study in `csv`. What was said once is kept; another word is refused once there are results.
+pub(super) fn settings(how: &StudyHow, csv: &Path, history: &History) -> anyhow::Result<Settings> {
     let here = std::env::current_dir().context("cannot tell the working directory")?;
-    let before = history.settings.clone().unwrap_or_else(|| new(&here));
+    let before = history.settings.clone().unwrap_or_else(|| new(csv, &here));
     let mut choice = Choice { is_open: !history.has_results(), changed: Vec::new() };
     let absolute = |path: &Option<PathBuf>| path.as_ref().map(|path| here.join(path));
     let launching = &before.launching;
@@ -34,7 +36,7 @@ pub(super) fn settings(how: &StudyHow, history: &History) -> anyhow::Result<Sett
                 &launching.accelerators_per_rank,
             ),
         },
-        folder: before.folder,
+        ..before.clone()
     };
     choice.end()?;
     for (flag, share) in
@@ -52,13 +54,33 @@ pub(super) fn settings(how: &StudyHow, history: &History) -> anyhow::Result<Sett
 /// Go where the study was begun: relative paths of workloads count from there.
 pub(super) fn enter(settings: &Settings) -> anyhow::Result<()> {
     let folder = &settings.folder;
-    std::env::set_current_dir(folder)
-        .with_context(|| format!("cannot go to `{}`, where the study was begun", folder.display()))
+    std::env::set_current_dir(folder).with_context(|| {
+        format!(
+            "cannot go to `{}`, where the study was begun and its workloads are looked for",
+            folder.display()
+        )
+    })
+}
+
+/// Take the history along to where the study is now; what to write into its journal, if it was elsewhere.
+pub(super) fn along(
+    files: &StudyFiles,
+    history: &mut History,
+) -> Result<Option<Event>, UsageError> {
+    history.come_along(&files.csv).map_err(|error| UsageError {
+        message: error.to_string(),
+        hint: Some(format!(
+            "remove `{}` to begin the copy anew, and give it `--results` of its own",
+            files.state.display()
+        )),
+    })
 }
 
 /// Those of a study of which nothing is said.
-pub(super) fn new(here: &Path) -> Settings {
+pub(super) fn new(csv: &Path, here: &Path) -> Settings {
     Settings {
+        csv: csv.to_path_buf(),
+        id: format!("{:016x}", entropy()),
         folder: here.to_path_buf(),
         results: here.join("results"),
         data: None,
@@ -115,8 +137,7 @@ impl Choice {
                 self.changed.join("\n  ")
             ),
             hint: Some(
-                "leave it out, or copy the CSV: a study that is begun anew has its own results"
-                    .into(),
+                "leave it out, or copy the CSV, and give the copy `--results` of its own".into(),
             ),
         })
     }

@@ -7,22 +7,36 @@ use crate::cli::StudyHow;
 use crate::exit::UsageError;
 use feedrate_measure::summary::Summary;
 use feedrate_study::load_run;
-use feedrate_study::row::Row;
-use feedrate_study::runner::{StudyFiles, label};
+use feedrate_study::row::{Row, RowKey};
+use feedrate_study::runner::{
+    Host, Options, RowPlan, StudyFiles, due, generation_s, is_wanted, label, pace,
+};
 use feedrate_study::state::{
-    Attempt, History, Journal, Outcome, RowId, Settings, Status, row_ids, status,
+    Attempt, Event, History, Journal, Outcome, Place, Settings, Status, places,
 };
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// A study as it stands.
 pub(super) struct Ledger {
     pub(super) files: StudyFiles,
     pub(super) rows: Vec<Row>,
-    pub(super) ids: Vec<RowId>,
     pub(super) history: History,
     pub(super) settings: Settings,
     pub(super) world: World,
+    /// What was begun by a runner that died.
+    pub(super) left: Vec<Attempt>,
+}
+
+/// Where nobody runs, what nobody has told of was broken off.
+fn break_off(history: &mut History) -> Vec<Attempt> {
+    let left = history.attempts.iter().filter(|attempt| attempt.outcome == Outcome::Unknown);
+    let left: Vec<Attempt> = left.cloned().collect();
+    for attempt in &left {
+        history.add(Event::BrokenOff { attempt: attempt.number });
+    }
+    left
 }
 
 impl Ledger {
@@ -30,57 +44,55 @@ impl Ledger {
     pub(super) fn open(csv: &Path) -> anyhow::Result<Self> {
         let files = StudyFiles::of(csv)?;
         let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-        let history = History::of(Journal::read(&files.journal())?);
-        let settings = how::settings(&StudyHow::default(), &history)?;
+        let mut history = History::of(Journal::read(&files.journal())?);
+        how::along(&files, &mut history)?;
+        let settings = how::settings(&StudyHow::default(), &files.csv, &history)?;
+        let is_running = files.is_locked();
+        let left = if is_running { Vec::new() } else { break_off(&mut history) };
         how::enter(&settings)?;
         let world = World::new(&files, Talk::new(true))?;
-        Ok(Ledger { ids: row_ids(&rows), files, rows, history, settings, world })
+        Ok(Ledger { files, rows, history, settings, world, left })
     }
 
-    pub(super) fn status(&self, index: usize) -> Status<'_> {
-        status(&self.rows[index], &self.ids[index], &self.history)
+    /// Where each row stands.
+    pub(super) fn places(&self) -> Vec<Place<'_>> {
+        places(&self.rows, &self.history)
     }
 
     pub(super) fn label(&self, index: usize) -> String {
         label(&self.rows[index], &self.rows)
     }
 
-    /// The attempt that a row's result is from.
-    pub(super) fn result(&self, index: usize) -> Option<&Attempt> {
-        match self.status(index) {
-            Status::Done(attempt) => attempt,
-            Status::Unmarked(attempt) => Some(attempt),
-            _ => None,
-        }
-    }
-
-    /// What a row's run came to; `None` where there is no result, or it cannot be read.
-    pub(super) fn summary(&self, index: usize) -> Option<Summary> {
-        let record = load_run(&self.result(index)?.run_dir).ok()?;
-        Some(Summary::of(&record))
-    }
-
-    /// How long each row takes by its plan, at the pace of the runs that are done.
-    pub(super) fn expected_s(&mut self) -> Vec<Option<f64>> {
-        let planned: Vec<Option<f64>> = self
+    /// How long all that is due takes, with its datasets; `None` where that cannot be told.
+    pub(super) fn left_s(&mut self) -> Option<f64> {
+        let planned: Vec<Option<RowPlan>> = self
             .rows
             .iter()
-            .map(|row| Some(self.world.planned(row, &self.settings).ok()?.plan.run_s))
+            .map(|row| Some(self.world.planned(row, &self.settings).ok()?.plan))
             .collect();
-        let took = self.ids.iter().zip(&planned).filter_map(|(id, planned)| {
-            match self.history.last_of(id)?.outcome {
-                Outcome::Finished { duration_s, .. } => Some(((*planned)?, duration_s)),
-                _ => None,
+        let keys: BTreeMap<RowKey, f64> = self
+            .rows
+            .iter()
+            .zip(&planned)
+            .filter_map(|(row, plan)| Some((row.key(), plan.as_ref()?.run_s)))
+            .collect();
+        let pace = pace(&self.history, |key| keys.get(key).copied());
+        let mut made = BTreeSet::new();
+        let mut left_s = 0.0;
+        for index in due(&self.rows, &self.history, &Options::default()) {
+            let plan = planned[index].as_ref()?;
+            left_s += plan.run_s * pace;
+            let is_new = plan.dataset.as_ref().is_some_and(|of| made.insert(of.folder.clone()));
+            if is_new && !self.world.is_whole(&self.rows[index], &self.settings) {
+                left_s += generation_s(&self.history, plan);
             }
-        });
-        let pace = feedrate_study::runner::pace(&took.collect::<Vec<_>>());
-        planned.iter().map(|run_s| run_s.map(|run_s| run_s * pace)).collect()
+        }
+        Some(left_s)
     }
 
     /// A row as JSON, with what its run came to.
-    pub(super) fn json_of(&self, index: usize) -> Value {
+    pub(super) fn json_of(&self, index: usize, status: &Status) -> Value {
         let row = &self.rows[index];
-        let status = self.status(index);
         let reason = if let Status::Failed(_, reason) = status { Some(reason) } else { None };
         json!({
             "row": index + 1,
@@ -94,18 +106,31 @@ impl Ledger {
             "order": row.order,
             "status": status.name(),
             "reason": reason,
-            "run_dir": self.result(index).map(|attempt| &attempt.run_dir),
-            "summary": self.summary(index),
+            "run_dir": result(status).map(|attempt| &attempt.run_dir),
+            "summary": summary(status),
         })
     }
 }
 
+/// The attempt that a row's result is from.
+pub(super) fn result<'a>(status: &Status<'a>) -> Option<&'a Attempt> {
+    match *status {
+        Status::Done(attempt) => attempt,
+        Status::Unmarked(attempt) => Some(attempt),
+        _ => None,
+    }
+}
+
+/// What a row's run came to; `None` where there is no result, or it cannot be read.
+pub(super) fn summary(status: &Status) -> Option<Summary> {
+    let record = load_run(&result(status)?.run_dir).ok()?;
+    Some(Summary::of(&record))
+}
+
 /// The rows that `wanted` names.
-pub(super) fn found(ledger: &Ledger, wanted: &[String]) -> Result<Vec<usize>, UsageError> {
-    let is_wanted = |index: &usize| {
-        feedrate_study::runner::is_wanted(wanted, *index, &ledger.rows[*index], &ledger.rows)
-    };
-    let found: Vec<usize> = (0..ledger.rows.len()).filter(is_wanted).collect();
+pub(super) fn found(rows: &[Row], wanted: &[String]) -> Result<Vec<usize>, UsageError> {
+    let is_wanted = |index: &usize| is_wanted(wanted, *index, &rows[*index], rows);
+    let found: Vec<usize> = (0..rows.len()).filter(is_wanted).collect();
     if found.is_empty() {
         return Err(UsageError {
             message: format!("no row of the study is called `{}`", wanted.join(" ")),

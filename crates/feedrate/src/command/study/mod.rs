@@ -12,6 +12,7 @@ mod ledger;
 mod status;
 mod show;
 
+use super::slurm;
 use crate::cli::StudyCommand;
 use crate::exit::{Exit, UsageError};
 use feedrate_study::runner::{FilesError, RunnerError};
@@ -21,6 +22,7 @@ pub(crate) fn study(command: &StudyCommand) -> anyhow::Result<Exit> {
     let done = match command {
         StudyCommand::New(a) => new::new(a),
         StudyCommand::Run(a) => run::run(a),
+        StudyCommand::Slurm(a) => slurm::study(a),
         StudyCommand::Status(a) => status::status(a),
         StudyCommand::Show(a) => show::show(a),
     };

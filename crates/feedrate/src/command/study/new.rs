@@ -141,7 +141,8 @@ fn warn_of_refused(
     hooks: &BTreeMap<String, String>,
     csv: &Path,
 ) -> anyhow::Result<()> {
-    let settings = how::new(&std::env::current_dir().context("cannot tell the working directory")?);
+    let here = std::env::current_dir().context("cannot tell the working directory")?;
+    let settings = how::new(csv, &here);
     let mut experiments = BTreeSet::new();
     let mut told: Vec<String> = Vec::new();
     for row in rows {

@@ -6,7 +6,7 @@ use crate::messages;
 use crate::resolve::{Resolved, Wish, resolve_silently};
 use feedrate_data::manifest::Manifest;
 use feedrate_data::storage;
-use feedrate_spec::plan;
+use feedrate_spec::plan::{self, Cache};
 use feedrate_spec::problem::Problem;
 use feedrate_spec::workload::nearest;
 use feedrate_study::hook::HOOK_PREFIX;
@@ -127,7 +127,12 @@ pub(super) fn words(data: &DataArguments) -> Vec<String> {
 
 /// Plan a row; what is wrong with it, in words.
 pub(super) fn plan(data: &DataArguments, cache: &str) -> Result<Planned, String> {
-    let wish = Wish { cold: cache == "cold", ..Wish::default() };
+    let cache = match cache {
+        "cold" => Cache::Cold,
+        "warm" => Cache::Warm,
+        _ => Cache::AsIs,
+    };
+    let wish = Wish { cache, ..Wish::default() };
     let told = |error: anyhow::Error| messages::told(&error);
     let (resolved, _) = resolve_silently(data, data.accelerators, wish).map_err(told)?;
     let estimate = plan::estimate(&resolved.plan, &resolved.catalog);

@@ -2,6 +2,7 @@
 
 use super::dry_run;
 use super::how;
+use super::ledger::{found, result};
 use super::precision;
 use super::talk::Talk;
 use super::world::World;
@@ -11,8 +12,8 @@ use crate::messages;
 use feedrate_spec::units;
 use feedrate_study::datasets::Policy;
 use feedrate_study::row::Row;
-use feedrate_study::runner::{Options, Report, Runner, StudyFiles, Wanted, label};
-use feedrate_study::state::{History, Journal, row_ids, status};
+use feedrate_study::runner::{Options, Report, Runner, StudyFiles, Wanted, is_wanted, label};
+use feedrate_study::state::{History, Journal, Place, places};
 use jiff::SignedDuration;
 use serde_json::json;
 use std::time::Duration;
@@ -21,10 +22,13 @@ use std::time::Duration;
 pub(crate) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let files = StudyFiles::of(&arguments.study)?;
     let options = options(arguments)?;
+    let rows: Vec<Row> = files.table()?.rows().cloned().collect();
+    found(&rows, &options.only)?;
     let mut world = World::new(&files, Talk::new(arguments.quiet))?;
     if arguments.dry_run {
-        let history = History::of(Journal::read(&files.journal())?);
-        let settings = how::settings(&arguments.how, &history)?;
+        let mut history = History::of(Journal::read(&files.journal())?);
+        how::along(&files, &mut history)?;
+        let settings = how::settings(&arguments.how, &files.csv, &history)?;
         how::enter(&settings)?;
         return dry_run::dry_run(&mut world, &history, &settings, &options, arguments.json);
     }
@@ -35,11 +39,16 @@ pub(crate) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
         })?;
     world.listen();
     let lock = files.lock()?;
-    let (journal, events) = Journal::open(&files.journal())?;
-    let history = History::of(events);
-    let settings = how::settings(&arguments.how, &history)?;
+    let (mut journal, events) = Journal::open(&files.journal())?;
+    let mut history = History::of(events);
+    if let Some(moved) = how::along(&files, &mut history)? {
+        journal.add(&moved)?;
+    }
+    let settings = how::settings(&arguments.how, &files.csv, &history)?;
     how::enter(&settings)?;
-    world.wait_until_alone()?;
+    if !world.wait_until_alone()? {
+        return Ok(Exit::Interrupted);
+    }
     let runner = Runner::new(&files, lock, (journal, history), settings, (&mut world, options));
     let (report, history) = runner.run()?;
     drop(world);
@@ -83,23 +92,22 @@ fn tell(
     history: &History,
 ) -> anyhow::Result<Exit> {
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-    let ids = row_ids(&rows);
-    let names: Vec<&str> =
-        rows.iter().zip(&ids).map(|(row, id)| status(row, id, history).name()).collect();
+    let places = places(&rows, history);
+    let names: Vec<&str> = places.iter().map(|place| place.status.name()).collect();
+    let is_failed = |index: usize| {
+        names[index] == "failed" && is_wanted(&arguments.only, index, &rows[index], &rows)
+    };
+    let has_failed = !report.failed.is_empty() || (0..rows.len()).any(is_failed);
     let count = |name: &str| names.iter().filter(|found| **found == name).count();
     if arguments.json {
-        let rows: Vec<_> = rows
-            .iter()
-            .zip(&ids)
-            .zip(&names)
-            .map(|((row, id), status)| {
-                let run_dir = history
-                    .last_of(id)
-                    .filter(|_| *status == "done")
-                    .map(|attempt| &attempt.run_dir);
-                json!({ "label": label(row, &rows), "status": status, "run_dir": run_dir })
+        let row = |(row, place): (&Row, &Place)| {
+            json!({
+                "label": label(row, &rows),
+                "status": place.status.name(),
+                "run_dir": result(&place.status).map(|attempt| &attempt.run_dir),
             })
-            .collect();
+        };
+        let rows: Vec<_> = rows.iter().zip(&places).map(row).collect();
         messages::print(json!({
             "finished": report.finished,
             "failed": report.failed.iter().map(|(label, reason)| json!({ "label": label, "reason": reason })).collect::<Vec<_>>(),
@@ -121,9 +129,9 @@ fn tell(
             rows.len()
         ));
     }
-    Ok(match (report.is_stopped, report.failed.is_empty()) {
+    Ok(match (report.is_stopped, has_failed) {
         (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Fine,
-        (false, false) => Exit::Failed,
+        (false, false) => Exit::Fine,
+        (false, true) => Exit::Failed,
     })
 }

@@ -1,6 +1,6 @@
 //! `feedrate study show`: runs of a study, what they came to, and every attempt at them.
 
-use super::ledger::{Ledger, found};
+use super::ledger::{Ledger, found, result, summary};
 use super::status::{doubts, plain_table, text_of};
 use crate::cli::StudyShowArguments;
 use crate::exit::Exit;
@@ -8,32 +8,35 @@ use crate::messages;
 use crate::text;
 use feedrate_spec::units;
 use feedrate_study::setting::Setting;
-use feedrate_study::state::{Attempt, Outcome};
+use feedrate_study::state::{Attempt, Outcome, Place, Status};
 use serde_json::{Value, json};
 
 /// Show runs.
 pub(super) fn show(arguments: &StudyShowArguments) -> anyhow::Result<Exit> {
     let ledger = Ledger::open(&arguments.study)?;
-    let indices = found(&ledger, &arguments.runs)?;
+    let indices = found(&ledger.rows, &arguments.runs)?;
+    let places = ledger.places();
     if arguments.json {
         let runs: Vec<Value> = indices
             .iter()
             .map(|&index| {
-                let mut run = ledger.json_of(index);
-                run["attempts"] = attempts(&ledger, index).iter().map(|of| json_of(of)).collect();
+                let mut run = ledger.json_of(index, &places[index].status);
+                run["attempts"] =
+                    attempts(&ledger, &places[index]).iter().map(|of| json_of(of)).collect();
                 run
             })
             .collect();
         messages::print(json!({ "runs": runs }));
         return Ok(Exit::Fine);
     }
-    let pages: Vec<String> = indices.iter().map(|&index| page(&ledger, index)).collect();
+    let pages: Vec<String> =
+        indices.iter().map(|&index| page(&ledger, index, &places[index])).collect();
     messages::print(pages.join("\n\n"));
     Ok(Exit::Fine)
 }
 
-fn attempts(ledger: &Ledger, index: usize) -> Vec<&Attempt> {
-    let of_row = |attempt: &&Attempt| attempt.row == ledger.ids[index];
+fn attempts<'a>(ledger: &'a Ledger, place: &Place) -> Vec<&'a Attempt> {
+    let of_row = |attempt: &&Attempt| attempt.row == place.id;
     ledger.history.attempts.iter().filter(of_row).collect()
 }
 
@@ -50,18 +53,18 @@ fn json_of(attempt: &Attempt) -> Value {
 fn outcome(attempt: &Attempt) -> String {
     match &attempt.outcome {
         Outcome::Unknown => "running, or left by a runner that died".into(),
-        Outcome::Finished { duration_s, .. } => format!("done in {}", units::seconds(*duration_s)),
+        Outcome::Finished(result) => format!("done in {}", units::seconds(result.duration_s)),
         Outcome::Failed { reason } => format!("failed: {reason}"),
         Outcome::BrokenOff => "broken off".into(),
     }
 }
 
-fn page(ledger: &Ledger, index: usize) -> String {
+fn page(ledger: &Ledger, index: usize, place: &Place) -> String {
     let row = &ledger.rows[index];
     let settings: Vec<String> = row.settings.iter().map(Setting::text).collect();
     let mut rows = vec![
         ("run", format!("#{} {}", index + 1, ledger.label(index))),
-        ("state", ledger.status(index).name().into()),
+        ("state", place.status.name().into()),
         ("sets", if settings.is_empty() { "nothing".into() } else { settings.join("\n") }),
     ];
     let places = [("replicate", row.replicate), ("block", row.block), ("order", row.order)];
@@ -69,12 +72,12 @@ fn page(ledger: &Ledger, index: usize) -> String {
     if !row.note.is_empty() {
         rows.push(("note", row.note.clone()));
     }
-    rows.extend(figures(ledger, index));
-    format!("{}\n\n{}", text::rows(&rows), table(ledger, index)).trim_end().to_string()
+    rows.extend(figures(&place.status));
+    format!("{}\n\n{}", text::rows(&rows), table(ledger, place)).trim_end().to_string()
 }
 
-fn figures(ledger: &Ledger, index: usize) -> Vec<(&'static str, String)> {
-    let Some(summary) = ledger.summary(index) else { return Vec::new() };
+fn figures(status: &Status) -> Vec<(&'static str, String)> {
+    let Some(summary) = summary(status) else { return Vec::new() };
     let percent = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1} %"));
     let rate = summary.throughput.delivered_bytes_per_second.whole;
     let mut rows = vec![
@@ -90,15 +93,15 @@ fn figures(ledger: &Ledger, index: usize) -> Vec<(&'static str, String)> {
         ("delivered", rate.map_or("-".into(), units::bytes_per_second)),
         ("verdict", summary.verdict.name.name().to_string()),
     ];
-    let doubts = doubts(&summary);
+    let doubts = doubts(Some(&summary), result(status));
     if !doubts.is_empty() {
         rows.push(("doubts", doubts));
     }
     rows
 }
 
-fn table(ledger: &Ledger, index: usize) -> String {
-    let attempts = attempts(ledger, index);
+fn table(ledger: &Ledger, place: &Place) -> String {
+    let attempts = attempts(ledger, place);
     if attempts.is_empty() {
         return String::new();
     }

@@ -1,16 +1,17 @@
 //! `feedrate study status`: how far a study is, by row, by what is varied, by model and processes, and how long it still takes.
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, result, summary};
 use super::precision;
 use crate::cli::StudyStatusArguments;
 use crate::exit::Exit;
 use crate::messages;
 use feedrate_measure::doubt::Severity;
+use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_measure::summary::Summary;
 use feedrate_spec::units;
 use feedrate_study::overview::{Cell, Counts, Factor, Overview, orphans};
 use feedrate_study::runner::in_order;
-use feedrate_study::state::{Attempt, Outcome, Status};
+use feedrate_study::state::{Attempt, Outcome, Place, Status};
 use serde_json::{Value, json};
 
 /// Rows that are shown one by one, at most.
@@ -22,37 +23,70 @@ const BAR: usize = 24;
 pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let mut ledger = Ledger::open(&arguments.study)?;
     let overview = Overview::of(&ledger.rows, &ledger.history);
-    let expected_s = ledger.expected_s();
-    let open = ledger.rows.iter().zip(&expected_s).filter(|(row, _)| !row.done);
-    let left_s: Option<f64> = open.map(|(_, run_s)| *run_s).sum();
+    let left_s = ledger.left_s();
     let known = precision::known(arguments, &mut ledger)?;
-    let gone = orphans(&ledger.rows, &ledger.history);
+    let places = ledger.places();
+    let orphans: Vec<&Attempt> = orphans(&ledger.rows, &ledger.history);
+    let orphans = folders_of(&orphans);
+    let lost: Vec<&Attempt> = places.iter().filter_map(|place| lost(&place.status)).collect();
+    let lost = folders_of(&lost);
     if arguments.json {
-        let rows: Vec<Value> = (0..ledger.rows.len()).map(|index| ledger.json_of(index)).collect();
+        let rows: Vec<Value> =
+            places.iter().enumerate().map(|(n, place)| ledger.json_of(n, &place.status)).collect();
         messages::print(json!({
             "study": ledger.files.csv,
             "overview": overview,
             "left_s": left_s,
             "rows": rows,
             "precision": known.as_ref().map(precision::json),
-            "without_a_row": gone.iter().map(|attempt| &attempt.run_dir).collect::<Vec<_>>(),
+            "without_a_row": orphans,
+            "lost": lost,
         }));
         return Ok(Exit::Fine);
     }
     let mut parts = vec![head(&ledger, &overview.counts, left_s)];
-    parts.push(rows(&ledger, arguments.all));
+    parts.push(rows(&ledger, &places, arguments.all));
     parts.push(factors(&overview.factors));
     parts.push(matrix(&overview.matrix));
-    parts.push(failures(&ledger));
+    parts.push(failures(&ledger, &places));
     parts.extend(known.as_ref().map(precision::page));
-    if !gone.is_empty() {
-        let folders: Vec<String> =
-            gone.iter().map(|attempt| format!("  {}", attempt.run_dir.display())).collect();
-        parts.push(format!("Results whose rows are no longer in the CSV:\n{}", folders.join("\n")));
-    }
+    parts.push(list("Results whose rows are no longer in the CSV:", &orphans));
+    parts.push(list("Results that are gone; set their rows back to `N` to run them again:", &lost));
+    parts.push(list(
+        "Left by a runner that died; the next `study run` looks at them:",
+        &folders_of(&ledger.left.iter().collect::<Vec<_>>()),
+    ));
+    parts.push(elsewhere(&places));
     parts.retain(|part| !part.is_empty());
     messages::print(parts.join("\n\n"));
     Ok(Exit::Fine)
+}
+
+fn folders_of(attempts: &[&Attempt]) -> Vec<String> {
+    attempts.iter().map(|attempt| attempt.run_dir.display().to_string()).collect()
+}
+
+/// A result that is not where it was.
+fn lost<'a>(status: &Status<'a>) -> Option<&'a Attempt> {
+    result(status).filter(|attempt| !attempt.run_dir.join(RECORD_FILE).exists())
+}
+
+fn list(about: &str, items: &[String]) -> String {
+    match items.is_empty() {
+        true => String::new(),
+        false => format!("{about}\n  {}", items.join("\n  ")),
+    }
+}
+
+fn elsewhere(places: &[Place]) -> String {
+    let count = places.iter().filter(|place| place.status == Status::Done(None)).count();
+    match count {
+        0 => String::new(),
+        _ => format!(
+            "{} marked as done, of which this study has no result.",
+            units::counted(count as u64, "row")
+        ),
+    }
 }
 
 fn head(ledger: &Ledger, counts: &Counts, left_s: Option<f64>) -> String {
@@ -74,22 +108,22 @@ fn bar(counts: &Counts, width: usize) -> String {
     format!("{}{}{}", "=".repeat(done), "x".repeat(failed), " ".repeat(width - done - failed))
 }
 
-fn rows(ledger: &Ledger, all: bool) -> String {
+fn rows(ledger: &Ledger, places: &[Place], all: bool) -> String {
     let mut table = plain_table(["Row", "Run", "State", "AU all", "Delivered", "Took", "Doubts"]);
     let order = in_order(&ledger.rows);
     let shown = if all { order.len() } else { order.len().min(ROWS_MAX) };
     for &index in &order[..shown] {
-        let summary = ledger.summary(index);
-        let attempt = ledger.result(index);
+        let status = &places[index].status;
+        let (summary, attempt) = (summary(status), result(status));
         let cell = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         table.add_row([
             format!("#{}", index + 1),
             ledger.label(index),
-            ledger.status(index).name().into(),
+            status.name().into(),
             cell(au(&summary)),
             cell(rate(&summary)),
             cell(attempt.and_then(took)),
-            summary.map_or_else(String::new, |of| doubts(&of)),
+            doubts(summary.as_ref(), attempt),
         ]);
     }
     let mut text = text_of(&table);
@@ -110,15 +144,27 @@ fn rate(summary: &Option<Summary>) -> Option<String> {
 
 fn took(attempt: &Attempt) -> Option<String> {
     match attempt.outcome {
-        Outcome::Finished { duration_s, .. } => Some(units::seconds(duration_s)),
+        Outcome::Finished(ref result) => Some(units::seconds(result.duration_s)),
         _ => None,
     }
 }
 
 /// But for notes, of which each run of a study has some.
-pub(super) fn doubts(summary: &Summary) -> String {
-    let serious = summary.doubts.iter().filter(|doubt| doubt.severity != Severity::Note);
-    serious.map(|doubt| doubt.name.as_str()).collect::<Vec<_>>().join(", ")
+pub(super) fn doubts(summary: Option<&Summary>, attempt: Option<&Attempt>) -> String {
+    let of_run = summary.iter().flat_map(|summary| &summary.doubts);
+    let serious = of_run.filter(|doubt| doubt.severity != Severity::Note);
+    let mut names: Vec<&str> = serious.map(|doubt| doubt.name.as_str()).collect();
+    if let Some(Outcome::Finished(result)) = attempt.map(|attempt| &attempt.outcome) {
+        names.extend(result.doubts.iter().map(|doubt| doubt.name.as_str()));
+    }
+    let mut told = Vec::new();
+    names.retain(|name| {
+        !told.contains(name) && {
+            told.push(*name);
+            true
+        }
+    });
+    names.join(", ")
 }
 
 fn factors(factors: &[Factor]) -> String {
@@ -158,9 +204,9 @@ fn matrix(cells: &[Cell]) -> String {
     text_of(&table)
 }
 
-fn failures(ledger: &Ledger) -> String {
+fn failures(ledger: &Ledger, places: &[Place]) -> String {
     let lines: Vec<String> = (0..ledger.rows.len())
-        .filter_map(|index| match ledger.status(index) {
+        .filter_map(|index| match places[index].status {
             Status::Failed(_, reason) => Some(format!(
                 "  #{} {}: {}",
                 index + 1,

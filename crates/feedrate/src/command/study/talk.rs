@@ -112,7 +112,19 @@ fn line(news: &News) -> String {
                 run_dir.display()
             )
         }
-        News::Known { label, standing } => {
+        News::Known { label, silent_runs, .. } if *silent_runs > 0 => {
+            let runs = units::counted(*silent_runs as u64, "run");
+            format!("{label}: of {runs} the response cannot be known, so none is added")
+        }
+        News::SetBackMeanwhile { label } => {
+            format!(
+                "{label}: was set back to `N` after this runner had done it, and is left to the next `study run`"
+            )
+        }
+        News::InUse { folder } => {
+            format!("{}: somebody reads it, so it is not deleted", folder.display())
+        }
+        News::Known { label, standing, .. } => {
             let known = match standing.half_width {
                 Some(share) => format!("known to ± {:.1} %", 100.0 * share),
                 None => "not known to any width".into(),

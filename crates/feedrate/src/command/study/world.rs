@@ -11,17 +11,16 @@ use feedrate_run::clock::Clock;
 use feedrate_run::system::{self, Asker, BOUNDS, wait_until_quiet};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::PlanDoubt;
+use feedrate_study::bash::quoted;
 use feedrate_study::launch::{self, Launch, Scripts};
 use feedrate_study::load_run;
 use feedrate_study::response::Response;
 use feedrate_study::row::Row;
-use feedrate_study::runner::{
-    Checked, Ended, Host, Job, News, Prepared, RowPlan, StudyFiles, Task,
-};
-use feedrate_study::state::Settings;
+use feedrate_study::runner::{Ended, Host, Job, News, Prepared, RowPlan, StudyFiles, Task};
+use feedrate_study::runs::settings;
+use feedrate_study::state::{Checked, Settings};
 use feedrate_study::supervise::{self, Supervised, Supervision, wait_until_alone};
 use jiff::Zoned;
-use jiff::civil::DateTime;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,8 +69,11 @@ impl World {
 
 impl Host for World {
     fn plan(&mut self, row: &Row, settings: &Settings) -> Result<RowPlan, String> {
-        self.launch(settings)?;
-        self.planned(row, settings).map(|planned| planned.plan)
+        let plan = self.planned(row, settings)?.plan;
+        // What is wrong with the way of starting shows here, before anything runs.
+        let job = Job { row, plan: &plan, settings, attempt: 0 };
+        self.scripts(&job, &["run".into()], &self.files.task(0, "run"))?;
+        Ok(plan)
     }
 
     fn is_whole(&mut self, row: &Row, settings: &Settings) -> bool {
@@ -85,6 +87,11 @@ impl Host for World {
 
     fn prepare(&mut self, job: &Job) -> Result<Prepared, Ended> {
         let of_study = self.of_study(job.row, job.settings).map_err(Ended::Failed)?;
+        let launch = self.launch(job.settings).map_err(Ended::Failed)?;
+        if launch.member().has(Ability::Elsewhere) {
+            // Hooks are part of the job, and this machine is not the one that is measured.
+            return Ok(Prepared::default());
+        }
         for (name, level) in &of_study.hooks {
             self.hook(job, name, level)?;
         }
@@ -126,7 +133,10 @@ impl Host for World {
         let record = load_run(run_dir).map_err(|error| error.to_string())?;
         check(&record, row, plan)?;
         let doubts = record.study.as_ref().map_or_else(Vec::new, |study| study.doubts.clone());
-        Ok(Checked { duration_s: duration_s(&record)?, doubts })
+        let plan =
+            serde_json::to_vec(&settings(&record.plan)).map_err(|error| error.to_string())?;
+        let plan = format!("{:08x}{:08x}", crc32fast::hash(&plan), crc32c::crc32c(&plan));
+        Ok(Checked { duration_s: duration_s(&record), plan, doubts })
     }
 
     fn value(&mut self, run_dir: &Path, response: &Response) -> Option<f64> {
@@ -151,18 +161,16 @@ impl Host for World {
 }
 
 impl World {
-    /// Wait until nothing of an earlier runner measures any more.
-    pub(super) fn wait_until_alone(&self) -> anyhow::Result<()> {
+    /// Wait until nothing of an earlier runner measures any more; false where the user did not want to.
+    pub(super) fn wait_until_alone(&self) -> anyhow::Result<bool> {
         let mut tell = || self.talk.say("waiting for the end of what an earlier runner began");
         wait_until_alone(&self.files.running(), &self.interrupted, &mut tell)
-            .context("cannot tell whether a run of an earlier runner goes on")?;
-        Ok(())
+            .context("cannot tell whether a run of an earlier runner goes on")
     }
 
-    /// What is on this machine disturbs the run, unless it is made elsewhere.
+    /// What else goes on here disturbs the run.
     fn wait_until_quiet(&self, job: &Job) -> Result<Vec<PlanDoubt>, Ended> {
-        let launch = self.launch(job.settings).map_err(Ended::Failed)?;
-        if self.quiet_wait.is_zero() || launch.member().has(Ability::Elsewhere) {
+        if self.quiet_wait.is_zero() {
             return Ok(Vec::new());
         }
         let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
@@ -193,8 +201,18 @@ impl World {
 
     fn scripts(&self, job: &Job, words: &[String], folder: &Path) -> Result<Scripts, String> {
         let launching = &job.settings.launching;
+        let launch = self.launch(job.settings)?;
+        let mut prologue = launching.prologue.clone();
+        if launch.member().has(Ability::Elsewhere)
+            && words.first().is_some_and(|word| word == "run")
+        {
+            let hooks = self.of_study(job.row, job.settings)?.hooks;
+            prologue.extend(
+                hooks.iter().map(|(name, level)| format!("( {} )", self.hook_line(name, level))),
+            );
+        }
         let options = launch::Options {
-            prologue: launching.prologue.clone(),
+            prologue,
             launcher_arguments: launching.arguments.clone(),
             accelerators_per_rank: launching.accelerators_per_rank,
         };
@@ -210,18 +228,21 @@ impl World {
             options: &options,
             variable: &|name| std::env::var(name).ok(),
         };
-        let scripts = self.launch(job.settings)?.scripts(&wanted);
+        let scripts = launch.scripts(&wanted);
         scripts.map_err(|error| format!("{error}\n  hint: {}", error.hint))
+    }
+
+    /// A hook's command, with the level as its first argument.
+    fn hook_line(&self, name: &str, level: &str) -> String {
+        let command = self.hooks.get(name).map_or("", String::as_str);
+        format!("set -- {}; {command}", quoted(level))
     }
 
     /// Run a hook with the level that a row asks for.
     fn hook(&self, job: &Job, name: &str, level: &str) -> Result<(), Ended> {
         let folder = self.task_folder(job.attempt, &format!("hook-{name}"))?;
-        let command = self.hooks.get(name).map_or("", String::as_str);
-        let run = format!(
-            "#!/usr/bin/env bash\nset -euo pipefail\nset -- {}\n{command}\n",
-            feedrate_study::bash::quoted(level)
-        );
+        let run =
+            format!("#!/usr/bin/env bash\nset -euo pipefail\n{}\n", self.hook_line(name, level));
         self.supervise(&folder, &Scripts { run, cleanup: None, files: Vec::new() })
     }
 
@@ -315,9 +336,10 @@ fn check(record: &Record, row: &Row, plan: &RowPlan) -> Result<(), String> {
     }
 }
 
-/// By its wall clock.
-fn duration_s(record: &Record) -> Result<f64, String> {
-    let time = |text: &str| text.parse::<DateTime>().map_err(|error| error.to_string());
-    let duration = time(&record.ended)?.duration_since(time(&record.started)?);
-    Ok(duration.as_secs_f64())
+/// From the start of its clock to the end of whatever came last.
+fn duration_s(record: &Record) -> f64 {
+    let epochs = record.epochs.iter().chain(&record.evaluations);
+    let checkpoints = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
+    let ends = epochs.map(|epoch| epoch.end_ns).chain(checkpoints.map(|of| of.end_ns));
+    ends.max().unwrap_or(0) as f64 / 1e9
 }

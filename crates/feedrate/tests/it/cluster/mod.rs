@@ -2,6 +2,7 @@
 //! Debian's packages, which `cargo xtask setup` installs; fails without.
 
 mod jobs;
+mod studies;
 
 use crate::harness::{Answer, Test};
 use std::fs;

@@ -11,8 +11,8 @@ use crate::engine::Training;
 use feedrate_data::storage;
 use feedrate_measure::record::AcceleratorEpoch;
 use feedrate_spec::plan::{
-    Barrier, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan, StoragePlan,
-    TrainPlan,
+    Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan,
+    StoragePlan, TrainPlan,
 };
 use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
@@ -102,7 +102,7 @@ fn plan(case: Case) -> Plan {
             },
             compute_seed: 123,
             on_devices: None,
-            cold: false,
+            cache: Cache::AsIs,
             barrier: Barrier::EachStep,
         },
         checkpoint: None,

@@ -4,7 +4,7 @@ use super::{Builder, Context};
 use crate::catalog::Ability;
 use crate::plan::layout::Layout;
 use crate::plan::state::Layers;
-use crate::plan::{CheckpointPlan, Plan, PlanDoubt};
+use crate::plan::{Cache, CheckpointPlan, Plan, PlanDoubt};
 use crate::shape::FileShape;
 use crate::units;
 
@@ -43,7 +43,11 @@ impl Builder<'_> {
         let throttled = throttle.is_some_and(|rate| rate < PAGE_CACHE_BYTES_PER_SECOND);
         let engine = plan.storage.engine.as_deref().and_then(|name| self.catalog.engine(name));
         let bypassed = engine.is_some_and(|engine| engine.has(Ability::BypassesPageCache));
-        if !storage.has(Ability::PageCache) || bypassed || plan.train.cold || throttled {
+        if !storage.has(Ability::PageCache)
+            || bypassed
+            || plan.train.cache != Cache::AsIs
+            || throttled
+        {
             return None;
         }
         let layout = Layout::new(&plan.dataset);

@@ -10,7 +10,9 @@ mod doubts;
 mod mpio;
 mod unbuilt;
 
-use super::{Barrier, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule};
+use super::{
+    Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule,
+};
 use crate::catalog::Catalog;
 use crate::problem::{Problem, Problems};
 use crate::workload::Workload;
@@ -41,8 +43,8 @@ pub struct Request {
     pub processes: Option<u32>,
     /// `--shrink-records`: share of each record.
     pub shrink_records: f64,
-    /// `--cold`.
-    pub cold: bool,
+    /// `--cold`, `--warm`.
+    pub cache: Cache,
     /// `--verify`.
     pub verify: bool,
     /// Only data is wanted: nothing is trained.
@@ -253,7 +255,7 @@ impl Builder<'_> {
             compute: self.step_time(w.train_computation_time),
             compute_seed: w.train_seed,
             on_devices: None,
-            cold: self.request.cold,
+            cache: self.request.cache,
             barrier: Barrier::EachStep,
         };
         let epochs = u64::from(train.epochs_run()).saturating_mul(u64::from(accelerators));

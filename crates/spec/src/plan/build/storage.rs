@@ -2,7 +2,7 @@
 
 use super::Builder;
 use crate::catalog::{Ability, Member};
-use crate::plan::StoragePlan;
+use crate::plan::{Cache, StoragePlan};
 use crate::problem::Problem;
 
 /// What files are read by where nobody asks for another.
@@ -19,19 +19,40 @@ impl Builder<'_> {
                 "a mounted file system of any kind is `local_fs`",
             );
         }
-        if self.request.cold && member.is_some_and(|s| !s.has(Ability::PageCache)) {
-            self.error(
-                "storage.storage_type",
-                format!("storage `{kind}` has no page cache, `--cold` empties one"),
-                "leave `--cold` out",
-            );
-        }
+        let engine = member.and_then(|member| self.engine(member));
+        self.refuse_cache(member, engine.as_deref());
         StoragePlan {
-            engine: member.and_then(|member| self.engine(member)),
+            engine,
             kind,
             throttle_bytes_per_second: self.w.storage_throttle_bytes_per_second,
             throttle_latency_s: self.w.storage_throttle_latency_seconds,
             delay_s: self.w.storage_delay_seconds,
+        }
+    }
+
+    /// A page cache that is not there, or takes no part.
+    fn refuse_cache(&mut self, storage: Option<&Member>, engine: Option<&str>) {
+        let (flag, does) = match self.request.cache {
+            Cache::AsIs => return,
+            Cache::Cold => ("--cold", "empties"),
+            Cache::Warm => ("--warm", "fills"),
+        };
+        let hint = format!("leave `{flag}` out");
+        if let Some(storage) = storage.filter(|storage| !storage.has(Ability::PageCache)) {
+            let message =
+                format!("storage `{}` has no page cache, `{flag}` {does} one", storage.name);
+            self.error("storage.storage_type", message, &hint);
+        }
+        let engine = engine.and_then(|name| self.catalog.engine(name));
+        let bypasses = engine.filter(|engine| engine.has(Ability::BypassesPageCache));
+        if let Some(engine) = bypasses.filter(|_| self.request.cache == Cache::Warm) {
+            let message =
+                format!("engine `{}` reads past the page cache that `--warm` fills", engine.name);
+            self.error("storage.engine", message, &hint);
+        }
+        if self.request.cache == Cache::Warm && self.writes_checkpoints_alone() {
+            let message = "no dataset is read that `--warm` could read before".into();
+            self.error("workflow.train", message, &hint);
         }
     }
 

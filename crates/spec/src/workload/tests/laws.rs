@@ -80,7 +80,7 @@ proptest! {
         let mut all: Vec<Override> = Vec::new();
         let place = || Place::Override("test".into());
         for (key, text) in [("name", &name), ("type", &prefix)] {
-            let text = text.replace("${", "").replace('\0', "");
+            let text = text.replace(['$', '\0'], "");
             let mut change = Override::parse(&format!("model.{key}=x")).map_err(|p: Problem| TestCaseError::fail(p.to_string()))?;
             change.value = Some(Node::scalar(text, true, place()));
             all.push(change);

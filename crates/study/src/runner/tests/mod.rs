@@ -1,7 +1,9 @@
 //! A runner in a world of its own: results are small files, processes are function calls, and death comes at any moment.
 
+mod datasets;
+mod replicates;
+
 use super::*;
-use crate::precision::{Next, Until};
 use crate::response::Response;
 use crate::state::Launching;
 use feedrate_spec::problem::Problems;
@@ -31,6 +33,7 @@ struct World {
     /// What the user makes of the CSV while the first run goes.
     edit: Option<(PathBuf, Edit)>,
     runs: usize,
+    plan: &'static str,
 }
 
 type Edit = fn(&str) -> String;
@@ -47,6 +50,7 @@ impl World {
             stops_after: None,
             edit: None,
             runs: 0,
+            plan: "",
         }
     }
 
@@ -122,7 +126,7 @@ impl Host for World {
         self.live();
         let read = fs::read_to_string(run_dir.join("record")).map_err(|error| error.to_string())?;
         if read == dataset_of(row) {
-            Ok(Checked { duration_s: 20.0, doubts: Vec::new() })
+            Ok(Checked { duration_s: 20.0, plan: self.plan.into(), doubts: Vec::new() })
         } else {
             Err("another dataset".into())
         }
@@ -183,6 +187,8 @@ impl Study {
             accelerators_per_rank: None,
         };
         let settings = Settings {
+            csv: self.files.csv.clone(),
+            id: "this".into(),
             folder: self.folder.path().into(),
             results: self.folder.path().join("results"),
             data: None,
@@ -258,11 +264,10 @@ fn death_at_any_moment_loses_doubles_and_mismarks_nothing() {
             let life = catch_unwind(AssertUnwindSafe(|| study.run(&mut world, Options::default())));
             let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
             let history = History::of(Journal::read(&study.files.journal()).unwrap());
-            for (row, id) in rows.iter().zip(row_ids(&rows)) {
-                let finished = history
-                    .last_of(&id)
-                    .is_some_and(|last| matches!(last.outcome, Outcome::Finished { .. }));
-                assert!(!row.done || finished, "marked without a result after {calls} calls");
+            let places = places(&rows, &history);
+            for (row, place) in rows.iter().zip(places) {
+                let has_result = matches!(place.status, Status::Done(Some(_)));
+                assert!(!row.done || has_result, "marked without a result after {calls} calls");
             }
             if let Ok(ended) = life {
                 ended.unwrap();
@@ -306,8 +311,8 @@ fn what_failed_stays_pending_with_its_reason_and_is_retried_on_request() {
     assert_eq!(report.finished, 3);
     assert!(study.csv().contains("w,1,2,dataset.format=npy,N"));
     let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
-    let id = &row_ids(&rows)[1];
-    assert!(matches!(status(&rows[1], id, &history), Status::Failed(_, "no space")));
+    let place = places(&rows, &history).remove(1);
+    assert!(matches!(place.status, Status::Failed(_, "no space")));
     let (report, _) = study.run(&mut study.world(), Options::default()).unwrap();
     assert_eq!(report, Report::default());
     let retry = Options { retry: true, ..Options::default() };
@@ -358,19 +363,6 @@ fn a_stop_leaves_its_row_pending() {
 }
 
 #[test]
-fn room_is_made_for_datasets_and_none_is_confused() {
-    let study = Study::new(STUDY);
-    let mut world = World { free_bytes: Some(99), ..study.world() };
-    let (report, _) = study.run(&mut world, Options::default()).unwrap();
-    let reason = &report.failed[0].1;
-    assert!(reason.contains("needs 100 B, 1 B more than there is room"), "{reason}");
-    let retry = Options { retry: true, datasets: Policy::DeleteUnneeded, ..Options::default() };
-    let (report, history) = study.run(&mut study.world(), retry).unwrap();
-    assert_eq!((report.finished, history.datasets.len()), (4, 0));
-    assert_eq!(entries(&study.folder.path().join("data")), Vec::<PathBuf>::new());
-}
-
-#[test]
 fn all_rows_are_looked_at_before_any_is_run() {
     let study = Study::new(&format!("{STUDY}broken,1,1,,N\n"));
     let error = study.run(&mut study.world(), Options::default()).unwrap_err();
@@ -392,29 +384,41 @@ fn two_runners_do_not_meet_and_a_wrong_csv_is_said() {
 }
 
 #[test]
-fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
-    let study = Study::new("model,processes,overrides,run\nw,2,,N\nw,4,dataset.format=npy,N\n");
-    let wanted = Wanted {
-        until: Until::parse("ci=2%").unwrap(),
-        response: Response::find("au_all_steps").unwrap(),
-        replicates_max: 8,
-    };
-    let options = Options { until: Some(wanted), ..Options::default() };
-    let mut world = study.world();
-    study.run(&mut world, options.clone()).unwrap();
-    let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
-    let of = |processes| rows.iter().filter(move |row| row.processes == processes);
-    let replicates: Vec<Option<u32>> = of(2).map(|row| row.replicate).collect();
-    assert_eq!(replicates, [None, Some(2), Some(3), Some(4), Some(5)]);
-    assert!(rows.iter().all(|row| row.done) && of(4).count() < 8);
-    let ends: Vec<Next> = world
-        .news
-        .iter()
-        .filter_map(|news| match news {
-            News::Known { standing, .. } => Some(standing.next),
-            _ => None,
-        })
+fn what_was_done_and_set_back_meanwhile_is_not_done_again() {
+    let study = Study::new(STUDY);
+    let mut world =
+        World { edit: Some((study.files.csv.clone(), |_| STUDY.into())), ..study.world() };
+    study.run(&mut world, Options { limit: Some(1), ..Options::default() }).unwrap();
+    // The older CSV is saved over the one that says so, once more.
+    study.edit(|_| STUDY.into());
+    let mut world =
+        World { edit: Some((study.files.csv.clone(), |_| STUDY.into())), ..study.world() };
+    let (report, history) = study.run(&mut world, Options::default()).unwrap();
+    assert_eq!((report.finished, history.attempts.len()), (4, 5));
+}
+
+#[test]
+fn results_that_are_gone_are_not_marked() {
+    let study = Study::new(STUDY);
+    let mut world = World { calls_left: None, ..study.world() };
+    study.run(&mut world, Options { limit: Some(1), ..Options::default() }).unwrap();
+    let journal = fs::read_to_string(study.files.journal()).unwrap();
+    let unmarked: String = journal
+        .lines()
+        .filter(|line| !line.contains("marked"))
+        .map(|line| format!("{line}\n"))
         .collect();
-    assert!(ends.contains(&Next::Enough) && ends.contains(&Next::OutOfReach), "{ends:?}");
-    assert_eq!(study.run(&mut study.world(), options).unwrap().0.finished, 0);
+    fs::write(study.files.journal(), unmarked).unwrap();
+    study.edit(|_| STUDY.into());
+    fs::remove_dir_all(study.folder.path().join("results")).unwrap();
+    let (report, _) = study.run(&mut study.world(), Options::default()).unwrap();
+    assert_eq!(report.finished, 4);
+    assert_eq!(study.runs(), ALL);
+}
+
+#[test]
+fn two_models_of_one_name_are_refused() {
+    let study = Study::new("model,processes,run\na/w.yaml,1,N\nb/w.yaml,1,N\n");
+    let error = study.run(&mut study.world(), Options::default()).unwrap_err();
+    assert!(error.to_string().contains("both called `w`"), "{error}");
 }

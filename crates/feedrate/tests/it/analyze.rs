@@ -1,0 +1,131 @@
+//! `feedrate analyze`: our own runs, the files that DLIO's users have of them, and folders that hold nothing.
+
+use crate::harness::Test;
+use serde_json::Value;
+use std::fs;
+
+/// Three epochs of eight steps on three accelerators, in blocks of three steps, with drawn sizes.
+const BLOCKS: &str = "\
+model:
+  name: blocks
+framework: pytorch
+workflow:
+  checkpoint: True
+dataset:
+  data_folder: data
+  format: npz
+  num_files_train: 48
+  record_length_bytes: 40960
+  record_length_bytes_stdev: 20000
+reader:
+  data_loader: pytorch
+  batch_size: 2
+  read_threads: 2
+train:
+  epochs: 3
+  computation_time: 0.01
+checkpoint:
+  checkpoint_folder: checkpoints
+  steps_between_checkpoints: 3
+";
+
+impl Test {
+    fn analyzed(&self, sources: &[&str]) -> Value {
+        let answer = self.feedrate(&[&["analyze", "--json"], sources].concat());
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        serde_json::from_str(&answer.stdout).unwrap()
+    }
+}
+
+fn names(run: &Value) -> Vec<&str> {
+    let doubts = run["doubts"].as_array().unwrap();
+    doubts.iter().map(|doubt| doubt["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn dlios_files_of_a_run_say_what_its_record_says() {
+    let test = Test::with(BLOCKS);
+    test.run_json(&["-n", "3", "--results", "ours"]);
+    let record = test.files_below("ours", "record.json").remove(0);
+    let of_record = test.analyzed(&["ours"]);
+    assert_eq!(of_record["runs"][0]["kind"], "record");
+    fs::remove_file(record).unwrap();
+    let of_files = test.analyzed(&["ours"]);
+    let (a, b) = (&of_record["runs"][0], &of_files["runs"][0]);
+    assert_eq!(b["kind"], "dlio");
+    for (section, keys) in [
+        ("au", vec!["reported_percent", "windowed_percent", "all_steps_percent"]),
+        (
+            "throughput",
+            vec![
+                "reported_samples_per_second",
+                "reported_mib_per_second",
+                "windowed_samples_per_second",
+                "windowed_mib_per_second",
+                "whole_samples_per_second",
+                "whole_mib_per_second",
+            ],
+        ),
+        ("stall", vec!["load_s_per_step", "excluded_percent"]),
+    ] {
+        for key in keys {
+            let value = |run: &Value| run[section][key].as_f64().unwrap();
+            // Times in DLIO's files are in microseconds.
+            let near = (value(a) - value(b)).abs() <= 0.005 * value(a).abs();
+            assert!(near, "{section}.{key}: {} of the record, {} of the files", value(a), value(b));
+        }
+    }
+    for key in ["accelerators", "parameter", "value", "steps", "epochs", "batch_size", "format"] {
+        assert_eq!(a[key], b[key], "{key}");
+    }
+    assert!(b["au"]["sustained_percent"].is_null(), "files do not tell when was read");
+    let wrong = ["wrong_step_count", "config_disagrees", "au_misreported", "time_runs_backwards"];
+    assert!(!names(b).iter().any(|name| wrong.contains(name)), "{:?}", names(b));
+}
+
+#[test]
+fn sources_stand_side_by_side_with_their_doubts() {
+    let test = Test::with(BLOCKS);
+    test.run_json(&["--results", "before"]);
+    test.run_json(&["--results", "after", "reader.batch_size=4"]);
+    let copy = test.files_below("before", "record.json").remove(0);
+    fs::create_dir_all(test.path("after/copy")).unwrap();
+    fs::copy(copy, test.path("after/copy/record.json")).unwrap();
+    let answer = test.feedrate(&["analyze", "before", "after"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    for said in
+        ["Source", "invalid: duplicate_results, 1 run", "3 runs, 3 with results of training"]
+    {
+        assert!(answer.stdout.contains(said), "{said}: {}", answer.stdout);
+    }
+    let report = test.analyzed(&["before", "after"]);
+    let sources: Vec<&str> = report["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["source"].as_str().unwrap())
+        .collect();
+    assert_eq!(sources, ["before", "after", "after"]);
+    for key in
+        ["path", "workload", "accelerators", "parameter", "value", "au", "throughput", "doubts"]
+    {
+        assert!(!report["runs"][0][key].is_null(), "{key}");
+    }
+    let doubt = &report["runs"][0]["doubts"][0];
+    assert!(["name", "severity", "evidence", "advice"].iter().all(|key| doubt[*key].is_string()));
+}
+
+#[test]
+fn where_there_is_no_run_it_says_so() {
+    let test = Test::new();
+    fs::create_dir(test.path("empty")).unwrap();
+    test.feedrate(&["analyze", "empty"]).refuses(2, &["`empty` holds no result of a run", "hint:"]);
+    test.feedrate(&["analyze", "gone"]).refuses(2, &["cannot look into `gone`"]);
+    // A folder that was begun is a run, of which nothing is known.
+    fs::create_dir_all(test.path("begun/.hydra")).unwrap();
+    test.write("begun/.hydra/config.yaml", "workload: {train: {epochs: 2}}\n");
+    let report = test.analyzed(&["begun"]);
+    assert!(names(&report["runs"][0]).contains(&"incomplete_run"), "{report}");
+    let shown = test.feedrate(&["describe", "stale_data"]);
+    assert!(shown.stdout.contains("files that another run had made"), "{}", shown.stdout);
+}

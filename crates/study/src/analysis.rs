@@ -1,0 +1,229 @@
+//! All runs below some folders, with their numbers and the doubts they deserve, alone and among each other. Reads files; prints nothing.
+
+use crate::case::{Case, Loaded, Names, load};
+use crate::doubt;
+use crate::import::{Found, Kind, find};
+use crate::runs::{LeftOut, RunsError, folders_of_study};
+use crate::set::Set;
+use feedrate_measure::doubt::{SeenDoubt, of as of_records};
+use feedrate_measure::facts::Facts;
+use feedrate_measure::record::file::RECORD_FILE;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What was found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Analysis {
+    /// In the order of their sources and paths.
+    pub runs: Vec<Case>,
+    /// Folders that are there and cannot be read.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Analyse all runs below `sources`, each a folder or the CSV of a study, on so many threads.
+///
+/// # Errors
+/// A source cannot be looked into, or none holds a run.
+pub fn analyse(sources: &[PathBuf], threads: usize) -> Result<Analysis, RunsError> {
+    let mut analysis = Analysis::default();
+    let mut folders: Vec<(Found, String)> = Vec::new();
+    let mut known = HashSet::new();
+    for source in sources {
+        let (found, closed) = folders_of(source)?;
+        let name = source.display().to_string();
+        analysis.left_out.extend(closed);
+        for one in found {
+            let path = std::fs::canonicalize(&one.path).unwrap_or_else(|_| one.path.clone());
+            if known.insert(path) {
+                folders.push((one, name.clone()));
+            }
+        }
+    }
+    for (folder, read) in folders.iter().zip(read_all(&folders, threads)) {
+        match read {
+            Ok(case) => analysis.runs.push(case),
+            Err(why) => analysis.left_out.push(LeftOut { path: folder.0.path.clone(), why }),
+        }
+    }
+    if analysis.runs.is_empty() && analysis.left_out.is_empty() {
+        return Err(RunsError::Nothing(sources.first().cloned().unwrap_or_default()));
+    }
+    name_what_is_varied(&mut analysis.runs);
+    judge(&mut analysis.runs);
+    Ok(analysis)
+}
+
+fn folders_of(source: &Path) -> Result<(Vec<Found>, Vec<LeftOut>), RunsError> {
+    if source.is_file() {
+        let (folders, left_out) = folders_of_study(source)?;
+        let kind = |path: &Path| match path.join(RECORD_FILE).is_file() {
+            true => Kind::Record,
+            false => Kind::Dlio,
+        };
+        let found = folders.into_iter().map(|path| Found { kind: kind(&path), path });
+        return Ok((found.collect(), left_out));
+    }
+    let failed = |error| RunsError::Io { path: source.into(), source: error };
+    let (found, closed) = find(source).map_err(failed)?;
+    let closed = closed.into_iter().map(|(path, why)| LeftOut { path, why });
+    Ok((found, closed.collect()))
+}
+
+/// In the order of `folders`. What a run's steps say is kept only as far as cases have it, so that memory does not grow with steps.
+fn read_all(folders: &[(Found, String)], threads: usize) -> Vec<Result<Case, String>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut read = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some((found, source)) = folders.get(index) else { return read };
+            let loaded = load(&found.path, found.kind, source);
+            read.push((index, loaded.map(with_own_doubts)));
+        }
+    };
+    let mut all: Vec<(usize, Result<Case, String>)> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        for other in others {
+            match other.join() {
+                Ok(read) => all.extend(read),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all
+    });
+    all.sort_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, read)| read).collect()
+}
+
+/// A case and the doubts that it deserves by itself.
+fn with_own_doubts(loaded: Loaded) -> Case {
+    let mut doubts = doubt::of_run(&loaded);
+    let is_known = match &loaded.imported {
+        None => true,
+        // Where nothing was trained there is nothing to doubt.
+        Some(imported) => imported.trains(),
+    };
+    if is_known {
+        let knows_loader = loaded.imported.as_ref().is_none_or(|one| one.config.is_known());
+        let of_loader = ["too_few_steps", "window_shorter_than_stock"];
+        let facts = Facts::of(&loaded.record);
+        let of_steps = of_records(&facts).into_iter();
+        doubts.extend(of_steps.filter(|d| knows_loader || !of_loader.contains(&d.name.as_str())));
+    }
+    Case { doubts, ..loaded.case }
+}
+
+fn judge(cases: &mut [Case]) {
+    let set = Set::of(cases);
+    let of_set: Vec<Vec<SeenDoubt>> =
+        (0..cases.len()).map(|index| doubt::of_set(&set, index)).collect();
+    let read: Vec<Option<f64>> = (0..cases.len())
+        .map(|index| set.stale(index).map(|stale| cases[stale.of].mean_sample_bytes))
+        .map(Option::flatten)
+        .collect();
+    let is_stale: Vec<bool> = (0..cases.len()).map(|index| set.stale(index).is_some()).collect();
+    for (index, (case, doubts)) in cases.iter_mut().zip(of_set).enumerate() {
+        if is_stale[index] {
+            case.read_bytes(read[index]);
+            // Of sizes that were not read.
+            case.doubts.retain(|doubt| doubt.name != "nominal_bytes");
+        }
+        case.doubts.extend(doubts);
+        doubt::in_order(&mut case.doubts);
+    }
+}
+
+/// Where runs have several overrides, those that all runs of the same source and workload have are not what is varied.
+fn name_what_is_varied(cases: &mut [Case]) {
+    let mut studies: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    for (index, case) in cases.iter().enumerate() {
+        studies.entry((case.source.clone(), case.workload.clone())).or_default().push(index);
+    }
+    for members in studies.into_values().filter(|members| members.len() > 1) {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for text in members.iter().flat_map(|index| &cases[*index].overrides) {
+            *counts.entry(text.clone()).or_default() += 1;
+        }
+        for &index in &members {
+            let case = &mut cases[index];
+            if case.overrides.len() < 2 {
+                continue;
+            }
+            let is_own = |text: &&String| counts.get(*text) != Some(&members.len());
+            let own: Vec<String> = case.overrides.iter().filter(is_own).cloned().collect();
+            (case.parameter, case.value) = Names::of(&case.path).varied(&own, case.accelerators);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::fake::Fake;
+    use std::fs;
+
+    /// A linear congruential generator (Knuth, TAOCP 3.3.4, table 1, line 26), so that damage is the same each time.
+    fn next(seed: &mut u64) -> usize {
+        *seed =
+            seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*seed >> 33) as usize
+    }
+
+    #[test]
+    fn no_damage_stops_the_analysis() {
+        let folder = tempfile::tempdir().unwrap();
+        let small = Fake { ranks: 2, files: 28, stdev: 1000, ..Fake::default() };
+        let run = small.write(folder.path(), "fake/2/2025-11-30-10-00-00");
+        let names = [
+            "summary.json",
+            "0_output.json",
+            "1_per_epoch_stats.json",
+            "dlio.log",
+            ".hydra/config.yaml",
+            ".hydra/overrides.yaml",
+        ];
+        let with: [&[u8]; 10] =
+            [b"", b"\"", b"-", b"9999999999", b"NaN", b"[", b"{}", b"\xff", b"null", b"\\"];
+        let mut seed = 7;
+        for name in names {
+            let path = run.join(name);
+            let whole = fs::read(&path).unwrap();
+            for _ in 0..60 {
+                let mut bytes = whole.clone();
+                for _ in 0..=next(&mut seed) % 3 {
+                    let at = next(&mut seed) % bytes.len();
+                    let end = (at + next(&mut seed) % 4).min(bytes.len());
+                    bytes.splice(at..end, with[next(&mut seed) % with.len()].iter().copied());
+                }
+                if next(&mut seed).is_multiple_of(4) {
+                    bytes.truncate(next(&mut seed) % whole.len());
+                }
+                fs::write(&path, &bytes).unwrap();
+                let found = analyse(&[folder.path().to_path_buf()], 1).unwrap();
+                assert_eq!(found.runs.len(), 1, "{name}: {}", String::from_utf8_lossy(&bytes));
+                assert!(serde_json::to_string(&found).is_ok());
+            }
+            fs::write(path, whole).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_all_runs_override_is_not_what_is_varied() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, batch) in [("a", "reader.batch_size=7"), ("b", "reader.batch_size=14")] {
+            let overrides = vec!["dataset.num_files_train=168", batch];
+            Fake { overrides, ..Fake::default() }.write(folder.path(), name);
+        }
+        let found = analyse(&[folder.path().to_path_buf()], 2).unwrap();
+        let varied: Vec<(&str, &str)> =
+            found.runs.iter().map(|run| (run.parameter.as_str(), run.value.as_str())).collect();
+        assert_eq!(varied, [("batch_size", "7"), ("batch_size", "14")]);
+        let one = analyse(&[folder.path().join("a")], 2).unwrap();
+        assert_eq!(one.runs[0].parameter, "num_files_train,batch_size");
+        let twice = analyse(&[folder.path().to_path_buf(), folder.path().join("a")], 2).unwrap();
+        assert_eq!(twice.runs.len(), 2, "a folder is one run, however often it is named");
+    }
+}

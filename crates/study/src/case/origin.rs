@@ -1,0 +1,198 @@
+//! What of a run's making and steps doubts compare between runs: which dataset it was to read, where it lay, when, and how long first batches took.
+
+use crate::import::Imported;
+use feedrate_measure::dlio::micros;
+use feedrate_measure::record::Record;
+use feedrate_measure::window::{Scope, seconds};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// Accelerators and steps that are kept of a run, at most.
+const KEPT_MAX: usize = 1024;
+/// Keys of `dataset` that do not change what is in its files.
+const NOT_DATA: [&str; 5] = [
+    "data_folder",
+    "keep_files",
+    "num_files_eval",
+    "num_subfolders_eval",
+    "generation_buffer_size",
+];
+
+/// See the fields.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// Microseconds; only differences mean something.
+    pub started_us: Option<i64>,
+    /// Likewise.
+    pub ended_us: Option<i64>,
+    /// When the dataset it made was whole; its start where the log does not say. `None` if it made none.
+    pub generated_us: Option<i64>,
+    /// Where the dataset lies, as the config has it. `None` without a config.
+    pub store: Option<String>,
+    /// The machine, and the folder that a relative `store` is in; `None` where it is not known. Where it is absolute the folder is empty.
+    pub place: [Option<String>; 2],
+    /// What decides the dataset's bytes, by key of `dataset`. Empty where there is no config.
+    pub dataset: BTreeMap<String, String>,
+    /// All that was asked for, by key; empty where there is no config.
+    pub asked: BTreeMap<String, String>,
+    /// Keys of `asked` that an override set.
+    pub overridden: Vec<String>,
+    /// Time that each accelerator waited for its first batch of an epoch, mean over epochs.
+    pub first_waits_s: Vec<f64>,
+    /// What that batch has in bytes, by the config; empty where it does not tell.
+    pub first_batch_bytes: Vec<f64>,
+    /// Time of waiting by step of an epoch, mean over accelerators and epochs.
+    pub waits_s: Vec<f64>,
+    /// Of all times of all steps; `None` without steps.
+    pub fingerprint: Option<u64>,
+}
+
+impl Origin {
+    /// Of steps, whoever wrote them.
+    pub(super) fn of_record(record: &Record) -> Self {
+        Origin {
+            started_us: micros(&record.started),
+            ended_us: micros(&record.ended),
+            first_waits_s: first_waits_s(record),
+            waits_s: waits_s(record),
+            fingerprint: fingerprint(record),
+            ..Origin::default()
+        }
+    }
+
+    /// What the config and the log add to it.
+    pub(super) fn of(path: &Path, imported: &Imported, known: Origin) -> Self {
+        let config = &imported.config;
+        let mut dataset: BTreeMap<String, String> = BTreeMap::new();
+        for (key, value) in config.section("dataset") {
+            // DLIO's older name of it.
+            let key = match key {
+                "record_length" => "record_length_bytes",
+                "record_length_stdev" => "record_length_bytes_stdev",
+                key => key,
+            };
+            if !NOT_DATA.contains(&key) {
+                dataset.insert(key.into(), value);
+            }
+        }
+        let mut asked = BTreeMap::new();
+        for section in ["dataset", "reader", "data_reader", "train", "model", "checkpoint"] {
+            let entries = config.section(section).into_iter();
+            asked.extend(entries.map(|(key, value)| (format!("{section}.{key}"), value)));
+        }
+        asked.extend(config.text(&["framework"]).map(|name| ("framework".to_string(), name)));
+        let started_us =
+            known.started_us.or_else(|| imported.log.started.as_deref().and_then(micros));
+        let started_us = started_us.or_else(|| time_of_name(path));
+        let generated_us = imported.log.generated.as_deref().and_then(micros).or(started_us);
+        Origin {
+            started_us,
+            generated_us: generated_us.filter(|_| imported.generates()),
+            store: store(imported),
+            place: place(imported),
+            dataset,
+            asked,
+            overridden: overridden(config.overrides.as_deref().unwrap_or_default()),
+            ..known
+        }
+    }
+
+    /// What waited for data, over one epoch.
+    pub fn waited_s(&self) -> f64 {
+        self.waits_s.iter().sum()
+    }
+}
+
+fn store(imported: &Imported) -> Option<String> {
+    let root = imported.config.text(&["storage.storage_root"]).unwrap_or_default();
+    Some(format!("{root}:{}", data_folder(imported)?.display()))
+}
+
+fn data_folder(imported: &Imported) -> Option<PathBuf> {
+    let config = &imported.config;
+    let folder = config.text(&["dataset.data_folder"]);
+    let folder = folder.or_else(|| config.is_known().then(|| "./data/".to_string()))?;
+    Some(Path::new(&folder).components().collect())
+}
+
+/// A relative folder lies in the folder the job ran in, which DLIO's own folder of results is in.
+fn place(imported: &Imported) -> [Option<String>; 2] {
+    let host = &imported.record.system.hostname;
+    let is_absolute = data_folder(imported).is_some_and(|folder| folder.is_absolute());
+    let job =
+        match is_absolute {
+            true => Some(String::new()),
+            false => imported.log.folder.as_deref().and_then(|results| {
+                results.split_once("/hydra_log/").map(|(job, _)| job.to_string())
+            }),
+        };
+    [Some(host.clone()).filter(|host| !host.is_empty()), job]
+}
+
+/// The time in the name of a folder, `2025-11-30-18-54-16` or `20251130_185416`.
+fn time_of_name(path: &Path) -> Option<i64> {
+    let name = path.file_name()?.to_str()?;
+    let digits: String = name.chars().filter(char::is_ascii_digit).take(14).collect();
+    let at = |from: usize, to: usize| digits.get(from..to);
+    let date = format!("{}-{}-{}", at(0, 4)?, at(4, 6)?, at(6, 8)?);
+    micros(&format!("{date}T{}:{}:{}.000000", at(8, 10)?, at(10, 12)?, at(12, 14)?))
+}
+
+/// `dataset.format` of `++workload.dataset.format=png`.
+fn overridden(overrides: &[String]) -> Vec<String> {
+    let key = |text: &String| {
+        let key = text.trim_start_matches(['+', '~']).split('=').next()?;
+        Some(key.strip_prefix("workload.")?.trim().to_string())
+    };
+    overrides.iter().filter_map(key).collect()
+}
+
+/// Epochs that tell: the first starts workers, too, and counts only where it is the only one.
+fn epochs(record: &Record) -> Vec<Scope<'_>> {
+    let all: Vec<Scope> = Scope::all(record).filter(|scope| scope.steps() > 0).collect();
+    if all.len() > 1 { all[1..].to_vec() } else { all }
+}
+
+fn first_waits_s(record: &Record) -> Vec<f64> {
+    let epochs = epochs(record);
+    let count = epochs.iter().map(|scope| scope.epoch.accelerators.len()).min().unwrap_or(0);
+    let first = |scope: &Scope, rank: usize| -> Option<f64> {
+        let block = scope.epoch.accelerators[rank].blocks.first()?;
+        block.load_ns.first().map(|&ns| seconds(ns))
+    };
+    let of_rank = |rank| {
+        let waits: Option<Vec<f64>> = epochs.iter().map(|scope| first(scope, rank)).collect();
+        feedrate_measure::stats::mean(&waits?)
+    };
+    (0..count.min(KEPT_MAX)).filter_map(of_rank).collect()
+}
+
+fn waits_s(record: &Record) -> Vec<f64> {
+    let epochs = epochs(record);
+    let mut sums: Vec<(f64, u32)> = Vec::new();
+    for accelerator in epochs.iter().flat_map(|scope| &scope.epoch.accelerators) {
+        let loads = accelerator.blocks.iter().flat_map(|block| &block.load_ns);
+        for (step, &ns) in loads.take(KEPT_MAX).enumerate() {
+            if sums.len() <= step {
+                sums.push((0.0, 0));
+            }
+            sums[step].0 += seconds(ns);
+            sums[step].1 += 1;
+        }
+    }
+    sums.into_iter().map(|(sum, count)| sum / f64::from(count)).collect()
+}
+
+fn fingerprint(record: &Record) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    let mut steps = 0;
+    for epoch in &record.epochs {
+        for block in epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks) {
+            steps += block.steps();
+            (&block.load_ns, &block.compute_ns, block.end_ns - block.start_ns.min(block.end_ns))
+                .hash(&mut hasher);
+        }
+    }
+    (steps > 0).then(|| hasher.finish())
+}

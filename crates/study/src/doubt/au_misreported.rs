@@ -1,0 +1,35 @@
+//! The reported utilisation does not follow from the steps.
+
+use super::{Check, Doubt, Severity, found};
+
+/// Percentage points.
+const DIFFERENCE_MAX: f64 = 0.5;
+
+pub(super) static DOUBT: Doubt = Doubt {
+    name: "au_misreported",
+    severity: Severity::Warning,
+    meaning: "The utilisation in `summary.json` differs by more than half a point from DLIO's own formula over the steps in the same folder, or is of no step at all.",
+    check: Check::OfRun(|loaded| {
+        let imported = loaded.imported.as_ref()?;
+        let reported = loaded.case.au.reported_percent?;
+        let all_steps = loaded.case.au.all_steps_percent?;
+        if !imported.ranks_missing().is_empty() {
+            return None;
+        }
+        match loaded.case.au.windowed_percent {
+            None => found(
+                format!(
+                    "{reported:.1} % is reported, and no step is in the window; over all steps it is {all_steps:.1} %"
+                ),
+                "run more steps",
+            ),
+            Some(windowed) if (windowed - reported).abs() > DIFFERENCE_MAX => found(
+                format!(
+                    "{reported:.2} % is reported, {windowed:.2} % follows from the steps, {all_steps:.2} % of all of them"
+                ),
+                "use the recomputed figures; some versions of DLIO measure a block's end twice",
+            ),
+            Some(_) => None,
+        }
+    }),
+};

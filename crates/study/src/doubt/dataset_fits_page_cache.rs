@@ -1,0 +1,29 @@
+//! The dataset is smaller than memory.
+
+use super::{Check, Doubt, Severity, found};
+use feedrate_spec::units;
+
+pub(super) static DOUBT: Doubt = Doubt {
+    name: "dataset_fits_page_cache",
+    severity: Severity::Note,
+    meaning: "The dataset is smaller than the memory of the hosts, so that it may have been read from the page cache and not from the storage, from the first epoch on if it was just made.",
+    check: Check::OfRun(|loaded| {
+        let imported = loaded.imported.as_ref()?;
+        let case = &loaded.case;
+        let sample = case.mean_sample_bytes.or(case.record_length_bytes)?;
+        let bytes = sample * case.files? as f64 * case.samples_per_file? as f64;
+        let memory = imported.record.system.memory_bytes?;
+        if !imported.trains() || memory as f64 <= bytes {
+            return None;
+        }
+        found(
+            format!(
+                "the dataset has {}, the memory {}: {:.1} times as much",
+                units::bytes(bytes as u64),
+                units::bytes(memory),
+                memory as f64 / bytes
+            ),
+            "use at least five times the memory, as MLPerf Storage asks, or empty the page cache before each epoch",
+        )
+    }),
+};

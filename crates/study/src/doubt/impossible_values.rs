@@ -1,0 +1,59 @@
+//! Numbers that cannot be.
+
+use super::{Check, Doubt, Severity, found, some_of};
+use crate::import::Reported;
+use serde_json::Value;
+
+/// In percent, above this no rounding reaches.
+const AU_MAX: f64 = 100.5;
+
+pub(super) static DOUBT: Doubt = Doubt {
+    name: "impossible_values",
+    severity: Severity::Invalid,
+    meaning: "Reported figures of training or evaluation are negative, infinite, no number, or a utilisation above 100 %.",
+    check: Check::OfRun(|loaded| {
+        let seen = impossible(loaded.imported.as_ref()?.reported.as_ref()?);
+        if seen.is_empty() {
+            return None;
+        }
+        let steps = loaded.case.steps;
+        found(
+            format!("{}; an epoch has {steps} steps", some_of(&seen, 4)),
+            "use no figure of this summary: the recomputed ones stand beside them; run more steps, as DLIO's throughput counts two too few",
+        )
+    }),
+};
+
+fn impossible(reported: &Reported) -> Vec<String> {
+    let of_training = |name: &str| name.starts_with("train_") || name.starts_with("eval_");
+    let is_percent = |name: &str| name.contains("_au_") && name.ends_with("percentage");
+    let wrong = |name: &str, value: f64| {
+        !value.is_finite() || value < 0.0 || (is_percent(name) && AU_MAX < value)
+    };
+    let mut seen = Vec::new();
+    for (name, value) in reported.metrics().filter(|(name, _)| of_training(name)) {
+        match value {
+            Value::Array(_) => {
+                let items = reported.list(name).unwrap_or_default();
+                let bad: Vec<f64> =
+                    items.iter().copied().filter(|item| wrong(name, *item)).collect();
+                if let Some(first) = bad.first() {
+                    seen.push(format!(
+                        "`{name}` is {first:.2} in {} of {} entries",
+                        bad.len(),
+                        items.len()
+                    ));
+                }
+            }
+            // A verdict in words.
+            Value::String(text) if text.parse::<f64>().is_err() => {}
+            _ => {
+                let value = reported.any_metric(name).unwrap_or(f64::NAN);
+                if wrong(name, value) {
+                    seen.push(format!("`{name}` is {value:.2}"));
+                }
+            }
+        }
+    }
+    seen
+}

@@ -1,0 +1,60 @@
+//! First batches of different size that took as long.
+//!
+//! DLIO draws file sizes from a fixed seed, and with the loader `pytorch` each rank's first batch is its first files in the order of their names. One worker reads it,
+//! file after file, so that the wait for it follows the bytes: in published results of unet3d to 1 %.
+
+use super::{Check, Doubt, Severity, found};
+
+/// Fewer ranks tell nothing.
+const RANKS_MIN: usize = 4;
+/// Deviation of the batches' bytes, of their mean, from which waits must show it.
+const SPREAD_MIN: f64 = 0.03;
+/// How far waits follow bytes: 1 is proportional.
+const FOLLOWS_MIN: f64 = 0.4;
+/// A wait that is mostly start-up tells nothing.
+const WAITED_MIN_PERCENT: f64 = 20.0;
+
+pub(super) static DOUBT: Doubt = Doubt {
+    name: "sizes_not_seen",
+    severity: Severity::Warning,
+    meaning: "The first batches of the ranks differ in bytes by what their config says, and the waits for them hardly do: the run may have read another dataset, or something else than reading took the time.",
+    check: Check::OfRun(|loaded| {
+        let (bytes, waits) =
+            (&loaded.case.origin.first_batch_bytes, &loaded.case.origin.first_waits_s);
+        // The first epoch starts the workers, too.
+        if loaded.case.epochs < 2 || bytes.len() < RANKS_MIN || bytes.len() != waits.len() {
+            return None;
+        }
+        let (spread, follows) = (deviation(bytes)?, follows(bytes, waits)?);
+        let waited = loaded.case.stall.load_percent?;
+        if spread < SPREAD_MIN || FOLLOWS_MIN <= follows || waited < WAITED_MIN_PERCENT {
+            return None;
+        }
+        found(
+            format!(
+                "the first batches of {} ranks deviate by {:.1} % in bytes, the waits for them by {:.1} %",
+                bytes.len(),
+                spread * 100.0,
+                deviation(waits)? * 100.0
+            ),
+            "look whether the dataset was made anew for this run's settings",
+        )
+    }),
+};
+
+/// Of the mean.
+fn deviation(values: &[f64]) -> Option<f64> {
+    let mean = feedrate_measure::stats::mean(values)?;
+    Some(feedrate_measure::metric::stdev(values)? / mean)
+}
+
+/// Slope of relative waits over relative bytes, by least squares.
+fn follows(bytes: &[f64], waits: &[f64]) -> Option<f64> {
+    let (mean_bytes, mean_wait) =
+        (feedrate_measure::stats::mean(bytes)?, feedrate_measure::stats::mean(waits)?);
+    let pairs =
+        || bytes.iter().zip(waits).map(|(b, w)| (b / mean_bytes - 1.0, w / mean_wait - 1.0));
+    let squares: f64 = pairs().map(|(b, _)| b * b).sum();
+    let slope = pairs().map(|(b, w)| b * w).sum::<f64>() / squares;
+    slope.is_finite().then_some(slope)
+}

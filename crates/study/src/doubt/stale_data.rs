@@ -1,0 +1,67 @@
+//! The run read the dataset of another.
+
+use super::{Check, Doubt, Severity, found};
+use crate::set::{Evidence, Set, Stale};
+use feedrate_spec::units;
+
+pub(super) static DOUBT: Doubt = Doubt {
+    name: "stale_data",
+    severity: Severity::Invalid,
+    meaning: "The run read files that another run had made with other settings: its numbers are those of another dataset, and its MB/s are of a size it did not read.",
+    check: Check::OfSet(|set, index| {
+        let stale = set.stale(index)?;
+        let mut parts = vec![rests_on(set, stale)];
+        parts.extend(stale.like.map(|like| alike(set, index, like)));
+        parts.extend(stale.fits.filter(|(own, other)| other < own).map(|(own, other)| {
+            format!(
+                "the ranks' waits for first batches miss the bytes of that dataset by {:.1} %, those of its own by {:.1} %",
+                other * 100.0,
+                own * 100.0
+            )
+        }));
+        parts.extend(rates(set, index, stale));
+        found(
+            parts.join("; "),
+            "make the dataset again before each run whose settings change it, in a folder of its own, and run this one again",
+        )
+    }),
+};
+
+fn rests_on(set: &Set, stale: &Stale) -> String {
+    let differs: Vec<String> = stale
+        .differs
+        .iter()
+        .map(|(key, own, other)| format!("{key} {other}, and the run is said to have {own}"))
+        .collect();
+    let other = set.cases[stale.of].short_path();
+    match stale.evidence {
+        Evidence::Generation => {
+            format!("the files were made last by `{other}`, with {}", differs.join("; "))
+        }
+        Evidence::Results => format!(
+            "it waited for data as `{other}` did, which came before it with {}",
+            differs.join("; ")
+        ),
+    }
+}
+
+fn alike(set: &Set, index: usize, (other, apart): (usize, f64)) -> String {
+    let waited = |index: usize| units::seconds(set.cases[index].origin.waited_s());
+    format!(
+        "an epoch's waiting for data, step by step, is that of `{}` to {:.1} % ({} and {})",
+        set.cases[other].short_path(),
+        apart * 100.0,
+        waited(index),
+        waited(other)
+    )
+}
+
+/// What it reported, and what it read.
+fn rates(set: &Set, index: usize, stale: &Stale) -> Option<String> {
+    const MIB: f64 = (1u64 << 20) as f64;
+    let case = &set.cases[index];
+    let reported = case.throughput.reported_mib_per_second?;
+    let read =
+        case.throughput.reported_samples_per_second? * set.cases[stale.of].mean_sample_bytes? / MIB;
+    Some(format!("its {reported:.0} MiB/s were {read:.0} MiB/s of what it read"))
+}

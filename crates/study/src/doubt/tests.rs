@@ -1,0 +1,485 @@
+//! Each doubt where it fires and where it does not, on folders as DLIO leaves them.
+
+use crate::analysis::{Analysis, analyse};
+use crate::case::Case;
+use crate::import::fake::Fake;
+use feedrate_measure::doubt::{Severity, find as of_records};
+use std::fs;
+use std::path::Path;
+
+const GUIDE: &str = include_str!("../../../../docs/guide/analyze.md");
+
+fn analysed(build: impl Fn(&Path)) -> (tempfile::TempDir, Analysis) {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let analysis = analyse(&[folder.path().to_path_buf()], 2).unwrap();
+    (folder, analysis)
+}
+
+/// Those runs, by the ends of their paths, that have the doubt.
+fn doubted(analysis: &Analysis, name: &str) -> Vec<(String, String)> {
+    let of = |case: &Case| {
+        let doubt = case.doubts.iter().find(|doubt| doubt.name == name)?;
+        Some((case.short_path(), doubt.evidence.clone()))
+    };
+    analysis.runs.iter().filter_map(of).collect()
+}
+
+/// That `name` is said of the runs `of` and of no other, with this in the evidence of each.
+fn check(name: &str, of: &[&str], evidence: &str, build: impl Fn(&Path)) {
+    let (_folder, analysis) = analysed(build);
+    let found = doubted(&analysis, name);
+    let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(paths, of, "{name}: {found:?}");
+    for (path, said) in &found {
+        assert!(said.contains(evidence), "{name} of {path}: {said}");
+    }
+}
+
+/// Forty steps that are all alike, of a dataset larger than memory.
+fn good() -> Fake {
+    Fake {
+        files: 1120,
+        record_length: 200_000_000,
+        load_s: |rank, _| 0.3 + 0.001 * f64::from(rank),
+        ..Fake::default()
+    }
+}
+
+fn large() -> Fake {
+    Fake { record_length: 400_000_000, slower: 4.0, ..Fake::default() }
+}
+
+fn replace(path: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(path, text.replace(from, to)).unwrap();
+}
+
+#[test]
+fn names_are_told_once_and_mean_one_severity() {
+    let names: Vec<&str> = super::DOUBTS.iter().map(|doubt| doubt.name).collect();
+    for (index, doubt) in super::DOUBTS.iter().enumerate() {
+        assert!(!names[..index].contains(&doubt.name), "{}", doubt.name);
+        assert!(doubt.meaning.ends_with('.'), "{}", doubt.name);
+        if let Some(of_record) = of_records(doubt.name) {
+            assert_eq!(of_record.severity, doubt.severity, "{}", doubt.name);
+        }
+        assert!(
+            GUIDE.contains(&format!("| `{}` | {} |", doubt.name, doubt.severity.name())),
+            "{}",
+            doubt.name
+        );
+    }
+}
+
+#[test]
+fn a_good_run_is_doubted_only_for_what_dlio_always_does() {
+    let (_folder, analysis) = analysed(|root| drop(good().write(root, "fake/4/a")));
+    let serious = analysis.runs[0].doubts.iter().filter(|d| d.severity != Severity::Note);
+    let serious: Vec<&str> = serious.map(|doubt| doubt.name.as_str()).collect();
+    assert_eq!(serious, ["wrong_step_count"]);
+    let case = &analysis.runs[0];
+    assert_eq!((case.parameter.as_str(), case.value.as_str(), case.steps), ("processes", "4", 40));
+}
+
+#[test]
+fn a_run_that_read_what_another_generated_is_stale() {
+    let stale = ["4_read_threads_4/later"];
+    let rows = |root: &Path, slower: f64| {
+        Fake { start_s: 100.0, generate: true, train: false, ..Fake::default() }
+            .write(root, "fake/4/made");
+        Fake { start_s: 200.0, ..Fake::default() }.write(root, "fake/4/first");
+        let over = vec!["dataset.record_length_bytes=400000000"];
+        let made = Fake {
+            start_s: 300.0,
+            generate: true,
+            train: false,
+            overrides: over.clone(),
+            ..large()
+        };
+        made.write(root, "fake/4_record_length_bytes_400000000/made");
+        Fake { start_s: 400.0, overrides: over, ..large() }
+            .write(root, "fake/4_record_length_bytes_400000000/run");
+        let later = Fake {
+            start_s: 500.0,
+            slower,
+            overrides: vec!["reader.read_threads=4"],
+            ..Fake::default()
+        };
+        later.write(root, "fake/4_read_threads_4/later");
+    };
+    check("stale_data", &stale, "made last by `4_record_length_bytes_400000000/made`", |root| {
+        rows(root, 4.0)
+    });
+    check("stale_data", &stale, "to 0.0 %", |root| rows(root, 4.0));
+    // Its steps are those of its own dataset: somebody made it again.
+    check("stale_data", &[], "", |root| rows(root, 1.0));
+    // It is like neither, and a run of what was generated waits otherwise.
+    check("stale_data", &[], "", |root| rows(root, 2.0));
+    let (_folder, analysis) = analysed(|root| rows(root, 4.0));
+    let case = analysis.runs.iter().find(|case| case.path.ends_with("later")).unwrap();
+    assert_eq!(case.mean_sample_bytes, Some(400_000_000.0), "what it read");
+}
+
+#[test]
+fn waits_that_follow_the_own_sizes_clear_a_run() {
+    // As far as generations tell, it read records of 512 MiB, whose first batches hardly differ.
+    let run = |root: &Path, load_s: fn(u32, u64) -> f64| {
+        let drawn = |record_length| Fake {
+            record_length,
+            stdev: 68_341_808,
+            epochs: 3,
+            load_s,
+            ..Fake::default()
+        };
+        Fake { start_s: 200.0, generate: true, train: false, ..drawn(536_870_912) }
+            .write(root, "w/4/made");
+        Fake { start_s: 400.0, ..drawn(146_600_628) }.write(root, "w/4/run");
+    };
+    check("stale_data", &[], "", |root| run(root, follows));
+    check("stale_data", &["4/run"], "those of its own by", |root| run(root, flat));
+}
+
+#[test]
+fn a_generation_that_left_nothing_shows_in_results() {
+    let rows = |root: &Path| {
+        Fake { start_s: 200.0, generate: true, train: false, ..Fake::default() }
+            .write(root, "w/4/made");
+        Fake { start_s: 300.0, ..Fake::default() }.write(root, "w/4/first");
+        Fake { start_s: 400.0, ..large() }.write(root, "w/4_record_length_bytes_400000000/run");
+        Fake { start_s: 500.0, slower: 4.0, ..Fake::default() }.write(root, "w/4/later");
+    };
+    // The run of large records is unlike what was generated, so it had its own, and the later one had them too.
+    check("stale_data", &["4/later"], "it waited for data as", rows);
+}
+
+/// First batches of ranks 0 to 3 have 1.06, 0.95, 0.97 and 1.02 GB.
+fn follows(rank: u32, step: u64) -> f64 {
+    if step == 0 { [6.72, 5.92, 6.13, 6.43][rank as usize] } else { 0.0 }
+}
+
+fn flat(rank: u32, step: u64) -> f64 {
+    if step == 0 { [15.3, 15.1, 15.2, 15.2][rank as usize] } else { 0.0 }
+}
+
+#[test]
+fn a_generation_that_left_only_a_log_counts_too() {
+    // So DLIO leaves it without checkpoints: no summary, no host, no folder.
+    let only_a_log = |root: &Path, log: bool| {
+        let made = Fake { start_s: 36_000.0, generate: true, train: false, ranks: 0, ..large() };
+        let made = made.write(root, "w/4_record_length_bytes_400000000/2025-11-30-10-00-00");
+        fs::remove_file(made.join("summary.json")).unwrap();
+        if log {
+            let text = fs::read_to_string(made.join("dlio.log")).unwrap();
+            fs::write(
+                made.join("dlio.log"),
+                text.split_once("[OUTPUT] 2025-11-30T10:00:00.000000 Saved").unwrap().0,
+            )
+            .unwrap();
+        } else {
+            fs::remove_file(made.join("dlio.log")).unwrap();
+        }
+        Fake { start_s: 37_000.0, ..Fake::default() }.write(root, "w/4/run");
+    };
+    check("stale_data", &["4/run"], "made last by `4_record_length", |root| only_a_log(root, true));
+    check("stale_data", &["4/run"], "made last by `4_record_length", |root| {
+        only_a_log(root, false)
+    });
+}
+
+#[test]
+fn without_the_generation_the_results_tell() {
+    let pair = |root: &Path, slower: f64, compute_s: f64| {
+        let over = vec!["dataset.record_length_bytes=400000000"];
+        Fake { start_s: 400.0, compute_s, overrides: over, ..large() }
+            .write(root, "r/4_record_length_bytes_400000000/run");
+        Fake { start_s: 500.0, compute_s, slower, ..Fake::default() }.write(root, "r/4/later");
+    };
+    check("stale_data", &["4/later"], "it waited for data as", |root| pair(root, 4.0, 0.3));
+    check("stale_data", &[], "", |root| pair(root, 1.0, 0.3));
+    // Waiting for files to be found takes as long whatever they hold.
+    check("stale_data", &[], "", |root| {
+        let over = vec!["dataset.record_length_bytes=4096"];
+        Fake { start_s: 400.0, record_length: 4096, overrides: over, ..Fake::default() }
+            .write(root, "r/4_record_length_bytes_4096/run");
+        Fake { start_s: 500.0, record_length: 8192, ..Fake::default() }.write(root, "r/4/later");
+    });
+    // Both compute nearly all of the time: that they take as long says nothing.
+    check("stale_data", &[], "", |root| pair(root, 4.0, 100.0));
+}
+
+#[test]
+fn datasets_of_other_formats_and_folders_lie_side_by_side() {
+    let other = |change: fn(Fake) -> Fake| {
+        move |root: &Path| {
+            Fake { start_s: 200.0, generate: true, train: false, ..Fake::default() }
+                .write(root, "w/4/made");
+            let made = Fake { start_s: 300.0, generate: true, train: false, ..large() };
+            change(made).write(root, "w/4/other");
+            Fake { start_s: 400.0, ..Fake::default() }.write(root, "w/4/run");
+        }
+    };
+    check("stale_data", &["4/run"], "made last by `4/other`", other(|made| made));
+    check("stale_data", &[], "", other(|made| Fake { format: "png", ..made }));
+    check("stale_data", &[], "", other(|made| Fake { hostname: "node2", ..made }));
+    check("stale_data", &[], "", other(|made| Fake { start_s: 100.0, ..made }));
+}
+
+#[test]
+fn copies_are_no_replicates() {
+    let twice = |root: &Path| {
+        good().write(root, "w/4/a");
+        good().write(root, "w/4/b");
+    };
+    check("duplicate_results", &["4/b"], "are those of `4/a`", twice);
+    check("no_replicates", &["4/a", "4/b"], "one run of 4", twice);
+    let two = |root: &Path| {
+        good().write(root, "w/4/a");
+        Fake { slower: 1.01, ..good() }.write(root, "w/4/b");
+    };
+    check("duplicate_results", &[], "", two);
+    check("no_replicates", &[], "", two);
+}
+
+#[test]
+fn broken_folders_are_doubted_and_stop_nothing() {
+    let broken = |change: fn(&Path)| {
+        move |root: &Path| {
+            change(&good().write(root, "w/4/a"));
+            Fake { slower: 1.1, ..good() }.write(root, "w/4/b");
+        }
+    };
+    let of = ["4/a"];
+    check(
+        "unreadable_files",
+        &of,
+        "it is empty",
+        broken(|run| fs::write(run.join("1_output.json"), "").unwrap()),
+    );
+    check(
+        "missing_ranks",
+        &of,
+        "1 of 4 ranks are missing: 3",
+        broken(|run| fs::remove_file(run.join("3_output.json")).unwrap()),
+    );
+    check(
+        "incomplete_run",
+        &of,
+        "there is no `summary.json`",
+        broken(|run| fs::remove_file(run.join("summary.json")).unwrap()),
+    );
+    let backwards = |run: &Path| {
+        replace(
+            &run.join("2_per_epoch_stats.json"),
+            "\"end\": \"2025-11-30T10",
+            "\"end\": \"2025-11-30T08",
+        )
+    };
+    check("time_runs_backwards", &of, "before it began", broken(backwards));
+    check(
+        "impossible_values",
+        &of,
+        "`train_io_mean_MB_per_second` is NaN",
+        broken(|run| {
+            let path = run.join("summary.json");
+            let text = fs::read_to_string(&path).unwrap();
+            let (before, after) = text.split_once("\"train_io_mean_MB_per_second\": ").unwrap();
+            let (_, after) = after.split_once('}').unwrap();
+            fs::write(path, format!("{before}\"train_io_mean_MB_per_second\": NaN}}{after}"))
+                .unwrap();
+        }),
+    );
+    check(
+        "no_config",
+        &of,
+        "no other file",
+        broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()),
+    );
+}
+
+#[test]
+fn configs_that_are_not_of_their_results_are_doubted() {
+    let with = |from: &'static str, to: &'static str| {
+        move |root: &Path| {
+            replace(&good().write(root, "w/4/a").join(".hydra/config.yaml"), from, to)
+        }
+    };
+    let of = ["4/a"];
+    check(
+        "config_disagrees",
+        &of,
+        "make 1 steps an epoch",
+        with("batch_size: 7", "batch_size: 280"),
+    );
+    check(
+        "config_disagrees",
+        &of,
+        "training files: 2240 in the config, 1120",
+        with("files_train: 1120", "files_train: 2240"),
+    );
+    check("config_disagrees", &of, "epochs: 3 in the config", with("epochs: 2", "epochs: 3"));
+    check(
+        "config_disagrees",
+        &of,
+        "200000000 bytes a sample apart",
+        with("record_length_bytes: 200000000", "record_length_bytes: 100"),
+    );
+    check("config_disagrees", &["8/a"], "says 8 accelerators, the files 4", |root| {
+        drop(good().write(root, "w/8/a"))
+    });
+    let batch = Fake { overrides: vec!["reader.batch_size=7"], ..good() };
+    check("config_disagrees", &["4_batch_size_9/a"], "says batch_size 9", |root| {
+        drop(batch.write(root, "w/4_batch_size_9/a"))
+    });
+    let other = Fake { overrides: vec!["reader.batch_size=9"], ..good() };
+    check(
+        "config_disagrees",
+        &["4_batch_size_9/a"],
+        "reader.batch_size=9`, and `7` in the config",
+        |root| drop(other.write(root, "w/4_batch_size_9/a")),
+    );
+    check("config_disagrees", &[], "", |root| drop(batch.write(root, "w/4_batch_size_7/a")));
+}
+
+#[test]
+fn figures_of_windows_are_doubted() {
+    let cold = |root: &Path| drop(Fake::default().write(root, "w/4/a"));
+    let of = ["4/a"];
+    check(
+        "wait_outside_window",
+        &of,
+        "98.8 % of the waiting for data is in the 1 step left out of 6",
+        cold,
+    );
+    check("wrong_step_count", &of, "are of 4 steps in the time of 5 steps", cold);
+    check("au_disagrees", &of, "over all steps", cold);
+    let one_step = |root: &Path| drop(Fake { files: 28, ..Fake::default() }.write(root, "w/4/a"));
+    check("impossible_values", &of, "an epoch has 1 steps", one_step);
+    check("ranks_disagree", &of, "over all steps it is 29.3 %", cold);
+    check("ranks_disagree", &[], "", |root| drop(good().write(root, "w/4/a")));
+    check("au_misreported", &[], "", cold);
+    let told = |root: &Path| {
+        let run = Fake::default().write(root, "w/4/a");
+        let text = fs::read_to_string(run.join("summary.json")).unwrap();
+        let (before, after) = text.split_once("\"train_au_mean_percentage\": ").unwrap();
+        let (_, after) = after.split_once(',').unwrap();
+        let text = format!("{before}\"train_au_mean_percentage\": 97.0,{after}");
+        fs::write(run.join("summary.json"), text).unwrap();
+    };
+    check("au_misreported", &of, "97.00 % is reported", told);
+}
+
+#[test]
+fn what_dlio_ignores_or_makes_otherwise_is_told() {
+    let with = |over: &'static str, name: &'static str| {
+        move |root: &Path| drop(Fake { overrides: vec![over], ..good() }.write(root, name))
+    };
+    check(
+        "ignored_setting",
+        &["4_file_shuffle_off/a"],
+        "in the order of their names",
+        with("reader.file_shuffle=off", "w/4_file_shuffle_off/a"),
+    );
+    check("ignored_setting", &[], "", with("reader.batch_size=7", "w/4_batch_size_7/a"));
+    // Draws below one are cut: the mean is four times the length.
+    let drawn =
+        Fake { record_length: 10_485_760, stdev: 68_341_808, files: 168, ..Fake::default() };
+    check("nominal_bytes", &["4/a"], "4.13 times", |root| drop(drawn.write(root, "w/4/a")));
+    check("nominal_bytes", &[], "", |root| drop(good().write(root, "w/4/a")));
+    let both = Fake { generate: true, ..good() };
+    check("generated_in_same_process", &["4/a"], "is set", |root| drop(both.write(root, "w/4/a")));
+    let only = Fake { generate: true, train: false, ..good() };
+    check("generation_only", &["4/a"], "npz of 200000000 bytes", |root| {
+        drop(only.write(root, "w/4/a"))
+    });
+    check("undefined_values", &["4/a"], "is no number", |root| drop(only.write(root, "w/4/a")));
+    check("dataset_fits_page_cache", &["4/a"], "times as much", |root| {
+        drop(Fake::default().write(root, "w/4/a"))
+    });
+    check("dataset_fits_page_cache", &[], "", |root| drop(good().write(root, "w/4/a")));
+    check("put_aside", &["superseded/a"], "`superseded`", |root| {
+        drop(good().write(root, "w/4/superseded/a"))
+    });
+    let checkpoints = |root: &Path| {
+        let run = good().write(root, "w/4/a");
+        replace(
+            &run.join("summary.json"),
+            "\"metric\": {",
+            "\"metric\": {\"checkpoint_size_GB\": 9.5e-06, ",
+        );
+    };
+    let config = |from: &'static str, to: &'static str| {
+        move |root: &Path| {
+            replace(&good().write(root, "w/4/a").join(".hydra/config.yaml"), from, to)
+        }
+    };
+    check(
+        "not_all_data_read",
+        &["4/a"],
+        "the same 280 of 1120",
+        config("data_loader: pytorch", "data_loader: tensorflow"),
+    );
+    check(
+        "not_all_data_read",
+        &["4/a"],
+        "no byte is read",
+        config("format: npz", "format: mmap_indexed_binary"),
+    );
+    check("not_all_data_read", &[], "", config("batch_size: 7", "batch_size: 14"));
+    let evaluated = |root: &Path| {
+        let more = "\"metric\": {\"eval_au_mean_percentage\": 20.0, \"eval_au_percentage\": [20, 20, 20, 20, 20, 20, 20, 20], ";
+        replace(&good().write(root, "w/4/a").join("summary.json"), "\"metric\": {", more);
+    };
+    check("eval_divided_by_ranks", &["4/a"], "80.00 % before", evaluated);
+    check("checkpoint_too_small", &["4/a"], "a checkpoint has 10", checkpoints);
+}
+
+#[test]
+fn waits_that_do_not_follow_sizes_are_told() {
+    let drawn = |load_s: fn(u32, u64) -> f64| Fake {
+        record_length: 146_600_628,
+        stdev: 68_341_808,
+        epochs: 3,
+        load_s,
+        ..Fake::default()
+    };
+    check("sizes_not_seen", &[], "", |root| drop(drawn(follows).write(root, "w/4/a")));
+    check("sizes_not_seen", &["4/a"], "deviate by 5.1 % in bytes", |root| {
+        drop(drawn(flat).write(root, "w/4/a"))
+    });
+}
+
+#[test]
+fn runs_that_are_not_alike_are_told_from_the_others() {
+    let odd = |root: &Path| {
+        Fake { files: 28, batch: 1, compute_s: 0.05, ..good() }.write(root, "w/4/a");
+        for (name, over) in [
+            ("4_x_1", "reader.transfer_size=1"),
+            ("4_x_2", "reader.transfer_size=2"),
+            ("4_x_3", "reader.transfer_size=3"),
+        ] {
+            Fake { overrides: vec![over], slower: 1.1, ..good() }
+                .write(root, &format!("w/{name}/a"));
+        }
+    };
+    check("settings_differ", &["4/a"], "dataset.num_files_train 28, and 1120 in 3 others", odd);
+    let scaled = |root: &Path| {
+        for ranks in [1, 2, 4] {
+            Fake { ranks, slower: f64::from(ranks), ..good() }.write(root, &format!("w/{ranks}/a"));
+        }
+    };
+    check("settings_differ", &[], "", scaled);
+    check("superlinear_scaling", &[], "", scaled);
+    let machines = |root: &Path| {
+        for (ranks, hostname) in [(1, "node1"), (2, "node1"), (4, "node2")] {
+            Fake { ranks, hostname, ..good() }.write(root, &format!("w/{ranks}/a"));
+        }
+    };
+    check("other_machine", &["4/a"], "ran on `node2`, 2 of 3 runs on `node1`", machines);
+    let cached = |root: &Path| {
+        Fake { ranks: 2, slower: 4.0, ..good() }.write(root, "w/2/a");
+        good().write(root, "w/4/a");
+    };
+    check("superlinear_scaling", &["4/a"], "from 2 to 4 accelerators (2.00 times)", cached);
+}

@@ -1,0 +1,39 @@
+//! DLIO takes durations from the wall clock.
+
+use super::{Check, Doubt, Severity, found, some_of};
+use feedrate_spec::units;
+
+/// Timestamps and step times come from different calls.
+const TOLERANCE: f64 = 1e-3;
+
+pub(super) static DOUBT: Doubt = Doubt {
+    name: "time_runs_backwards",
+    severity: Severity::Invalid,
+    meaning: "Blocks end before they begin, or last less long than their steps: the wall clock, which DLIO's durations are of, was set meanwhile.",
+    check: Check::OfRun(|loaded| {
+        let mut seen = loaded.imported.as_ref()?.backwards.clone();
+        for epoch in &loaded.record.epochs {
+            for (rank, accelerator) in epoch.accelerators.iter().enumerate() {
+                for block in &accelerator.blocks {
+                    let steps_ns: u64 = block.load_ns.iter().chain(&block.compute_ns).sum();
+                    let length_ns = block.end_ns.saturating_sub(block.start_ns);
+                    if length_ns as f64 * (1.0 + TOLERANCE) + 1e6 < steps_ns as f64 {
+                        seen.push(format!(
+                            "a block of rank {rank} in epoch {} lasted {}, and its steps {}",
+                            epoch.number,
+                            units::seconds(length_ns as f64 / 1e9),
+                            units::seconds(steps_ns as f64 / 1e9)
+                        ));
+                    }
+                }
+            }
+        }
+        if seen.is_empty() {
+            return None;
+        }
+        found(
+            some_of(&seen, 3),
+            "keep time services from stepping the clock during runs, and run again",
+        )
+    }),
+};

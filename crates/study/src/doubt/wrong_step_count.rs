@@ -1,0 +1,69 @@
+//! DLIO's throughput counts two steps too few, whatever its window leaves out.
+
+use super::{Check, Doubt, Severity, found};
+use crate::case::Loaded;
+use feedrate_spec::units;
+
+/// Share by which a block's rate may miss DLIO's formula.
+const TOLERANCE: f64 = 0.02;
+/// Share of the rate that a wrong count must make.
+const SEEN_MIN: f64 = 0.002;
+
+pub(super) static DOUBT: Doubt = Doubt {
+    name: "wrong_step_count",
+    severity: Severity::Warning,
+    meaning: "The reported throughput is (steps − 2) × batch ÷ the time of its window, which has more steps than that: too low, zero at two steps, negative at one.",
+    check: Check::OfRun(|loaded| {
+        let reported = loaded.case.throughput.reported_samples_per_second?;
+        let steps = loaded.case.steps;
+        if !follows(loaded) {
+            return None;
+        }
+        let excluded = loaded.record.plan.metric.exclude_start_steps
+            + loaded.record.plan.metric.exclude_end_steps;
+        let inside = steps.saturating_sub(excluded);
+        let right = match loaded.case.throughput.windowed_samples_per_second {
+            Some(right) => format!("with them it is {right:.2} samples/s"),
+            None => "there is none to count".into(),
+        };
+        let whole = loaded.case.throughput.whole_samples_per_second;
+        let whole = whole.map_or(String::new(), |whole| format!("; {whole:.2} over whole epochs"));
+        let counted = i128::from(steps) - 2;
+        found(
+            format!(
+                "{reported:.2} samples/s are of {counted} steps in the time of {}; {right}{whole}",
+                units::counted(inside, "step")
+            ),
+            "use the recomputed rates: windowed for DLIO's definition, whole for what happened",
+        )
+    }),
+};
+
+/// Whether blocks have rates by that formula, and not by the right one.
+fn follows(loaded: &Loaded) -> bool {
+    let Some(imported) = &loaded.imported else { return false };
+    let metric = &loaded.record.plan.metric;
+    let excluded = (metric.exclude_start_steps + metric.exclude_end_steps) as f64;
+    let batch = loaded.record.plan.loader.batch_size as f64;
+    let judged: Vec<bool> = imported
+        .blocks
+        .iter()
+        .filter(|block| block.steps > 0 && block.samples_per_second.is_finite() && batch > 0.0)
+        .map(|block| {
+            let steps = block.steps as f64;
+            let miss = |counted: f64| {
+                let rate = counted / block.window_s * batch;
+                (block.samples_per_second - rate).abs() / rate.abs()
+            };
+            // One step has no window: its rate is whatever two calls of the clock were apart.
+            let is_of_one = block.steps == 1 && block.samples_per_second < 0.0;
+            let is_seen = (steps - excluded) * SEEN_MIN < (excluded - 2.0).abs();
+            is_of_one
+                || (is_seen
+                    && miss(steps - 2.0) <= TOLERANCE
+                    && miss(steps - 2.0) < miss(steps - excluded))
+        })
+        .collect();
+    let wrong = judged.iter().filter(|wrong| **wrong).count();
+    !judged.is_empty() && judged.len() < 2 * wrong
+}

@@ -1,0 +1,130 @@
+//! Factors that make no difference that matters, and levels beyond which more gains nothing: shown by tests of equivalence, never by a difference that was not found.
+
+use super::levels::{LevelTest, Tests};
+use super::sheet::Sheet;
+use super::words::{quoted, range};
+use super::{Figures, Finding, Kind, MARGIN};
+use crate::compare::ALPHA;
+use crate::precision::CONFIDENCE;
+use feedrate_measure::stats::{Combination, Difference, equivalence_p, not_below_p};
+use std::collections::BTreeMap;
+
+/// Least and greatest difference that matters to nobody, on the scale of the sheet.
+fn margin(sheet: &Sheet) -> (f64, f64) {
+    match sheet.is_log() {
+        true => ((1.0 - MARGIN).ln(), (1.0 + MARGIN).ln()),
+        false => (-100.0 * MARGIN, 100.0 * MARGIN),
+    }
+}
+
+/// One claim a factor, so each at the chance divided by their number (Bonferroni); and half of it on either side, so that the 95 % interval lies within the margin.
+fn alpha(sheet: &Sheet) -> f64 {
+    ALPHA / 2.0 / sheet.factors.len() as f64
+}
+
+/// Factors all of whose levels are the same as the base: one question of several parts (intersection-union, Berger, Technometrics 24, 1982).
+pub(super) fn same(sheet: &Sheet, tests: &Tests) -> BTreeMap<usize, Finding> {
+    let factors = 0..sheet.factors.len();
+    factors
+        .filter_map(|factor| Some((factor, no_effect(sheet, factor, &tests.of(factor))?)))
+        .collect()
+}
+
+fn no_effect(sheet: &Sheet, factor: usize, own: &[&LevelTest]) -> Option<Finding> {
+    let (low, high) = margin(sheet);
+    let p = |one: &&LevelTest| equivalence_p(&one.difference?, low, high);
+    let p = own.iter().map(p).collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)?;
+    if p >= alpha(sheet) {
+        return None;
+    }
+    let differences: Vec<Difference> = own.iter().filter_map(|one| one.difference).collect();
+    let n = own.iter().map(|one| one.n(sheet)).min()?;
+    let figures = Figures { p: Some(p), ..hull(sheet, &differences, n)? };
+    let varied = &sheet.factors[factor];
+    let levels = match own {
+        [one] => format!("{} is", varied.levels[one.level]),
+        _ => "all levels are".into(),
+    };
+    let (margin, unit) = (100.0 * MARGIN, if sheet.is_log() { "%" } else { "points" });
+    let sentence = format!(
+        "{} makes no difference to {} that matters: {levels} within {margin} {unit} of {} \
+         (difference {}), n = {n}",
+        quoted(&varied.name),
+        sheet.response.title,
+        varied.base_level(),
+        range(figures.low?, figures.high?, figures.unit),
+    );
+    let cells: Vec<usize> = own.iter().flat_map(|one| one.cells()).collect();
+    let mut finding = sheet.finding(Kind::NoEffect, &[factor], sentence, cells);
+    finding.figures = Some(figures);
+    Some(finding)
+}
+
+/// From the least to the greatest end of 95 % intervals.
+fn hull(sheet: &Sheet, differences: &[Difference], n: usize) -> Option<Figures> {
+    let intervals = differences.iter().map(|one| one.interval(CONFIDENCE));
+    let intervals = intervals.collect::<Option<Vec<_>>>()?;
+    let low = intervals.iter().map(|one| one.low).reduce(f64::min)?;
+    let high = intervals.iter().map(|one| one.high).reduce(f64::max)?;
+    let farthest = differences.iter().map(|one| one.estimate);
+    let farthest = farthest.max_by(|a, b| a.abs().total_cmp(&b.abs()))?;
+    let figures = sheet.figures(farthest, None, n);
+    Some(Figures { low: Some(sheet.shown(low)), high: Some(sheet.shown(high)), ..figures })
+}
+
+/// The least level of a factor that is a number beyond which no other is better by what matters. Levels are tried from the greatest down until one is
+/// not, so that nothing is tried twice (a fixed sequence, Maurer, Hothorn and Lehmacher 1995).
+pub(super) fn no_gain(sheet: &Sheet, factor: usize, tests: &Tests) -> Option<Finding> {
+    let varied = &sheet.factors[factor];
+    let last = varied.numbers.as_ref()?.len() - 1;
+    let mut found = None;
+    for level in (0..last).rev() {
+        match gains_nothing(sheet, factor, level) {
+            Some(beyond) => found = Some((level, beyond)),
+            None => break,
+        }
+    }
+    let (level, beyond) = found.filter(|_| 2 <= last)?;
+    // Of a factor that only makes things worse, that is what is told.
+    if level == 0 && tests.of(factor).iter().any(|one| one.is_found()) {
+        return None;
+    }
+    let differences: Vec<Difference> = beyond.iter().map(|one| one.1).collect();
+    let n = beyond.iter().map(|(combination, _)| {
+        let of = |level| sheet.runs_of(combination, (factor, level));
+        (level..=last).map(of).filter(|&n| n > 0).min().unwrap_or(0)
+    });
+    let figures = hull(sheet, &differences, n.min()?)?;
+    let sentence = format!(
+        "more than {} {}: no measurable gain of {} (difference {}), n = {}",
+        varied.levels[level],
+        quoted(&varied.name),
+        sheet.response.title,
+        range(figures.low?, figures.high?, figures.unit),
+        figures.n
+    );
+    let cells: Vec<usize> =
+        beyond.iter().flat_map(|(combination, _)| combination.cells()).collect();
+    let mut finding = sheet.finding(Kind::NoEffect, &[factor], sentence, cells);
+    finding.figures = Some(figures);
+    finding.magnitude = 1.0;
+    Some(finding)
+}
+
+/// All higher levels against this one, where none is better by what matters.
+fn gains_nothing(
+    sheet: &Sheet,
+    factor: usize,
+    level: usize,
+) -> Option<Vec<(Combination, Difference)>> {
+    let gain_max = margin(sheet).1;
+    let beyond = level + 1..sheet.factors[factor].levels.len();
+    let against = |other: usize| {
+        let combination = sheet.difference(factor, level, other)?.combination;
+        let difference = combination.welch(&sheet.cells)?;
+        let loss = Difference { estimate: -sheet.gain(difference.estimate), ..difference };
+        let p = not_below_p(&loss, -gain_max)?;
+        (p < alpha(sheet)).then_some((combination, difference))
+    };
+    beyond.map(against).collect()
+}

@@ -1,0 +1,156 @@
+//! What the runs do not tell, once a reason, and what would tell it.
+
+use super::{Figures, Finding, Judged, Kind, MARGIN, words};
+use crate::precision::{CONFIDENCE, POWER, REPLICATES_LEAST};
+use feedrate_measure::stats::samples_to_tell;
+use std::collections::BTreeSet;
+
+/// Something of a response that cannot be told.
+pub(super) struct Untold {
+    reason: Reason,
+    what: String,
+}
+
+/// Why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// One run of a combination.
+    NoReplicates,
+    /// The interval holds both nothing and what would matter.
+    Noise,
+    /// Another factor always changed with it.
+    Confounded,
+    /// Not all combinations of two factors were run.
+    NotCrossed,
+    /// More than is tested one by one.
+    TooManyLevels,
+}
+
+const REASONS: [Reason; 5] = [
+    Reason::NoReplicates,
+    Reason::Noise,
+    Reason::Confounded,
+    Reason::NotCrossed,
+    Reason::TooManyLevels,
+];
+
+impl Untold {
+    pub(super) fn new(reason: Reason, what: String) -> Self {
+        Untold { reason, what }
+    }
+}
+
+/// Of all responses of a workload.
+pub(super) fn cannot_tell(workload: &str, judged: &[Judged]) -> Vec<Finding> {
+    REASONS.iter().filter_map(|&reason| of_reason(workload, reason, judged)).collect()
+}
+
+fn of_reason(workload: &str, reason: Reason, judged: &[Judged]) -> Option<Finding> {
+    let own = |one: &Judged| -> Vec<String> {
+        one.untold
+            .iter()
+            .filter(|untold| untold.reason == reason)
+            .map(|one| one.what.clone())
+            .collect()
+    };
+    let concerned: Vec<&Judged> = judged.iter().filter(|one| !own(one).is_empty()).collect();
+    let first = concerned.first()?;
+    let titles: Vec<String> =
+        concerned.iter().map(|one| one.sheet.response.title.to_string()).collect();
+    // Each once, in the order of the first response that has it.
+    let mut seen = BTreeSet::new();
+    let all = concerned.iter().flat_map(|one| own(one));
+    let all: Vec<String> = all.filter(|what| seen.insert(what.clone())).collect();
+    let (all, titles) = (words::list(&all), words::list(&titles));
+    let sentence = match reason {
+        Reason::NoReplicates => format!(
+            "cannot be told, because there is one run of each (no replicates): what {all} do to \
+             {titles}; {}",
+            replicates(judged)
+        ),
+        Reason::Noise => {
+            let of_response = |one: &&Judged| {
+                let what = words::list(&own(one));
+                let title = one.sheet.response.title;
+                let runs = runs_to_tell(one);
+                let runs = runs.map_or(String::new(), |runs| {
+                    format!("; about {runs} runs of each would tell {}", margin(one))
+                });
+                format!("{title} by {what}{runs}")
+            };
+            let parts: Vec<String> = concerned.iter().map(of_response).collect();
+            format!(
+                "cannot be told, because the noise is too large for so few runs: {}",
+                parts.join("; ")
+            )
+        }
+        Reason::Confounded => format!(
+            "cannot be told, because other factors always changed with them: what {all} do to \
+             {titles}; runs that change them alone would tell"
+        ),
+        Reason::TooManyLevels => format!(
+            "cannot be told, because there are too many levels to test one by one: what {all} do to {titles}"
+        ),
+        Reason::NotCrossed => format!(
+            "cannot be told, because not all combinations of their levels were run: {all}; a full factorial or a \
+             2^k design would tell"
+        ),
+    };
+    let paths = concerned.iter().flat_map(|one| one.sheet.runs.iter().flatten());
+    let paths: BTreeSet<_> = paths.map(|run| run.path.clone()).collect();
+    let response = (concerned.len() == 1).then_some(first.sheet.response.name);
+    Some(Finding {
+        rank: 0,
+        kind: Kind::CannotTell,
+        workload: workload.into(),
+        response,
+        factors: Vec::new(),
+        sentence,
+        figures: None::<Figures>,
+        evidence: paths.into_iter().collect(),
+        doubts: Vec::new(),
+        supported: true,
+        magnitude: REASONS.len() as f64 - reason as usize as f64,
+    })
+}
+
+/// How many runs would do, from the noise of those that were repeated.
+fn replicates(judged: &[Judged]) -> String {
+    let repeated = judged.iter().find_map(|one| Some((one, one.sheet.noise()?)));
+    match repeated {
+        None => format!(
+            "two runs of each measure the noise, {REPLICATES_LEAST} are advised (none was repeated, so that \
+             it is not known how many it takes)"
+        ),
+        Some((one, noise)) => {
+            let unit = if one.sheet.is_log() { "%" } else { "points" };
+            let shown = if one.sheet.is_log() { 100.0 * (noise.exp() - 1.0) } else { noise };
+            let runs = runs_for(one, noise)
+                .map_or("more than anybody makes".into(), |runs| runs.to_string());
+            format!(
+                "from the noise of {} in repeated runs ({shown:.1} {unit}), {runs} of each would tell {}",
+                one.sheet.response.title,
+                margin(one)
+            )
+        }
+    }
+}
+
+fn margin(one: &Judged) -> String {
+    let number = 100.0 * MARGIN;
+    if one.sheet.is_log() { format!("{number:.0} %") } else { format!("{number:.0} points") }
+}
+
+/// Runs of each to find a difference that matters, more than there are; `None` where that cannot be said.
+fn runs_to_tell(one: &Judged) -> Option<u64> {
+    let most = one.sheet.cells.iter().map(|cell| cell.values.len()).max()?;
+    runs_for(one, one.sheet.noise()?).filter(|&runs| most as u64 <= runs)
+}
+
+fn runs_for(one: &Judged, noise: f64) -> Option<u64> {
+    let least = if one.sheet.is_log() { (1.0 + MARGIN).ln() } else { 100.0 * MARGIN };
+    match noise > 0.0 {
+        true => samples_to_tell(least / noise, CONFIDENCE, POWER),
+        false => Some(2),
+    }
+}

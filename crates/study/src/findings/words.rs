@@ -1,0 +1,147 @@
+//! Numbers and lists as sentences have them: as many digits as the interval bears out. Judges nothing.
+
+use super::{FigureUnit, Figures};
+
+/// Figures after the point that an interval of this width bears out.
+pub(super) fn digits(width: f64) -> usize {
+    let known = width > 0.0 && width.is_finite();
+    if known { (-(width / 2.5).log10()).ceil().clamp(0.0, 3.0) as usize } else { 2 }
+}
+
+/// A minus is a minus, and nothing has none.
+pub(super) fn plain(value: f64, digits: usize) -> String {
+    signed(value, digits).replacen('+', "", 1)
+}
+
+/// With its sign.
+pub(super) fn signed(value: f64, digits: usize) -> String {
+    let text = format!("{:.digits$}", value.abs());
+    let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    match value {
+        _ if is_zero => text,
+        value if value < 0.0 => format!("−{text}"),
+        _ => format!("+{text}"),
+    }
+}
+
+/// `a`, `b` and `c`.
+pub(super) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+pub(super) fn quoted(name: &str) -> String {
+    format!("`{name}`")
+}
+
+pub(super) fn runs(n: usize) -> String {
+    format!("{n} run{}", if n == 1 { "" } else { "s" })
+}
+
+/// p, and how many tests it is corrected for.
+pub(super) fn chance(p: f64, tests: usize) -> String {
+    let p = if p < 1e-4 { "p < 0.0001".to_string() } else { format!("p = {p:.4}") };
+    if tests == 1 { p } else { format!("{p}, corrected for {tests} tests") }
+}
+
+/// `71 %`, `less than 1 %`.
+pub(super) fn share(percent: f64) -> String {
+    match percent {
+        percent if percent < 1.0 => "less than 1 %".into(),
+        percent if percent > 99.0 => "more than 99 %".into(),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
+/// What a value is against another: `2.7 × npz [2.5, 2.9]`, `12 % below npz [10 %, 14 %]`, `3.1 points below npz [2.9, 3.3]`.
+pub(super) fn against(other: &str, of: &Figures) -> String {
+    match of.unit {
+        FigureUnit::Points => moved(other, of, "points", |points| points),
+        _ if (2.0 / 3.0..=1.5).contains(&of.estimate) => {
+            moved(other, of, "%", |ratio| 100.0 * (ratio - 1.0))
+        }
+        _ => {
+            let Some((low, high)) = of.low.zip(of.high) else {
+                return format!("{} × {other}", plain(of.estimate, 2));
+            };
+            let text = |value| plain(value, digits(high - low));
+            format!("{} × {other} [{}, {}]", text(of.estimate), text(low), text(high))
+        }
+    }
+}
+
+/// By how much it is above or below. Both ends count in its direction; one on the other side has a minus.
+fn moved(other: &str, of: &Figures, unit: &str, change: impl Fn(f64) -> f64) -> String {
+    let by = change(of.estimate);
+    let (sign, word) = if by < 0.0 { (-1.0, "below") } else { (1.0, "above") };
+    let Some((low, high)) = of.low.zip(of.high) else {
+        return format!("{} {unit} {word} {other}", plain(by.abs(), 1));
+    };
+    let ends = [sign * change(low), sign * change(high)];
+    let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+    let text = |value| plain(value, digits(high - low));
+    let unit_of_end = if unit == "%" { " %" } else { "" };
+    format!(
+        "{} {unit} {word} {other} [{}{unit_of_end}, {}{unit_of_end}]",
+        text(by.abs()),
+        text(low),
+        text(high)
+    )
+}
+
+/// `−0.1 to +0.4 %`: a difference without its middle. Ratios are told as percent.
+pub(super) fn range(low: f64, high: f64, unit: FigureUnit) -> String {
+    let (low, high, name) = match unit {
+        FigureUnit::Points => (low, high, "points"),
+        _ => (100.0 * (low - 1.0), 100.0 * (high - 1.0), "%"),
+    };
+    let digits = digits(high - low);
+    format!("{} to {} {name}", signed(low, digits), signed(high, digits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_those_that_the_interval_bears_out() {
+        for (width, expected) in
+            [(40.0, 0), (4.0, 0), (2.0, 1), (0.4, 1), (0.04, 2), (1e-9, 3), (0.0, 2)]
+        {
+            assert_eq!(digits(width), expected, "{width}");
+        }
+    }
+
+    #[test]
+    fn a_level_is_told_against_another() {
+        let of = |unit, estimate, ends: Option<(f64, f64)>| {
+            let (low, high) = (ends.map(|ends| ends.0), ends.map(|ends| ends.1));
+            let figures = Figures {
+                unit,
+                estimate,
+                low,
+                high,
+                n: 5,
+                p: None,
+                tests: None,
+                share_percent: None,
+            };
+            against("npz", &figures)
+        };
+        let (ratio, points) = (FigureUnit::Ratio, FigureUnit::Points);
+        for (found, expected) in [
+            (of(ratio, 2.7, Some((2.5, 2.9))), "2.7 × npz [2.5, 2.9]"),
+            (of(ratio, 2.7, None), "2.70 × npz"),
+            (of(ratio, 0.88, Some((0.86, 0.90))), "12 % below npz [10 %, 14 %]"),
+            (of(ratio, 1.01, Some((0.998, 1.022))), "1.0 % above npz [−0.2 %, 2.2 %]"),
+            (of(points, -3.1, Some((-3.3, -2.9))), "3.1 points below npz [2.9, 3.3]"),
+            (of(points, 3.0, None), "3.0 points above npz"),
+        ] {
+            assert_eq!(found, expected);
+        }
+        assert_eq!(range(0.999, 1.004, ratio), "−0.1 to +0.4 %");
+    }
+}

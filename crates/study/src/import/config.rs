@@ -1,0 +1,184 @@
+//! What a DLIO run was asked for: `config.yaml` and `overrides.yaml` of Hydra's folder. DLIO's own defaults fill what is not given. Judges nothing.
+
+use super::json::{self, Number};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Hydra's folder, as DLIO, MLPerf Storage, and we name it.
+const SUBFOLDERS: [&str; 2] = [".hydra", "dlio_config"];
+const BYTES_MAX: u64 = 1 << 20;
+
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Below `workload`; null where there is no `config.yaml`.
+    workload: Value,
+    /// As they were given, in their order; `None` where there is no `overrides.yaml`.
+    pub overrides: Option<Vec<String>>,
+}
+
+/// Hydra's folder in the folder of a run.
+pub(super) fn subfolder(run: &Path) -> Option<(&'static str, PathBuf)> {
+    let found = SUBFOLDERS.iter().map(|name| (*name, run.join(name)));
+    found.into_iter().find(|(_, path)| path.join("config.yaml").is_file())
+}
+
+impl Config {
+    /// Of Hydra's folder; what cannot be read is told.
+    pub(super) fn read(folder: &Path, problems: &mut Vec<String>) -> Self {
+        let mut text = |name: &str| -> Option<String> {
+            let told = match json::bytes(&folder.join(name), BYTES_MAX)? {
+                Ok(bytes) => match String::from_utf8(bytes) {
+                    Ok(text) => return Some(text),
+                    Err(_) => "it is no text".to_string(),
+                },
+                Err(error) => error,
+            };
+            problems.push(format!("`{name}`: {told}"));
+            None
+        };
+        let (config, overrides) = (text("config.yaml"), text("overrides.yaml"));
+        let mut workload = Value::Null;
+        if let Some(config) = config {
+            match of_yaml(&config) {
+                Ok(mut root) => {
+                    workload = root.get_mut("workload").map(Value::take).unwrap_or_default();
+                }
+                Err(error) => problems.push(format!("`config.yaml`: {error}")),
+            }
+        }
+        Config { workload, overrides: overrides.map(|text| items(&text)) }
+    }
+
+    /// Whether there is one.
+    pub fn is_known(&self) -> bool {
+        self.workload.is_object()
+    }
+
+    fn at(&self, path: &str) -> Option<&Value> {
+        let found = path.split('.').try_fold(&self.workload, |at, key| at.get(key))?;
+        (!found.is_null()).then_some(found)
+    }
+
+    fn either(&self, paths: &[&str]) -> Option<&Value> {
+        paths.iter().find_map(|path| self.at(path))
+    }
+
+    /// The number at the first of `paths` that is given.
+    pub fn number(&self, paths: &[&str]) -> Option<f64> {
+        let value = self.either(paths)?;
+        Some(Number::of(value).0).filter(|number| number.is_finite())
+    }
+
+    /// A count; `default` where it is not given, and nothing where there is no config.
+    pub fn count(&self, paths: &[&str], default: u64) -> Option<u64> {
+        if !self.is_known() {
+            return None;
+        }
+        match self.either(paths) {
+            None => Some(default),
+            Some(_) => self.number(paths).filter(|n| (0.0..9e15).contains(n)).map(|n| n as u64),
+        }
+    }
+
+    /// Text at the first of `paths` that is given; numbers and truths as they are written.
+    pub fn text(&self, paths: &[&str]) -> Option<String> {
+        match self.either(paths)? {
+            Value::String(text) => Some(text.clone()),
+            value @ (Value::Bool(_) | Value::Number(_)) => Some(value.to_string()),
+            _ => None,
+        }
+    }
+
+    /// A truth, as YAML or Python write it.
+    pub fn truth(&self, path: &str, default: bool) -> bool {
+        match self.text(&[path]).as_deref() {
+            Some("true" | "True") => true,
+            Some("false" | "False") => false,
+            _ => default,
+        }
+    }
+
+    /// Whether anything is given at `path`.
+    pub fn has(&self, path: &str) -> bool {
+        self.at(path).is_some()
+    }
+
+    /// Everything below `section` as texts, by key; lists and maps as JSON.
+    pub fn section(&self, section: &str) -> Vec<(&str, String)> {
+        let entries = self.at(section).and_then(Value::as_object).into_iter().flatten();
+        let text = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            // 146600628 and 146600628.0 are the same to DLIO.
+            value => value.as_f64().map_or_else(|| value.to_string(), |number| number.to_string()),
+        };
+        entries.map(|(key, value)| (key.as_str(), text(value))).collect()
+    }
+}
+
+fn of_yaml(text: &str) -> Result<Value, String> {
+    // `off` is a word of shuffles.
+    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+    let found: Result<Value, _> = serde_saphyr::from_str_with_options(text, options);
+    found.map_err(|error| {
+        let told = error.to_string();
+        format!("it is no YAML: {}", told.lines().next().unwrap_or_default())
+    })
+}
+
+/// The items of a YAML list of texts, as Hydra writes it: one a line.
+fn items(text: &str) -> Vec<String> {
+    let item = |line: &str| {
+        let item = line.trim().strip_prefix("- ")?.trim();
+        let inside = |quote: char| item.strip_prefix(quote)?.strip_suffix(quote);
+        let unquoted = inside('\'').or_else(|| inside('"')).unwrap_or(item);
+        (!unquoted.is_empty()).then(|| unquoted.to_string())
+    };
+    text.lines().filter_map(item).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        Config { workload: of_yaml(text).unwrap()["workload"].take(), overrides: None }
+    }
+
+    #[test]
+    fn what_is_given_is_found_and_dlios_defaults_fill_the_rest() {
+        let config = config(
+            "workload:\n  dataset: {record_length_bytes: 1.5e6, format: npz}\n  reader:\n    batch_size: 7\n    file_shuffle: off\n  workflow: {train: false, checkpoint: True}\n",
+        );
+        assert_eq!(config.number(&["dataset.record_length_bytes"]), Some(1.5e6));
+        assert_eq!(config.count(&["reader.batch_size"], 1), Some(7));
+        assert_eq!(config.count(&["reader.read_threads"], 1), Some(1));
+        assert_eq!(config.text(&["reader.file_shuffle"]).as_deref(), Some("off"));
+        assert!(
+            !config.truth("workflow.train", true) && config.truth("workflow.checkpoint", false)
+        );
+        assert_eq!(config.count(&["dataset.format"], 1), None, "a word is no count");
+        for odd in ["- 1", "workload: 3", "workload: [1]", "3"] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("config.yaml"), odd).unwrap();
+            let config = Config::read(folder.path(), &mut Vec::new());
+            assert!(!config.is_known() && config.section("dataset").is_empty(), "{odd}");
+        }
+        assert_eq!(Config::default().count(&["reader.batch_size"], 1), None);
+    }
+
+    #[test]
+    fn overrides_are_a_list_of_lines() {
+        let text = "- workload=unet3d\n- ++workload.reader.batch_size=1\n- '++workload.a=[1, 2]'\n- \"b=1\"\n-\n";
+        let expected =
+            ["workload=unet3d", "++workload.reader.batch_size=1", "++workload.a=[1, 2]", "b=1"];
+        assert_eq!(items(text), expected);
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_told() {
+        for text in ["a: [", "a: b: c", "&a [*a]", "\0"] {
+            assert!(of_yaml(text).is_err() || !of_yaml(text).unwrap().is_object(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What `summary.json` of a run reports, as it stands there.
+
+use super::json::Number;
+use serde_json::{Map, Value};
+
+/// `summary.json`.
+#[derive(Clone, Debug, Default)]
+pub struct Reported {
+    root: Map<String, Value>,
+}
+
+impl Reported {
+    pub(super) fn new(root: Map<String, Value>) -> Self {
+        Reported { root }
+    }
+
+    /// Text at `key`.
+    pub fn text(&self, key: &str) -> Option<String> {
+        self.root.get(key)?.as_str().map(str::to_string)
+    }
+
+    /// A count at `key`.
+    pub fn count(&self, key: &str) -> Option<u64> {
+        self.root.get(key)?.as_u64()
+    }
+
+    /// A number at `key`; of a list, the sum: hosts have an entry each.
+    pub fn sum(&self, key: &str) -> Option<f64> {
+        let sum = match self.root.get(key)? {
+            Value::Array(items) => items.iter().map(|item| Number::of(item).0).sum(),
+            value => Number::of(value).0,
+        };
+        Some(sum).filter(|sum: &f64| sum.is_finite())
+    }
+
+    /// The entries of `metric`.
+    pub fn metrics(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let metrics = self.root.get("metric").and_then(Value::as_object).into_iter().flatten();
+        metrics.map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// A finite number of `metric`.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.any_metric(name).filter(|value| value.is_finite())
+    }
+
+    /// A number of `metric`, even one that is none.
+    pub fn any_metric(&self, name: &str) -> Option<f64> {
+        let (_, value) = self.metrics().find(|(key, _)| *key == name)?;
+        Some(Number::of(value).0)
+    }
+
+    /// A list of `metric`.
+    pub fn list(&self, name: &str) -> Option<Vec<f64>> {
+        let (_, value) = self.metrics().find(|(key, _)| *key == name)?;
+        Some(value.as_array()?.iter().map(|item| Number::of(item).0).collect())
+    }
+}

@@ -1,0 +1,123 @@
+//! Many runs side by side: which belong together, which read the dataset of another, which are copies. Indexed once, so that thousands of runs are judged in no time.
+
+mod stale;
+
+pub use stale::{Evidence, Stale};
+
+use crate::case::Case;
+use crate::import::Kind;
+use std::collections::{BTreeMap, HashMap};
+
+/// All runs of an analysis.
+pub struct Set<'a> {
+    /// The runs.
+    pub cases: &'a [Case],
+    experiments: HashMap<Experiment<'a>, Vec<usize>>,
+    studies: HashMap<Study<'a>, Vec<usize>>,
+    usual: HashMap<Study<'a>, Usual<'a>>,
+    machines: HashMap<Study<'a>, (&'a str, usize)>,
+    stale: Vec<Option<Stale>>,
+    copies: HashMap<u64, usize>,
+}
+
+/// What replicates have in common: source, workload, accelerators, parameter, value.
+type Experiment<'a> = (&'a str, &'a str, Option<u32>, &'a str, &'a str);
+
+/// Source and workload.
+type Study<'a> = (&'a str, &'a str);
+
+/// By key, what most runs were asked for, and how many.
+pub type Usual<'a> = BTreeMap<&'a str, (&'a str, usize)>;
+
+fn experiment_of(case: &Case) -> Experiment<'_> {
+    (&case.source, &case.workload, case.accelerators, &case.parameter, &case.value)
+}
+
+fn study_of(case: &Case) -> (&str, &str) {
+    (&case.source, &case.workload)
+}
+
+impl<'a> Set<'a> {
+    /// Of `cases`, in any order.
+    pub fn of(cases: &'a [Case]) -> Self {
+        let mut set = Set {
+            cases,
+            experiments: HashMap::new(),
+            studies: HashMap::new(),
+            usual: HashMap::new(),
+            machines: HashMap::new(),
+            stale: stale::of(cases),
+            copies: HashMap::new(),
+        };
+        for (index, case) in cases.iter().enumerate() {
+            if case.is_result() {
+                set.experiments.entry(experiment_of(case)).or_default().push(index);
+                set.studies.entry(study_of(case)).or_default().push(index);
+            }
+            if let Some(fingerprint) = case.origin.fingerprint {
+                set.copies.entry(fingerprint).or_insert(index);
+            }
+        }
+        for (study, members) in &set.studies {
+            set.usual.insert(*study, usual(cases, members));
+            let hosts = members.iter().filter_map(|index| cases[*index].hostname.as_deref());
+            set.machines.extend(most_common(hosts).map(|host| (*study, host)));
+        }
+        set
+    }
+
+    /// Runs of the same experiment that count, this one among them.
+    pub fn replicates(&self, index: usize) -> &[usize] {
+        self.experiments.get(&experiment_of(&self.cases[index])).map_or(&[], Vec::as_slice)
+    }
+
+    /// Runs of the same source and workload that count.
+    pub fn study(&self, index: usize) -> &[usize] {
+        self.studies.get(&study_of(&self.cases[index])).map_or(&[], Vec::as_slice)
+    }
+
+    /// What most runs of the same study were asked for, by key, and how many: runs that override a key have no say in it.
+    pub fn usual(&self, index: usize) -> Option<&Usual<'a>> {
+        self.usual.get(&study_of(&self.cases[index]))
+    }
+
+    /// The machine of most runs of the same study, and of how many.
+    pub fn usual_machine(&self, index: usize) -> Option<(&'a str, usize)> {
+        self.machines.get(&study_of(&self.cases[index])).copied()
+    }
+
+    /// What speaks for it that the run read the dataset of another.
+    pub fn stale(&self, index: usize) -> Option<&Stale> {
+        self.stale[index].as_ref()
+    }
+
+    /// An earlier run, by its place, with the same times of all steps.
+    pub fn copy_of(&self, index: usize) -> Option<&Case> {
+        let first = *self.copies.get(&self.cases[index].origin.fingerprint?)?;
+        (first != index).then(|| &self.cases[first])
+    }
+}
+
+/// By key, the value that most of `members` have without having asked for it.
+fn usual<'a>(cases: &'a [Case], members: &[usize]) -> Usual<'a> {
+    let mut counts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for case in members.iter().map(|index| &cases[*index]).filter(|c| c.kind != Kind::Record) {
+        for (key, value) in &case.origin.asked {
+            if !case.origin.overridden.contains(key) {
+                counts.entry(key).or_default().push(value);
+            }
+        }
+    }
+    let common = counts.into_iter().map(|(key, values)| (key, most_common(values.into_iter())));
+    common.filter_map(|(key, common)| Some((key, common?))).collect()
+}
+
+/// The first of those that come most often, and how often.
+fn most_common<'a>(values: impl Iterator<Item = &'a str>) -> Option<(&'a str, usize)> {
+    let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
+    for (place, value) in values.enumerate() {
+        counts.entry(value).or_insert((0, place)).0 += 1;
+    }
+    let best = counts.into_iter().max_by_key(|(_, (count, place))| (*count, usize::MAX - place));
+    best.map(|(value, (count, _))| (value, count))
+}
