@@ -4,17 +4,22 @@ use crate::cli::PlotArguments;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use anyhow::Context as _;
+use feedrate_measure::doubt::Severity;
 use feedrate_measure::record::file::write_atomically;
+use feedrate_spec::units;
 use feedrate_spec::workload::nearest;
+use feedrate_study::analysis::analyse;
+use feedrate_study::case::Case;
 use feedrate_study::draw::figure::Figure;
 use feedrate_study::draw::{Drawing, Look, Theme, draw};
+use feedrate_study::import::Kind;
 use feedrate_study::load_run;
 use feedrate_study::overview::Overview;
 use feedrate_study::plot::data::{Data, RunPoint};
 use feedrate_study::plot::{self, Needs, PLOTS, Plot};
 use feedrate_study::response::Response;
 use feedrate_study::runner::StudyFiles;
-use feedrate_study::runs::{LeftOut, runs_of};
+use feedrate_study::runs::{LeftOut, Run};
 use feedrate_study::state::{History, Journal};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -31,7 +36,7 @@ pub(crate) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     let look = look(arguments)?;
     let target = target(arguments)?;
     let (data, left_out) = load(&arguments.paths, plot.needs())?;
-    let figure = plot.figure(&data, response).map_err(|missing| UsageError {
+    let mut figure = plot.figure(&data, response).map_err(|missing| UsageError {
         message: format!(
             "{} cannot be drawn: {}{}",
             arguments.name,
@@ -40,6 +45,12 @@ pub(crate) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         ),
         hint: Some(missing.hint),
     })?;
+    figure.caption.push_str(&data.doubts());
+    if !left_out.is_empty() {
+        figure
+            .caption
+            .push_str(&format!(" Left out: {}.", units::counted(left_out.len() as u64, "run")));
+    }
     for one in &left_out {
         messages::say(format!("left out: `{}`: {}", one.path.display(), one.why));
     }
@@ -155,22 +166,39 @@ fn load(paths: &[PathBuf], needs: Needs) -> anyhow::Result<(Data, Vec<LeftOut>)>
         data.overview = Some(overview(paths)?);
         return Ok((data, left_out));
     }
-    for path in paths {
-        let found = runs_of(path).map_err(|error| UsageError {
-            hint: Some(error.hint().to_string()),
-            message: error.to_string(),
-        })?;
-        left_out.extend(found.left_out);
-        let source = (paths.len() > 1).then(|| source_name(path, paths));
-        for run in &found.runs {
-            let record = match needs {
-                Needs::Records => Some(load_run(&run.path)?),
-                Needs::Summaries | Needs::Study => None,
-            };
-            data.runs.push(RunPoint::of(run, source.as_deref(), record.as_ref()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = analyse(paths, threads).map_err(|error| UsageError {
+        hint: Some(error.hint().to_string()),
+        message: error.to_string(),
+    })?;
+    left_out.extend(found.left_out);
+    for case in &found.runs {
+        let path = paths.iter().find(|path| path.display().to_string() == case.source);
+        let source = path.filter(|_| paths.len() > 1).map(|path| source_name(path, paths));
+        match point(case, source.as_deref(), needs) {
+            Ok(point) => data.runs.push(point),
+            Err(why) => left_out.push(LeftOut { path: case.path.clone(), why }),
         }
     }
     Ok((data, left_out))
+}
+
+/// A run, or why it must not be drawn.
+fn point(case: &Case, source: Option<&str>, needs: Needs) -> Result<RunPoint, String> {
+    if let Some(doubt) = case.doubts.iter().find(|doubt| doubt.severity == Severity::Invalid) {
+        let evidence = doubt.evidence.split(';').next().unwrap_or_default();
+        return Err(format!("{}: {evidence}", doubt.name));
+    }
+    if !case.is_result() {
+        return Err(case.put_aside.clone().unwrap_or("nothing was trained".into()));
+    }
+    if case.kind != Kind::Record {
+        return Ok(RunPoint::of_case(case, source));
+    }
+    let record = load_run(&case.path).map_err(|error| error.to_string())?;
+    let run = Run::of(&case.path, &record)?;
+    let details = (needs == Needs::Records).then_some(&record);
+    Ok(RunPoint::of(&run, source, details).doubted(case))
 }
 
 /// The last part of a path; the whole of it where several end alike.

@@ -113,3 +113,22 @@ fn what_cannot_be_drawn_is_refused_with_what_is_missing() {
     let answer = test.feedrate(&["plot", "au_processes", "results", "-o", "there.svg", "--force"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
 }
+
+#[test]
+fn results_of_dlio_are_drawn_as_ours_are() {
+    let test = results();
+    for record in test.files_below("results", "record.json") {
+        fs::remove_file(record).unwrap();
+    }
+    let answer = test.feedrate(&["plot", "au_processes", "results", "--json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let object: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let points = &object["figure"]["panels"][0]["layers"][0]["points"];
+    assert_eq!(
+        (&points[0]["x"], &points[1]["x"]),
+        (&Value::from(1.0), &Value::from(2.0)),
+        "{object}"
+    );
+    test.feedrate(&["plot", "stall", "results"])
+        .refuses(2, &["no run tells where its time went", "hint:"]);
+}

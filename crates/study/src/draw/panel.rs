@@ -102,7 +102,7 @@ impl<'a> Ready<'a> {
         match &self.axes.y.scale {
             Scale::Categories(names) => {
                 let marks = self.dodged().count().max(1) as f64;
-                let row = (1.55 * pen.size).max(marks * 2.4 * MARK + 0.5 * pen.size);
+                let row = (1.55 * pen.size).max(marks * 2.4 * MARK + 0.25 * pen.size);
                 row * names.len().max(1) as f64
             }
             _ => width * self.axes.aspect,
@@ -220,7 +220,7 @@ impl<'a> Ready<'a> {
         for end in 1..names.len() {
             let mut i = end;
             while 0 < i
-                && names[i].0 - names[i - 1].0 < 0.5 * pen.size
+                && names[i].0 - names[i - 1].0 < 0.25 * pen.size
                 && order(names[i].2) < order(names[i - 1].2)
             {
                 names.swap(i - 1, i);

@@ -1,8 +1,11 @@
 //! What plots are drawn from: plain numbers of each run. Made of records here; other results become the same.
 
+use crate::case::Case;
 use crate::overview::Overview;
 use crate::response::RESPONSES;
 use crate::runs::{Run, Settings};
+use crate::setting::Setting;
+use feedrate_measure::doubt::{SeenDoubt, Severity};
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::phase::Phase;
 use feedrate_measure::record::timeline::{Column, GpuTimeline};
@@ -38,6 +41,8 @@ pub struct RunPoint {
     pub requests: Vec<(String, u64)>,
     /// What takes the whole record.
     pub details: Option<Details>,
+    /// Names of warnings about it.
+    pub doubts: Vec<String>,
 }
 
 /// Seconds of an accelerator in the mean.
@@ -153,7 +158,93 @@ impl RunPoint {
             phases: summary.phases.iter().map(PhasePoint::of).collect(),
             requests: requests.map(|(name, count)| (name.to_string(), *count)).collect(),
             details: record.map(Details::of),
+            doubts: warnings(&summary.doubts),
         }
+    }
+
+    /// The same with what is doubted of it among others.
+    pub fn doubted(self, case: &Case) -> Self {
+        RunPoint { doubts: warnings(&case.doubts), ..self }
+    }
+
+    /// Of results that others wrote: without what only our records tell.
+    pub fn of_case(case: &Case, source: Option<&str>) -> Self {
+        let rates = &case.throughput;
+        let bytes = |mib: Option<f64>| mib.map(|mib| mib * f64::from(1u32 << 20));
+        let responses = [
+            ("au_all_steps_percent", case.au.all_steps_percent),
+            ("au_windowed_percent", case.au.windowed_percent),
+            ("au_sustained_percent", case.au.sustained_percent),
+            ("samples_per_second", rates.whole_samples_per_second),
+            ("delivered_bytes_per_second", bytes(rates.whole_read_mib_per_second)),
+            ("nominal_bytes_per_second", bytes(rates.whole_mib_per_second)),
+            ("stall_percent", case.stall.load_percent),
+        ];
+        let known = responses
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.filter(|value| value.is_finite())?)));
+        let mut settings = settings_of(case);
+        if let Some(source) = source {
+            settings.insert("source".into(), source.into());
+        }
+        RunPoint {
+            path: case.path.display().to_string(),
+            settings,
+            responses: known.collect(),
+            doubts: warnings(&case.doubts),
+            ..RunPoint::default()
+        }
+    }
+}
+
+/// Under the names that plans have, so that results of any kind stand side by side.
+fn settings_of(case: &Case) -> Settings {
+    fn text(value: Option<impl ToString>) -> Option<String> {
+        value.map(|value| value.to_string())
+    }
+    let mut settings = Settings::new();
+    for setting in case.overrides.iter().filter_map(|text| Setting::parse(text).ok()) {
+        if let Some(value) = setting.value {
+            settings.insert(setting.key, value);
+        }
+    }
+    for (key, name, value) in [
+        ("", "workload", Some(case.workload.clone())),
+        ("", "accelerators", text(case.accelerators)),
+        ("dataset.format", "dataset.format", case.format.clone()),
+        ("dataset.record_length_bytes", "dataset.record_bytes", text(case.record_length_bytes)),
+        ("dataset.num_files_train", "dataset.files_train", text(case.files)),
+        ("dataset.num_samples_per_file", "dataset.samples_per_file", text(case.samples_per_file)),
+        ("reader.batch_size", "loader.batch_size", text(case.batch_size)),
+        ("reader.read_threads", "loader.workers", text(case.read_threads)),
+    ] {
+        if let Some(value) = value {
+            settings.remove(key);
+            settings.insert(name.into(), value);
+        }
+    }
+    settings
+}
+
+/// Those that a reader of the picture should know of.
+fn warnings(doubts: &[SeenDoubt]) -> Vec<String> {
+    let told = doubts.iter().filter(|doubt| doubt.severity != Severity::Note);
+    told.map(|doubt| doubt.name.to_string()).collect()
+}
+
+impl Data {
+    /// Warnings about its runs, in the words of a caption; empty where there is none.
+    pub fn doubts(&self) -> String {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in self.runs.iter().flat_map(|run| &run.doubts) {
+            *counts.entry(name).or_default() += 1;
+        }
+        let all = self.runs.len();
+        let told: Vec<String> = counts
+            .into_iter()
+            .map(|(name, count)| format!("{name} ({count} of {all} runs)"))
+            .collect();
+        if told.is_empty() { String::new() } else { format!(" Doubts: {}.", told.join(", ")) }
     }
 }
 
