@@ -81,7 +81,7 @@ impl<'a> Ready<'a> {
     pub(super) fn margins(&self, pen: &Pen) -> Margins {
         let widest =
             |ticks: &[Tick]| ticks.iter().map(|tick| pen.width(&tick.label)).fold(0.0, f64::max);
-        let title = |has: bool| if has { 1.3 * pen.size } else { 0.0 };
+        let title = |has: bool, sizes: f64| if has { sizes * pen.size } else { 0.0 };
         let has_names = self.spans().any(|span| !span.label.is_empty());
         let under = match self.slanted {
             true => widest(&self.x_ticks) * SLANT.to_radians().sin() + pen.size,
@@ -90,10 +90,10 @@ impl<'a> Ready<'a> {
         let last = self.x_ticks.last().map_or(0.0, |tick| pen.width(&tick.label));
         let names = if self.direct { self.names(pen) } else { 0.0 };
         Margins {
-            left: widest(&self.y_ticks) + GAP + title(self.has_y_title()) + 2.0,
+            left: widest(&self.y_ticks) + GAP + title(self.has_y_title(), 1.5) + 2.0,
             right: names.max(if self.slanted { 2.0 } else { last / 2.0 }) + 2.0,
             top: if has_names { 1.4 } else { 0.6 } * pen.size,
-            bottom: GAP + under + title(self.has_x_title()),
+            bottom: GAP + under + title(self.has_x_title(), 1.3),
         }
     }
 
