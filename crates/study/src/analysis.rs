@@ -8,13 +8,12 @@ use crate::set::Set;
 use feedrate_measure::doubt::{SeenDoubt, of as of_records};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::record::file::RECORD_FILE;
-use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What was found.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub struct Analysis {
     /// In the order of their sources and paths.
     pub runs: Vec<Case>,
@@ -204,7 +203,7 @@ mod tests {
                 fs::write(&path, &bytes).unwrap();
                 let found = analyse(&[folder.path().to_path_buf()], 1).unwrap();
                 assert_eq!(found.runs.len(), 1, "{name}: {}", String::from_utf8_lossy(&bytes));
-                assert!(serde_json::to_string(&found).is_ok());
+                assert!(serde_json::to_string(&found.runs).is_ok());
             }
             fs::write(path, whole).unwrap();
         }

@@ -11,6 +11,7 @@ use feedrate_study::case::Case;
 use feedrate_study::runs::RunsError;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Runs that are shown one by one, at most.
 const RUNS_MAX: usize = 200;
@@ -26,15 +27,22 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let found = analyse(&arguments.sources, threads).map_err(usage)?;
     if arguments.json {
+        let sources = arguments.sources.iter().map(|source| shown(source));
+        let left_out = found.left_out.iter();
+        let left_out = left_out.map(|one| json!({ "path": shown(&one.path), "why": one.why }));
         messages::print(json!({
-            "sources": arguments.sources,
-            "runs": found.runs,
-            "left_out": found.left_out,
+            "sources": sources.collect::<Vec<_>>(),
+            "runs": serde_json::to_value(&found.runs)?,
+            "left_out": left_out.collect::<Vec<_>>(),
         }));
     } else {
         messages::print(page(&found, arguments.sources.len() > 1));
     }
     Ok(Exit::Fine)
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }
 
 fn page(found: &Analysis, has_sources: bool) -> String {

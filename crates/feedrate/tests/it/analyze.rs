@@ -3,6 +3,8 @@
 use crate::harness::Test;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
 
 /// Three epochs of eight steps on three accelerators, in blocks of three steps, with drawn sizes.
 const BLOCKS: &str = "\
@@ -126,6 +128,14 @@ fn where_there_is_no_run_it_says_so() {
     test.write("begun/.hydra/config.yaml", "workload: {train: {epochs: 2}}\n");
     let report = test.analyzed(&["begun"]);
     assert!(names(&report["runs"][0]).contains(&"incomplete_run"), "{report}");
+    // A name that is no UTF-8, and a pipe that nobody writes into.
+    let odd = test.path("begun").join(std::ffi::OsStr::from_bytes(b"odd\xff"));
+    fs::create_dir(&odd).unwrap();
+    fs::rename(test.path("begun/.hydra"), odd.join(".hydra")).unwrap();
+    assert!(Command::new("mkfifo").arg(odd.join("summary.json")).status().unwrap().success());
+    let report = test.analyzed(&["begun"]);
+    assert!(report["runs"][0]["path"].as_str().unwrap().contains("odd"), "{report}");
+    assert!(names(&report["runs"][0]).contains(&"unreadable_files"), "{report}");
     let shown = test.feedrate(&["describe", "stale_data"]);
     assert!(shown.stdout.contains("files that another run had made"), "{}", shown.stdout);
 }

@@ -23,6 +23,11 @@ use std::path::{Path, PathBuf};
 /// DLIO's MB are 2^20 bytes.
 const MIB: f64 = (1u64 << 20) as f64;
 
+/// A name that is no UTF-8 is shown as far as it is.
+fn as_shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
 /// What a run did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -41,6 +46,7 @@ pub enum Activity {
 #[derive(Clone, Debug, Serialize)]
 pub struct Case {
     /// Its folder.
+    #[serde(serialize_with = "as_shown")]
     pub path: PathBuf,
     /// The argument it was found under.
     pub source: String,

@@ -78,7 +78,7 @@ fn entries(folder: &Path) -> io::Result<Entries> {
         let entry = entry?;
         let name = entry.file_name();
         let text = name.to_string_lossy();
-        is_record |= text == RECORD_FILE;
+        is_record |= text == RECORD_FILE && entry.path().is_file();
         is_dlio |= text == SUMMARY || text == LOG || text == STATS_OF_ALL || is_of_rank(&text);
         if entry.file_type()?.is_dir() {
             has_hidden |= text == ".hydra" || text == "dlio_config";

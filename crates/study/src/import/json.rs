@@ -23,7 +23,12 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Option<Result<T, String>
 
 /// The bytes of a file that is no longer than `bytes_max`; `None` where it is not there.
 pub(super) fn bytes(path: &Path, bytes_max: u64) -> Option<Result<Vec<u8>, String>> {
-    let found = match File::open(path) {
+    // A pipe would be waited for when it is opened.
+    let opened = std::fs::metadata(path).and_then(|about| match about.is_file() {
+        true => File::open(path),
+        false => Err(std::io::Error::other("it is no file")),
+    });
+    let found = match opened {
         Ok(file) => bytes_of(&file, bytes_max),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => Err(error.to_string()),
@@ -32,10 +37,6 @@ pub(super) fn bytes(path: &Path, bytes_max: u64) -> Option<Result<Vec<u8>, Strin
 }
 
 fn bytes_of(file: &File, bytes_max: u64) -> Result<Vec<u8>, String> {
-    let about = file.metadata().map_err(|error| error.to_string())?;
-    if !about.is_file() {
-        return Err("it is no file".into());
-    }
     let mut bytes = Vec::new();
     file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes_max < bytes.len() as u64 {

@@ -26,8 +26,9 @@ pub struct Log {
 
 /// `None` where there is none.
 pub(super) fn read(path: &Path) -> Option<Log> {
+    // A pipe would be waited for when it is opened.
+    let length = std::fs::metadata(path).ok().filter(|about| about.is_file())?.len();
     let mut file = File::open(path).ok()?;
-    let length = file.metadata().ok().filter(|about| about.is_file())?.len();
     let mut bytes = Vec::new();
     (&mut file).take(2 * PART_BYTES).read_to_end(&mut bytes).ok()?;
     if 2 * PART_BYTES < length {
