@@ -72,6 +72,7 @@ fn run(
         ],
         requests: vec![("1K-10K".into(), 30), ("1M-4M".into(), 10)],
         details: Some(Details { timeline: Some(moments()), latencies: latencies() }),
+        doubts: vec!["too_few_steps".into()],
     }
 }
 
@@ -343,4 +344,14 @@ fn sources_are_told_apart() {
     let data = Data { runs: both, ..Data::default() };
     let text = text_of(&drawn(find("au_processes").unwrap(), &data, &Look::default()).svg());
     assert!(text.contains("before\n") && text.contains("after\n"), "{text}");
+}
+
+#[test]
+fn warnings_about_runs_are_counted() {
+    let mut runs = runs("a");
+    runs.truncate(3);
+    runs[0].doubts.clear();
+    let data = Data { runs, ..Data::default() };
+    assert_eq!(data.doubts(), " Doubts: too_few_steps (2 of 3 runs).");
+    assert_eq!(Data::default().doubts(), "");
 }
