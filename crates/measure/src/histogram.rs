@@ -71,6 +71,11 @@ impl Histogram {
         Some(middle(bucket).min(self.max_ns))
     }
 
+    /// What was counted, ascending: about how long, to one sixteenth, and how often.
+    pub fn counts(&self) -> Vec<(u64, u64)> {
+        self.filled().map(|(bucket, count)| (middle(bucket).min(self.max_ns), count)).collect()
+    }
+
     /// Keep the filled buckets only: for those that are done.
     pub fn compact(&mut self) {
         self.compact = self.filled().map(|(bucket, count)| (bucket as u16, count)).collect();
@@ -187,6 +192,7 @@ mod tests {
             assert!((found / expected - 1.0).abs() <= 1.0 / 16.0, "{q}: {found}");
         }
         assert_eq!(histogram.quantile(1.0), Some(100_000_000));
+        assert_eq!(of(&[5, 20_000, 5]).counts(), [(5, 2), (19_456, 1)]);
         assert_eq!(histogram.quantile(f64::NAN), None);
         assert_eq!((Histogram::new().quantile(0.5), Histogram::new().max()), (None, None));
     }

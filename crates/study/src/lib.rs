@@ -31,5 +31,7 @@ pub mod doubt;
 pub mod analysis;
 pub mod compare;
 pub mod findings;
+pub mod draw;
+pub mod plot;
 
 pub use import::load_run;

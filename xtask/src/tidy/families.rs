@@ -63,7 +63,14 @@ const FAMILIES: &[Family] = &[
         ],
     },
     Family { folder: "crates/study/src/launch", shared: &[] },
-    Family { folder: "crates/study/src/plot", shared: &[] },
+    Family {
+        folder: "crates/study/src/plot",
+        shared: &[
+            ("data", "what every plot is drawn from"),
+            ("groups", "replicates, factors and the axes of responses, the same in every plot"),
+            ("against", "a response against processes, whichever it is"),
+        ],
+    },
     Family { folder: "crates/study/src/advice", shared: &[] },
 ];
 

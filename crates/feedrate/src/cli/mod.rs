@@ -3,10 +3,12 @@
 mod study;
 mod analyze;
 mod compare;
+mod plot;
 mod scale;
 
 pub(crate) use analyze::AnalyzeArguments;
 pub(crate) use compare::CompareArguments;
+pub(crate) use plot::PlotArguments;
 pub(crate) use scale::{ACCELERATORS, ScaleArguments};
 pub(crate) use study::{
     Blocks, Cache, Datasets, Order, StudyCommand, StudyHow, StudyNewArguments, StudyRunArguments,
@@ -53,7 +55,9 @@ pub(crate) enum Command {
     Compare(CompareArguments),
     /// Find the largest number of accelerators that the storage feeds.
     Scale(ScaleArguments),
-    /// List workloads, formats, storages, engines, loaders, launches, designs, keys, metrics or doubts.
+    /// Draw a plot of runs or of a study, as SVG or PNG.
+    Plot(PlotArguments),
+    /// List workloads, formats, storages, engines, loaders, launches, designs, plots, keys, metrics or doubts.
     List(ListArguments),
     /// Describe one workload, format, storage, loader, key, metric or doubt.
     Describe(DescribeArguments),
@@ -357,6 +361,8 @@ pub(crate) enum Family {
     Launches,
     /// Designs of studies.
     Designs,
+    /// Plots of runs and studies.
+    Plots,
     /// Workload keys.
     Keys,
     /// Metrics.

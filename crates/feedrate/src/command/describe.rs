@@ -83,7 +83,7 @@ fn named_family(name: &str) -> Result<Family, UsageError> {
     let names = [name.to_string(), format!("{name}s"), format!("{name}es")];
     Family::value_variants().iter().copied().find(|&f| names.contains(&family_name(f))).ok_or_else(|| UsageError {
         message: format!("there is no family `{name}`"),
-        hint: Some("families are: workloads, formats, storages, engines, loaders, checkpoints, computes, comms, launches, designs, keys, metrics, doubts".into()),
+        hint: Some("families are: workloads, formats, storages, engines, loaders, checkpoints, computes, comms, launches, designs, plots, keys, metrics, doubts".into()),
     })
 }
 

@@ -16,6 +16,7 @@ use feedrate_spec::plan::{self, Cache, Context, Request};
 use feedrate_spec::workload::{self, KEYS, Strictness};
 use feedrate_study::design::{self, Design};
 use feedrate_study::launch;
+use feedrate_study::plot::{PLOTS, Plot};
 use serde_json::{Value, json};
 
 /// A line of a list.
@@ -69,6 +70,7 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
         Family::Launches => launch::LAUNCHES.iter().map(|l| member(l.member())).collect(),
         Family::Designs => design::DESIGNS.iter().map(|d| design(d)).collect(),
+        Family::Plots => PLOTS.iter().map(|p| plot(*p)).collect(),
         Family::Keys => KEYS
             .iter()
             .map(|key| Line {
@@ -105,6 +107,11 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
 fn member(member: &Member) -> Line {
     let abilities: Vec<&str> = member.abilities.iter().map(|a| a.name()).collect();
     Line { name: member.name.into(), summary: member.summary.into(), notes: abilities.join(", ") }
+}
+
+fn plot(plot: &dyn Plot) -> Line {
+    let notes = plot.response().map_or(String::new(), |name| format!("--response {name}"));
+    Line { notes, ..member(plot.member()) }
 }
 
 fn design(design: &Design) -> Line {

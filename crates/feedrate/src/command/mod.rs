@@ -9,6 +9,7 @@ mod postprocess;
 mod analyze;
 mod compare;
 mod scale;
+mod plot;
 mod list;
 mod describe;
 mod system;
@@ -32,6 +33,7 @@ pub(crate) fn dispatch(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Analyze(a) => analyze::analyze(a),
         Command::Compare(a) => compare::compare(a),
         Command::Scale(a) => scale::scale(a),
+        Command::Plot(a) => plot::plot(a),
         Command::List(a) => list::list(a),
         Command::Describe(a) => describe::describe(a),
         Command::System(a) => system::system(a),

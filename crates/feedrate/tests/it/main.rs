@@ -56,3 +56,5 @@ mod analyze;
 mod compare;
 /// The largest number that holds.
 mod scale;
+/// Plots of runs and studies.
+mod plot;

@@ -1,0 +1,134 @@
+//! `feedrate plot`: pictures of real runs, what is drawn as JSON, and what is refused.
+
+use crate::harness::{TINY, Test};
+use serde_json::Value;
+use std::fs;
+
+/// Two numbers of accelerators, two runs each.
+fn results() -> Test {
+    let test = Test::with(TINY);
+    for accelerators in ["1", "2", "1", "2"] {
+        test.run_json(&["--results", "results", "-n", accelerators]);
+    }
+    test
+}
+
+#[test]
+fn every_plot_of_runs_is_drawn_from_real_records() {
+    let test = results();
+    let one = test.files_below("results", "record.json")[0].parent().unwrap().display().to_string();
+    let list = test.feedrate(&["list", "plots", "--json"]);
+    let plots: Value = serde_json::from_str(&list.stdout).unwrap();
+    for plot in plots.as_array().unwrap() {
+        let name = plot["name"].as_str().unwrap();
+        let (path, expected) = match name {
+            "status" | "interactions" => continue,
+            "timeline" => (one.as_str(), 0),
+            _ => ("results", 0),
+        };
+        let file = format!("{name}.svg");
+        let answer = test.feedrate(&["plot", name, path, "-o", &file]);
+        assert_eq!(answer.code, expected, "{name}: {}", answer.stderr);
+        assert!(answer.stdout.starts_with(&file), "{}", answer.stdout);
+        let svg = fs::read_to_string(test.path(&file)).unwrap();
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{name}");
+    }
+}
+
+#[test]
+fn a_study_shows_how_far_it_is() {
+    let test = Test::with(TINY);
+    test.write("study.csv", "model,processes,run\nworkload.yaml,1,N\nworkload.yaml,2,N\n");
+    let answer = test.feedrate(&["study", "run", "study.csv", "--quiet-wait", "0", "--limit", "1"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let answer =
+        test.feedrate(&["plot", "status", "study.csv", "-o", "status.png", "--dpi", "100"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stdout.contains("1 of 2 rows done"), "{}", answer.stdout);
+    assert_eq!(&fs::read(test.path("status.png")).unwrap()[..4], b"\x89PNG");
+    let answer = test.feedrate(&["plot", "au_processes", "study.csv"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(test.path("au_processes.svg").exists());
+}
+
+#[test]
+fn what_is_drawn_can_be_had_as_json() {
+    let test = results();
+    let answer = test.feedrate(&[
+        "plot",
+        "throughput_processes",
+        "results",
+        "--json",
+        "--response",
+        "samples_per_second",
+    ]);
+    let object: Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(
+        (&object["file"], &object["plot"]),
+        (&Value::Null, &Value::from("throughput_processes"))
+    );
+    let panel = &object["figure"]["panels"][0];
+    assert_eq!(panel["y"]["label"], "Throughput (samples/s)");
+    let points = panel["layers"][0]["points"].as_array().unwrap();
+    let runs: Vec<(f64, u64)> =
+        points.iter().map(|at| (at["x"].as_f64().unwrap(), at["runs"].as_u64().unwrap())).collect();
+    assert_eq!(runs, [(1.0, 2), (2.0, 2)]);
+    assert!(points[0]["low"].as_f64() < points[0]["high"].as_f64());
+    assert!(!test.path("throughput_processes.svg").exists(), "no picture was asked for");
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused_with_what_is_missing() {
+    let test = results();
+    test.write("there.svg", "mine");
+    for (arguments, words) in [
+        (vec!["au_proceses", "results"], ["no plot `au_proceses`", "did you mean `au_processes`?"]),
+        (
+            vec!["timeline", "results"],
+            ["a timeline is of one run, and there are 4", "give the folder of one"],
+        ),
+        (vec!["interactions", "results"], ["no two factors were crossed", "full_factorial"]),
+        (vec!["status", "results"], ["is no CSV of a study", "feedrate study new"]),
+        (
+            vec!["au_processes", "results", "-o", "there.svg"],
+            ["`there.svg` is there already", "--force"],
+        ),
+        (
+            vec!["au_processes", "results", "-o", "there.pdf"],
+            ["neither `.svg` nor `.png`", "ending"],
+        ),
+        (
+            vec!["stall", "results", "--response", "duration_s"],
+            ["takes no `--response`", "list plots"],
+        ),
+        (
+            vec!["au_processes", "results", "--width", "0.1"],
+            ["`--width 0.1` is out of range", "1.5 to 40"],
+        ),
+        (vec!["au_processes", "data"], ["holds no result of a run", "hint:"]),
+    ] {
+        test.feedrate(&[vec!["plot"], arguments].concat()).refuses(2, &words);
+    }
+    assert_eq!(fs::read_to_string(test.path("there.svg")).unwrap(), "mine");
+    let answer = test.feedrate(&["plot", "au_processes", "results", "-o", "there.svg", "--force"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+}
+
+#[test]
+fn results_of_dlio_are_drawn_as_ours_are() {
+    let test = results();
+    for record in test.files_below("results", "record.json") {
+        fs::remove_file(record).unwrap();
+    }
+    let answer = test.feedrate(&["plot", "au_processes", "results", "--json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let object: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let points = &object["figure"]["panels"][0]["layers"][0]["points"];
+    assert_eq!(
+        (&points[0]["x"], &points[1]["x"]),
+        (&Value::from(1.0), &Value::from(2.0)),
+        "{object}"
+    );
+    test.feedrate(&["plot", "stall", "results"])
+        .refuses(2, &["no run tells where its time went", "hint:"]);
+}

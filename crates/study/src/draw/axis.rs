@@ -1,0 +1,233 @@
+//! From values to places: where an axis begins and ends, and its ticks. Draws nothing.
+
+use super::figure::{Axis, Range, Scale};
+use super::font;
+
+/// Intervals make an axis longer by this share of what the estimates take, at most; what is beyond is cut off and marked.
+const BEYOND: f64 = 0.5;
+
+/// The same of logarithmic axes, as a factor.
+const LOG_BEYOND: f64 = 1.5;
+
+/// What lies along an axis: a value, and its interval.
+pub(super) type Extent = (f64, Option<f64>, Option<f64>);
+
+/// An axis with its ends.
+#[derive(Clone, Debug)]
+pub(super) struct Fitted<'a> {
+    scale: &'a Scale,
+    min: f64,
+    max: f64,
+}
+
+/// A value with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tick {
+    pub(super) at: f64,
+    pub(super) label: String,
+}
+
+impl<'a> Fitted<'a> {
+    /// An axis around what lies along it. `ticks`: about so many.
+    pub(super) fn of(axis: &'a Axis, extents: &[Extent], ticks: f64) -> Self {
+        let ends = match (&axis.scale, ends(extents, &axis.scale)) {
+            (Scale::Categories(names), _) => (-0.5, names.len().max(1) as f64 - 0.5),
+            (Scale::Linear, ends) => linear(axis.range, ends, extents, ticks),
+            (Scale::Log10 | Scale::LogAt(_), ends) => logarithmic(axis.range, ends, extents),
+        };
+        Fitted { scale: &axis.scale, min: ends.0, max: ends.1 }
+    }
+
+    /// From 0 at the beginning to 1 at the end.
+    pub(super) fn share(&self, value: f64) -> f64 {
+        match self.scale {
+            Scale::Log10 | Scale::LogAt(_) => {
+                (value.ln() - self.min.ln()) / (self.max.ln() - self.min.ln())
+            }
+            Scale::Linear | Scale::Categories(_) => (value - self.min) / (self.max - self.min),
+        }
+    }
+
+    /// Whether the axis has a place for a value.
+    pub(super) fn has(&self, value: f64) -> bool {
+        value.is_finite() && (-1e-9..=1.0 + 1e-9).contains(&self.share(value))
+    }
+
+    /// About `target` ticks.
+    pub(super) fn ticks(&self, target: f64) -> Vec<Tick> {
+        match self.scale {
+            Scale::Linear => self.even(target),
+            Scale::Log10 => self.decades(target),
+            Scale::LogAt(values) => {
+                let known = values.iter().filter(|&&value| self.has(value));
+                known.map(|&at| Tick { at, label: text(at) }).collect()
+            }
+            Scale::Categories(names) => {
+                let name = |(i, name): (usize, &String)| Tick { at: i as f64, label: name.clone() };
+                names.iter().enumerate().map(name).collect()
+            }
+        }
+    }
+
+    fn even(&self, target: f64) -> Vec<Tick> {
+        let step = round_step(self.max - self.min, target);
+        let decimals = (-step.log10().floor()).max(0.0) as usize;
+        let (first, last) = ((self.min / step - 1e-6).ceil(), (self.max / step + 1e-6).floor());
+        let count = (last - first).max(0.0) as usize;
+        let tick = |i: usize| {
+            let at = (first + i as f64) * step;
+            let at = if at == 0.0 { 0.0 } else { at };
+            Tick { at, label: format!("{at:.decimals$}").replace('-', "−") }
+        };
+        (0..=count).map(tick).collect()
+    }
+
+    fn decades(&self, target: f64) -> Vec<Tick> {
+        let (first, last) = (self.min.log10().floor() as i32, self.max.log10().ceil() as i32);
+        let within = |at: &f64| self.has(*at);
+        let powers: Vec<f64> = (first..=last).map(|power| 10f64.powi(power)).collect();
+        let mut values: Vec<f64> = powers.iter().copied().filter(within).collect();
+        if values.len() < 3 {
+            let parts = powers.iter().flat_map(|power| [*power, 2.0 * power, 5.0 * power]);
+            values = parts.filter(within).collect();
+        }
+        let every = (values.len() as f64 / target.max(1.0)).ceil().max(1.0) as usize;
+        values.into_iter().step_by(every).map(|at| Tick { at, label: text(at) }).collect()
+    }
+}
+
+/// Ticks whose labels keep clear of each other. `place`: of a value along the axis.
+pub(super) fn with_room(ticks: Vec<Tick>, size: f64, place: impl Fn(f64) -> f64) -> Vec<Tick> {
+    let mut end = f64::NEG_INFINITY;
+    let mut kept = Vec::new();
+    for tick in ticks {
+        let (middle, half) = (place(tick.at), font::width(&tick.label, size) / 2.0);
+        if end + 0.4 * size <= middle - half {
+            end = middle + half;
+            kept.push(tick);
+        }
+    }
+    kept
+}
+
+/// A value in few digits.
+pub(super) fn text(value: f64) -> String {
+    let size = value.abs();
+    let digits = match size {
+        0.0 => return "0".into(),
+        _ if (1e-3..1e6).contains(&size) => (3.0 - size.log10().floor()).clamp(0.0, 6.0) as usize,
+        _ => return format!("{value:.3e}").replace('-', "−"),
+    };
+    let text = format!("{value:.digits$}");
+    let text =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    text.replace('-', "−")
+}
+
+/// The lowest and the highest estimate.
+fn ends(extents: &[Extent], scale: &Scale) -> Option<(f64, f64)> {
+    let is_log = matches!(scale, Scale::Log10 | Scale::LogAt(_));
+    let known = extents.iter().map(|extent| extent.0);
+    let known = known.filter(|value| value.is_finite() && (!is_log || *value > 0.0));
+    known.fold(None, |ends: Option<(f64, f64)>, value| {
+        let (low, high) = ends.unwrap_or((value, value));
+        Some((low.min(value), high.max(value)))
+    })
+}
+
+fn linear(range: Range, ends: Option<(f64, f64)>, extents: &[Extent], ticks: f64) -> (f64, f64) {
+    let (low, high) = ends.unwrap_or((0.0, 1.0));
+    let known = |of: fn(&Extent) -> Option<f64>| extents.iter().filter_map(of);
+    let lowest = known(|extent| extent.1).filter(|end| end.is_finite()).fold(low, f64::min);
+    let highest = known(|extent| extent.2).filter(|end| end.is_finite()).fold(high, f64::max);
+    match range {
+        Range::FromZero => {
+            let top = highest.min(high * (1.0 + BEYOND)).max(high);
+            let top = if top > 0.0 { top } else { 1.0 };
+            let step = round_step(top, ticks);
+            (low.min(0.0), (top / step).ceil() * step)
+        }
+        Range::AtLeast(from, to) => (low.min(from), high.max(to)),
+        Range::Tight => {
+            let span = if low < high { high - low } else { 0.2 * high.abs().max(1e-9) };
+            let low = lowest.max(low - BEYOND * span) - 0.08 * span;
+            (low, highest.min(high + BEYOND * span) + 0.08 * span)
+        }
+    }
+}
+
+fn logarithmic(range: Range, ends: Option<(f64, f64)>, extents: &[Extent]) -> (f64, f64) {
+    let (low, high) = ends.unwrap_or((1.0, 10.0));
+    let (low, high) = match range {
+        Range::AtLeast(from, to) => (low.min(from), high.max(to)),
+        Range::FromZero | Range::Tight => (low, high),
+    };
+    let positive = |end: &f64| *end > 0.0 && end.is_finite();
+    let lowest = extents.iter().filter_map(|extent| extent.1).filter(positive).fold(low, f64::min);
+    let highest =
+        extents.iter().filter_map(|extent| extent.2).filter(positive).fold(high, f64::max);
+    let (low, high) = (lowest.max(low / LOG_BEYOND), highest.min(high * LOG_BEYOND));
+    let room = if low < high { (high / low).powf(0.07) } else { 1.5 };
+    (low / room, high * room)
+}
+
+/// 1, 2 or 5 of a power of ten.
+fn round_step(span: f64, target: f64) -> f64 {
+    let rough = span / target.max(1.0);
+    let power = 10f64.powf(rough.log10().floor());
+    let part = rough / power;
+    let round = [1.0, 2.0, 5.0].into_iter().find(|round| part <= *round * 1.0001).unwrap_or(10.0);
+    round * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(scale: Scale, range: Range, values: &[f64]) -> String {
+        let axis = Axis { label: String::new(), scale, range };
+        let extents: Vec<Extent> = values.iter().map(|&value| (value, None, None)).collect();
+        let fitted = Fitted::of(&axis, &extents, 5.0);
+        let labels: Vec<String> = fitted.ticks(5.0).into_iter().map(|tick| tick.label).collect();
+        labels.join(" ")
+    }
+
+    #[test]
+    fn ticks_are_round_numbers() {
+        for (scale, range, values, expected) in [
+            (Scale::Linear, Range::FromZero, vec![3.0, 87.0], "0 20 40 60 80 100"),
+            (Scale::Linear, Range::FromZero, vec![0.23], "0.00 0.05 0.10 0.15 0.20 0.25"),
+            (Scale::Linear, Range::AtLeast(0.0, 100.0), vec![50.0], "0 20 40 60 80 100"),
+            (Scale::Linear, Range::Tight, vec![-1.0, 1.0], "−1.0 −0.5 0.0 0.5 1.0"),
+            (Scale::Linear, Range::FromZero, vec![0.0], "0.0 0.2 0.4 0.6 0.8 1.0"),
+            (Scale::LogAt(vec![1.0, 2.0, 4.0, 8.0]), Range::Tight, vec![1.0, 4.0], "1 2 4"),
+            (Scale::Log10, Range::Tight, vec![0.02, 300.0], "0.1 1 10 100"),
+            (Scale::Log10, Range::Tight, vec![1.0, 9.0], "1 2 5 10"),
+            (Scale::Linear, Range::Tight, vec![], "0.0 0.5 1.0"),
+        ] {
+            assert_eq!(labels(scale, range, &values), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_wild_interval_does_not_squeeze_the_estimates() {
+        let axis = Axis { label: String::new(), scale: Scale::Linear, range: Range::FromZero };
+        let fitted = Fitted::of(&axis, &[(10.0, Some(-900.0), Some(900.0))], 5.0);
+        assert!(fitted.has(0.0) && fitted.has(15.0) && !fitted.has(20.1), "{fitted:?}");
+    }
+
+    #[test]
+    fn values_have_few_digits() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (0.5, "0.5"),
+            (1234.5, "1234"),
+            (16.0, "16"),
+            (-2.25, "−2.25"),
+            (12.3456, "12.35"),
+            (1e7, "1.000e7"),
+        ] {
+            assert_eq!(text(value), expected);
+        }
+    }
+}

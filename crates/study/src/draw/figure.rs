@@ -1,0 +1,305 @@
+//! What a figure shows: panels with axes, points, bars, spans, slices, cells. Data only; says nothing of places or colours.
+
+use serde::Serialize;
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// What it is, for those who cannot see it.
+    pub title: String,
+    /// What a caption would say: what points and intervals are, what was left out.
+    pub caption: String,
+    /// In the order of reading.
+    pub panels: Vec<Panel>,
+    /// Panels in a row, at most.
+    pub columns: usize,
+    /// How series are named.
+    pub naming: Naming,
+}
+
+/// How series are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Naming {
+    /// Beside the ends of their lines; above the panels where there is no room.
+    Direct,
+    /// Above the panels, once.
+    Key,
+    /// Not at all: the axes say it.
+    None,
+}
+
+/// A part of a picture.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Panel {
+    /// Above it.
+    pub title: Option<String>,
+    /// What is in it.
+    #[serde(flatten)]
+    pub content: Content,
+}
+
+/// What is in a panel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Content {
+    /// Marks between two axes.
+    Axes(Axes),
+    /// Shares of a whole.
+    Pie {
+        /// Clockwise from the top, named in a list.
+        slices: Vec<Slice>,
+    },
+    /// Cells by row and column.
+    Matrix(Matrix),
+}
+
+/// Marks between two axes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Axes {
+    /// To the right.
+    pub x: Axis,
+    /// Upwards; categories from the top.
+    pub y: Axis,
+    /// The first lies lowest.
+    pub layers: Vec<Layer>,
+    /// Height as a share of the width; of categories on y, what they need.
+    pub aspect: f64,
+}
+
+/// One axis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Axis {
+    /// With its unit: `Throughput (MB/s)`.
+    pub label: String,
+    /// How values become places.
+    pub scale: Scale,
+    /// Where it begins and ends.
+    pub range: Range,
+}
+
+/// How values become places.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Evenly.
+    Linear,
+    /// By their logarithm, with ticks at powers of ten.
+    Log10,
+    /// By their logarithm, with ticks at these values, as far as there is room.
+    LogAt(Vec<f64>),
+    /// One place for each; values are their numbers from 0.
+    Categories(Vec<String>),
+}
+
+/// Where an axis begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Range {
+    /// From 0 to a round number above the marks.
+    FromZero,
+    /// Between these, or further where marks lie beyond.
+    AtLeast(f64, f64),
+    /// Just around the marks.
+    Tight,
+}
+
+/// What lies in a panel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "layer", rename_all = "snake_case")]
+pub enum Layer {
+    /// Points, lines, or both.
+    Series(Series),
+    /// Bars.
+    Bars(Bars),
+    /// A shaded stretch of the x axis.
+    Span(Span),
+    /// A level of the y axis.
+    Rule {
+        /// Where.
+        at: f64,
+        /// Beside it.
+        label: String,
+    },
+}
+
+/// Points that belong together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    /// Its name; empty has none.
+    pub label: String,
+    /// Its colour.
+    pub tone: Tone,
+    /// How it is drawn.
+    pub style: Style,
+    /// Which of the values has the intervals.
+    pub spread: Spread,
+    /// In the order in which they are joined.
+    pub points: Vec<Point>,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Style {
+    /// Marks.
+    Marks,
+    /// Small pale marks.
+    Dots,
+    /// Marks, joined.
+    Joined,
+    /// A line.
+    Line,
+    /// A line that steps to the next value at the next point.
+    Steps,
+    /// A broken line.
+    Dashes,
+}
+
+/// Which value of points has an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// To both sides.
+    X,
+    /// Up and down.
+    Y,
+}
+
+/// A point.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Point {
+    /// On the x axis.
+    pub x: f64,
+    /// On the y axis.
+    pub y: f64,
+    /// The low end of its 95 % interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// The high end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// Runs behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<usize>,
+}
+
+/// Bars of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Bars {
+    /// Their name.
+    pub label: String,
+    /// Their colour.
+    pub tone: Tone,
+    /// Which axis has the categories that they stand on.
+    pub on: Spread,
+    /// Each.
+    pub bars: Vec<Bar>,
+}
+
+/// A bar.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Bar {
+    /// Its category.
+    pub at: f64,
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+}
+
+/// A shaded stretch of the x axis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Span {
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// What it is: `checkpoint`.
+    pub kind: String,
+    /// Over it, where there is room: `epoch 1`.
+    pub label: String,
+    /// Its colour.
+    pub tone: Tone,
+}
+
+/// A share of a whole.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Slice {
+    /// Beside it.
+    pub label: String,
+    /// Of the sum of all.
+    pub value: f64,
+    /// Its colour.
+    pub tone: Tone,
+}
+
+/// Cells by row and column.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Matrix {
+    /// Under the columns.
+    pub x_label: String,
+    /// Beside the rows.
+    pub y_label: String,
+    /// From the left.
+    pub columns: Vec<String>,
+    /// From the top.
+    pub rows: Vec<String>,
+    /// By row; `None` where there is nothing.
+    pub cells: Vec<Vec<Option<Cell>>>,
+}
+
+/// A cell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// In it.
+    pub text: String,
+    /// How strong its colour is, 0 to 1.
+    pub strength: f64,
+    /// Its colour.
+    pub tone: Tone,
+}
+
+/// A colour by what it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tone {
+    /// One of the colours that are told apart with any eyes, by number; so is the shape of marks.
+    Hue(usize),
+    /// That of text.
+    Plain,
+    /// In the background.
+    Faint,
+    /// Done.
+    Good,
+    /// Failed.
+    Bad,
+    /// Neither yet.
+    Open,
+}
+
+impl Point {
+    /// Without an interval.
+    pub fn at(x: f64, y: f64) -> Self {
+        Point { x, y, ..Point::default() }
+    }
+}
+
+impl Panel {
+    /// A panel with axes.
+    pub fn axes(title: Option<String>, axes: Axes) -> Self {
+        Panel { title, content: Content::Axes(axes) }
+    }
+
+    /// All points of its series.
+    pub fn points(&self) -> impl Iterator<Item = &Point> {
+        let layers = match &self.content {
+            Content::Axes(axes) => axes.layers.as_slice(),
+            Content::Pie { .. } | Content::Matrix(_) => &[],
+        };
+        layers.iter().flat_map(|layer| match layer {
+            Layer::Series(series) => series.points.as_slice(),
+            Layer::Bars(_) | Layer::Span(_) | Layer::Rule { .. } => &[],
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! Widths and outlines of text: Liberation Sans, whose widths are those of Arial and Helvetica. Draws nothing.
+
+use super::scene::Segment;
+use ttf_parser::{Face, OutlineBuilder};
+
+/// Under the SIL Open Font License, which lies beside it.
+static SANS: &[u8] = include_bytes!("font/LiberationSans-Regular.ttf");
+
+/// What an SVG asks for, the widths of which are alike.
+pub(super) const FAMILIES: &str = "Liberation Sans, Arial, Helvetica, Arimo, sans-serif";
+
+/// From the base line to the top of capitals, as a share of the size.
+pub(super) const CAPITALS: f64 = 0.72;
+
+/// The width of a text in the unit of `size`; a character that the font lacks is as wide as its sign for that.
+pub(super) fn width(text: &str, size: f64) -> f64 {
+    let Some(face) = face() else { return 0.0 };
+    let units: f64 = text.chars().map(|c| advance(&face, c)).sum();
+    units * size / f64::from(face.units_per_em())
+}
+
+/// The text from (0, 0) to the right, y downwards.
+pub(super) fn outline(text: &str, size: f64) -> Vec<Segment> {
+    let Some(face) = face() else { return Vec::new() };
+    let mut pen = Pen {
+        scale: size / f64::from(face.units_per_em()),
+        x: 0.0,
+        segments: Vec::new(),
+        at: (0.0, 0.0),
+    };
+    let mut units = 0.0;
+    for c in text.chars() {
+        pen.x = units * pen.scale;
+        face.outline_glyph(face.glyph_index(c).unwrap_or_default(), &mut pen);
+        units += advance(&face, c);
+    }
+    pen.segments
+}
+
+/// The end of a text that is longer than `most` becomes an ellipsis.
+pub(super) fn shortened(text: &str, size: f64, most: f64) -> String {
+    if width(text, size) <= most {
+        return text.into();
+    }
+    let mut kept = text.to_string();
+    while kept.pop().is_some() {
+        let short = format!("{}…", kept.trim_end());
+        if width(&short, size) <= most {
+            return short;
+        }
+    }
+    "…".into()
+}
+
+/// `None` cannot be: a test reads it.
+fn face() -> Option<Face<'static>> {
+    Face::parse(SANS, 0).ok()
+}
+
+fn advance(face: &Face<'_>, c: char) -> f64 {
+    f64::from(face.glyph_hor_advance(face.glyph_index(c).unwrap_or_default()).unwrap_or(0))
+}
+
+/// Collects what the font draws.
+struct Pen {
+    scale: f64,
+    x: f64,
+    at: (f64, f64),
+    segments: Vec<Segment>,
+}
+
+impl Pen {
+    fn to(&mut self, x: f32, y: f32) -> (f64, f64) {
+        (self.x + f64::from(x) * self.scale, -f64::from(y) * self.scale)
+    }
+}
+
+impl OutlineBuilder for Pen {
+    fn move_to(&mut self, x: f32, y: f32) {
+        self.at = self.to(x, y);
+        self.segments.push(Segment::Move(self.at.0, self.at.1));
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        self.at = self.to(x, y);
+        self.segments.push(Segment::Line(self.at.0, self.at.1));
+    }
+
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        let (control, end) = (self.to(x1, y1), self.to(x, y));
+        // A quadratic curve as a cubic one.
+        let third = |from: f64, control: f64| from + (control - from) * 2.0 / 3.0;
+        let first = (third(self.at.0, control.0), third(self.at.1, control.1));
+        let second = (third(end.0, control.0), third(end.1, control.1));
+        self.segments.push(Segment::Cubic([first, second, end]));
+        self.at = end;
+    }
+
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        let curve = [self.to(x1, y1), self.to(x2, y2), self.to(x, y)];
+        self.at = curve[2];
+        self.segments.push(Segment::Cubic(curve));
+    }
+
+    fn close(&mut self) {
+        self.segments.push(Segment::Close);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_those_of_helvetica() {
+        // Adobe's metrics: H 722, e 556, l 222, space 278 thousandths.
+        assert_eq!(format!("{:.2}", width("Hel l", 10.0)), "20.00");
+        assert!(!outline("µs × ÷ − … ≥", 10.0).is_empty());
+    }
+
+    #[test]
+    fn a_long_text_ends_in_an_ellipsis() {
+        assert_eq!(shortened("short", 10.0, 100.0), "short");
+        let short = shortened("a rather long label", 10.0, 40.0);
+        assert!(short.ends_with('…') && width(&short, 10.0) <= 40.0, "{short}");
+    }
+}

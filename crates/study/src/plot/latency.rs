@@ -1,0 +1,126 @@
+//! How long single opens, reads and samples took: cumulative distributions.
+
+use super::data::Data;
+use super::groups::{Group, blocks};
+use super::{Missing, Needs, Plot};
+use crate::draw::figure::{
+    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Series, Spread, Style, Tone,
+};
+use crate::response::Response;
+use feedrate_spec::catalog::Member;
+use std::collections::BTreeMap;
+
+/// See the row.
+pub(super) struct Latency;
+
+/// More lines are told apart by nobody.
+const MOST: usize = 7;
+
+static MEMBER: Member = Member {
+    name: "latency",
+    summary: "How long opens, reads and samples took: cumulative distributions on a logarithmic axis, a line for each experiment",
+    abilities: &[],
+};
+
+impl Plot for Latency {
+    fn member(&self) -> &'static Member {
+        &MEMBER
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Records
+    }
+
+    fn figure(&self, data: &Data, _: Option<&'static Response>) -> Result<Figure, Missing> {
+        let blocks = blocks(&data.runs);
+        let groups: Vec<(String, &Group<'_>)> = blocks
+            .iter()
+            .flat_map(|block| block.groups.iter().map(|group| (block.label(group), group)))
+            .collect();
+        if groups.len() > MOST {
+            return Err(Missing::new(
+                format!(
+                    "{} experiments are too many lines for one picture of at most {MOST}",
+                    groups.len()
+                ),
+                "give the folders of some: `feedrate plot latency RUN RUN`",
+            ));
+        }
+        let mut panels = Vec::new();
+        for name in ["open", "read", "sample"] {
+            let curves = groups.iter().enumerate().filter_map(|(i, (label, group))| {
+                let points = distribution(name, group);
+                let (tone, style, spread) = (Tone::Hue(i), Style::Steps, Spread::Y);
+                let label = label.clone();
+                (!points.is_empty()).then_some(Layer::Series(Series {
+                    label,
+                    tone,
+                    style,
+                    spread,
+                    points,
+                }))
+            });
+            let layers: Vec<Layer> = curves.collect();
+            if !layers.is_empty() {
+                let x = Axis {
+                    label: format!("{} (ms)", of_call(name)),
+                    scale: Scale::Log10,
+                    range: Range::Tight,
+                };
+                let y = Axis {
+                    label: "Calls, cumulative (%)".into(),
+                    scale: Scale::Linear,
+                    range: Range::AtLeast(0.0, 100.0),
+                };
+                panels.push(Panel::axes(None, Axes { x, y, layers, aspect: 0.85 }));
+            }
+        }
+        if panels.is_empty() {
+            return Err(Missing::new(
+                "no run tells how long its calls took",
+                "records of feedrate do, where files were read",
+            ));
+        }
+        let columns = panels.len();
+        Ok(Figure {
+            title: "Latency of opens, reads and samples".into(),
+            caption: "How long single open calls, read calls and whole samples (open, reads, decoding) took, over all accelerators, epochs and runs of an \
+                      experiment; known to one sixteenth."
+                .into(),
+            panels,
+            columns,
+            naming: Naming::Key,
+        })
+    }
+}
+
+fn of_call(name: &str) -> &'static str {
+    match name {
+        "open" => "Open call",
+        "read" => "Read call",
+        _ => "Sample",
+    }
+}
+
+/// Milliseconds, and the percentage of calls that took no longer.
+fn distribution(name: &str, group: &Group<'_>) -> Vec<Point> {
+    // By bits, which sort as positive numbers do.
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    let details = group.runs.iter().filter_map(|run| run.details.as_ref());
+    for latencies in details.flat_map(|details| &details.latencies).filter(|one| one.name == name) {
+        for (seconds, count) in latencies.counts.iter().filter(|(seconds, _)| *seconds > 0.0) {
+            *counts.entry((seconds * 1e3).to_bits()).or_default() += count;
+        }
+    }
+    let all: u64 = counts.values().sum();
+    let mut below = 0;
+    let mut points = Vec::new();
+    for (bits, count) in counts {
+        if points.is_empty() {
+            points.push(Point::at(f64::from_bits(bits), 0.0));
+        }
+        below += count;
+        points.push(Point::at(f64::from_bits(bits), 100.0 * below as f64 / all as f64));
+    }
+    points
+}
