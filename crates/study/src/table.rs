@@ -346,7 +346,8 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
         let text = table.text();
         let mut lines: Vec<String> = STUDY.lines().map(String::from).collect();
         lines[0].push_str(",replicate");
-        (lines[3].push(','), lines[4].push(','));
+        lines[3].push(',');
+        lines[4].push(',');
         lines.push("unet3d_h100_custom,5,4,++workload.reader.batch_size=1,N,2\n".into());
         assert_eq!(text, lines.join("\n"));
         assert_eq!(parse(&text).rows().last(), Some(&row));
