@@ -144,14 +144,20 @@ impl<'a> Ready<'a> {
         for layer in &self.axes.layers {
             match layer {
                 Layer::Span(_) => {}
-                Layer::Bars(bars) => place.bars(bars, shapes),
+                Layer::Bars(bars) => {
+                    shapes.push(Shape::Begin(bars.label.clone()));
+                    place.bars(bars, shapes);
+                    shapes.push(Shape::End);
+                }
                 Layer::Rule { at, label } => place.rule(*at, label, shapes),
                 Layer::Series(series) => {
                     let is_beside = matches!(series.style, Style::Marks | Style::Joined);
                     let aside =
                         if is_beside { place.aside(series.spread, number, beside) } else { 0.0 };
                     number += usize::from(is_beside);
+                    shapes.push(Shape::Begin(series.label.clone()));
                     place.series(series, aside, shapes);
+                    shapes.push(Shape::End);
                 }
             }
         }
@@ -234,6 +240,7 @@ impl<'a> Ready<'a> {
         }
         for (from, y, series) in names {
             let colour = pen.theme.of(series.tone);
+            shapes.push(Shape::Begin(series.label.clone()));
             if (from - y).abs() > 1.0 {
                 let guide = pen.stroke(mixed(colour, pen.theme.background(), 0.5), 0.5);
                 let ends = ((area.right + 1.0, from), (area.right + 5.5, y));
@@ -242,6 +249,7 @@ impl<'a> Ready<'a> {
             let colour = mixed(colour, pen.theme.text(), 0.75);
             let at = (area.right + 7.0, y + pen.drop());
             shapes.push(pen.coloured(at, Anchor::Start, &series.label, colour));
+            shapes.push(Shape::End);
         }
     }
 }

@@ -36,6 +36,7 @@ pub(super) fn write(scene: &Scene, dpi: f64) -> Result<Vec<u8>, PngError> {
         match shape {
             Shape::Path(path) => draw_path(&mut pixels, path, transform),
             Shape::Text(text) => draw_text(&mut pixels, text, transform),
+            Shape::Begin(_) | Shape::End => {}
         }
     }
     encoded(&pixels, dpi)

@@ -21,6 +21,9 @@ pub(super) struct Scene {
 pub(super) enum Shape {
     Path(Path),
     Text(Text),
+    /// What follows is of this series, until [`Shape::End`].
+    Begin(String),
+    End,
 }
 
 /// Lines and areas.

@@ -35,6 +35,10 @@ pub(super) fn write(scene: &Scene) -> String {
         match shape {
             Shape::Path(path) => write_path(&mut svg, path),
             Shape::Text(text) => write_text(&mut svg, text),
+            Shape::Begin(series) => {
+                let _ = writeln!(svg, "<g data-series=\"{}\">", escaped(series));
+            }
+            Shape::End => svg.push_str("</g>\n"),
         }
     }
     svg.push_str("</svg>\n");

@@ -39,6 +39,7 @@ impl Drawing {
                         boxes.push((area, &text.text));
                     }
                 }
+                Shape::Begin(_) | Shape::End => {}
             }
         }
         problems
@@ -109,7 +110,7 @@ fn texts(drawing: &Drawing) -> Vec<&Text> {
         .iter()
         .filter_map(|shape| match shape {
             Shape::Text(text) => Some(text),
-            Shape::Path(_) => None,
+            _ => None,
         })
         .collect()
 }
@@ -148,7 +149,7 @@ fn an_interval_that_is_cut_off_ends_in_an_arrow() {
     assert_eq!(drawing.problems(), Vec::<String>::new());
     let triangles = drawing.0.shapes.iter().filter(|shape| match shape {
         Shape::Path(path) => path.segments.len() == 4 && path.segments[3] == Segment::Close,
-        Shape::Text(_) => false,
+        _ => false,
     });
     assert_eq!(triangles.count(), 2);
 }
@@ -177,4 +178,14 @@ fn a_full_turn_is_a_circle() {
         assert!((x.hypot(*y) - 1.0).abs() < 1e-9, "{segment:?}");
     }
     assert_eq!(segments.len(), 9);
+}
+
+#[test]
+fn marks_and_name_of_a_series_are_groups_of_its_name() {
+    let svg = draw(&figure(&["a", "b<c"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default()).svg();
+    let count = |text: &str| svg.matches(text).count();
+    assert_eq!(
+        (count("<g data-series=\"a\">"), count("<g data-series=\"b&lt;c\">"), count("</g>")),
+        (2, 2, 4)
+    );
 }
