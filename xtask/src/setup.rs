@@ -83,6 +83,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("slurmctld", "slurmctld"),
     ("slurmd", "slurmd"),
     ("srun", "slurm-client"),
+    ("chromium", "chromium"),
 ];
 
 fn programs() -> Result<()> {
@@ -161,7 +162,7 @@ fn virtual_environment(root: &Path) -> Result<()> {
         &python,
         &[
             "-c",
-            "import numpy, h5py, pandas, PIL, pyarrow, safetensors, tfrecord, webdataset, dlio_benchmark",
+            "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, dlio_benchmark",
         ],
     ) {
         bail!(

@@ -33,5 +33,6 @@ pub mod compare;
 pub mod findings;
 pub mod draw;
 pub mod plot;
+pub mod report;
 
 pub use import::load_run;

@@ -276,7 +276,7 @@ fn hostnames(record: &Record) -> Vec<String> {
 }
 
 /// The machine, its kernel, and the device under the dataset.
-fn place(record: &Record) -> Settings {
+pub(crate) fn place(record: &Record) -> Settings {
     let system = &record.system;
     let mount = system.data_mount.as_ref();
     let parts = [

@@ -72,6 +72,13 @@ const FAMILIES: &[Family] = &[
         ],
     },
     Family { folder: "crates/study/src/advice", shared: &[] },
+    Family {
+        folder: "crates/study/src/report/output",
+        shared: &[
+            ("comma", "lines of a CSV, whatever their columns"),
+            ("words", "sentences with names in them, in each markup"),
+        ],
+    },
 ];
 
 pub(super) static MEMBERS_APART: Check = Check {

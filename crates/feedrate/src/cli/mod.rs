@@ -4,11 +4,13 @@ mod study;
 mod analyze;
 mod compare;
 mod plot;
+mod report;
 mod scale;
 
 pub(crate) use analyze::AnalyzeArguments;
 pub(crate) use compare::CompareArguments;
 pub(crate) use plot::PlotArguments;
+pub(crate) use report::ReportArguments;
 pub(crate) use scale::{ACCELERATORS, ScaleArguments};
 pub(crate) use study::{
     Blocks, Cache, Datasets, Order, StudyCommand, StudyHow, StudyNewArguments, StudyRunArguments,
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Analyze(AnalyzeArguments),
     /// Say whether two results, or two studies, are the same, with intervals and an exit code.
     Compare(CompareArguments),
+    /// Say what results show, what is doubtful about them and how they were made, as a page, a document or tables.
+    Report(ReportArguments),
     /// Find the largest number of accelerators that the storage feeds.
     Scale(ScaleArguments),
     /// Draw a plot of runs or of a study, as SVG or PNG.

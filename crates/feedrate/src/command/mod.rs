@@ -8,6 +8,7 @@ mod show;
 mod postprocess;
 mod analyze;
 mod compare;
+mod report;
 mod scale;
 mod plot;
 mod list;
@@ -32,6 +33,7 @@ pub(crate) fn dispatch(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Postprocess(a) => postprocess::postprocess(a),
         Command::Analyze(a) => analyze::analyze(a),
         Command::Compare(a) => compare::compare(a),
+        Command::Report(a) => report::report(a),
         Command::Scale(a) => scale::scale(a),
         Command::Plot(a) => plot::plot(a),
         Command::List(a) => list::list(a),

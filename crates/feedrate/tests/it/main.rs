@@ -54,6 +54,8 @@ mod sharing;
 mod analyze;
 /// Results side by side.
 mod compare;
+/// The report, in a browser too.
+mod report;
 /// The largest number that holds.
 mod scale;
 /// Plots of runs and studies.

@@ -1,0 +1,62 @@
+//! `feedrate report`: what results say, as a page, a document or tables.
+
+use crate::cli::ReportArguments;
+use crate::exit::{Exit, UsageError};
+use crate::messages;
+use feedrate_measure::record::file::write_atomically;
+use feedrate_study::report::output::{OUTPUTS, Output, find, of_file};
+use feedrate_study::report::{Report, of_results};
+use feedrate_study::runs::RunsError;
+use std::path::{Path, PathBuf};
+
+const TO_STDOUT: &str = "markdown";
+
+/// Write it.
+pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
+    let output = output(arguments)?;
+    // A name alone is in this folder.
+    let folder = arguments
+        .output
+        .as_ref()
+        .map(|file| Path::new(".").join(file.parent().unwrap_or(Path::new(""))));
+    if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
+        let message = format!("there is no folder `{}`", folder.display());
+        return Err(UsageError { message, hint: Some("make it first".into()) }.into());
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = of_results(&arguments.results, folder.as_deref(), threads).map_err(
+        |error: RunsError| UsageError {
+            hint: Some(error.hint().to_string()),
+            message: error.to_string(),
+        },
+    )?;
+    let report = Report {
+        title: arguments.title.clone().unwrap_or_else(|| title(&arguments.results)),
+        program: format!("feedrate {}", env!("CARGO_PKG_VERSION")),
+        ..found
+    };
+    let text = (output.write)(&report);
+    match &arguments.output {
+        Some(file) => write_atomically(file, text.as_bytes())?,
+        None => messages::print(text.trim_end_matches('\n')),
+    }
+    Ok(Exit::Fine)
+}
+
+fn title(results: &[PathBuf]) -> String {
+    let names: Vec<String> = results.iter().map(|path| path.display().to_string()).collect();
+    format!("Report on {}", names.join(", "))
+}
+
+fn output(arguments: &ReportArguments) -> Result<&'static Output, UsageError> {
+    let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
+    let hint = Some(format!("one of {}", names.join(", ")));
+    let found = match (&arguments.format, &arguments.output) {
+        _ if arguments.json => find("json").ok_or("json".to_string()),
+        (Some(name), _) => find(name).ok_or(format!("there is no format `{name}`")),
+        (None, Some(file)) => of_file(file)
+            .ok_or(format!("the ending of `{}` names no format of reports", file.display())),
+        (None, None) => find(TO_STDOUT).ok_or(TO_STDOUT.to_string()),
+    };
+    found.map_err(|message| UsageError { message, hint })
+}

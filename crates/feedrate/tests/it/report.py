@@ -1,0 +1,185 @@
+"""Opens a report in headless Chromium, as a reader does: at both widths, light and dark, by mouse and by keyboard.
+
+usage: report.py REPORT.html FIGURES [PICTURES]
+
+FIGURES is how many figures it must have. Pictures of the page go to the folder PICTURES, if it is given.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+WIDTHS = (1280, 400)
+ORDERS = ("ascending", "descending")
+
+
+def check_figures(page: Page, number: int) -> None:
+    figures = page.locator("figure")
+    assert figures.count() == number, f"{figures.count()} figures"
+    for figure in figures.all():
+        drawn = [box for box in (one.bounding_box() for one in figure.locator("svg:visible").all()) if box]
+        assert len(drawn) == 1, f"{len(drawn)} pictures are to be seen"
+        assert drawn[0]["width"] > 200 and drawn[0]["height"] > 40, drawn
+        marks = figure.locator("svg:visible").first.locator("path, circle, rect, line, polyline, text")
+        assert marks.count() > 3, "an empty picture"
+
+
+def check_sorting(page: Page) -> None:
+    """A click on a heading sorts by it, the next the other way round; numbers as numbers."""
+    for table in page.locator("table.sortable").all():
+        heads = table.locator("thead th")
+        for column in range(heads.count()):
+            head = heads.nth(column)
+            assert head.get_attribute("aria-sort") == "none"
+            for order in ORDERS:
+                head.get_by_role("button").click()
+                assert head.get_attribute("aria-sort") == order
+                cells = table.locator(f"tbody tr > :nth-child({column + 1})").all()
+                values = [cell.get_attribute("data-v") for cell in cells]
+                known = [float(value) for value in values if value is not None]
+                if len(known) == len(values):
+                    assert known == sorted(known, reverse=order == "descending"), known
+            others = [one for one in heads.all() if one.get_attribute("aria-sort") != "none"]
+            assert len(others) == 1, "one column is the sorted one"
+            head.evaluate("head => head.setAttribute('aria-sort', 'none')")
+    head = page.locator("#runs thead th").first
+    head.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending", "the keyboard sorts too"
+
+
+def check_filter(page: Page) -> None:
+    rows = page.locator("#runs tbody tr")
+    box = page.get_by_role("searchbox")
+    box.fill("no run has this word")
+    assert rows.locator("visible=true").count() == 0
+    page.locator("a[href='#run-1']").first.dispatch_event("click")
+    assert page.locator("#run-1").is_visible(), "a link shows the run that it leads to"
+    assert rows.locator("visible=true").count() == rows.count()
+
+
+def check_toggles(page: Page) -> None:
+    for figure in page.locator("figure").all():
+        for button in figure.locator("button[aria-pressed]").all():
+            name = button.inner_text()
+            marks = [m for m in figure.locator("svg:visible [data-series]").all() if m.get_attribute("data-series") == name]
+            assert marks, f"`{name}` has no marks"
+            button.click()
+            assert button.get_attribute("aria-pressed") == "false"
+            assert not any(mark.is_visible() for mark in marks), f"`{name}` is still to be seen"
+            button.click()
+            assert button.get_attribute("aria-pressed") == "true"
+
+
+def check_zoom(page: Page) -> None:
+    for figure in page.locator("figure").all():
+        picture = figure.locator("svg:visible").first
+        whole = picture.get_attribute("viewBox")
+        figure.get_by_role("button", name="Zoom in").click()
+        assert picture.get_attribute("viewBox") != whole
+        figure.get_by_role("button", name="Whole").click()
+        assert picture.get_attribute("viewBox") == whole
+        figure.locator(".canvas").focus()
+        page.keyboard.press("+")
+        assert picture.get_attribute("viewBox") != whole
+        page.keyboard.press("0")
+        assert picture.get_attribute("viewBox") == whole
+
+
+def check_values(page: Page) -> None:
+    """What is pointed at says its values."""
+    for figure in page.locator("figure").all():
+        marks = figure.locator("svg:visible [data-tip]")
+        if marks.count() == 0:
+            continue
+        marks.last.dispatch_event("pointermove", {"clientX": 100, "clientY": 100, "bubbles": True})
+        assert page.locator("#tip").is_visible()
+        assert page.locator("#tip").inner_text() == marks.last.get_attribute("data-tip").strip()
+        figure.locator(".canvas").dispatch_event("pointerleave")
+        assert not page.locator("#tip").is_visible()
+
+
+def luminance(page: Page) -> float:
+    colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return sum(float(part) for part in colour.strip("rgb()").split(",")[:3]) / 3
+
+
+def check_dark(page: Page) -> None:
+    button = page.get_by_role("button", name="Dark colours")
+    assert button.get_attribute("aria-pressed") == "false" and luminance(page) > 200
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true" and luminance(page) < 60
+    check_figures(page, page.locator("figure").count())
+    button.click()
+    assert luminance(page) > 200
+    page.emulate_media(color_scheme="dark")
+    assert luminance(page) < 60, "as the system has it"
+    page.emulate_media(color_scheme="light")
+
+
+def check_reading(page: Page) -> None:
+    """What a screen reader goes by."""
+    assert page.locator("main").count() == 1 and page.locator("h1").count() == 1
+    assert page.locator("nav[aria-label]").count() == 1
+    for section in page.locator("section").all():
+        heading = page.locator("#" + section.get_attribute("aria-labelledby"))
+        assert heading.inner_text().strip(), "a section without a heading"
+    levels = [int(name[1]) for name in page.locator("h1, h2, h3").evaluate_all("all => all.map(one => one.tagName)")]
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:])), levels
+    for table in page.locator("table").all():
+        assert table.locator("caption").text_content().strip(), "a table without a caption"
+        assert table.locator("thead th:not([scope])").count() == 0
+    for link in page.locator("a[href^='#']").all():
+        target = link.get_attribute("href")[1:]
+        assert page.locator(f"[id='{target}']").count() == 1, f"`#{target}` leads nowhere"
+    page.keyboard.press("Tab")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none", "what has the focus cannot be told"
+
+
+def check_paper(page: Page) -> None:
+    page.emulate_media(media="print", color_scheme="dark")
+    assert luminance(page) > 200, "paper is white"
+    assert page.locator("nav").is_hidden()
+    page.emulate_media(media="screen", color_scheme="light")
+
+
+def look(page: Page, width: int, figures: int) -> None:
+    sideways = page.evaluate("document.documentElement.scrollWidth")
+    assert sideways <= width, f"{sideways} pixels wide in a window of {width}"
+    check_reading(page)
+    check_figures(page, figures)
+    check_sorting(page)
+    check_filter(page)
+    check_toggles(page)
+    check_zoom(page)
+    check_values(page)
+    check_dark(page)
+    check_paper(page)
+
+
+def main(report: Path, figures: int, pictures: Path | None) -> None:
+    address = report.resolve().as_uri()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for width in WIDTHS:
+            page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light")
+            said, asked = [], []
+            page.on("console", lambda message: said.append(message.text))
+            page.on("pageerror", lambda error: said.append(str(error)))
+            page.on("dialog", lambda dialog: (said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+            page.on("request", lambda request: asked.append(request.url.split("#")[0]))
+            page.goto(address)
+            if pictures:
+                page.screenshot(path=pictures / f"report-{width}.png", full_page=True)
+            look(page, width, figures)
+            assert not said, said
+            assert set(asked) == {address}, asked
+            page.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]) if len(sys.argv) > 3 else None)

@@ -1,0 +1,231 @@
+//! `feedrate report`: the page in a real browser, which `cargo xtask setup` installs, and the other files. The pages and pictures of
+//! them are left in the target folder, under `tmp/report`.
+
+use crate::harness::{Test, venv_python};
+use feedrate_measure::doubt::Severity;
+use feedrate_study::report::output::find;
+use feedrate_study::report::{
+    Au, Doubt, Fact, Figure, Finding, Report, Run, Seen, Source, Support, Table, Throughput,
+};
+use std::path::Path;
+
+/// Would run, or break the page, if it were not taken as text.
+const HOSTILE: &str = "a</td><script>alert(1)</script><img src=x onerror=alert(2)>\"'&`";
+
+/// Open a page as `report.py` does.
+fn browse(test: &Test, page: &Path, figures: usize, name: &str) {
+    let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report").join(name);
+    std::fs::create_dir_all(&pictures).unwrap();
+    std::fs::copy(page, pictures.join("page.html")).unwrap();
+    let (page, figures) = (page.to_path_buf(), figures.to_string());
+    test.python(
+        &venv_python(),
+        "report.py",
+        [page.as_os_str(), figures.as_ref(), pictures.as_os_str()],
+    );
+}
+
+#[test]
+fn results_are_reported_on() {
+    let test = Test::with(crate::harness::TINY);
+    test.run_json(&["--results", "some results"]);
+    test.run_json(&["--results", "some results", "reader.batch_size=2"]);
+    let check = |file: &str, more: &[&str], words: &[&str]| {
+        let answer = test.feedrate(&[&["report", "some results", "-o", file], more].concat());
+        answer.warns(&[]);
+        let text = std::fs::read_to_string(test.path(file)).unwrap();
+        for word in words {
+            assert!(text.contains(word), "{file}: no `{word}` in {text}");
+        }
+    };
+    let records =
+        ["href=\"some%20results/", "/record.json\"", "dataset_fits_page_cache", "Methods"];
+    check("report.html", &[], &records);
+    check("r.md", &["--title", "Two runs"], &["# Two runs\n", "## Findings", "| workload |"]);
+    check(
+        "r.csv",
+        &[],
+        &["Model,Parameter,Value,Procs,AU (%),I/O (MB/s)\nworkload,processes,1,1,"],
+    );
+    check("std.csv", &["--format", "csv-std"], &["AU Std", "I/O Std"]);
+    check(
+        "tidy.csv",
+        &["--format", "tidy"],
+        &["au_all_steps,percent,", "delivered_bytes_per_second_whole"],
+    );
+    check("r.tex", &[], &["\\toprule", "\\bottomrule"]);
+    let page = std::fs::read_to_string(test.path("report.html")).unwrap();
+    let figures = page.matches("<figure").count();
+    assert!(figures > 4, "{figures} figures");
+    browse(&test, &test.path("report.html"), figures, "results");
+    let object: serde_json::Value =
+        serde_json::from_str(&test.feedrate(&["report", "some results", "--json"]).stdout).unwrap();
+    assert_eq!(object["runs"].as_array().unwrap().len(), 2);
+    assert!(test.feedrate(&["report", "some results"]).stdout.starts_with("# Report on"));
+}
+
+#[test]
+fn what_cannot_be_reported_on_is_refused() {
+    let test = Test::with(crate::harness::TINY);
+    test.run_json(&["--results", "results"]);
+    std::fs::create_dir(test.path("empty")).unwrap();
+    for (arguments, words) in [
+        (&["report", "empty"][..], &["`empty` holds no result"][..]),
+        (&["report", "gone"], &["`gone`"]),
+        (&["report", "results", "-o", "r.pdf"], &["`r.pdf`", "html, markdown, csv"]),
+        (&["report", "results", "--format", "word"], &["`word`", "html, markdown, csv"]),
+        (&["report", "results", "-o", "no/r.html"], &["there is no folder"]),
+    ] {
+        test.feedrate(arguments).refuses(2, words);
+    }
+}
+
+#[test]
+fn a_page_is_read_on_wide_and_narrow_screens() {
+    let test = Test::new();
+    test.write("page.html", (find("html").unwrap().write)(&example()));
+    browse(&test, &test.path("page.html"), 2, "example");
+}
+
+/// A study of two formats at four numbers of accelerators, three times each; one run has a name that would be a script.
+fn example() -> Report {
+    let mut runs = Vec::new();
+    for replicate in 0..3_u32 {
+        for (format, slope) in [("npz", 9.0), ("hdf5", 4.0)] {
+            runs.extend(
+                [1, 2, 4, 8].map(|accelerators| run(format, slope, accelerators, replicate)),
+            );
+        }
+    }
+    runs[3].workload = HOSTILE.into();
+    runs[3].path = HOSTILE.repeat(4);
+    let doubt = |name: &str, severity, of: &[usize]| Doubt {
+        name: name.into(),
+        severity,
+        seen: of
+            .iter()
+            .map(|&run| Seen {
+                run: Some(run),
+                evidence: format!("{run} steps of 300, and `{HOSTILE}`"),
+                advice: "use `--cold`".into(),
+            })
+            .collect(),
+    };
+    Report {
+        title: format!("npz and hdf5 {HOSTILE}"),
+        program: "feedrate".into(),
+        sources: vec![Source { path: "results/formats".into(), runs: runs.len() }],
+        findings: vec![
+            finding(
+                "`format` explains 71 % of the variation of throughput: npz is 2.2 × hdf5 [2.1, 2.4], n = 12",
+                Support::Shown,
+                24,
+            ),
+            finding(
+                "8 accelerators are fed less than 4: AU falls by 12 points [10, 14], n = 6",
+                Support::Doubted,
+                12,
+            ),
+            finding(
+                "whether the order of files matters cannot be told: it was not varied",
+                Support::CannotBeTold,
+                0,
+            ),
+        ],
+        doubts: vec![
+            doubt("stale_data", Severity::Invalid, &[3]),
+            doubt("page_cache", Severity::Warning, &[0, 1, 2]),
+        ],
+        figures: vec![
+            figure("throughput_processes", "Throughput against accelerators", Some("#18181b")),
+            figure("au_processes", "AU against accelerators", None),
+        ],
+        runs,
+        ..Report::default()
+    }
+}
+
+fn run(format: &str, slope: f64, accelerators: u32, replicate: u32) -> Run {
+    let scale = f64::from(accelerators) * (1.0 + 0.01 * f64::from(replicate));
+    Run {
+        path: format!(
+            "results/formats/{accelerators}_format_{format}/2026-11-21-10-0{replicate}-00"
+        ),
+        link: Some("run/record.json".into()),
+        workload: "unet3d_h100_custom".into(),
+        parameter: "format".into(),
+        value: format.into(),
+        accelerators: Some(accelerators),
+        started: format!("2026-11-21T10:0{replicate}:00"),
+        epochs: 5,
+        au: Au {
+            windowed_percent: Some(99.0 - scale),
+            all_steps_percent: Some((104.0 - slope * scale).max(3.0)),
+            sustained_percent: (accelerators < 8).then_some(98.0 - scale),
+            ..Au::default()
+        },
+        throughput: Throughput {
+            samples_per_second: Some(slope * scale),
+            bytes_per_second: Some(146.6e6 * slope * scale),
+            ..Throughput::default()
+        },
+        doubts: if accelerators == 8 && replicate == 0 {
+            vec!["stale_data".into(), "page_cache".into()]
+        } else {
+            vec![]
+        },
+        ..Run::default()
+    }
+}
+
+fn finding(says: &str, support: Support, runs: usize) -> Finding {
+    let is_doubted = support == Support::Doubted;
+    Finding {
+        says: says.into(),
+        support,
+        figures: vec![Fact { name: "p".into(), value: "0.0004, of 12 tests (Holm)".into() }],
+        runs: (0..runs).collect(),
+        doubts: if is_doubted { vec!["`page_cache` in 3 of its runs".into()] } else { Vec::new() },
+    }
+}
+
+/// As `feedrate plot` draws: marks with values, series that can be told.
+fn figure(name: &str, title: &str, dark: Option<&str>) -> Figure {
+    let series = ["npz", "hdf5"];
+    let svg = |ground: &str, ink: &str| {
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"3.5in\" height=\"2.4in\" viewBox=\"0 0 252 172\" role=\"img\"><title>{title}</title>\
+             <rect width=\"252\" height=\"172\" fill=\"{ground}\"/><path d=\"M30 10V140H240\" fill=\"none\" stroke=\"{ink}\"/>\
+             <text x=\"135\" y=\"165\" font-size=\"9\" text-anchor=\"middle\" fill=\"{ink}\">accelerators</text>"
+        );
+        for (series, (colour, slope)) in series.iter().zip([("#0072b2", 14.0), ("#d55e00", 6.0)]) {
+            svg += &format!(
+                "<path data-series=\"{series}\" d=\"M50 {}L230 {}\" stroke=\"{colour}\" fill=\"none\"/>",
+                140.0 - slope,
+                140.0 - 8.0 * slope
+            );
+            for x in [1.0, 2.0, 4.0, 8.0] {
+                svg += &format!(
+                    "<circle data-series=\"{series}\" cx=\"{}\" cy=\"{}\" r=\"3\" fill=\"{colour}\"><title>{series}, {x} accelerators\n{:.1} MB/s</title></circle>",
+                    24.3 + 25.7 * x,
+                    140.0 - slope * x,
+                    slope * x * 100.0
+                );
+            }
+        }
+        svg + "</svg>"
+    };
+    Figure {
+        name: name.into(),
+        title: title.into(),
+        caption: "Geometric means of 3 runs with 95 % intervals.".into(),
+        svg: svg("#ffffff", "#1a1a1a"),
+        svg_dark: dark.map(|ground| svg(ground, "#e6e6e6")),
+        series: series.map(String::from).to_vec(),
+        values: Table {
+            title: title.into(),
+            columns: ["Accelerators", "npz (MB/s)", "hdf5 (MB/s)"].map(String::from).to_vec(),
+            rows: vec![["1", "1400", "600"].map(String::from).to_vec()],
+        },
+    }
+}

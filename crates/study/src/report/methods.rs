@@ -1,0 +1,279 @@
+//! How the runs were made, in sentences and tables: what was the same in all, what was varied, on what, in which order, how often. Nothing is
+//! said that no record holds.
+
+use super::number::by_value;
+use super::settings::ROWS;
+use super::{Method, Table};
+use crate::runs::Settings;
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
+use feedrate_measure::record::{StudyRun, System};
+use feedrate_spec::units;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a run's record tells of how it was made.
+pub(super) struct Made {
+    pub(super) workload: String,
+    /// What its replicates have in common.
+    pub(super) experiment: String,
+    pub(super) started: String,
+    pub(super) settings: Settings,
+    pub(super) place: Settings,
+    pub(super) machines: Vec<System>,
+    pub(super) study: Option<StudyRun>,
+    /// Whether feedrate made it.
+    pub(super) is_own: bool,
+}
+
+/// All of it; `runs` in the order they were started.
+pub(super) fn methods(runs: &[Made]) -> Vec<Method> {
+    let mut methods = vec![what(runs)];
+    methods.extend(varied(runs));
+    methods.push(place(runs));
+    methods.extend(design(runs));
+    methods.push(order(runs));
+    methods.extend(cache(runs));
+    methods.push(numbers());
+    methods.push(again(runs));
+    methods
+}
+
+fn method(name: &str, says: String) -> Method {
+    Method { name: name.into(), says, commands: Vec::new() }
+}
+
+fn what(runs: &[Made]) -> Method {
+    let experiments: BTreeSet<(&str, &str)> =
+        runs.iter().map(|run| (run.workload.as_str(), run.experiment.as_str())).collect();
+    let workloads: BTreeSet<&str> = runs.iter().map(|run| run.workload.as_str()).collect();
+    let day = |run: Option<&Made>| run.map_or("", |run| run.started.as_str()).replace('T', " ");
+    let cut = |text: String| text.split('.').next().unwrap_or_default().to_string();
+    let says = format!(
+        "{} of {} ({}), started from {} to {}.",
+        units::counted(runs.len() as u64, "run"),
+        units::counted(experiments.len() as u64, "experiment"),
+        quoted(workloads),
+        cut(day(runs.first())),
+        cut(day(runs.last())),
+    );
+    method("Runs", says)
+}
+
+/// Settings that differ between runs of a workload.
+fn varied(runs: &[Made]) -> Option<Method> {
+    let mut parts = Vec::new();
+    for (workload, runs) in by_workload(runs) {
+        let several: Vec<String> = values(&runs)
+            .into_iter()
+            .filter(|(_, values)| 1 < values.len())
+            .map(|(key, values)| format!("`{key}`: {}", list(&values)))
+            .collect();
+        if !several.is_empty() {
+            parts.push(format!(
+                "Of `{workload}` these differ between runs: {}.",
+                several.join("; ")
+            ));
+        }
+    }
+    (!parts.is_empty()).then(|| method("Varied", parts.join(" ")))
+}
+
+fn place(runs: &[Made]) -> Method {
+    let mut parts = Vec::new();
+    for key in ["machine", "kernel", "file system", "device", "program"] {
+        let values: BTreeSet<&str> =
+            runs.iter().filter_map(|run| run.place.get(key)).map(String::as_str).collect();
+        if !values.is_empty() {
+            parts.push(format!("{key} {}", quoted(values)));
+        }
+    }
+    method("Where", format!("On {}.", parts.join(", ")))
+}
+
+fn design(runs: &[Made]) -> Option<Method> {
+    let studies: BTreeSet<&str> = runs
+        .iter()
+        .filter_map(|run| run.study.as_ref())
+        .map(|study| study.study.as_str())
+        .collect();
+    let alone = runs.iter().filter(|run| run.study.is_none()).count();
+    let mut parts = Vec::new();
+    if !studies.is_empty() {
+        parts.push(format!("Runs of the study {}.", quoted(studies)));
+        if alone > 0 {
+            parts.push(format!("{} of no study.", units::counted(alone as u64, "run")));
+        }
+    }
+    let mut sizes: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for run in runs {
+        *sizes.entry((&run.workload, &run.experiment)).or_default() += 1;
+    }
+    let (least, most) = (sizes.values().min()?, sizes.values().max()?);
+    parts.push(match (least, most) {
+        (1, 1) => "No experiment was repeated: no difference can be told from noise.".into(),
+        (a, b) if a == b => format!("Each experiment was run {a} times."),
+        (a, b) => format!("Experiments were run {a} to {b} times."),
+    });
+    let blocks: BTreeSet<u32> = runs.iter().filter_map(|run| run.study.as_ref()?.block).collect();
+    if 1 < blocks.len() {
+        parts.push(format!("They were made in {} blocks.", blocks.len()));
+    }
+    Some(method("Design", parts.join(" ")))
+}
+
+/// Whether replicates were made right after one another.
+fn order(runs: &[Made]) -> Method {
+    let same = |pair: &[Made]| {
+        (&pair[0].workload, &pair[0].experiment) == (&pair[1].workload, &pair[1].experiment)
+    };
+    let neighbours = runs.windows(2).filter(|pair| same(pair)).count();
+    let experiments: BTreeSet<_> =
+        runs.iter().map(|run| (&run.workload, &run.experiment)).collect();
+    let repeats = runs.len() - experiments.len();
+    let says = match (repeats, neighbours) {
+        (0, _) => "Each experiment was run once, one after another.".into(),
+        (repeats, n) if n == repeats && 1 < experiments.len() => {
+            "All runs of an experiment were made one after another: what drifted meanwhile cannot be told from an effect.".into()
+        }
+        (repeats, n) => format!(
+            "Experiments were interleaved: {n} of {} followed a run of the same experiment.",
+            units::counted(repeats as u64, "repeated run")
+        ),
+    };
+    method("Order", says)
+}
+
+fn cache(runs: &[Made]) -> Option<Method> {
+    let values: BTreeSet<&str> =
+        runs.iter().filter_map(|run| run.settings.get("train.cache")).map(String::as_str).collect();
+    let says: Vec<&str> = values
+        .iter()
+        .map(|value| match *value {
+            "cold" => "The dataset was dropped from the page cache before each epoch, which was checked.",
+            "warm" => "The dataset was read into the page cache before the first epoch, which was checked.",
+            _ => "The page cache was left as it was: what it holds of the dataset is not read from the device.",
+        })
+        .collect();
+    let several = if 1 < values.len() { "Runs differ in this. " } else { "" };
+    (!says.is_empty()).then(|| method("Page cache", format!("{several}{}", says.join(" "))))
+}
+
+fn numbers() -> Method {
+    let definitions = [&AU_WINDOWED, &AU_ALL_STEPS, &AU_SUSTAINED]
+        .map(|metric| format!("`{}`: {}", metric.name, metric.definition));
+    let says = format!(
+        "A run is one value; its epochs are repeated measures and make no interval narrower. Percentages have their mean, rates their geometric mean; \
+         intervals are of 95 % (Student's t, of rates on the scale of logarithms). MB is 10^6 bytes, MiB 2^20. {}",
+        definitions.join(" ")
+    );
+    method("Numbers", says)
+}
+
+fn again(runs: &[Made]) -> Method {
+    let mut commands = Vec::new();
+    for run in runs.iter().filter(|run| run.is_own) {
+        let command = match &run.study {
+            Some(study) => format!("feedrate study run {}", shell(&study.study)),
+            None => {
+                let accelerators = run.settings.get("accelerators").map_or("1", String::as_str);
+                format!("feedrate run {} -n {accelerators}", shell(&run.workload))
+            }
+        };
+        if !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+    let is_own = |run: &Made| run.is_own;
+    let mut says = Vec::new();
+    if runs.iter().any(is_own) {
+        says.push(match runs.iter().any(|run| run.is_own && run.study.is_none()) {
+            true => "All settings of a run are in its record under `plan`; these commands name the workload only.",
+            false => "All settings of a run are in its record, under `plan` and `study`.",
+        });
+    }
+    if !runs.iter().all(is_own) {
+        says.push("What runs of DLIO were asked for is in the folder that Hydra left in theirs (`.hydra` or `dlio_config`).");
+    }
+    Method { name: "Again".into(), says: says.join(" "), commands }
+}
+
+/// A word of a shell.
+fn shell(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:%@=,".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.into(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// The settings of each workload, one column each.
+pub(super) fn configuration(runs: &[Made]) -> Table {
+    let workloads = by_workload(runs);
+    let known: Vec<BTreeMap<&str, Vec<&str>>> =
+        workloads.values().map(|runs| values(runs)).collect();
+    let row = |&(name, key, ..): &(&str, &str, &str, &str)| {
+        let cells: Vec<String> = known
+            .iter()
+            .map(|of| of.get(key).map_or(String::new(), |all| all.join(", ")))
+            .collect();
+        let is_known = cells.iter().any(|cell| !cell.is_empty());
+        is_known.then(|| std::iter::once(name.to_string()).chain(cells).collect())
+    };
+    Table {
+        title: "Workflow configuration".into(),
+        columns: std::iter::once("Setting".to_string())
+            .chain(workloads.keys().map(|name| (*name).to_string()))
+            .collect(),
+        rows: ROWS.iter().filter_map(row).collect(),
+    }
+}
+
+/// Component and specification of each machine, once.
+pub(super) fn setups(runs: &[Made]) -> Vec<Table> {
+    let mut setups: Vec<Table> = Vec::new();
+    for machine in runs.iter().flat_map(|run| &run.machines) {
+        // Free space changes with every run, and is none of the machine's parts.
+        let part = |(name, of): &(String, String)| {
+            let kept: Vec<&str> = of.split(", ").filter(|word| !word.ends_with(" free")).collect();
+            vec![name.clone(), kept.join(", ")]
+        };
+        let table = Table {
+            title: format!("Experimental setup: {}", machine.hostname),
+            columns: vec!["Component".into(), "Specification".into()],
+            rows: machine.components.iter().map(part).collect(),
+        };
+        if !setups.contains(&table) {
+            setups.push(table);
+        }
+    }
+    setups
+}
+
+fn by_workload(runs: &[Made]) -> BTreeMap<&str, Vec<&Made>> {
+    let mut found: BTreeMap<&str, Vec<&Made>> = BTreeMap::new();
+    for run in runs {
+        found.entry(&run.workload).or_default().push(run);
+    }
+    found
+}
+
+/// Every value of every setting. What only some runs have is `-` in the others.
+fn values<'a>(runs: &[&'a Made]) -> BTreeMap<&'a str, Vec<&'a str>> {
+    let keys: BTreeSet<&str> =
+        runs.iter().flat_map(|run| run.settings.keys().map(String::as_str)).collect();
+    let of = |key| {
+        let values: BTreeSet<&str> =
+            runs.iter().map(|run| run.settings.get(key).map_or("-", String::as_str)).collect();
+        let mut values: Vec<&str> = values.into_iter().collect();
+        values.sort_by(|a, b| by_value(a, b));
+        (key, values)
+    };
+    keys.into_iter().map(of).collect()
+}
+
+fn quoted<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
+    list(&values.into_iter().collect::<Vec<_>>())
+}
+
+fn list(values: &[&str]) -> String {
+    values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
+}

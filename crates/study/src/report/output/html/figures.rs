@@ -1,0 +1,49 @@
+//! The figures of the page: pictures as they were drawn, on a light and a dark ground, and the numbers behind them.
+
+use super::tables::plain_table;
+use super::{sentence, slug};
+use crate::report::{Figure, Report};
+use maud::{Markup, PreEscaped, html};
+
+pub(super) fn figures(report: &Report) -> Markup {
+    html! {
+        @if !report.figures.is_empty() {
+            section #figures aria-labelledby="figures-heading" {
+                h2 #figures-heading { "Figures" }
+                div.figures { @for figure in &report.figures { (one(figure)) } }
+            }
+        }
+    }
+}
+
+/// `data-names` are the series that the script makes buttons for.
+fn one(figure: &Figure) -> Markup {
+    let names = serde_json::to_string(&figure.series).unwrap_or_default();
+    html! {
+        figure .wide[is_wide(&figure.svg)] id={ "figure-" (slug(&figure.name)) } data-names=(names) {
+            h3 { (figure.title) }
+            div.canvas {
+                @match &figure.svg_dark {
+                    Some(dark) => {
+                        div.on-light { (PreEscaped(&figure.svg)) }
+                        div.on-dark { (PreEscaped(dark)) }
+                    }
+                    None => div.on-any { (PreEscaped(&figure.svg)) },
+                }
+            }
+            figcaption { (sentence(&figure.caption)) }
+            @if !figure.values.rows.is_empty() {
+                details { summary { "Values" } (plain_table(&figure.values)) }
+            }
+        }
+    }
+}
+
+/// Drawn for both columns of a paper, so that its text is small in one.
+const WIDE_PT: f64 = 400.0;
+
+fn is_wide(svg: &str) -> bool {
+    let view = svg.split_once("viewBox=\"").and_then(|(_, rest)| rest.split('"').next());
+    let width = view.and_then(|view| view.split_whitespace().nth(2)?.parse::<f64>().ok());
+    width.is_some_and(|width| WIDE_PT < width)
+}

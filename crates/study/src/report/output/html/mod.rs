@@ -1,0 +1,150 @@
+//! One page that needs nothing but itself: no request leaves it. Its content is whole without its script, which only sorts, filters, zooms,
+//! hides and colours.
+
+mod sections;
+mod tables;
+mod figures;
+
+use super::Output;
+use super::words::{Word, glance, run_number, words};
+use crate::report::Report;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+
+pub(super) static OUTPUT: Output = Output {
+    name: "html",
+    extension: "html",
+    summary: "One page that works offline: findings, doubts, figures, sortable tables, methods.",
+    write,
+};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+fn write(report: &Report) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(report))
+            body {
+                a.skip href="#findings" { "Skip to the findings" }
+                (banner(report))
+                main {
+                    (sections::findings(report))
+                    (sections::doubts(report))
+                    (figures::figures(report))
+                    (tables::experiment_section(report))
+                    (tables::run_section(report))
+                    (sections::methods(report))
+                    (sections::setup(report))
+                }
+                footer { p { "Made by " (report.program) "." } }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// Scripts other than ours do not run, whatever a path or a name holds; nothing is fetched.
+fn policy() -> String {
+    let hash = STANDARD.encode(Sha256::digest(SCRIPT.as_bytes()));
+    format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
+    )
+}
+
+fn head(report: &Report) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta http-equiv="Content-Security-Policy" content=(policy());
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (report.title) }
+            style { (PreEscaped(STYLE)) }
+        }
+    }
+}
+
+/// What is in the page: (id, heading, whether this report has it).
+fn contents(report: &Report) -> Vec<(&'static str, &'static str)> {
+    let all = [
+        ("findings", "Findings", true),
+        ("doubts", "Doubts", true),
+        ("figures", "Figures", !report.figures.is_empty()),
+        ("experiments", "Experiments", !report.runs.is_empty()),
+        ("runs", "Runs", !report.runs.is_empty()),
+        ("methods", "Methods", !report.methods.is_empty()),
+        ("setup", "Setup", !report.setups.is_empty()),
+    ];
+    all.into_iter().filter(|(.., has)| *has).map(|(id, name, _)| (id, name)).collect()
+}
+
+fn banner(report: &Report) -> Markup {
+    html! {
+        header {
+            h1 { (report.title) }
+            p.glance { (glance(report)) "." }
+            ul.sources aria-label="Sources" {
+                @for source in &report.sources {
+                    li { code { (source.path) } " " span.faint { "(" (source.runs) " runs)" } }
+                }
+            }
+            nav aria-label="Contents" {
+                ul {
+                    @for (id, name) in contents(report) {
+                        li { a href={ "#" (id) } { (name) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A sentence with its names as code.
+fn sentence(text: &str) -> Markup {
+    html! {
+        @for word in words(text) {
+            @match word {
+                Word::Plain(text) => (text),
+                Word::Name(name) => code { (name) },
+            }
+        }
+    }
+}
+
+/// Where the page tells of a run.
+fn run_link(index: usize) -> Markup {
+    html! { a href={ "#run-" (index + 1) } { (run_number(index)) } }
+}
+
+/// More of them than this are folded up.
+const LINKS_MAX: usize = 12;
+
+fn links(runs: &[usize]) -> Markup {
+    html! {
+        @for (place, &run) in runs.iter().enumerate() {
+            @if place > 0 { ", " }
+            (run_link(run))
+        }
+    }
+}
+
+fn run_links(runs: &[usize]) -> Markup {
+    html! {
+        @if runs.len() <= LINKS_MAX {
+            p.evidence { "Rests on " (links(runs)) "." }
+        } @else {
+            details.evidence { summary { "Rests on " (runs.len()) " runs" } p { (links(runs)) } }
+        }
+    }
+}
+
+/// What an id may hold.
+fn slug(name: &str) -> String {
+    let one = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    name.chars().map(one).collect()
+}

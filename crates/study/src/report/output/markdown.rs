@@ -1,0 +1,171 @@
+//! The report as Markdown, as GitHub and pandoc read it. Whatever users called their things is not read as markup.
+
+use super::Output;
+use super::words::{Word, glance, run_number, seen, words};
+use crate::report::grid::{OF_EXPERIMENTS, OF_RUNS, texts};
+use crate::report::{Report, Table, experiments};
+
+pub(super) static OUTPUT: Output = Output {
+    name: "markdown",
+    extension: "md",
+    summary: "For a wiki, an issue, or pandoc.",
+    write,
+};
+
+fn write(report: &Report) -> String {
+    let mut parts = vec![format!("# {}", plain(&report.title)), format!("{}.", glance(report))];
+    for source in &report.sources {
+        parts.push(format!("- {} ({} runs)", name(&source.path), source.runs));
+    }
+    parts.push("## Findings".into());
+    parts.push(findings(report));
+    parts.push("## Doubts".into());
+    parts.push(doubts(report));
+    for figure in &report.figures {
+        parts.push(format!("## {}", plain(&figure.title)));
+        parts.push(sentence(&figure.caption));
+        parts.push(table(&figure.values));
+    }
+    parts.push("## Experiments".into());
+    let (heading, rows) = texts(report, OF_EXPERIMENTS, &experiments(report));
+    parts.push(grid(&heading, &rows));
+    parts.push("## Runs".into());
+    parts.push(runs(report));
+    parts.push("## Methods".into());
+    for method in &report.methods {
+        let mut says = format!("**{}.** {}", plain(&method.name), sentence(&method.says));
+        if !method.commands.is_empty() {
+            says += &format!("\n\n```sh\n{}\n```", method.commands.join("\n").replace("```", ""));
+        }
+        parts.push(says);
+    }
+    for of in report.setups.iter().chain([&report.configuration]) {
+        if !of.rows.is_empty() {
+            parts.push(format!("## {}", plain(&of.title)));
+            parts.push(table(of));
+        }
+    }
+    parts.push(format!("Made by {}.", plain(&report.program)));
+    parts.retain(|part| !part.is_empty());
+    joined(&parts) + "\n"
+}
+
+/// Items of a list stand under one another, all else apart.
+fn joined(parts: &[String]) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let last_line = text.rsplit('\n').next().unwrap_or_default();
+        let gap = if part.starts_with("- ") && last_line.starts_with("- ") { "\n" } else { "\n\n" };
+        text += if text.is_empty() { "" } else { gap };
+        text += part;
+    }
+    text
+}
+
+fn findings(report: &Report) -> String {
+    if report.findings.is_empty() {
+        return "None is made.".into();
+    }
+    let one = |(number, finding): (usize, &crate::report::Finding)| {
+        let mut text =
+            format!("{}. **{}** ({})", number + 1, sentence(&finding.says), finding.support.text());
+        for fact in &finding.figures {
+            text += &format!("\n   - {}: {}", plain(&fact.name), sentence(&fact.value));
+        }
+        for doubt in &finding.doubts {
+            text += &format!("\n   - doubt: {}", sentence(doubt));
+        }
+        if !finding.runs.is_empty() {
+            let runs: Vec<String> = finding.runs.iter().map(|&run| run_number(run)).collect();
+            text += &format!("\n   - rests on {}", runs.join(", "));
+        }
+        text
+    };
+    report.findings.iter().enumerate().map(one).collect::<Vec<_>>().join("\n")
+}
+
+fn doubts(report: &Report) -> String {
+    let mut lines = Vec::new();
+    for doubt in &report.doubts {
+        lines.push(format!("- **{}** ({})", plain(&doubt.name), doubt.severity.name()));
+        for (runs, evidence) in seen(doubt) {
+            let runs: Vec<String> = runs.into_iter().map(run_number).collect();
+            let colon = if runs.is_empty() { "" } else { ": " };
+            lines.push(format!("  - {}{colon}{}", runs.join(", "), sentence(evidence)));
+        }
+        let advice = doubt.seen.first().map_or("", |seen| seen.advice.as_str());
+        lines.push(format!("  - advice: {}", sentence(advice)));
+    }
+    for left_out in &report.left_out {
+        lines.push(format!("- left out: {}: {}", name(&left_out.path), sentence(&left_out.why)));
+    }
+    if lines.is_empty() { "None.".into() } else { lines.join("\n") }
+}
+
+fn runs(report: &Report) -> String {
+    let (mut heading, mut rows) = texts(report, OF_RUNS, &report.runs);
+    heading.insert(0, "Run");
+    heading.extend(["Doubts", "Folder"]);
+    for (index, (row, run)) in rows.iter_mut().zip(&report.runs).enumerate() {
+        row.insert(0, (index + 1).to_string());
+        row.extend([run.doubts.join(", "), run.path.clone()]);
+    }
+    grid(&heading, &rows)
+}
+
+fn table(table: &Table) -> String {
+    let heading: Vec<&str> = table.columns.iter().map(String::as_str).collect();
+    if heading.is_empty() { String::new() } else { grid(&heading, &table.rows) }
+}
+
+fn grid(heading: &[&str], rows: &[Vec<String>]) -> String {
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let mut lines = vec![
+        line(heading.iter().map(|cell| plain(cell)).collect()),
+        line(vec!["---".into(); heading.len()]),
+    ];
+    lines.extend(rows.iter().map(|row| line(row.iter().map(|cell| plain(cell)).collect())));
+    lines.join("\n")
+}
+
+fn sentence(text: &str) -> String {
+    let one = |word| match word {
+        Word::Plain(text) => plain(text),
+        Word::Name(text) => name(text),
+    };
+    words(text).into_iter().map(one).collect()
+}
+
+/// As code; what would end it or its line is replaced.
+fn name(text: &str) -> String {
+    let text: String = text
+        .chars()
+        .map(|c| match c {
+            '`' => '\'',
+            c if c.is_control() => ' ',
+            c => c,
+        })
+        .collect();
+    format!("`{}`", text.replace('|', "\\|"))
+}
+
+/// Text that is nothing but text. An underscore inside a word and a bracket that opens no link are no markup (CommonMark 0.31, 6.2 and 6.3).
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let after = rest.peek().copied().unwrap_or(' ');
+        let is_markup = match c {
+            '_' => !(before.is_alphanumeric() && after.is_alphanumeric()),
+            ']' => matches!(after, '(' | '[' | ':'),
+            c => r"\`*<>|#~&!".contains(c),
+        };
+        if is_markup {
+            plain.push('\\');
+        }
+        plain.push(if c.is_control() { ' ' } else { c });
+        before = c;
+    }
+    plain
+}
