@@ -6,6 +6,7 @@ use crate::interrupt;
 use anyhow::Context;
 use feedrate_data::manifest::Manifest;
 use feedrate_measure::record::Record;
+use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_measure::summary::Summary;
 use feedrate_run::clock::Clock;
 use feedrate_run::system::{self, Asker, BOUNDS, wait_until_quiet};
@@ -30,6 +31,9 @@ use std::time::Duration;
 
 /// Lines of a failed run's messages that are told.
 const REASON_LINES: usize = 6;
+
+/// A busy Slurm may fail to launch a step, and srun still ends with 0.
+const STARTS_MAX: u32 = 3;
 
 /// How long disk and processors are looked at before a run.
 const QUIET_LOOK: Duration = Duration::from_millis(500);
@@ -126,7 +130,18 @@ impl Host for World {
             words.extend(cache_flag(&of_study).map(String::from));
         }
         let scripts = self.scripts(job, &words, &folder).map_err(Ended::Failed)?;
-        self.supervise(&folder, &scripts)
+        let has_begun = || match task {
+            Task::Generate => true,
+            Task::Run { run_dir, .. } => run_dir.join(RECORD_FILE).exists(),
+        };
+        for _ in 0..STARTS_MAX {
+            self.supervise(&folder, &scripts)?;
+            if has_begun() {
+                return Ok(());
+            }
+        }
+        let nothing = "its launcher ended well, and has started nothing";
+        Err(Ended::Failed(reason(&folder.join("stderr"), nothing)))
     }
 
     fn check(&mut self, run_dir: &Path, row: &Row, plan: &RowPlan) -> Result<Checked, String> {

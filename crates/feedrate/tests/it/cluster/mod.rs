@@ -158,9 +158,14 @@ impl Cluster {
     /// What jobs and daemons have printed.
     fn logs(&self) -> String {
         let mut logs = String::new();
-        for entry in fs::read_dir(self.test.path("")).unwrap().flatten() {
-            let path = entry.path();
-            if path.extension().is_some_and(|ending| ending == "out") {
+        let tasks =
+            fs::read_dir(self.test.path("study.study/logs")).into_iter().flatten().flatten();
+        let of_task =
+            tasks.flat_map(|task| fs::read_dir(task.path()).into_iter().flatten().flatten());
+        let own = fs::read_dir(self.test.path("")).unwrap().flatten();
+        for path in own.chain(of_task).map(|entry| entry.path()) {
+            let is_told = path.extension().is_some_and(|ending| ending == "out");
+            if is_told || path.ends_with("stderr") || path.ends_with("stdout") {
                 let text = fs::read_to_string(&path).unwrap_or_default();
                 let last: Vec<&str> = text.lines().rev().take(20).collect();
                 let last: Vec<&str> = last.into_iter().rev().collect();
