@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator, Union
 
+from ._optional import needed
+
 if TYPE_CHECKING:
     import pandas
 
@@ -19,8 +21,7 @@ def load_results(folder: Union[str, os.PathLike[str]]) -> "pandas.DataFrame":
 
     Raises FileNotFoundError where there is no such file, ValueError naming a file that is no object of JSON.
     """
-    import pandas
-
+    pandas = needed("pandas")
     root = Path(folder)
     rows = [_row(root, path) for path in _summaries(root)]
     if not rows:

@@ -1,0 +1,17 @@
+"""Libraries that only some functions need."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+def needed(name: str) -> ModuleType:
+    """The library `name`; ImportError that says how to get it, where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+        message = f"this function needs `{error.name}`, which is not installed\n  hint: pip install {error.name}"
+        raise ImportError(message, name=error.name) from error

@@ -1,0 +1,117 @@
+"""Plots of `feedrate.experiments`, each on an Axes that the caller made and may go on with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._optional import needed
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+
+# Okabe and Ito (2008): told apart with any colour vision. Markers say the same, for print in grey.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+
+LABELS = {
+    "au_all_steps_percent": ("AU, all steps (%)", 1.0),
+    "au_windowed_percent": ("AU, windowed (%)", 1.0),
+    "au_sustained_percent": ("AU, sustained (%)", 1.0),
+    "samples_per_second": ("throughput (samples/s)", 1.0),
+    "bytes_per_second": ("I/O throughput (MB/s)", 1e6),
+}
+
+
+def plot_processes(experiments: "pandas.DataFrame", response: str, ax: Any = None) -> "matplotlib.axes.Axes":
+    """A response against the number of processes: a line for all that was run with several of them, bars for 95 % intervals."""
+    ax = _axes(ax)
+    frame, label = _scaled(experiments, response)
+    lines = [
+        (name, line.sort_values("processes"))
+        for name, line in frame.groupby(_others(frame), sort=False)
+        if line["processes"].nunique() > 1
+    ]
+    for index, (name, line) in enumerate(lines):
+        # Side by side, so that bars of lines that meet are seen.
+        shift = 0.06 * (index - (len(lines) - 1) / 2)
+        ax.errorbar(line["processes"].astype(float) + shift, line["estimate"], _bars(line), label=name, **_style(index))
+    if lines:
+        ax.set_xticks(sorted(frame["processes"].dropna().unique()))
+        ax.legend(frameon=False)
+    else:
+        ax.text(0.5, 0.5, "nothing was run with several numbers of processes", ha="center", transform=ax.transAxes)
+    return _finish(ax, "y", label, "processes")
+
+
+def plot_levels(experiments: "pandas.DataFrame", response: str, ax: Any = None) -> "matplotlib.axes.Axes":
+    """A response by the level of each factor, a row for each: a mark for each number of processes, bars for 95 % intervals.
+
+    A dashed line is what the study's baseline came to, where it was run by itself.
+    """
+    ax = _axes(ax)
+    frame, label = _scaled(experiments, response)
+    # The baseline has no factor but its processes.
+    is_baseline = frame["parameter"] == "processes"
+    levels, baseline = frame[~is_baseline], frame[is_baseline]
+    rows = levels[["parameter", "value"]].drop_duplicates().iloc[::-1]
+    names = [f"{parameter} = {value}" for parameter, value in rows.itertuples(index=False)]
+    places = {name: place for place, name in enumerate(names)}
+    counts = sorted(levels["processes"].dropna().unique())
+    for index, count in enumerate(counts):
+        points = levels[levels["processes"] == count]
+        shift = 0.18 * ((len(counts) - 1) / 2 - index)
+        heights = [places[f"{p} = {v}"] + shift for p, v in zip(points["parameter"], points["value"])]
+        style = {**_style(index), "linestyle": "none"}
+        ax.errorbar(points["estimate"], heights, xerr=_bars(points), label=f"{count} processes" if count != 1 else "1 process", **style)
+        for at in baseline.loc[baseline["processes"] == count, "estimate"]:
+            ax.axvline(at, color=style["color"], linestyle="--", linewidth=1, label=f"baseline, {count} processes", zorder=0)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    if counts:
+        ax.legend(frameon=False)
+    return _finish(ax, "x", label, "")
+
+
+def _axes(ax: Any) -> Any:
+    return needed("matplotlib.pyplot").gca() if ax is None else ax
+
+
+def _scaled(experiments: "pandas.DataFrame", response: str) -> tuple["pandas.DataFrame", str]:
+    """The rows of a response, in the unit of its label. ValueError where there is no such response."""
+    if response not in LABELS:
+        raise ValueError(f"no response is called `{response}`\n  hint: one of {', '.join(LABELS)}")
+    label, unit = LABELS[response]
+    frame = experiments[experiments["response"] == response].dropna(subset=["estimate"]).copy()
+    frame[["estimate", "low", "high"]] /= unit
+    return frame, label
+
+
+def _others(frame: "pandas.DataFrame") -> "pandas.Series":
+    """What a run is beside its number of processes, with what tells it from the others."""
+    names = (frame["parameter"] + " = " + frame["value"]).where(frame["parameter"] != "processes", "baseline")
+    for column in ("model", "source"):
+        if frame[column].nunique() > 1:
+            names = frame[column] + ", " + names
+    return names
+
+
+def _bars(points: "pandas.DataFrame") -> list[Any]:
+    return [points["estimate"] - points["low"], points["high"] - points["estimate"]]
+
+
+def _style(index: int) -> dict[str, Any]:
+    style = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+    return {**style, "capsize": 3, "markersize": 5, "linewidth": 1.5, "elinewidth": 1}
+
+
+def _finish(ax: Any, axis: str, label: str, other: str) -> Any:
+    """From 0 on, as ratios are read from lengths; percentages to 100."""
+    limit = {"left": 0} if axis == "x" else {"bottom": 0}
+    if label.startswith("AU"):
+        limit["right" if axis == "x" else "top"] = 105
+    (ax.set_xlim if axis == "x" else ax.set_ylim)(**limit)
+    ax.set(**{f"{axis}label": label, f"{'y' if axis == 'x' else 'x'}label": other})
+    ax.grid(axis=axis, alpha=0.3)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax

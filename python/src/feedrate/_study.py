@@ -1,0 +1,139 @@
+"""Studies as pandas DataFrames: plain columns, one row a run or an experiment. The numbers are those of `feedrate … --json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from ._optional import needed
+from ._run import FeedrateError, program
+
+if TYPE_CHECKING:
+    import pandas
+
+StrPath = Union[str, os.PathLike[str]]
+
+RUN_COLUMNS = ["model", "parameter", "value", "processes", "replicate"]
+RESPONSES = ["au_all_steps_percent", "au_windowed_percent", "au_sustained_percent", "samples_per_second", "bytes_per_second"]
+
+
+def call(*arguments: StrPath, cwd: Optional[StrPath] = None, progress: bool = False) -> Any:
+    """What `feedrate ARGUMENTS… --json` prints, started in the folder `cwd`: `call("study", "status", "my.csv")`.
+
+    With `progress`, what the program says meanwhile is printed as it comes. Raises FeedrateError where the program fails.
+    """
+    command = [program("feedrate"), *map(os.fspath, arguments), "--json"]
+    said = []
+    # A file, for a pipe that nobody empties would stop the program.
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as answer:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, cwd=cwd, stdout=answer, stderr=pipe, encoding="utf-8", errors="replace") as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                said.append(line)
+                if progress:
+                    sys.stdout.write(line)
+                    sys.stdout.flush()
+        if process.returncode != 0:
+            raise FeedrateError(process.returncode, "".join(said).strip())
+        answer.seek(0)
+        return json.load(answer)
+
+
+def system() -> "pandas.DataFrame":
+    """This machine, as `feedrate system` tells it: `component`, `specification`."""
+    pandas = needed("pandas")
+    return pandas.DataFrame(call("system")["components"], columns=["component", "specification"])
+
+
+def design(study: StrPath) -> "pandas.DataFrame":
+    """The rows of a study's CSV in its order, each with its `status`: done, running, pending or failed, and the `reason` of that."""
+    pandas = needed("pandas")
+    rows = pandas.json_normalize(call("study", "status", study, "--all")["rows"], max_level=0)
+    rows["overrides"] = rows["overrides"].map(" ".join)
+    columns = ["row", "model", "epochs", "processes", "overrides", "replicate", "block", "order", "status", "reason"]
+    return rows[columns]
+
+
+def run_study(study: StrPath, *arguments: str) -> "pandas.DataFrame":
+    """Run what is pending in a study, with `feedrate study run`'s flags as `arguments`: `run_study("my.csv", "--limit", "1")`.
+
+    Prints the progress, returns `label`, `status` and `run_dir` of the rows that were run. Raises FeedrateError where one failed; the
+    others are done, and the same call goes on with what is pending.
+    """
+    pandas = needed("pandas")
+    rows = call("study", "run", study, *arguments, progress=True)["rows"]
+    return pandas.DataFrame(rows, columns=["label", "status", "run_dir"])
+
+
+def load_study(*sources: StrPath) -> "pandas.DataFrame":
+    """One row for each run of a study's CSV, or below a folder: feedrate's, DLIO's, MLPerf Storage's. Several are told apart by `source`.
+
+    Columns are those of `feedrate analyze --json`, nested ones joined by `_`: `au_windowed_percent`, `au_all_steps_percent`,
+    `au_sustained_percent`, `throughput_whole_samples_per_second`, `throughput_windowed_mib_per_second` and more. `model` and `processes`
+    are the study's words for workload and accelerators; `replicate` is what the study numbered. `doubts` has their names, the worst
+    first, and `severity` that of the worst: runs that are `invalid` must not be used. What is not known is missing (NaN), never 0.
+    """
+    pandas = needed("pandas")
+    runs = call("analyze", *sources)["runs"]
+    for run in runs:
+        seen = run["doubts"]
+        run["severity"] = seen[0]["severity"] if seen else "none"
+        run["doubts"] = ", ".join(doubt["name"] for doubt in seen)
+        run["overrides"] = " ".join(run["overrides"])
+        run["replicate"] = _replicate(run)
+    frame = pandas.json_normalize(runs, sep="_").rename(columns={"workload": "model", "accelerators": "processes"})
+    for column in frame.columns:
+        # Columns of nothing but None have no type of their own.
+        if column.startswith(("au_", "throughput_", "stall_", "skew_")):
+            frame[column] = pandas.to_numeric(frame[column])
+    frame = frame.astype({"processes": "Int64", "replicate": "Int64"})
+    return frame[RUN_COLUMNS + [column for column in frame.columns if column not in RUN_COLUMNS]]
+
+
+def experiments(*sources: StrPath) -> "pandas.DataFrame":
+    """Runs that asked for the same as one, in the long form: a row for each experiment and response.
+
+    `response` is one of `au_all_steps_percent`, `au_windowed_percent`, `au_sustained_percent`, `samples_per_second`, `bytes_per_second`;
+    `estimate` the mean of its `runs` (of rates geometric), `low` and `high` its 95 % interval, missing where nothing was repeated. Runs
+    that must not be used are left out.
+    """
+    pandas = needed("pandas")
+    rows = []
+    for experiment in call("report", *sources)["experiments"]:
+        about = {"source": os.fspath(sources[experiment["source"]]), "model": experiment["workload"]}
+        about.update(parameter=experiment["parameter"], value=experiment["value"])
+        about.update(processes=experiment["accelerators"], runs=len(experiment["runs"]))
+        for response in RESPONSES:
+            middle = experiment[response]
+            low, high = middle["interval"] or (None, None)
+            rows.append({**about, "response": response, "estimate": middle["estimate"], "low": low, "high": high})
+    columns = ["source", "model", "parameter", "value", "processes", "runs", "response", "estimate", "low", "high"]
+    types = {"processes": "Int64", "estimate": float, "low": float, "high": float}
+    return pandas.DataFrame(rows, columns=columns).astype(types)
+
+
+def findings(*sources: StrPath) -> "pandas.DataFrame":
+    """What the runs say, the most important first: the sentence `says`, its `support`, the number of `runs` it rests on, its `doubts`.
+
+    `support` is `shown`, `doubted`, `described` (not tested), or `cannot_be_told`: the runs do not tell, and the sentence says why.
+    """
+    pandas = needed("pandas")
+    rows = [
+        {"says": one["says"], "support": one["support"], "runs": len(one["runs"]), "doubts": ", ".join(one["doubts"])}
+        for one in call("report", *sources)["findings"]
+    ]
+    return pandas.DataFrame(rows, columns=["says", "support", "runs", "doubts"])
+
+
+def _replicate(run: dict[str, Any]) -> Any:
+    """What the study said of a run: its record knows. Others have none."""
+    if run["kind"] != "record":
+        return None
+    record = json.loads((Path(run["path"]) / "record.json").read_text(encoding="utf-8"))
+    return (record.get("study") or {}).get("replicate")
