@@ -162,7 +162,7 @@ fn virtual_environment(root: &Path) -> Result<()> {
         &python,
         &[
             "-c",
-            "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, dlio_benchmark",
+            "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, matplotlib, nbconvert, ipykernel, dlio_benchmark",
         ],
     ) {
         bail!(

@@ -19,7 +19,7 @@ LABELS = {
     "au_windowed_percent": ("AU, windowed (%)", 1.0),
     "au_sustained_percent": ("AU, sustained (%)", 1.0),
     "samples_per_second": ("throughput (samples/s)", 1.0),
-    "bytes_per_second": ("I/O throughput (MB/s)", 1e6),
+    "bytes_per_second": ("I/O throughput (MiB/s)", 2.0**20),
 }
 
 
@@ -60,16 +60,20 @@ def plot_levels(experiments: "pandas.DataFrame", response: str, ax: Any = None) 
     counts = sorted(levels["processes"].dropna().unique())
     for index, count in enumerate(counts):
         points = levels[levels["processes"] == count]
-        shift = 0.18 * ((len(counts) - 1) / 2 - index)
+        shift = 0.14 * ((len(counts) - 1) / 2 - index)
         heights = [places[f"{p} = {v}"] + shift for p, v in zip(points["parameter"], points["value"])]
         style = {**_style(index), "linestyle": "none"}
-        ax.errorbar(points["estimate"], heights, xerr=_bars(points), label=f"{count} processes" if count != 1 else "1 process", **style)
+        label_of_count = "1 process" if count == 1 else f"{count} processes"
+        ax.errorbar(points["estimate"], heights, xerr=_bars(points), label=label_of_count, **style)
         for at in baseline.loc[baseline["processes"] == count, "estimate"]:
-            ax.axvline(at, color=style["color"], linestyle="--", linewidth=1, label=f"baseline, {count} processes", zorder=0)
+            ax.axvline(at, color=style["color"], linestyle="--", linewidth=1, label=f"baseline, {label_of_count}", zorder=0)
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(-0.6, len(names) - 0.4)
-    if counts:
-        ax.legend(frameon=False)
+    if names:
+        # Above, where no mark can be.
+        ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0, columnspacing=1, handletextpad=0.3)
+    else:
+        ax.text(0.5, 0.5, "nothing but processes was varied", ha="center", transform=ax.transAxes)
     return _finish(ax, "x", label, "")
 
 

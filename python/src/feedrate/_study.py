@@ -60,14 +60,14 @@ def design(study: StrPath) -> "pandas.DataFrame":
     return rows[columns]
 
 
-def run_study(study: StrPath, *arguments: str) -> "pandas.DataFrame":
+def run_study(study: StrPath, *arguments: StrPath, cwd: Optional[StrPath] = None) -> "pandas.DataFrame":
     """Run what is pending in a study, with `feedrate study run`'s flags as `arguments`: `run_study("my.csv", "--limit", "1")`.
 
-    Prints the progress, returns `label`, `status` and `run_dir` of the rows that were run. Raises FeedrateError where one failed; the
+    Relative folders, of the workloads too, lie below `cwd`; `study` does as well. Prints the progress, returns `label`, `status` and `run_dir` of all rows that were asked for. Raises FeedrateError where one failed; the
     others are done, and the same call goes on with what is pending.
     """
     pandas = needed("pandas")
-    rows = call("study", "run", study, *arguments, progress=True)["rows"]
+    rows = call("study", "run", study, *arguments, cwd=cwd, progress=True)["rows"]
     return pandas.DataFrame(rows, columns=["label", "status", "run_dir"])
 
 

@@ -46,6 +46,8 @@ mod supervise;
 mod launches;
 /// The Python package.
 mod wheel;
+/// Its notebook.
+mod notebook;
 /// Studies of many runs.
 mod study;
 /// Those that read for each other, or together.

@@ -3,6 +3,7 @@
 import json
 import math
 import subprocess
+import sys
 from pathlib import Path
 
 import feedrate
@@ -11,6 +12,25 @@ summary = feedrate.run("conf/workload/tiny.yaml", {"train.epochs": 1, "reader.ba
 assert summary["accelerators"] == 2, summary
 frame = feedrate.load_results("own")
 assert len(frame) == 1 and frame["num_accelerators"][0] == 2, frame
+loaded = feedrate.load_study("own")
+assert list(loaded.columns[:5]) == ["model", "parameter", "value", "processes", "replicate"], loaded
+assert loaded["processes"][0] == 2 and loaded["replicate"].isna()[0] and loaded["au_all_steps_percent"].dtype == float, loaded
+assert list(feedrate.system().columns) == ["component", "specification"]
+pandas = sys.modules["pandas"]
+sys.modules["pandas"] = None
+try:
+    feedrate.load_study("own")
+except ImportError as error:
+    assert "needs `pandas`" in str(error) and "pip install pandas" in str(error), error
+else:
+    raise AssertionError("without pandas there is no DataFrame")
+sys.modules["pandas"] = pandas
+try:
+    feedrate.load_study("nowhere")
+except feedrate.FeedrateError as error:
+    assert error.code == 2 and "nowhere" in str(error), error
+else:
+    raise AssertionError("a folder that is not there is refused")
 try:
     feedrate.run("conf/workload/tiny.yaml", {"reader.batch_size": "x"})
 except feedrate.FeedrateError as error:
