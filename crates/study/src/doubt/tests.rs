@@ -353,6 +353,8 @@ fn figures_of_windows_are_doubted() {
         cold,
     );
     check("wrong_step_count", &of, "are of 4 steps in the time of 5 steps", cold);
+    let two_steps = |root: &Path| drop(Fake { files: 56, ..Fake::default() }.write(root, "w/4/a"));
+    check("wrong_step_count", &of, "0.00 samples/s are of 0 steps", two_steps);
     check("au_disagrees", &of, "over all steps", cold);
     let one_step = |root: &Path| drop(Fake { files: 28, ..Fake::default() }.write(root, "w/4/a"));
     check("impossible_values", &of, "an epoch has 1 steps", one_step);

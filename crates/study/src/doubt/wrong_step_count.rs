@@ -57,8 +57,10 @@ fn follows(loaded: &Loaded) -> bool {
             };
             // One step has no window: its rate is whatever two calls of the clock were apart.
             let is_of_one = block.steps == 1 && block.samples_per_second < 0.0;
+            let is_of_two = block.steps == 2 && block.samples_per_second == 0.0;
             let is_seen = (steps - excluded) * SEEN_MIN < (excluded - 2.0).abs();
             is_of_one
+                || is_of_two
                 || (is_seen
                     && miss(steps - 2.0) <= TOLERANCE
                     && miss(steps - 2.0) < miss(steps - excluded))

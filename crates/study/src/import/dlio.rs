@@ -255,25 +255,26 @@ impl Steps {
 
     /// Of a block, in microseconds from the earliest time of all.
     fn span(&mut self, span: Option<&Span>) -> Result<(i64, i64), NoBlock> {
-        let span = span.ok_or_else(|| NoBlock::of("it is not known when it began and ended"))?;
+        let unknown = || NoBlock::of("it is not known when it began and ended");
+        let span = span.ok_or_else(unknown)?;
         let at = |stamp: &Option<String>| stamp.as_deref().and_then(micros);
         let lasted = span.duration.map(|lasted| lasted.0).filter(|s| (0.0..1e9).contains(s));
         let (start, end) = match (at(&span.start), at(&span.end), lasted) {
             (Some(start), Some(end), _) => (start, end),
             (Some(start), None, Some(lasted_s)) => (start, start + (lasted_s * 1e6) as i64),
-            _ => return Err(NoBlock::of("it is not known when it began and ended")),
+            _ => return Err(unknown()),
         };
+        let backwards = |message| Err(NoBlock { message, is_backwards: true });
         if end < start {
-            let message = format!("it ended {} s before it began", (start - end) as f64 / 1e6);
-            return Err(NoBlock { message, is_backwards: true });
+            return backwards(format!("it ended {} s before it began", (start - end) as f64 / 1e6));
         }
-        // A day before the first time that is seen is early enough for all ranks.
-        let zero = *self.start_us.get_or_insert(start - 86_400_000_000);
-        match start.checked_sub(zero) {
-            Some(from @ 0..) => Ok((from, end - zero)),
-            _ => {
-                Err(NoBlock { message: "it began a day before another".into(), is_backwards: true })
-            }
+        // A day before the first time that is seen is early enough for all ranks; ten years from it are a broken clock.
+        let zero = *self.start_us.get_or_insert(start.saturating_sub(86_400_000_000));
+        let far = |at: i64| at.checked_sub(zero).filter(|at| *at < 315_360_000_000_000);
+        match (far(start), far(end)) {
+            (Some(from @ 0..), Some(to)) => Ok((from, to)),
+            (_, None) => Err(NoBlock::of("it is years away from another")),
+            _ => backwards("it began a day before another".into()),
         }
     }
 }
