@@ -13,6 +13,7 @@ use crate::comm::Comm;
 use crate::compute::{self, Devices, Setup};
 use crate::engine::{Event, Training};
 use crate::loader::{Queue, Wakes};
+use feedrate_data::storage::Handle;
 use feedrate_measure::record::AcceleratorEpoch;
 use feedrate_spec::plan::order::shard;
 use feedrate_spec::plan::{Barrier, FileAccess};
@@ -90,7 +91,7 @@ impl Progress {
 /// Runs on the thread that made it.
 pub struct RealDriver {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<JoinHandle<Vec<Handle>>>,
     comm: Arc<dyn Comm>,
     signals: Signals,
     left_behind: usize,
@@ -146,7 +147,10 @@ impl RealDriver {
                     let _guard = Guard { shared: &shared, accelerator, worker };
                     match Worker::new(&shared, place) {
                         Ok(worker) => worker.run(),
-                        Err(error) => shared.fail(error),
+                        Err(error) => {
+                            shared.fail(error);
+                            Vec::new()
+                        }
                     }
                 })
                 .map_err(|source| RunError::Thread {
@@ -264,7 +268,8 @@ impl RealDriver {
         conduct::close_epoch(&shared.queues, epochs);
     }
 
-    /// Let the workers finish the operation they are at, and end. Those that hang in one are left to the process's end.
+    /// Let the workers finish the operation they are at, and end. Those that hang in one are left to the process's end. What
+    /// they have open is closed here: processes that close together do so in one order, which workers would not keep.
     fn stop_workers(&mut self) {
         self.shared.stop.store(true, Release);
         for place in &self.shared.places {
@@ -273,13 +278,15 @@ impl RealDriver {
         let together = self.shared.job.plan.loader.file_access == FileAccess::Mpio;
         let grace_ns = if together { GRACE_TOGETHER_NS } else { GRACE_NS };
         let deadline_ns = self.shared.clock.now_ns() + grace_ns;
-        for thread in self.threads.drain(..) {
+        for (place, thread) in self.threads.drain(..).enumerate() {
             while !thread.is_finished() && self.shared.clock.now_ns() < deadline_ns {
                 std::thread::park_timeout(Duration::from_millis(1));
             }
             if thread.is_finished() {
                 // A worker that panicked has told its story on stderr; the run has failed or is over.
-                let _ = thread.join();
+                let open = thread.join().unwrap_or_default();
+                let storage = self.shared.job.storage_of(place);
+                open.into_iter().for_each(|file| storage.close(file));
             } else if !together {
                 self.left_behind += 1;
             }

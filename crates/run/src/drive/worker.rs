@@ -9,6 +9,7 @@ use crate::loader::{Claim, Finished, Queue, Task, WorkerState};
 use crate::reader::{Op, SampleReader};
 use crate::wrap::Recorded;
 use feedrate_data::format::PayloadSink;
+use feedrate_data::storage::Handle;
 use feedrate_spec::plan::order::SampleId;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
@@ -73,8 +74,8 @@ impl<'s> Worker<'s> {
         })
     }
 
-    /// Work until told to stop.
-    pub(super) fn run(mut self) {
+    /// Work until told to stop; what is open then is the caller's to close.
+    pub(super) fn run(mut self) -> Vec<Handle> {
         let mut idle_since_ns = None;
         // Waiting for an epoch to begin is not idling in it.
         let mut between_epochs = true;
@@ -111,11 +112,9 @@ impl<'s> Worker<'s> {
                 }
             }
         }
-        while let Some(handle) = self.reader.take_open() {
-            self.shared.job.storage_of(self.place).close(handle);
-        }
         // A run that was stopped asks nobody for counters; these are what it has.
         self.hand_over();
+        std::iter::from_fn(|| self.reader.take_open()).collect()
     }
 
     /// The next work of any lane, each in its turn.
