@@ -10,6 +10,7 @@ use feedrate_spec::catalog::Catalog;
 use feedrate_spec::plan::{self, Cache, Context, Plan, Request};
 use feedrate_spec::problem::{Problem, Problems, Severity};
 use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload, nearest};
+use feedrate_study::runner::model_name;
 use std::path::{Path, PathBuf};
 
 /// A workload and its plan.
@@ -117,12 +118,6 @@ pub(crate) fn is_file(workload: &str) -> bool {
     workload.contains('/') || extension.is_some_and(|e| e == "yaml" || e == "yml")
 }
 
-/// What a workload is called, bundled or a file.
-pub(crate) fn name_of(workload: &str) -> String {
-    let stem = Path::new(workload).file_stem().filter(|_| is_file(workload));
-    stem.map_or_else(|| workload.to_string(), |stem| stem.to_string_lossy().into_owned())
-}
-
 /// (name, what places call the file, text).
 pub(crate) fn find(wanted: &str) -> anyhow::Result<(String, String, String)> {
     if !is_file(wanted) {
@@ -133,7 +128,7 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<(String, String, String)> {
         message: format!("cannot read workload `{wanted}`: {error}"),
         hint: Some("give a YAML file, or a name from `feedrate list workloads`".into()),
     })?;
-    Ok((name_of(wanted), wanted.to_string(), yaml))
+    Ok((model_name(wanted), wanted.to_string(), yaml))
 }
 
 /// A bundled workload as [`resolve`] takes it.

@@ -204,8 +204,7 @@ fn epochs(epochs: &[EpochSummary]) -> String {
     if epochs.len() < 2 {
         return String::new();
     }
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING).set_header([
+    let mut table = text::table([
         "Epoch",
         "Steps",
         "Duration",
@@ -231,8 +230,7 @@ fn epochs(epochs: &[EpochSummary]) -> String {
             epoch.bytes.device.map_or("-".into(), units::bytes),
         ]);
     }
-    let text = table.to_string();
-    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    text::lines(&table)
 }
 
 /// Rows that are shown, at most; `phases.csv` has them all.
@@ -243,8 +241,7 @@ fn phases(phases: &[Phase]) -> String {
     if phases.iter().all(|phase| phase.phase == PhaseKind::Epoch) {
         return String::new();
     }
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING).set_header([
+    let mut table = text::table([
         "Phase",
         "Epoch",
         "Checkpoint",
@@ -271,12 +268,11 @@ fn phases(phases: &[Phase]) -> String {
             percent(phase.cpu_busy_share.map(|share| 100.0 * share)),
         ]);
     }
-    let text = table.to_string();
-    let mut lines: Vec<String> = text.lines().map(|line| line.trim_end().into()).collect();
+    let mut text = text::lines(&table);
     if PHASES_MAX < phases.len() {
-        lines.push(format!(" and {} more in phases.csv", phases.len() - PHASES_MAX));
+        text += &format!("\n and {} more in phases.csv", phases.len() - PHASES_MAX);
     }
-    lines.join("\n")
+    text
 }
 
 /// One epoch in a line, where there is no terminal to draw on.

@@ -1,4 +1,6 @@
-//! Plain text for the terminal: rows of a name and a value, aligned.
+//! Plain text for the terminal: rows of a name and a value, tables without lines.
+
+use comfy_table::{Row, Table, presets};
 
 /// Rows under one another; values start in one column, further lines of a value are indented to it.
 pub(crate) fn rows(rows: &[(&str, String)]) -> String {
@@ -11,6 +13,18 @@ pub(crate) fn rows(rows: &[(&str, String)]) -> String {
         })
         .collect();
     lines.join("\n")
+}
+
+/// A table without lines.
+pub(crate) fn table(header: impl Into<Row>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    table
+}
+
+/// Its lines, without the blanks that fill them up.
+pub(crate) fn lines(table: &Table) -> String {
+    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

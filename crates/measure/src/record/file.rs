@@ -163,24 +163,20 @@ fn name_parts(parts: &[PathBuf], paths: &[PathBuf]) -> Result<(), RecordFileErro
         fs::rename(part, path).map_err(|source| io_error("write", path, source))?;
     }
     let folders: BTreeSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
-    folders.into_iter().try_for_each(sync_folder)
+    let sync = |folder| sync_folder(folder).map_err(|source| io_error("sync", folder, source));
+    folders.into_iter().try_for_each(sync)
 }
 
-/// Makes the new names last. Some file systems cannot sync a folder; the files are whole there all the same.
-fn sync_folder(folder: &Path) -> Result<(), RecordFileError> {
+/// Make names in a folder last. Some file systems cannot sync a folder; the files are whole there all the same.
+///
+/// # Errors
+/// It cannot be opened, or the disk fails.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let open = File::open(folder).map_err(|source| io_error("open", folder, source))?;
-    match open.sync_all() {
-        Err(source)
-            if !matches!(
-                source.kind(),
-                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
-            ) =>
-        {
-            Err(io_error("sync", folder, source))
-        }
-        _ => Ok(()),
-    }
+    File::open(folder)?.sync_all().or_else(|error| match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => Ok(()),
+        _ => Err(error),
+    })
 }
 
 /// A folder for result files, unless it is there.

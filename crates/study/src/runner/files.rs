@@ -2,6 +2,7 @@
 
 use crate::hook::hooks;
 use crate::table::Table;
+use feedrate_measure::record::file::sync_folder;
 use feedrate_spec::problem::Problems;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -166,11 +167,6 @@ impl StudyFiles {
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
         Ok(Lock { file })
     }
-}
-
-/// Make the entries of a folder durable.
-pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FilesError {

@@ -7,6 +7,7 @@ mod files;
 mod host;
 mod place;
 mod select;
+mod plans;
 mod datasets;
 mod replicates;
 mod recover;
@@ -14,23 +15,23 @@ mod time;
 #[cfg(test)]
 mod tests;
 
-pub use files::{FilesError, Lock, StudyFiles, sync_folder};
+pub use files::{FilesError, Lock, StudyFiles};
 pub use host::{DatasetPlan, Ended, Host, Job, News, Prepared, RowPlan, Task};
 pub use place::{INCOMPLETE, SUPERSEDED, model_name};
+pub use plans::{Plans, generation_s};
 pub use replicates::{Group, Wanted, groups};
 pub use select::{due, in_order, is_wanted, label};
-pub use time::{generation_s, pace};
 
 use crate::datasets::Policy;
 use crate::experiment::Experiment;
-use crate::row::{Row, RowKey};
+use crate::row::Row;
 use crate::setting::Setting;
 use crate::state::{
     Checked, Event, History, Journal, JournalError, Outcome, Place, RowId, Settings, Status, places,
 };
 use feedrate_measure::record::StudyRun;
 use feedrate_spec::plan::PlanDoubt;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -84,8 +85,7 @@ pub struct Runner<'a> {
     settings: Settings,
     journal: Journal,
     history: History,
-    /// `None` where a row cannot be planned.
-    plans: BTreeMap<RowKey, Option<RowPlan>>,
+    plans: Plans,
     /// What was told once.
     told: BTreeSet<String>,
     /// Attempts that this runner brought to a result.
@@ -201,33 +201,13 @@ impl<'a> Runner<'a> {
 
     /// Plans of all rows; what is wrong with any of `pending` is said before anything runs.
     fn plan_all(&mut self, rows: &Rows, pending: &[usize]) -> Result<(), RunnerError> {
-        let mut problems: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for (index, row) in rows.all.iter().enumerate() {
-            let is_pending = pending.contains(&index);
-            let known = self.plans.get(&rows.ids[index].key);
-            if known.is_some_and(|plan| plan.is_some() || !is_pending) {
-                continue;
-            }
-            let plan = self.host.plan(row, &self.settings);
-            if let Err(problem) = &plan
-                && is_pending
-            {
-                problems.entry(problem.clone()).or_default().push(index);
-            }
-            self.plans.insert(rows.ids[index].key.clone(), plan.ok());
-        }
-        let told = |(problem, of): (&String, &Vec<usize>)| match of.as_slice() {
-            [index] => format!("row {} ({}): {problem}", index + 1, rows.label(*index)),
-            [first, more @ ..] => format!("row {} and {} more: {problem}", first + 1, more.len()),
-            [] => String::new(),
-        };
-        let mut problems: Vec<String> = problems.iter().map(told).collect();
-        problems.extend(names_of_two_models(rows, pending));
-        if problems.is_empty() { Ok(()) } else { Err(RunnerError::Rows(problems)) }
+        let (host, settings) = (&mut self.host, &self.settings);
+        let made = self.plans.make(&rows.all, pending, |row| host.plan(row, settings));
+        made.map_err(RunnerError::Rows)
     }
 
     fn plan_of(&self, rows: &Rows, index: usize) -> Option<&RowPlan> {
-        self.plans.get(&rows.ids[index].key)?.as_ref()
+        self.plans.of_key(&rows.ids[index].key)
     }
 
     /// Whether the runner goes on.
@@ -403,24 +383,6 @@ fn replicates_differ(
         evidence: format!("its plan is not that of `{}`", other.run_dir.display()),
         advice: "see with `feedrate compare` what changed in between, and set the older rows back to `N`".into(),
     })
-}
-
-/// Folders of results are called after models: two of one name would be mixed.
-fn names_of_two_models(rows: &Rows, pending: &[usize]) -> Vec<String> {
-    let mut models: BTreeMap<String, &str> = BTreeMap::new();
-    let mut problems = Vec::new();
-    for (index, row) in rows.all.iter().enumerate() {
-        let name = model_name(&row.model);
-        let first = *models.entry(name.clone()).or_insert(&row.model);
-        if first != row.model && pending.contains(&index) {
-            problems.push(format!(
-                "row {}: `{}` and `{first}` are both called `{name}`\n  hint: rename one of the files",
-                index + 1,
-                row.model
-            ));
-        }
-    }
-    problems
 }
 
 /// See [`place::put_aside`].

@@ -1,8 +1,8 @@
 //! The folders of results: `<results>/<model>/<experiment>/<time>/`, and where those go that count no more.
 
-use super::files::sync_folder;
 use crate::experiment::Experiment;
 use crate::row::Row;
+use feedrate_measure::record::file::sync_folder;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

@@ -67,8 +67,6 @@ pub enum Outcome {
 /// A dataset that the study made or began to make, and did not delete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
-    /// Of its settings.
-    pub fingerprint: String,
     /// On the storage.
     pub bytes: u64,
     /// How long it took to make; `None` if that was not finished.
@@ -133,8 +131,8 @@ impl History {
             }
             Event::Marked { attempt } => self.change(attempt, |of| of.marked = true),
             Event::Superseded { attempt } => self.change(attempt, |of| of.superseded = true),
-            Event::Claimed { folder, fingerprint, bytes } => {
-                self.datasets.insert(folder, Dataset { fingerprint, bytes, duration_s: None });
+            Event::Claimed { folder, bytes, .. } => {
+                self.datasets.insert(folder, Dataset { bytes, duration_s: None });
             }
             Event::Generated { folder, duration_s } => {
                 if let Some(dataset) = self.datasets.get_mut(&folder) {

@@ -7,6 +7,7 @@ use crate::cli::ScaleArguments;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use crate::progress;
+use crate::text;
 use crate::{interrupt, results};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::NotMeasurable;
@@ -258,10 +259,9 @@ impl<'a> Hunt<'a> {
 
     fn table(&self, report: &Report) -> String {
         let unit = self.response.unit;
-        let mut table = comfy_table::Table::new();
         let header =
             [report.key.as_str(), "Runs", "Mean", "95 % interval", "Holds", "Verdict", "Doubts"];
-        table.load_style(comfy_table::presets::NOTHING).set_header(header);
+        let mut table = text::table(header);
         for row in &report.numbers {
             let interval =
                 row.interval.map(|i| format!("{} to {}", unit.text(i.low), unit.text(i.high)));
@@ -275,8 +275,7 @@ impl<'a> Hunt<'a> {
                 row.doubts.join(", "),
             ]);
         }
-        let text = table.to_string();
-        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+        text::lines(&table)
     }
 }
 

@@ -10,13 +10,14 @@ use crate::dlio;
 use crate::exit::{Exit, UsageError};
 use crate::launch;
 use crate::messages;
-use crate::resolve::{Resolved, Wish, is_file, name_of, resolve_for};
+use crate::resolve::{Resolved, Wish, is_file, resolve_for};
 use crate::results;
 use feedrate_data::storage::{STORAGES, StorageError};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::{self, Duration};
 use feedrate_spec::units;
 use feedrate_study::bash::quoted;
+use feedrate_study::runner::model_name;
 use script::{Job, Processes, Told, Work, folder, launch as launch_by, script};
 use std::path::Path;
 
@@ -89,7 +90,7 @@ fn refuse_unknown_to_dlio(arguments: &SlurmArguments) -> Result<(), UsageError> 
             hint: Some("leave it out, or leave out `--dlio`".into()),
         });
     }
-    if !is_file(&data.workload) || !dlio::hides(&name_of(&data.workload)) {
+    if !is_file(&data.workload) || !dlio::hides(&model_name(&data.workload)) {
         return Ok(());
     }
     Err(UsageError {
@@ -222,7 +223,7 @@ fn work(arguments: &SlurmArguments, resolved: &Resolved, tasks: u32, time: &Time
     let about = vec![
         format!(
             "Runs the workload {} with {} in {}, written by feedrate {}: `sbatch THIS_FILE`.",
-            name_of(&arguments.run.data.workload),
+            model_name(&arguments.run.data.workload),
             units::counted(plan.accelerators.into(), "accelerator"),
             match tasks {
                 1 => "one process".into(),
@@ -327,7 +328,7 @@ fn launch_words(launch: &LaunchArguments) -> Vec<String> {
 
 fn of_dlio(arguments: &SlurmArguments, resolved: &Resolved) -> Vec<String> {
     let data = &arguments.run.data;
-    let name = name_of(&data.workload);
+    let name = model_name(&data.workload);
     let mut lines = vec!["dlio_benchmark=${DLIO_BENCHMARK:-dlio_benchmark}".to_string()];
     let mut words = launch_words(&arguments.run.launch);
     if is_file(&data.workload) {

@@ -3,13 +3,15 @@
 use super::world::World;
 use crate::exit::Exit;
 use crate::messages;
+use crate::text;
 use feedrate_spec::units;
 use feedrate_study::datasets::{Change, Forecast, Now};
-use feedrate_study::row::{Row, RowKey};
-use feedrate_study::runner::{Host, Options, RowPlan, RunnerError, due, generation_s, label, pace};
+use feedrate_study::row::Row;
+use feedrate_study::runner::{
+    Host, Options, Plans, RowPlan, RunnerError, due, generation_s, label,
+};
 use feedrate_study::state::{History, Settings};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// One run that would be made.
@@ -40,24 +42,10 @@ pub(super) fn dry_run(
     let rows: Vec<Row> = world.files.table()?.rows().cloned().collect();
     let pending = due(&rows, history, options);
     let pending = &pending[..options.limit.unwrap_or(pending.len()).min(pending.len())];
-    let mut plans: BTreeMap<usize, RowPlan> = BTreeMap::new();
-    let mut problems = Vec::new();
-    for (index, row) in rows.iter().enumerate() {
-        match world.plan(row, settings) {
-            Ok(plan) => _ = plans.insert(index, plan),
-            Err(problem) if pending.contains(&index) => {
-                problems.push(format!("row {} ({}): {problem}", index + 1, label(row, &rows)));
-            }
-            Err(_) => {}
-        }
-    }
-    if !problems.is_empty() {
-        return Err(RunnerError::Rows(problems).into());
-    }
-    let keys: BTreeMap<RowKey, f64> =
-        plans.iter().map(|(index, plan)| (rows[*index].key(), plan.run_s)).collect();
-    let pace = pace(history, |key| keys.get(key).copied());
-    let steps = steps(world, (history, settings, options), (&rows, pending), &plans, pace);
+    let mut plans = Plans::default();
+    let made = plans.make(&rows, pending, |row| world.plan(row, settings));
+    made.map_err(RunnerError::Rows)?;
+    let steps = steps(world, (history, settings, options), (&rows, pending), &plans);
     tell(&steps, json);
     Ok(Exit::Fine)
 }
@@ -67,34 +55,36 @@ fn steps(
     world: &mut World,
     (history, settings, options): (&History, &Settings, &Options),
     (rows, pending): (&[Row], &[usize]),
-    plans: &BTreeMap<usize, RowPlan>,
-    pace: f64,
+    plans: &Plans,
 ) -> Vec<Step> {
-    let dataset = |index: &usize| plans.get(index)?.dataset.clone();
-    let uses = pending.iter().map(|index| dataset(index).map(|dataset| dataset.folder)).collect();
+    let pace = plans.pace(history);
+    let planned = pending.iter().filter_map(|index| Some((*index, plans.of(&rows[*index])?)));
+    let planned: Vec<(usize, &RowPlan)> = planned.collect();
+    let folder = |plan: &RowPlan| Some(plan.dataset.as_ref()?.folder.clone());
+    let uses = planned.iter().map(|(_, plan)| folder(plan)).collect();
     let owned = history.datasets.iter().map(|(folder, of)| (folder.clone(), of.bytes)).collect();
     let mut forecast = Forecast::new(options.datasets, uses, owned);
-    let step = |(n, index): (usize, &usize)| {
-        let dataset = dataset(index);
-        let change = dataset.as_ref().map_or_else(Change::default, |dataset| {
-            let is_whole = world.is_whole(&rows[*index], settings);
+    let step = |(n, &(index, plan)): (usize, &(usize, &RowPlan))| {
+        let row = &rows[index];
+        let change = plan.dataset.as_ref().map_or_else(Change::default, |dataset| {
+            let is_whole = world.is_whole(row, settings);
             let free_bytes = world.free_bytes(&dataset.folder);
             let (folder, bytes) = (&dataset.folder, dataset.bytes);
             forecast.step(n, Now { folder, bytes, is_whole, free_bytes })
         });
-        let plan = plans.get(index).filter(|_| change.generate_bytes > 0);
+        let is_made = change.generate_bytes > 0;
         Step {
             row: index + 1,
-            label: label(&rows[*index], rows),
-            run_s: plans[index].run_s * pace,
-            generation_s: plan.map_or(0.0, |plan| generation_s(history, plan)),
-            dataset: dataset.map(|dataset| dataset.folder),
+            label: label(row, rows),
+            run_s: plan.run_s * pace,
+            generation_s: if is_made { generation_s(history, plan) } else { 0.0 },
+            dataset: folder(plan),
             generate_bytes: change.generate_bytes,
             delete: change.delete,
             short_bytes: change.short_bytes,
         }
     };
-    pending.iter().enumerate().map(step).collect()
+    planned.iter().enumerate().map(step).collect()
 }
 
 fn tell(steps: &[Step], json: bool) {
@@ -127,14 +117,7 @@ fn tell(steps: &[Step], json: bool) {
 }
 
 fn table(steps: &[Step]) -> String {
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING).set_header([
-        "Row",
-        "Run",
-        "Takes about",
-        "Dataset",
-        "Before it",
-    ]);
+    let mut table = text::table(["Row", "Run", "Takes about", "Dataset", "Before it"]);
     for step in steps {
         let name = |folder: &PathBuf| {
             folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
@@ -155,6 +138,5 @@ fn table(steps: &[Step]) -> String {
             before.join(", "),
         ]);
     }
-    let text = table.to_string();
-    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    text::lines(&table)
 }

@@ -7,15 +7,12 @@ use crate::cli::StudyHow;
 use crate::exit::UsageError;
 use feedrate_measure::summary::Summary;
 use feedrate_study::load_run;
-use feedrate_study::row::{Row, RowKey};
-use feedrate_study::runner::{
-    Host, Options, RowPlan, StudyFiles, due, generation_s, is_wanted, label, pace,
-};
+use feedrate_study::row::Row;
+use feedrate_study::runner::{Options, Plans, StudyFiles, due, is_wanted, label};
 use feedrate_study::state::{
     Attempt, Event, History, Journal, Outcome, Place, Settings, Status, places,
 };
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// A study as it stands.
@@ -64,30 +61,15 @@ impl Ledger {
     }
 
     /// How long all that is due takes, with its datasets; `None` where that cannot be told.
-    pub(super) fn left_s(&mut self) -> Option<f64> {
-        let planned: Vec<Option<RowPlan>> = self
-            .rows
-            .iter()
-            .map(|row| Some(self.world.planned(row, &self.settings).ok()?.plan))
-            .collect();
-        let keys: BTreeMap<RowKey, f64> = self
-            .rows
-            .iter()
-            .zip(&planned)
-            .filter_map(|(row, plan)| Some((row.key(), plan.as_ref()?.run_s)))
-            .collect();
-        let pace = pace(&self.history, |key| keys.get(key).copied());
-        let mut made = BTreeSet::new();
-        let mut left_s = 0.0;
-        for index in due(&self.rows, &self.history, &Options::default()) {
-            let plan = planned[index].as_ref()?;
-            left_s += plan.run_s * pace;
-            let is_new = plan.dataset.as_ref().is_some_and(|of| made.insert(of.folder.clone()));
-            if is_new && !self.world.is_whole(&self.rows[index], &self.settings) {
-                left_s += generation_s(&self.history, plan);
-            }
-        }
-        Some(left_s)
+    pub(super) fn left_s(&self) -> Option<f64> {
+        let (world, settings) = (&self.world, &self.settings);
+        let due = due(&self.rows, &self.history, &Options::default());
+        let mut plans = Plans::default();
+        let planned = |row: &Row| Ok(world.planned(row, settings)?.plan);
+        plans.make(&self.rows, &due, planned).ok()?;
+        let rows = due.iter().map(|index| &self.rows[*index]);
+        let is_whole = |row: &Row| world.planned(row, settings).is_ok_and(|of| of.is_whole);
+        Some(plans.expected_s(&self.history, rows, is_whole))
     }
 
     /// A row as JSON, with what its run came to.

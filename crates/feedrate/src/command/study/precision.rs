@@ -1,9 +1,9 @@
 //! How well a study's experiments are known, and how many runs it takes to know them better.
 
 use super::ledger::Ledger;
-use super::status::{plain_table, text_of};
 use crate::cli::StudyStatusArguments;
 use crate::exit::UsageError;
+use crate::text;
 use feedrate_spec::units;
 use feedrate_study::precision::{
     CONFIDENCE, Estimate, Next, POWER, Standing, Until, estimate, judge, share,
@@ -61,7 +61,7 @@ pub(super) fn known(
 
 /// For people.
 pub(super) fn page(known: &Known) -> String {
-    let mut table = plain_table(["Experiment", "Runs", known.response.name, "±", "Runs it takes"]);
+    let mut table = text::table(["Experiment", "Runs", known.response.name, "±", "Runs it takes"]);
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     for (name, standing) in &known.standings {
         let middle = standing.middle.map(|interval| known.response.unit.text(interval.estimate));
@@ -77,7 +77,7 @@ pub(super) fn page(known: &Known) -> String {
             },
         ]);
     }
-    format!("{}\n{}", text_of(&table), pilots(known))
+    format!("{}\n{}", text::lines(&table), pilots(known))
 }
 
 fn pilots(known: &Known) -> String {

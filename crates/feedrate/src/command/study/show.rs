@@ -1,7 +1,7 @@
 //! `feedrate study show`: runs of a study, what they came to, and every attempt at them.
 
 use super::ledger::{Ledger, found, result, summary};
-use super::status::{doubts, plain_table, text_of};
+use super::status::doubts;
 use crate::cli::StudyShowArguments;
 use crate::exit::Exit;
 use crate::messages;
@@ -105,7 +105,7 @@ fn table(ledger: &Ledger, place: &Place) -> String {
     if attempts.is_empty() {
         return String::new();
     }
-    let mut table = plain_table(["Attempt", "Began", "Came to", "Folder"]);
+    let mut table = text::table(["Attempt", "Began", "Came to", "Folder"]);
     for attempt in attempts {
         let superseded = if attempt.superseded { ", superseded" } else { "" };
         table.add_row([
@@ -115,5 +115,5 @@ fn table(ledger: &Ledger, place: &Place) -> String {
             attempt.run_dir.display().to_string(),
         ]);
     }
-    text_of(&table)
+    text::lines(&table)
 }

@@ -5,6 +5,7 @@ use super::precision;
 use crate::cli::StudyStatusArguments;
 use crate::exit::Exit;
 use crate::messages;
+use crate::text;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_measure::summary::Summary;
@@ -109,7 +110,7 @@ fn bar(counts: &Counts, width: usize) -> String {
 }
 
 fn rows(ledger: &Ledger, places: &[Place], all: bool) -> String {
-    let mut table = plain_table(["Row", "Run", "State", "AU all", "Delivered", "Took", "Doubts"]);
+    let mut table = text::table(["Row", "Run", "State", "AU all", "Delivered", "Took", "Doubts"]);
     let order = in_order(&ledger.rows);
     let shown = if all { order.len() } else { order.len().min(ROWS_MAX) };
     for &index in &order[..shown] {
@@ -126,7 +127,7 @@ fn rows(ledger: &Ledger, places: &[Place], all: bool) -> String {
             doubts(summary.as_ref(), attempt),
         ]);
     }
-    let mut text = text_of(&table);
+    let mut text = text::lines(&table);
     if shown < order.len() {
         text.push_str(&format!("\n and {} more with `--all`", order.len() - shown));
     }
@@ -168,7 +169,7 @@ pub(super) fn doubts(summary: Option<&Summary>, attempt: Option<&Attempt>) -> St
 }
 
 fn factors(factors: &[Factor]) -> String {
-    let mut table = plain_table(["Factor", "Level", "", "Done", "Pending", "Failed"]);
+    let mut table = text::table(["Factor", "Level", "", "Done", "Pending", "Failed"]);
     for factor in factors {
         for (n, level) in factor.levels.iter().enumerate() {
             let counts = &level.counts;
@@ -182,7 +183,7 @@ fn factors(factors: &[Factor]) -> String {
             ]);
         }
     }
-    if factors.is_empty() { String::new() } else { text_of(&table) }
+    if factors.is_empty() { String::new() } else { text::lines(&table) }
 }
 
 fn matrix(cells: &[Cell]) -> String {
@@ -192,7 +193,7 @@ fn matrix(cells: &[Cell]) -> String {
     let Some(first) = models.first() else { return String::new() };
     let mut header = vec!["Done of all, by processes".to_string()];
     header.extend(of(first).iter().map(|cell| cell.processes.to_string()));
-    let mut table = plain_table(header);
+    let mut table = text::table(header);
     for model in models {
         let mut row = vec![model.to_string()];
         row.extend(of(model).iter().map(|cell| match cell.counts.all() {
@@ -201,7 +202,7 @@ fn matrix(cells: &[Cell]) -> String {
         }));
         table.add_row(row);
     }
-    text_of(&table)
+    text::lines(&table)
 }
 
 fn failures(ledger: &Ledger, places: &[Place]) -> String {
@@ -220,14 +221,4 @@ fn failures(ledger: &Ledger, places: &[Place]) -> String {
         return String::new();
     }
     format!("Failed, run again with `feedrate study run --retry`:\n{}", lines.join("\n"))
-}
-
-pub(super) fn plain_table(header: impl Into<comfy_table::Row>) -> comfy_table::Table {
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING).set_header(header);
-    table
-}
-
-pub(super) fn text_of(table: &comfy_table::Table) -> String {
-    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
