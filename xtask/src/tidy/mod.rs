@@ -61,6 +61,7 @@ static CHECKS: &[&Check] = &[
     &text::SHORT_FUNCTIONS,
     &text::SHORT_FILES,
     &text::NO_LOOSE_ENDS,
+    &text::NO_MERGE_MARKS,
     &text::NO_SILENCED_LINTS,
     &text::NO_MACHINE_PATHS,
 ];

@@ -76,6 +76,11 @@ fn what_is_left_to_do_has_an_issue_number() {
 }
 
 #[test]
+fn no_merge_was_left_half_done() {
+    holds(&text::NO_MERGE_MARKS);
+}
+
+#[test]
 fn lints_are_expected_with_a_reason() {
     holds(&text::NO_SILENCED_LINTS);
 }
@@ -278,6 +283,17 @@ fn planted_long_files_are_found() {
             ("crates/x/src/c.rs", &long),
         ],
         &["crates/x/src/a.rs:1: 501 lines"],
+    );
+}
+
+#[test]
+fn planted_marks_of_a_merge_are_found() {
+    let (ours, theirs) = ("<".repeat(7), ">".repeat(7));
+    let text = format!("# A\n{ours} HEAD\na\n=======\nb\n{theirs} branch\n");
+    finds(
+        &text::NO_MERGE_MARKS,
+        &[("docs/a.md", &text), ("docs/b.md", "Title\n=======\n")],
+        &["docs/a.md:2: a mark of a merge", "docs/a.md:6: a mark of a merge"],
     );
 }
 

@@ -114,6 +114,22 @@ fn push_loose_end(path: &str, line: usize, text: &str, findings: &mut Vec<Findin
     }
 }
 
+pub(super) static NO_MERGE_MARKS: Check = Check {
+    rule: "no file holds two versions of itself",
+    advice: "keep one side of the merge, or both in one, and delete the marks",
+    find: no_merge_marks,
+};
+
+fn no_merge_marks(repo: &Repo) -> Vec<Finding> {
+    let marks = ["<<<<<<< ", ">>>>>>> "];
+    let is_mark = |line: &str| marks.iter().any(|mark| line.starts_with(mark));
+    let of_file = |file: &File| {
+        let lines = file.text.lines().enumerate().filter(|(_, line)| is_mark(line));
+        lines.map(|(i, _)| Finding::new(&file.path, i + 1, "a mark of a merge")).collect::<Vec<_>>()
+    };
+    repo.files().iter().flat_map(of_file).collect()
+}
+
 pub(super) static NO_SILENCED_LINTS: Check = Check {
     rule: "lints are expected with a reason, never allowed",
     advice: "mend the code, or write `#[expect(…, reason = \"…\")]`",

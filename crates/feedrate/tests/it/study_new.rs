@@ -43,6 +43,20 @@ fn a_design_file_becomes_a_csv_beside_which_nothing_is_needed() {
 }
 
 #[test]
+fn a_workload_may_lie_beside_its_design() {
+    let test = Test::new();
+    std::fs::create_dir(test.path("designs")).unwrap();
+    test.write("designs/own.yaml", "framework: pytorch\ntrain:\n  epochs: 1\n");
+    test.write("designs/four.toml", &DESIGN.replace("\"quickstart\"", "\"own.yaml\""));
+    let answer = test.feedrate(&["study", "new", "designs/four.toml", "-o", "designs/four.csv"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(text(&test, "designs/four.csv").contains("\nown.yaml,"));
+    let answer = test.feedrate(&["study", "new", "designs/four.toml"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(text(&test, "four.csv").contains("\ndesigns/own.yaml,"));
+}
+
+#[test]
 fn a_study_that_is_there_is_not_overwritten() {
     let test = Test::new();
     test.write("four.toml", DESIGN);

@@ -28,19 +28,25 @@ const STDOUT: &str = "-";
 
 /// Write the CSV of a design.
 pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
-    let text = asked(arguments)?;
-    let own = text.baseline.model.as_deref().map(workload_of).transpose()?;
+    let path = output(arguments);
+    let mut text = asked(arguments)?;
+    let found = |model: &str| workload_of(&row::workload(model, &path));
+    if let (Some(model), Some(design)) = (&mut text.baseline.model, &arguments.file)
+        && !Path::new(&row::workload(model, &path)).exists()
+    {
+        *model = row::workload(model, design);
+    }
+    let own = text.baseline.model.as_deref().map(found).transpose()?;
     let blueprint = Blueprint::of(&text, |key| value_in(own.as_ref()?, key))?;
     for warning in &blueprint.warnings.0 {
         messages::say(warning);
     }
     let models = blueprint.factors.iter().filter(|factor| factor.key == "model");
     for model in models.flat_map(|factor| &factor.levels) {
-        workload_of(model)?;
+        found(model)?;
     }
     let drawn = blueprint.draw()?;
     let csv = Table::of(drawn.rows.clone(), &drawn.comments).text();
-    let path = output(arguments);
     if path == Path::new(STDOUT) {
         messages::print(csv.trim_end());
         return Ok(Exit::Fine);

@@ -100,9 +100,9 @@ pub(super) fn data_arguments(
     }
 }
 
-/// A file that is not there may lie beside the CSV.
-fn workload(model: &str, csv: &Path) -> String {
-    let beside = csv.parent().map(|folder| folder.join(model));
+/// A file that is not there may lie beside the one that names it: the CSV, or a design.
+pub(super) fn workload(model: &str, named_in: &Path) -> String {
+    let beside = named_in.parent().map(|folder| folder.join(model));
     match beside.filter(|beside| !Path::new(model).exists() && beside.is_file()) {
         Some(beside) => beside.display().to_string(),
         None => model.into(),
