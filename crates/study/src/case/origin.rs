@@ -28,6 +28,8 @@ pub struct Origin {
     pub ended_us: Option<i64>,
     /// When the dataset it made was whole; its start where the log does not say. `None` if it made none.
     pub generated_us: Option<i64>,
+    /// It was to make a dataset, and its log does not say that it was done.
+    pub is_generation_unfinished: bool,
     /// Where the dataset lies, as the config has it. `None` without a config.
     pub store: Option<String>,
     /// The machine, and the folder that a relative `store` is in; `None` where it is not known. Where it is absolute the folder is empty.
@@ -86,9 +88,11 @@ impl Origin {
             known.started_us.or_else(|| imported.log.started.as_deref().and_then(micros));
         let started_us = started_us.or_else(|| time_of_name(path));
         let generated_us = imported.log.generated.as_deref().and_then(micros).or(started_us);
+        let is_done = is_generated(imported);
         Origin {
             started_us,
-            generated_us: generated_us.filter(|_| imported.generates()),
+            generated_us: generated_us.filter(|_| imported.generates() && is_done),
+            is_generation_unfinished: imported.generates() && !is_done,
             store: store(imported),
             place: place(imported),
             dataset,
@@ -102,6 +106,12 @@ impl Origin {
     pub fn waited_s(&self) -> f64 {
         self.waits_s.iter().sum()
     }
+}
+
+/// Whether the log says that data generation was done, or is not there to say it.
+fn is_generated(imported: &Imported) -> bool {
+    let (log, has_steps) = (&imported.log, !imported.record.epochs.is_empty());
+    log.generated.is_some() || log.started.is_none() || (log.is_cut && has_steps)
 }
 
 fn store(imported: &Imported) -> Option<String> {

@@ -20,6 +20,7 @@ pub(super) static DOUBT: Doubt = Doubt {
             )
         }));
         parts.extend(rates(set, index, stale));
+        parts.extend(besides(set, index, stale));
         found(
             parts.join("; "),
             "make the dataset again before each run whose settings change it, in a folder of its own, and run this one again",
@@ -35,9 +36,11 @@ fn rests_on(set: &Set, stale: &Stale) -> String {
         .collect();
     let other = set.cases[stale.of].short_path();
     match stale.evidence {
-        Evidence::Generation => {
-            format!("the files were made last by `{other}`, with {}", differs.join("; "))
-        }
+        Evidence::Generation => format!(
+            "the files were made last by `{other}`{}, with {}",
+            set.cases[stale.of].started.as_ref().map_or(String::new(), |at| format!(" ({at})")),
+            differs.join("; ")
+        ),
         Evidence::Results => format!(
             "it waited for data as `{other}` did, which came before it with {}",
             differs.join("; ")
@@ -45,15 +48,40 @@ fn rests_on(set: &Set, stale: &Stale) -> String {
     }
 }
 
+/// Waiting that is the same to measure.
+const SAME_MAX: f64 = 0.05;
+
 fn alike(set: &Set, index: usize, (other, apart): (usize, f64)) -> String {
     let waited = |index: usize| units::seconds(set.cases[index].origin.waited_s());
+    let (is, to) = if apart <= SAME_MAX { ("is", "to") } else { ("misses", "by") };
     format!(
-        "an epoch's waiting for data, step by step, is that of `{}` to {:.1} % ({} and {})",
+        "an epoch's waiting for data, step by step, {is} that of `{}` {to} {:.1} % ({} and {})",
         set.cases[other].short_path(),
         apart * 100.0,
         waited(index),
         waited(other)
     )
+}
+
+/// What the rest of it rests on.
+fn besides(set: &Set, index: usize, stale: &Stale) -> Vec<String> {
+    let (case, other) = (&set.cases[index], &set.cases[stale.of]);
+    let mut parts = Vec::new();
+    if case.origin.is_generation_unfinished {
+        parts.push("its log does not say that its own generation was done".to_string());
+    }
+    if let (Some(own), Some(host)) = (&case.hostname, &other.hostname)
+        && own != host
+    {
+        parts.push(format!("it ran on `{own}`, the other on `{host}`, in one folder by its path"));
+    }
+    if stale.is_assumed {
+        parts.push(
+            "it has no config: what it asks for is told by its folder's name, its log and the runs beside it"
+                .to_string(),
+        );
+    }
+    parts
 }
 
 /// What it reported, and what it read.

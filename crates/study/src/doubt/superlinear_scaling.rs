@@ -18,7 +18,9 @@ pub(super) static DOUBT: Doubt = Doubt {
             let is_fewer = other.accelerators.is_some_and(|count| count < own);
             is_fewer && other.parameter == "processes" && is_comparable(case, other)
         };
-        let others = set.study(index).iter().map(|other| &set.cases[*other]);
+        // What read another dataset, or is wrong otherwise, is no base.
+        let sound = set.study(index).iter().filter(|other| set.is_sound(**other));
+        let others = sound.map(|other| &set.cases[*other]);
         let base = others.filter(fewer).max_by_key(|other| other.accelerators)?;
         let grown = f64::from(own) / f64::from(base.accelerators?);
         let reported = ratio(case, base, |case| case.throughput.reported_samples_per_second);
@@ -42,7 +44,7 @@ pub(super) static DOUBT: Doubt = Doubt {
     }),
 };
 
-/// The same dataset and batch; of stale runs nothing is known.
+/// The same dataset and batch.
 fn is_comparable(a: &Case, b: &Case) -> bool {
     let of =
         |case: &Case| (case.files, case.samples_per_file, case.batch_size, case.format.clone());

@@ -115,8 +115,8 @@ fn a_run_that_read_what_another_generated_is_stale() {
     check("stale_data", &stale, "to 0.0 %", |root| rows(root, 4.0));
     // Its steps are those of its own dataset: somebody made it again.
     check("stale_data", &[], "", |root| rows(root, 1.0));
-    // It is like neither, and a run of what was generated waits otherwise.
-    check("stale_data", &[], "", |root| rows(root, 2.0));
+    // It is like neither: a cache may have made it so.
+    check("stale_data", &stale, "misses that of", |root| rows(root, 2.0));
     let (_folder, analysis) = analysed(|root| rows(root, 4.0));
     let case = analysis.runs.iter().find(|case| case.path.ends_with("later")).unwrap();
     assert_eq!(case.mean_sample_bytes, Some(400_000_000.0), "what it read");
@@ -139,6 +139,14 @@ fn waits_that_follow_the_own_sizes_clear_a_run() {
     };
     check("stale_data", &[], "", |root| run(root, follows));
     check("stale_data", &["4/run"], "those of its own by", |root| run(root, flat));
+    // A cache makes the waits as short as those of its own would be, and leaves their shape.
+    let cached = |root: &Path| {
+        run(root, |rank, step| flat(rank, step) / 3.57);
+        let twin =
+            Fake { record_length: 536_870_912, stdev: 68_341_808, epochs: 3, ..Fake::default() };
+        Fake { start_s: 300.0, load_s: flat, ..twin }.write(root, "w/4/twin");
+    };
+    check("stale_data", &["4/run"], "misses that of `4/twin` by 72.0 %", cached);
 }
 
 #[test]
@@ -189,50 +197,24 @@ fn a_generation_that_left_only_a_log_counts_too() {
 }
 
 #[test]
-fn without_the_generation_the_results_tell() {
-    let pair = |root: &Path, slower: f64, compute_s: f64| {
-        let over = vec!["dataset.record_length_bytes=400000000"];
-        Fake { start_s: 400.0, compute_s, overrides: over, ..large() }
-            .write(root, "r/4_record_length_bytes_400000000/run");
-        Fake { start_s: 500.0, compute_s, slower, ..Fake::default() }.write(root, "r/4/later");
-    };
-    check("stale_data", &["4/later"], "it waited for data as", |root| pair(root, 4.0, 0.3));
-    check("stale_data", &[], "", |root| pair(root, 1.0, 0.3));
-    // Waiting for files to be found takes as long whatever they hold.
-    check("stale_data", &[], "", |root| {
-        let over = vec!["dataset.record_length_bytes=4096"];
-        Fake { start_s: 400.0, record_length: 4096, overrides: over, ..Fake::default() }
-            .write(root, "r/4_record_length_bytes_4096/run");
-        Fake { start_s: 500.0, record_length: 8192, ..Fake::default() }.write(root, "r/4/later");
-    });
-    // Both compute nearly all of the time: that they take as long says nothing.
-    check("stale_data", &[], "", |root| pair(root, 4.0, 100.0));
-}
-
-#[test]
-fn datasets_of_other_formats_and_folders_lie_side_by_side() {
-    let other = |change: fn(Fake) -> Fake| {
-        move |root: &Path| {
-            Fake { start_s: 200.0, generate: true, train: false, ..Fake::default() }
-                .write(root, "w/4/made");
-            let made = Fake { start_s: 300.0, generate: true, train: false, ..large() };
-            change(made).write(root, "w/4/other");
-            Fake { start_s: 400.0, ..Fake::default() }.write(root, "w/4/run");
-        }
-    };
-    check("stale_data", &["4/run"], "made last by `4/other`", other(|made| made));
-    check("stale_data", &[], "", other(|made| Fake { format: "png", ..made }));
-    check("stale_data", &[], "", other(|made| Fake { hostname: "node2", ..made }));
-    check("stale_data", &[], "", other(|made| Fake { start_s: 100.0, ..made }));
-}
-
-#[test]
 fn copies_are_no_replicates() {
     let twice = |root: &Path| {
         good().write(root, "w/4/a");
         good().write(root, "w/4/b");
     };
     check("duplicate_results", &["4/b"], "are those of `4/a`", twice);
+    let earlier = |root: &Path| {
+        good().write(root, "w/4/a");
+        Fake { start_s: 100.0, ..good() }.write(root, "w/4/b");
+        good().write(root, "w/2/c");
+    };
+    // The one that began first is the original, wherever it lies.
+    check("duplicate_results", &["2/c", "4/a"], "are those of `4/b`", earlier);
+    let misplaced = |root: &Path| {
+        good().write(root, "w/2/c");
+        good().write(root, "w/4/a");
+    };
+    check("duplicate_results", &["2/c"], "are those of `4/a`", misplaced);
     check("no_replicates", &["4/a", "4/b"], "one run of 4", twice);
     let two = |root: &Path| {
         good().write(root, "w/4/a");
@@ -483,5 +465,14 @@ fn runs_that_are_not_alike_are_told_from_the_others() {
         Fake { ranks: 2, slower: 4.0, ..good() }.write(root, "w/2/a");
         good().write(root, "w/4/a");
     };
+    let stale_base = |root: &Path| {
+        let made = |start_s| Fake { start_s, generate: true, train: false, ..good() };
+        Fake { record_length: 400_000_000, ..made(100.0) }.write(root, "w/2/made");
+        Fake { start_s: 1000.0, ranks: 2, slower: 4.0, ..good() }.write(root, "w/2/a");
+        made(2000.0).write(root, "w/4/made");
+        Fake { start_s: 3000.0, ..good() }.write(root, "w/4/a");
+    };
+    check("stale_data", &["2/a"], "made last by `2/made`", stale_base);
+    check("superlinear_scaling", &[], "", stale_base);
     check("superlinear_scaling", &["4/a"], "from 2 to 4 accelerators (2.00 times)", cached);
 }

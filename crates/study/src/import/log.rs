@@ -22,6 +22,8 @@ pub struct Log {
     pub steps_of: Option<[u64; 3]>,
     /// `Saved outputs in DIR`.
     pub folder: Option<String>,
+    /// Whether its middle was not read.
+    pub is_cut: bool,
 }
 
 /// `None` where there is none.
@@ -31,12 +33,13 @@ pub(super) fn read(path: &Path) -> Option<Log> {
     let mut file = File::open(path).ok()?;
     let mut bytes = Vec::new();
     (&mut file).take(2 * PART_BYTES).read_to_end(&mut bytes).ok()?;
-    if 2 * PART_BYTES < length {
+    let is_cut = 2 * PART_BYTES < length;
+    if is_cut {
         bytes.truncate(PART_BYTES as usize);
         file.seek(SeekFrom::End(-(PART_BYTES as i64))).ok()?;
         file.take(PART_BYTES).read_to_end(&mut bytes).ok()?;
     }
-    Some(of_text(&String::from_utf8_lossy(&bytes)))
+    Some(Log { is_cut, ..of_text(&String::from_utf8_lossy(&bytes)) })
 }
 
 fn of_text(text: &str) -> Log {
@@ -97,6 +100,7 @@ mod tests {
                 generates: true,
                 steps_of: Some([1, 168, 7]),
                 folder: Some("/scratch/a b/hydra_log/w/1".into()),
+                is_cut: false,
             }
         );
         assert_eq!(of_text("\u{fffd}[] ]"), Log::default());

@@ -1,11 +1,17 @@
 //! Many runs side by side: which belong together, which read the dataset of another, which are copies. Indexed once, so that thousands of runs are judged in no time.
 
+mod asked;
+mod alike;
+mod place;
 mod stale;
+#[cfg(test)]
+mod tests;
 
 pub use stale::{Evidence, Stale};
 
 use crate::case::Case;
 use crate::import::Kind;
+use feedrate_measure::doubt::Severity;
 use std::collections::{BTreeMap, HashMap};
 
 /// All runs of an analysis.
@@ -55,7 +61,10 @@ impl<'a> Set<'a> {
                 set.studies.entry(study_of(case)).or_default().push(index);
             }
             if let Some(fingerprint) = case.origin.fingerprint {
-                set.copies.entry(fingerprint).or_insert(index);
+                let first = set.copies.entry(fingerprint).or_insert(index);
+                if copied(case) < copied(&cases[*first]) {
+                    *first = index;
+                }
             }
         }
         for (study, members) in &set.studies {
@@ -91,11 +100,27 @@ impl<'a> Set<'a> {
         self.stale[index].as_ref()
     }
 
-    /// An earlier run, by its place, with the same times of all steps.
+    /// Whether nothing speaks against taking the run as a measure for others.
+    pub fn is_sound(&self, index: usize) -> bool {
+        let is_own = self.stale[index].is_none() && self.copy_of(index).is_none();
+        is_own && !is_invalid(&self.cases[index])
+    }
+
+    /// The run that began first of those with the same times of all steps, where that is another.
     pub fn copy_of(&self, index: usize) -> Option<&Case> {
         let first = *self.copies.get(&self.cases[index].origin.fingerprint?)?;
         (first != index).then(|| &self.cases[first])
     }
+}
+
+/// The least is the original: that which began first; of those that began at once, that which fits its folder and is not put aside.
+fn copied(case: &Case) -> (bool, Option<i64>, bool, bool) {
+    let started_us = case.origin.started_us;
+    (started_us.is_none(), started_us, is_invalid(case), case.put_aside.is_some())
+}
+
+fn is_invalid(case: &Case) -> bool {
+    case.doubts.iter().any(|doubt| doubt.severity == Severity::Invalid)
 }
 
 /// By key, the value that most of `members` have without having asked for it.

@@ -1,0 +1,52 @@
+//! Whether two runs used the same folder of data, as far as hosts and paths tell.
+
+use super::asked::Asked;
+use crate::case::Case;
+
+/// How near.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Near {
+    /// The same folder; what is not known of one does not tell them apart in one source.
+    Same,
+    /// The same path on another host, which is the same folder where hosts share the file system.
+    OtherHost,
+}
+
+/// Names of folders that each host has for itself.
+const OF_ONE_HOST: [&str; 9] =
+    ["tmp", "shm", "run", "local", "localscratch", "local_scratch", "localdisk", "nvme", "ssd"];
+
+pub(super) fn near(a: (&Case, &Asked), b: (&Case, &Asked)) -> Option<Near> {
+    let is_one_source = a.0.source == b.0.source;
+    let is_one_folder = match (&a.1.path, &b.1.path) {
+        (Some(a), Some(b)) => a == b,
+        _ => is_one_source && ends_alike(a.1, b.1),
+    };
+    match (&a.0.origin.place[0], &b.0.origin.place[0]) {
+        _ if !is_one_folder => None,
+        (Some(a_host), Some(b_host)) if a_host == b_host => Some(Near::Same),
+        (Some(_), Some(_)) => (is_one_source && is_shared(a.1)).then_some(Near::OtherHost),
+        _ => is_one_source.then_some(Near::Same),
+    }
+}
+
+/// Of one the job's folder is not known: the path of the other may be the same.
+fn ends_alike(a: &Asked, b: &Asked) -> bool {
+    let ends = |whole: &str, end: &str| {
+        whole.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    };
+    let text = |asked: &Asked| asked.path.clone().unwrap_or_else(|| asked.folder.clone());
+    let (a, b) = (text(a), text(b));
+    ends(&a, &b) || ends(&b, &a)
+}
+
+/// Whether other hosts may see the folder: a path that is known, and not below a folder of one host.
+fn is_shared(asked: &Asked) -> bool {
+    let is_of_one = |name: &str| {
+        OF_ONE_HOST.iter().any(|known| {
+            name.strip_prefix(known)
+                .is_some_and(|rest| rest.chars().all(|digit| digit.is_ascii_digit()))
+        })
+    };
+    asked.path.as_ref().is_some_and(|path| !path.split('/').any(is_of_one))
+}
