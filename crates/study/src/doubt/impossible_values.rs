@@ -2,6 +2,7 @@
 
 use super::{Check, Doubt, Severity, found, some_of};
 use crate::import::Reported;
+use feedrate_spec::units;
 use serde_json::Value;
 
 /// In percent, above this no rounding reaches.
@@ -9,16 +10,27 @@ const AU_MAX: f64 = 100.5;
 
 pub(super) static DOUBT: Doubt = Doubt {
     name: "impossible_values",
-    severity: Severity::Invalid,
-    meaning: "Reported figures of training or evaluation are negative, infinite, no number, or a utilisation above 100 %.",
+    severity: Severity::Warning,
+    meaning: "Reported figures of training or evaluation are negative, infinite, no number, or a utilisation above 100 %: nothing that rests on them is right. What is recomputed from the ranks' steps does not.",
     check: Check::OfRun(|loaded| {
         let seen = impossible(loaded.imported.as_ref()?.reported.as_ref()?);
         if seen.is_empty() {
             return None;
         }
-        let steps = loaded.case.steps;
+        let case = &loaded.case;
+        let whole = case.throughput.whole_samples_per_second;
+        let recomputed = match (whole, case.au.all_steps_percent) {
+            (Some(rate), Some(au)) => {
+                format!("over all steps it is {rate:.2} samples/s and AU {au:.1} %")
+            }
+            _ => "there are no steps to recompute them from".into(),
+        };
         found(
-            format!("{}; an epoch has {steps} steps", some_of(&seen, 4)),
+            format!(
+                "{}; an epoch has {}; {recomputed}",
+                some_of(&seen, 4),
+                units::counted(case.steps, "step")
+            ),
             "use no figure of this summary: the recomputed ones stand beside them; run more steps, as DLIO's throughput counts two too few",
         )
     }),

@@ -9,13 +9,14 @@ mod duplicate_results;
 mod unreadable_files;
 mod missing_ranks;
 mod time_runs_backwards;
-mod impossible_values;
+mod empty_window;
 mod config_disagrees;
 mod sizes_not_seen;
 mod wrong_step_count;
 mod wait_outside_window;
 mod ranks_disagree;
 mod au_misreported;
+mod impossible_values;
 mod generated_in_same_process;
 mod nominal_bytes;
 mod not_all_data_read;
@@ -45,13 +46,14 @@ pub static DOUBTS: &[&Doubt] = &[
     &unreadable_files::DOUBT,
     &missing_ranks::DOUBT,
     &time_runs_backwards::DOUBT,
-    &impossible_values::DOUBT,
+    &empty_window::DOUBT,
     &config_disagrees::DOUBT,
     &sizes_not_seen::DOUBT,
     &wrong_step_count::DOUBT,
     &wait_outside_window::DOUBT,
     &ranks_disagree::DOUBT,
     &au_misreported::DOUBT,
+    &impossible_values::DOUBT,
     &generated_in_same_process::DOUBT,
     &nominal_bytes::DOUBT,
     &not_all_data_read::DOUBT,

@@ -339,7 +339,9 @@ fn figures_of_windows_are_doubted() {
     check("wrong_step_count", &of, "0.00 samples/s are of 0 steps", two_steps);
     check("au_disagrees", &of, "over all steps", cold);
     let one_step = |root: &Path| drop(Fake { files: 28, ..Fake::default() }.write(root, "w/4/a"));
-    check("impossible_values", &of, "an epoch has 1 steps", one_step);
+    check("empty_window", &of, "has 1 step, and the window leaves out 1", one_step);
+    check("empty_window", &[], "", cold);
+    check("impossible_values", &of, "an epoch has 1 step;", one_step);
     check("ranks_disagree", &of, "over all steps it is 29.3 %", cold);
     check("ranks_disagree", &[], "", |root| drop(good().write(root, "w/4/a")));
     check("au_misreported", &[], "", cold);
