@@ -1,6 +1,7 @@
 //! One run as analyses need it, whoever wrote its folder: what was run, what was reported, and what follows from its steps. Of a record the
 //! numbers are `measure`'s; of DLIO's files too, as those become a record first. Doubts are made elsewhere.
 
+mod clocks;
 mod name;
 mod origin;
 mod size;
@@ -173,6 +174,8 @@ pub struct Loaded {
     pub record: Record,
     /// What DLIO's folder held; `None` of a record.
     pub imported: Option<Imported>,
+    /// By rank of DLIO's, how far its clock was ahead of that of rank 0; its blocks are on that. Empty where clocks agree.
+    pub clock_offsets_ns: Vec<i64>,
 }
 
 /// Read the folder of a run, found under `source`.
@@ -185,15 +188,16 @@ pub fn load(path: &Path, kind: Kind, source: &str) -> Result<Loaded, String> {
         Kind::Record => {
             let record = load_run(path).map_err(|error| error.to_string())?;
             let case = of_record(path, source, &names, &record);
-            Ok(Loaded { case, record, imported: None })
+            Ok(Loaded { case, record, imported: None, clock_offsets_ns: Vec::new() })
         }
         Kind::Dlio | Kind::MlperfStorage => {
-            let imported = load_dlio(path);
+            let mut imported = load_dlio(path);
+            let clock_offsets_ns = clocks::align(&mut imported.record);
             let mut record = imported.record.clone();
             let mut case = of_imported(path, source, &names, &imported);
             case.kind = kind;
             record.plan.workload.clone_from(&case.workload);
-            Ok(Loaded { case, record, imported: Some(imported) })
+            Ok(Loaded { case, record, imported: Some(imported), clock_offsets_ns })
         }
     }
 }

@@ -17,6 +17,7 @@ mod wait_outside_window;
 mod ranks_disagree;
 mod au_misreported;
 mod impossible_values;
+mod clocks_differ;
 mod generated_in_same_process;
 mod nominal_bytes;
 mod not_all_data_read;
@@ -54,6 +55,7 @@ pub static DOUBTS: &[&Doubt] = &[
     &ranks_disagree::DOUBT,
     &au_misreported::DOUBT,
     &impossible_values::DOUBT,
+    &clocks_differ::DOUBT,
     &generated_in_same_process::DOUBT,
     &nominal_bytes::DOUBT,
     &not_all_data_read::DOUBT,

@@ -259,6 +259,23 @@ fn broken_folders_are_doubted_and_stop_nothing() {
         )
     };
     check("time_runs_backwards", &of, "before it began", broken(backwards));
+    // An hour ahead, at each beginning and end.
+    let ahead = |run: &Path| replace(&run.join("1_per_epoch_stats.json"), "T10:", "T11:");
+    check(
+        "clocks_differ",
+        &of,
+        "the clocks of 1 of 4 ranks are +0.00 to +3600.00 s",
+        broken(ahead),
+    );
+    let whole = |build: &dyn Fn(&Path)| {
+        analysed(build).1.runs[0].throughput.whole_samples_per_second.unwrap()
+    };
+    let (one_clock, two_clocks) = (whole(&broken(|_| ())), whole(&broken(ahead)));
+    assert!((two_clocks / one_clock - 1.0).abs() < 1e-6, "{two_clocks}, not {one_clock}");
+    let late = |run: &Path| {
+        replace(&run.join("1_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000")
+    };
+    check("clocks_differ", &[], "", broken(late));
     check(
         "impossible_values",
         &of,

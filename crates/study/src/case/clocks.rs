@@ -1,0 +1,58 @@
+//! Clocks of hosts: DLIO stamps blocks with the wall clock of each rank. Ranks wait for each other in every step, so that their blocks begin and end together;
+//! a rank whose blocks all begin and end as much later or earlier has another clock, and the epoch of all would seem longer by that.
+
+use feedrate_measure::record::{AcceleratorEpoch, Record};
+
+/// Less is the time that ranks take to begin.
+const SEEN_MIN_NS: i64 = 100_000_000;
+/// Beginnings and ends miss the offset by no more than this and a tenth of it.
+const SPREAD_MAX_NS: i64 = 50_000_000;
+
+/// Put the blocks of all ranks on the clock of rank 0. By rank, how far its clock was ahead, in nanoseconds; empty where none was.
+pub(super) fn align(record: &mut Record) -> Vec<i64> {
+    let counts = || record.epochs.iter().map(|epoch| epoch.accelerators.len());
+    let Some(ranks) = counts().max() else { return Vec::new() };
+    // Where a rank misses an epoch it is not known which it is.
+    if counts().any(|count| count != ranks) {
+        return Vec::new();
+    }
+    let offsets: Vec<i64> = (0..ranks).map(|rank| offset_ns(record, rank).unwrap_or(0)).collect();
+    if offsets.iter().all(|offset| *offset == 0) {
+        return Vec::new();
+    }
+    for epoch in &mut record.epochs {
+        for (accelerator, offset_ns) in epoch.accelerators.iter_mut().zip(&offsets) {
+            for block in &mut accelerator.blocks {
+                block.start_ns = block.start_ns.saturating_add_signed(-offset_ns);
+                block.end_ns = block.end_ns.saturating_add_signed(-offset_ns);
+            }
+        }
+        let blocks = || epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
+        epoch.start_ns = blocks().map(|block| block.start_ns).min().unwrap_or(epoch.start_ns);
+        epoch.end_ns = blocks().map(|block| block.end_ns).max().unwrap_or(epoch.end_ns);
+    }
+    offsets
+}
+
+/// How far the clock of `rank` is ahead of that of rank 0; `None` where they show the same time, or differ by now more, now less.
+fn offset_ns(record: &Record, rank: usize) -> Option<i64> {
+    let mut ahead_ns = Vec::new();
+    for epoch in &record.epochs {
+        let times = |accelerator: &AcceleratorEpoch| -> Vec<u64> {
+            accelerator.blocks.iter().flat_map(|block| [block.start_ns, block.end_ns]).collect()
+        };
+        let (first, own) = (times(&epoch.accelerators[0]), times(&epoch.accelerators[rank]));
+        if first.len() != own.len() {
+            return None;
+        }
+        let ahead = |(first, own): (&u64, &u64)| {
+            Some(i64::try_from(*own).ok()? - i64::try_from(*first).ok()?)
+        };
+        ahead_ns.extend(first.iter().zip(&own).filter_map(ahead));
+    }
+    ahead_ns.sort_unstable();
+    let offset = *ahead_ns.get(ahead_ns.len() / 2)?;
+    let most = SPREAD_MAX_NS + offset.abs() / 10;
+    let is_steady = ahead_ns.iter().all(|ahead| (ahead - offset).abs() <= most);
+    (is_steady && SEEN_MIN_NS <= offset.abs()).then_some(offset)
+}
