@@ -77,6 +77,9 @@ struct Store<'a> {
     by_shape: HashMap<Shape<'a>, Vec<usize>>,
 }
 
+/// A run that can be compared, and by which share its waits differ.
+type Twin = (usize, f64);
+
 /// What became of a folder.
 #[derive(Clone, Copy, PartialEq)]
 enum Change {
@@ -170,9 +173,9 @@ impl<'a> Store<'a> {
         &self,
         case: &Case,
         maker: &Case,
-        (own, other): (Option<(usize, f64)>, Option<(usize, f64)>),
+        (own, other): (Option<Twin>, Option<Twin>),
     ) -> bool {
-        let waited = |run: Option<(usize, f64)>| Some(self.cases[run?.0].origin.waited_s());
+        let waited = |run: Option<Twin>| Some(self.cases[run?.0].origin.waited_s());
         let ratio = bytes(case).zip(bytes(maker)).map(|(own, other)| own / other);
         let of_other = waited(other).or_else(|| Some(waited(own)? / ratio?));
         let of_own = waited(own).or_else(|| Some(waited(other)? * ratio?));
@@ -194,6 +197,10 @@ impl<'a> Store<'a> {
                 near((case, asked), (&self.cases[by], by_asked)).map(|how| (by_asked, how))
             });
             let Some((by_asked, how)) = how else { continue };
+            if case.origin.started_us < self.cases[by].origin.generated_us {
+                // It was still at it.
+                continue;
+            }
             if *change == Change::Removed(by) {
                 removed = Some(by);
                 break;
@@ -229,7 +236,7 @@ impl<'a> Store<'a> {
     }
 
     /// Of the runs of one dataset, the one that waited most alike, and how far apart.
-    fn nearest(&self, case: &Case, dataset: &Asked, known: &[usize]) -> Option<(usize, f64)> {
+    fn nearest(&self, case: &Case, dataset: &Asked, known: &[usize]) -> Option<Twin> {
         let is_of =
             |one: &&usize| self.asked(**one).is_some_and(|one| differs(one, dataset).is_empty());
         let same = known.iter().filter(is_of);

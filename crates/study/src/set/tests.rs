@@ -132,6 +132,13 @@ fn a_run_of_what_was_made_for_it_is_not_stale() {
     fine("made by itself", vec![run("4/x").with(|fake| fake.generate = true)]);
     fine("read again", vec![large("4_record_length_bytes_400000000/again")]);
     fine("made again by what left nothing", vec![run("4/x")]);
+    let at_work = made(large(LARGE_MADE)).edit(
+        "dlio.log",
+        "0.000000 Generation",
+        "0.000000 x\n[OUTPUT] 2025-11-30T23:00:00.000000 Generation",
+    );
+    let ahead = run("4/x").reader("read_threads: 4, prefetch_size: 8}");
+    check("made only later", vec![made(run("4/made")), at_work, ahead], &[]);
     fine(
         "made again by what left nothing, a fifth slower",
         vec![run("4/x").with(|fake| fake.slower = 1.2)],
