@@ -8,7 +8,7 @@ mod size;
 
 pub use name::Names;
 pub use origin::Origin;
-pub use size::mean_sample_bytes;
+pub use size::{first_batch_bytes_of, mean_sample_bytes};
 
 use crate::import::{Imported, Kind, load_dlio, load_run};
 use feedrate_measure::doubt::SeenDoubt;
@@ -261,6 +261,7 @@ fn of_imported(path: &Path, source: &str, names: &Names, imported: &Imported) ->
     case.mean_sample_bytes = mean_sample_bytes(&imported.config, &plan.dataset);
     case.origin = Origin::of(path, imported, case.origin);
     if case.mean_sample_bytes.is_some() {
+        case.origin.files = Some(plan.dataset.clone());
         case.origin.first_batch_bytes =
             size::first_batch_bytes(plan, imported.ranks_expected.unwrap_or(0));
     }

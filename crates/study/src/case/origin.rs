@@ -4,6 +4,7 @@ use crate::import::Imported;
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::Record;
 use feedrate_measure::window::{Scope, seconds};
+use feedrate_spec::plan::DatasetPlan;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -44,6 +45,8 @@ pub struct Origin {
     pub first_waits_s: Vec<f64>,
     /// What that batch has in bytes, by the config; empty where it does not tell.
     pub first_batch_bytes: Vec<f64>,
+    /// The files of its dataset, where the config tells their sizes.
+    pub files: Option<DatasetPlan>,
     /// Time of waiting by step of an epoch, mean over accelerators and epochs.
     pub waits_s: Vec<f64>,
     /// Of all times of all steps; `None` without steps.

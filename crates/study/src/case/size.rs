@@ -43,15 +43,23 @@ pub fn mean_sample_bytes(config: &Config, dataset: &DatasetPlan) -> Option<f64> 
     Some(mean).filter(|mean| mean.is_finite())
 }
 
-/// Bytes of each rank's first batch, where sizes are drawn and the order is that of the names; else empty. With DLIO's loader `pytorch` a rank has
-/// its share of the files one after another, and one worker reads a batch.
+/// Bytes of each rank's first batch, where sizes are drawn and the order is that of the names; else empty.
 pub(super) fn first_batch_bytes(plan: &Plan, ranks: u32) -> Vec<f64> {
-    let (dataset, ranks) = (&plan.dataset, u64::from(ranks));
-    let batch = plan.loader.batch_size;
+    let dataset = &plan.dataset;
     let is_in_order = plan.loader.kind == "pytorch" && plan.loader.workers > 0;
     let is_drawn = dataset.record_stdev_bytes > 0.0 && dataset.samples_per_file == 1;
+    match is_drawn && is_in_order {
+        true => first_batch_bytes_of(dataset, plan.loader.batch_size, ranks),
+        false => Vec::new(),
+    }
+}
+
+/// The same of files in the order of their names. With DLIO's loader `pytorch` a rank has its share of the files one after another, and one worker reads a batch. Empty
+/// where files are too few.
+pub fn first_batch_bytes_of(dataset: &DatasetPlan, batch: u64, ranks: u32) -> Vec<f64> {
+    let ranks = u64::from(ranks);
     let fits = batch.checked_mul(ranks).is_some_and(|first| first <= dataset.files_train);
-    if !is_drawn || !is_in_order || !fits || batch == 0 || ranks == 0 {
+    if !fits || batch == 0 || ranks == 0 {
         return Vec::new();
     }
     let layout = Layout::new(dataset);

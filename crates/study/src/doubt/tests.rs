@@ -139,6 +139,13 @@ fn waits_that_follow_the_own_sizes_clear_a_run() {
     };
     check("stale_data", &[], "", |root| run(root, follows));
     check("stale_data", &["4/run"], "those of its own by", |root| run(root, flat));
+    // So it is where the generation had other ranks than the run.
+    check("stale_data", &[], "", |root| {
+        run(root, follows);
+        let made = Fake { record_length: 536_870_912, stdev: 68_341_808, ..Fake::default() };
+        Fake { ranks: 8, start_s: 300.0, generate: true, train: false, ..made }
+            .write(root, "w/8/made");
+    });
     // A cache makes the waits as short as those of its own would be, and leaves their shape.
     let cached = |root: &Path| {
         run(root, |rank, step| flat(rank, step) / 3.57);
@@ -147,19 +154,6 @@ fn waits_that_follow_the_own_sizes_clear_a_run() {
         Fake { start_s: 300.0, load_s: flat, ..twin }.write(root, "w/4/twin");
     };
     check("stale_data", &["4/run"], "misses that of `4/twin` by 72.0 %", cached);
-}
-
-#[test]
-fn a_generation_that_left_nothing_shows_in_results() {
-    let rows = |root: &Path| {
-        Fake { start_s: 200.0, generate: true, train: false, ..Fake::default() }
-            .write(root, "w/4/made");
-        Fake { start_s: 300.0, ..Fake::default() }.write(root, "w/4/first");
-        Fake { start_s: 400.0, ..large() }.write(root, "w/4_record_length_bytes_400000000/run");
-        Fake { start_s: 500.0, slower: 4.0, ..Fake::default() }.write(root, "w/4/later");
-    };
-    // The run of large records is unlike what was generated, so it had its own, and the later one had them too.
-    check("stale_data", &["4/later"], "it waited for data as", rows);
 }
 
 /// First batches of ranks 0 to 3 have 1.06, 0.95, 0.97 and 1.02 GB.

@@ -1,7 +1,8 @@
 //! Whether two runs waited alike, where they would have waited alike only for the same files. Says how far apart, judges nothing else.
 
 use super::asked::{Asked, default};
-use crate::case::Case;
+use crate::case::{Case, first_batch_bytes_of};
+use feedrate_spec::plan::DatasetPlan;
 use std::collections::BTreeSet;
 
 /// Ranks from which waits for first batches tell.
@@ -71,14 +72,8 @@ pub(super) fn would_show(a: &Case, b: &Case) -> bool {
 
 /// How far waits for the first batches are from being proportional to the bytes of these batches in the run's own dataset, and in the other's: deviation over ranks, of the mean.
 pub(super) fn fits(case: &Case, other: &Case) -> Option<(f64, f64)> {
-    let split = |case: &Case| (case.accelerators, case.batch_size, case.files);
-    // The bytes of the other's first batches, split as this run splits them.
-    if split(case) != split(other) {
-        return None;
-    }
     let waits = &case.origin.first_waits_s;
-    let miss = |of: &Case| {
-        let bytes = &of.origin.first_batch_bytes;
+    let miss = |bytes: &[f64]| {
         let is_told = FIT_RANKS_MIN <= bytes.len() && bytes.len() == waits.len() && case.epochs > 1;
         let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
             bytes.iter().zip(waits).map(|(bytes, wait)| of(*bytes, *wait)).sum()
@@ -88,7 +83,11 @@ pub(super) fn fits(case: &Case, other: &Case) -> Option<(f64, f64)> {
         let mean = waits.iter().sum::<f64>() / waits.len() as f64;
         Some(squares.sqrt() / mean).filter(|miss| is_told && miss.is_finite())
     };
-    Some((miss(case)?, miss(other)?))
+    let own = miss(&case.origin.first_batch_bytes)?;
+    // The other's files, as this run shares them among its ranks and batches.
+    let files = other.origin.files.as_ref().filter(|files| files.samples_per_file == 1)?;
+    let files = DatasetPlan { files_train: case.files?, ..files.clone() };
+    Some((own, miss(&first_batch_bytes_of(&files, case.batch_size?, case.accelerators?))?))
 }
 
 /// Whether the first of two misses is clearly less.

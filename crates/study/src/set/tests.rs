@@ -302,6 +302,8 @@ fn without_generations_waits_tell_only_where_nothing_else_makes_them() {
         check(why, vec![change(large(LARGE_RUN)), change(slow("4/x"))], expected);
     };
     after("as long", |step| step, &["4/x"]);
+    let left_nothing = vec![made(run("4/made")), run("4/first"), large(LARGE_RUN), slow("4/x")];
+    check("unlike what was generated, so others were made since", left_nothing, &["4/x"]);
     check("as long as its own", vec![large(LARGE_RUN), run("4/x")], &[]);
     let computing = |step: Step| step.with(|fake| fake.compute_s = 100.0);
     after("both compute nearly all of the time", computing, &[]);
