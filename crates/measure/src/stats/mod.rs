@@ -33,7 +33,7 @@ pub use knee::knee;
 pub use logarithm::{geometric_mean_interval, paired_log_ratio, welch_log_ratio};
 pub use model::{Cell, Combination, Model, Term};
 pub use multiplicity::holm;
-pub use residual::{BoxCox, NormalPlot, box_cox, normal_plot, slope};
+pub use residual::{NormalPlot, normal_plot, slope};
 pub use robust::{OUTLIER_SCORE, OUTLIER_VALUES_LEAST, median_interval, modified_z_scores};
 pub use sample::{cov, mean, median, stdev};
 pub use scalability::{Scaling, ScalingDoubt, amdahl, universal_scalability};

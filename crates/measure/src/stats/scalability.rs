@@ -20,6 +20,8 @@ pub struct Scaling {
     pub standard_errors: [Option<f64>; 3],
     /// Points less free parameters.
     pub freedom: f64,
+    /// The largest share of a point's throughput by which the fit misses it.
+    pub misfit: f64,
     /// Why it may mislead.
     pub doubts: Vec<ScalingDoubt>,
 }
@@ -36,10 +38,18 @@ pub enum ScalingDoubt {
     AtBound,
     /// Its peak lies beyond what was measured.
     PeakBeyondData,
+    /// It misses a point by more than a tenth.
+    Misfit,
+    /// What Amdahl's law grows to is more than twice what was measured.
+    LimitBeyondData,
 }
 
 /// Points with which a fit is not doubted for their number.
 const POINTS_ENOUGH: usize = 5;
+/// A point that is missed by a larger share is another law's.
+const MISFIT_MAX: f64 = 0.1;
+/// A limit of more times what was measured is far from it.
+const LIMIT_TIMES_MAX: f64 = 2.0;
 /// More throughput a process by this share is superlinear; less is noise.
 const SUPERLINEAR_MIN: f64 = 0.02;
 
@@ -54,6 +64,11 @@ impl Scaling {
         let estimate = [self.of_one, self.contention, self.coherence][parameter];
         let standard_error = self.standard_errors[parameter]?;
         Difference { estimate, standard_error, freedom: self.freedom }.interval(confidence)
+    }
+
+    /// The throughput that it grows to without coherence; `None` with it, or where it grows without end.
+    pub fn limit(&self) -> Option<f64> {
+        (self.coherence == 0.0 && self.contention > 0.0).then(|| self.of_one / self.contention)
     }
 
     /// The number with the most throughput; `None` where more is always more.
@@ -109,8 +124,13 @@ fn fit(points: &[(f64, f64)], free: &[&[usize]], numbers_least: usize) -> Option
         r_squared: 1.0 - squares(points, &found) / total,
         standard_errors: standard_errors(points, &found, free_in_best),
         freedom: freedom(points, free_in_best),
+        misfit: 0.0,
         doubts: Vec::new(),
     };
+    let misses = points.iter().map(|&(n, rate)| (scaling.throughput(n) / rate - 1.0).abs());
+    scaling.misfit = misses.fold(0.0, f64::max);
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    let limit = scaling.limit().is_some_and(|limit| LIMIT_TIMES_MAX * most < limit);
     let is_at_bound = free_in_best.len() < free[0].len();
     let beyond = scaling.peak().is_some_and(|peak| numbers[numbers.len() - 1] < peak);
     let doubts = [
@@ -118,6 +138,8 @@ fn fit(points: &[(f64, f64)], free: &[&[usize]], numbers_least: usize) -> Option
         (ScalingDoubt::Superlinear, is_superlinear(points)),
         (ScalingDoubt::AtBound, is_at_bound),
         (ScalingDoubt::PeakBeyondData, beyond),
+        (ScalingDoubt::Misfit, MISFIT_MAX < scaling.misfit),
+        (ScalingDoubt::LimitBeyondData, limit),
     ];
     scaling.doubts = doubts.into_iter().filter(|(_, is)| *is).map(|(doubt, _)| doubt).collect();
     Some(scaling)

@@ -1,7 +1,7 @@
 //! What was varied has no effect in DLIO.
 
 use super::{Check, Doubt, Severity, found};
-use crate::case::Loaded;
+use feedrate_spec::plan::Plan;
 
 pub(super) static DOUBT: Doubt = Doubt {
     name: "ignored_setting",
@@ -13,7 +13,7 @@ pub(super) static DOUBT: Doubt = Doubt {
             .case
             .parameter
             .split(',')
-            .filter_map(|key| Some(format!("{key}: {}", why(loaded, key)?)))
+            .filter_map(|key| Some(format!("{key}: {}", ignored(&loaded.record.plan, key)?)))
             .collect();
         if told.is_empty() {
             return None;
@@ -25,11 +25,12 @@ pub(super) static DOUBT: Doubt = Doubt {
     }),
 };
 
-/// DLIO's `torch_data_loader.py`, `tf_reader.py`; reference of issue numbers is docs/guide/analyze.md.
-fn why(loaded: &Loaded, key: &str) -> Option<String> {
-    let loader = &loaded.record.plan.loader;
+/// Why DLIO does not act on a setting, by its key or the last word of it: its `torch_data_loader.py`, `tf_reader.py`; reference of issue numbers is
+/// docs/guide/analyze.md.
+pub(crate) fn ignored(plan: &Plan, key: &str) -> Option<String> {
+    let loader = &plan.loader;
     let is_torch = loader.kind == "pytorch";
-    let is_tfrecord = loaded.record.plan.dataset.format == "tfrecord";
+    let is_tfrecord = plan.dataset.format == "tfrecord";
     let says = |text: &str| Some(text.to_string());
     match key.rsplit('.').next().unwrap_or(key) {
         "file_shuffle" | "sample_shuffle" if is_torch => says(

@@ -36,6 +36,8 @@ mod no_replicates;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use ignored_setting::ignored;
+
 use crate::case::Loaded;
 use crate::set::Set;
 use feedrate_measure::doubt::{DOUBTS as OF_RECORDS, Finding, SeenDoubt, Severity};

@@ -18,30 +18,38 @@ const HIDDEN_MIN: f64 = 5.0;
 /// Of a change of the one figure, the other has at least this share; otherwise the window made it, or hides it.
 const SHARE_MIN: f64 = 1.0 / 3.0;
 
-/// Steps from one level of a factor to the next, all else at the baseline, in which one of the two changes and the other does not.
+/// Steps from one level of a factor to the next, all else the same, in which one of the two changes and the other does not.
 ///
 /// Both are of the same runs: that they disagree in these takes no replicates.
-pub(super) fn artefacts(
-    workload: &str,
-    used: &[&Observation],
-    baseline: &BTreeMap<String, String>,
-) -> Vec<Finding> {
-    let factors = varied(used, baseline);
+pub(super) fn artefacts(workload: &str, used: &[&Observation]) -> Vec<Finding> {
+    let factors = varied(used);
     let mut steps = Vec::new();
     for (at, factor) in factors.iter().enumerate().filter(|(_, factor)| factor.numbers.is_some()) {
-        let others = factors.iter().enumerate().filter(|(other, _)| *other != at);
-        let others: Vec<&Varied> = others.map(|(_, other)| other).collect();
-        let on_path =
-            |run: &&&Observation| others.iter().all(|other| other.level_of(run) == other.base);
-        let mut path: BTreeMap<usize, Vec<&Observation>> = BTreeMap::new();
-        for &run in used.iter().filter(on_path) {
-            path.entry(factor.level_of(run)).or_default().push(run);
-        }
-        let path: Vec<(usize, Vec<&Observation>)> = path.into_iter().collect();
+        let path: Vec<(usize, Vec<&Observation>)> = path(used, &factors, at).into_iter().collect();
         steps.extend(path.windows(2).filter_map(|step| Step::of(factor, &step[0], &step[1])));
     }
     let number = steps.len();
     steps.iter().filter_map(|step| Some(step.finding(workload, step.seen(number)?))).collect()
+}
+
+/// Runs by their level of a factor.
+type Path<'a> = BTreeMap<usize, Vec<&'a Observation>>;
+
+/// Runs that differ in one factor only: of all such sets the one of most levels, then of most of the levels that other factors commonly have, then of most runs.
+fn path<'a>(used: &[&'a Observation], factors: &[Varied], at: usize) -> Path<'a> {
+    let mut paths: BTreeMap<Vec<usize>, Path> = BTreeMap::new();
+    for &run in used {
+        let others = (0..factors.len()).filter(|&other| other != at);
+        let held = others.map(|other| factors[other].level_of(run)).collect();
+        let path = paths.entry(held).or_default();
+        path.entry(factors[at].level_of(run)).or_default().push(run);
+    }
+    let size = |(held, path): &(Vec<usize>, Path)| {
+        let others = factors.iter().enumerate().filter(|(other, _)| *other != at);
+        let common = others.zip(held).filter(|((_, of), level)| of.base == **level).count();
+        (path.len(), common, path.values().map(Vec::len).sum::<usize>())
+    };
+    paths.into_iter().max_by_key(size).map(|(_, path)| path).unwrap_or_default()
 }
 
 /// From one level to the next.
@@ -200,18 +208,19 @@ impl<'a> Step<'a> {
         let mut finding = about(Kind::Artefact, workload, self.sentence(seen), &runs);
         finding.response = Some("au_windowed_percent");
         finding.factors = vec![self.factor.name.clone()];
-        finding.magnitude = self.moved().abs();
+        finding.magnitude = self.moved().abs() / 100.0;
         let n = self.sides[0].runs.len().min(self.sides[1].runs.len());
-        finding.figures = Some(Figures {
-            unit: FigureUnit::Points,
-            estimate: self.moved(),
-            low: None,
-            high: None,
-            n,
-            p: None,
-            tests: None,
-            share_percent: None,
-        });
+        let levels = [self.levels.1, self.levels.0].map(|at| self.factor.levels[at].as_str());
+        let figure = |name: &str, unit, value| {
+            Figures::new(format!("{name}, {}", levels.join(" against ")), unit, value, None, n)
+        };
+        let windowed = figure("windowed utilisation", FigureUnit::Points, self.moved());
+        let whole = self.whole().map(|(a, b)| b - a);
+        let whole =
+            whole.map(|moved| figure("utilisation over all steps", FigureUnit::Points, moved));
+        let rate =
+            self.rate().map(|rate| figure("whole-epoch throughput", FigureUnit::Ratio, rate));
+        finding.figures = [Some(windowed), whole, rate].into_iter().flatten().collect();
         if n == 1 {
             finding.doubts.push("one run of a level".into());
         }

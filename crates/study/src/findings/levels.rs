@@ -40,7 +40,9 @@ struct PairTest {
 pub(super) fn tests(sheet: &Sheet) -> Tests {
     let mut levels = Vec::new();
     for (factor, varied) in sheet.factors.iter().enumerate() {
-        for level in (0..varied.levels.len()).filter(|&level| level != varied.base) {
+        let is_tested =
+            |&level: &usize| level != varied.base && !varied.is_ignored(varied.base, level);
+        for level in (0..varied.levels.len()).filter(is_tested) {
             let told = sheet.difference(factor, varied.base, level);
             let difference = told.as_ref().and_then(|told| told.combination.welch(&sheet.cells));
             let estimate = told.as_ref().map(|told| told.combination.estimate(&sheet.cells));
@@ -111,7 +113,10 @@ impl LevelTest {
     }
 
     fn figures(&self, sheet: &Sheet) -> Figures {
-        sheet.figures(self.estimate, self.difference.as_ref(), self.n(sheet))
+        let varied = &sheet.factors[self.factor];
+        let what = format!("{} against {}", varied.levels[self.level], varied.base_level());
+        let figures = sheet.figures(what, self.estimate, self.difference.as_ref(), self.n(sheet));
+        Figures { p: self.p, ..figures }
     }
 
     fn text(&self, sheet: &Sheet) -> String {
@@ -146,15 +151,21 @@ pub(super) fn told(
     let mut own = tests.of(factor);
     own.sort_by(|a, b| b.estimate.abs().total_cmp(&a.estimate.abs()));
     let name = quoted(&sheet.factors[factor].name);
-    let confounded = own.iter().any(|one| one.told.is_none());
+    let confounded: Vec<&LevelTest> =
+        own.iter().copied().filter(|one| one.told.is_none()).collect();
     let single = own.iter().any(|one| one.told.is_some() && one.difference.is_none());
     let is_any_found = own.iter().any(|one| one.is_found());
     if sheet.is_too_large() {
         untold.push(Untold::new(Reason::TooManyLevels, name));
         return;
     }
-    if confounded {
-        untold.push(Untold::new(Reason::Confounded, name.clone()));
+    if !confounded.is_empty() {
+        let levels = confounded.iter().map(|one| sheet.factors[factor].levels[one.level].clone());
+        let what = match confounded.len() < own.len() {
+            true => format!("{name} at {}", list(&levels.collect::<Vec<_>>())),
+            false => name.clone(),
+        };
+        untold.push(Untold::new(Reason::Confounded, what));
     }
     if single {
         untold.push(Untold::new(Reason::NoReplicates, name.clone()));
@@ -184,7 +195,7 @@ fn effect(
     let what: Vec<String> = found.iter().map(|one| one.text(sheet)).collect();
     let mut sentence = format!(
         "{}: {}, n = {n} ({})",
-        explains(&quoted(&varied.name), sheet.share(factor), sheet.response.title),
+        explains(sheet, factor),
         what.join("; "),
         chance(p, number)
     );
@@ -202,13 +213,18 @@ fn effect(
     let cells: Vec<usize> = found.iter().flat_map(|one| one.cells()).collect();
     let mut finding = sheet.finding(Kind::Effect, &[factor], sentence, cells);
     let share_percent = sheet.share(factor).map(|share| 100.0 * share);
-    let figures = largest.figures(sheet);
-    finding.figures = Some(Figures { p: largest.p, tests: Some(number), share_percent, ..figures });
+    let figures = |one: &&&LevelTest| Figures { tests: Some(number), ..one.figures(sheet) };
+    finding.figures = found.iter().map(figures).collect();
+    finding.figures[0].share_percent = share_percent;
     finding.magnitude = sheet.magnitude(largest.estimate);
     if found.iter().any(|one| one.told.as_ref().is_some_and(|told| told.is_additive)) {
-        finding.doubts.push(
-            "holds if factors do not act together: the design does not tell that from what each does".into(),
-        );
+        finding.doubts.push(match sheet.lack_of_fit_p().filter(|&p| p < ALPHA) {
+            Some(p) => format!(
+                "holds if factors do not act together, and they do: without that, the runs are missed by more than their noise (lack of fit, {})",
+                chance(p, 1)
+            ),
+            None => "holds if factors do not act together: the design does not tell that from what each does".into(),
+        });
     }
     for partner in tests.partners(sheet, factor) {
         finding.doubts.push(format!("depends on {}", quoted(&sheet.factors[partner].name)));
@@ -216,33 +232,43 @@ fn effect(
     finding
 }
 
-fn explains(what: &str, share: Option<f64>, title: &str) -> String {
-    match share {
-        Some(share) => {
-            format!("{what} explains {} of the variation of {title}", words::share(100.0 * share))
-        }
-        None => format!("{what} acts on {title}"),
+/// The share of a factor; of several, whether it is the largest.
+fn explains(sheet: &Sheet, factor: usize) -> String {
+    let (what, title) = (quoted(&sheet.factors[factor].name), sheet.response.title);
+    let Some(share) = sheet.share(factor) else { return format!("{what} acts on {title}") };
+    let text = words::share(100.0 * share);
+    let others = (0..sheet.factors.len()).filter(|&other| other != factor);
+    let others: Vec<f64> = others.filter_map(|other| sheet.share(other)).collect();
+    let is_told = |of: usize| sheet.comparable(of).len() == sheet.factors[of].levels.len();
+    let is_largest = !others.is_empty() && others.iter().all(|&other| other < share);
+    match is_largest && (0..sheet.factors.len()).all(is_told) {
+        true => format!("{what} matters most to {title} ({text} of its variation)"),
+        false => format!("{what} explains {text} of the variation of {title}"),
     }
 }
 
-/// The largest difference between runs of which at least one was not repeated: description, no claim.
+/// Differences between runs of which at least one was not repeated: description, no claim.
 fn not_tested(sheet: &Sheet, factor: usize, own: &[&LevelTest]) -> Option<Finding> {
-    let single = own.iter().find(|one| one.told.is_some() && one.difference.is_none())?;
+    let singles = own.iter().copied().filter(|one| one.told.is_some() && one.difference.is_none());
+    let singles: Vec<&LevelTest> = singles.collect();
+    let single = singles.first()?;
     let varied = &sheet.factors[factor];
+    let told: Vec<String> = singles.iter().map(|one| one.text(sheet)).collect();
     let mut sentence = format!(
         "not tested: {} and {}: {}",
         quoted(&varied.name),
         sheet.response.title,
-        single.text(sheet)
+        told.join("; ")
     );
     if let Some(level) = bend(sheet, factor, own) {
         sentence.push_str(&format!("; the curve bends at {level}"));
     }
-    let mut finding = sheet.finding(Kind::NotTested, &[factor], sentence, single.cells());
-    finding.figures = Some(single.figures(sheet));
+    let cells: Vec<usize> = singles.iter().flat_map(|one| one.cells()).collect();
+    let mut finding = sheet.finding(Kind::NotTested, &[factor], sentence, cells);
+    finding.figures = singles.iter().map(|one| one.figures(sheet)).collect();
     finding.magnitude = sheet.magnitude(single.estimate);
     finding.supported = false;
-    finding.doubts.push("one run of a level: noise was not measured".into());
+    finding.doubts.push("a combination was run once: noise was not measured".into());
     Some(finding)
 }
 
@@ -274,11 +300,13 @@ pub(super) fn together(sheet: &Sheet, tests: &Tests, number: usize) -> Vec<Findi
         let difference = largest.difference?;
         let n = combination.cells().map(|cell| sheet.cells[cell].values.len()).min()?;
         let p = largest.p?;
+        let what =
+            format!("{} with {}", of_b.levels[largest.levels.1], of_a.levels[largest.levels.0]);
         let figures = Figures {
             p: Some(p),
             tests: Some(number),
             share_percent: sheet.share_of_pair(pair).map(|share| 100.0 * share),
-            ..sheet.figures(difference.estimate, Some(&difference), n)
+            ..sheet.figures(what, difference.estimate, Some(&difference), n)
         };
         let share = figures.share_percent.map_or(String::new(), |percent| {
             format!(" ({} of its variation)", words::share(percent))
@@ -301,7 +329,7 @@ pub(super) fn together(sheet: &Sheet, tests: &Tests, number: usize) -> Vec<Findi
             chance(p, number)
         );
         let mut finding = sheet.finding(Kind::Effect, &[a, b], sentence, combination.cells());
-        finding.figures = Some(figures);
+        finding.figures = vec![figures];
         finding.magnitude = sheet.magnitude(difference.estimate);
         Some(finding)
     };
@@ -316,12 +344,12 @@ pub(super) fn not_crossed(sheet: &Sheet, tests: &Tests) -> Vec<Untold> {
     let reason = |pair: usize| {
         let own = || tests.pairs.iter().filter(|one| one.pair == pair);
         if own().any(|one| one.combination.is_none()) {
-            return Some(Reason::Confounded);
+            return Some(Reason::Aliased);
         }
         own().any(|one| one.difference.is_none()).then_some(Reason::NoReplicates)
     };
     let mut untold = Vec::new();
-    for asked in [Reason::Confounded, Reason::NoReplicates] {
+    for asked in [Reason::Aliased, Reason::NoReplicates] {
         let pairs = sheet.pairs.iter().enumerate();
         let pairs = pairs.filter(|(pair, _)| reason(*pair) == Some(asked));
         let names: Vec<String> = pairs.map(|(_, factors)| name(factors)).collect();

@@ -7,14 +7,19 @@ mod sheet;
 mod levels;
 mod same;
 mod scaling;
+mod law;
 mod trust;
+mod steady;
+mod noise;
 mod artefact;
 mod untold;
 #[cfg(test)]
 mod tests;
 
+use crate::precision::CONFIDENCE;
 use crate::response::Response;
-use feedrate_measure::doubt::Severity;
+use feedrate_measure::doubt::{SeenDoubt, Severity};
+use feedrate_measure::stats::Interval;
 use serde::Serialize;
 use sheet::{Sheet, sheets};
 use std::collections::BTreeMap;
@@ -32,20 +37,18 @@ pub struct Observation {
     pub workload: String,
     /// The level of each factor, also where it is the baseline's. A factor that a run does not name is `unset`.
     pub factors: BTreeMap<String, String>,
+    /// Factors that whoever made the run does not act on, and why.
+    pub ignored: BTreeMap<String, String>,
     /// By [`Response::name`], in its unit; without those that are not known.
     pub responses: BTreeMap<&'static str, f64>,
+    /// Numbers that are no responses, and show how large a doubt is: what was reported, and what of it is right.
+    pub shown: BTreeMap<&'static str, f64>,
+    /// Samples per second of each epoch, in order.
+    pub epochs: Vec<f64>,
     /// Its place in the order of running.
     pub order: Option<u32>,
     /// Reasons not to believe it. With an invalid one it is left out.
-    pub doubts: Vec<Doubted>,
-}
-
-/// A doubt of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "as in `feedrate_measure::doubt`")]
-pub struct Doubted {
-    pub name: String,
-    pub severity: Severity,
+    pub doubts: Vec<SeenDoubt>,
 }
 
 /// A sentence, and what it rests on.
@@ -63,8 +66,8 @@ pub struct Finding {
     pub factors: Vec<String>,
     /// The finding.
     pub sentence: String,
-    /// Its numbers; `null` where it has none.
-    pub figures: Option<Figures>,
+    /// Its numbers, the most important first.
+    pub figures: Vec<Figures>,
     /// Folders of the runs that it rests on.
     pub evidence: Vec<PathBuf>,
     /// Why it may mislead.
@@ -76,43 +79,51 @@ pub struct Finding {
     magnitude: f64,
 }
 
-/// What a finding is about, in the order they are told.
+/// What a finding is about, in the order they are told; artefacts and more than linear growth together, and so effects and growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
+    /// Two metrics of the same runs disagree.
+    Artefact,
+    /// More than linear.
+    Superlinear,
+    /// What a factor does, alone or with another.
+    Effect,
+    /// How throughput grows with processes.
+    Scaling,
+    /// A factor, or more of it, that makes no difference that matters.
+    NoEffect,
     /// Runs that must not be used.
     LeftOut,
     /// Runs that are doubted.
     Doubted,
-    /// Two metrics of the same runs disagree.
-    Artefact,
     /// Repeated runs change over the order of running.
     Drift,
-    /// Runs far from their replicates.
+    /// Epochs of a run that do not settle.
+    Unsteady,
+    /// Runs far from their replicates, or noise that is not normal.
     Outlier,
-    /// More than linear.
-    Superlinear,
-    /// What a factor does, alone or with another; how throughput grows.
-    Effect,
-    /// A factor, or more of it, that makes no difference that matters.
-    NoEffect,
     /// A difference between runs that were not repeated.
     NotTested,
     /// What the runs do not tell, and why.
     CannotTell,
 }
 
-/// The numbers of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// A number of a finding.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures {
-    /// What the estimate counts.
+    /// What it is of: `8 against 4`.
+    pub of: String,
+    /// What it counts.
     pub unit: FigureUnit,
     /// The estimate.
-    pub estimate: f64,
-    /// Lower end of the 95 % interval.
+    pub value: f64,
+    /// Lower end of its interval.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
+    /// How often such an interval holds the truth, as a share; `null` without one.
+    pub confidence: Option<f64>,
     /// Runs on the side that has fewer.
     pub n: usize,
     /// Chance of so much if there were nothing; corrected by Holm's method for all `tests` of the response.
@@ -133,6 +144,47 @@ pub enum FigureUnit {
     Points,
     /// Share of linear growth.
     Efficiency,
+    /// A part of 1: contention, coherence.
+    Share,
+    /// A number of processes.
+    Processes,
+    /// That of the response.
+    Response,
+}
+
+impl Figures {
+    /// Of `n` runs; without ends where there is no interval.
+    fn new(
+        of: impl Into<String>,
+        unit: FigureUnit,
+        value: f64,
+        interval: Option<Interval>,
+        n: usize,
+    ) -> Self {
+        Figures {
+            of: of.into(),
+            unit,
+            value,
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
+            confidence: interval.map(|_| CONFIDENCE),
+            n,
+            p: None,
+            tests: None,
+            share_percent: None,
+        }
+    }
+}
+
+impl Kind {
+    /// Where it is told.
+    fn place(self) -> usize {
+        match self {
+            Kind::Artefact | Kind::Superlinear => 0,
+            Kind::Effect | Kind::Scaling => 1,
+            other => 2 + other as usize,
+        }
+    }
 }
 
 /// One utilisation and one throughput: of each the one that most runs have, the truest first among equals.
@@ -151,13 +203,8 @@ pub fn main_responses(observations: &[Observation]) -> Vec<&'static Response> {
     kinds.iter().filter_map(most).collect()
 }
 
-/// What `observations` say of `responses`. `baseline` is the level of each factor that others are compared with; of a factor
-/// that it lacks it is the one that most combinations have.
-pub fn findings(
-    observations: &[Observation],
-    responses: &[&'static Response],
-    baseline: &BTreeMap<String, String>,
-) -> Vec<Finding> {
+/// What `observations` say of `responses`.
+pub fn findings(observations: &[Observation], responses: &[&'static Response]) -> Vec<Finding> {
     let mut of_workload: BTreeMap<&str, Vec<&Observation>> = BTreeMap::new();
     for one in observations {
         of_workload.entry(&one.workload).or_default().push(one);
@@ -168,14 +215,17 @@ pub fn findings(
             observations.into_iter().partition(|one| !one.is_invalid());
         all.extend(trust::left_out(workload, &left_out, used.len()));
         all.extend(trust::doubted(workload, &used));
-        all.extend(artefact::artefacts(workload, &used, baseline));
-        let sheets = sheets(workload, &used, responses, baseline);
+        all.extend(artefact::artefacts(workload, &used));
+        all.extend(steady::unsteady(workload, &used));
+        all.extend(untold::ignored(workload, &used));
+        let sheets = sheets(workload, &used, responses);
         let judged: Vec<Judged> = sheets.iter().map(judge).collect();
         all.extend(untold::cannot_tell(workload, &judged));
         all.extend(judged.into_iter().flat_map(|one| one.findings));
     }
     let mut all = merged(all);
-    all.sort_by(|a, b| a.kind.cmp(&b.kind).then(b.magnitude.total_cmp(&a.magnitude)));
+    let place = |one: &Finding| one.kind.place();
+    all.sort_by(|a, b| place(a).cmp(&place(b)).then(b.magnitude.total_cmp(&a.magnitude)));
     all.iter_mut().enumerate().for_each(|(at, finding)| finding.rank = at + 1);
     all
 }
@@ -235,8 +285,23 @@ fn judge<'a>(sheet: &'a Sheet<'a>) -> Judged<'a> {
     }
     findings.extend(levels::together(sheet, &tests, number));
     untold.extend(levels::not_crossed(sheet, &tests));
-    findings.extend(trust::outliers(sheet));
+    let outliers = noise::outliers(sheet);
+    let has_outliers = !outliers.is_empty();
+    findings.extend(outliers);
     findings.extend(drift.and_then(|drift| drift.finding(sheet, number)));
-    findings.extend(scaling::scaling(sheet, superlinear, number));
+    let scaling = scaling::scaling(sheet, superlinear, number);
+    // Growth that is more than linear follows no law.
+    let has_law = scaling.as_ref().is_some_and(|one| one.kind != Kind::Superlinear);
+    findings.extend(scaling);
+    findings.extend(law::law(sheet).filter(|_| has_law));
+    if let Some(skewed) = noise::skewed(sheet) {
+        let rests_on_normal = |one: &&mut Finding| !one.figures.is_empty() && one.supported;
+        findings
+            .iter_mut()
+            .filter(rests_on_normal)
+            .for_each(|one| one.doubts.push(noise::NOT_NORMAL.into()));
+        // What is far from the others is why it is not normal.
+        findings.extend(Some(skewed).filter(|_| !has_outliers));
+    }
     Judged { sheet, findings, untold }
 }

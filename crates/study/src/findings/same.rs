@@ -39,8 +39,9 @@ fn no_effect(sheet: &Sheet, factor: usize, own: &[&LevelTest]) -> Option<Finding
     }
     let differences: Vec<Difference> = own.iter().filter_map(|one| one.difference).collect();
     let n = own.iter().map(|one| one.n(sheet)).min()?;
-    let figures = Figures { p: Some(p), ..hull(sheet, &differences, n)? };
     let varied = &sheet.factors[factor];
+    let what = format!("the others against {}", varied.base_level());
+    let figures = Figures { p: Some(p), ..hull(sheet, what, &differences, n)? };
     let levels = match own {
         [one] => format!("{} is", varied.levels[one.level]),
         _ => "all levels are".into(),
@@ -56,45 +57,50 @@ fn no_effect(sheet: &Sheet, factor: usize, own: &[&LevelTest]) -> Option<Finding
     );
     let cells: Vec<usize> = own.iter().flat_map(|one| one.cells()).collect();
     let mut finding = sheet.finding(Kind::NoEffect, &[factor], sentence, cells);
-    finding.figures = Some(figures);
+    finding.figures = vec![figures];
     Some(finding)
 }
 
 /// From the least to the greatest end of 95 % intervals.
-fn hull(sheet: &Sheet, differences: &[Difference], n: usize) -> Option<Figures> {
+fn hull(sheet: &Sheet, what: String, differences: &[Difference], n: usize) -> Option<Figures> {
     let intervals = differences.iter().map(|one| one.interval(CONFIDENCE));
     let intervals = intervals.collect::<Option<Vec<_>>>()?;
     let low = intervals.iter().map(|one| one.low).reduce(f64::min)?;
     let high = intervals.iter().map(|one| one.high).reduce(f64::max)?;
     let farthest = differences.iter().map(|one| one.estimate);
     let farthest = farthest.max_by(|a, b| a.abs().total_cmp(&b.abs()))?;
-    let figures = sheet.figures(farthest, None, n);
-    Some(Figures { low: Some(sheet.shown(low)), high: Some(sheet.shown(high)), ..figures })
+    let figures = sheet.figures(what, farthest, None, n);
+    let (low, high) = (Some(sheet.shown(low)), Some(sheet.shown(high)));
+    Some(Figures { low, high, confidence: Some(CONFIDENCE), ..figures })
 }
 
 /// The least level of a factor that is a number beyond which no other is better by what matters. Levels are tried from the greatest down until one is
 /// not, so that nothing is tried twice (a fixed sequence, Maurer, Hothorn and Lehmacher 1995).
 pub(super) fn no_gain(sheet: &Sheet, factor: usize, tests: &Tests) -> Option<Finding> {
     let varied = &sheet.factors[factor];
-    let last = varied.numbers.as_ref()?.len() - 1;
+    varied.numbers.as_ref()?;
+    let levels = sheet.comparable(factor);
+    let last = levels.len() - 1;
     let mut found = None;
-    for level in (0..last).rev() {
-        match gains_nothing(sheet, factor, level) {
-            Some(beyond) => found = Some((level, beyond)),
+    for at in (0..last).rev() {
+        match gains_nothing(sheet, factor, levels[at], &levels[at + 1..]) {
+            Some(beyond) => found = Some((at, beyond)),
             None => break,
         }
     }
-    let (level, beyond) = found.filter(|_| 2 <= last)?;
+    let (at, beyond) = found.filter(|_| 2 <= last)?;
+    let level = levels[at];
     // Of a factor that only makes things worse, that is what is told.
-    if level == 0 && tests.of(factor).iter().any(|one| one.is_found()) {
+    if at == 0 && tests.of(factor).iter().any(|one| one.is_found()) {
         return None;
     }
     let differences: Vec<Difference> = beyond.iter().map(|one| one.1).collect();
     let n = beyond.iter().map(|(combination, _)| {
         let of = |level| sheet.runs_of(combination, (factor, level));
-        (level..=last).map(of).filter(|&n| n > 0).min().unwrap_or(0)
+        levels[at..].iter().map(|&level| of(level)).filter(|&n| n > 0).min().unwrap_or(0)
     });
-    let figures = hull(sheet, &differences, n.min()?)?;
+    let what = format!("above {} against it", varied.levels[level]);
+    let figures = hull(sheet, what, &differences, n.min()?)?;
     let sentence = format!(
         "more than {} {}: no measurable gain of {} (difference {}), n = {}",
         varied.levels[level],
@@ -106,7 +112,7 @@ pub(super) fn no_gain(sheet: &Sheet, factor: usize, tests: &Tests) -> Option<Fin
     let cells: Vec<usize> =
         beyond.iter().flat_map(|(combination, _)| combination.cells()).collect();
     let mut finding = sheet.finding(Kind::NoEffect, &[factor], sentence, cells);
-    finding.figures = Some(figures);
+    finding.figures = vec![figures];
     finding.magnitude = 1.0;
     Some(finding)
 }
@@ -116,15 +122,15 @@ fn gains_nothing(
     sheet: &Sheet,
     factor: usize,
     level: usize,
+    beyond: &[usize],
 ) -> Option<Vec<(Combination, Difference)>> {
     let gain_max = margin(sheet).1;
-    let beyond = level + 1..sheet.factors[factor].levels.len();
-    let against = |other: usize| {
+    let against = |&other: &usize| {
         let combination = sheet.difference(factor, level, other)?.combination;
         let difference = combination.welch(&sheet.cells)?;
         let loss = Difference { estimate: -sheet.gain(difference.estimate), ..difference };
         let p = not_below_p(&loss, -gain_max)?;
         (p < alpha(sheet)).then_some((combination, difference))
     };
-    beyond.map(against).collect()
+    beyond.iter().map(against).collect()
 }

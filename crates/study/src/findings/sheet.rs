@@ -1,11 +1,12 @@
 //! One response of one workload, laid out for its tests: factors, their levels, and the runs of each combination. Tests nothing.
 
-use super::{FigureUnit, Figures, Finding, Kind, Observation, words};
-use crate::factor::{Factor, number};
+use super::{FigureUnit, Figures, Finding, Kind, Observation, trust, words};
+use crate::factor::number;
 use crate::precision::CONFIDENCE;
 use crate::response::{Better, Response, Unit};
-use feedrate_measure::doubt::Severity;
-use feedrate_measure::stats::{Anova, Cell, Combination, Difference, Model, Term, anova};
+use feedrate_measure::stats::{
+    Anova, Cell, Combination, Difference, Explained, Model, Term, anova,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What the level of a factor is called that a run does not name.
@@ -18,6 +19,8 @@ pub(super) struct Sheet<'a> {
     pub(super) workload: &'a str,
     pub(super) response: &'static Response,
     pub(super) factors: Vec<Varied>,
+    /// Of each factor, the level that most combinations have, comparable or not.
+    commonest: Vec<usize>,
     pub(super) cells: Vec<Cell>,
     /// Of each cell, in the order of its values.
     pub(super) runs: Vec<Vec<&'a Observation>>,
@@ -41,8 +44,10 @@ pub(super) struct Varied {
     pub(super) levels: Vec<String>,
     /// As numbers, where all are.
     pub(super) numbers: Option<Vec<f64>>,
-    /// The level that others are compared with.
+    /// The level that others are compared with: the one that most combinations have, of those that can be compared.
     pub(super) base: usize,
+    /// Of each level, whether it is not acted on in any of its runs.
+    ignored: Vec<bool>,
     places: HashMap<String, usize>,
 }
 
@@ -57,10 +62,8 @@ pub(super) fn sheets<'a>(
     workload: &'a str,
     observations: &[&'a Observation],
     responses: &[&'static Response],
-    baseline: &BTreeMap<String, String>,
 ) -> Vec<Sheet<'a>> {
-    let sheet =
-        |response: &&'static Response| Sheet::of(workload, observations, response, baseline);
+    let sheet = |response: &&'static Response| Sheet::of(workload, observations, response);
     responses.iter().filter_map(sheet).collect()
 }
 
@@ -69,7 +72,6 @@ impl<'a> Sheet<'a> {
         workload: &'a str,
         observations: &[&'a Observation],
         response: &'static Response,
-        baseline: &BTreeMap<String, String>,
     ) -> Option<Self> {
         let value = |one: &Observation| {
             let value =
@@ -85,7 +87,7 @@ impl<'a> Sheet<'a> {
         if known.len() < 2 {
             return None;
         }
-        let factors = varied(&known.iter().map(|(one, _)| *one).collect::<Vec<_>>(), baseline);
+        let factors = varied(&known.iter().map(|(one, _)| *one).collect::<Vec<_>>());
         let mut groups: BTreeMap<Vec<usize>, (Vec<f64>, Vec<&'a Observation>)> = BTreeMap::new();
         for (one, value) in known {
             let levels = factors.iter().map(|factor| factor.level_of(one)).collect();
@@ -113,10 +115,18 @@ impl<'a> Sheet<'a> {
         let additive = Model::new(&cells, &counts, &alone);
         let anova_additive = anova(&cells, &counts, &alone);
         let anova = anova(&cells, &counts, &terms);
+        let commonest = factors.iter().map(|factor| factor.base).collect();
+        let mut factors = factors;
+        if fits {
+            for (at, factor) in factors.iter_mut().enumerate() {
+                factor.base = reference(&additive, &cells, at, factor);
+            }
+        }
         Some(Sheet {
             workload,
             response,
             factors,
+            commonest,
             cells,
             runs,
             pairs,
@@ -142,16 +152,53 @@ impl<'a> Sheet<'a> {
         self.full.interaction(from_base(a), from_base(b))
     }
 
-    /// Share of the variation that a factor explains; where pairs are not told from it, of those that have it alone.
+    /// Share of the variation that a factor explains; where pairs are not told from it, of those that have it alone. `None` where not all of its levels can be compared.
     pub(super) fn share(&self, factor: usize) -> Option<f64> {
-        let own = self.anova.terms.get(factor)?;
-        let is_whole = own.part.freedom + 1 == self.factors[factor].levels.len();
-        if is_whole { own.share } else { self.anova_additive.terms.get(factor)?.share }
+        let is_whole = |own: &&Explained| own.part.freedom + 1 == self.factors[factor].levels.len();
+        let own = self.anova.terms.get(factor).filter(is_whole);
+        own.or_else(|| self.anova_additive.terms.get(factor).filter(is_whole))?.share
     }
 
     /// Share of the variation that a pair explains beyond its factors.
     pub(super) fn share_of_pair(&self, pair: usize) -> Option<f64> {
         self.anova.terms.get(self.factors.len() + pair)?.share
+    }
+
+    /// Chance of so much left over by factors that do not act together, if they did not; `None` where the runs do not tell.
+    pub(super) fn lack_of_fit_p(&self) -> Option<f64> {
+        self.anova_additive.lack_of_fit.p
+    }
+
+    /// Levels that can be compared with the base, and the base: ascending where they are numbers.
+    pub(super) fn comparable(&self, factor: usize) -> Vec<usize> {
+        let base = self.factors[factor].base;
+        let is_told = |&level: &usize| {
+            level == base || self.additive.difference(factor, base, level).is_some()
+        };
+        (0..self.factors[factor].levels.len()).filter(is_told).collect()
+    }
+
+    /// The combination of the commonest levels, where it is lacking and would make all levels of all factors comparable.
+    pub(super) fn lacking(&self) -> Option<Vec<String>> {
+        let is_there = self.cells.iter().any(|cell| cell.levels == self.commonest);
+        if self.is_too_large() || is_there {
+            return None;
+        }
+        let mut cells = self.cells.clone();
+        cells.push(Cell { levels: self.commonest.clone(), values: vec![0.0] });
+        let counts: Vec<usize> = self.factors.iter().map(|factor| factor.levels.len()).collect();
+        let alone: Vec<Term> = (0..counts.len()).map(|at| vec![at]).collect();
+        let model = Model::new(&cells, &counts, &alone);
+        let is_told = |(at, &count): (usize, &usize)| {
+            let base = self.commonest[at];
+            (0..count).all(|to| to == base || model.difference(at, base, to).is_some())
+        };
+        let named = self.factors.iter().zip(&self.commonest);
+        counts.iter().enumerate().all(is_told).then(|| {
+            named
+                .map(|(of, &at)| format!("{} {}", words::quoted(&of.name), of.levels[at]))
+                .collect()
+        })
     }
 
     /// Whether factors have too many levels to test one by one.
@@ -186,18 +233,16 @@ impl<'a> Sheet<'a> {
     }
 
     /// What `difference` says in figures; without ends where it has none.
-    pub(super) fn figures(&self, estimate: f64, of: Option<&Difference>, n: usize) -> Figures {
+    pub(super) fn figures(
+        &self,
+        what: impl Into<String>,
+        estimate: f64,
+        of: Option<&Difference>,
+        n: usize,
+    ) -> Figures {
         let interval = of.and_then(|of| of.interval(CONFIDENCE));
-        Figures {
-            unit: self.unit(),
-            estimate: self.shown(estimate),
-            low: interval.map(|interval| self.shown(interval.low)),
-            high: interval.map(|interval| self.shown(interval.high)),
-            n,
-            p: None,
-            tests: None,
-            share_percent: None,
-        }
+        let shown = interval.map(|one| if self.is_log() { one.exp() } else { one });
+        Figures::new(what, self.unit(), self.shown(estimate), shown, n)
     }
 
     /// A finding on this sheet that rests on `cells`.
@@ -211,11 +256,9 @@ impl<'a> Sheet<'a> {
         let cells: BTreeSet<usize> = cells.into_iter().collect();
         let runs: Vec<&'a Observation> =
             cells.into_iter().flat_map(|cell| self.runs[cell].iter().copied()).collect();
-        let warnings = |run: &&'a Observation| {
-            let all = run.doubts.iter().filter(|doubt| doubt.severity == Severity::Warning);
-            all.map(|doubt| doubt.name.as_str())
-        };
-        let doubts: BTreeSet<&str> = runs.iter().flat_map(warnings).collect();
+        let touches = |name: &&str| trust::touches(name, self.response.name);
+        let doubts: BTreeSet<&str> =
+            runs.iter().flat_map(|run| trust::warnings(run)).filter(touches).collect();
         Finding {
             rank: 0,
             kind,
@@ -223,7 +266,7 @@ impl<'a> Sheet<'a> {
             response: Some(self.response.name),
             factors: factors.iter().map(|&factor| self.factors[factor].name.clone()).collect(),
             sentence,
-            figures: None,
+            figures: Vec::new(),
             evidence: runs.iter().map(|run| run.path.clone()).collect(),
             doubts: doubts.into_iter().map(words::quoted).collect(),
             supported: true,
@@ -251,11 +294,42 @@ impl Varied {
     pub(super) fn base_level(&self) -> &str {
         &self.levels[self.base]
     }
+
+    /// Whether neither level is acted on, so that runs of both are the same.
+    pub(super) fn is_ignored(&self, a: usize, b: usize) -> bool {
+        self.ignored[a] && self.ignored[b]
+    }
 }
 
-/// Factors that are not the same in all.
-pub(super) fn varied(all: &[&Observation], baseline: &BTreeMap<String, String>) -> Vec<Varied> {
+/// The level that others of a factor are compared with: of the largest set of levels that can be compared with each other, the one that most combinations have.
+fn reference(model: &Model, cells: &[Cell], at: usize, factor: &Varied) -> usize {
+    let weight = |level: usize| {
+        let own = cells.iter().filter(|cell| cell.levels[at] == level);
+        own.fold((0, 0), |(all, runs), cell| (all + 1, runs + cell.values.len()))
+    };
+    // Each set by its first level.
+    let mut sets: Vec<Vec<usize>> = vec![vec![factor.base]];
+    for level in (0..factor.levels.len()).filter(|&level| level != factor.base) {
+        let is_comparable = |set: &&mut Vec<usize>| model.difference(at, set[0], level).is_some();
+        match sets.iter_mut().find(is_comparable) {
+            Some(set) => set.push(level),
+            None => sets.push(vec![level]),
+        }
+    }
+    let runs = |set: &[usize]| set.iter().map(|&level| weight(level).1).sum::<usize>();
+    // The last of equals is the greatest; the base's own set comes first.
+    let largest = sets.iter().rev().max_by_key(|set| (set.len(), runs(set)));
+    let commonest = |set: &Vec<usize>| set.iter().rev().copied().max_by_key(|&one| weight(one));
+    match largest {
+        Some(set) if !set.contains(&factor.base) => commonest(set).unwrap_or(factor.base),
+        _ => factor.base,
+    }
+}
+
+/// Factors that are not the same in all, but for those that are never acted on: runs that differ in these alone are repeats.
+pub(super) fn varied(all: &[&Observation]) -> Vec<Varied> {
     let names: BTreeSet<&String> = all.iter().flat_map(|one| one.factors.keys()).collect();
+    let is_acted_on = |name: &&String| all.iter().any(|one| !one.ignored.contains_key(*name));
     // Combinations, so that a baseline that was run often counts no more than others.
     let combinations: BTreeSet<&BTreeMap<String, String>> =
         all.iter().map(|one| &one.factors).collect();
@@ -271,15 +345,18 @@ pub(super) fn varied(all: &[&Observation], baseline: &BTreeMap<String, String>) 
             numbers.sort_by(f64::total_cmp);
             numbers
         });
-        let given = baseline.get(name);
-        let is_given = |level: &String| given.is_some_and(|given| Factor::is_same(given, level));
         let most = seen.values().max();
-        let base = levels.iter().position(is_given);
-        let base = base.or_else(|| levels.iter().position(|level| seen.get(level) == most))?;
+        let base = levels.iter().position(|level| seen.get(level) == most)?;
+        let is_ignored = |of: &String| {
+            let mut own = all.iter().filter(|one| level(&one.factors) == *of);
+            own.all(|one| one.ignored.contains_key(name))
+        };
+        let ignored = levels.iter().map(is_ignored).collect();
         let places = levels.iter().cloned().enumerate().map(|(at, level)| (level, at)).collect();
-        (levels.len() > 1).then(|| Varied { name: name.clone(), levels, numbers, base, places })
+        let name = name.clone();
+        (levels.len() > 1).then_some(Varied { name, levels, numbers, base, ignored, places })
     };
-    names.into_iter().filter_map(of_name).collect()
+    names.into_iter().filter(is_acted_on).filter_map(of_name).collect()
 }
 
 /// Pairs of factors of which all combinations are there; only of these can be told whether they act together.

@@ -1,13 +1,13 @@
-//! Whether runs can be trusted before anything is made of them: left out, doubted, far from others, drifting.
+//! Whether runs can be trusted before anything is made of them: left out, doubted, drifting.
 
 use super::sheet::Sheet;
-use super::words::{chance, digits, list, quoted, runs as runs_text, signed};
-use super::{Figures, Finding, Kind, Observation};
+use super::words::{chance, digits, quoted, runs as runs_text, signed};
+use super::{FigureUnit, Figures, Finding, Kind, Observation};
 use crate::compare::ALPHA;
 use crate::precision::CONFIDENCE;
 use feedrate_measure::doubt::Severity;
-use feedrate_measure::stats::{Cell, Difference, OUTLIER_SCORE, mean, modified_z_scores, slope};
-use std::collections::BTreeMap;
+use feedrate_measure::stats::{Difference, mean, slope};
+use std::collections::BTreeSet;
 
 /// A finding about runs, whatever their response.
 pub(super) fn about(kind: Kind, workload: &str, sentence: String, of: &[&Observation]) -> Finding {
@@ -18,7 +18,7 @@ pub(super) fn about(kind: Kind, workload: &str, sentence: String, of: &[&Observa
         response: None,
         factors: Vec::new(),
         sentence,
-        figures: None,
+        figures: Vec::new(),
         evidence: of.iter().map(|run| run.path.clone()).collect(),
         doubts: Vec::new(),
         supported: true,
@@ -26,34 +26,127 @@ pub(super) fn about(kind: Kind, workload: &str, sentence: String, of: &[&Observa
     }
 }
 
-/// Runs that are not used, and why.
-pub(super) fn left_out(workload: &str, of: &[&Observation], used: usize) -> Option<Finding> {
-    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    for run in of {
-        let invalid = run.doubts.iter().filter(|doubt| doubt.severity == Severity::Invalid);
-        invalid.for_each(|doubt| *reasons.entry(&doubt.name).or_default() += 1);
-    }
-    let reasons: Vec<String> =
-        reasons.into_iter().map(|(name, n)| format!("{} ({n})", quoted(name))).collect();
+/// Which numbers show how large a doubt is: the one that misleads, and the one that is right, if there is one. By doubt, unit, names.
+const SHOWN_BY: &[(&str, FigureUnit, &str, &str)] = &[
+    (
+        "wrong_step_count",
+        FigureUnit::Ratio,
+        "reported_samples_per_second",
+        "windowed_samples_per_second",
+    ),
+    ("au_misreported", FigureUnit::Points, "au_reported_percent", "au_windowed_percent"),
+    ("au_disagrees", FigureUnit::Points, "au_windowed_percent", "au_all_steps_percent"),
+    ("wait_outside_window", FigureUnit::Points, "wait_excluded_percent", ""),
+    ("ranks_disagree", FigureUnit::Points, "au_highest_percent", "au_lowest_percent"),
+    ("nominal_bytes", FigureUnit::Ratio, "nominal_bytes_per_second", "delivered_bytes_per_second"),
+    ("stale_data", FigureUnit::Ratio, "nominal_bytes_per_second", "delivered_bytes_per_second"),
+];
+
+/// Doubts that touch only some numbers, each with the start of their names; what was reported is no response.
+const TOUCHES_ONLY: &[(&str, &str)] = &[
+    ("wrong_step_count", "reported"),
+    ("au_misreported", "reported"),
+    ("au_disagrees", "au_windowed"),
+    ("wait_outside_window", "au_windowed"),
+    ("window_shorter_than_stock", "au_windowed"),
+    ("ranks_disagree", "au_windowed"),
+    ("nominal_bytes", "nominal"),
+];
+
+/// Whether a doubt is about this response.
+pub(super) fn touches(doubt: &str, response: &str) -> bool {
+    let only = TOUCHES_ONLY.iter().find(|(name, _)| *name == doubt);
+    only.is_none_or(|(_, start)| response.starts_with(start))
+}
+
+/// Of a run. What is not acted on is said of the factor.
+pub(super) fn warnings(run: &Observation) -> impl Iterator<Item = &str> {
+    named(run, Severity::Warning).filter(|name| *name != "ignored_setting")
+}
+
+fn named(run: &Observation, severity: Severity) -> impl Iterator<Item = &str> {
+    let all = run.doubts.iter().filter(move |doubt| doubt.severity == severity);
+    all.map(|doubt| doubt.name.as_str())
+}
+
+/// Runs that are not used, one finding a reason.
+pub(super) fn left_out(workload: &str, of: &[&Observation], used: usize) -> Vec<Finding> {
     let all = of.len() + used;
-    let sentence =
-        format!("{} of {} left out as invalid: {}", of.len(), runs_text(all), list(&reasons));
-    (!of.is_empty()).then(|| about(Kind::LeftOut, workload, sentence, of))
+    let reasons: BTreeSet<&str> = of.iter().flat_map(|run| named(run, Severity::Invalid)).collect();
+    let finding = |name| {
+        let what = format!("left out as invalid: {} in", quoted(name));
+        of_doubt(Kind::LeftOut, workload, name, &what, of, all)
+    };
+    reasons.into_iter().filter_map(finding).collect()
 }
 
 /// Doubts of the runs that are used, one finding a doubt.
 pub(super) fn doubted(workload: &str, used: &[&Observation]) -> Vec<Finding> {
-    let mut of_doubt: BTreeMap<&str, Vec<&Observation>> = BTreeMap::new();
-    for &run in used {
-        let warnings = run.doubts.iter().filter(|doubt| doubt.severity == Severity::Warning);
-        warnings.for_each(|doubt| of_doubt.entry(&doubt.name).or_default().push(run));
-    }
-    let finding = |(name, of): (&str, Vec<&Observation>)| {
-        let sentence =
-            format!("{} of {} doubted: {}", of.len(), runs_text(used.len()), quoted(name));
-        about(Kind::Doubted, workload, sentence, &of)
+    let names: BTreeSet<&str> = used.iter().flat_map(|run| warnings(run)).collect();
+    let finding = |name| {
+        let what = format!("{} in", quoted(name));
+        of_doubt(Kind::Doubted, workload, name, &what, used, used.len())
     };
-    of_doubt.into_iter().map(finding).collect()
+    names.into_iter().filter_map(finding).collect()
+}
+
+/// How many runs have a doubt, and what it says of the one that it takes most from.
+fn of_doubt(
+    kind: Kind,
+    workload: &str,
+    name: &str,
+    what: &str,
+    among: &[&Observation],
+    all: usize,
+) -> Option<Finding> {
+    let is_doubted = |run: &&Observation| run.doubts.iter().any(|doubt| doubt.name == name);
+    let runs: Vec<&Observation> = among.iter().copied().filter(is_doubted).collect();
+    let shown = |run: &&Observation| shown_by(name, run).map(|(_, _, size)| size);
+    let worst = runs.iter().rev().max_by(|a, b| {
+        let size = |run| shown(run).unwrap_or(f64::NEG_INFINITY);
+        size(a).total_cmp(&size(b))
+    })?;
+    let which = match (runs.len(), shown(worst)) {
+        (1, _) => "",
+        (_, Some(_)) => "most in ",
+        (_, None) => "such as ",
+    };
+    let doubt = worst.doubts.iter().find(|doubt| doubt.name == name)?;
+    let sentence = format!(
+        "{what} {} of {}, {which}{}: {}; to do: {}",
+        runs.len(),
+        runs_text(all),
+        quoted(&short(worst)),
+        doubt.evidence,
+        doubt.advice
+    );
+    let mut finding = about(kind, workload, sentence, &runs);
+    if let Some((unit, value, _)) = shown_by(name, worst) {
+        finding.figures = vec![Figures::new(short(worst), unit, value, None, 1)];
+    }
+    finding.magnitude = runs.len() as f64 / all as f64 + shown(worst).unwrap_or(0.0);
+    Some(finding)
+}
+
+/// What misleads against what is right, and how far that is: by what factor, or of how many points of a hundred.
+fn shown_by(name: &str, run: &Observation) -> Option<(FigureUnit, f64, f64)> {
+    let &(_, unit, wrong, right) = SHOWN_BY.iter().find(|row| row.0 == name)?;
+    let number = |name: &str| run.responses.get(name).or(run.shown.get(name)).copied();
+    let right = if right.is_empty() { Some(0.0) } else { number(right) };
+    let (wrong, right) = (number(wrong)?, right?);
+    match unit {
+        FigureUnit::Points => Some((unit, wrong - right, (wrong - right).abs() / 100.0)),
+        _ => {
+            let ratio = Some(wrong / right).filter(|ratio| 0.0 < *ratio && ratio.is_finite())?;
+            Some((unit, ratio, ratio.ln().abs()))
+        }
+    }
+}
+
+/// The last two folders of its path, which tell runs of a study apart.
+pub(super) fn short(run: &Observation) -> String {
+    let names: Vec<_> = run.path.iter().map(|name| name.to_string_lossy()).collect();
+    names[names.len().saturating_sub(2)..].join("/")
 }
 
 /// Change of repeated runs over the order of running.
@@ -110,7 +203,12 @@ impl Drift {
         let figures = Figures {
             p: Some(self.p),
             tests: Some(number),
-            ..sheet.figures(self.change.estimate, Some(&self.change), self.runs)
+            ..sheet.figures(
+                "last run against first",
+                self.change.estimate,
+                Some(&self.change),
+                self.runs,
+            )
         };
         let interval = self.change.interval(CONFIDENCE)?;
         let (shown, unit): (fn(f64) -> f64, &str) = match sheet.is_log() {
@@ -129,37 +227,8 @@ impl Drift {
             chance(self.p, number)
         );
         let mut finding = sheet.finding(Kind::Drift, &[], sentence, self.cells);
-        finding.figures = Some(figures);
+        finding.figures = vec![figures];
         finding.magnitude = sheet.magnitude(self.change.estimate);
         Some(finding)
     }
-}
-
-/// Runs far from others of the same combination, where it was run often enough to say so: to be looked at, and never left out.
-pub(super) fn outliers(sheet: &Sheet) -> Vec<Finding> {
-    let of_cell = |(cell, of): (&Cell, &Vec<&Observation>)| {
-        let scores = modified_z_scores(&cell.values)?;
-        let far = of.iter().zip(&scores).filter(|(_, score)| OUTLIER_SCORE < score.abs());
-        let far: Vec<(&Observation, f64)> = far.map(|(run, score)| (*run, *score)).collect();
-        if far.is_empty() {
-            return None;
-        }
-        let text = |(run, score): &(&Observation, f64)| {
-            format!("`{}` (modified z-score {})", run.path.display(), signed(*score, 1))
-        };
-        let sentence = format!(
-            "{} of {} of the same combination far from the others in {}: {}",
-            far.len(),
-            runs_text(of.len()),
-            sheet.response.title,
-            list(&far.iter().map(text).collect::<Vec<_>>())
-        );
-        let of: Vec<&Observation> = far.iter().map(|(run, _)| *run).collect();
-        let mut finding = about(Kind::Outlier, sheet.workload, sentence, &of);
-        finding.response = Some(sheet.response.name);
-        finding.doubts.push("of ten runs with normal noise one set in eight has such a run".into());
-        finding.supported = false;
-        Some(finding)
-    };
-    sheet.cells.iter().zip(&sheet.runs).filter_map(of_cell).collect()
 }

@@ -1,9 +1,10 @@
 //! What the runs do not tell, once a reason, and what would tell it.
 
-use super::{Figures, Finding, Judged, Kind, MARGIN, words};
+use super::trust::about;
+use super::{Finding, Judged, Kind, MARGIN, Observation, words};
 use crate::precision::{CONFIDENCE, POWER, REPLICATES_LEAST};
 use feedrate_measure::stats::samples_to_tell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Something of a response that cannot be told.
 pub(super) struct Untold {
@@ -20,16 +21,19 @@ pub(super) enum Reason {
     Noise,
     /// Another factor always changed with it.
     Confounded,
+    /// Of factors together: a third one always changed with them.
+    Aliased,
     /// Not all combinations of two factors were run.
     NotCrossed,
     /// More than is tested one by one.
     TooManyLevels,
 }
 
-const REASONS: [Reason; 5] = [
+const REASONS: [Reason; 6] = [
     Reason::NoReplicates,
     Reason::Noise,
     Reason::Confounded,
+    Reason::Aliased,
     Reason::NotCrossed,
     Reason::TooManyLevels,
 ];
@@ -38,6 +42,37 @@ impl Untold {
     pub(super) fn new(reason: Reason, what: String) -> Self {
         Untold { reason, what }
     }
+}
+
+/// Factors that whoever made the runs does not act on: a difference between their levels is noise, and none says nothing.
+pub(super) fn ignored(workload: &str, used: &[&Observation]) -> Option<Finding> {
+    let mut levels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut reasons: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for run in used {
+        for (factor, why) in &run.ignored {
+            let level = run.factors.get(factor).map_or("unset", String::as_str);
+            levels.entry(factor).or_default().insert(level);
+            reasons.entry(factor).or_default().insert(why);
+        }
+    }
+    levels.retain(|_, levels| 1 < levels.len());
+    let text = |(factor, levels): (&&str, &BTreeSet<&str>)| {
+        let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
+        let why: Vec<&str> = reasons[factor].iter().copied().collect();
+        format!("{} ({}; {})", words::quoted(factor), words::list(&levels), why.join("; "))
+    };
+    let parts: Vec<String> = levels.iter().map(text).collect();
+    let sentence = format!(
+        "cannot be told, because DLIO does not act on it: what {} does; runs that differ in nothing else are taken as repeats; feedrate's loaders obey it",
+        words::list(&parts)
+    );
+    let is_concerned =
+        |run: &&&Observation| levels.keys().any(|factor| run.ignored.contains_key(*factor));
+    let of: Vec<&Observation> = used.iter().filter(is_concerned).copied().collect();
+    let mut finding = about(Kind::CannotTell, workload, sentence, &of);
+    finding.factors = levels.keys().map(ToString::to_string).collect();
+    finding.magnitude = REASONS.len() as f64 + 1.0;
+    (!levels.is_empty()).then_some(finding)
 }
 
 /// Of all responses of a workload.
@@ -61,57 +96,56 @@ fn of_reason(workload: &str, reason: Reason, judged: &[Judged]) -> Option<Findin
     let mut seen = BTreeSet::new();
     let all = concerned.iter().flat_map(|one| own(one));
     let all: Vec<String> = all.filter(|what| seen.insert(what.clone())).collect();
+    let act = if all.len() == 1 { "does" } else { "do" };
     let (all, titles) = (words::list(&all), words::list(&titles));
     let sentence = match reason {
         Reason::NoReplicates => format!(
-            "cannot be told, because there is one run of each (no replicates): what {all} do to \
+            "cannot be told, because there is one run of each (no replicates): what {all} {act} to \
              {titles}; {}",
             replicates(judged)
         ),
         Reason::Noise => {
-            let of_response = |one: &&Judged| {
-                let what = words::list(&own(one));
-                let title = one.sheet.response.title;
-                let runs = runs_to_tell(one);
-                let runs = runs.map_or(String::new(), |runs| {
-                    format!("; about {runs} runs of each would tell {}", margin(one))
-                });
-                format!("{title} by {what}{runs}")
-            };
-            let parts: Vec<String> = concerned.iter().map(of_response).collect();
+            let parts: Vec<String> = concerned.iter().map(|one| noise_of(one, &own(one))).collect();
             format!(
                 "cannot be told, because the noise is too large for so few runs: {}",
                 parts.join("; ")
             )
         }
         Reason::Confounded => format!(
-            "cannot be told, because other factors always changed with them: what {all} do to \
-             {titles}; runs that change them alone would tell"
+            "cannot be told, because other factors always changed with them: what {all} {act} to \
+             {titles}; {} would tell",
+            match first.sheet.lacking() {
+                Some(levels) => format!("one combination more, {},", words::list(&levels)),
+                None => "runs that change them alone".into(),
+            }
+        ),
+        Reason::Aliased => format!(
+            "cannot be told, because other factors always changed with them: what {all} do together to {titles}; a \
+             design of more runs would tell"
         ),
         Reason::TooManyLevels => format!(
-            "cannot be told, because there are too many levels to test one by one: what {all} do to {titles}"
+            "cannot be told, because there are too many levels to test one by one: what {all} {act} to {titles}"
         ),
         Reason::NotCrossed => format!(
             "cannot be told, because not all combinations of their levels were run: {all}; a full factorial or a \
              2^k design would tell"
         ),
     };
+    let mut finding = about(Kind::CannotTell, workload, sentence, &[]);
     let paths = concerned.iter().flat_map(|one| one.sheet.runs.iter().flatten());
     let paths: BTreeSet<_> = paths.map(|run| run.path.clone()).collect();
-    let response = (concerned.len() == 1).then_some(first.sheet.response.name);
-    Some(Finding {
-        rank: 0,
-        kind: Kind::CannotTell,
-        workload: workload.into(),
-        response,
-        factors: Vec::new(),
-        sentence,
-        figures: None::<Figures>,
-        evidence: paths.into_iter().collect(),
-        doubts: Vec::new(),
-        supported: true,
-        magnitude: REASONS.len() as f64 - reason as usize as f64,
-    })
+    finding.evidence = paths.into_iter().collect();
+    finding.response = (concerned.len() == 1).then_some(first.sheet.response.name);
+    finding.magnitude = REASONS.len() as f64 - reason as usize as f64;
+    Some(finding)
+}
+
+/// A response, the factors that noise hides, and how many runs would tell them.
+fn noise_of(one: &Judged, hidden: &[String]) -> String {
+    let runs = runs_to_tell(one).map_or(String::new(), |runs| {
+        format!("; about {runs} runs of each would tell {}", margin(one))
+    });
+    format!("{} by {}{runs}", one.sheet.response.title, words::list(hidden))
 }
 
 /// How many runs would do, from the noise of those that were repeated.

@@ -60,22 +60,22 @@ pub(super) fn share(percent: f64) -> String {
 pub(super) fn against(other: &str, of: &Figures) -> String {
     match of.unit {
         FigureUnit::Points => moved(other, of, "points", |points| points),
-        _ if (2.0 / 3.0..=1.5).contains(&of.estimate) => {
+        _ if (2.0 / 3.0..=1.5).contains(&of.value) => {
             moved(other, of, "%", |ratio| 100.0 * (ratio - 1.0))
         }
         _ => {
             let Some((low, high)) = of.low.zip(of.high) else {
-                return format!("{} × {other}", plain(of.estimate, 2));
+                return format!("{} × {other}", plain(of.value, 2));
             };
             let text = |value| plain(value, digits(high - low));
-            format!("{} × {other} [{}, {}]", text(of.estimate), text(low), text(high))
+            format!("{} × {other} [{}, {}]", text(of.value), text(low), text(high))
         }
     }
 }
 
 /// By how much it is above or below. Both ends count in its direction; one on the other side has a minus.
 fn moved(other: &str, of: &Figures, unit: &str, change: impl Fn(f64) -> f64) -> String {
-    let by = change(of.estimate);
+    let by = change(of.value);
     let (sign, word) = if by < 0.0 { (-1.0, "below") } else { (1.0, "above") };
     let Some((low, high)) = of.low.zip(of.high) else {
         return format!("{} {unit} {word} {other}", plain(by.abs(), 1));
@@ -105,6 +105,7 @@ pub(super) fn range(low: f64, high: f64, unit: FigureUnit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_measure::stats::Interval;
 
     #[test]
     fn digits_are_those_that_the_interval_bears_out() {
@@ -118,18 +119,8 @@ mod tests {
     #[test]
     fn a_level_is_told_against_another() {
         let of = |unit, estimate, ends: Option<(f64, f64)>| {
-            let (low, high) = (ends.map(|ends| ends.0), ends.map(|ends| ends.1));
-            let figures = Figures {
-                unit,
-                estimate,
-                low,
-                high,
-                n: 5,
-                p: None,
-                tests: None,
-                share_percent: None,
-            };
-            against("npz", &figures)
+            let interval = ends.map(|(low, high)| Interval { estimate, low, high });
+            against("npz", &Figures::new("", unit, estimate, interval, 5))
         };
         let (ratio, points) = (FigureUnit::Ratio, FigureUnit::Points);
         for (found, expected) in [

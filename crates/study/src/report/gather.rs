@@ -8,7 +8,8 @@ use super::told::told;
 use super::{Au, Doubt, LeftOut, Metric, Report, Run, Seen, Source, Throughput};
 use crate::analysis::analyse;
 use crate::case::{Activity, Case, Loaded, load};
-use crate::findings::{Doubted, Observation};
+use crate::doubt;
+use crate::findings::Observation;
 use crate::import::Kind;
 use crate::overview::Overview;
 use crate::plot::data::{Data, RunPoint};
@@ -20,6 +21,7 @@ use feedrate_measure::doubt::{SeenDoubt, Severity};
 use feedrate_measure::metric::{self, AU_WINDOWED, METRICS, NOMINAL_WINDOWED};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_spec::plan::Plan;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -112,6 +114,10 @@ struct Gathered {
     made: Made,
     point: RunPoint,
     doubts: Vec<SeenDoubt>,
+    /// Of DLIO's runs.
+    plan: Option<Plan>,
+    shown: BTreeMap<&'static str, f64>,
+    epochs: Vec<f64>,
 }
 
 impl Gathered {
@@ -131,8 +137,26 @@ impl Gathered {
             study: record.study.as_deref().cloned(),
             is_own,
         };
-        Gathered { run, made, point, doubts: case.doubts }
+        let plan = loaded.imported.as_ref().map(|_| record.plan.clone());
+        let epochs = metric::SAMPLES_WHOLE.of_epochs(record);
+        let is_known = case.throughput.whole_samples_per_second.is_some();
+        let epochs = epochs.into_iter().flatten().filter(|_| is_known).collect();
+        let shown = shown(&case);
+        Gathered { run, made, point, doubts: case.doubts, plan, shown, epochs }
     }
+}
+
+/// What was reported, and how far ranks differ: by these findings tell how large a doubt is.
+fn shown(case: &Case) -> BTreeMap<&'static str, f64> {
+    let all = [
+        ("au_reported_percent", case.au.reported_percent),
+        ("au_lowest_percent", case.skew.windowed_lowest_percent),
+        ("au_highest_percent", case.skew.windowed_highest_percent),
+        ("wait_excluded_percent", case.stall.excluded_percent),
+        ("reported_samples_per_second", case.throughput.reported_samples_per_second),
+        ("windowed_samples_per_second", case.throughput.windowed_samples_per_second),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 fn run(case: &Case, record: &Record, place: Place) -> Run {
@@ -261,17 +285,20 @@ fn observations(all: &[Gathered], report: &Report) -> Vec<Observation> {
             if report.has_several_sources() {
                 factors.insert("source".into(), report.sources[one.run.source].path.clone());
             }
+            let names = factors
+                .keys()
+                .filter_map(|name| Some((name.clone(), doubt::ignored(one.plan.as_ref()?, name)?)));
+            let ignored = names.collect();
             observations.push(Observation {
                 path: one.run.path.clone().into(),
                 workload: workload.into(),
                 factors,
+                ignored,
                 responses: one.point.responses.clone(),
                 order: one.made.study.as_ref().and_then(|study| study.order),
-                doubts: one
-                    .doubts
-                    .iter()
-                    .map(|doubt| Doubted { name: doubt.name.clone(), severity: doubt.severity })
-                    .collect(),
+                shown: one.shown.clone(),
+                epochs: one.epochs.clone(),
+                doubts: one.doubts.clone(),
             });
         }
     }

@@ -16,6 +16,7 @@ mod tests;
 pub use experiment::{Experiment, Middle, experiments};
 pub use gather::of_results;
 
+use crate::findings::{Figures, Kind};
 use feedrate_measure::doubt::Severity;
 use serde::Serialize;
 
@@ -60,10 +61,20 @@ pub struct Source {
 pub struct Finding {
     /// With its numbers and intervals.
     pub says: String,
+    /// What it is about.
+    pub kind: Kind,
+    /// Of this workload; several are joined by commas.
+    pub workload: String,
+    /// The response it is about; `null` where it is about several.
+    pub response: Option<&'static str>,
+    /// The factors it is about.
+    pub factors: Vec<String>,
     /// Whether it holds.
     pub support: Support,
     /// What it rests on, beside the sentence: effects, intervals, p.
     pub figures: Vec<Fact>,
+    /// The same as numbers.
+    pub numbers: Vec<Figures>,
     /// Runs it rests on, as indexes of [`Report::runs`].
     pub runs: Vec<usize>,
     /// Why one may not believe it.

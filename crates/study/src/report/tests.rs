@@ -123,3 +123,31 @@ fn there_is_no_report_on_nothing() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(of_results(&[folder.path().into()], None, 1), Err(RunsError::Nothing(_))));
 }
+
+#[test]
+fn findings_are_data_too() {
+    let folder = tempfile::tempdir().unwrap();
+    for batch in [2_u64, 4] {
+        for replicate in 0..3_u64 {
+            let steps = vec![(1000 * batch + 10 * replicate, 1000, 0, 1_000_000); 20];
+            save_steps(folder.path(), &format!("{batch} {replicate}"), &steps, |record| {
+                record.started = format!("2026-11-21T10:0{replicate}:0{batch}.000000");
+                record.plan.loader.batch_size = batch;
+            });
+        }
+    }
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let object = serde_json::to_value(&report).unwrap();
+    let findings = object["findings"].as_array().unwrap();
+    let is_effect = |one: &&serde_json::Value| one["kind"] == "effect";
+    let effect = findings.iter().find(is_effect).unwrap_or_else(|| panic!("{findings:?}"));
+    assert_eq!(effect["factors"], serde_json::json!(["batch_size"]));
+    let number = &effect["numbers"][0];
+    let (value, low, high) =
+        (number["value"].as_f64(), number["low"].as_f64(), number["high"].as_f64());
+    assert!(low < value && value < high, "{number}");
+    let named = ["of", "unit", "n", "confidence"].map(|key| number[key].clone());
+    assert_eq!(named[0], "4 against 2");
+    assert!(named[1] == "points" || named[1] == "ratio");
+    assert_eq!((&named[2], &named[3]), (&3.into(), &0.95.into()));
+}

@@ -1,19 +1,21 @@
 //! The findings of a report, as `findings` makes them, with links to the runs they rest on. Judges nothing itself.
 
+use super::number::significant;
 use super::{Fact, Finding, Run, Support};
 use crate::findings::{self, FigureUnit, Figures, Kind, Observation, findings, main_responses};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 /// What the runs say.
 pub(super) fn told(runs: &[Run], observations: &[Observation]) -> Vec<Finding> {
     let responses = main_responses(observations);
     let place: HashMap<&str, usize> =
         runs.iter().enumerate().map(|(index, run)| (run.path.as_str(), index)).collect();
-    let all = findings(observations, &responses, &BTreeMap::new());
-    all.into_iter().map(|finding| one(finding, &place)).collect()
+    let workloads: BTreeSet<&str> = observations.iter().map(|one| one.workload.as_str()).collect();
+    let all = findings(observations, &responses);
+    all.into_iter().map(|finding| one(finding, 1 < workloads.len(), &place)).collect()
 }
 
-fn one(finding: findings::Finding, place: &HashMap<&str, usize>) -> Finding {
+fn one(finding: findings::Finding, has_several: bool, place: &HashMap<&str, usize>) -> Finding {
     let support = match finding.kind {
         Kind::CannotTell => Support::CannotBeTold,
         _ if !finding.supported => Support::Described,
@@ -27,9 +29,17 @@ fn one(finding: findings::Finding, place: &HashMap<&str, usize>) -> Finding {
     runs.sort_unstable();
     runs.dedup();
     Finding {
-        says: finding.sentence,
+        says: match has_several {
+            true => format!("{}: {}", finding.workload, finding.sentence),
+            false => finding.sentence,
+        },
+        kind: finding.kind,
+        workload: finding.workload,
+        response: finding.response,
+        factors: finding.factors,
         support,
         figures: finding.figures.iter().flat_map(facts).collect(),
+        numbers: finding.figures,
         runs,
         doubts: finding.doubts,
     }
@@ -40,12 +50,19 @@ fn facts(of: &Figures) -> Vec<Fact> {
         FigureUnit::Ratio => "ratio",
         FigureUnit::Points => "difference in points",
         FigureUnit::Efficiency => "share of linear growth",
+        FigureUnit::Share => "share",
+        FigureUnit::Processes => "processes",
+        FigureUnit::Response => "value",
     };
-    let interval =
-        of.low.zip(of.high).map_or(String::new(), |(low, high)| format!(" [{low:.3}, {high:.3}]"));
+    let shown = |value: f64| significant(Some(value));
+    let interval = of
+        .low
+        .zip(of.high)
+        .map_or(String::new(), |(low, high)| format!(" [{}, {}]", shown(low), shown(high)));
     let fact = |name: &str, value: String| Fact { name: name.into(), value };
     let tests = of.tests.map_or(String::new(), |tests| format!(", corrected for {tests} tests"));
-    let mut facts = vec![fact(unit, format!("{:.3}{interval}, n = {}", of.estimate, of.n))];
+    let value = format!("{}{interval}, n = {}", shown(of.value), of.n);
+    let mut facts = vec![fact(&format!("{unit}, {}", of.of), value)];
     facts.extend(of.p.map(|p| match p < 1e-4 {
         true => fact("p", format!("< 0.0001{tests}")),
         false => fact("p", format!("{p:.4}{tests}")),

@@ -1,6 +1,7 @@
 //! The contract of every output: whatever users call their things, it is text, and what is not known is left empty.
 
 use super::*;
+use crate::findings::Kind;
 use crate::report::{
     Au, Doubt, Fact, Figure, Finding, LeftOut, Method, Metric, Run, Seen, Source, Support, Table,
 };
@@ -21,6 +22,11 @@ fn report(name: &str) -> Report {
         sources: vec![Source { path: name.into(), runs: 2 }],
         findings: vec![Finding {
             says: format!("`{name}` makes no difference"),
+            kind: Kind::NoEffect,
+            workload: name.into(),
+            response: None,
+            factors: vec![name.into()],
+            numbers: Vec::new(),
             support: Support::Doubted,
             figures: vec![Fact { name: name.into(), value: name.into() }],
             runs: vec![0],
