@@ -20,8 +20,6 @@ pub struct Data {
     pub runs: Vec<RunPoint>,
     /// Of a study.
     pub overview: Option<Overview>,
-    /// Fits of `delivered_bytes_per_second` against accelerators.
-    pub fits: Vec<Curve>,
 }
 
 /// One run.
@@ -127,15 +125,6 @@ pub struct Latencies {
     pub name: &'static str,
     /// (seconds, calls that took about so long), ascending.
     pub counts: Vec<(f64, u64)>,
-}
-
-/// A curve of its own, such as a fit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Curve {
-    /// Its name.
-    pub label: String,
-    /// (accelerators, bytes a second).
-    pub points: Vec<(f64, f64)>,
 }
 
 impl RunPoint {

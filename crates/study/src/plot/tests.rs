@@ -113,8 +113,7 @@ fn data_for(plot: &dyn Plot, workload: &str) -> Data {
         "latency" | "phases" => runs.retain(|run| run.settings["accelerators"] == "2"),
         _ => {}
     }
-    let fits = vec![Curve { label: "fit".into(), points: vec![(1.0, 3e6), (8.0, 2e7)] }];
-    Data { runs, overview: Some(overview(&[workload, "cosmoflow_h100"])), fits }
+    Data { runs, overview: Some(overview(&[workload, "cosmoflow_h100"])) }
 }
 
 fn figure(plot: &dyn Plot, data: &Data) -> Result<Figure, Missing> {
@@ -176,7 +175,7 @@ fn axes_have_their_units() {
             "throughput_processes",
             vec!["Throughput (MB/s)", "Processes (emulated accelerators)", "npz"],
         ),
-        ("scaling", vec!["Throughput (MB/s)", "ideal", "fit", "measured"]),
+        ("scaling", vec!["Throughput (MB/s)", "ideal", "Amdahl fit", "measured"]),
         (
             "factor_levels",
             vec!["AU, all steps (%)", "Throughput (MB/s)", "read_threads", "8 processes"],
