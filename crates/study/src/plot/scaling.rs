@@ -36,7 +36,8 @@ impl Plot for Scaling {
         let runs = &data.runs;
         let (y, unit) = axis_of(response, runs);
         let (mut layers, mut fitted) = (Vec::new(), false);
-        for (i, block) in blocks(runs).iter().enumerate() {
+        let blocks = blocks(runs);
+        for (i, block) in blocks.iter().enumerate() {
             let free: Vec<usize> = block.processes().into_iter().collect();
             let at = |group: &super::groups::Group<'_>| {
                 point(processes(group.runs.first()?)?, &group.runs, response, unit)
@@ -52,15 +53,22 @@ impl Plot for Scaling {
             }
             let name = if block.name.is_empty() { "measured".into() } else { block.name.clone() };
             let measured: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
-            layers.push(against::joined(name, i, points));
-            if let Some((label, law)) = law(&measured) {
-                let curve = curve(&law, first_and_last(&measured));
-                layers.push(line(of_block(block, label), Tone::Hue(i + 1), Style::Line, curve));
+            let law = law(&measured);
+            layers.push(match law {
+                Some(_) => line(name, Tone::Hue(i), Style::Marks, points),
+                None => against::joined(name, i, points),
+            });
+            let tone = Tone::Hue(if blocks.len() == 1 { 1 } else { i });
+            if let Some((label, law)) = &law {
+                let curve = curve(law, first_and_last(&measured));
+                layers.push(line(of_block(block, label), tone, Style::Line, curve));
                 fitted = true;
             }
-            if let Some((x, y)) = bend(&measured) {
-                let mark = vec![Point::at(x, y)];
-                layers.push(line(of_block(block, "knee"), Tone::Hue(5), Style::Marks, mark));
+            if let Some((x, y)) = bend(&measured, law.as_ref().map(|(_, law)| law)) {
+                let least = measured.iter().map(|point| point.1).fold(y, f64::min);
+                let name = of_block(block, &format!("knee at {x:.0}"));
+                let drop = vec![Point::at(x, least), Point::at(x, y)];
+                layers.push(line(name, tone, Style::Dashes, drop));
             }
         }
         if layers.is_empty() {
@@ -102,10 +110,9 @@ fn law(points: &[(f64, f64)]) -> Option<(&'static str, Law)> {
 }
 
 /// The peak of the law where it was reached, else the knee of what was measured.
-fn bend(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+fn bend(points: &[(f64, f64)], law: Option<&Law>) -> Option<(f64, f64)> {
     let last = first_and_last(points).1;
-    let fitted = law(points).map(|(_, law)| law);
-    let peak = fitted.and_then(|law| Some((law.peak()?, law.throughput(law.peak()?))));
+    let peak = law.and_then(|law| Some((law.peak()?, law.throughput(law.peak()?))));
     peak.filter(|(x, _)| *x <= last).or_else(|| Some(points[knee(points)?]))
 }
 
@@ -131,4 +138,46 @@ fn of_block(block: &Block<'_>, what: &str) -> String {
 
 fn line(label: String, tone: Tone, style: Style, points: Vec<Point>) -> Layer {
     Layer::Series(Series { label, tone, style, spread: Spread::Y, points })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(rate: impl Fn(f64) -> f64, numbers: &[f64]) -> Vec<(f64, f64)> {
+        numbers.iter().map(|&n| (n, rate(n))).collect()
+    }
+
+    #[test]
+    fn a_law_is_drawn_where_it_fits() {
+        let turns_back = |n: f64| 50.0 * n / (1.0 + 0.05 * (n - 1.0) + 0.004 * n * (n - 1.0));
+        let points = at(turns_back, &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
+        let (label, found) = law(&points).unwrap();
+        assert_eq!(label, "USL fit");
+        let (x, y) = bend(&points, Some(&found)).unwrap();
+        // √((1 − 0.05) ÷ 0.004)
+        assert_eq!(
+            (format!("{x:.1}"), format!("{:.1}", y - turns_back(x))),
+            ("15.4".into(), "0.0".into())
+        );
+        let curve = curve(&found, (1.0, 32.0));
+        assert_eq!((curve[0].x, curve[curve.len() - 1].x.round()), (1.0, 32.0));
+        // A peak that was not reached is no knee.
+        assert_ne!(
+            bend(&points[..4], law(&points[..4]).as_ref().map(|(_, law)| law)).map(|(x, _)| x),
+            Some(x)
+        );
+        let serial = |n: f64| 50.0 * n / (1.0 + 0.1 * (n - 1.0));
+        assert_eq!(law(&at(serial, &[1.0, 2.0, 4.0, 8.0])).unwrap().0, "Amdahl fit");
+    }
+
+    #[test]
+    fn no_law_is_drawn_that_does_not_fit() {
+        let linear = |n: f64| 50.0 * n;
+        assert!(law(&at(linear, &[1.0, 2.0, 4.0])).is_none(), "of three numbers");
+        assert!(law(&at(|n| n * n, &[1.0, 2.0, 4.0, 8.0])).is_none(), "more than linear");
+        let saw = |n: f64| if n == 4.0 { 300.0 } else { 100.0 * n.sqrt() };
+        assert!(law(&at(saw, &[1.0, 2.0, 4.0, 8.0, 16.0])).is_none(), "missed by a third");
+        assert!(law(&[]).is_none() && bend(&[], None).is_none());
+    }
 }
