@@ -311,21 +311,12 @@ pub(super) fn together(sheet: &Sheet, tests: &Tests, number: usize) -> Vec<Findi
         let share = figures.share_percent.map_or(String::new(), |percent| {
             format!(" ({} of its variation)", words::share(percent))
         });
-        let step = match figures.unit {
-            FigureUnit::Points => "difference",
-            _ => "ratio",
-        };
-        let (to, from) = (&of_b.levels[largest.levels.1], of_b.base_level());
-        let base = format!("that with {}", of_a.base_level());
         let sentence = format!(
-            "{} and {} act together on {}{share}: with {} {} the {step} of {to} to {from} {} is {}, n = {n} ({})",
+            "{} and {} act together on {}{share}: {}, n = {n} ({})",
             quoted(&of_a.name),
             quoted(&of_b.name),
             sheet.response.title,
-            quoted(&of_a.name),
-            of_a.levels[largest.levels.0],
-            quoted(&of_b.name),
-            against(&base, &figures),
+            step_with(sheet, (a, largest.levels.0), (b, largest.levels.1), &figures),
             chance(p, number)
         );
         let mut finding = sheet.finding(Kind::Effect, &[a, b], sentence, combination.cells());
@@ -334,6 +325,34 @@ pub(super) fn together(sheet: &Sheet, tests: &Tests, number: usize) -> Vec<Findi
         Some(finding)
     };
     sheet.pairs.iter().enumerate().filter_map(of_pair).collect()
+}
+
+/// What a step of `b` does with the level of `a` and with its base; of what it does with either too, where the same combinations of other factors have both.
+fn step_with(sheet: &Sheet, a: (usize, usize), b: (usize, usize), of: &Figures) -> String {
+    let (of_a, of_b) = (&sheet.factors[a.0], &sheet.factors[b.0]);
+    let (level, base) = (&of_a.levels[a.1], of_a.base_level());
+    let (name_a, name_b) = (quoted(&of_a.name), quoted(&of_b.name));
+    let step = format!("from {} to {} {name_b}", of_b.base_level(), of_b.levels[b.1]);
+    let by = |at: usize| {
+        let change =
+            sheet.middle((a.0, at), (b.0, b.1))? - sheet.middle((a.0, at), (b.0, of_b.base))?;
+        Some(match of.unit {
+            FigureUnit::Points => format!("{} points", words::signed(change, 1)),
+            _ => format!("a factor of {}", words::plain(sheet.shown(change), 2)),
+        })
+    };
+    match by(a.1).zip(by(of_a.base)) {
+        Some((with, without)) => format!(
+            "{step} it changes by {with} with {name_a} {level} and by {without} with {base}, of which the first is {}",
+            against("the second", of)
+        ),
+        None => {
+            format!(
+                "{step} its change with {name_a} {level} is {}",
+                against(&format!("that with {base}"), of)
+            )
+        }
+    }
 }
 
 /// Pairs of factors of which cannot be told whether they act together.

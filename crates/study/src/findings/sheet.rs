@@ -5,7 +5,7 @@ use crate::factor::number;
 use crate::precision::CONFIDENCE;
 use crate::response::{Better, Response, Unit};
 use feedrate_measure::stats::{
-    Anova, Cell, Combination, Difference, Explained, Model, Term, anova,
+    Anova, Cell, Combination, Difference, Explained, Model, Term, anova, mean,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -224,6 +224,15 @@ impl<'a> Sheet<'a> {
     /// A value of the scale of the sheet as a figure.
     pub(super) fn shown(&self, value: f64) -> f64 {
         if self.is_log() { value.exp() } else { value }
+    }
+
+    /// The mean of all combinations that have two levels; `None` where others have other combinations of the rest.
+    pub(super) fn middle(&self, a: (usize, usize), b: (usize, usize)) -> Option<f64> {
+        let all: usize = self.factors.iter().map(|factor| factor.levels.len()).product();
+        let own =
+            self.cells.iter().filter(|cell| cell.levels[a.0] == a.1 && cell.levels[b.0] == b.1);
+        let means = own.map(|cell| mean(&cell.values)).collect::<Option<Vec<f64>>>()?;
+        if self.cells.len() == all { mean(&means) } else { None }
     }
 
     /// Two levels of a factor, by the cells of a combination: the runs of each.

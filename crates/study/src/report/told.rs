@@ -38,14 +38,14 @@ fn one(finding: findings::Finding, has_several: bool, place: &HashMap<&str, usiz
         response: finding.response,
         factors: finding.factors,
         support,
-        figures: finding.figures.iter().flat_map(facts).collect(),
+        figures: finding.figures.iter().map(fact).collect(),
         numbers: finding.figures,
         runs,
         doubts: finding.doubts,
     }
 }
 
-fn facts(of: &Figures) -> Vec<Fact> {
+fn fact(of: &Figures) -> Fact {
     let unit = match of.unit {
         FigureUnit::Ratio => "ratio",
         FigureUnit::Points => "difference in points",
@@ -59,16 +59,14 @@ fn facts(of: &Figures) -> Vec<Fact> {
         .low
         .zip(of.high)
         .map_or(String::new(), |(low, high)| format!(" [{}, {}]", shown(low), shown(high)));
-    let fact = |name: &str, value: String| Fact { name: name.into(), value };
-    let tests = of.tests.map_or(String::new(), |tests| format!(", corrected for {tests} tests"));
-    let value = format!("{}{interval}, n = {}", shown(of.value), of.n);
-    let mut facts = vec![fact(&format!("{unit}, {}", of.of), value)];
-    facts.extend(of.p.map(|p| match p < 1e-4 {
-        true => fact("p", format!("< 0.0001{tests}")),
-        false => fact("p", format!("{p:.4}{tests}")),
-    }));
-    facts.extend(
-        of.share_percent.map(|share| fact("share of the variation", format!("{share:.1} %"))),
-    );
-    facts
+    let mut value = format!("{}{interval}, n = {}", shown(of.value), of.n);
+    let tests = of.tests.filter(|&tests| 1 < tests);
+    let tests = tests.map_or(String::new(), |tests| format!(", corrected for {tests} tests"));
+    value += &of.p.map_or(String::new(), |p| match p < 1e-4 {
+        true => format!(", p < 0.0001{tests}"),
+        false => format!(", p = {p:.4}{tests}"),
+    });
+    value +=
+        &of.share_percent.map_or(String::new(), |share| format!(", {share:.1} % of the variation"));
+    Fact { name: format!("{unit}, {}", of.of), value }
 }

@@ -101,6 +101,33 @@ fn epochs_that_do_not_settle_are_told_with_figures() {
     ");
 }
 
+/// A run that read another's files makes no growth, and no law.
+#[test]
+fn growth_rests_on_no_invalid_run() {
+    let stale = SeenDoubt {
+        name: "stale_data".into(),
+        severity: Severity::Invalid,
+        evidence: "other files".into(),
+        advice: "make them anew".into(),
+    };
+    let mut random = LegacyRandom::new(18);
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        for (n, rate) in [("1", 1e8), ("2", 1.9e8), ("4", 3.5e8), ("8", 30e8)] {
+            let rate = rate * (0.01 * random.standard_normal()).exp();
+            let mut one = run(runs.len(), &[("processes", n)], &[(RATE, rate)]);
+            one.doubts = if n == "8" { vec![stale.clone()] } else { Vec::new() };
+            runs.push(one);
+        }
+    }
+    let found = all_of(&runs, &[RATE]);
+    assert_eq!(found.iter().filter(|one| one.kind == Kind::LeftOut).count(), 1);
+    let of_growth = |one: &&Finding| matches!(one.kind, Kind::Superlinear | Kind::Scaling);
+    let told: Vec<&str> = found.iter().filter(of_growth).map(|one| one.sentence.as_str()).collect();
+    assert!(told.iter().all(|one| !one.contains("more than") && !one.contains(" 8 ")), "{told:?}");
+    assert!(told.iter().any(|one| one.contains("at 4 `processes` is 8")), "{told:?}");
+}
+
 #[test]
 fn growth_that_turns_back_has_a_peak() {
     let mut random = LegacyRandom::new(17);

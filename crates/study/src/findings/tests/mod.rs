@@ -168,13 +168,13 @@ fn factors_that_act_together_are_found() {
     insta::assert_snapshot!(text(&found), @"
     1. `read_threads` matters most to throughput (82 % of its variation): at 8 it is 2.81 × that at 1 [2.79, 2.84], n = 10 (p < 0.0001, corrected for 4 tests)
          doubt: depends on `direct`
-    2. `direct` and `read_threads` act together on throughput (9 % of its variation): with `direct` on the ratio of 8 to 1 `read_threads` is 2.00 × that with off [1.96, 2.04], n = 5 (p < 0.0001, corrected for 4 tests)
+    2. `direct` and `read_threads` act together on throughput (9 % of its variation): from 1 to 8 `read_threads` it changes by a factor of 3.98 with `direct` on and by a factor of 1.99 with off, of which the first is 2.00 × the second [1.96, 2.04], n = 5 (p < 0.0001, corrected for 4 tests)
     3. `direct` explains 9 % of the variation of throughput: on is 41 % above off [39 %, 42 %], n = 10 (p < 0.0001, corrected for 4 tests)
          doubt: depends on `read_threads`
     ");
     let found = all_of(&two_by_two(&mut LegacyRandom::new(3), 0.01, AU), &[AU]);
     insta::assert_snapshot!(text(&found), @"
-    1. `direct` and `read_threads` act together on utilisation over all steps (17 % of its variation): with `direct` on the difference of 8 to 1 `read_threads` is 40 points above that with off [38, 42], n = 5 (p < 0.0001, corrected for 4 tests)
+    1. `direct` and `read_threads` act together on utilisation over all steps (17 % of its variation): from 1 to 8 `read_threads` it changes by +59.4 points with `direct` on and by +19.6 points with off, of which the first is 40 points above the second [38, 42], n = 5 (p < 0.0001, corrected for 4 tests)
     2. `read_threads` matters most to utilisation over all steps (67 % of its variation): at 8 it is 39.5 points above that at 1 [38.5, 40.5], n = 10 (p < 0.0001, corrected for 4 tests)
          doubt: depends on `direct`
     3. `direct` explains 16 % of the variation of utilisation over all steps: on is 19.5 points above off [18.5, 20.5], n = 10 (p < 0.0001, corrected for 4 tests)
