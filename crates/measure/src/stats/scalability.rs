@@ -20,7 +20,7 @@ pub struct Scaling {
     pub standard_errors: [Option<f64>; 3],
     /// Points less free parameters.
     pub freedom: f64,
-    /// The largest share of a point's throughput by which the fit misses it.
+    /// By how much the fit misses a point at most, as a share of the most throughput.
     pub misfit: f64,
     /// Why it may mislead.
     pub doubts: Vec<ScalingDoubt>,
@@ -38,7 +38,7 @@ pub enum ScalingDoubt {
     AtBound,
     /// Its peak lies beyond what was measured.
     PeakBeyondData,
-    /// It misses a point by more than a tenth.
+    /// It misses a point by more than a tenth of the most throughput.
     Misfit,
     /// What Amdahl's law grows to is more than twice what was measured.
     LimitBeyondData,
@@ -46,7 +46,7 @@ pub enum ScalingDoubt {
 
 /// Points with which a fit is not doubted for their number.
 const POINTS_ENOUGH: usize = 5;
-/// A point that is missed by a larger share is another law's.
+/// A point that is missed by a larger share of the most throughput is another law's.
 const MISFIT_MAX: f64 = 0.1;
 /// A limit of more times what was measured is far from it.
 const LIMIT_TIMES_MAX: f64 = 2.0;
@@ -127,9 +127,9 @@ fn fit(points: &[(f64, f64)], free: &[&[usize]], numbers_least: usize) -> Option
         misfit: 0.0,
         doubts: Vec::new(),
     };
-    let misses = points.iter().map(|&(n, rate)| (scaling.throughput(n) / rate - 1.0).abs());
-    scaling.misfit = misses.fold(0.0, f64::max);
     let most = rates.iter().copied().fold(0.0, f64::max);
+    let misses = points.iter().map(|&(n, rate)| (scaling.throughput(n) - rate).abs() / most);
+    scaling.misfit = misses.fold(0.0, f64::max);
     let limit = scaling.limit().is_some_and(|limit| LIMIT_TIMES_MAX * most < limit);
     let is_at_bound = free_in_best.len() < free[0].len();
     let beyond = scaling.peak().is_some_and(|peak| numbers[numbers.len() - 1] < peak);
@@ -292,5 +292,13 @@ mod tests {
         assert_eq!(found.doubts, doubts);
         assert_eq!(universal_scalability(&points[..3]), None);
         assert_eq!(amdahl(&[(1.0, 1.0), (2.0, 0.0), (3.0, 1.0)]), None);
+        // What turns back is not Amdahl's, and what hardly bends says little of where it ends.
+        let turns = [1.0, 2.0, 4.0, 8.0, 16.0].map(|n| (n, 10.0 * gain(n, 0.05, 0.02)));
+        let found = amdahl(&turns).unwrap();
+        assert!(found.misfit > 0.1 && found.doubts.contains(&ScalingDoubt::Misfit), "{found:?}");
+        let bends = [1.0, 2.0, 4.0, 8.0, 16.0].map(|n| (n, 10.0 * gain(n, 0.01, 0.0)));
+        let found = amdahl(&bends).unwrap();
+        assert_eq!(found.doubts, [ScalingDoubt::LimitBeyondData]);
+        assert!((found.limit().unwrap() - 1000.0).abs() < 1.0, "{found:?}");
     }
 }

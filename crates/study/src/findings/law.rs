@@ -136,7 +136,7 @@ fn doubts(name: &str, law: &Scaling) -> Vec<String> {
         ScalingDoubt::AtBound => "a coefficient would fit best below 0".into(),
         ScalingDoubt::PeakBeyondData => "the most throughput lies beyond what was measured".into(),
         ScalingDoubt::Misfit => {
-            format!("it misses a number of processes by {:.0} %", 100.0 * law.misfit)
+            format!("it misses a point by {:.0} % of the most throughput", 100.0 * law.misfit)
         }
         ScalingDoubt::LimitBeyondData => {
             "what it grows to lies far beyond what was measured".into()

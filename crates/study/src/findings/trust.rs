@@ -101,7 +101,12 @@ fn of_doubt(
 ) -> Option<Finding> {
     let is_doubted = |run: &&Observation| run.doubts.iter().any(|doubt| doubt.name == name);
     let runs: Vec<&Observation> = among.iter().copied().filter(is_doubted).collect();
-    let shown = |run: &&Observation| shown_by(name, run).map(|(_, _, size)| size);
+    let shown = |run: &&Observation| {
+        shown_by(name, run).map(|(_, unit, value)| match unit {
+            FigureUnit::Points => value.abs() / 100.0,
+            _ => value.ln().abs(),
+        })
+    };
     let worst = runs.iter().rev().max_by(|a, b| {
         let size = |run| shown(run).unwrap_or(f64::NEG_INFINITY);
         size(a).total_cmp(&size(b))
@@ -121,24 +126,28 @@ fn of_doubt(
         doubt.advice
     );
     let mut finding = about(kind, workload, sentence, &runs);
-    if let Some((unit, value, _)) = shown_by(name, worst) {
-        finding.figures = vec![Figures::new(short(worst), unit, value, None, 1)];
+    if let Some((of, unit, value)) = shown_by(name, worst) {
+        let of = format!("{of}, {}", short(worst));
+        finding.figures = vec![Figures::new(of, unit, value, None, 1)];
     }
     finding.magnitude = runs.len() as f64 / all as f64 + shown(worst).unwrap_or(0.0);
     Some(finding)
 }
 
-/// What misleads against what is right, and how far that is: by what factor, or of how many points of a hundred.
-fn shown_by(name: &str, run: &Observation) -> Option<(FigureUnit, f64, f64)> {
+/// What misleads against what is right: what they are, and how far apart.
+fn shown_by(name: &str, run: &Observation) -> Option<(String, FigureUnit, f64)> {
     let &(_, unit, wrong, right) = SHOWN_BY.iter().find(|row| row.0 == name)?;
     let number = |name: &str| run.responses.get(name).or(run.shown.get(name)).copied();
-    let right = if right.is_empty() { Some(0.0) } else { number(right) };
-    let (wrong, right) = (number(wrong)?, right?);
+    if right.is_empty() {
+        return Some((wrong.into(), unit, number(wrong)?));
+    }
+    let of = format!("{wrong} against {right}");
+    let (wrong, right) = (number(wrong)?, number(right)?);
     match unit {
-        FigureUnit::Points => Some((unit, wrong - right, (wrong - right).abs() / 100.0)),
+        FigureUnit::Points => Some((of, unit, wrong - right)),
         _ => {
             let ratio = Some(wrong / right).filter(|ratio| 0.0 < *ratio && ratio.is_finite())?;
-            Some((unit, ratio, ratio.ln().abs()))
+            Some((of, unit, ratio))
         }
     }
 }

@@ -97,7 +97,7 @@ impl Plot for Scaling {
 
 const OF_FITS: &str = "Fit: the Universal Scalability Law, or Amdahl's where coherence is not told from none; the knee is its peak where that was reached, else where the measured curve bends (Kneedle). ";
 
-/// The law that fits, where it may be drawn: four numbers of processes or more, none missed by more than a tenth, no growth that no law has.
+/// The law that fits, where it may be drawn: four numbers of processes or more, none missed by more than a tenth of the most throughput, no growth that no law has.
 fn law(points: &[(f64, f64)]) -> Option<(&'static str, Law)> {
     let universal = universal_scalability(points)?;
     let is_coherent = universal.interval(2, CONFIDENCE).is_some_and(|of| 0.0 < of.low);
