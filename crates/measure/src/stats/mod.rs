@@ -37,9 +37,7 @@ pub use residual::{NormalPlot, normal_plot, slope};
 pub use robust::{OUTLIER_SCORE, OUTLIER_VALUES_LEAST, median_interval, modified_z_scores};
 pub use sample::{cov, mean, median, stdev};
 pub use scalability::{Scaling, ScalingDoubt, amdahl, universal_scalability};
-pub use size::{
-    Margin, Samples, power_of_two_samples, samples_for_half_width, samples_to_tell, samples_within,
-};
+pub use size::{Margin, Samples, samples_for_half_width, samples_to_tell, samples_within};
 pub use steady::{STEADY_ROUNDS, steady_from};
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};

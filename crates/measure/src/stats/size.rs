@@ -22,7 +22,7 @@ pub fn samples_for_half_width(cov: f64, half_width: f64, confidence: f64) -> Opt
 
 /// Chance that a two-sided t test of two samples of `n` finds a difference of `effect` standard deviations (Cohen, Statistical Power Analysis, 1988,
 /// ch. 2): noncentral t with 2n − 2 degrees of freedom. `None` of fewer than two.
-pub fn power_of_two_samples(n: u64, effect: f64, confidence: f64) -> Option<f64> {
+fn power_of_two_samples(n: u64, effect: f64, confidence: f64) -> Option<f64> {
     let freedom = 2.0 * (n as f64 - 1.0);
     let t = t_quantile(0.5 + confidence / 2.0, freedom)?;
     let shift = effect.abs() * (n as f64 / 2.0).sqrt();

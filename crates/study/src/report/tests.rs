@@ -1,6 +1,7 @@
 //! What a report says: experiments, and what own records come to.
 
 use super::*;
+use crate::import::fake::Fake;
 use crate::runs::RunsError;
 use feedrate_measure::example::simple;
 use feedrate_measure::record::file;
@@ -150,4 +151,62 @@ fn findings_are_data_too() {
     assert_eq!(named[0], "4 against 2");
     assert!(named[1] == "points" || named[1] == "ratio");
     assert_eq!((&named[2], &named[3]), (&3.into(), &0.95.into()));
+}
+
+/// DLIO's loader for PyTorch reads files by name, whatever is set.
+#[test]
+fn of_a_setting_that_dlio_ignores_no_effect_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for replicate in 0..3_u32 {
+        for (at, name) in ["4", "4_file_shuffle_off", "4_read_threads_8"].into_iter().enumerate() {
+            let overrides = match at {
+                0 => vec![],
+                1 => vec!["reader.file_shuffle=off"],
+                _ => vec!["reader.read_threads=8"],
+            };
+            let run = Fake {
+                threads: if at == 2 { 8 } else { 4 },
+                slower: [1.0, 1.003, 0.5][at] + 0.01 * f64::from(replicate),
+                start_s: 36_000.0 + 1000.0 * f64::from(3 * replicate + at as u32),
+                overrides,
+                ..Fake::default()
+            }
+            .write(folder.path(), &format!("fake/{name}/{replicate}"));
+            // Hydra writes what was overridden into the configuration too.
+            let config = run.join(".hydra/config.yaml");
+            let level = if at == 1 { "'off'" } else { "seed" };
+            let text = std::fs::read_to_string(&config).unwrap();
+            let text = text.replace("reader: {", &format!("reader: {{file_shuffle: {level}, "));
+            std::fs::write(config, text).unwrap();
+        }
+    }
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let of_shuffle = |one: &&Finding| one.factors.contains(&"file_shuffle".to_string());
+    let about: Vec<&Finding> = report.findings.iter().filter(of_shuffle).collect();
+    assert_eq!(about.len(), 1, "{:#?}", report.findings);
+    assert_eq!(about[0].support, Support::CannotBeTold);
+    let said = &about[0].says;
+    assert!(said.contains("DLIO does not act on it: what `file_shuffle` (off and seed"), "{said}");
+    let is_effect = |one: &&Finding| one.kind == Kind::Effect && one.factors == ["read_threads"];
+    let effect = report.findings.iter().find(is_effect).unwrap();
+    assert_eq!(effect.numbers[0].n, 3, "{}", effect.says);
+}
+
+#[test]
+fn findings_of_several_workloads_name_theirs() {
+    let folder = tempfile::tempdir().unwrap();
+    for (at, workload) in ["a", "a", "b", "b"].into_iter().enumerate() {
+        save(folder.path(), &at.to_string(), |record| {
+            record.started = format!("2026-11-21T10:0{at}:00.000000");
+            record.plan.workload = workload.into();
+            record.plan.loader.batch_size = 1 + at as u64 % 2;
+        });
+    }
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let says: Vec<&str> = report.findings.iter().map(|one| one.says.as_str()).collect();
+    assert!(
+        says.iter().all(|one| ["a: ", "b: ", "a, b: "].iter().any(|name| one.starts_with(name))),
+        "{says:#?}"
+    );
+    assert!(says.iter().any(|one| one.starts_with("b: ")), "{says:#?}");
 }
