@@ -4,10 +4,11 @@ use super::sheet::Sheet;
 use super::trust::{about, short};
 use super::words::{list, plain, quoted, runs as runs_text, signed};
 use super::{FigureUnit, Figures, Finding, Kind, Observation};
+use crate::compare::ALPHA;
 use crate::precision::CONFIDENCE;
 use crate::response::Response;
 use feedrate_measure::stats::{
-    Cell, Interval, OUTLIER_SCORE, bootstrap_mean_interval, mean, median_interval,
+    Cell, Interval, NormalPlot, OUTLIER_SCORE, bootstrap_mean_interval, median_interval,
     modified_z_scores, normal_plot,
 };
 
@@ -46,35 +47,48 @@ pub(super) fn outliers(sheet: &Sheet) -> Vec<Finding> {
     sheet.cells.iter().zip(&sheet.runs).filter_map(of_cell).collect()
 }
 
-/// Whether what is left of each combination's mean is not normal on the scale of the sheet; and the middle of the combination that was run most, which does not rest on that.
+/// Whether noise is not normal on the scale of the sheet, by the combinations that were run often enough for a median with an interval: more of them are below
+/// the bar than 5 % of studies of normal noise have. Each by itself, as they may vary by different amounts.
 pub(super) fn skewed(sheet: &Sheet) -> Option<Finding> {
-    let scaled = |cell: &Cell| {
-        let n = cell.values.len() as f64;
-        let middle = mean(&cell.values).filter(|_| 1.0 < n)?;
-        // All with the variance of one run.
-        let widen = (n / (n - 1.0)).sqrt();
-        Some(cell.values.iter().map(|value| (value - middle) * widen).collect::<Vec<f64>>())
-    };
-    let left: Vec<f64> = sheet.cells.iter().filter_map(scaled).flatten().collect();
-    let plot = normal_plot(&left).filter(|plot| plot.correlation < plot.least)?;
-    let most = (0..sheet.runs.len()).rev().max_by_key(|&cell| sheet.runs[cell].len())?;
-    let of = &sheet.runs[most];
-    let (middle, figures) = middles(sheet.response, of);
-    let what = figures
-        .is_empty()
-        .then(|| "six runs of a combination would have a median with an interval".into());
+    let judged = sheet.cells.iter().enumerate().filter(|(_, cell)| RUNS_LEAST <= cell.values.len());
+    let judged: Vec<(usize, NormalPlot)> =
+        judged.filter_map(|(at, cell)| Some((at, normal_plot(&cell.values)?))).collect();
+    let below = |(_, plot): &&(usize, NormalPlot)| plot.correlation < plot.least;
+    let skewed: Vec<&(usize, NormalPlot)> = judged.iter().filter(below).collect();
+    let over = |one: &(usize, NormalPlot)| one.1.least - one.1.correlation;
+    let (worst, plot) = skewed.iter().max_by(|a, b| over(a).total_cmp(&over(b)))?;
+    if ALPHA < at_least(skewed.len(), judged.len(), BELOW_SHARE) {
+        return None;
+    }
+    let (middle, figures) = middles(sheet.response, &sheet.runs[*worst]);
     let sentence = format!(
-        "noise of {} in repeated runs is not normal{} (normal plot: correlation {:.3} of {} runs, normal noise is below {:.3} in 1 %); {}",
+        "noise of {} is not normal{} in {} of {} combinations of {RUNS_LEAST} runs or more, most in that of {} (normal plot: correlation {:.3}, normal noise is below {:.3} in 1 %); {middle}",
         sheet.response.title,
         if sheet.is_log() { " on the scale of logarithms" } else { "" },
+        skewed.len(),
+        judged.len(),
+        quoted(&short(sheet.runs[*worst].first()?)),
         plot.correlation,
-        left.len(),
         plot.least,
-        what.unwrap_or(middle)
     );
-    let mut finding = sheet.finding(Kind::Outlier, &[], sentence, [most]);
+    let mut finding = sheet.finding(Kind::Outlier, &[], sentence, [*worst]);
     finding.figures = figures;
     Some(finding)
+}
+
+/// Fewer have no interval of the median.
+const RUNS_LEAST: usize = 6;
+/// Of normal noise so many are below the bar of the normal plot.
+const BELOW_SHARE: f64 = 0.01;
+
+/// Chance of so many of `all` or more, each with a chance of `share` (binomial).
+fn at_least(some: usize, all: usize, share: f64) -> f64 {
+    let (mut each, mut sum) = ((1.0 - share).powf(all as f64), 0.0);
+    for number in 0..some {
+        sum += each;
+        each *= (all - number) as f64 / (number + 1) as f64 * share / (1.0 - share);
+    }
+    1.0 - sum
 }
 
 /// Median of runs, and their mean where they are enough for an interval that takes no noise as normal.

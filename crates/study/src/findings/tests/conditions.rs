@@ -23,6 +23,25 @@ fn noise_that_is_not_normal_is_told_with_what_does_not_rest_on_that() {
     ");
 }
 
+/// Combinations that vary by different amounts are each normal.
+#[test]
+fn noise_of_different_size_is_normal() {
+    let mut random = LegacyRandom::new(21);
+    let mut told = 0;
+    for _ in 0..200 {
+        let levels = ["0", "1", "2", "3", "4", "5"];
+        let runs: Vec<Observation> = (0..48)
+            .map(|at| {
+                let size = 0.002 * f64::from(1 << (at % 6));
+                let rate = 1e8 * (size * random.standard_normal()).exp();
+                run(at, &[("a", levels[at % 6])], &[(RATE, rate)])
+            })
+            .collect();
+        told += usize::from(all_of(&runs, &[RATE]).iter().any(|one| one.kind == Kind::Outlier));
+    }
+    assert!(told <= 6, "{told} of 200");
+}
+
 #[test]
 fn what_is_not_acted_on_cannot_be_told() {
     let mut random = LegacyRandom::new(15);
