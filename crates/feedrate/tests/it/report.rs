@@ -3,6 +3,7 @@
 
 use crate::harness::{Test, venv_python};
 use feedrate_measure::doubt::Severity;
+use feedrate_study::findings::Kind;
 use feedrate_study::report::output::find;
 use feedrate_study::report::{
     Au, Doubt, Fact, Figure, Finding, Report, Run, Seen, Source, Support, Table, Throughput,
@@ -182,6 +183,11 @@ fn finding(says: &str, support: Support, runs: usize) -> Finding {
     let is_doubted = support == Support::Doubted;
     Finding {
         says: says.into(),
+        kind: Kind::Effect,
+        workload: "unet3d_h100_custom".into(),
+        response: None,
+        factors: Vec::new(),
+        numbers: Vec::new(),
         support,
         figures: vec![Fact { name: "p".into(), value: "0.0004, of 12 tests (Holm)".into() }],
         runs: (0..runs).collect(),
