@@ -25,7 +25,7 @@ use sheet::{Sheet, sheets};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A difference that matters to nobody: 2 %, or two points of a percentage.
+/// A difference that matters to nobody: 2 %, or two points of a percentage; of one below 20 less.
 pub const MARGIN: f64 = 0.02;
 
 /// One run. Its epochs are repeated measures and have no place here.

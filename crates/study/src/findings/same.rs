@@ -3,7 +3,7 @@
 use super::levels::{LevelTest, Tests};
 use super::sheet::Sheet;
 use super::words::{quoted, range};
-use super::{Figures, Finding, Kind, MARGIN};
+use super::{Figures, Finding, Kind};
 use crate::compare::ALPHA;
 use crate::precision::CONFIDENCE;
 use feedrate_measure::stats::{Combination, Difference, equivalence_p, not_below_p};
@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 
 /// Least and greatest difference that matters to nobody, on the scale of the sheet.
 fn margin(sheet: &Sheet) -> (f64, f64) {
+    let margin = sheet.margin();
     match sheet.is_log() {
-        true => ((1.0 - MARGIN).ln(), (1.0 + MARGIN).ln()),
-        false => (-100.0 * MARGIN, 100.0 * MARGIN),
+        true => ((1.0 - margin).ln(), (1.0 + margin).ln()),
+        false => (-margin, margin),
     }
 }
 
@@ -46,12 +47,12 @@ fn no_effect(sheet: &Sheet, factor: usize, own: &[&LevelTest]) -> Option<Finding
         [one] => format!("{} is", varied.levels[one.level]),
         _ => "all levels are".into(),
     };
-    let (margin, unit) = (100.0 * MARGIN, if sheet.is_log() { "%" } else { "points" });
     let sentence = format!(
-        "{} makes no difference to {} that matters: {levels} within {margin} {unit} of {} \
+        "{} makes no difference to {} that matters: {levels} within {} of {} \
          (difference {}), n = {n}",
         quoted(&varied.name),
         sheet.response.title,
+        sheet.margin_text(),
         varied.base_level(),
         range(figures.low?, figures.high?, figures.unit),
     );

@@ -1,6 +1,6 @@
 //! One response of one workload, laid out for its tests: factors, their levels, and the runs of each combination. Tests nothing.
 
-use super::{FigureUnit, Figures, Finding, Kind, Observation, trust, words};
+use super::{FigureUnit, Figures, Finding, Kind, MARGIN, Observation, trust, words};
 use crate::factor::number;
 use crate::precision::CONFIDENCE;
 use crate::response::{Better, Response, Unit};
@@ -214,6 +214,24 @@ impl<'a> Sheet<'a> {
     /// Whether the response is laid out as logarithms.
     pub(super) fn is_log(&self) -> bool {
         self.response.unit != Unit::Percent
+    }
+
+    /// A difference that matters to nobody: a share, or points of a percentage; of one below 20 a tenth of it, as two points of 5 % are no small matter.
+    pub(super) fn margin(&self) -> f64 {
+        let means: Vec<f64> = self.cells.iter().filter_map(|cell| mean(&cell.values)).collect();
+        match mean(&means) {
+            Some(middle) if !self.is_log() => (100.0 * MARGIN).min(0.1 * middle.abs()),
+            _ if self.is_log() => MARGIN,
+            _ => 100.0 * MARGIN,
+        }
+    }
+
+    /// The same in words.
+    pub(super) fn margin_text(&self) -> String {
+        let (number, unit) =
+            if self.is_log() { (100.0 * self.margin(), "%") } else { (self.margin(), "points") };
+        let digits = usize::from(number.fract() != 0.0);
+        format!("{number:.digits$} {unit}")
     }
 
     /// A difference in the unit that figures have.

@@ -1,7 +1,7 @@
 //! What the runs do not tell, once a reason, and what would tell it.
 
 use super::trust::about;
-use super::{Finding, Judged, Kind, MARGIN, Observation, words};
+use super::{Finding, Judged, Kind, Observation, words};
 use crate::precision::{CONFIDENCE, POWER, REPLICATES_LEAST};
 use feedrate_measure::stats::samples_to_tell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +143,7 @@ fn of_reason(workload: &str, reason: Reason, judged: &[Judged]) -> Option<Findin
 /// A response, the factors that noise hides, and how many runs would tell them.
 fn noise_of(one: &Judged, hidden: &[String]) -> String {
     let runs = runs_to_tell(one).map_or(String::new(), |runs| {
-        format!("; about {runs} runs of each would tell {}", margin(one))
+        format!("; about {runs} runs of each would tell {}", one.sheet.margin_text())
     });
     format!("{} by {}{runs}", one.sheet.response.title, words::list(hidden))
 }
@@ -164,15 +164,10 @@ fn replicates(judged: &[Judged]) -> String {
             format!(
                 "from the noise of {} in repeated runs ({shown:.1} {unit}), {runs} of each would tell {}",
                 one.sheet.response.title,
-                margin(one)
+                one.sheet.margin_text()
             )
         }
     }
-}
-
-fn margin(one: &Judged) -> String {
-    let number = 100.0 * MARGIN;
-    if one.sheet.is_log() { format!("{number:.0} %") } else { format!("{number:.0} points") }
 }
 
 /// Runs of each to find a difference that matters, more than there are; `None` where that cannot be said.
@@ -182,7 +177,7 @@ fn runs_to_tell(one: &Judged) -> Option<u64> {
 }
 
 fn runs_for(one: &Judged, noise: f64) -> Option<u64> {
-    let least = if one.sheet.is_log() { (1.0 + MARGIN).ln() } else { 100.0 * MARGIN };
+    let least = if one.sheet.is_log() { one.sheet.margin().ln_1p() } else { one.sheet.margin() };
     match noise > 0.0 {
         true => samples_to_tell(least / noise, CONFIDENCE, POWER),
         false => Some(2),

@@ -171,3 +171,21 @@ fn growth_that_turns_back_has_a_peak() {
     // √((1 − 0.05) ÷ 0.004) is 15.4.
     assert!((number("Law, peak").0 - 15.4).abs() < 1.5);
 }
+
+/// Two points of 5 % are no small matter.
+#[test]
+fn small_percentages_have_a_small_margin() {
+    let study = |of_b: f64| {
+        let mut random = LegacyRandom::new(22);
+        let runs: Vec<Observation> = (0..12)
+            .map(|at| {
+                let (level, au) = if at % 2 == 0 { ("x", 5.0) } else { ("y", of_b) };
+                run(at, &[("a", level)], &[(AU, au + 0.02 * random.standard_normal())])
+            })
+            .collect();
+        let found = all_of(&runs, &[AU]);
+        (found[0].kind, found[0].sentence.contains("within 0.5 points of x"))
+    };
+    assert_eq!(study(5.0), (Kind::NoEffect, true));
+    assert_eq!(study(6.5), (Kind::Effect, false));
+}
