@@ -4,7 +4,9 @@
 //! To add one: copy `stall.rs`, implement [`Plot`], add its `mod` line and its row; the contract tests run on it.
 
 pub mod data;
+pub mod points;
 mod groups;
+mod compared;
 mod against;
 mod au_processes;
 mod throughput_processes;
@@ -21,6 +23,8 @@ mod request_sizes;
 mod status;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod compared_tests;
 
 use crate::draw::figure::Figure;
 use crate::response::Response;
@@ -78,7 +82,7 @@ pub enum Needs {
     Summaries,
     /// With their details, which take the whole record.
     Records,
-    /// The rows of a study.
+    /// The rows of a study, or how far the runs of folders came.
     Study,
 }
 
