@@ -88,10 +88,7 @@ fn what_cannot_be_drawn_is_refused_with_what_is_missing() {
             ["a timeline is of one run, and there are 4", "give the folder of one"],
         ),
         (vec!["interactions", "results"], ["fewer than two factors", "full_factorial"]),
-        (
-            vec!["main_effects", "results", "--response", "stall"],
-            ["there is no response `stall`", "hint:"],
-        ),
+        (vec!["main_effects", "results", "--response", "speed"], ["`speed`", "hint:"]),
         (
             vec!["au_processes", "results", "-o", "there.svg"],
             ["`there.svg` is there already", "--force"],

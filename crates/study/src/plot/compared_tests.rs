@@ -104,3 +104,13 @@ fn levels_that_were_never_compared_are_not_drawn() {
     let missing = figure(plot, &Data { runs, ..Data::default() }).unwrap_err();
     assert!(missing.message.starts_with("no two runs differ in"), "{missing}");
 }
+
+#[test]
+fn scaling_needs_two_numbers_of_processes_with_all_else_the_same() {
+    let setting = |processes, workers| run("a", (processes, workers, "npz"), 50.0, 1e6);
+    let data = Data { runs: vec![setting(4.0, 1.0), setting(6.0, 4.0)], ..Data::default() };
+    assert!(figure(find("scaling").unwrap(), &data).is_ok(), "workers follow from processes");
+    let runs = vec![setting(4.0, 1.0), setting(4.0, 8.0), setting(6.0, 4.0)];
+    let missing = figure(find("scaling").unwrap(), &Data { runs, ..Data::default() }).unwrap_err();
+    assert!(missing.message.contains("the number of processes alone"), "{missing}");
+}

@@ -22,7 +22,7 @@ pub(super) fn figures(report: &Report) -> Markup {
 
 fn not_drawn(of: &NotDrawn) -> Markup {
     html! {
-        li { code { (of.name) } ": " (sentence(&of.why)) ". " span.advice { (sentence(&of.hint)) } }
+        li { code { (of.name) } ": " (sentence(&of.why)) ". " span.advice { "What to do: " (sentence(&of.hint)) "." } }
     }
 }
 

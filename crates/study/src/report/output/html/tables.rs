@@ -33,7 +33,9 @@ fn shaded(kind: Kind, cell: &Cell, highest: f64) -> Markup {
     };
     let style = share.map(|(_, share)| format!("--s:{share:.0}"));
     html! {
-        td class=[(!class.is_empty()).then_some(class)] style=[style] data-v=[value] { (in_pieces(&cell.text)) }
+        td class=[(!class.is_empty()).then_some(class)] style=[style] data-v=[value] {
+            @if is_number { (in_pieces(&cell.text)) } @else { (cell.text) }
+        }
     }
 }
 
