@@ -10,7 +10,7 @@ use feedrate_spec::workload::nearest;
 use feedrate_study::draw::figure::Figure;
 use feedrate_study::draw::{Drawing, Look, Theme, draw};
 use feedrate_study::plot::data::Data;
-use feedrate_study::plot::{self, Needs, PLOTS, Plot};
+use feedrate_study::plot::{self, Needs, PLOTS, Plot, figure_of};
 use feedrate_study::report::plot_data;
 use feedrate_study::response::Response;
 use feedrate_study::runs::LeftOut;
@@ -29,7 +29,7 @@ pub(crate) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     let look = look(arguments)?;
     let target = target(arguments)?;
     let (data, left_out) = load(&arguments.paths, plot.needs())?;
-    let mut figure = plot.figure(&data, response).map_err(|missing| UsageError {
+    let mut figure = figure_of(plot, &data, response).map_err(|missing| UsageError {
         message: format!(
             "{} cannot be drawn: {}{}",
             arguments.name,

@@ -109,7 +109,12 @@ fn levels_that_were_never_compared_are_not_drawn() {
 fn scaling_needs_two_numbers_of_processes_with_all_else_the_same() {
     let setting = |processes, workers| run("a", (processes, workers, "npz"), 50.0, 1e6);
     let data = Data { runs: vec![setting(4.0, 1.0), setting(6.0, 4.0)], ..Data::default() };
-    assert!(figure(find("scaling").unwrap(), &data).is_ok(), "workers follow from processes");
+    let response = Response::find("delivered_bytes_per_second").ok();
+    let caption = figure_of(find("scaling").unwrap(), &data, response).unwrap().caption;
+    assert!(
+        caption.ends_with("cannot be told apart: `read_threads` with `processes`."),
+        "{caption}"
+    );
     let runs = vec![setting(4.0, 1.0), setting(4.0, 8.0), setting(6.0, 4.0)];
     let missing = figure(find("scaling").unwrap(), &Data { runs, ..Data::default() }).unwrap_err();
     assert!(missing.message.contains("the number of processes alone"), "{missing}");

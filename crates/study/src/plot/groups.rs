@@ -38,6 +38,8 @@ pub(super) struct Block<'a> {
     /// What sets it apart from the other blocks; empty where there is one.
     pub(super) name: String,
     pub(super) factors: Vec<Factor>,
+    /// Settings that changed only together with a factor: each, and the factor.
+    pub(super) followers: Vec<(String, String)>,
     /// By their levels, the first factor's first.
     pub(super) groups: Vec<Group<'a>>,
     /// The commonest level of each factor.
@@ -63,9 +65,25 @@ pub(super) fn blocks(runs: &[RunPoint]) -> Vec<Block<'_>> {
     blocks
 }
 
+/// What changed only together with something else, in the words of a caption; empty where that is nothing.
+pub(super) fn together(runs: &[RunPoint]) -> String {
+    let mut told: BTreeSet<String> = BTreeSet::new();
+    for block in blocks(runs) {
+        let pairs = block.followers.iter();
+        told.extend(pairs.map(|(name, factor)| format!("`{name}` with `{factor}`")));
+    }
+    match told.is_empty() {
+        true => String::new(),
+        false => format!(
+            " These changed only together, and their effects cannot be told apart: {}.",
+            told.into_iter().collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
 impl<'a> Block<'a> {
     fn of(name: String, runs: Vec<&'a RunPoint>) -> Self {
-        let factors = factors(&runs);
+        let (factors, followers) = factors(&runs);
         let mut groups: BTreeMap<Vec<usize>, Vec<&RunPoint>> = BTreeMap::new();
         for run in runs {
             let level = |factor: &Factor| {
@@ -83,7 +101,7 @@ impl<'a> Block<'a> {
             levels.max_by_key(|&level| (count(level), usize::MAX - level)).unwrap_or(0)
         };
         let commonest = (0..factors.len()).map(commonest).collect();
-        Block { name, factors, groups, commonest }
+        Block { name, factors, followers, groups, commonest }
     }
 
     /// The factor of processes, where they differ.
@@ -245,8 +263,8 @@ fn level<'a>(run: &'a RunPoint, key: &str) -> &'a str {
     run.settings.get(key).map_or("unset", String::as_str)
 }
 
-/// What runs differ in, processes first. What follows from a factor of more levels is none of its own.
-fn factors(runs: &[&RunPoint]) -> Vec<Factor> {
+/// What runs differ in, processes first, and what follows from a factor of more levels, which is none of its own.
+fn factors(runs: &[&RunPoint]) -> (Vec<Factor>, Vec<(String, String)>) {
     let keys: BTreeSet<&str> =
         runs.iter().flat_map(|run| run.settings.keys().map(String::as_str)).collect();
     let is_place = |key: &str| ["workload", "source"].contains(&key);
@@ -257,9 +275,10 @@ fn factors(runs: &[&RunPoint]) -> Vec<Factor> {
         .filter(|(_, levels)| levels.len() > 1)
         .collect();
     keys.sort_by_key(|(key, levels)| (*key != ACCELERATORS, Reverse(levels.len()), *key));
-    let mut factors: Vec<Factor> = Vec::new();
+    let (mut factors, mut followers) = (Vec::<Factor>::new(), Vec::new());
     for (key, levels) in keys {
-        if factors.iter().any(|factor| follows(runs, key, &factor.key)) {
+        if let Some(factor) = factors.iter().find(|factor| follows(runs, key, &factor.key)) {
+            followers.push((key.into(), factor.name.clone()));
             continue;
         }
         let mut levels: Vec<String> = levels.into_iter().map(String::from).collect();
@@ -271,7 +290,7 @@ fn factors(runs: &[&RunPoint]) -> Vec<Factor> {
         factors.push(Factor { key: key.into(), name: name.into(), levels });
     }
     factors.sort_by(|a, b| (a.key != ACCELERATORS, &a.name).cmp(&(b.key != ACCELERATORS, &b.name)));
-    factors
+    (factors, followers)
 }
 
 /// Whether each level of `of` has one level of `key`.

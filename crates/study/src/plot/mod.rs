@@ -53,6 +53,22 @@ pub fn find(name: &str) -> Option<&'static dyn Plot> {
     PLOTS.iter().copied().find(|plot| plot.member().name == name)
 }
 
+/// What a plot shows, with what all plots must tell of these runs.
+///
+/// # Errors
+/// The data lacks what the plot needs.
+pub fn figure_of(
+    plot: &dyn Plot,
+    data: &Data,
+    response: Option<&'static Response>,
+) -> Result<Figure, Missing> {
+    let mut figure = plot.figure(data, response)?;
+    if plot.needs() != Needs::Study {
+        figure.caption.push_str(&groups::together(&data.runs));
+    }
+    Ok(figure)
+}
+
 /// A plot.
 pub trait Plot: Sync {
     /// Name and summary.

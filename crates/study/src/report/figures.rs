@@ -5,7 +5,7 @@ use super::{Figure, NotDrawn, Table};
 use crate::draw::figure::{self, Axes, Axis, Content, Layer, Panel, Scale};
 use crate::draw::{Look, Theme, draw};
 use crate::plot::data::Data;
-use crate::plot::{Missing, PLOTS, Plot};
+use crate::plot::{Missing, PLOTS, Plot, figure_of};
 use crate::response::Response;
 
 /// In the order of the plots, and those that the data have not enough for.
@@ -25,7 +25,7 @@ pub(super) fn figures(data: &Data) -> (Vec<Figure>, Vec<NotDrawn>) {
 
 fn one(plot: &dyn Plot, data: &Data) -> Result<Figure, Missing> {
     let response = plot.response().and_then(|name| Response::find(name).ok());
-    let drawn = plot.figure(data, response)?;
+    let drawn = figure_of(plot, data, response)?;
     let svg = |theme| draw(&drawn, &Look { theme, ..Look::default() }).svg();
     Ok(Figure {
         name: plot.member().name.into(),
