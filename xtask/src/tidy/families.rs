@@ -67,7 +67,9 @@ const FAMILIES: &[Family] = &[
         folder: "crates/study/src/plot",
         shared: &[
             ("data", "what every plot is drawn from"),
+            ("points", "makes what every plot is drawn from"),
             ("groups", "replicates, factors and the axes of responses, the same in every plot"),
+            ("compared", "runs that differ in nothing else, for all plots of factors"),
             ("against", "a response against processes, whichever it is"),
         ],
     },

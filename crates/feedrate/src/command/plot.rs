@@ -4,23 +4,16 @@ use crate::cli::PlotArguments;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use anyhow::Context as _;
-use feedrate_measure::doubt::Severity;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_spec::units;
 use feedrate_spec::workload::nearest;
-use feedrate_study::analysis::analyse;
-use feedrate_study::case::Case;
 use feedrate_study::draw::figure::Figure;
 use feedrate_study::draw::{Drawing, Look, Theme, draw};
-use feedrate_study::import::Kind;
-use feedrate_study::load_run;
-use feedrate_study::overview::Overview;
-use feedrate_study::plot::data::{Data, RunPoint};
-use feedrate_study::plot::{self, Needs, PLOTS, Plot};
+use feedrate_study::plot::data::Data;
+use feedrate_study::plot::{self, Needs, PLOTS, Plot, figure_of};
+use feedrate_study::report::plot_data;
 use feedrate_study::response::Response;
-use feedrate_study::runner::StudyFiles;
-use feedrate_study::runs::{LeftOut, Run};
-use feedrate_study::state::{History, Journal};
+use feedrate_study::runs::LeftOut;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +29,7 @@ pub(crate) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     let look = look(arguments)?;
     let target = target(arguments)?;
     let (data, left_out) = load(&arguments.paths, plot.needs())?;
-    let mut figure = plot.figure(&data, response).map_err(|missing| UsageError {
+    let mut figure = figure_of(plot, &data, response).map_err(|missing| UsageError {
         message: format!(
             "{} cannot be drawn: {}{}",
             arguments.name,
@@ -45,8 +38,12 @@ pub(crate) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         ),
         hint: Some(missing.hint),
     })?;
-    figure.caption.push_str(&data.doubts());
-    if !left_out.is_empty() {
+    // How far runs came is no matter of what is doubted of them.
+    let is_of_values = plot.needs() != Needs::Study;
+    if is_of_values {
+        figure.caption.push_str(&data.doubts());
+    }
+    if is_of_values && !left_out.is_empty() {
         figure
             .caption
             .push_str(&format!(" Left out: {}.", units::counted(left_out.len() as u64, "run")));
@@ -160,75 +157,12 @@ fn ending(path: &Path) -> String {
     path.extension().map_or(String::new(), |ending| ending.to_string_lossy().to_ascii_lowercase())
 }
 
-fn load(paths: &[PathBuf], needs: Needs) -> anyhow::Result<(Data, Vec<LeftOut>)> {
-    let (mut data, mut left_out) = (Data::default(), Vec::new());
-    if needs == Needs::Study {
-        data.overview = Some(overview(paths)?);
-        return Ok((data, left_out));
-    }
+fn load(paths: &[PathBuf], needs: Needs) -> Result<(Data, Vec<LeftOut>), UsageError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let found = analyse(paths, threads).map_err(|error| UsageError {
+    plot_data(paths, needs, threads).map_err(|error| UsageError {
         hint: Some(error.hint().to_string()),
         message: error.to_string(),
-    })?;
-    left_out.extend(found.left_out);
-    for case in &found.runs {
-        let path = paths.iter().find(|path| path.display().to_string() == case.source);
-        let source = path.filter(|_| paths.len() > 1).map(|path| source_name(path, paths));
-        match point(case, source.as_deref(), needs) {
-            Ok(point) => data.runs.push(point),
-            Err(why) => left_out.push(LeftOut { path: case.path.clone(), why }),
-        }
-    }
-    Ok((data, left_out))
-}
-
-/// A run, or why it must not be drawn.
-fn point(case: &Case, source: Option<&str>, needs: Needs) -> Result<RunPoint, String> {
-    if let Some(doubt) = case.doubts.iter().find(|doubt| doubt.severity == Severity::Invalid) {
-        let evidence = doubt.evidence.split(';').next().unwrap_or_default();
-        return Err(format!("{}: {evidence}", doubt.name));
-    }
-    if !case.is_result() {
-        return Err(case.put_aside.clone().unwrap_or("nothing was trained".into()));
-    }
-    if case.kind != Kind::Record {
-        return Ok(RunPoint::of_case(case, source));
-    }
-    let record = load_run(&case.path).map_err(|error| error.to_string())?;
-    let run = Run::of(&case.path, &record)?;
-    let details = (needs == Needs::Records).then_some(&record);
-    Ok(RunPoint::of(&run, source, details).doubted(case))
-}
-
-/// The last part of a path; the whole of it where several end alike.
-fn source_name(path: &Path, paths: &[PathBuf]) -> String {
-    let alike = paths.iter().filter(|other| other.file_name() == path.file_name()).count();
-    match path.file_name() {
-        Some(name) if alike == 1 => name.to_string_lossy().into_owned(),
-        _ => path.display().to_string(),
-    }
-}
-
-fn overview(paths: &[PathBuf]) -> anyhow::Result<Overview> {
-    let [csv] = paths else {
-        return Err(UsageError {
-            message: "the status is that of one study".into(),
-            hint: Some("give its CSV alone".into()),
-        }
-        .into());
-    };
-    if !csv.is_file() {
-        return Err(UsageError {
-            message: format!("`{}` is no CSV of a study", csv.display()),
-            hint: Some("`feedrate study new` makes one".into()),
-        }
-        .into());
-    }
-    let files = StudyFiles::of(csv)?;
-    let table = files.table()?;
-    let rows: Vec<_> = table.rows().cloned().collect();
-    Ok(Overview::of(&rows, &History::of(Journal::read(&files.journal())?)))
+    })
 }
 
 fn save(drawing: &Drawing, target: &Path, arguments: &PlotArguments) -> anyhow::Result<()> {

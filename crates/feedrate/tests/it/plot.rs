@@ -22,7 +22,7 @@ fn every_plot_of_runs_is_drawn_from_real_records() {
     for plot in plots.as_array().unwrap() {
         let name = plot["name"].as_str().unwrap();
         let (path, expected) = match name {
-            "status" | "interactions" => continue,
+            "interactions" => continue,
             "timeline" => (one.as_str(), 0),
             _ => ("results", 0),
         };
@@ -87,8 +87,8 @@ fn what_cannot_be_drawn_is_refused_with_what_is_missing() {
             vec!["timeline", "results"],
             ["a timeline is of one run, and there are 4", "give the folder of one"],
         ),
-        (vec!["interactions", "results"], ["no two factors were crossed", "full_factorial"]),
-        (vec!["status", "results"], ["is no CSV of a study", "feedrate study new"]),
+        (vec!["interactions", "results"], ["fewer than two factors", "full_factorial"]),
+        (vec!["main_effects", "results", "--response", "speed"], ["`speed`", "hint:"]),
         (
             vec!["au_processes", "results", "-o", "there.svg"],
             ["`there.svg` is there already", "--force"],
@@ -129,6 +129,39 @@ fn results_of_dlio_are_drawn_as_ours_are() {
         (&Value::from(1.0), &Value::from(2.0)),
         "{object}"
     );
-    test.feedrate(&["plot", "stall", "results"])
-        .refuses(2, &["no run tells where its time went", "hint:"]);
+    let run =
+        test.files_below("results", "summary.json")[0].parent().unwrap().display().to_string();
+    for (plot, path, words) in [
+        ("stall", "results", "DLIO's results tell how long was waited for data"),
+        ("phases", "results", "without the barrier"),
+        ("timeline", &run, "Throughput of each block of steps"),
+        ("latency", "results", "no latency of a call"),
+        ("status", "results", "4 of 4 folders done"),
+    ] {
+        let answer = test.feedrate(&["plot", plot, path]);
+        assert_eq!(answer.code, 0, "{plot}: {}", answer.stderr);
+        assert!(answer.stdout.contains(words), "{plot}: {}", answer.stdout);
+    }
+    test.feedrate(&["plot", "request_sizes", "results"])
+        .refuses(2, &["no run tells the sizes of its reads", "hint:"]);
+}
+
+#[test]
+fn folders_that_are_not_whole_are_told_apart() {
+    let test = results();
+    let records = test.files_below("results", "record.json");
+    for (i, record) in records.iter().enumerate() {
+        let folder = record.parent().unwrap();
+        fs::remove_file(record).unwrap();
+        if i == 0 {
+            fs::remove_file(folder.join("summary.json")).unwrap();
+        }
+        if i == 1 {
+            fs::write(folder.join("0_output.json"), "{").unwrap();
+        }
+    }
+    let answer = test.feedrate(&["plot", "status", "results"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let caption = answer.stdout.lines().nth(1).unwrap();
+    assert!(caption.starts_with("2 of 4 folders done"), "{caption}");
 }

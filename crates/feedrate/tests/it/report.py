@@ -131,6 +131,15 @@ def check_reading(page: Page) -> None:
     for table in page.locator("table").all():
         assert table.locator("caption").text_content().strip(), "a table without a caption"
         assert table.locator("thead th:not([scope])").count() == 0
+    ids = page.locator("[id]").evaluate_all("all => all.map(one => one.id)")
+    assert len(ids) == len(set(ids)), f"ids twice: {sorted(one for one in set(ids) if ids.count(one) > 1)}"
+    for labelled in page.locator("[aria-labelledby]").all():
+        assert labelled.get_attribute("aria-labelledby") in ids, "a label that is not there"
+    for figure in page.locator("figure").all():
+        names = [button.get_attribute("aria-label") or button.inner_text() for button in figure.locator("button").all()]
+        assert len(names) == len(set(names)), f"buttons of one name: {names}"
+    named = page.locator(".tools button[aria-label]").evaluate_all("all => all.map(one => one.ariaLabel)")
+    assert len(named) == len(set(named)), "buttons of two figures have one name"
     for link in page.locator("a[href^='#']").all():
         target = link.get_attribute("href")[1:]
         assert page.locator(f"[id='{target}']").count() == 1, f"`#{target}` leads nowhere"

@@ -6,7 +6,8 @@ use feedrate_measure::doubt::Severity;
 use feedrate_study::findings::Kind;
 use feedrate_study::report::output::find;
 use feedrate_study::report::{
-    Au, Doubt, Fact, Figure, Finding, Report, Run, Seen, Source, Support, Table, Throughput,
+    Au, Doubt, Fact, Figure, Finding, NotDrawn, Report, Run, Seen, Source, Support, Table,
+    Throughput,
 };
 use std::path::Path;
 
@@ -46,7 +47,7 @@ fn results_are_reported_on() {
     check(
         "r.csv",
         &[],
-        &["Model,Parameter,Value,Procs,AU (%),I/O (MB/s)\nworkload,processes,1,1,"],
+        &["Model,Parameter,Value,Procs,AU (%),I/O (MB/s),doubts,not used\nworkload,processes,1,1,"],
     );
     check("std.csv", &["--format", "csv-std"], &["AU Std", "I/O Std"]);
     check(
@@ -136,11 +137,17 @@ fn example() -> Report {
         doubts: vec![
             doubt("stale_data", Severity::Invalid, &[3]),
             doubt("page_cache", Severity::Warning, &[0, 1, 2]),
+            doubt("page_cache", Severity::Note, &[4]),
         ],
         figures: vec![
             figure("throughput_processes", "Throughput against accelerators", Some("#18181b")),
             figure("au_processes", "AU against accelerators", None),
         ],
+        not_drawn: vec![NotDrawn {
+            name: "interactions".into(),
+            why: format!("no two factors were crossed: {HOSTILE}"),
+            hint: "`feedrate study new`".into(),
+        }],
         runs,
         ..Report::default()
     }

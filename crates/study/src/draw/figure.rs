@@ -34,6 +34,9 @@ pub enum Naming {
 pub struct Panel {
     /// Above it.
     pub title: Option<String>,
+    /// The factor whose levels its series are; `None` of series that have names of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series_of: Option<String>,
     /// What is in it.
     #[serde(flatten)]
     pub content: Content,
@@ -288,7 +291,15 @@ impl Point {
 impl Panel {
     /// A panel with axes.
     pub fn axes(title: Option<String>, axes: Axes) -> Self {
-        Panel { title, content: Content::Axes(axes) }
+        Panel { title, series_of: None, content: Content::Axes(axes) }
+    }
+
+    /// What a series is called where the panel's title does not stand beside it: `format npz`.
+    pub fn series_name(&self, label: &str) -> String {
+        match &self.series_of {
+            Some(factor) if !label.is_empty() => format!("{factor} {label}"),
+            _ => label.into(),
+        }
     }
 
     /// All points of its series.

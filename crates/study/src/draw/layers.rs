@@ -1,7 +1,7 @@
 //! The layers of a panel as shapes: points, lines, intervals, bars, spans. Where values lie is told by the panel.
 
 use super::axis;
-use super::figure::{Axes, Bars, Point, Scale, Series, Span, Spread, Style, Tone};
+use super::figure::{Axes, Bars, Panel, Point, Scale, Series, Span, Spread, Style, Tone};
 use super::marks::{MARK, interval, mark};
 use super::pen::Pen;
 use super::scene::{Anchor, Area, Path, Shape, Stroke};
@@ -10,6 +10,7 @@ use super::theme::{Colour, mixed};
 /// Where values lie on the picture.
 pub(super) struct Place<'a> {
     pub(super) pen: &'a Pen,
+    pub(super) panel: &'a Panel,
     pub(super) axes: &'a Axes,
     pub(super) area: Area,
     pub(super) x: &'a dyn Fn(f64) -> f64,
@@ -49,7 +50,7 @@ impl Place<'_> {
             shapes.push(Shape::Path(Path::through(&line, stroke)));
         }
         for (point, at) in series.points.iter().zip(places) {
-            let hint = self.hint(&series.label, point);
+            let hint = self.hint(&self.panel.series_name(&series.label), point);
             match series.style {
                 Style::Marks | Style::Joined => {
                     self.point_interval(series, point, at, shapes);

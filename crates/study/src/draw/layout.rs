@@ -1,6 +1,6 @@
 //! Where panels lie: a grid whose axes line up, with the names of series above where they do not stand beside their lines.
 
-use super::figure::{Axes, Content, Figure, Layer, Naming, Panel, Scale, Style, Tone};
+use super::figure::{Axes, Content, Figure, Layer, Naming, Panel, Scale, Series, Style, Tone};
 use super::layers::span_fill;
 use super::marks::{MARK, mark};
 use super::panel::{CATEGORIES, Margins, Ready, Shown};
@@ -90,7 +90,7 @@ impl Grid<'_> {
             .enumerate()
             .map(|(i, panel)| {
                 let shown = shown(figure, &rows, i);
-                axes(panel).map(|axes| Ready::of(axes, &pen, width, direct, shown))
+                axes(panel).map(|axes| Ready::of((panel, axes), &pen, width, direct, shown))
             })
             .collect();
         let margins: Vec<Margins> = ready
@@ -191,9 +191,9 @@ impl Grid<'_> {
 
     /// Beside lines there is room, and not the same names again in each panel.
     fn has_room_for_names(&self) -> bool {
-        let names = |panel| {
-            axes(panel)
-                .map(|axes| names_of(axes).into_iter().map(|entry| entry.0).collect::<Vec<_>>())
+        let names = |panel: &Panel| {
+            let names = axes(panel).into_iter().flat_map(names_of);
+            names.map(|entry| panel.series_name(entry.0)).collect::<Vec<_>>()
         };
         let panels = &self.figure.panels;
         if panels.len() > 1 && panels.iter().all(|panel| names(panel) == names(&panels[0])) {
@@ -204,17 +204,22 @@ impl Grid<'_> {
             let names: Vec<&str> = names_of(axes).into_iter().map(|(name, ..)| name).collect();
             let widest = names.iter().map(|name| self.pen.width(name)).fold(0.0, f64::max);
             let height = (width - widest) * axes.aspect;
-            widest + 8.0 <= NAMES * width && names.len() as f64 * 1.15 * self.pen.size <= height
+            ends_beside_names(axes)
+                && widest + 8.0 <= NAMES * width
+                && names.len() as f64 * 1.15 * self.pen.size <= height
         })
     }
 
     /// The names of all series above the panels. Returns where they end.
     fn key(&mut self, top: f64) -> f64 {
         let pen = self.pen;
-        let mut entries: Vec<(&str, Tone, Sign)> = Vec::new();
-        for entry in self.figure.panels.iter().filter_map(axes).flat_map(names_of) {
-            if !entries.iter().any(|known| known.0 == entry.0) {
-                entries.push(entry);
+        let mut entries: Vec<(String, Tone, Sign)> = Vec::new();
+        for panel in &self.figure.panels {
+            for (label, tone, sign) in axes(panel).into_iter().flat_map(names_of) {
+                let name = panel.series_name(label);
+                if !entries.iter().any(|known| known.0 == name) {
+                    entries.push((name, tone, sign));
+                }
             }
         }
         if entries.is_empty() {
@@ -223,7 +228,7 @@ impl Grid<'_> {
         let (mut x, mut y) = (EDGE + 2.0, top + 0.6 * pen.size);
         let sign = 1.5 * pen.size;
         for (name, tone, kind) in entries {
-            let name = font::shortened(name, pen.size, self.width - 2.0 * EDGE - sign - 6.0);
+            let name = font::shortened(&name, pen.size, self.width - 2.0 * EDGE - sign - 6.0);
             let width = sign + pen.width(&name) + 12.0;
             if EDGE + 2.0 < x && self.width - EDGE < x + width - 12.0 {
                 (x, y) = (EDGE + 2.0, y + 1.35 * pen.size);
@@ -278,6 +283,20 @@ fn shown(figure: &Figure, rows: &[Vec<usize>], i: usize) -> Shown {
         y_title: before.is_none_or(|before| before.y.label != own.y.label),
         categories: !is_list || before.is_none_or(|before| before.y.scale != own.y.scale),
     }
+}
+
+/// Whether every named series reaches the right end of what is drawn, so that a name there is beside it.
+fn ends_beside_names(axes: &Axes) -> bool {
+    let end = |series: &Series| series.points.iter().map(|point| point.x).reduce(f64::max);
+    let series = || {
+        axes.layers.iter().filter_map(|layer| match layer {
+            Layer::Series(series) => Some(series),
+            _ => None,
+        })
+    };
+    let last = series().filter_map(end).reduce(f64::max);
+    let mut named = series().filter(|series| !series.label.is_empty());
+    named.all(|series| end(series).is_none_or(|end| Some(end) == last))
 }
 
 /// What stands for a series in the key.

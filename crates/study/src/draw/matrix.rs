@@ -50,6 +50,12 @@ pub(super) fn draw(matrix: &Matrix, pen: &Pen, area: Area, shapes: &mut Vec<Shap
     }
     let under = ((left + area.right) / 2.0, bottom + 2.4 * pen.size);
     shapes.push(pen.text(under, Anchor::Middle, &matrix.x_label));
-    let beside = (area.left + 0.8 * pen.size, (area.top + bottom) / 2.0);
-    shapes.push(pen.turned(beside, Anchor::Middle, &matrix.y_label, -90.0));
+    // Of few rows it would be longer than they are high, and stands under their names where these are as wide.
+    if pen.width(&matrix.y_label) <= bottom - area.top {
+        let beside = (area.left + 0.8 * pen.size, (area.top + bottom) / 2.0);
+        shapes.push(pen.turned(beside, Anchor::Middle, &matrix.y_label, -90.0));
+    } else if pen.width(&matrix.y_label) <= widest + 1.4 * pen.size {
+        let before = (left - 4.0, bottom + 1.1 * pen.size);
+        shapes.push(pen.coloured(before, Anchor::End, &matrix.y_label, pen.theme.line()));
+    }
 }

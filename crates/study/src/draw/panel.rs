@@ -1,7 +1,7 @@
 //! A panel with axes: ticks, layers, names of series. Where the panel lies is the layout's business.
 
 use super::axis::{Extent, Fitted, Tick, with_room};
-use super::figure::{Axes, Layer, Scale, Series, Span, Spread, Style};
+use super::figure::{Axes, Layer, Panel, Scale, Series, Span, Spread, Style};
 use super::font;
 use super::layers::Place;
 use super::marks::MARK;
@@ -36,6 +36,7 @@ pub(super) const CATEGORIES: f64 = 0.42;
 
 /// A panel whose axes have their ends.
 pub(super) struct Ready<'a> {
+    panel: &'a Panel,
     axes: &'a Axes,
     x: Fitted<'a>,
     y: Fitted<'a>,
@@ -50,7 +51,13 @@ pub(super) struct Ready<'a> {
 
 impl<'a> Ready<'a> {
     /// `width`: of the panel with its margins.
-    pub(super) fn of(axes: &'a Axes, pen: &Pen, width: f64, direct: bool, shown: Shown) -> Self {
+    pub(super) fn of(
+        (panel, axes): (&'a Panel, &'a Axes),
+        pen: &Pen,
+        width: f64,
+        direct: bool,
+        shown: Shown,
+    ) -> Self {
         let x_target = (width / (5.0 * pen.size)).clamp(2.0, 9.0);
         let x = Fitted::of(&axes.x, &extents(axes, Spread::X), x_target);
         let y = Fitted::of(&axes.y, &extents(axes, Spread::Y), UPRIGHT_TICKS);
@@ -67,7 +74,7 @@ impl<'a> Ready<'a> {
             let slot = 0.75 * width / names.len().max(1) as f64;
             slanted = x_ticks.iter().any(|tick| pen.width(&tick.label) + 3.0 > slot);
         }
-        Ready { axes, x, y, x_ticks, y_ticks, slanted, direct, shown }
+        Ready { panel, axes, x, y, x_ticks, y_ticks, slanted, direct, shown }
     }
 
     pub(super) fn has_x_title(&self) -> bool {
@@ -136,7 +143,7 @@ impl<'a> Ready<'a> {
             share if is_list => area.top + share * area.height(),
             share => area.bottom - share * area.height(),
         };
-        let place = Place { pen, axes: self.axes, area, x: &to_x, y: &to_y };
+        let place = Place { pen, panel: self.panel, axes: self.axes, area, x: &to_x, y: &to_y };
         self.spans().for_each(|span| place.span(span, shapes));
         self.frame(&place, is_list, shapes);
         let beside = self.dodged().count();
@@ -145,7 +152,7 @@ impl<'a> Ready<'a> {
             match layer {
                 Layer::Span(_) => {}
                 Layer::Bars(bars) => {
-                    shapes.push(Shape::Begin(bars.label.clone()));
+                    shapes.push(Shape::Begin(self.panel.series_name(&bars.label)));
                     place.bars(bars, shapes);
                     shapes.push(Shape::End);
                 }
@@ -155,7 +162,7 @@ impl<'a> Ready<'a> {
                     let aside =
                         if is_beside { place.aside(series.spread, number, beside) } else { 0.0 };
                     number += usize::from(is_beside);
-                    shapes.push(Shape::Begin(series.label.clone()));
+                    shapes.push(Shape::Begin(self.panel.series_name(&series.label)));
                     place.series(series, aside, shapes);
                     shapes.push(Shape::End);
                 }
@@ -240,7 +247,7 @@ impl<'a> Ready<'a> {
         }
         for (from, y, series) in names {
             let colour = pen.theme.of(series.tone);
-            shapes.push(Shape::Begin(series.label.clone()));
+            shapes.push(Shape::Begin(self.panel.series_name(&series.label)));
             if (from - y).abs() > 1.0 {
                 let guide = pen.stroke(mixed(colour, pen.theme.background(), 0.5), 0.5);
                 let ends = ((area.right + 1.0, from), (area.right + 5.5, y));

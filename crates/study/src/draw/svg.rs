@@ -1,6 +1,6 @@
 //! A scene as SVG. Text stays text; nothing is fetched from elsewhere.
 
-use super::font::FAMILIES;
+use super::font::{self, FAMILIES};
 use super::scene::{Anchor, PT_PER_IN, Path, Scene, Segment, Shape, Text};
 use super::theme::Colour;
 use std::fmt::Write as _;
@@ -92,6 +92,11 @@ fn write_text(svg: &mut String, text: &Text) {
         number(text.size),
         paint("fill", text.colour)
     );
+    // Whoever has none of the fonts has one that is wider, by which names would run over each other and out of the picture.
+    let width = font::width(&text.text, text.size);
+    if width > 0.0 {
+        let _ = write!(svg, " textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"", number(width));
+    }
     if text.degrees != 0.0 {
         let _ = write!(svg, " transform=\"rotate({} {x} {y})\"", number(text.degrees));
     }

@@ -189,3 +189,30 @@ fn marks_and_name_of_a_series_are_groups_of_its_name() {
         (2, 2, 4)
     );
 }
+
+#[test]
+fn text_has_its_width_in_any_font() {
+    let svg = draw(&figure(&["a", "b"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default()).svg();
+    let texts = svg.lines().filter(|line| line.starts_with("<text"));
+    assert!(texts.clone().count() > 5);
+    assert!(texts.clone().all(|text| text.contains(" textLength=\"")), "{svg}");
+}
+
+#[test]
+fn the_name_of_a_low_matrix_lies_in_no_other() {
+    let cell = Cell { text: "1/1".into(), strength: 0.5, tone: Tone::Good };
+    let matrix = Matrix {
+        x_label: "Processes".into(),
+        y_label: "Model".into(),
+        columns: vec!["1".into()],
+        rows: vec!["a model".into()],
+        cells: vec![vec![Some(cell)]],
+    };
+    let panel = Panel {
+        title: Some("Rows done of all".into()),
+        series_of: None,
+        content: Content::Matrix(matrix),
+    };
+    let figure = Figure { panels: vec![panel], ..figure(&[], &[]) };
+    assert_eq!(draw(&figure, &Look::default()).problems(), Vec::<String>::new());
+}

@@ -7,6 +7,7 @@ use super::groups::{
 };
 use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel, Point, Series, Spread, Style, Tone};
 use crate::response::Response;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The whole figure.
 pub(super) fn figure(runs: &[RunPoint], response: &Response) -> Result<Figure, Missing> {
@@ -38,7 +39,9 @@ pub(super) fn figure(runs: &[RunPoint], response: &Response) -> Result<Figure, M
         for block in &blocks {
             for factor in of_factors(block) {
                 let lines = lines_of(block, factor, &line);
-                panels.push(Panel::axes(Some(panel_title(block, factor)), axes(lines)));
+                let series_of = factor.map(|factor| block.factors[factor].name.clone());
+                let panel = Panel::axes(Some(panel_title(block, factor)), axes(lines));
+                panels.push(Panel { series_of, ..panel });
             }
         }
     }
@@ -100,16 +103,43 @@ pub(super) fn of_held(blocks: &[Block<'_>]) -> String {
         .iter()
         .filter(|block| block.others().len() > 1)
         .map(|block| {
-            let but: Vec<usize> = block.processes().into_iter().collect();
             let name =
                 if block.name.is_empty() { String::new() } else { format!("{}: ", block.name) };
-            format!("{name}{}", block.held(&but))
+            format!("{name}{}", held_in(block))
         })
         .collect();
     match held.is_empty() {
         true => String::new(),
         false => {
-            format!("(one factor changes at a time, the others as commonly: {}). ", held.join("; "))
+            format!("(one factor changes at a time, the others stay: {}). ", held.join("; "))
         }
+    }
+}
+
+/// Of a block: the same for all panels where it is, else of each.
+fn held_in(block: &Block<'_>) -> String {
+    let others = block.others();
+    let free = |factor: usize| block.processes().into_iter().chain([factor]).collect::<Vec<_>>();
+    let mut levels: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for factor in &others {
+        for group in block.slice(&free(*factor)) {
+            for other in others.iter().filter(|other| *other != factor) {
+                levels.entry(*other).or_default().insert(group.levels[*other]);
+            }
+        }
+    }
+    let same: Option<Vec<String>> = levels
+        .iter()
+        .map(|(factor, levels)| match levels.iter().collect::<Vec<_>>().as_slice() {
+            [level] => Some(block.factors[*factor].named(**level)),
+            _ => None,
+        })
+        .collect();
+    let of = |factor: &usize| {
+        format!("while `{}` changes, {}", block.factors[*factor].name, block.held(&free(*factor)))
+    };
+    match same {
+        Some(same) => same.join(", "),
+        None => others.iter().map(of).collect::<Vec<_>>().join("; "),
     }
 }

@@ -2,36 +2,23 @@
 //! axes of responses. Draws nothing.
 
 use super::data::RunPoint;
-use crate::draw::figure::{Axis, Content, Figure, Panel, Point, Range, Scale};
+use crate::draw::figure::{Axis, Figure, Panel, Point, Range, Scale};
 use crate::precision::CONFIDENCE;
 use crate::response::{Response, Unit};
-use feedrate_measure::stats::{self, Difference};
+use feedrate_measure::stats;
 use feedrate_spec::units;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub(super) const ACCELERATORS: &str = "accelerators";
 pub(super) const PROCESSES: &str = "Processes (emulated accelerators)";
 
-/// Names of settings as workloads have them.
-const NAMES: &[(&str, &str)] = &[
-    (ACCELERATORS, "processes"),
-    ("dataset.format", "format"),
-    ("dataset.record_bytes", "record_length_bytes"),
-    ("loader.batch_size", "batch_size"),
-    ("loader.workers", "read_threads"),
-    ("dataset.files_train", "num_files_train"),
-    ("dataset.samples_per_file", "num_samples_per_file"),
-    ("loader.prefetch_size", "prefetch_size"),
-    ("loader.kind", "data_loader"),
-    ("storage.engine", "engine"),
-    ("storage.throttle_bytes_per_second", "throttle.bytes_per_second"),
-    ("train.cold", "cold"),
-];
-
 /// What runs differ in.
 #[derive(Clone, Debug)]
 pub(super) struct Factor {
-    pub(super) key: String,
+    /// As in [`RunPoint::settings`].
+    key: String,
+    /// As findings call it.
     pub(super) name: String,
     /// Ascending where they are numbers.
     pub(super) levels: Vec<String>,
@@ -51,6 +38,8 @@ pub(super) struct Block<'a> {
     /// What sets it apart from the other blocks; empty where there is one.
     pub(super) name: String,
     pub(super) factors: Vec<Factor>,
+    /// Settings that changed only together with a factor: each, and the factor.
+    pub(super) followers: Vec<(String, String)>,
     /// By their levels, the first factor's first.
     pub(super) groups: Vec<Group<'a>>,
     /// The commonest level of each factor.
@@ -76,14 +65,30 @@ pub(super) fn blocks(runs: &[RunPoint]) -> Vec<Block<'_>> {
     blocks
 }
 
+/// What changed only together with something else, in the words of a caption; empty where that is nothing.
+pub(super) fn together(runs: &[RunPoint]) -> String {
+    let mut told: BTreeSet<String> = BTreeSet::new();
+    for block in blocks(runs) {
+        let pairs = block.followers.iter();
+        told.extend(pairs.map(|(name, factor)| format!("`{name}` with `{factor}`")));
+    }
+    match told.is_empty() {
+        true => String::new(),
+        false => format!(
+            " These changed only together, and their effects cannot be told apart: {}.",
+            told.into_iter().collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
 impl<'a> Block<'a> {
     fn of(name: String, runs: Vec<&'a RunPoint>) -> Self {
-        let factors = factors(&runs);
+        let (factors, followers) = factors(&runs);
         let mut groups: BTreeMap<Vec<usize>, Vec<&RunPoint>> = BTreeMap::new();
         for run in runs {
             let level = |factor: &Factor| {
                 let level = level(run, &factor.key);
-                factor.levels.iter().position(|known| *known == level).unwrap_or(0)
+                factor.levels.iter().position(|known| known == level).unwrap_or(0)
             };
             groups.entry(factors.iter().map(level).collect()).or_default().push(run);
         }
@@ -96,7 +101,7 @@ impl<'a> Block<'a> {
             levels.max_by_key(|&level| (count(level), usize::MAX - level)).unwrap_or(0)
         };
         let commonest = (0..factors.len()).map(commonest).collect();
-        Block { name, factors, groups, commonest }
+        Block { name, factors, followers, groups, commonest }
     }
 
     /// The factor of processes, where they differ.
@@ -109,12 +114,28 @@ impl<'a> Block<'a> {
         (0..self.factors.len()).filter(|i| Some(*i) != self.processes()).collect()
     }
 
-    /// Groups that have the commonest level of every factor but these.
+    /// Groups that share the levels of every factor but these: of all such, those where most were run, then at the commonest levels.
     pub(super) fn slice(&self, but: &[usize]) -> impl Iterator<Item = &Group<'a>> {
-        self.groups.iter().filter(move |group| {
-            let same = |i: usize| group.levels[i] == self.commonest[i];
-            (0..self.factors.len()).all(|i| but.contains(&i) || same(i))
-        })
+        let held = self.shared(but);
+        self.groups.iter().filter(move |group| self.context(group, but) == held)
+    }
+
+    /// The levels that [`Block::slice`] holds.
+    fn shared(&self, but: &[usize]) -> Vec<usize> {
+        let mut counts: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
+        for group in &self.groups {
+            *counts.entry(self.context(group, but)).or_default() += 1;
+        }
+        let commonest = without(&self.commonest, but);
+        let common =
+            |levels: &[usize]| levels.iter().zip(&commonest).filter(|(a, b)| a == b).count();
+        let best = counts.into_iter().rev().max_by_key(|(levels, count)| (*count, common(levels)));
+        best.map(|(levels, _)| levels).unwrap_or_default()
+    }
+
+    /// Levels of all factors but these.
+    pub(super) fn context(&self, group: &Group<'_>, but: &[usize]) -> Vec<usize> {
+        without(&group.levels, but)
     }
 
     /// What several groups have in common and not all of the block do, of many factors what is not common elsewhere; how many they are where
@@ -142,11 +163,11 @@ impl<'a> Block<'a> {
         Some(parts.join(", "))
     }
 
-    /// The commonest level of each factor but these, in words; empty where there is none.
+    /// What [`Block::slice`] holds, in words; empty where that is nothing.
     pub(super) fn held(&self, but: &[usize]) -> String {
-        let held = (0..self.factors.len()).filter(|i| !but.contains(i));
-        let held: Vec<String> = held.map(|i| self.factors[i].named(self.commonest[i])).collect();
-        held.join(", ")
+        let factors = (0..self.factors.len()).filter(|i| !but.contains(i));
+        let held = factors.zip(self.shared(but)).map(|(i, level)| self.factors[i].named(level));
+        held.collect::<Vec<_>>().join(", ")
     }
 
     /// What sets a group apart from all others.
@@ -185,6 +206,11 @@ impl<'a> Block<'a> {
     }
 }
 
+fn without(levels: &[usize], but: &[usize]) -> Vec<usize> {
+    let kept = levels.iter().enumerate().filter(|(i, _)| !but.contains(i));
+    kept.map(|(_, level)| *level).collect()
+}
+
 impl Factor {
     /// `4 processes`, `format npz`.
     pub(super) fn named(&self, level: usize) -> String {
@@ -207,19 +233,25 @@ impl Factor {
         }
     }
 
-    /// An axis of its levels, and where each lies: numbers that span octaves by their logarithm, all else side by side.
+    /// An axis of its levels, and where each lies: see [`Factor::axis_of`].
     pub(super) fn axis(&self) -> (Axis, Vec<f64>) {
+        self.axis_of(&(0..self.levels.len()).collect::<Vec<_>>())
+    }
+
+    /// An axis of some of its levels, and where each lies: numbers that span octaves by their logarithm, all else side by side.
+    pub(super) fn axis_of(&self, levels: &[usize]) -> (Axis, Vec<f64>) {
         let is_bytes = self.key.contains("bytes");
-        let number = |level: &String| level.parse().ok().filter(|value: &f64| *value > 0.0);
-        let numbers: Option<Vec<f64>> = self.levels.iter().map(number).collect();
+        let number =
+            |level: &usize| self.levels[*level].parse().ok().filter(|value: &f64| *value > 0.0);
+        let numbers: Option<Vec<f64>> = levels.iter().map(number).collect();
         let spans_octaves = |numbers: &Vec<f64>| {
             numbers.len() > 2 && 4.0 * numbers[0] <= numbers[numbers.len() - 1] && !is_bytes
         };
         let (scale, places) = match numbers.filter(spans_octaves) {
             Some(numbers) => (Scale::LogAt(numbers.clone()), numbers),
             None => {
-                let names = (0..self.levels.len()).map(|level| self.shown(level)).collect();
-                (Scale::Categories(names), (0..self.levels.len()).map(|i| i as f64).collect())
+                let names = levels.iter().map(|level| self.shown(*level)).collect();
+                (Scale::Categories(names), (0..levels.len()).map(|i| i as f64).collect())
             }
         };
         let label = if self.key == ACCELERATORS { PROCESSES.into() } else { self.name.clone() };
@@ -227,42 +259,46 @@ impl Factor {
     }
 }
 
-fn level(run: &RunPoint, key: &str) -> String {
-    run.settings.get(key).cloned().unwrap_or("none".into())
+fn level<'a>(run: &'a RunPoint, key: &str) -> &'a str {
+    run.settings.get(key).map_or("unset", String::as_str)
 }
 
-/// What runs differ in, known names first. What follows from another factor is none of its own.
-fn factors(runs: &[&RunPoint]) -> Vec<Factor> {
-    let known = |key: &str| NAMES.iter().position(|(name, _)| *name == key);
-    let keys: BTreeSet<&String> = runs.iter().flat_map(|run| run.settings.keys()).collect();
-    let mut keys: Vec<&String> = keys.into_iter().collect();
-    keys.sort_by_key(|key| (known(key).unwrap_or(NAMES.len()), key.len()));
-    let mut factors: Vec<Factor> = Vec::new();
-    for key in keys {
-        let levels: BTreeSet<String> = runs.iter().map(|run| level(run, key)).collect();
-        let is_none = levels.len() < 2
-            || ["workload", "source"].contains(&key.as_str())
-            || factors.iter().any(|factor| follows(runs, key, &factor.key));
-        if is_none {
+/// What runs differ in, processes first, and what follows from a factor of more levels, which is none of its own.
+fn factors(runs: &[&RunPoint]) -> (Vec<Factor>, Vec<(String, String)>) {
+    let keys: BTreeSet<&str> =
+        runs.iter().flat_map(|run| run.settings.keys().map(String::as_str)).collect();
+    let is_place = |key: &str| ["workload", "source"].contains(&key);
+    let mut keys: Vec<(&str, BTreeSet<&str>)> = keys
+        .into_iter()
+        .filter(|key| !is_place(key))
+        .map(|key| (key, runs.iter().map(|run| level(run, key)).collect::<BTreeSet<_>>()))
+        .filter(|(_, levels)| levels.len() > 1)
+        .collect();
+    keys.sort_by_key(|(key, levels)| (*key != ACCELERATORS, Reverse(levels.len()), *key));
+    let (mut factors, mut followers) = (Vec::<Factor>::new(), Vec::new());
+    for (key, levels) in keys {
+        if let Some(factor) = factors.iter().find(|factor| follows(runs, key, &factor.key)) {
+            followers.push((key.into(), factor.name.clone()));
             continue;
         }
-        let mut levels: Vec<String> = levels.into_iter().collect();
+        let mut levels: Vec<String> = levels.into_iter().map(String::from).collect();
         levels.sort_by(|a, b| match (a.parse::<f64>(), b.parse::<f64>()) {
             (Ok(a), Ok(b)) => a.total_cmp(&b),
             (a, b) => a.is_err().cmp(&b.is_err()),
         });
-        let name = known(key).map_or(key.as_str(), |at| NAMES[at].1);
-        factors.push(Factor { key: key.clone(), name: name.into(), levels });
+        let name = if key == ACCELERATORS { "processes" } else { key };
+        factors.push(Factor { key: key.into(), name: name.into(), levels });
     }
-    factors
+    factors.sort_by(|a, b| (a.key != ACCELERATORS, &a.name).cmp(&(b.key != ACCELERATORS, &b.name)));
+    (factors, followers)
 }
 
 /// Whether each level of `of` has one level of `key`.
 fn follows(runs: &[&RunPoint], key: &str, of: &str) -> bool {
-    let mut levels: BTreeMap<String, String> = BTreeMap::new();
+    let mut levels: HashMap<&str, &str> = HashMap::new();
     runs.iter().all(|run| {
         let own = level(run, key);
-        *levels.entry(level(run, of)).or_insert_with(|| own.clone()) == own
+        *levels.entry(level(run, of)).or_insert(own) == own
     })
 }
 
@@ -280,97 +316,6 @@ pub(super) fn point(x: f64, runs: &[&RunPoint], response: &Response, unit: f64) 
         high: interval.and_then(|interval| end(interval.high)),
         runs: Some(values.len()),
     })
-}
-
-/// How replicates spread around the middle of their own experiment, pooled over all experiments (Montgomery, Design and Analysis of
-/// Experiments, ch. 5.3: the mean square of error). On the scale of logarithms of what varies by factors.
-pub(super) struct Pooled {
-    variance: f64,
-    freedom: f64,
-    is_log: bool,
-}
-
-impl Pooled {
-    /// Of a block; without degrees of freedom where nothing was repeated.
-    pub(super) fn of(block: &Block<'_>, response: &Response) -> Self {
-        let is_log = response.unit != Unit::Percent;
-        let (mut squares, mut freedom) = (0.0, 0.0);
-        for group in &block.groups {
-            let values = scaled(&group.runs, response, is_log).unwrap_or_default();
-            if let Some(stdev) = stats::stdev(&values) {
-                let own = (values.len() - 1) as f64;
-                squares += own * stdev * stdev;
-                freedom += own;
-            }
-        }
-        let variance = if freedom > 0.0 { squares / freedom } else { 0.0 };
-        Pooled { variance, freedom, is_log }
-    }
-
-    /// The middle of runs of several experiments, with the interval that replicates leave open.
-    pub(super) fn point(
-        &self,
-        x: f64,
-        runs: &[&RunPoint],
-        response: &Response,
-        unit: f64,
-    ) -> Option<Point> {
-        let Some(values) = scaled(runs, response, self.is_log) else {
-            let bare = point(x, runs, response, unit)?;
-            return Some(Point { low: None, high: None, ..bare });
-        };
-        let estimate = stats::mean(&values)?;
-        let standard_error = (self.variance / values.len() as f64).sqrt();
-        let difference = Difference { estimate, standard_error, freedom: self.freedom };
-        let interval = difference.interval(CONFIDENCE).filter(|_| self.freedom > 0.0);
-        let back = |value: f64| if self.is_log { value.exp() / unit } else { value / unit };
-        Some(Point {
-            x,
-            y: back(estimate),
-            low: interval.map(|interval| back(interval.low)),
-            high: interval.map(|interval| back(interval.high)),
-            runs: Some(values.len()),
-        })
-    }
-}
-
-/// Values of runs, or their logarithms; `None` where one has none.
-fn scaled(runs: &[&RunPoint], response: &Response, is_log: bool) -> Option<Vec<f64>> {
-    let values = runs.iter().filter_map(|run| run.responses.get(response.name).copied());
-    values
-        .map(|value| if is_log { (value > 0.0).then(|| value.ln()) } else { Some(value) })
-        .collect()
-}
-
-/// Effects are compared by their heights, so all panels have the same upright axis, which need not begin at 0.
-pub(super) fn same_range(panels: &mut [Panel]) {
-    let ends =
-        |point: &Point| [point.y, point.low.unwrap_or(point.y), point.high.unwrap_or(point.y)];
-    let all: Vec<f64> = panels.iter().flat_map(Panel::points).map(|point| point.y).collect();
-    let least = all.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let beyond = if least < most { most - least } else { 0.1 * most.abs().max(1e-9) };
-    let reach: Vec<f64> = panels.iter().flat_map(Panel::points).flat_map(ends).collect();
-    let low = reach.iter().copied().fold(least, f64::min).max(least - beyond) - 0.08 * beyond;
-    let high = reach.iter().copied().fold(most, f64::max).min(most + beyond) + 0.08 * beyond;
-    for panel in panels {
-        if let Content::Axes(axes) = &mut panel.content {
-            axes.y.range = Range::AtLeast(low, high);
-        }
-    }
-}
-
-/// What the intervals of [`Pooled`] are, in the words of a caption.
-pub(super) fn of_pooled(figure: &Figure, response: &Response) -> String {
-    let means = means_of(response);
-    match figure.panels.iter().flat_map(Panel::points).any(|point| point.low.is_some()) {
-        true => {
-            format!(
-                "Marks are {means}; 95 % intervals are of the spread of replicates, pooled over all experiments."
-            )
-        }
-        false => format!("Marks are {means}. Nothing was repeated, so there are no intervals."),
-    }
 }
 
 /// The same of values, as percent or anything else that varies evenly.

@@ -1,10 +1,12 @@
-//! Interactions: for each pair of factors, the mean by level of one, a line for each level of the other. Parallel lines: none.
+//! Interactions: for each pair of factors, the mean by level of one, a line for each level of the other, of runs that differ in nothing
+//! else. Parallel lines: none.
 
 use super::against::joined;
-use super::data::{Data, RunPoint};
-use super::groups::{Block, Pooled, axis_of, blocks, of_pooled, same_range, title};
+use super::compared::{Compared, Pooled, of_pooled, same_range};
+use super::data::Data;
+use super::groups::{Block, axis_of, blocks, title};
 use super::{Missing, Plot};
-use crate::draw::figure::{Axes, Axis, Figure, Layer, Naming, Panel, Point};
+use crate::draw::figure::{Axes, Axis, Figure, Naming, Panel, Point};
 use crate::response::Response;
 use feedrate_spec::catalog::Member;
 
@@ -33,16 +35,25 @@ impl Plot for Interactions {
         let response = response.ok_or_else(Missing::runs)?;
         let (y, unit) = axis_of(response, &data.runs);
         let mut found: Vec<(f64, Panel)> = Vec::new();
+        let mut pairs = 0;
         for block in &blocks(&data.runs) {
+            let pooled = Pooled::of(block, response);
             for along in 0..block.factors.len() {
                 for by in (0..block.factors.len()).filter(|by| *by < along) {
-                    found.extend(pair(block, (along, by), response, (&y, unit)));
+                    pairs += 1;
+                    found.extend(pair(block, [along, by], (&pooled, response), (&y, unit)));
                 }
             }
         }
         if found.is_empty() {
+            let message = match pairs {
+                0 => "runs differ in fewer than two factors".into(),
+                _ => format!(
+                    "no two factors were crossed: of each of {pairs} pairs some combination of levels was not run with all else the same"
+                ),
+            };
             return Err(Missing::new(
-                "no two factors were crossed",
+                message,
                 "interactions need runs at all combinations of two factors' levels: `feedrate study new --design full_factorial`",
             ));
         }
@@ -61,44 +72,45 @@ impl Plot for Interactions {
         };
         let shown = figure.panels.len();
         figure.caption = format!(
-            "{}: {shown} of {all} pairs of factors, those farthest from parallel lines first. The upright axis need not begin at 0. {}",
+            "{}: {shown} of {all} pairs of factors, those farthest from parallel lines first, over runs that share the levels of all other factors or of a design that balances \
+             them. {}The upright axis need not begin at 0. {}",
             figure.title,
+            of_empty(pairs - all),
             of_pooled(&figure, response)
         );
         Ok(figure)
     }
 }
 
+fn of_empty(pairs: usize) -> String {
+    match pairs {
+        0 => String::new(),
+        1 => "One more pair was not crossed. ".into(),
+        _ => format!("{pairs} more pairs were not crossed. "),
+    }
+}
+
 /// The panel of two factors whose levels were all combined, and how far it is from parallel lines.
 fn pair(
     block: &Block<'_>,
-    (along, by): (usize, usize),
-    response: &Response,
+    factors: [usize; 2],
+    (pooled, response): (&Pooled, &Response),
     (y, unit): (&Axis, f64),
 ) -> Option<(f64, Panel)> {
-    let (x, places) = block.factors[along].axis();
-    let pooled = Pooled::of(block, response);
-    let at = |level: usize, line: usize| {
-        let both = |levels: &[usize]| levels[along] == level && levels[by] == line;
-        let groups = block.groups.iter().filter(|group| both(&group.levels));
-        let runs: Vec<&RunPoint> = groups.flat_map(|group| group.runs.clone()).collect();
-        pooled.point(places[level], &runs, response, unit)
+    let compared = Compared::of(block, &factors, response)?;
+    let [along, by] = factors.map(|factor| &block.factors[factor]);
+    let (x, places) = along.axis_of(&compared.levels[0]);
+    let line = |of: &usize| {
+        let at = |(level, place): (&usize, &f64)| {
+            pooled.point(*place, compared.cells.get(&vec![*level, *of])?, response, unit)
+        };
+        compared.levels[0].iter().zip(&places).map(at).collect::<Option<Vec<Point>>>()
     };
-    let of = |line: usize| {
-        (0..block.factors[along].levels.len())
-            .map(|level| at(level, line))
-            .collect::<Option<Vec<Point>>>()
-    };
-    let lines: Vec<Vec<Point>> =
-        (0..block.factors[by].levels.len()).map(of).collect::<Option<_>>()?;
+    let lines: Vec<Vec<Point>> = compared.levels[1].iter().map(line).collect::<Option<_>>()?;
     let strength = apart(&lines);
-    let layers: Vec<Layer> = lines
-        .into_iter()
-        .enumerate()
-        .map(|(i, points)| joined(block.factors[by].named(i), i, points))
-        .collect();
-    let title = block.title();
-    Some((strength, Panel::axes(title, Axes { x, y: y.clone(), layers, aspect: 0.62 })))
+    let lines = compared.levels[1].iter().zip(lines);
+    let layers = lines.map(|(level, points)| joined(by.named(*level), *level, points)).collect();
+    Some((strength, Panel::axes(block.title(), Axes { x, y: y.clone(), layers, aspect: 0.62 })))
 }
 
 /// The largest deviation of a value from the sum of its line's and its level's effect.

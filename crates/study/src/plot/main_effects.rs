@@ -1,10 +1,11 @@
-//! Main effects: the mean of all runs at each level of each factor, beside the mean of all.
+//! Main effects: the mean at each level of each factor, of runs that differ in nothing else.
 
 use super::against::joined;
-use super::data::{Data, RunPoint};
-use super::groups::{Block, Pooled, axis_of, blocks, of_pooled, point, same_range, title};
+use super::compared::{Compared, Pooled, of_pooled, same_range};
+use super::data::Data;
+use super::groups::{Block, Group, axis_of, blocks, title};
 use super::{Missing, Plot};
-use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel};
+use crate::draw::figure::{Axes, Axis, Figure, Layer, Naming, Panel};
 use crate::response::Response;
 use feedrate_spec::catalog::Member;
 
@@ -13,7 +14,7 @@ pub(super) struct MainEffects;
 
 static MEMBER: Member = Member {
     name: "main_effects",
-    summary: "The mean of all runs at each level of each factor, with the mean of all runs: for designs that cross factors",
+    summary: "The mean at each level of each factor, of runs that share the levels of all others or of a design that balances them",
     abilities: &[],
 };
 
@@ -29,25 +30,24 @@ impl Plot for MainEffects {
     fn figure(&self, data: &Data, response: Option<&'static Response>) -> Result<Figure, Missing> {
         let response = response.ok_or_else(Missing::runs)?;
         let (y, unit) = axis_of(response, &data.runs);
-        let mut panels = Vec::new();
+        let (mut panels, mut gaps) = (Vec::new(), Vec::new());
         let blocks = blocks(&data.runs);
         for block in &blocks {
-            let all: Vec<&RunPoint> =
-                block.groups.iter().flat_map(|group| group.runs.clone()).collect();
-            let Some(whole) = point(0.0, &all, response, unit) else { continue };
+            let pooled = Pooled::of(block, response);
             for factor in 0..block.factors.len() {
-                let rule = Layer::Rule { at: whole.y, label: String::new() };
-                let (x, places) = block.factors[factor].axis();
-                let layers = vec![rule, levels(block, (factor, &places), response, unit)];
-                let title = block.title();
-                panels.push(Panel::axes(title, Axes { x, y: y.clone(), layers, aspect: 0.85 }));
+                match Compared::of(block, &[factor], response) {
+                    Some(compared) => {
+                        gaps.extend(left_out(block, factor, &compared));
+                        let drawn =
+                            panel(block, (factor, &compared), (&pooled, response), (&y, unit));
+                        panels.extend(drawn);
+                    }
+                    None => gaps.push(format!("{} is not drawn", told(block, factor))),
+                }
             }
         }
         if panels.is_empty() {
-            return Err(Missing::new(
-                format!("no runs that have a `{}` differ in a factor", response.name),
-                "main effects are drawn from a design: `feedrate study new` makes one",
-            ));
+            return Err(missing(&gaps, response));
         }
         same_range(&mut panels);
         let columns = panels.len().clamp(1, 3);
@@ -59,27 +59,66 @@ impl Plot for MainEffects {
             naming: Naming::None,
         };
         figure.caption = format!(
-            "{}. Each mark is over all runs at its level, whatever else they set; the broken line is over all runs. Where factors were not crossed, marks mix their effects. \
-             The upright axis need not begin at 0. {}",
+            "{}. Marks of a panel are over runs that share the levels of all other factors, or of a design that balances them; the broken line is their mean. {}The upright \
+             axis need not begin at 0. {}",
             figure.title,
+            of_gaps(&gaps),
             of_pooled(&figure, response)
         );
         Ok(figure)
     }
 }
 
-fn levels(
+fn missing(gaps: &[String], response: &Response) -> Missing {
+    match gaps.is_empty() {
+        true => Missing::new(
+            format!("no runs that have a `{}` differ in a factor", response.name),
+            "main effects are drawn from a design: `feedrate study new` makes one",
+        ),
+        false => Missing::new(
+            "no two runs differ in one factor alone, so each difference may be that of another factor",
+            "run the levels of a factor with all else the same, or all combinations: `feedrate study new --design full_factorial`",
+        ),
+    }
+}
+
+fn told(block: &Block<'_>, factor: usize) -> String {
+    let name = format!("`{}`", block.factors[factor].name);
+    block.title().map_or(name.clone(), |block| format!("{name} of {block}"))
+}
+
+/// Levels that were run only where something else differed too.
+fn left_out(block: &Block<'_>, factor: usize, compared: &Compared<'_, '_>) -> Option<String> {
+    let all = 0..block.factors[factor].levels.len();
+    let gone: Vec<String> = all
+        .filter(|level| !compared.levels[0].contains(level))
+        .map(|level| block.factors[factor].shown(level))
+        .collect();
+    let s = if gone.len() == 1 { "is" } else { "are" };
+    (!gone.is_empty()).then(|| format!("{} {} {s} left out", told(block, factor), gone.join(", ")))
+}
+
+fn of_gaps(gaps: &[String]) -> String {
+    match gaps.is_empty() {
+        true => String::new(),
+        false => format!("Where something else always differed: {}. ", gaps.join("; ")),
+    }
+}
+
+fn panel(
     block: &Block<'_>,
-    (factor, places): (usize, &[f64]),
-    response: &Response,
-    unit: f64,
-) -> Layer {
-    let pooled = Pooled::of(block, response);
-    let at = |level: usize| {
-        let groups = block.groups.iter().filter(|group| group.levels[factor] == level);
-        let runs: Vec<&RunPoint> = groups.flat_map(|group| group.runs.clone()).collect();
-        pooled.point(places[level], &runs, response, unit)
+    (factor, compared): (usize, &Compared<'_, '_>),
+    (pooled, response): (&Pooled, &Response),
+    (y, unit): (&Axis, f64),
+) -> Option<Panel> {
+    let whole = pooled.point(0.0, &compared.all(), response, unit)?;
+    let rule = Layer::Rule { at: whole.y, label: String::new() };
+    let (x, places) = block.factors[factor].axis_of(&compared.levels[0]);
+    let at = |(level, place): (&usize, f64)| {
+        let groups: &Vec<&Group<'_>> = compared.cells.get(&vec![*level])?;
+        pooled.point(place, groups, response, unit)
     };
-    let levels = 0..block.factors[factor].levels.len();
-    joined(String::new(), 0, levels.filter_map(at).collect())
+    let points = compared.levels[0].iter().zip(places).filter_map(at).collect();
+    let layers = vec![rule, joined(String::new(), 0, points)];
+    Some(Panel::axes(block.title(), Axes { x, y: y.clone(), layers, aspect: 0.85 }))
 }

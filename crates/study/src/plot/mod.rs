@@ -4,7 +4,9 @@
 //! To add one: copy `stall.rs`, implement [`Plot`], add its `mod` line and its row; the contract tests run on it.
 
 pub mod data;
+pub mod points;
 mod groups;
+mod compared;
 mod against;
 mod au_processes;
 mod throughput_processes;
@@ -21,6 +23,8 @@ mod request_sizes;
 mod status;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod compared_tests;
 
 use crate::draw::figure::Figure;
 use crate::response::Response;
@@ -47,6 +51,22 @@ pub static PLOTS: &[&dyn Plot] = &[
 /// The plot of this name.
 pub fn find(name: &str) -> Option<&'static dyn Plot> {
     PLOTS.iter().copied().find(|plot| plot.member().name == name)
+}
+
+/// What a plot shows, with what all plots must tell of these runs.
+///
+/// # Errors
+/// The data lacks what the plot needs.
+pub fn figure_of(
+    plot: &dyn Plot,
+    data: &Data,
+    response: Option<&'static Response>,
+) -> Result<Figure, Missing> {
+    let mut figure = plot.figure(data, response)?;
+    if plot.needs() != Needs::Study {
+        figure.caption.push_str(&groups::together(&data.runs));
+    }
+    Ok(figure)
 }
 
 /// A plot.
@@ -78,7 +98,7 @@ pub enum Needs {
     Summaries,
     /// With their details, which take the whole record.
     Records,
-    /// The rows of a study.
+    /// The rows of a study, or how far the runs of folders came.
     Study,
 }
 

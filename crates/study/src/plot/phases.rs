@@ -18,9 +18,11 @@ const MOST: usize = 7;
 
 static MEMBER: Member = Member {
     name: "phases",
-    summary: "AU, throughput and use of GPUs in epochs and evaluations, and before, during and after checkpoints",
+    summary: "AU, throughput and use of GPUs in epochs and evaluations, and before, during and after checkpoints; of DLIO's results in epochs, and in first and later steps",
     abilities: &[],
 };
+
+const OF_STEPS: &str = "First and later steps, of each block, are without the barrier: DLIO's results do not tell when it was. ";
 
 type Figures = fn(&PhasePoint) -> Option<f64>;
 
@@ -39,7 +41,7 @@ impl Plot for Phases {
         if names.is_empty() {
             return Err(Missing::new(
                 "no run has phases",
-                "records of feedrate have; see docs/guide/timeline.md",
+                "records of feedrate have (see docs/guide/timeline.md), and results of DLIO with the times of steps and blocks",
             ));
         }
         let blocks = blocks(&data.runs);
@@ -89,8 +91,9 @@ impl Plot for Phases {
             naming: Naming::Key,
         };
         figure.caption = format!(
-            "AU, throughput and use of GPUs by phase. A run counts with the mean of its phases{}. {}{}",
+            "AU, throughput and use of GPUs by phase. A run counts with the mean of its phases{}. {}{}{}",
             if groups.len() == 1 { ", which are the small dots" } else { "" },
+            if names.iter().any(|name| name == "first steps") { OF_STEPS } else { "" },
             of_intervals(&figure, "means"),
             if is_gpu_known { "" } else { " No GPU was seen." }
         );

@@ -45,6 +45,9 @@ impl Plot for Scaling {
             let points: Vec<Point> =
                 block.slice(&free).filter_map(at).filter(|point| point.y > 0.0).collect();
             let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
+            if first.x == last.x {
+                continue;
+            }
             let ideal = Point::at(last.x, first.y * last.x / first.x);
             let label = if layers.is_empty() { "ideal" } else { "" };
             if first.x < last.x {
@@ -73,8 +76,11 @@ impl Plot for Scaling {
         }
         if layers.is_empty() {
             return Err(Missing::new(
-                format!("no run has a `{}` above 0", response.name),
-                "scaling is drawn from runs of several numbers of processes",
+                format!(
+                    "no runs with a `{}` above 0 differ in the number of processes alone",
+                    response.name
+                ),
+                "run one workload with several numbers of processes and all else the same",
             ));
         }
         let y = Axis { scale: Scale::Log10, range: Range::Tight, ..y };

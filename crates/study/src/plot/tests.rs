@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Replicates of a design of processes, workers and formats, of a workload of this name.
-fn runs(workload: &str) -> Vec<RunPoint> {
+pub(super) fn runs(workload: &str) -> Vec<RunPoint> {
     let mut runs = Vec::new();
     for processes in [1.0, 2.0, 4.0, 8.0_f64] {
         for workers in [1.0, 4.0_f64] {
@@ -28,7 +28,7 @@ fn runs(workload: &str) -> Vec<RunPoint> {
     runs
 }
 
-fn run(
+pub(super) fn run(
     workload: &str,
     (processes, workers, format): (f64, f64, &str),
     au: f64,
@@ -37,9 +37,9 @@ fn run(
     let settings = [
         ("workload", workload.to_string()),
         ("accelerators", processes.to_string()),
-        ("loader.workers", workers.to_string()),
-        ("dataset.format", format.to_string()),
-        ("dataset.files_train", "64".into()),
+        ("read_threads", workers.to_string()),
+        ("format", format.to_string()),
+        ("num_files_train", "64".into()),
     ];
     let responses = [
         ("au_all_steps_percent", au),
@@ -56,6 +56,7 @@ fn run(
     };
     let parts = [1.0, 0.1, 0.6, 0.2, 0.05, 0.05];
     let [compute_s, open_s, read_s, decode_s, queue_s, barrier_s] = parts;
+    let wait = Wait::Split { open_s, read_s, decode_s, queue_s };
     RunPoint {
         path: "results/a/1".into(),
         settings: settings
@@ -63,7 +64,7 @@ fn run(
             .map(|(key, value)| (key.to_string(), value))
             .collect::<Settings>(),
         responses: BTreeMap::from(responses),
-        time: Some(TimeParts { compute_s, open_s, read_s, decode_s, queue_s, barrier_s }),
+        time: Some(TimeParts { compute_s, wait, barrier_s }),
         phases: vec![
             phase("epoch", 0.0),
             phase("before save", 0.0),
@@ -71,7 +72,7 @@ fn run(
             phase("after save", 1e6),
         ],
         requests: vec![("1K-10K".into(), 30), ("1M-4M".into(), 10)],
-        details: Some(Details { timeline: Some(moments()), latencies: latencies() }),
+        details: Some(Details { timeline: Some(moments()), blocks: None, latencies: latencies() }),
         doubts: vec!["too_few_steps".into()],
     }
 }
@@ -113,10 +114,11 @@ fn data_for(plot: &dyn Plot, workload: &str) -> Data {
         "latency" | "phases" => runs.retain(|run| run.settings["accelerators"] == "2"),
         _ => {}
     }
-    Data { runs, overview: Some(overview(&[workload, "cosmoflow_h100"])) }
+    let overview = Some(overview(&[workload, "cosmoflow_h100"]));
+    Data { runs, overview, ..Data::default() }
 }
 
-fn figure(plot: &dyn Plot, data: &Data) -> Result<Figure, Missing> {
+pub(super) fn figure(plot: &dyn Plot, data: &Data) -> Result<Figure, Missing> {
     plot.figure(data, plot.response().map(|name| Response::find(name).unwrap()))
 }
 
@@ -210,7 +212,7 @@ fn axes_have_their_units() {
         ("request_sizes", vec!["Read calls (%)", "Read size (bytes)", "1M–4M"]),
         (
             "status",
-            vec!["Rows (runs)", "Processes (emulated accelerators)", "3/7", "3 done (43 %)"],
+            vec!["Rows (runs)", "Processes (emulated accelerators)", "3/7", "18 done (43 %)"],
         ),
     ] {
         let plot = find(name).unwrap();
@@ -262,7 +264,7 @@ fn one_run_is_drawn_where_a_plot_needs_no_more() {
         let mut data = data_for(*plot, "unet3d_h100");
         data.runs.truncate(1);
         match (plot.member().name, figure(*plot, &data)) {
-            ("factor_levels" | "main_effects" | "interactions", answer) => {
+            ("factor_levels" | "main_effects" | "interactions" | "scaling", answer) => {
                 drop(answer.unwrap_err())
             }
             _ => {
@@ -279,8 +281,7 @@ fn hostile_names_are_only_names() {
     for plot in PLOTS {
         let mut data = data_for(*plot, name);
         data.runs.iter_mut().for_each(|run| {
-            run.settings
-                .insert("loader.kind".into(), format!("{name}{}", run.settings["dataset.format"]));
+            run.settings.insert("data_loader".into(), format!("{name}{}", run.settings["format"]));
         });
         let figure = figure(*plot, &data).unwrap();
         let svg = draw(&figure, &Look::default()).svg();
@@ -301,8 +302,7 @@ fn means_and_intervals_are_those_of_the_responses() {
     let response = Response::find("delivered_bytes_per_second").unwrap();
     let of = |run: &&RunPoint| {
         ["1", "1", "npz"]
-            == ["accelerators", "loader.workers", "dataset.format"]
-                .map(|key| run.settings[key].as_str())
+            == ["accelerators", "read_threads", "format"].map(|key| run.settings[key].as_str())
     };
     let values: Vec<f64> =
         data.runs.iter().filter(of).map(|run| run.responses[response.name]).collect();
@@ -319,8 +319,8 @@ fn means_and_intervals_are_those_of_the_responses() {
 fn what_follows_from_another_setting_is_no_factor() {
     let mut runs = runs("a");
     for run in &mut runs {
-        let extension = format!("{}_files", run.settings["dataset.format"]);
-        run.settings.insert("dataset.encoding".into(), extension);
+        let is_small = ["1", "2"].contains(&run.settings["accelerators"].as_str());
+        run.settings.insert("batch".into(), if is_small { "8" } else { "4" }.into());
     }
     let blocks = groups::blocks(&runs);
     let names: Vec<&str> = blocks[0].factors.iter().map(|factor| factor.name.as_str()).collect();
@@ -330,9 +330,7 @@ fn what_follows_from_another_setting_is_no_factor() {
 #[test]
 fn sources_are_told_apart() {
     let mut both = runs("a");
-    both.retain(|run| {
-        run.settings["loader.workers"] == "1" && run.settings["dataset.format"] == "npz"
-    });
+    both.retain(|run| run.settings["read_threads"] == "1" && run.settings["format"] == "npz");
     let mut after = both.clone();
     let name = |runs: &mut [RunPoint], source: &str| {
         runs.iter_mut().for_each(|run| drop(run.settings.insert("source".into(), source.into())));
@@ -353,4 +351,68 @@ fn warnings_about_runs_are_counted() {
     let data = Data { runs, ..Data::default() };
     assert_eq!(data.doubts(), " Doubts: too_few_steps (2 of 3 runs).");
     assert_eq!(Data::default().doubts(), "");
+}
+
+#[test]
+fn series_of_a_factor_have_its_name() {
+    let data = Data { runs: runs("a"), ..Data::default() };
+    let svg = drawn(find("au_processes").unwrap(), &data, &Look::default()).svg();
+    for name in ["read_threads 1", "format npz"] {
+        assert!(svg.contains(&format!("<g data-series=\"{name}\">")), "{name}: {svg}");
+        assert!(svg.contains(&format!("<title>{name}: ")), "{name}: {svg}");
+    }
+}
+
+#[test]
+fn names_stand_beside_lines_only_where_these_end() {
+    let data = Data { runs: one_at_a_time(), ..Data::default() };
+    let text = text_of(&drawn(find("au_processes").unwrap(), &data, &Look::default()).svg());
+    assert!(text.contains("format npz\n") && text.contains("read_threads 4\n"), "{text}");
+}
+
+#[test]
+fn a_wait_that_is_not_split_is_told_as_such() {
+    let mut runs = one_at_a_time();
+    for run in &mut runs {
+        let wait = Wait::Whole { load_s: 3.0 };
+        run.time = Some(TimeParts { compute_s: 1.0, wait, barrier_s: 0.0 });
+    }
+    let data = Data { runs, ..Data::default() };
+    let plot = find("stall").unwrap();
+    let text = text_of(&drawn(plot, &data, &Look::default()).svg());
+    assert!(text.contains("data (not split)\n") && !text.contains("decode\n"), "{text}");
+    let caption = figure(plot, &data).unwrap().caption;
+    assert!(caption.contains("not for which part of it"), "{caption}");
+}
+
+#[test]
+fn folders_show_how_far_their_runs_came() {
+    let folder = |processes, state| FolderRun { workload: "a".into(), processes, state };
+    let folders = vec![
+        folder(Some(4), FolderState::Done),
+        folder(Some(4), FolderState::NoTraining),
+        folder(Some(4), FolderState::Partial),
+        folder(None, FolderState::Failed),
+    ];
+    let data = Data { folders, ..Data::default() };
+    let drawing = drawn(find("status").unwrap(), &data, &Look::default());
+    let text = text_of(&drawing.svg());
+    for words in ["1 partial (25 %)", "1 no training (25 %)", "1/2", "0/1", "not known"] {
+        assert!(text.lines().any(|line| line == words), "{words}: {text}");
+    }
+}
+
+/// A baseline of 2 processes, 1 worker, npz, and one run that differs in each; png on 8 processes alone.
+pub(super) fn one_at_a_time() -> Vec<RunPoint> {
+    let mut runs = Vec::new();
+    for (setting, rate) in [
+        ((2.0, 1.0, "npz"), 10e6),
+        ((2.0, 4.0, "npz"), 20e6),
+        ((2.0, 1.0, "hdf5"), 30e6),
+        ((4.0, 1.0, "npz"), 40e6),
+        ((8.0, 1.0, "png"), 900e6),
+    ] {
+        runs.push(run("a", setting, 50.0, rate));
+    }
+    runs
 }

@@ -1,11 +1,11 @@
 //! One run over time: what was read and written, with epochs, evaluations and checkpoints behind it.
 
-use super::data::{Data, Moments, StretchKind};
+use super::data::{Blocks, Data, Moments, Stretch, StretchKind};
 use super::groups::bytes_unit;
 use super::{Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Series, Span, Spread, Style,
-    Tone,
+    Axes, Axis, Content, Figure, Layer, Naming, Panel, Point, Range, Scale, Series, Span, Spread,
+    Style, Tone,
 };
 use crate::response::Response;
 use feedrate_spec::catalog::Member;
@@ -18,7 +18,7 @@ const SAMPLES: usize = 500;
 
 static MEMBER: Member = Member {
     name: "timeline",
-    summary: "Throughput of one run over time, with its epochs, evaluations and checkpoints shaded",
+    summary: "Throughput of one run over time, with its epochs, evaluations and checkpoints shaded; of DLIO's results by block, with the waits of steps",
     abilities: &[],
 };
 
@@ -42,13 +42,18 @@ impl Plot for Timeline {
                 ));
             }
         };
-        let moments = run.details.as_ref().and_then(|details| details.timeline.as_ref());
+        let details = run.details.as_ref();
+        if let Some(blocks) = details.and_then(|details| details.blocks.as_ref()) {
+            return Ok(of_blocks(blocks));
+        }
+        let moments = details.and_then(|details| details.timeline.as_ref());
         let Some(moments) = moments.filter(|moments| !moments.ends_s.is_empty()) else {
             return Err(Missing::new(
                 format!("`{}` has no timeline", run.path),
-                "let it run with `output.timeline=True`, as is the default",
+                "let it run with `output.timeline=True`, as is the default; of DLIO's results the times of steps and blocks are needed",
             ));
         };
+        let end_s = moments.ends_s.last().copied().unwrap_or(0.0);
         let mut panels = Vec::new();
         for (name, bytes) in [("Read", &moments.read_bytes), ("Written", &moments.written_bytes)] {
             let rates = bytes.as_ref().map(|bytes| rates(moments, bytes)).unwrap_or_default();
@@ -57,7 +62,8 @@ impl Plot for Timeline {
                 let (unit, per) = bytes_unit(largest);
                 let points = rates.into_iter().map(|point| Point::at(point.x, point.y / unit));
                 let y = (format!("{name} ({per}/s)"), Range::FromZero);
-                panels.push(panel(moments, y, points.collect(), panels.is_empty()));
+                let is_first = panels.is_empty();
+                panels.push(panel((&moments.stretches, end_s), y, points.collect(), is_first));
             }
         }
         if let Some(used) = &moments.gpu_percent {
@@ -65,7 +71,7 @@ impl Plot for Timeline {
             let known =
                 used.iter().zip(starts).filter_map(|(percent, x)| Some(Point::at(x, (*percent)?)));
             let y = ("GPU use (%)".to_string(), Range::AtLeast(0.0, 100.0));
-            panels.push(panel(moments, y, known.collect(), false));
+            panels.push(panel((&moments.stretches, end_s), y, known.collect(), false));
         }
         if panels.is_empty() {
             return Err(Missing::new(
@@ -84,12 +90,12 @@ impl Plot for Timeline {
 }
 
 fn panel(
-    moments: &Moments,
+    (stretches, end_s): (&[Stretch], f64),
     (label, range): (String, Range),
     points: Vec<Point>,
     named: bool,
 ) -> Panel {
-    let spans = moments.stretches.iter().map(|stretch| {
+    let spans = stretches.iter().map(|stretch| {
         let (tone, kind) = match stretch.kind {
             StretchKind::Epoch => (Tone::Faint, "epoch"),
             StretchKind::Evaluation => (Tone::Hue(2), "evaluation"),
@@ -103,10 +109,77 @@ fn panel(
     let mut layers: Vec<Layer> = spans.collect();
     let (tone, style, spread) = (Tone::Hue(0), Style::Steps, Spread::Y);
     layers.push(Layer::Series(Series { label: String::new(), tone, style, spread, points }));
-    let end_s = moments.ends_s.last().copied().unwrap_or(0.0);
     let range_x = Range::AtLeast(0.0, end_s);
     let x = Axis { label: "Time (s)".into(), scale: Scale::Linear, range: range_x };
     let y = Axis { label, scale: Scale::Linear, range };
+    Panel::axes(None, Axes { x, y, layers, aspect: 0.38 })
+}
+
+/// What DLIO's results tell of when something happened: how long each block took, and each step of it waited.
+fn of_blocks(blocks: &Blocks) -> Figure {
+    let known = |rates: &[Option<f64>]| -> Option<Vec<f64>> { rates.iter().copied().collect() };
+    let rates = match (known(&blocks.bytes_per_second), known(&blocks.samples_per_second)) {
+        (Some(rates), _) => {
+            let (unit, per) = bytes_unit(rates.iter().copied().fold(0.0, f64::max));
+            let rates = rates.into_iter().map(|rate| rate / unit).collect();
+            Some((format!("Throughput ({per}/s)"), rates))
+        }
+        (None, Some(rates)) => Some(("Throughput (samples/s)".into(), rates)),
+        (None, None) => None,
+    };
+    let end_s = blocks.spans_s.iter().map(|span| span.1).fold(0.0, f64::max);
+    let mut panels = Vec::new();
+    if let Some((label, rates)) = rates {
+        panels.push(of_rates(blocks, end_s, (label, rates)));
+    }
+    panels.push(of_waits(blocks));
+    Figure {
+        title: "Throughput by block, and waits of steps".into(),
+        caption: "Throughput of each block of steps, which is all that DLIO's results tell of when data came: samples of its steps, by its length. Below, for each step of the run, how long \
+                  accelerators waited for its data."
+            .into(),
+        panels,
+        columns: 1,
+        naming: Naming::Key,
+    }
+}
+
+fn of_rates(blocks: &Blocks, end_s: f64, (label, rates): (String, Vec<f64>)) -> Panel {
+    // Each block has a line of its own: nothing is known between two.
+    let lines = blocks.spans_s.iter().zip(rates).map(|((from, to), rate)| {
+        let points = vec![Point::at(*from, rate), Point::at(*to, rate)];
+        let (label, tone) = (String::new(), Tone::Hue(0));
+        Layer::Series(Series { label, tone, style: Style::Steps, spread: Spread::Y, points })
+    });
+    let lines: Vec<Layer> = lines.collect();
+    let mut panel = panel((&blocks.stretches, end_s), (label, Range::FromZero), Vec::new(), true);
+    if let Content::Axes(axes) = &mut panel.content {
+        axes.layers.extend(lines);
+    }
+    panel
+}
+
+fn of_waits(blocks: &Blocks) -> Panel {
+    let together = blocks.step_waits_s.len().div_ceil(SAMPLES).max(1);
+    let line = |label: &str, tone, of: fn(&[(f64, f64)]) -> f64| {
+        let parts = blocks.step_waits_s.chunks(together).enumerate();
+        let at = |(i, part): (usize, &[(f64, f64)])| Point::at((i * together + 1) as f64, of(part));
+        let points = parts.map(at).collect();
+        let (label, style) = (label.into(), Style::Steps);
+        Layer::Series(Series { label, tone, style, spread: Spread::Y, points })
+    };
+    let mean: fn(&[(f64, f64)]) -> f64 =
+        |part| part.iter().map(|wait| wait.0).sum::<f64>() / part.len() as f64;
+    let layers = vec![
+        line("longest of all accelerators", Tone::Hue(1), |part| {
+            part.iter().map(|wait| wait.1).fold(0.0, f64::max)
+        }),
+        line("mean", Tone::Hue(0), mean),
+    ];
+    let range = Range::AtLeast(1.0, blocks.step_waits_s.len().max(2) as f64);
+    let x = Axis { label: "Step, of all epochs".into(), scale: Scale::Linear, range };
+    let y =
+        Axis { label: "Wait for data (s)".into(), scale: Scale::Linear, range: Range::FromZero };
     Panel::axes(None, Axes { x, y, layers, aspect: 0.38 })
 }
 

@@ -4,6 +4,7 @@ use super::number::by_value;
 use super::{Report, Run};
 use crate::response::Response;
 use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
 
 const CONFIDENCE: f64 = 0.95;
 
@@ -16,6 +17,7 @@ pub struct Experiment {
     pub parameter: String,
     pub value: String,
     pub accelerators: Option<u32>,
+    pub factors: BTreeMap<String, String>,
     /// Indexes of [`Report::runs`].
     pub runs: Vec<usize>,
     pub au_all_steps_percent: Middle,
@@ -37,7 +39,7 @@ pub struct Middle {
 /// In the order of source, workload, parameter, accelerators and value.
 pub fn experiments(report: &Report) -> Vec<Experiment> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut place = std::collections::HashMap::new();
+    let mut place: HashMap<Key<'_>, usize> = HashMap::new();
     let used = report.runs.iter().enumerate().filter(|(_, run)| run.unused.is_none());
     for (index, run) in used {
         let group = *place.entry(key(run)).or_insert(groups.len());
@@ -51,13 +53,16 @@ pub fn experiments(report: &Report) -> Vec<Experiment> {
     found.sort_by(|a, b| {
         let first = |e: &Experiment| (e.source, e.workload.clone(), e.parameter.clone());
         let values = by_value(&a.value, &b.value);
-        first(a).cmp(&first(b)).then(a.accelerators.cmp(&b.accelerators)).then(values)
+        let rest = a.factors.cmp(&b.factors);
+        first(a).cmp(&first(b)).then(a.accelerators.cmp(&b.accelerators)).then(values).then(rest)
     });
     found
 }
 
-fn key(run: &Run) -> (usize, &str, &str, &str, Option<u32>) {
-    (run.source, &run.workload, &run.parameter, &run.value, run.accelerators)
+type Key<'a> = (usize, [&'a str; 3], Option<u32>, &'a BTreeMap<String, String>);
+
+fn key(run: &Run) -> Key<'_> {
+    (run.source, [&run.workload, &run.parameter, &run.value], run.accelerators, &run.factors)
 }
 
 impl Experiment {
@@ -73,6 +78,7 @@ impl Experiment {
             parameter: first.parameter.clone(),
             value: first.value.clone(),
             accelerators: first.accelerators,
+            factors: first.factors.clone(),
             au_all_steps_percent: middle("au_all_steps", |run| run.au.all_steps_percent),
             au_windowed_percent: middle("au_windowed", |run| run.au.windowed_percent),
             au_sustained_percent: middle("au_sustained", |run| run.au.sustained_percent),

@@ -1,24 +1,33 @@
 //! The figures of a report: every plot that its runs have enough for, drawn on a light and a dark ground.
 
 use super::number::significant;
-use super::{Figure, Table};
-use crate::draw::figure::{self, Axis, Content, Layer, Panel, Scale};
+use super::{Figure, NotDrawn, Table};
+use crate::draw::figure::{self, Axes, Axis, Content, Layer, Panel, Scale};
 use crate::draw::{Look, Theme, draw};
 use crate::plot::data::Data;
-use crate::plot::{PLOTS, Plot};
+use crate::plot::{Missing, PLOTS, Plot, figure_of};
 use crate::response::Response;
 
-/// In the order of the plots.
-pub(super) fn figures(data: &Data) -> Vec<Figure> {
-    PLOTS.iter().filter_map(|plot| one(*plot, data)).collect()
+/// In the order of the plots, and those that the data have not enough for.
+pub(super) fn figures(data: &Data) -> (Vec<Figure>, Vec<NotDrawn>) {
+    let (mut figures, mut not_drawn) = (Vec::new(), Vec::new());
+    for plot in PLOTS {
+        match one(*plot, data) {
+            Ok(figure) => figures.push(figure),
+            Err(Missing { message, hint }) => {
+                let name = plot.member().name.into();
+                not_drawn.push(NotDrawn { name, why: message, hint });
+            }
+        }
+    }
+    (figures, not_drawn)
 }
 
-/// `None` of what the data lack.
-fn one(plot: &dyn Plot, data: &Data) -> Option<Figure> {
+fn one(plot: &dyn Plot, data: &Data) -> Result<Figure, Missing> {
     let response = plot.response().and_then(|name| Response::find(name).ok());
-    let drawn = plot.figure(data, response).ok()?;
+    let drawn = figure_of(plot, data, response)?;
     let svg = |theme| draw(&drawn, &Look { theme, ..Look::default() }).svg();
-    Some(Figure {
+    Ok(Figure {
         name: plot.member().name.into(),
         title: drawn.title.clone(),
         caption: drawn.caption.clone(),
@@ -32,14 +41,17 @@ fn one(plot: &dyn Plot, data: &Data) -> Option<Figure> {
 /// Names that more than one is told by.
 fn series(drawn: &figure::Figure) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for layer in drawn.panels.iter().flat_map(layers) {
-        let name = match layer {
+    for (panel, layer) in
+        drawn.panels.iter().flat_map(|panel| layers(panel).iter().map(move |layer| (panel, layer)))
+    {
+        let label = match layer {
             Layer::Series(series) => &series.label,
             Layer::Bars(bars) => &bars.label,
             Layer::Span(_) | Layer::Rule { .. } => continue,
         };
-        if !name.is_empty() && !names.contains(name) {
-            names.push(name.clone());
+        let name = panel.series_name(label);
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
         }
     }
     if names.len() < 2 { Vec::new() } else { names }
@@ -64,7 +76,7 @@ fn values(drawn: &figure::Figure) -> Table {
             Content::Axes(axes) => {
                 for layer in &axes.layers {
                     rows.extend(
-                        of_layer(layer, &axes.x, &axes.y).into_iter().map(|row| with(&title, row)),
+                        of_layer(panel, layer, axes).into_iter().map(|row| with(&title, row)),
                     );
                 }
             }
@@ -103,7 +115,8 @@ fn with(title: &str, row: [String; 5]) -> Vec<String> {
     std::iter::once(title.to_string()).chain(row).collect()
 }
 
-fn of_layer(layer: &Layer, x: &Axis, y: &Axis) -> Vec<[String; 5]> {
+fn of_layer(panel: &Panel, layer: &Layer, axes: &Axes) -> Vec<[String; 5]> {
+    let (x, y) = (&axes.x, &axes.y);
     match layer {
         Layer::Series(series) => series
             .points
@@ -113,7 +126,7 @@ fn of_layer(layer: &Layer, x: &Axis, y: &Axis) -> Vec<[String; 5]> {
                     format!("{} to {}", significant(Some(low)), significant(Some(high)))
                 });
                 let runs = point.runs.map_or(String::new(), |runs| runs.to_string());
-                [series.label.clone(), at(x, point.x), at(y, point.y), interval, runs]
+                [panel.series_name(&series.label), at(x, point.x), at(y, point.y), interval, runs]
             })
             .collect(),
         Layer::Bars(bars) => bars
@@ -125,7 +138,7 @@ fn of_layer(layer: &Layer, x: &Axis, y: &Axis) -> Vec<[String; 5]> {
                     figure::Spread::X => at(x, place),
                     figure::Spread::Y => at(y, place),
                 };
-                [bars.label.clone(), category, height, String::new(), String::new()]
+                [panel.series_name(&bars.label), category, height, String::new(), String::new()]
             })
             .collect(),
         Layer::Span(_) | Layer::Rule { .. } => Vec::new(),

@@ -12,7 +12,9 @@ use crate::doubt;
 use crate::findings::Observation;
 use crate::import::Kind;
 use crate::overview::Overview;
-use crate::plot::data::{Data, RunPoint};
+use crate::plot::Needs;
+use crate::plot::data::{Data, FolderRun, RunPoint};
+use crate::plot::points::processes;
 use crate::row::Row;
 use crate::runner::StudyFiles;
 use crate::runs::{self, RunsError};
@@ -40,51 +42,136 @@ pub fn of_results(
     from: Option<&Path>,
     threads: usize,
 ) -> Result<Report, RunsError> {
-    let found = analyse(paths, threads)?;
-    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let found = gather(paths, from, threads, DETAILED_MAX)?;
     let mut report = Report::default();
-    let left_out = |path: &Path, why| LeftOut { path: path.display().to_string(), why };
-    report.left_out.extend(found.left_out.into_iter().map(|one| left_out(&one.path, one.why)));
-    let has_details = found.runs.len() <= DETAILED_MAX;
-    let mut all: Vec<Gathered> = Vec::new();
-    for case in found.runs {
-        // The analysis keeps no records: of thousands of runs they are too large.
-        match load(&case.path, case.kind, &case.source) {
-            Ok(loaded) => {
-                let source = names.iter().position(|name| *name == case.source).unwrap_or(0);
-                all.push(Gathered::of(case, &loaded, Place { source, from, has_details }));
-            }
-            Err(why) => report.left_out.push(left_out(&case.path, why)),
-        }
-    }
-    all.sort_by(|a, b| (&a.run.started, &a.run.path).cmp(&(&b.run.started, &b.run.path)));
-    let count = |index: usize| all.iter().filter(|one| one.run.source == index).count();
-    let sources = names.iter().enumerate();
-    report.sources =
-        sources.map(|(index, path)| Source { path: path.clone(), runs: count(index) }).collect();
-    report.doubts = doubts(&all);
-    let observed = observations(&all, &report);
-    let mut data = Data { overview: overview(paths)?, ..Data::default() };
+    let left_out = |one: &runs::LeftOut| LeftOut {
+        path: one.path.display().to_string(),
+        why: one.why.clone(),
+    };
+    report.left_out.extend(found.left_out.iter().map(left_out));
+    let count = |index: usize| found.all.iter().filter(|one| one.run.source == index).count();
+    let sources = paths.iter().enumerate();
+    report.sources = sources
+        .map(|(index, path)| Source { path: path.display().to_string(), runs: count(index) })
+        .collect();
+    report.doubts = doubts(&found.all);
+    let observed = observations(&found.all);
+    let mut data = Data { overview: overview(paths)?, folders: found.folders, ..Data::default() };
     let mut made = Vec::new();
-    for one in all {
+    for one in found.all {
         if one.run.unused.is_none() {
-            let mut point = one.point;
-            if report.has_several_sources() {
-                point.settings.insert("source".into(), names[one.run.source].clone());
-            }
-            data.runs.push(point);
+            data.runs.push(one.point);
             made.push(one.made);
         }
         report.runs.push(one.run);
     }
     report.findings = told(&report.runs, &observed);
-    report.figures = figures(&data);
+    (report.figures, report.not_drawn) = figures(&data);
     if !made.is_empty() {
         report.methods = methods::methods(&made);
     }
     report.setups = methods::setups(&made);
     report.configuration = methods::configuration(&made);
     Ok(report)
+}
+
+/// What a plot of all results below `paths` is drawn from, and what must not be drawn.
+///
+/// # Errors
+/// There is nothing to draw.
+pub fn plot_data(
+    paths: &[PathBuf],
+    needs: Needs,
+    threads: usize,
+) -> Result<(Data, Vec<runs::LeftOut>), RunsError> {
+    let overview = if needs == Needs::Study { overview(paths)? } else { None };
+    if overview.is_some() {
+        return Ok((Data { overview, ..Data::default() }, Vec::new()));
+    }
+    let detailed_max = if needs == Needs::Records { usize::MAX } else { 0 };
+    let mut found = gather(paths, None, threads, detailed_max)?;
+    let mut data = Data { folders: found.folders, ..Data::default() };
+    for one in found.all {
+        match one.why_unused() {
+            Some(why) => found.left_out.push(runs::LeftOut { path: one.run.path.into(), why }),
+            None => data.runs.push(one.point),
+        }
+    }
+    Ok((data, found.left_out))
+}
+
+/// All runs below some folders.
+struct Found {
+    /// In the order they were started.
+    all: Vec<Gathered>,
+    folders: Vec<FolderRun>,
+    left_out: Vec<runs::LeftOut>,
+}
+
+fn gather(
+    paths: &[PathBuf],
+    from: Option<&Path>,
+    threads: usize,
+    detailed_max: usize,
+) -> Result<Found, RunsError> {
+    let analysis = analyse(paths, threads)?;
+    let has_details = analysis.runs.len() <= detailed_max;
+    let mut found = Found { all: Vec::new(), folders: Vec::new(), left_out: analysis.left_out };
+    for case in analysis.runs {
+        // The analysis keeps no records: of thousands of runs they are too large.
+        match load(&case.path, case.kind, &case.source) {
+            Ok(loaded) => {
+                let is_it = |path: &PathBuf| path.display().to_string() == case.source;
+                let source = paths.iter().position(is_it).unwrap_or(0);
+                found.folders.extend(FolderRun::of(&case));
+                found.all.push(Gathered::of(case, &loaded, Place { source, from, has_details }));
+            }
+            Err(why) => found.left_out.push(runs::LeftOut { path: case.path.clone(), why }),
+        }
+    }
+    let unread = found.left_out.iter().filter_map(|one| FolderRun::of_unread(&one.path));
+    found.folders.extend(unread);
+    found.all.sort_by(|a, b| (&a.run.started, &a.run.path).cmp(&(&b.run.started, &b.run.path)));
+    let sources = if paths.len() > 1 { source_names(paths) } else { Vec::new() };
+    name_factors(&mut found.all, &sources);
+    Ok(found)
+}
+
+/// The last part of each path; the whole of it where several end alike.
+fn source_names(paths: &[PathBuf]) -> Vec<String> {
+    let name = |path: &PathBuf| {
+        let alike = paths.iter().filter(|other| other.file_name() == path.file_name()).count();
+        match path.file_name() {
+            Some(name) if alike == 1 => name.to_string_lossy().into_owned(),
+            _ => path.display().to_string(),
+        }
+    };
+    paths.iter().map(name).collect()
+}
+
+/// Say of each run with results which levels of its workload's factors it has: for findings and figures the same. `sources`: names of
+/// sources, where there are several.
+fn name_factors(all: &mut [Gathered], sources: &[String]) {
+    let mut workloads: BTreeMap<String, Vec<&mut Gathered>> = BTreeMap::new();
+    for one in all.iter_mut().filter(|one| one.has_result()) {
+        workloads.entry(one.run.workload.clone()).or_default().push(one);
+    }
+    for (workload, mut runs) in workloads {
+        let levels = factors(&runs.iter().map(|one| &one.made.settings).collect::<Vec<_>>());
+        for (one, mut levels) in runs.iter_mut().zip(levels) {
+            if let Some(source) = sources.get(one.run.source) {
+                levels.insert("source".into(), source.clone());
+            }
+            one.run.factors.clone_from(&levels);
+            one.made.experiment = format!("{:?} {levels:?}", one.run.accelerators);
+            // Figures want the number of processes whether it differs or not.
+            levels.remove("processes");
+            levels.insert("workload".into(), workload.clone());
+            let accelerators = one.run.accelerators.map(|count| count.to_string());
+            levels.extend(accelerators.map(|count| ("accelerators".to_string(), count)));
+            one.point.settings = levels;
+        }
+    }
 }
 
 /// How far a study is, where a study is what was asked for.
@@ -121,6 +208,19 @@ struct Gathered {
 }
 
 impl Gathered {
+    /// Whether it has results, be it such that must not be used.
+    fn has_result(&self) -> bool {
+        self.run.unused.as_ref().is_none_or(|why| self.run.doubts.contains(why))
+    }
+
+    /// Why it counts for no experiment, with what was seen.
+    fn why_unused(&self) -> Option<String> {
+        let why = self.run.unused.clone()?;
+        let seen = self.doubts.iter().find(|doubt| doubt.name == why);
+        let evidence = seen.and_then(|doubt| doubt.evidence.split(';').next());
+        Some(evidence.map_or(why.clone(), |evidence| format!("{why}: {evidence}")))
+    }
+
     fn of(case: Case, loaded: &Loaded, place: Place) -> Self {
         let record = &loaded.record;
         let is_own = case.kind == Kind::Record;
@@ -129,11 +229,12 @@ impl Gathered {
         let run = run(&case, record, place);
         let made = Made {
             workload: run.workload.clone(),
-            experiment: format!("{:?} {} {}", run.accelerators, run.parameter, run.value),
+            experiment: String::new(),
             started: run.started.clone(),
             settings,
             place: runs::place(record),
             machines: record.machines().to_vec(),
+            memory_bytes: record.system.memory_bytes,
             study: record.study.as_deref().cloned(),
             is_own,
         };
@@ -167,14 +268,18 @@ fn run(case: &Case, record: &Record, place: Place) -> Run {
     let file = ["summary.json", "dlio.log"].into_iter().find(|name| case.path.join(name).is_file());
     let file = if case.kind == Kind::Record { Some(RECORD_FILE) } else { file };
     let target = file.map_or(case.path.clone(), |name| case.path.join(name));
+    let accelerators = processes(case);
+    let is_told = case.parameter != "processes" || accelerators.is_some();
+    let value = if is_told { case.value.clone() } else { String::new() };
     Run {
         path: case.path.display().to_string(),
         link: place.from.and_then(|from| link(from, &target)),
         source: place.source,
         workload: case.workload.clone(),
         parameter: case.parameter.clone(),
-        value: case.value.clone(),
-        accelerators: case.accelerators,
+        value,
+        accelerators,
+        factors: BTreeMap::new(),
         started: case.started.clone().unwrap_or_default(),
         epochs: case.epochs,
         au: Au {
@@ -238,15 +343,12 @@ fn metrics(case: &Case, record: &Record) -> Vec<Metric> {
     METRICS.iter().map(value).collect()
 }
 
-/// Of a record what every plot may want; of others' runs, and of those that must not be used, what the case has.
+/// Of a record what every plot may want; of others' runs, and of records that cannot be used, what their steps tell.
 fn point(case: &Case, record: &Record, place: Place) -> RunPoint {
     let own = (case.kind == Kind::Record).then(|| runs::Run::of(&case.path, record).ok()).flatten();
     match own {
-        Some(run) => {
-            let details = Some(record).filter(|_| place.has_details);
-            RunPoint::of(&run, None, details).doubted(case)
-        }
-        None => RunPoint::of_case(case, None),
+        Some(run) => RunPoint::of_record(&run, case, record, place.has_details),
+        None => RunPoint::of_case(case, record, place.has_details),
     }
 }
 
@@ -270,38 +372,26 @@ fn doubts(all: &[Gathered]) -> Vec<Doubt> {
     found
 }
 
-/// The runs with results, as findings take them; those that must not be used are among them, to be told.
-fn observations(all: &[Gathered], report: &Report) -> Vec<Observation> {
-    let has_result =
-        |one: &&Gathered| one.run.unused.as_ref().is_none_or(|why| one.run.doubts.contains(why));
-    let mut workloads: BTreeMap<&str, Vec<&Gathered>> = BTreeMap::new();
-    for one in all.iter().filter(has_result) {
-        workloads.entry(&one.run.workload).or_default().push(one);
-    }
-    let mut observations = Vec::new();
-    for (workload, runs) in workloads {
-        let levels = factors(&runs.iter().map(|one| &one.made.settings).collect::<Vec<_>>());
-        for (one, mut factors) in runs.into_iter().zip(levels) {
-            if report.has_several_sources() {
-                factors.insert("source".into(), report.sources[one.run.source].path.clone());
-            }
-            let names = factors
-                .keys()
-                .filter_map(|name| Some((name.clone(), doubt::ignored(one.plan.as_ref()?, name)?)));
-            let ignored = names.collect();
-            observations.push(Observation {
-                path: one.run.path.clone().into(),
-                workload: workload.into(),
-                factors,
-                ignored,
-                responses: one.point.responses.clone(),
-                order: one.made.study.as_ref().and_then(|study| study.order),
-                shown: one.shown.clone(),
-                epochs: one.epochs.clone(),
-                doubts: one.doubts.clone(),
-            });
+/// The runs with results, as findings take them; those that must not be used are among them, to be told. By workload.
+fn observations(all: &[Gathered]) -> Vec<Observation> {
+    let of = |one: &Gathered| {
+        let factors = one.run.factors.clone();
+        let why = |name: &String| Some((name.clone(), doubt::ignored(one.plan.as_ref()?, name)?));
+        Observation {
+            path: one.run.path.clone().into(),
+            workload: one.run.workload.clone(),
+            ignored: factors.keys().filter_map(why).collect(),
+            factors,
+            responses: one.point.responses.clone(),
+            order: one.made.study.as_ref().and_then(|study| study.order),
+            shown: one.shown.clone(),
+            epochs: one.epochs.clone(),
+            doubts: one.doubts.clone(),
         }
-    }
+    };
+    let mut observations: Vec<Observation> =
+        all.iter().filter(|one| one.has_result()).map(of).collect();
+    observations.sort_by(|a, b| a.workload.cmp(&b.workload));
     observations
 }
 

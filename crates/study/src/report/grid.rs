@@ -2,6 +2,7 @@
 
 use super::number::{UNKNOWN, megabytes, percent, significant, with_interval};
 use super::{Experiment, Middle, Report, Run};
+use std::collections::{BTreeMap, HashMap};
 
 /// A column of a table of `T`.
 pub(super) struct Column<T> {
@@ -75,6 +76,22 @@ fn has_unused(report: &Report) -> bool {
     report.runs.iter().any(|run| run.unused.is_some())
 }
 
+/// Only where parameter and value do not say what sets experiments apart.
+fn is_varied_otherwise(report: &Report) -> bool {
+    let mut known: HashMap<_, &BTreeMap<String, String>> = HashMap::new();
+    report.runs.iter().filter(|run| run.unused.is_none()).any(|run| {
+        let told = (run.source, &run.workload, &run.parameter, &run.value, run.accelerators);
+        *known.entry(told).or_insert(&run.factors) != &run.factors
+    })
+}
+
+/// Levels of factors that have no column.
+fn levels(factors: &BTreeMap<String, String>, parameter: &str) -> Cell {
+    let has_column = |name: &str| name == "processes" || name == "source" || name == parameter;
+    let rest = factors.iter().filter(|(name, _)| !has_column(name));
+    text(rest.map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>().join(", "))
+}
+
 macro_rules! column {
     ($name:literal, $kind:ident, $of:expr) => {
         column!($name, $kind, $of, always)
@@ -91,6 +108,7 @@ pub(super) static OF_RUNS: &[Column<Run>] = &[
     column!("Parameter", Text, |_, run| text(&run.parameter)),
     column!("Value", Text, |_, run| level(&run.value)),
     column!("Procs", Number, |_, run| count(run.accelerators.map(u64::from))),
+    column!("Factors", Text, |_, run| levels(&run.factors, &run.parameter), is_varied_otherwise),
     column!(
         "AU reported (%)",
         Utilisation,
@@ -113,6 +131,7 @@ pub(super) static OF_EXPERIMENTS: &[Column<Experiment>] = &[
     column!("Parameter", Text, |_, of| text(&of.parameter)),
     column!("Value", Text, |_, of| level(&of.value)),
     column!("Procs", Number, |_, of| count(of.accelerators.map(u64::from))),
+    column!("Factors", Text, |_, of| levels(&of.factors, &of.parameter), is_varied_otherwise),
     column!("n", Number, |_, of| count(Some(of.runs.len() as u64))),
     column!("AU all steps (%)", Utilisation, |_, of| middle(&of.au_all_steps_percent, percent)),
     column!("AU windowed (%)", Utilisation, |_, of| middle(&of.au_windowed_percent, percent)),

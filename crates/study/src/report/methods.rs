@@ -13,12 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a run's record tells of how it was made.
 pub(super) struct Made {
     pub(super) workload: String,
-    /// What its replicates have in common.
+    /// What its replicates have in common: processes and levels of factors.
     pub(super) experiment: String,
     pub(super) started: String,
     pub(super) settings: Settings,
     pub(super) place: Settings,
     pub(super) machines: Vec<System>,
+    /// Of the machine of rank 0; of DLIO's runs of all hosts.
+    pub(super) memory_bytes: Option<u64>,
     pub(super) study: Option<StudyRun>,
     /// Whether feedrate made it.
     pub(super) is_own: bool,
@@ -32,6 +34,7 @@ pub(super) fn methods(runs: &[Made]) -> Vec<Method> {
     methods.extend(design(runs));
     methods.push(order(runs));
     methods.extend(cache(runs));
+    methods.extend(checkpoints(runs));
     methods.push(numbers());
     methods.push(again(runs));
     methods
@@ -86,8 +89,41 @@ fn place(runs: &[Made]) -> Method {
             parts.push(format!("{key} {}", quoted(values)));
         }
     }
-    method("Where", format!("On {}.", parts.join(", ")))
+    let memory: BTreeSet<u64> = runs.iter().filter_map(|run| run.memory_bytes).collect();
+    if !memory.is_empty() {
+        let sizes: Vec<String> = memory.into_iter().map(units::bytes).collect();
+        parts.push(format!("memory {}", sizes.join(", ")));
+    }
+    let says = format!("On {}.", parts.join(", "));
+    let is_known = runs.iter().any(|run| run.place.contains_key("file system"));
+    let unknown = " The file system is not known: no file of these results tells it.";
+    method("Where", if is_known { says } else { says + unknown })
 }
+
+/// Everything that was asked of checkpoints, and what is nothing or off left out.
+fn checkpoints(runs: &[Made]) -> Option<Method> {
+    let is_of = |key: &str| {
+        ["checkpoint", "workflow.checkpoint"].contains(&key) || key.starts_with("checkpoint.")
+    };
+    let mut parts = Vec::new();
+    for (workload, runs) in by_workload(runs) {
+        let known: Vec<String> = values(&runs)
+            .into_iter()
+            .filter(|(key, values)| is_of(key) && !values.iter().all(|value| OFF.contains(value)))
+            .map(|(key, values)| format!("`{key}` {}", list(&values)))
+            .collect();
+        parts.push(match known.is_empty() {
+            true => format!(
+                "Of `{workload}` no setting of checkpoints is known, or none was asked for."
+            ),
+            false => format!("Of `{workload}`: {}.", known.join(", ")),
+        });
+    }
+    (!parts.is_empty()).then(|| method("Checkpoints", parts.join(" ")))
+}
+
+/// How settings say that something is not asked for.
+const OFF: [&str; 4] = ["false", "False", "null", "none"];
 
 fn design(runs: &[Made]) -> Option<Method> {
     let studies: BTreeSet<&str> = runs

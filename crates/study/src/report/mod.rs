@@ -14,11 +14,12 @@ pub mod output;
 mod tests;
 
 pub use experiment::{Experiment, Middle, experiments};
-pub use gather::of_results;
+pub use gather::{of_results, plot_data};
 
 use crate::findings::{Figures, Kind};
 use feedrate_measure::doubt::Severity;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Everything that a report says. Text may have words in backticks: keys, names, commands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -35,6 +36,8 @@ pub struct Report {
     pub doubts: Vec<Doubt>,
     /// In the order of reading.
     pub figures: Vec<Figure>,
+    /// Figures that these runs have not enough for.
+    pub not_drawn: Vec<NotDrawn>,
     /// In the order they were started.
     pub runs: Vec<Run>,
     /// What was found and is not used.
@@ -159,6 +162,17 @@ pub struct Figure {
     pub values: Table,
 }
 
+/// A figure that is not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NotDrawn {
+    /// As `feedrate plot` has it.
+    pub name: String,
+    /// What is missing.
+    pub why: String,
+    /// What to do.
+    pub hint: String,
+}
+
 /// Rows of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Table {
@@ -185,6 +199,8 @@ pub struct Run {
     pub parameter: String,
     /// To what.
     pub value: String,
+    /// Levels of the factors of its workload, by the names that findings and figures use.
+    pub factors: BTreeMap<String, String>,
     /// Emulated accelerators; DLIO's ranks.
     pub accelerators: Option<u32>,
     /// Local wall-clock start.

@@ -77,7 +77,8 @@ fn own_records_come_to_runs_doubts_and_methods() {
     };
     for (batch, replicate) in [(2, 1), (4, 1), (4, 2), (2, 2)] {
         // Runs of the same times are copies of one.
-        let steps = vec![(1000, 1000, 0, 1_000_000); (10 * batch + replicate) as usize];
+        let time = u64::from(1000 + 10 * batch + replicate);
+        let steps = vec![(time, time, 0, 1_000_000); 20];
         let name = format!("{batch} {replicate}");
         save_steps(folder.path(), &name, &steps, study(batch, replicate));
     }
@@ -209,4 +210,50 @@ fn findings_of_several_workloads_name_theirs() {
         "{says:#?}"
     );
     assert!(says.iter().any(|one| one.starts_with("b: ")), "{says:#?}");
+}
+
+#[test]
+fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_show() {
+    let folder = tempfile::tempdir().unwrap();
+    for (i, format) in ["npz", "npz", "png", "png"].into_iter().enumerate() {
+        // Runs of the same times are copies of one.
+        let time = 1000 + i as u64;
+        let steps = vec![(time, time, 0, 1_000_000); 20];
+        save_steps(folder.path(), &i.to_string(), &steps, |record| {
+            record.plan.dataset.format = format.into();
+        });
+    }
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let levels: Vec<&str> = report.runs.iter().map(|run| run.factors["format"].as_str()).collect();
+    assert_eq!(levels, ["npz", "npz", "png", "png"]);
+    assert_eq!(experiments(&report).len(), 2);
+    let figure = report.figures.iter().find(|figure| figure.name == "main_effects").unwrap();
+    let x: Vec<&str> = figure.values.rows.iter().map(|row| row[2].as_str()).collect();
+    assert_eq!(x, ["npz", "png"]);
+    let not_drawn: Vec<&str> = report.not_drawn.iter().map(|one| one.name.as_str()).collect();
+    assert!(
+        not_drawn.contains(&"interactions") && not_drawn.contains(&"timeline"),
+        "{not_drawn:?}"
+    );
+    assert!(output::find("csv").is_some());
+    let page = (output::find("html").unwrap().write)(&report);
+    assert!(page.contains("Not drawn") && page.contains("full_factorial"));
+    let table = (output::find("markdown").unwrap().write)(&report);
+    assert!(table.contains("| Factors |") && table.contains("format png"), "{table}");
+}
+
+#[test]
+fn a_process_count_that_cannot_be_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    save(folder.path(), "a", |_| {});
+    let broken = folder.path().join("broken");
+    std::fs::create_dir(&broken).unwrap();
+    std::fs::write(broken.join("4294967294_output.json"), "{}").unwrap();
+    std::fs::write(broken.join("summary.json"), "{").unwrap();
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    assert_eq!(report.runs.len(), 2);
+    let text = (output::find("csv").unwrap().write)(&report);
+    assert!(!text.contains("429496"), "{text}");
+    let broken = text.lines().find(|line| line.contains("unreadable_files")).unwrap();
+    assert!(!broken.ends_with(','), "it is said why it is not used: {broken}");
 }

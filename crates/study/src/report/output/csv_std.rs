@@ -12,8 +12,18 @@ pub(super) static OUTPUT: Output = Output {
 };
 
 fn write(report: &Report) -> String {
-    let heading =
-        ["Model", "Parameter", "Value", "Procs", "AU (%)", "AU Std", "I/O (MB/s)", "I/O Std"];
+    let heading = [
+        "Model",
+        "Parameter",
+        "Value",
+        "Procs",
+        "AU (%)",
+        "AU Std",
+        "I/O (MB/s)",
+        "I/O Std",
+        "doubts",
+        "not used",
+    ];
     let row = |run: &crate::report::Run| {
         [
             run.workload.clone(),
@@ -24,6 +34,8 @@ fn write(report: &Report) -> String {
             number(run.au.windowed_stdev_percent),
             number(run.throughput.windowed_mib_per_second),
             number(run.throughput.windowed_stdev_mib_per_second),
+            run.doubts.join(" "),
+            run.unused.clone().unwrap_or_default(),
         ]
     };
     lines(&heading, report.runs.iter().map(row))

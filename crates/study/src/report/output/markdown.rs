@@ -26,6 +26,10 @@ fn write(report: &Report) -> String {
         parts.push(sentence(&figure.caption));
         parts.push(table(&figure.values));
     }
+    for one in &report.not_drawn {
+        let says = format!("- {} is not drawn: {}", name(&one.name), sentence(&one.why));
+        parts.push(format!("{says} ({})", sentence(&one.hint)));
+    }
     parts.push("## Experiments".into());
     let (heading, rows) = texts(report, OF_EXPERIMENTS, &experiments(report));
     parts.push(grid(&heading, &rows));

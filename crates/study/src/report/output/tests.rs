@@ -3,7 +3,8 @@
 use super::*;
 use crate::findings::Kind;
 use crate::report::{
-    Au, Doubt, Fact, Figure, Finding, LeftOut, Method, Metric, Run, Seen, Source, Support, Table,
+    Au, Doubt, Fact, Figure, Finding, LeftOut, Method, Metric, NotDrawn, Run, Seen, Source,
+    Support, Table,
 };
 use feedrate_measure::doubt::Severity;
 
@@ -46,6 +47,7 @@ fn report(name: &str) -> Report {
             values: table(),
             ..Figure::default()
         }],
+        not_drawn: vec![NotDrawn { name: name.into(), why: name.into(), hint: name.into() }],
         runs: vec![
             Run {
                 path: name.into(),
@@ -58,7 +60,12 @@ fn report(name: &str) -> Report {
                 metrics: vec![Metric { name: "x".into(), unit: "%".into(), value: Some(0.25) }],
                 ..Run::default()
             },
-            Run { workload: "w".into(), parameter: "processes".into(), ..Run::default() },
+            Run {
+                workload: "w".into(),
+                parameter: "processes".into(),
+                unused: Some("stale_data".into()),
+                ..Run::default()
+            },
         ],
         left_out: vec![LeftOut { path: name.into(), why: name.into() }],
         methods: vec![Method {
@@ -133,11 +140,13 @@ fn the_studys_csv_has_its_columns() {
     let report = report("a,b");
     assert_eq!(
         written("csv", &report),
-        "Model,Parameter,Value,Procs,AU (%),I/O (MB/s)\n\"a,b\",batch_size,4,2,99.5,\nw,processes,,,,\n"
+        "Model,Parameter,Value,Procs,AU (%),I/O (MB/s),doubts,not used\n\"a,b\",batch_size,4,2,99.5,,\"a,b\",\nw,processes,,,,,,stale_data\n"
     );
     let earlier = written("csv-std", &report);
     assert!(
-        earlier.starts_with("Model,Parameter,Value,Procs,AU (%),AU Std,I/O (MB/s),I/O Std\n"),
+        earlier.starts_with(
+            "Model,Parameter,Value,Procs,AU (%),AU Std,I/O (MB/s),I/O Std,doubts,not used\n"
+        ),
         "{earlier}"
     );
 }

@@ -1,18 +1,28 @@
 //! The figures of the page: pictures as they were drawn, on a light and a dark ground, and the numbers behind them.
 
-use super::tables::plain_table;
+use super::tables::values_table;
 use super::{sentence, slug};
-use crate::report::{Figure, Report};
+use crate::report::{Figure, NotDrawn, Report};
 use maud::{Markup, PreEscaped, html};
 
 pub(super) fn figures(report: &Report) -> Markup {
     html! {
-        @if !report.figures.is_empty() {
+        @if !report.figures.is_empty() || !report.not_drawn.is_empty() {
             section #figures aria-labelledby="figures-heading" {
                 h2 #figures-heading { "Figures" }
                 div.figures { @for figure in &report.figures { (one(figure)) } }
+                @if !report.not_drawn.is_empty() {
+                    h3 { "Not drawn" }
+                    ul { @for one in &report.not_drawn { (not_drawn(one)) } }
+                }
             }
         }
+    }
+}
+
+fn not_drawn(of: &NotDrawn) -> Markup {
+    html! {
+        li { code { (of.name) } ": " (sentence(&of.why)) ". " span.advice { "What to do: " (sentence(&of.hint)) "." } }
     }
 }
 
@@ -20,8 +30,9 @@ pub(super) fn figures(report: &Report) -> Markup {
 fn one(figure: &Figure) -> Markup {
     let names = serde_json::to_string(&figure.series).unwrap_or_default();
     html! {
-        figure .wide[is_wide(&figure.svg)] id={ "figure-" (slug(&figure.name)) } data-names=(names) {
-            h3 { (figure.title) }
+        figure .wide[is_wide(&figure.svg)] id={ "figure-" (slug(&figure.name)) } data-names=(names)
+            aria-labelledby={ "figure-" (slug(&figure.name)) "-name" } {
+            h3 id={ "figure-" (slug(&figure.name)) "-name" } { (figure.title) }
             div.canvas {
                 @match &figure.svg_dark {
                     Some(dark) => {
@@ -33,7 +44,7 @@ fn one(figure: &Figure) -> Markup {
             }
             figcaption { (sentence(&figure.caption)) }
             @if !figure.values.rows.is_empty() {
-                details { summary { "Values" } (plain_table(&figure.values)) }
+                details { summary { "Values" } (values_table(&figure.values)) }
             }
         }
     }

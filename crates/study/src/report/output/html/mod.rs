@@ -7,7 +7,7 @@ mod figures;
 
 use super::Output;
 use super::words::{Word, glance, run_number, words};
-use crate::report::Report;
+use crate::report::{Doubt, Report};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -74,7 +74,7 @@ fn contents(report: &Report) -> Vec<(&'static str, &'static str)> {
     let all = [
         ("findings", "Findings", true),
         ("doubts", "Doubts", true),
-        ("figures", "Figures", !report.figures.is_empty()),
+        ("figures", "Figures", !report.figures.is_empty() || !report.not_drawn.is_empty()),
         ("experiments", "Experiments", !report.runs.is_empty()),
         ("runs", "Runs", !report.runs.is_empty()),
         ("methods", "Methods", !report.methods.is_empty()),
@@ -140,6 +140,16 @@ fn run_links(runs: &[usize]) -> Markup {
         } @else {
             details.evidence { summary { "Rests on " (runs.len()) " runs" } p { (links(runs)) } }
         }
+    }
+}
+
+/// Of a doubt of the report: its own, where a name is there twice, of different severities, or two differ in marks only.
+fn doubt_id(report: &Report, index: usize) -> String {
+    let slug_of = |doubt: &Doubt| slug(&doubt.name);
+    let own = report.doubts.get(index).map(slug_of).unwrap_or_default();
+    match report.doubts.iter().take(index).filter(|before| slug_of(before) == own).count() {
+        0 => format!("doubt-{own}"),
+        before => format!("doubt-{own}-{}", before + 1),
     }
 }
 

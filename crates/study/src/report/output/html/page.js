@@ -106,7 +106,10 @@ const showTip = (text, x, y) => {
 for (const figure of document.querySelectorAll("figure")) {
   const canvas = figure.querySelector(".canvas");
   const pictures = [...canvas.querySelectorAll("svg")];
+  const name = figure.querySelector("h3").textContent;
   const tools = make("div", { className: "tools" });
+  tools.setAttribute("role", "group");
+  tools.setAttribute("aria-label", `Tools of ${name}`);
   canvas.before(tools);
 
   for (const title of canvas.querySelectorAll("svg > title")) {
@@ -153,16 +156,17 @@ for (const figure of document.querySelectorAll("figure")) {
     tools.append(button);
     return button;
   };
-  tool("Zoom in", () => zoom(1.5));
-  tool("Zoom out", () => zoom(1 / 1.5));
-  tool("Whole", reset);
+  // Of many figures each button says which is its own.
+  tool("Zoom in", () => zoom(1.5)).setAttribute("aria-label", `Zoom in: ${name}`);
+  tool("Zoom out", () => zoom(1 / 1.5)).setAttribute("aria-label", `Zoom out: ${name}`);
+  tool("Whole", reset).setAttribute("aria-label", `Whole: ${name}`);
 
-  for (const name of JSON.parse(figure.dataset.names)) {
-    const button = tool(name, () => {
+  for (const series of JSON.parse(figure.dataset.names)) {
+    const button = tool(series, () => {
       const isShown = button.getAttribute("aria-pressed") !== "true";
       button.setAttribute("aria-pressed", isShown);
       for (const mark of canvas.querySelectorAll("[data-series]")) {
-        if (mark.dataset.series === name) mark.classList.toggle("off", !isShown);
+        if (mark.dataset.series === series) mark.classList.toggle("off", !isShown);
       }
     });
     button.setAttribute("aria-pressed", "true");
@@ -189,7 +193,7 @@ for (const figure of document.querySelectorAll("figure")) {
 
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "group");
-  canvas.setAttribute("aria-label", `${figure.querySelector("h3").textContent}: plus and minus zoom, arrows move, 0 shows the whole`);
+  canvas.setAttribute("aria-label", `${name}: plus and minus zoom, arrows move, 0 shows the whole`);
   canvas.addEventListener("keydown", (event) => {
     const step = 0.1;
     const does = {

@@ -2,7 +2,7 @@
 
 use super::super::words::seen;
 use super::tables::plain_table;
-use super::{links, run_links, sentence, slug};
+use super::{doubt_id, links, run_links, sentence};
 use crate::report::{Doubt, Finding, Report, Support};
 use feedrate_measure::doubt::Severity;
 use maud::{Markup, html};
@@ -58,7 +58,7 @@ pub(super) fn doubts(report: &Report) -> Markup {
             } @else {
                 p.faint { "Named reasons not to believe a number, the worst first." }
             }
-            @for doubt in &report.doubts { (doubt_of(doubt)) }
+            @for (index, doubt) in report.doubts.iter().enumerate() { (doubt_of(report, index, doubt)) }
             @if !report.left_out.is_empty() {
                 h3 { "Left out" }
                 ul {
@@ -71,7 +71,7 @@ pub(super) fn doubts(report: &Report) -> Markup {
     }
 }
 
-fn doubt_of(doubt: &Doubt) -> Markup {
+fn doubt_of(report: &Report, index: usize, doubt: &Doubt) -> Markup {
     let class = match doubt.severity {
         Severity::Invalid => "badge invalid",
         Severity::Warning => "badge warning",
@@ -81,8 +81,8 @@ fn doubt_of(doubt: &Doubt) -> Markup {
     let mut advice: Vec<&str> = doubt.seen.iter().map(|seen| seen.advice.as_str()).collect();
     advice.dedup();
     html! {
-        article.doubt id={ "doubt-" (slug(&doubt.name)) } {
-            h3 {
+        article.doubt id=(doubt_id(report, index)) aria-labelledby={ (doubt_id(report, index)) "-name" } {
+            h3 id={ (doubt_id(report, index)) "-name" } {
                 code { (doubt.name) } " "
                 span class=(class) { (doubt.severity.name()) }
             }

@@ -1,6 +1,6 @@
 //! The tables of the page. Those of experiments and runs can be sorted and filtered; colour repeats what the text says.
 
-use super::slug;
+use super::doubt_id;
 use crate::report::grid::{Cell, Column, Kind, OF_EXPERIMENTS, OF_RUNS, wanted};
 use crate::report::{Report, Run, Table, experiments};
 use feedrate_measure::doubt::Severity;
@@ -33,7 +33,9 @@ fn shaded(kind: Kind, cell: &Cell, highest: f64) -> Markup {
     };
     let style = share.map(|(_, share)| format!("--s:{share:.0}"));
     html! {
-        td class=[(!class.is_empty()).then_some(class)] style=[style] data-v=[value] { (in_pieces(&cell.text)) }
+        td class=[(!class.is_empty()).then_some(class)] style=[style] data-v=[value] {
+            @if is_number { (in_pieces(&cell.text)) } @else { (cell.text) }
+        }
     }
 }
 
@@ -152,7 +154,10 @@ fn doubts_of(report: &Report, run: &Run) -> Markup {
                 details {
                     summary { (severities(report, run)) }
                     @for doubt in &run.doubts {
-                        a href={ "#doubt-" (slug(doubt)) } { (doubt) }
+                        @match report.doubts.iter().position(|known| known.name == *doubt) {
+                            Some(index) => a href={ "#" (doubt_id(report, index)) } { (doubt) },
+                            None => (doubt),
+                        }
                         br;
                     }
                 }
@@ -177,10 +182,19 @@ fn severities(report: &Report, run: &Run) -> String {
     counts.collect::<Vec<_>>().join(", ")
 }
 
+/// The numbers behind a figure.
+pub(super) fn values_table(table: &Table) -> Markup {
+    named_table(table, &format!("Values: {}", table.title))
+}
+
 pub(super) fn plain_table(table: &Table) -> Markup {
+    named_table(table, &table.title)
+}
+
+fn named_table(table: &Table, name: &str) -> Markup {
     let markup = html! {
         table {
-            caption { span { (table.title) } }
+            caption { span { (name) } }
             thead { tr { @for column in &table.columns { th scope="col" { (column) } } } }
             tbody {
                 @for row in &table.rows {
@@ -193,5 +207,5 @@ pub(super) fn plain_table(table: &Table) -> Markup {
             }
         }
     };
-    scrolling(&table.title, &markup)
+    scrolling(name, &markup)
 }
