@@ -120,7 +120,7 @@ impl Asked {
             subfolders: given("dataset.num_subfolders_train").unwrap_or("0").into(),
             files: files(settings, format),
             reading: reading(settings, &reader, format),
-            preprocesses: reader.contains_key("preprocess_time"),
+            preprocesses: reader.keys().any(|key| key.starts_with("preprocess_time")),
             keeps_files: !matches!(given("dataset.keep_files"), Some("false" | "False")),
             is_assumed: false,
             format: format.into(),
@@ -147,8 +147,13 @@ fn files(settings: &Settings, format: &str) -> Settings {
     add(&["num_samples_per_file", "record_element_type"], !is_image);
     add(&["compression"], is_compressed);
     add(&["compression_level"], is_compressed && is_gzip && format == "hdf5");
-    add(&["hdf5"], format == "hdf5");
     let mut files: Settings = keys.into_iter().filter_map(given).collect();
+    // A section of its own, whole or key by key.
+    let of_hdf5 = settings
+        .keys()
+        .filter_map(|key| key.strip_prefix("dataset."))
+        .filter(|key| format == "hdf5" && (*key == "hdf5" || key.starts_with("hdf5.")));
+    files.extend(of_hdf5.filter_map(given));
     for (old, key) in [
         ("record_length", "record_length_bytes"),
         ("record_length_stdev", "record_length_bytes_stdev"),
