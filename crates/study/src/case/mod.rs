@@ -3,13 +3,18 @@
 
 mod name;
 mod origin;
+mod settings;
 mod size;
+mod alike;
 
+pub use alike::{number_replicates, tell_apart};
 pub use name::Names;
 pub use origin::Origin;
+pub use settings::{ROWS, factor};
 pub use size::mean_sample_bytes;
 
 use crate::import::{Imported, Kind, load_dlio, load_run};
+use crate::runs::{self, Settings};
 use feedrate_measure::doubt::SeenDoubt;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, NOMINAL_WHOLE, NOMINAL_WINDOWED,
@@ -64,6 +69,8 @@ pub struct Case {
     pub parameter: String,
     /// To what.
     pub value: String,
+    /// Which of the runs with results of its experiment it is, in the order they were started; `null` of others.
+    pub replicate: Option<u32>,
     /// Overrides as they were given, but for the workload, the workflow and folders.
     pub overrides: Vec<String>,
     /// Local wall-clock start, as DLIO writes it.
@@ -104,6 +111,9 @@ pub struct Case {
     pub skew: SkewFigures,
     /// Reasons not to believe, the worst first.
     pub doubts: Vec<SeenDoubt>,
+    /// All that it was asked for, by the keys of plans; of a run whose config is not known, workload and accelerators.
+    #[serde(skip)]
+    pub settings: Settings,
     /// What doubts look at beside all this.
     #[serde(skip)]
     pub origin: Origin,
@@ -215,6 +225,7 @@ fn of_record(path: &Path, source: &str, names: &Names, record: &Record) -> Case 
         value,
         overrides,
         hosts: Some(record.machines().len() as u64),
+        settings: runs::settings(plan),
         ..of_steps(path, source, names, record, Known { batch: true, all_ranks: true })
     };
     case.au.sustained_percent = (AU_SUSTAINED.of_run)(record);
@@ -246,7 +257,7 @@ fn of_imported(path: &Path, source: &str, names: &Names, imported: &Imported) ->
         parameter,
         value,
         overrides,
-        hosts: reported.and_then(|reported| reported.count("num_hosts")),
+        hosts: imported.hosts,
         ..of_steps(path, source, names, record, known)
     };
     let metric = |name: &str| reported?.metric(name);
@@ -256,6 +267,7 @@ fn of_imported(path: &Path, source: &str, names: &Names, imported: &Imported) ->
     rates.reported_mib_per_second = metric("train_io_mean_MB_per_second");
     case.mean_sample_bytes = mean_sample_bytes(&imported.config, &plan.dataset);
     case.origin = Origin::of(path, imported, case.origin);
+    case.settings = settings::of_dlio(&case, imported.config.is_known());
     if case.mean_sample_bytes.is_some() {
         case.origin.first_batch_bytes =
             size::first_batch_bytes(plan, imported.ranks_expected.unwrap_or(0));
@@ -338,6 +350,7 @@ fn of_steps(path: &Path, source: &str, names: &Names, record: &Record, known: Kn
         accelerators: None,
         parameter: String::new(),
         value: String::new(),
+        replicate: None,
         overrides: Vec::new(),
         started: text(&record.started),
         ended: text(&record.ended),
@@ -369,6 +382,7 @@ fn of_steps(path: &Path, source: &str, names: &Names, record: &Record, known: Kn
         stall: sums.stall(),
         skew: skew(record),
         doubts: Vec::new(),
+        settings: Settings::new(),
         origin: Origin::of_record(record),
     }
 }

@@ -24,13 +24,18 @@ impl Reported {
         self.root.get(key)?.as_u64()
     }
 
-    /// A number at `key`; of a list, the sum: hosts have an entry each.
-    pub fn sum(&self, key: &str) -> Option<f64> {
-        let sum = match self.root.get(key)? {
-            Value::Array(items) => items.iter().map(|item| Number::of(item).0).sum(),
-            value => Number::of(value).0,
-        };
-        Some(sum).filter(|sum: &f64| sum.is_finite())
+    /// Numbers at `key`: of a list all, as hosts have an entry each. Those that are none are NaN.
+    pub fn numbers(&self, key: &str) -> Vec<f64> {
+        match self.root.get(key) {
+            Some(Value::Array(items)) => items.iter().map(|item| Number::of(item).0).collect(),
+            Some(value) => vec![Number::of(value).0],
+            None => Vec::new(),
+        }
+    }
+
+    /// The name of the processor, as `/proc/cpuinfo` of x86 has it.
+    pub fn cpu_model(&self) -> Option<String> {
+        self.root.get("host_cpuinfo")?.get("model name")?.as_str().map(str::to_string)
     }
 
     /// The entries of `metric`.

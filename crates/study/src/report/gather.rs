@@ -118,7 +118,7 @@ impl Gathered {
     fn of(case: Case, loaded: &Loaded, place: Place) -> Self {
         let record = &loaded.record;
         let is_own = case.kind == Kind::Record;
-        let settings = settings(&case, record, is_own);
+        let settings = settings(&case);
         let point = point(&case, record, place);
         let run = run(&case, record, place);
         let made = Made {

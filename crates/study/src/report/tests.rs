@@ -66,6 +66,7 @@ fn own_records_come_to_runs_doubts_and_methods() {
         move |record: &mut Record| {
             record.started = format!("2026-11-21T10:0{replicate}:0{batch}.000000");
             record.plan.loader.batch_size = u64::from(batch);
+            record.plan.dataset.files_train = 100;
             record.study = Some(Box::new(StudyRun {
                 study: "my.csv".into(),
                 overrides: vec![format!("++workload.reader.batch_size={batch}")],
