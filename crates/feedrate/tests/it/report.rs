@@ -45,7 +45,7 @@ fn results_are_reported_on() {
     check(
         "r.csv",
         &[],
-        &["Model,Parameter,Value,Procs,AU (%),I/O (MB/s)\nworkload,processes,1,1,"],
+        &["Model,Parameter,Value,Procs,AU (%),I/O (MB/s)\nworkload,batch_size,4,1,"],
     );
     check("std.csv", &["--format", "csv-std"], &["AU Std", "I/O Std"]);
     check(
@@ -184,6 +184,7 @@ fn finding(says: &str, support: Support, runs: usize) -> Finding {
         says: says.into(),
         support,
         figures: vec![Fact { name: "p".into(), value: "0.0004, of 12 tests (Holm)".into() }],
+        numbers: None,
         runs: (0..runs).collect(),
         doubts: if is_doubted { vec!["`page_cache` in 3 of its runs".into()] } else { Vec::new() },
     }

@@ -3,6 +3,7 @@
 
 mod name;
 mod origin;
+mod figures;
 mod settings;
 mod size;
 mod alike;
@@ -13,7 +14,7 @@ pub use origin::Origin;
 pub use settings::{ROWS, factor};
 pub use size::mean_sample_bytes;
 
-use crate::import::{Imported, Kind, load_dlio, load_run};
+use crate::import::{Imported, Kind, Reported, load_dlio, load_run};
 use crate::runs::{self, Settings};
 use feedrate_measure::doubt::SeenDoubt;
 use feedrate_measure::metric::{
@@ -23,6 +24,7 @@ use feedrate_measure::metric::{
 use feedrate_measure::record::Record;
 use feedrate_measure::window::{Scope, seconds};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// DLIO's MB are 2^20 bytes.
@@ -105,6 +107,8 @@ pub struct Case {
     pub au: AuFigures,
     /// Rates.
     pub throughput: ThroughputFigures,
+    /// All that `metric` of `summary.json` has as one finite number, by DLIO's names, whose MB and GB are 2^20 and 2^30 bytes.
+    pub reported: BTreeMap<String, f64>,
     /// Waiting for data.
     pub stall: StallFigures,
     /// How far accelerators differ.
@@ -260,6 +264,8 @@ fn of_imported(path: &Path, source: &str, names: &Names, imported: &Imported) ->
         hosts: imported.hosts,
         ..of_steps(path, source, names, record, known)
     };
+    let scalars = reported.into_iter().flat_map(Reported::scalars);
+    case.reported = scalars.map(|(name, value)| (name.to_string(), value)).collect();
     let metric = |name: &str| reported?.metric(name);
     case.au.reported_percent = metric("train_au_mean_percentage");
     let rates = &mut case.throughput;
@@ -305,10 +311,14 @@ impl Case {
         self.activity == Activity::Training && self.put_aside.is_none() && self.steps > 0
     }
 
-    /// The last two folders of its path, which tell runs of a study apart.
+    /// The last two folders of its path, which tell runs of a study apart; of MLPerf Storage, where these are called `run`, some more.
     pub fn short_path(&self) -> String {
         let names: Vec<_> = self.path.iter().map(|name| name.to_string_lossy()).collect();
-        names[names.len().saturating_sub(2)..].join("/")
+        let mut from = names.len().saturating_sub(2);
+        while 0 < from && ["run", "datagen"].iter().any(|word| names[from].starts_with(word)) {
+            from -= 1;
+        }
+        names[from..].join("/")
     }
 
     /// What its replicates have in common, as people call it: `4_batch_size_1`.
@@ -379,6 +389,7 @@ fn of_steps(path: &Path, source: &str, names: &Names, record: &Record, known: Kn
             whole_mib_per_second: mib(&NOMINAL_WHOLE),
             ..ThroughputFigures::default()
         },
+        reported: BTreeMap::new(),
         stall: sums.stall(),
         skew: skew(record),
         doubts: Vec::new(),

@@ -190,7 +190,11 @@ impl Imported {
     pub fn trains(&self) -> bool {
         match self.config.is_known() {
             true => self.config.truth("workflow.train", true),
-            false => !self.record.epochs.is_empty() || self.log.steps_of.is_some(),
+            false => {
+                let metric = |reported: &Reported| reported.any_metric("train_au_mean_percentage");
+                let is_reported = self.reported.as_ref().and_then(metric).is_some();
+                is_reported || self.log.trains || !self.record.epochs.is_empty()
+            }
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Log {
     pub generated: Option<String>,
     /// Whether generation was begun.
     pub generates: bool,
+    /// Whether training was announced, or begun.
+    pub trains: bool,
     /// Samples of a file, files, batch size: `Max steps per epoch: 6 = 1 * 168 / 7 / 4`.
     pub steps_of: Option<[u64; 3]>,
     /// `Saved outputs in DIR`.
@@ -89,11 +91,14 @@ fn of_text(text: &str) -> Log {
         let Some((time, said)) = said(line) else { continue };
         log.started.get_or_insert_with(|| time.to_string());
         if said.starts_with("Running DLIO ") {
+            log.trains = said.split_once(']').is_some_and(|(what, _)| what.contains("Training"));
             log.processes = said.split_once(" with ").and_then(|(_, n)| first_number(n));
         } else if said.starts_with("Starting data generation") {
             log.generates = true;
         } else if said.starts_with("Generation done") {
             log.generated = Some(time.to_string());
+        } else if said.starts_with("Starting epoch ") {
+            log.trains = true;
         } else if let Some(steps) = said.strip_prefix("Max steps per epoch: ") {
             log.steps_of = steps_of(steps);
         } else if let Some(folder) = said.strip_prefix("Saved outputs in ") {
@@ -138,6 +143,7 @@ mod tests {
                 processes: Some(4),
                 generated: Some("2025-11-30T18:55:51.260074".into()),
                 generates: true,
+                trains: true,
                 steps_of: Some([1, 168, 7]),
                 folder: Some("/scratch/a b/hydra_log/w/1".into()),
             }

@@ -21,7 +21,9 @@ impl Reported {
 
     /// A count at `key`.
     pub fn count(&self, key: &str) -> Option<u64> {
-        self.root.get(key)?.as_u64()
+        let number = Number::of(self.root.get(key)?).0;
+        let is_count = number.fract() == 0.0 && (0.0..9e15).contains(&number);
+        is_count.then_some(number as u64)
     }
 
     /// Numbers at `key`: of a list all, as hosts have an entry each. Those that are none are NaN.
@@ -42,6 +44,15 @@ impl Reported {
     pub fn metrics(&self) -> impl Iterator<Item = (&str, &Value)> {
         let metrics = self.root.get("metric").and_then(Value::as_object).into_iter().flatten();
         metrics.map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// All of `metric` that is one finite number.
+    pub fn scalars(&self) -> impl Iterator<Item = (&str, f64)> {
+        let of = |(name, value)| match Number::of(value).0 {
+            number if number.is_finite() => Some((name, number)),
+            _ => None,
+        };
+        self.metrics().filter_map(of)
     }
 
     /// A finite number of `metric`.

@@ -150,6 +150,9 @@ fn run(case: &Case, record: &Record, place: Place) -> Run {
         workload: case.workload.clone(),
         parameter: case.parameter.clone(),
         value: case.value.clone(),
+        replicate: case.replicate,
+        host: case.hostname.clone(),
+        hosts: case.hosts,
         accelerators: case.accelerators,
         started: case.started.clone().unwrap_or_default(),
         epochs: case.epochs,
@@ -211,7 +214,12 @@ fn metrics(case: &Case, record: &Record) -> Vec<Metric> {
         unit: metric.unit.into(),
         value: (metric.of_run)(record).filter(|_| is_known(metric.name)),
     };
-    METRICS.iter().map(value).collect()
+    let figure = |(name, unit, value): (&str, &str, Option<f64>)| Metric {
+        name: name.into(),
+        unit: unit.into(),
+        value,
+    };
+    METRICS.iter().map(value).chain(case.figures().into_iter().map(figure)).collect()
 }
 
 /// Of a record what every plot may want; of others' runs, and of those that must not be used, what the case has.

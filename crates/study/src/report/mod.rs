@@ -64,6 +64,8 @@ pub struct Finding {
     pub support: Support,
     /// What it rests on, beside the sentence: effects, intervals, p.
     pub figures: Vec<Fact>,
+    /// The same as numbers.
+    pub numbers: Option<crate::findings::Figures>,
     /// Runs it rests on, as indexes of [`Report::runs`].
     pub runs: Vec<usize>,
     /// Why one may not believe it.
@@ -174,6 +176,12 @@ pub struct Run {
     pub parameter: String,
     /// To what.
     pub value: String,
+    /// Which of the runs of its experiment, in the order they were started; `None` of one without results.
+    pub replicate: Option<u32>,
+    /// The machine of rank 0.
+    pub host: Option<String>,
+    /// Machines.
+    pub hosts: Option<u64>,
     /// Emulated accelerators; DLIO's ranks.
     pub accelerators: Option<u32>,
     /// Local wall-clock start.

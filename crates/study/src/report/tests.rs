@@ -124,3 +124,19 @@ fn there_is_no_report_on_nothing() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(of_results(&[folder.path().into()], None, 1), Err(RunsError::Nothing(_))));
 }
+
+#[test]
+fn a_findings_figures_are_numbers_too() {
+    let folder = tempfile::tempdir().unwrap();
+    for (at, load_ms) in [1000, 1010, 1020, 3000, 3010, 3020].into_iter().enumerate() {
+        let steps = vec![(load_ms, 1000, 0, 1_000_000); 20];
+        save_steps(folder.path(), &load_ms.to_string(), &steps, |record| {
+            record.started = format!("2026-11-21T10:0{at}:00.000000");
+            record.plan.loader.batch_size = if load_ms < 2000 { 2 } else { 4 };
+        });
+    }
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let numbers = report.findings.iter().find_map(|finding| finding.numbers).unwrap();
+    assert!(numbers.low.unwrap() < numbers.estimate && numbers.estimate < numbers.high.unwrap());
+    assert_eq!(numbers.n, 3);
+}

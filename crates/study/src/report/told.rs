@@ -30,6 +30,7 @@ fn one(finding: findings::Finding, place: &HashMap<&str, usize>) -> Finding {
         says: finding.sentence,
         support,
         figures: finding.figures.iter().flat_map(facts).collect(),
+        numbers: finding.figures,
         runs,
         doubts: finding.doubts,
     }

@@ -23,6 +23,7 @@ fn report(name: &str) -> Report {
             says: format!("`{name}` makes no difference"),
             support: Support::Doubted,
             figures: vec![Fact { name: name.into(), value: name.into() }],
+            numbers: None,
             runs: vec![0],
             doubts: vec![name.into()],
         }],
@@ -141,7 +142,7 @@ fn the_tidy_form_has_a_line_for_each_number() {
     let text = written("tidy", &report("w"));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 2 + 1, "{text}");
-    assert_eq!(lines[2], "w,w,,w,batch_size,4,2,0,w,x,%,0.25");
+    assert_eq!(lines[2], "w,w,,w,batch_size,4,,2,,,0,,w,x,%,0.25");
 }
 
 #[test]
