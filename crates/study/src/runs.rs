@@ -6,7 +6,7 @@ use crate::runner::{FilesError, SUPERSEDED, StudyFiles, label};
 use crate::state::{History, IsCopy, Journal, JournalError, Status, places};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::record::Record;
-use feedrate_measure::record::file::{self, RECORD_FILE};
+use feedrate_measure::record::file;
 use feedrate_measure::summary::Summary;
 use feedrate_spec::plan::Plan;
 use serde::Serialize;
@@ -297,6 +297,7 @@ pub(crate) fn place(record: &Record) -> Settings {
 mod tests {
     use super::*;
     use feedrate_measure::example::{plan, simple};
+    use feedrate_measure::record::file::RECORD_FILE;
     use feedrate_spec::plan::Cache;
 
     fn save(folder: &Path, name: &str, change: impl Fn(&mut Record)) {
