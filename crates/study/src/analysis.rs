@@ -1,6 +1,6 @@
 //! All runs below some folders, with their numbers and the doubts they deserve, alone and among each other. Reads files; prints nothing.
 
-use crate::case::{Case, Loaded, Names, load};
+use crate::case::{Case, Loaded, Names, load, number_replicates, tell_apart};
 use crate::doubt;
 use crate::import::{Found, Kind, find};
 use crate::runs::{LeftOut, RunsError, folders_of_study};
@@ -50,6 +50,8 @@ pub fn analyse(sources: &[PathBuf], threads: usize) -> Result<Analysis, RunsErro
         return Err(RunsError::Nothing(sources.first().cloned().unwrap_or_default()));
     }
     name_what_is_varied(&mut analysis.runs);
+    tell_apart(&mut analysis.runs);
+    number_replicates(&mut analysis.runs);
     judge(&mut analysis.runs);
     Ok(analysis)
 }
@@ -224,5 +226,88 @@ mod tests {
         assert_eq!(one.runs[0].parameter, "num_files_train,batch_size");
         let twice = analyse(&[folder.path().to_path_buf(), folder.path().join("a")], 2).unwrap();
         assert_eq!(twice.runs.len(), 2, "a folder is one run, however often it is named");
+    }
+
+    fn edit(run: &Path, name: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(run.join(name)).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(run.join(name), text.replace(from, to)).unwrap();
+    }
+
+    #[test]
+    fn every_override_is_a_setting_but_those_of_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let overrides = vec![
+            "workflow.checkpoint=True",
+            "evaluation.eval_time=0.5",
+            "reader.preprocess_time={mean: 0.1}",
+            "dataset.data_folder=/elsewhere",
+            "metric.au=0.7",
+        ];
+        let run = Fake { overrides, ..Fake::default() }.write(folder.path(), "a");
+        edit(&run, ".hydra/config.yaml", "checkpoint: false", "checkpoint: true");
+        edit(
+            &run,
+            ".hydra/config.yaml",
+            "  train: {",
+            "  evaluation: {eval_time: 0.5}\n  train: {",
+        );
+        edit(&run, ".hydra/config.yaml", "reader: {", "reader: {preprocess_time: {mean: 0.1}, ");
+        let settings = |run: &Path| analyse(&[run.into()], 1).unwrap().runs[0].settings.clone();
+        let found = settings(&run);
+        for (key, expected) in [
+            ("checkpoint.format", Some("true")),
+            ("evaluation.eval_time", Some("0.5")),
+            ("reader.preprocess_time.mean", Some("0.1")),
+            ("loader.prefetch_size", Some("2")),
+            ("dataset.data_folder", None),
+            ("metric.au", None),
+        ] {
+            assert_eq!(found.get(key).map(String::as_str), expected, "{key}");
+        }
+        // Overrides alone tell some of it.
+        fs::remove_file(run.join(".hydra/config.yaml")).unwrap();
+        assert_eq!(settings(&run).get("evaluation.eval_time").map(String::as_str), Some("0.5"));
+    }
+
+    #[test]
+    fn an_edited_config_and_another_machine_make_no_replicates() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |second: u32, hostname: &'static str| {
+            let start_s = 36_000.0 + 60.0 * f64::from(second);
+            let fake = Fake { start_s, hostname, ..Fake::default() };
+            fake.write(folder.path(), &format!("fake/4/2025-11-30-10-0{second}-00"))
+        };
+        let edited: Vec<PathBuf> = [(1, "node1"), (2, "node1"), (3, "node2"), (4, "node1")]
+            .map(|(second, host)| write(second, host))
+            .into();
+        edit(
+            &edited[1],
+            ".hydra/config.yaml",
+            "record_length_bytes_stdev: 0",
+            "record_length_bytes_stdev: 5",
+        );
+        edit(&edited[1], ".hydra/config.yaml", "{name: fake, ", "{name: fake, x: y, ");
+        let varied = || -> Vec<(String, String, Option<u32>)> {
+            let found = analyse(&[folder.path().into()], 1).unwrap().runs.into_iter();
+            found.map(|run| (run.parameter, run.value, run.replicate)).collect()
+        };
+        let one = |parameter: &str, value: &str, replicate: u32| {
+            (parameter.to_string(), value.to_string(), Some(replicate))
+        };
+        let expected = [
+            one("processes", "4", 1),
+            one("record_length_bytes_stdev,model.x", "5,y", 1),
+            one("host", "node2", 1),
+            one("processes", "4", 2),
+        ];
+        assert_eq!(varied(), expected);
+        // Of two machines with two runs each none is the usual one.
+        write(2, "node2");
+        let hosts: Vec<String> = varied().into_iter().map(|(_, value, _)| value).collect();
+        assert_eq!(hosts, ["node1", "node2", "node2", "node1"]);
+        let found = analyse(&[folder.path().into()], 1).unwrap();
+        let mut doubts = found.runs.iter().flat_map(|run| &run.doubts);
+        assert!(!doubts.any(|doubt| doubt.name == "other_machine"));
     }
 }

@@ -2,8 +2,11 @@
 //!
 //! Everything is judged by the ratio of B to A, on the scale of logarithms. "The same" is never concluded from a difference that was not found.
 
+mod sides;
 #[cfg(test)]
 mod tests;
+
+pub use sides::{main_responses, sides};
 
 use crate::precision::{CONFIDENCE, POWER};
 use crate::response::{Better, Response};

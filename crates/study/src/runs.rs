@@ -1,11 +1,12 @@
 //! Runs as comparisons need them: what was run, on what, and what it measured. Reads records; judges nothing but whether a run may be used.
 
+use crate::import::{Kind, find};
 use crate::row::Row;
 use crate::runner::{FilesError, SUPERSEDED, StudyFiles, label};
 use crate::state::{History, IsCopy, Journal, JournalError, Status, places};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::record::Record;
-use feedrate_measure::record::file::{self, RECORD_FILE};
+use feedrate_measure::record::file;
 use feedrate_measure::summary::Summary;
 use feedrate_spec::plan::Plan;
 use serde::Serialize;
@@ -32,6 +33,19 @@ pub struct Origin {
     started: String,
     machines: Vec<String>,
     plan: Plan,
+}
+
+impl Origin {
+    /// Of a record.
+    pub fn of(record: &Record) -> Self {
+        let (started, plan) = (record.started.clone(), record.plan.clone());
+        Origin { started, machines: hostnames(record), plan }
+    }
+
+    /// Which was started first.
+    pub fn cmp_start(&self, other: &Self) -> std::cmp::Ordering {
+        self.started.cmp(&other.started)
+    }
 }
 
 /// One run.
@@ -100,7 +114,7 @@ pub fn runs_of(path: &Path) -> Result<Runs, RunsError> {
     let mut found = Runs::default();
     match path.is_file() {
         true => of_study(path, &mut found)?,
-        false => look_into(path, path, &mut found)?,
+        false => look_into(path, &mut found)?,
     }
     if found.runs.is_empty() && found.left_out.is_empty() {
         return Err(RunsError::Nothing(path.into()));
@@ -111,20 +125,13 @@ pub fn runs_of(path: &Path) -> Result<Runs, RunsError> {
     Ok(found)
 }
 
-fn look_into(root: &Path, folder: &Path, found: &mut Runs) -> Result<(), RunsError> {
-    let failed = |source| RunsError::Io { path: folder.into(), source };
-    let mut below = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if entry.file_name() == RECORD_FILE {
-            found.take(root, folder);
-            return Ok(());
-        }
-        if entry.file_type().map_err(failed)?.is_dir() {
-            below.push(entry.path());
-        }
-    }
-    below.iter().try_for_each(|folder| look_into(root, folder, found))
+fn look_into(root: &Path, found: &mut Runs) -> Result<(), RunsError> {
+    let failed = |source| RunsError::Io { path: root.into(), source };
+    let (folders, closed) = find(root).map_err(failed)?;
+    let records = folders.into_iter().filter(|one| one.kind == Kind::Record);
+    records.for_each(|one| found.take(root, &one.path));
+    found.left_out.extend(closed.into_iter().map(|(path, why)| LeftOut { path, why }));
+    Ok(())
 }
 
 fn of_study(csv: &Path, found: &mut Runs) -> Result<(), RunsError> {
@@ -213,11 +220,7 @@ impl Run {
             }),
             settings: settings(&record.plan),
             place: place(record),
-            origin: Origin {
-                started: record.started.clone(),
-                machines: hostnames(record),
-                plan: record.plan.clone(),
-            },
+            origin: Origin::of(record),
             summary,
         })
     }
@@ -294,6 +297,7 @@ pub(crate) fn place(record: &Record) -> Settings {
 mod tests {
     use super::*;
     use feedrate_measure::example::{plan, simple};
+    use feedrate_measure::record::file::RECORD_FILE;
     use feedrate_spec::plan::Cache;
 
     fn save(folder: &Path, name: &str, change: impl Fn(&mut Record)) {

@@ -11,11 +11,11 @@ single experiments are compared whatever they differ in. Intervals are of 95 %; 
 
 Exit codes: 0 what is asked for was shown for every experiment; 2 bad usage, or nothing to compare; 3 it was not shown, or one of them lacks an experiment.")]
 pub(crate) struct CompareArguments {
-    /// The folder of a run, a folder above those of several, or the CSV of a study.
+    /// The folder of a run, ours or DLIO's, a folder above those of several, or the CSV of a study.
     pub(crate) a: PathBuf,
     /// The same, to be compared with A.
     pub(crate) b: PathBuf,
-    /// What is compared; may be given several times [default: au_all_steps_percent and delivered_bytes_per_second].
+    /// What is compared; may be given several times [default: au_all_steps_percent and delivered_bytes_per_second; samples_per_second where runs of DLIO do not tell the bytes].
     #[arg(long = "response", value_name = "NAME")]
     pub(crate) responses: Vec<String>,
     /// Show that A and B are the same within this share [default: 2%].

@@ -6,22 +6,22 @@ use crate::messages;
 use feedrate_spec::units;
 use feedrate_study::compare::{
     Comparison, Differing, Estimate, Finding, Pairing, Question, Side, compare as compare_runs,
+    main_responses, sides,
 };
 use feedrate_study::precision;
 use feedrate_study::response::{Response, Unit};
-use feedrate_study::runs::{LeftOut, Runs, RunsError, runs_of};
+use feedrate_study::runs::{LeftOut, Runs, RunsError};
 use serde_json::json;
-use std::path::Path;
 
-const RESPONSES: [&str; 2] = ["au_all_steps_percent", "delivered_bytes_per_second"];
 const WITHIN: &str = "2%";
 
 /// Compare, and say what can be said.
 pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
-    let responses = responses(&arguments.responses)?;
+    let asked_for = responses(&arguments.responses)?;
     let question = question(arguments)?;
     let pairing = if arguments.paired { Pairing::InTurns } else { Pairing::None };
-    let (a, b) = (load(&arguments.a)?, load(&arguments.b)?);
+    let (a, b) = load(arguments)?;
+    let responses = if asked_for.is_empty() { main_responses(&a, &b) } else { asked_for };
     let found = compare_runs(a, b, &responses, question, pairing);
     if arguments.json {
         let mut object = serde_json::to_value(&found)?;
@@ -37,11 +37,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
 }
 
 fn responses(names: &[String]) -> Result<Vec<&'static Response>, UsageError> {
-    let names: Vec<&str> = match names.is_empty() {
-        true => RESPONSES.to_vec(),
-        false => names.iter().map(String::as_str).collect(),
-    };
-    let found = names.into_iter().map(|name| {
+    let found = names.iter().map(|name| {
         Response::find(name)
             .map_err(|error| UsageError { hint: Some(error.hint()), message: error.to_string() })
     });
@@ -64,12 +60,13 @@ fn question(arguments: &CompareArguments) -> Result<Question, UsageError> {
     }
 }
 
-fn load(path: &Path) -> anyhow::Result<Runs> {
+fn load(arguments: &CompareArguments) -> anyhow::Result<(Runs, Runs)> {
     let usage = |error: RunsError| UsageError {
         hint: Some(error.hint().to_string()),
         message: error.to_string(),
     };
-    Ok(runs_of(path).map_err(usage)?)
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(sides(&arguments.a, &arguments.b, threads).map_err(usage)?)
 }
 
 fn asked(question: Question) -> String {
@@ -99,6 +96,9 @@ fn page(arguments: &CompareArguments, found: &Comparison, question: Question) ->
     }
     for (name, only) in [("A", &found.only_in_a), ("B", &found.only_in_b)] {
         parts.extend((!only.is_empty()).then(|| format!("Only in {name}: {}", only.join("; "))));
+    }
+    if found.findings.is_empty() && found.only_in_a.is_empty() && found.only_in_b.is_empty() {
+        parts.push("Nothing was compared: neither has a run that may be used.".into());
     }
     if 1 < found.findings.iter().filter(|finding| finding.p.is_some()).count() {
         parts.push(

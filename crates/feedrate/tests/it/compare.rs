@@ -1,9 +1,10 @@
-//! `feedrate compare`: verdicts and exit codes on runs of a storage of known rate.
+//! `feedrate compare`: verdicts and exit codes on records of known times, of ours and of DLIO's files.
 
 use crate::harness::{Answer, Test};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::fs;
 
-/// Twelve steps of 10 ms in memory: the accelerator is fed, and waits little.
+/// Twelve steps of 10 ms in memory.
 const FED: &str = "\
 model:
   name: fed
@@ -32,6 +33,31 @@ impl Test {
         }
     }
 
+    /// Records of one run each, made of a real one: in each of twelve steps `load_ns` of waiting before 10 ms of compute.
+    fn planted(&self, results: &str, load_ns: &[u64], change: impl Fn(&mut Value)) {
+        self.runs("real", 1, &[]);
+        let real = self.files_below("real", "record.json").remove(0);
+        for (run, &load_ns) in load_ns.iter().enumerate() {
+            let mut record: Value = serde_json::from_slice(&fs::read(&real).unwrap()).unwrap();
+            record["started"] = format!("2026-11-21T10:00:0{run}.000000").into();
+            let epoch = &mut record["epochs"][0];
+            let end_ns = 12 * (load_ns + 10_000_000);
+            (epoch["start_ns"], epoch["end_ns"]) = (0.into(), end_ns.into());
+            let accelerator = &mut epoch["accelerators"][0];
+            accelerator["stall"] =
+                json!({"open_ns": 0, "read_ns": 0, "decode_ns": 0, "queue_ns": 12 * load_ns});
+            let block = &mut accelerator["blocks"][0];
+            (block["start_ns"], block["end_ns"]) = (0.into(), end_ns.into());
+            block["load_ns"] = json!(vec![load_ns; 12]);
+            block["compute_ns"] = json!(vec![10_000_000; 12]);
+            block["barrier_ns"] = json!(vec![0; 12]);
+            change(&mut record);
+            fs::create_dir_all(self.path(&format!("{results}/{run}"))).unwrap();
+            self.write(&format!("{results}/{run}/record.json"), record.to_string());
+        }
+        fs::remove_dir_all(self.path("real")).unwrap();
+    }
+
     /// `feedrate compare … --json`: code and report.
     fn compared(&self, arguments: &[&str]) -> (i32, Value) {
         let answer = self.feedrate(&[&["compare"], arguments, &["--json"]].concat());
@@ -43,8 +69,10 @@ impl Test {
 #[test]
 fn same_different_and_not_worse_have_their_exit_codes() {
     let test = Test::with(FED);
-    test.runs("fast", 3, &[]);
-    test.runs("slow", 3, &[SLOW]);
+    test.planted("fast", &[1_000_000, 1_010_000, 1_020_000], |_| {});
+    test.planted("slow", &[9_000_000, 9_010_000, 9_020_000], |record| {
+        record["plan"]["storage"]["throttle_bytes_per_second"] = 136_533.0.into();
+    });
     let au = ["--response", "au_all_steps"];
     let check = |arguments: &[&str], code: i32, verdict: &str| {
         let (found, report) = test.compared(&[arguments, &au].concat());
@@ -61,6 +89,46 @@ fn same_different_and_not_worse_have_their_exit_codes() {
     assert_eq!((&differs[0]["a"], &differs[0]["b"]), (&Value::Null, &Value::from("136533.0")));
     assert_eq!(report["findings"].as_array().unwrap().len(), 2, "utilisation and throughput");
     assert_eq!(report["findings"][1]["a"]["values"].as_array().unwrap().len(), 3);
+    let first = report["findings"][0]["a"]["values"][0].as_f64().unwrap();
+    assert!((first - 1000.0 / 11.0).abs() < 1e-6, "10 of 11 ms: {first}");
+}
+
+#[test]
+fn folders_of_dlio_are_compared_as_records_are() {
+    let test = Test::with(FED);
+    test.runs("a", 2, &[]);
+    test.runs("b", 2, &["reader.batch_size=2"]);
+    let of_records = test.compared(&["a", "b"]).1;
+    for folder in ["a", "b"] {
+        for record in test.files_below(folder, "record.json") {
+            fs::remove_file(record).unwrap();
+        }
+    }
+    let of_files = test.compared(&["a", "b"]).1;
+    let values = |report: &Value, side: &str| -> Vec<f64> {
+        let values = report["findings"][0][side]["values"].as_array().unwrap();
+        values.iter().map(|value| value.as_f64().unwrap()).collect()
+    };
+    for side in ["a", "b"] {
+        let (records, files) = (values(&of_records, side), values(&of_files, side));
+        assert_eq!((records.len(), files.len()), (2, 2), "{of_files}");
+        // Times in DLIO's files are in microseconds.
+        let near = records.iter().zip(&files).all(|(a, b)| (a - b).abs() < 0.005 * a);
+        assert!(near, "{records:?} of records, {files:?} of files");
+    }
+    let differs = of_files["differs_in"].as_array().unwrap();
+    let batch = differs.iter().find(|one| one["setting"] == "loader.batch_size").unwrap();
+    assert_eq!((&batch["a"], &batch["b"]), (&"1".into(), &"2".into()));
+    fs::create_dir_all(test.path("made/.hydra")).unwrap();
+    test.write(
+        "made/.hydra/config.yaml",
+        "workload: {workflow: {generate_data: true, train: false}}\n",
+    );
+    let answer = test.feedrate(&["compare", "made", "a"]);
+    assert_eq!(answer.code, 3, "{}", answer.stderr);
+    for words in ["Left out of A: `made`: it generated data, and trained nothing", "Only in B: "] {
+        assert!(answer.stdout.contains(words), "no `{words}` in: {}", answer.stdout);
+    }
 }
 
 #[test]
@@ -104,7 +172,7 @@ fn two_studies_are_compared_by_their_csv() {
     let rows = [1, 2, 3].map(row).concat();
     for name in ["a.csv", "b.csv"] {
         test.write(name, format!("model,epochs,processes,overrides,replicate,run\n{rows}"));
-        let answer = test.feedrate(&["study", "run", name, "--quiet"]);
+        let answer = test.feedrate(&["study", "run", name, "--quiet", "--quiet-wait", "0"]);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
     }
     let (_, report) = test.compared(&["a.csv", "b.csv", "--paired", "--response", "au_all_steps"]);

@@ -8,7 +8,8 @@ use std::fs;
 fn results() -> Test {
     let test = Test::with(TINY);
     for accelerators in ["1", "2", "1", "2"] {
-        test.run_json(&["--results", "results", "-n", accelerators]);
+        let more = ["--results", "results", "-n", accelerators, "reader.batch_size=1"];
+        test.run_json(&more);
     }
     test
 }

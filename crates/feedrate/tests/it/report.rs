@@ -47,7 +47,9 @@ fn results_are_reported_on() {
     check(
         "r.csv",
         &[],
-        &["Model,Parameter,Value,Procs,AU (%),I/O (MB/s),doubts,not used\nworkload,processes,1,1,"],
+        &[
+            "Model,Parameter,Value,Procs,AU (%),I/O (MB/s),doubts,not used\nworkload,batch_size,4,1,",
+        ],
     );
     check("std.csv", &["--format", "csv-std"], &["AU Std", "I/O Std"]);
     check(

@@ -47,7 +47,7 @@ fn a_workload_may_lie_beside_its_design() {
     let test = Test::new();
     std::fs::create_dir(test.path("designs")).unwrap();
     test.write("designs/own.yaml", "framework: pytorch\ntrain:\n  epochs: 1\n");
-    test.write("designs/four.toml", &DESIGN.replace("\"quickstart\"", "\"own.yaml\""));
+    test.write("designs/four.toml", DESIGN.replace("\"quickstart\"", "\"own.yaml\""));
     let answer = test.feedrate(&["study", "new", "designs/four.toml", "-o", "designs/four.csv"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(text(&test, "designs/four.csv").contains("\nown.yaml,"));

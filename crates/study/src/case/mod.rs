@@ -4,13 +4,19 @@
 mod clocks;
 mod name;
 mod origin;
+mod figures;
+mod settings;
 mod size;
+mod alike;
 
+pub use alike::{number_replicates, tell_apart};
 pub use name::Names;
 pub use origin::Origin;
+pub use settings::{ROWS, factor};
 pub use size::{first_batch_bytes_of, mean_sample_bytes};
 
-use crate::import::{Imported, Kind, load_dlio, load_run};
+use crate::import::{Imported, Kind, Reported, load_dlio, load_run};
+use crate::runs::{self, Settings};
 use feedrate_measure::doubt::SeenDoubt;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, NOMINAL_WHOLE, NOMINAL_WINDOWED,
@@ -19,6 +25,7 @@ use feedrate_measure::metric::{
 use feedrate_measure::record::Record;
 use feedrate_measure::window::{Scope, seconds};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// DLIO's MB are 2^20 bytes.
@@ -65,6 +72,8 @@ pub struct Case {
     pub parameter: String,
     /// To what.
     pub value: String,
+    /// Which of the runs with results of its experiment it is, in the order they were started; `null` of others.
+    pub replicate: Option<u32>,
     /// Overrides as they were given, but for the workload, the workflow and folders.
     pub overrides: Vec<String>,
     /// Local wall-clock start, as DLIO writes it.
@@ -99,12 +108,17 @@ pub struct Case {
     pub au: AuFigures,
     /// Rates.
     pub throughput: ThroughputFigures,
+    /// All that `metric` of `summary.json` has as one finite number, by DLIO's names, whose MB and GB are 2^20 and 2^30 bytes.
+    pub reported: BTreeMap<String, f64>,
     /// Waiting for data.
     pub stall: StallFigures,
     /// How far accelerators differ.
     pub skew: SkewFigures,
     /// Reasons not to believe, the worst first.
     pub doubts: Vec<SeenDoubt>,
+    /// All that it was asked for, by the keys of plans; of a run whose config is not known, workload and accelerators.
+    #[serde(skip)]
+    pub settings: Settings,
     /// What doubts look at beside all this.
     #[serde(skip)]
     pub origin: Origin,
@@ -219,6 +233,7 @@ fn of_record(path: &Path, source: &str, names: &Names, record: &Record) -> Case 
         value,
         overrides,
         hosts: Some(record.machines().len() as u64),
+        settings: runs::settings(plan),
         ..of_steps(path, source, names, record, Known { batch: true, all_ranks: true })
     };
     case.au.sustained_percent = (AU_SUSTAINED.of_run)(record);
@@ -250,9 +265,11 @@ fn of_imported(path: &Path, source: &str, names: &Names, imported: &Imported) ->
         parameter,
         value,
         overrides,
-        hosts: reported.and_then(|reported| reported.count("num_hosts")),
+        hosts: imported.hosts,
         ..of_steps(path, source, names, record, known)
     };
+    let scalars = reported.into_iter().flat_map(Reported::scalars);
+    case.reported = scalars.map(|(name, value)| (name.to_string(), value)).collect();
     let metric = |name: &str| reported?.metric(name);
     case.au.reported_percent = metric("train_au_mean_percentage");
     let rates = &mut case.throughput;
@@ -260,6 +277,7 @@ fn of_imported(path: &Path, source: &str, names: &Names, imported: &Imported) ->
     rates.reported_mib_per_second = metric("train_io_mean_MB_per_second");
     case.mean_sample_bytes = mean_sample_bytes(&imported.config, &plan.dataset);
     case.origin = Origin::of(path, imported, case.origin);
+    case.settings = settings::of_dlio(&case, imported.config.is_known());
     if case.mean_sample_bytes.is_some() {
         case.origin.files = Some(plan.dataset.clone());
         case.origin.first_batch_bytes =
@@ -298,10 +316,14 @@ impl Case {
         self.activity == Activity::Training && self.put_aside.is_none() && self.steps > 0
     }
 
-    /// The last two folders of its path, which tell runs of a study apart.
+    /// The last two folders of its path, which tell runs of a study apart; of MLPerf Storage, where these are called `run`, some more.
     pub fn short_path(&self) -> String {
         let names: Vec<_> = self.path.iter().map(|name| name.to_string_lossy()).collect();
-        names[names.len().saturating_sub(2)..].join("/")
+        let mut from = names.len().saturating_sub(2);
+        while 0 < from && ["run", "datagen"].iter().any(|word| names[from].starts_with(word)) {
+            from -= 1;
+        }
+        names[from..].join("/")
     }
 
     /// What its replicates have in common, as people call it: `4_batch_size_1`.
@@ -343,6 +365,7 @@ fn of_steps(path: &Path, source: &str, names: &Names, record: &Record, known: Kn
         accelerators: None,
         parameter: String::new(),
         value: String::new(),
+        replicate: None,
         overrides: Vec::new(),
         started: text(&record.started),
         ended: text(&record.ended),
@@ -371,9 +394,11 @@ fn of_steps(path: &Path, source: &str, names: &Names, record: &Record, known: Kn
             whole_mib_per_second: mib(&NOMINAL_WHOLE),
             ..ThroughputFigures::default()
         },
+        reported: BTreeMap::new(),
         stall: sums.stall(),
         skew: skew(record),
         doubts: Vec::new(),
+        settings: Settings::new(),
         origin: Origin::of_record(record),
     }
 }

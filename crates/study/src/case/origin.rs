@@ -1,6 +1,6 @@
 //! What of a run's making and steps doubts compare between runs: which dataset it was to read, where it lay, when, and how long first batches took.
 
-use crate::import::Imported;
+use crate::import::{Config, Imported, same_text, time_of_name};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::Record;
 use feedrate_measure::window::{Scope, seconds};
@@ -81,12 +81,8 @@ impl Origin {
                 dataset.insert(key.into(), value);
             }
         }
-        let mut asked = BTreeMap::new();
-        for section in ["dataset", "reader", "data_reader", "train", "model", "checkpoint"] {
-            let entries = config.section(section).into_iter();
-            asked.extend(entries.map(|(key, value)| (format!("{section}.{key}"), value)));
-        }
-        asked.extend(config.text(&["framework"]).map(|name| ("framework".to_string(), name)));
+        let asked = asked(config);
+        let given = config.overrides.as_deref().unwrap_or_default();
         let started_us =
             known.started_us.or_else(|| imported.log.started.as_deref().and_then(micros));
         let started_us = started_us.or_else(|| time_of_name(path));
@@ -99,8 +95,8 @@ impl Origin {
             store: store(imported),
             place: place(imported),
             dataset,
+            overridden: overridden(given, &asked),
             asked,
-            overridden: overridden(config.overrides.as_deref().unwrap_or_default()),
             ..known
         }
     }
@@ -143,22 +139,71 @@ fn place(imported: &Imported) -> [Option<String>; 2] {
     [Some(host.clone()).filter(|host| !host.is_empty()), job]
 }
 
-/// The time in the name of a folder, `2025-11-30-18-54-16` or `20251130_185416`.
-fn time_of_name(path: &Path) -> Option<i64> {
-    let name = path.file_name()?.to_str()?;
-    let digits: String = name.chars().filter(char::is_ascii_digit).take(14).collect();
-    let at = |from: usize, to: usize| digits.get(from..to);
-    let date = format!("{}-{}-{}", at(0, 4)?, at(4, 6)?, at(6, 8)?);
-    micros(&format!("{date}T{}:{}:{}.000000", at(8, 10)?, at(10, 12)?, at(12, 14)?))
+/// All that a run was asked for, but where things lie, what it is called and what is expected of it. Overrides stand for a config that is not there.
+fn asked(config: &Config) -> BTreeMap<String, String> {
+    let given = config.overrides.iter().flatten().filter_map(|text| {
+        let (key, value) = key_of_override(text).zip(text.split_once('='))?;
+        Some((key, same_text(value.1.trim().trim_matches(['\'', '"']))))
+    });
+    let all: Vec<(String, String)> = match config.is_known() {
+        true => config.leaves(),
+        false => given.collect(),
+    };
+    let mut asked = BTreeMap::new();
+    for (key, value) in all.into_iter().filter(|(key, _)| !is_aside(key)) {
+        match key.strip_prefix("data_reader.") {
+            // DLIO takes it where there are both.
+            Some(_) => drop(asked.insert(one_name(&key), value)),
+            None => drop(asked.entry(one_name(&key)).or_insert(value)),
+        }
+    }
+    asked
+}
+
+/// Whether a key says where things lie, or what is made of the results.
+fn is_aside(key: &str) -> bool {
+    let last = key.rsplit('.').next().unwrap_or_default();
+    let section = key.split('.').next().unwrap_or_default();
+    last.ends_with("folder")
+        || ["storage_root", "log_file", "iostat_devices"].contains(&last)
+        || section == "metric"
+        // Keys to a store may be in there.
+        || key.starts_with("storage.storage_options")
+}
+
+/// Of several names of a key the one that DLIO has today.
+fn one_name(key: &str) -> String {
+    match key {
+        "dataset.record_length" => "dataset.record_length_bytes".into(),
+        "dataset.record_length_stdev" => "dataset.record_length_bytes_stdev".into(),
+        "dataset.record_length_resize" => "dataset.record_length_bytes_resize".into(),
+        "train.computation_time.mean" => "train.computation_time".into(),
+        "model" => "model.name".into(),
+        key => match key.strip_prefix("data_reader.") {
+            Some(key) => format!("reader.{key}"),
+            None => key.into(),
+        },
+    }
 }
 
 /// `dataset.format` of `++workload.dataset.format=png`.
-fn overridden(overrides: &[String]) -> Vec<String> {
-    let key = |text: &String| {
-        let key = text.trim_start_matches(['+', '~']).split('=').next()?;
-        Some(key.strip_prefix("workload.")?.trim().to_string())
+fn key_of_override(text: &str) -> Option<String> {
+    let key = text.trim_start_matches(['+', '~']).split('=').next()?;
+    Some(one_name(key.strip_prefix("workload.")?.trim()))
+}
+
+/// Keys of `asked` that overrides set, or set what they are in; and those that they took away.
+fn overridden(overrides: &[String], asked: &BTreeMap<String, String>) -> Vec<String> {
+    let mut found: Vec<String> =
+        overrides.iter().filter_map(|text| key_of_override(text)).collect();
+    let is_in = |key: &&String| {
+        let is_below =
+            |of: &String| key.strip_prefix(of.as_str()).is_some_and(|k| k.starts_with('.'));
+        found.iter().any(is_below)
     };
-    overrides.iter().filter_map(key).collect()
+    let below: Vec<String> = asked.keys().filter(is_in).cloned().collect();
+    found.extend(below);
+    found
 }
 
 /// Epochs that tell: the first starts workers, too, and counts only where it is the only one.

@@ -4,8 +4,9 @@ use super::json::{self, Number};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Hydra's folder, as DLIO, MLPerf Storage, and we name it.
-const SUBFOLDERS: [&str; 2] = [".hydra", "dlio_config"];
+/// Hydra's folder, as DLIO, MLPerf Storage 2 and MLPerf Storage 1 name it.
+pub(super) const SUBFOLDERS: [&str; 3] = [".hydra", "dlio_config", OF_MLPERF_1];
+pub(super) const OF_MLPERF_1: &str = "configs";
 const BYTES_MAX: u64 = 1 << 20;
 
 /// What was asked for.
@@ -20,7 +21,9 @@ pub struct Config {
 /// Hydra's folder in the folder of a run.
 pub(super) fn subfolder(run: &Path) -> Option<(&'static str, PathBuf)> {
     let found = SUBFOLDERS.iter().map(|name| (*name, run.join(name)));
-    found.into_iter().find(|(_, path)| path.join("config.yaml").is_file())
+    let is_hydras =
+        |path: &Path| path.join("config.yaml").is_file() || path.join("overrides.yaml").is_file();
+    found.into_iter().find(|(_, path)| is_hydras(path))
 }
 
 impl Config {
@@ -107,12 +110,46 @@ impl Config {
     /// Everything below `section` as texts, by key; lists and maps as JSON.
     pub fn section(&self, section: &str) -> Vec<(&str, String)> {
         let entries = self.at(section).and_then(Value::as_object).into_iter().flatten();
-        let text = |value: &Value| match value {
-            Value::String(text) => text.clone(),
-            // 146600628 and 146600628.0 are the same to DLIO.
-            value => value.as_f64().map_or_else(|| value.to_string(), |number| number.to_string()),
-        };
         entries.map(|(key, value)| (key.as_str(), text(value))).collect()
+    }
+
+    /// All values as texts, by the path of their key; lists as JSON.
+    pub fn leaves(&self) -> Vec<(String, String)> {
+        let mut leaves = Vec::new();
+        add_leaves("", &self.workload, &mut leaves);
+        leaves
+    }
+}
+
+fn add_leaves(at: &str, value: &Value, leaves: &mut Vec<(String, String)>) {
+    match value {
+        Value::Null => {}
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let key = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+                add_leaves(&key, value, leaves);
+            }
+        }
+        value => leaves.push((at.into(), text(value))),
+    }
+}
+
+/// What is the same to DLIO is the same text.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => same_text(text),
+        // 146600628 and 146600628.0.
+        value => value.as_f64().map_or_else(|| value.to_string(), |number| number.to_string()),
+    }
+}
+
+/// A value of an override as the config would have it: `True` is `true`, `1.0` is `1`.
+pub fn same_text(text: &str) -> String {
+    match (text, text.parse::<f64>()) {
+        ("True", _) => "true".into(),
+        ("False", _) => "false".into(),
+        (_, Ok(number)) if number.is_finite() => number.to_string(),
+        _ => text.into(),
     }
 }
 

@@ -3,19 +3,14 @@
 
 use super::config::{self, Config};
 use super::json;
-use super::log::{self, Log};
+use super::log::{self, LOG, Log};
+use super::machine;
 use super::plan::{self, Counts};
-use super::rank::{Output, OutputEpoch, Span, Stats};
 use super::reported::Reported;
-use feedrate_measure::dlio::micros;
-use feedrate_measure::record::{
-    AcceleratorEpoch, Block, EpochRecord, HostEpoch, RECORD_VERSION, Record, System,
-};
+use super::steps::{RANKS_MAX, Steps, told};
+use feedrate_measure::record::{EpochRecord, RECORD_VERSION, Record, System};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-
-/// Ranks that are looked at; what names more is told.
-const RANKS_MAX: usize = 65_536;
 
 /// What a folder holds.
 #[derive(Clone, Debug)]
@@ -30,10 +25,12 @@ pub struct Imported {
     pub reported: Option<Reported>,
     /// What `dlio.log` says.
     pub log: Log,
-    /// Ranks whose steps are there.
+    /// Ranks of which all epochs can be used.
     pub ranks: BTreeSet<u32>,
     /// Ranks that there were, as summary, log or files say.
     pub ranks_expected: Option<u32>,
+    /// Machines.
+    pub hosts: Option<u64>,
     /// What DLIO reported of each block that has figures: steps, and its rate in samples a second.
     pub blocks: Vec<ReportedBlock>,
     /// What cannot be read, a sentence each.
@@ -55,13 +52,8 @@ pub struct ReportedBlock {
     pub window_s: f64,
 }
 
-/// Names of files in a run's folder.
+/// Name of a file in a run's folder.
 pub(super) const SUMMARY: &str = "summary.json";
-pub(super) const LOG: &str = "dlio.log";
-const OUTPUT: &str = "_output.json";
-const STATS: &str = "_per_epoch_stats.json";
-/// Of older DLIO: one for all ranks.
-pub(super) const STATS_OF_ALL: &str = "per_epoch_stats.json";
 
 /// Read a folder, of which `names` are the files.
 pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
@@ -71,22 +63,22 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         Some((_, path)) => Config::read(path, &mut unreadable),
         None => Config::default(),
     };
-    let reported = match json::read(&folder.join(SUMMARY)) {
-        Some(Ok(root)) => Some(Reported::new(root)),
-        Some(Err(error)) => {
-            unreadable.push(format!("`{SUMMARY}`: {error}"));
-            None
-        }
-        None => None,
-    };
+    let reported = told(json::read(&folder.join(SUMMARY)), SUMMARY, &mut unreadable);
+    let reported = reported.map(Reported::new);
     let mut steps = Steps::read(folder, names, &mut unreadable);
-    let log = log::read(&folder.join(LOG)).unwrap_or_default();
-    let ranks_expected = expected(reported.as_ref(), &log, &steps.ranks);
+    let log = log::read(&folder.join(LOG)).unwrap_or_else(|| {
+        unreadable.extend(
+            names.iter().any(|name| name == LOG).then(|| format!("`{LOG}`: it cannot be read")),
+        );
+        Log::default()
+    });
+    let ranks_expected = expected(reported.as_ref(), &log, &steps.named);
     let counts = counts(&config, reported.as_ref(), &log, &steps);
     let plan = plan::of(&config, counts);
     let (missing, epochs) = (Vec::new(), std::mem::take(&mut steps.epochs));
     let mut imported = Imported {
         record: record(plan, reported.as_ref(), &log, epochs.into_values().collect()),
+        hosts: machine::hosts(reported.as_ref(), &steps.machine),
         config,
         hydra: hydra.map(|(name, _)| name),
         reported,
@@ -98,244 +90,17 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         backwards: steps.backwards,
         missing,
     };
-    imported.record.system.hostname = imported
-        .reported
-        .as_ref()
-        .and_then(|reported| reported.text("hostname"))
-        .or(steps.hostname)
-        .unwrap_or_default();
+    imported.record.system = machine::system(imported.reported.as_ref(), &steps.machine);
     imported.blocks = blocks_with_window(&imported.record, &steps.rates);
     imported.know_from_rates();
     imported.find_missing();
     imported
 }
 
-/// The rank that a file's name begins with.
-fn rank_of(name: &str, end: &str) -> Option<u32> {
-    name.strip_suffix(end)?.parse().ok()
-}
-
-/// Whether a file of this name belongs to a rank.
-pub(super) fn is_of_rank(name: &str) -> bool {
-    rank_of(name, OUTPUT).or_else(|| rank_of(name, STATS)).is_some()
-}
-
 fn expected(reported: Option<&Reported>, log: &Log, ranks: &BTreeSet<u32>) -> Option<u32> {
     let told = reported.and_then(|reported| reported.count("num_accelerators"));
     let told = told.or(log.processes).and_then(|count| u32::try_from(count).ok());
     told.or_else(|| ranks.last().map(|last| last.saturating_add(1)))
-}
-
-/// Steps of all ranks, by epoch.
-#[derive(Default)]
-struct Steps {
-    ranks: BTreeSet<u32>,
-    epochs: BTreeMap<u32, EpochRecord>,
-    hostname: Option<String>,
-    backwards: Vec<String>,
-    /// DLIO's rates, in the order of epochs' accelerators and their blocks.
-    rates: BTreeMap<(u32, usize), Vec<f64>>,
-    /// The earliest time that was seen.
-    start_us: Option<i64>,
-}
-
-impl Steps {
-    fn read(folder: &Path, names: &[String], unreadable: &mut Vec<String>) -> Self {
-        let mut steps = Steps::default();
-        let mut ranks: Vec<u32> = names.iter().filter_map(|name| rank_of(name, OUTPUT)).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        if RANKS_MAX < ranks.len() {
-            unreadable.push(format!("of {} ranks only {RANKS_MAX} are read", ranks.len()));
-            ranks.truncate(RANKS_MAX);
-        }
-        let of_all: Option<Stats> =
-            told(json::read(&folder.join(STATS_OF_ALL)), STATS_OF_ALL, unreadable);
-        for rank in ranks {
-            let name = format!("{rank}{OUTPUT}");
-            let output: Option<Output> = told(json::read(&folder.join(&name)), &name, unreadable);
-            let name = format!("{rank}{STATS}");
-            let stats: Option<Stats> = told(json::read(&folder.join(&name)), &name, unreadable);
-            if let Some(output) = output {
-                steps.ranks.insert(rank);
-                steps.hostname = steps.hostname.take().or(output.hostname);
-                let stats = stats.as_ref().or(of_all.as_ref());
-                for (number, epoch) in output.epochs {
-                    steps.add(rank, number, &epoch, stats, unreadable);
-                }
-            }
-        }
-        steps
-    }
-
-    fn add(
-        &mut self,
-        rank: u32,
-        number: u32,
-        output: &OutputEpoch,
-        stats: Option<&Stats>,
-        unreadable: &mut Vec<String>,
-    ) {
-        let spans = stats.and_then(|stats| stats.0.get(&number));
-        let mut names: Vec<(u32, &String)> = output
-            .load
-            .keys()
-            .filter_map(|name| Some((name.strip_prefix("block")?.parse().ok()?, name)))
-            .collect();
-        names.sort_unstable();
-        let (mut blocks, mut rates) = (Vec::new(), Vec::new());
-        for (_, name) in names {
-            let span = spans.and_then(|epoch| epoch.parts.get(name));
-            match self.block(output, name, span) {
-                Ok(block) => {
-                    blocks.push(block);
-                    rates.push(output.throughput.get(name).map_or(f64::NAN, |rate| rate.0));
-                }
-                Err(why) => {
-                    let told = format!("epoch {number}, `{name}` of rank {rank}: {why}");
-                    if why.is_backwards {
-                        self.backwards.push(told)
-                    } else {
-                        unreadable.push(told)
-                    }
-                    return;
-                }
-            }
-        }
-        if blocks.is_empty() {
-            return;
-        }
-        let epoch = self.epochs.entry(number).or_insert_with(|| empty_epoch(number));
-        let (first, last) = (&blocks[0], &blocks[blocks.len() - 1]);
-        let is_first = epoch.accelerators.is_empty();
-        epoch.start_ns = if is_first { first.start_ns } else { epoch.start_ns.min(first.start_ns) };
-        epoch.end_ns = epoch.end_ns.max(last.end_ns);
-        if let (true, Some(span)) = (is_first, spans.map(|epoch| &epoch.span)) {
-            epoch.started = span.start.clone().unwrap_or_default();
-            epoch.ended = span.end.clone().unwrap_or_default();
-        }
-        self.rates.insert((number, epoch.accelerators.len()), rates);
-        epoch.accelerators.push(AcceleratorEpoch { blocks, ..AcceleratorEpoch::default() });
-    }
-
-    fn block(
-        &mut self,
-        output: &OutputEpoch,
-        name: &str,
-        span: Option<&Span>,
-    ) -> Result<Block, NoBlock> {
-        let load_ns = times(output.load.get(name))?;
-        let compute_ns = match output.compute.get(name) {
-            Some(compute) => times(Some(compute))?,
-            // Older DLIO has only both together.
-            None => {
-                let both = times(output.proc.get(name))?;
-                both.iter().zip(&load_ns).map(|(both, load)| both.saturating_sub(*load)).collect()
-            }
-        };
-        if load_ns.len() != compute_ns.len() {
-            return Err(NoBlock::of(format!(
-                "{} times of loading and {} of computing",
-                load_ns.len(),
-                compute_ns.len()
-            )));
-        }
-        let (start_us, end_us) = self.span(span)?;
-        let count = load_ns.len();
-        Ok(Block {
-            start_ns: nanos(start_us),
-            end_ns: nanos(end_us),
-            load_ns,
-            compute_ns,
-            // Neither is in DLIO's files.
-            barrier_ns: vec![0; count],
-            read_bytes: vec![0; count],
-        })
-    }
-
-    /// Of a block, in microseconds from the earliest time of all.
-    fn span(&mut self, span: Option<&Span>) -> Result<(i64, i64), NoBlock> {
-        let unknown = || NoBlock::of("it is not known when it began and ended");
-        let span = span.ok_or_else(unknown)?;
-        let at = |stamp: &Option<String>| stamp.as_deref().and_then(micros);
-        let lasted = span.duration.map(|lasted| lasted.0).filter(|s| (0.0..1e9).contains(s));
-        let (start, end) = match (at(&span.start), at(&span.end), lasted) {
-            (Some(start), Some(end), _) => (start, end),
-            (Some(start), None, Some(lasted_s)) => (start, start + (lasted_s * 1e6) as i64),
-            _ => return Err(unknown()),
-        };
-        let backwards = |message| Err(NoBlock { message, is_backwards: true });
-        if end < start {
-            return backwards(format!("it ended {} s before it began", (start - end) as f64 / 1e6));
-        }
-        // A day before the first time that is seen is early enough for all ranks; ten years from it are a broken clock.
-        let zero = *self.start_us.get_or_insert(start.saturating_sub(86_400_000_000));
-        let far = |at: i64| at.checked_sub(zero).filter(|at| *at < 315_360_000_000_000);
-        match (far(start), far(end)) {
-            (Some(from @ 0..), Some(to)) => Ok((from, to)),
-            (_, None) => Err(NoBlock::of("it is years away from another")),
-            _ => backwards("it began a day before another".into()),
-        }
-    }
-}
-
-/// Why a block's figures cannot be used.
-struct NoBlock {
-    message: String,
-    is_backwards: bool,
-}
-
-impl NoBlock {
-    fn of(message: impl Into<String>) -> Self {
-        NoBlock { message: message.into(), is_backwards: false }
-    }
-}
-
-impl std::fmt::Display for NoBlock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-/// What was read; what was not is told.
-fn told<T>(read: Option<Result<T, String>>, name: &str, unreadable: &mut Vec<String>) -> Option<T> {
-    match read? {
-        Ok(value) => Some(value),
-        Err(error) => {
-            unreadable.push(format!("`{name}`: {error}"));
-            None
-        }
-    }
-}
-
-/// No step of more than a year.
-const TIME_MAX_S: f64 = 3.2e7;
-
-fn times(list: Option<&Vec<json::Number>>) -> Result<Vec<u64>, NoBlock> {
-    let list = list.ok_or_else(|| NoBlock::of("its steps are not there"))?;
-    let time = |number: &json::Number| match number.0 {
-        s if (0.0..TIME_MAX_S).contains(&s) => Ok((s * 1e9).round() as u64),
-        s => Err(NoBlock::of(format!("`{s}` is no time of a step"))),
-    };
-    list.iter().map(time).collect()
-}
-
-fn nanos(us: i64) -> u64 {
-    u64::try_from(us).unwrap_or(0).saturating_mul(1000)
-}
-
-fn empty_epoch(number: u32) -> EpochRecord {
-    EpochRecord {
-        number,
-        start_ns: 0,
-        end_ns: 0,
-        started: String::new(),
-        ended: String::new(),
-        accelerators: Vec::new(),
-        host: HostEpoch::default(),
-        nodes: Vec::new(),
-        checkpoints: Vec::new(),
-    }
 }
 
 fn counts(config: &Config, reported: Option<&Reported>, log: &Log, steps: &Steps) -> Counts {
@@ -349,7 +114,7 @@ fn counts(config: &Config, reported: Option<&Reported>, log: &Log, steps: &Steps
         per_file.or_else(|| told("num_samples_per_file")).or_else(|| of_log(0)).unwrap_or(0);
     let batch_size = batch.or_else(|| of_log(2)).unwrap_or(0);
     let accelerators = steps.ranks.len() as u32;
-    let whole = expected(reported, log, &steps.ranks).unwrap_or(accelerators);
+    let whole = expected(reported, log, &steps.named).unwrap_or(accelerators);
     let per_step = batch_size.saturating_mul(u64::from(whole));
     let made = files.saturating_mul(per_file).checked_div(per_step);
     let most = config.number(&["train.total_training_steps"]).filter(|most| 0.0 < *most);
@@ -374,18 +139,11 @@ fn record(
     epochs: Vec<EpochRecord>,
 ) -> Record {
     let text = |key: &str| reported.and_then(|reported| reported.text(key));
-    let memory_gib = reported.and_then(|reported| reported.sum("host_memory_GB"));
     Record {
         version: RECORD_VERSION,
         program: "DLIO".into(),
         plan,
-        system: System {
-            memory_bytes: memory_gib
-                .filter(|gib| 0.0 < *gib)
-                .map(|gib| (gib * f64::from(1 << 30)) as u64),
-            processor: text("host_processor_name").unwrap_or_default(),
-            ..System::default()
-        },
+        system: System::default(),
         nodes: Vec::new(),
         processes: Vec::new(),
         started: text("start").or_else(|| log.started.clone()).unwrap_or_default(),
@@ -432,7 +190,11 @@ impl Imported {
     pub fn trains(&self) -> bool {
         match self.config.is_known() {
             true => self.config.truth("workflow.train", true),
-            false => !self.record.epochs.is_empty() || self.log.steps_of.is_some(),
+            false => {
+                let metric = |reported: &Reported| reported.any_metric("train_au_mean_percentage");
+                let is_reported = self.reported.as_ref().and_then(metric).is_some();
+                is_reported || self.log.trains || !self.record.epochs.is_empty()
+            }
         }
     }
 

@@ -90,14 +90,19 @@ impl Fake {
         (0..self.steps()).map(|step| self.step_s(step)).sum()
     }
 
+    fn epoch_start_s(&self, epoch: u32) -> f64 {
+        self.start_s + 1.0 + f64::from(epoch) * (self.epoch_s() + 0.5)
+    }
+
     fn of_rank(&self, rank: u32, rates: &mut [f64], aus: &mut [f64]) -> (String, String) {
-        let (mut output, mut stats) = (String::from("{\"hostname\": \"x\""), String::from("{"));
+        let (mut output, mut stats) =
+            (format!("{{\"hostname\": \"{}\"", self.hostname), String::from("{"));
         let steps = self.steps();
         for epoch in 0..self.epochs {
             let load: Vec<f64> = (0..steps).map(|step| self.load(rank, step)).collect();
             let proc: Vec<f64> = load.iter().map(|load| load + self.compute_s).collect();
             let compute = vec![self.compute_s; load.len()];
-            let start_s = self.start_s + 1.0 + f64::from(epoch) * (self.epoch_s() + 0.5);
+            let start_s = self.epoch_start_s(epoch);
             let end_s = start_s + self.epoch_s();
             let window_s = self.epoch_s() - proc.first().unwrap_or(&0.0);
             let rate = (steps as f64 - 2.0) / window_s * self.batch as f64;
@@ -132,7 +137,7 @@ impl Fake {
             mean(rates)
         );
         format!(
-            r#"{{"start": "{}", "num_accelerators": {}, "num_hosts": 1, "hostname": "{}", "metric": {{"save_checkpoint_io_mean_GB_per_second": NaN{}}}, "num_files_train": {}, "num_samples_per_file": 1, "host_memory_GB": [100.0], "epochs": {}, "end": "{}"}}"#,
+            r#"{{"start": "{}", "num_accelerators": {}, "num_hosts": 1, "hostname": "{}", "metric": {{"save_checkpoint_io_mean_GB_per_second": NaN{}}}, "num_files_train": {}, "num_samples_per_file": 1, "host_memory_GB": [100.0], "host_cpu_count": [72], "host_processor_name": "aarch64", "epochs": {}, "end": "{}"}}"#,
             stamp(self.start_s),
             self.ranks,
             self.hostname,
@@ -180,8 +185,18 @@ impl Fake {
             }
             false => String::new(),
         };
+        let mut epochs = String::new();
+        for epoch in 0..if self.train { self.epochs } else { 0 } {
+            let start_s = self.epoch_start_s(epoch);
+            let (from, to) = (stamp(start_s), stamp(start_s + self.epoch_s()));
+            let (number, steps) = (epoch + 1, self.steps());
+            let _ = write!(
+                epochs,
+                "[OUTPUT] {from} Starting epoch {number}: {steps} steps expected\n[OUTPUT] {from} Starting block 1\n[OUTPUT] {to} Ending block 1 - {steps} steps completed in 1.00 s\n[OUTPUT] {to} Ending epoch {number} - {steps} steps completed in 1.00 s\n"
+            );
+        }
         format!(
-            "[OUTPUT] {at} Running DLIO [Training] with {} process(es)\n{made}[OUTPUT] {at} Saved outputs in /scratch/job/hydra_log/fake/{}\n",
+            "[OUTPUT] {at} Running DLIO [Training] with {} process(es)\n{made}{epochs}[OUTPUT] {at} Saved outputs in /scratch/job/hydra_log/fake/{}\n",
             self.ranks,
             folder.file_name().unwrap().to_string_lossy()
         )

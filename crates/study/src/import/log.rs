@@ -1,11 +1,17 @@
 //! What `dlio.log` tells that no other file does: where the run's folder was, when data were made, how many processes there were. Reads the beginning and the end of a long one.
 
+use super::rank::{Span, Stats};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
+/// Its name.
+pub(super) const LOG: &str = "dlio.log";
 /// Read of the beginning, and as much of the end.
 const PART_BYTES: u64 = 32 << 10;
+
+/// Read of a log that has to tell when blocks began.
+const SPANS_BYTES_MAX: u64 = 256 << 20;
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +24,8 @@ pub struct Log {
     pub generated: Option<String>,
     /// Whether generation was begun.
     pub generates: bool,
+    /// Whether training was announced, or begun.
+    pub trains: bool,
     /// Samples of a file, files, batch size: `Max steps per epoch: 6 = 1 * 168 / 7 / 4`.
     pub steps_of: Option<[u64; 3]>,
     /// `Saved outputs in DIR`.
@@ -42,32 +50,72 @@ pub(super) fn read(path: &Path) -> Option<Log> {
     Some(Log { is_cut, ..of_text(&String::from_utf8_lossy(&bytes)) })
 }
 
+/// When rank 0 began and ended each block, as it wrote into the log; `None` where it did not, or cannot be read.
+pub(super) fn spans(path: &Path) -> Option<Stats> {
+    let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
+    let file = File::open(path).ok().filter(|_| is_file)?;
+    let mut lines = BufReader::new(file.take(SPANS_BYTES_MAX));
+    let (mut stats, mut epoch, mut line) = (Stats::default(), None, Vec::new());
+    while lines.read_until(b'\n', &mut line).ok()? > 0 {
+        if let Some((time, said)) = said(&String::from_utf8_lossy(&line)) {
+            add_span(&mut stats, &mut epoch, time, said);
+        }
+        line.clear();
+    }
+    (!stats.0.is_empty()).then_some(stats)
+}
+
+fn add_span(stats: &mut Stats, epoch: &mut Option<u32>, time: &str, said: &str) {
+    let number = |start: &str| said.strip_prefix(start).and_then(first_number);
+    let time = || Some(time.to_string());
+    if let Some(of_epoch) = number("Starting epoch ").and_then(|n| u32::try_from(n).ok()) {
+        *epoch = Some(of_epoch);
+        stats.0.entry(of_epoch).or_default().span.start = time();
+    } else if let Some(of) = epoch.and_then(|epoch| stats.0.get_mut(&epoch)) {
+        if let Some(block) = number("Starting block ") {
+            of.parts.insert(format!("block{block}"), Span { start: time(), ..Span::default() });
+        } else if let Some(block) = number("Ending block ") {
+            of.parts.entry(format!("block{block}")).or_default().end = time();
+        } else if number("Ending epoch ").is_some() {
+            of.span.end = time();
+        }
+    }
+}
+
+/// Time and text of a line.
+fn said(line: &str) -> Option<(&str, &str)> {
+    let (time, said) = line.trim_end().split_once("] ")?.1.split_once(' ')?;
+    (time.len() >= 19 && time.as_bytes().get(10) == Some(&b'T')).then_some((time, said))
+}
+
 fn of_text(text: &str) -> Log {
     let mut log = Log::default();
     for line in text.lines() {
-        let Some((_, said)) = line.split_once("] ") else { continue };
-        let Some((time, said)) = said.split_once(' ') else { continue };
-        if time.len() < 19 || time.as_bytes().get(10) != Some(&b'T') {
-            continue;
-        }
+        let Some((time, said)) = said(line) else { continue };
         log.started.get_or_insert_with(|| time.to_string());
-        if said.starts_with("Running DLIO [") {
-            log.processes = said.rsplit_once(" with ").and_then(|(_, n)| first_number(n));
+        if said.starts_with("Running DLIO ") {
+            log.trains = said.split_once(']').is_some_and(|(what, _)| what.contains("Training"));
+            log.processes = said.split_once(" with ").and_then(|(_, n)| first_number(n));
         } else if said.starts_with("Starting data generation") {
             log.generates = true;
         } else if said.starts_with("Generation done") {
             log.generated = Some(time.to_string());
+        } else if said.starts_with("Starting epoch ") {
+            log.trains = true;
         } else if let Some(steps) = said.strip_prefix("Max steps per epoch: ") {
             log.steps_of = steps_of(steps);
         } else if let Some(folder) = said.strip_prefix("Saved outputs in ") {
+            // Older DLIO ends each line with where in its source it stands.
+            let folder = folder.rsplit_once(" [/").map_or(folder, |(folder, _)| folder);
             log.folder = Some(folder.trim().to_string());
         }
     }
     log
 }
 
+/// `1` of `1: 6 steps expected`.
 fn first_number(text: &str) -> Option<u64> {
-    text.split(' ').next()?.parse().ok()
+    text.split([' ', ':']).next()?.parse().ok()
 }
 
 /// `6 = 1 * 168 / 7 / 4 (…)`.
@@ -98,11 +146,19 @@ mod tests {
                 processes: Some(4),
                 generated: Some("2025-11-30T18:55:51.260074".into()),
                 generates: true,
+                trains: true,
                 steps_of: Some([1, 168, 7]),
                 folder: Some("/scratch/a b/hydra_log/w/1".into()),
                 is_cut: false,
             }
         );
         assert_eq!(of_text("\u{fffd}[] ]"), Log::default());
+        let older = of_text(
+            "[INFO] 2023-08-04T13:34:31.681901 Running DLIO with 8 process(es) [/x/src/dlio_benchmark.py:105]\n\
+             [INFO] 2023-08-04T13:34:32.049260 Max steps per epoch: 292 = 1 * 1171 / 4 / 1 (samples per file) [/x/y.py:275]\n\
+             [INFO] 2023-08-04T14:07:52.8 Saved outputs in /scratch/r [/x/y.py:1]\n",
+        );
+        assert_eq!((older.processes, older.steps_of), (Some(8), Some([1, 1171, 4])));
+        assert_eq!(older.folder.as_deref(), Some("/scratch/r"));
     }
 }

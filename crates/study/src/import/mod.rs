@@ -6,6 +6,8 @@ mod config;
 mod log;
 mod plan;
 mod reported;
+mod steps;
+mod machine;
 mod dlio;
 mod find;
 #[cfg(test)]
@@ -13,8 +15,9 @@ pub(crate) mod fake;
 #[cfg(test)]
 mod tests;
 
-pub use config::Config;
+pub use config::{Config, same_text};
 pub use dlio::{Imported, ReportedBlock};
+pub(crate) use find::time_of_name;
 pub use find::{Closed, Found, Kind, find};
 pub use log::Log;
 pub use reported::Reported;

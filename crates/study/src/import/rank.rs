@@ -2,32 +2,55 @@
 
 use super::json::Number;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
+
+/// Names of files in a run's folder begin with the rank.
+pub(super) const OUTPUT: &str = "_output.json";
+pub(super) const STATS: &str = "_per_epoch_stats.json";
+/// Of older DLIO: one for all ranks.
+pub(super) const STATS_OF_ALL: &str = "per_epoch_stats.json";
+
+/// The rank that a file's name begins with.
+pub(super) fn rank_of(name: &str, end: &str) -> Option<u32> {
+    name.strip_suffix(end)?.parse().ok()
+}
+
+/// Whether a file of this name belongs to a rank.
+pub(super) fn is_of_rank(name: &str) -> bool {
+    rank_of(name, OUTPUT).or_else(|| rank_of(name, STATS)).is_some()
+}
 
 /// `<rank>_output.json`.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     pub(super) epochs: BTreeMap<u32, OutputEpoch>,
     pub(super) hostname: Option<String>,
+    pub(super) memory_gib: Option<Number>,
+    pub(super) cpus: Option<u64>,
+    pub(super) processor: Option<String>,
 }
 
 /// By block, `block1`, `block2`, … and `eval`.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct OutputEpoch {
+    #[serde(deserialize_with = "not_null")]
     pub(super) load: BTreeMap<String, Vec<Number>>,
+    #[serde(deserialize_with = "not_null")]
     pub(super) proc: BTreeMap<String, Vec<Number>>,
+    #[serde(deserialize_with = "not_null")]
     pub(super) compute: BTreeMap<String, Vec<Number>>,
+    #[serde(deserialize_with = "not_null")]
     pub(super) throughput: BTreeMap<String, Number>,
-    pub(super) au: BTreeMap<String, Number>,
 }
 
 /// `<rank>_per_epoch_stats.json`, or `per_epoch_stats.json` of older DLIO.
 #[derive(Debug, Default)]
 pub(super) struct Stats(pub(super) BTreeMap<u32, StatsEpoch>);
 
-/// One epoch: its own span, and by name those of blocks, checkpoints and evaluation.
+/// One epoch: its own span, and by name those of its blocks.
 #[derive(Debug, Default)]
 pub(super) struct StatsEpoch {
     pub(super) span: Span,
@@ -80,11 +103,31 @@ fn take_of_output<'de, A: MapAccess<'de>>(
     map: &mut A,
 ) -> Result<(), A::Error> {
     match (key.as_str(), key.parse()) {
-        ("hostname", _) => output.hostname = map.next_value()?,
-        (_, Ok(epoch)) => drop(output.epochs.insert(epoch, map.next_value()?)),
+        ("hostname", _) => output.hostname = text(map.next_value()?),
+        ("host_processor_name", _) => output.processor = text(map.next_value()?),
+        ("host_memory_GB", _) => output.memory_gib = Some(Number::of(&map.next_value()?)),
+        ("host_cpu_count", _) => output.cpus = map.next_value::<Value>()?.as_u64(),
+        (_, Ok(epoch)) => drop(output.epochs.insert(epoch, or_default(map)?)),
         _ => drop(map.next_value::<IgnoredAny>()?),
     }
     Ok(())
+}
+
+/// The next value, which may be null.
+fn or_default<'de, A: MapAccess<'de>, T: Deserialize<'de> + Default>(
+    map: &mut A,
+) -> Result<T, A::Error> {
+    Ok(map.next_value::<Option<T>>()?.unwrap_or_default())
+}
+
+fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+fn text(value: Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_string)
 }
 
 fn take_of_stats<'de, A: MapAccess<'de>>(
@@ -93,7 +136,7 @@ fn take_of_stats<'de, A: MapAccess<'de>>(
     map: &mut A,
 ) -> Result<(), A::Error> {
     match key.parse() {
-        Ok(epoch) => drop(stats.0.insert(epoch, map.next_value()?)),
+        Ok(epoch) => drop(stats.0.insert(epoch, or_default(map)?)),
         Err(_) => drop(map.next_value::<IgnoredAny>()?),
     }
     Ok(())
@@ -108,7 +151,8 @@ fn take_of_epoch<'de, A: MapAccess<'de>>(
         "start" => epoch.span.start = map.next_value()?,
         "end" => epoch.span.end = map.next_value()?,
         "duration" => epoch.span.duration = map.next_value()?,
-        _ => drop(epoch.parts.insert(key, map.next_value()?)),
+        block if block.starts_with("block") => drop(epoch.parts.insert(key, or_default(map)?)),
+        _ => drop(map.next_value::<IgnoredAny>()?),
     }
     Ok(())
 }

@@ -21,22 +21,38 @@ impl Reported {
 
     /// A count at `key`.
     pub fn count(&self, key: &str) -> Option<u64> {
-        self.root.get(key)?.as_u64()
+        let number = Number::of(self.root.get(key)?).0;
+        let is_count = number.fract() == 0.0 && (0.0..9e15).contains(&number);
+        is_count.then_some(number as u64)
     }
 
-    /// A number at `key`; of a list, the sum: hosts have an entry each.
-    pub fn sum(&self, key: &str) -> Option<f64> {
-        let sum = match self.root.get(key)? {
-            Value::Array(items) => items.iter().map(|item| Number::of(item).0).sum(),
-            value => Number::of(value).0,
-        };
-        Some(sum).filter(|sum: &f64| sum.is_finite())
+    /// Numbers at `key`: of a list all, as hosts have an entry each. Those that are none are NaN.
+    pub fn numbers(&self, key: &str) -> Vec<f64> {
+        match self.root.get(key) {
+            Some(Value::Array(items)) => items.iter().map(|item| Number::of(item).0).collect(),
+            Some(value) => vec![Number::of(value).0],
+            None => Vec::new(),
+        }
+    }
+
+    /// The name of the processor, as `/proc/cpuinfo` of x86 has it.
+    pub fn cpu_model(&self) -> Option<String> {
+        self.root.get("host_cpuinfo")?.get("model name")?.as_str().map(str::to_string)
     }
 
     /// The entries of `metric`.
     pub fn metrics(&self) -> impl Iterator<Item = (&str, &Value)> {
         let metrics = self.root.get("metric").and_then(Value::as_object).into_iter().flatten();
         metrics.map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// All of `metric` that is one finite number.
+    pub fn scalars(&self) -> impl Iterator<Item = (&str, f64)> {
+        let of = |(name, value)| match Number::of(value).0 {
+            number if number.is_finite() => Some((name, number)),
+            _ => None,
+        };
+        self.metrics().filter_map(of)
     }
 
     /// A finite number of `metric`.

@@ -86,7 +86,7 @@ fn what_is_broken_is_told() {
         "`summary.json`: it is no JSON",
     );
     check(
-        |run| fs::remove_file(run.join("0_per_epoch_stats.json")).unwrap(),
+        |run| fs::remove_file(run.join("2_per_epoch_stats.json")).unwrap(),
         "it is not known when it began and ended",
     );
     check(|run| replace(&run.join("0_output.json"), "4.0,", "NaN,"), "`NaN` is no time of a step");
@@ -110,6 +110,103 @@ fn what_is_broken_is_told() {
         |run| fs::write(run.join(".hydra/overrides.yaml"), [0xff]).unwrap(),
         "`overrides.yaml`: it is no text",
     );
+}
+
+/// Ranks that are left of a folder that was changed, and what is told of it.
+fn left(change: impl Fn(&Path)) -> (Imported, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let run = Fake::default().write(folder.path(), "4/2025");
+    change(&run);
+    let imported = load_dlio(&run);
+    let told = imported.unreadable.join("; ");
+    (imported, told)
+}
+
+fn utilisation_of(ranks: impl Iterator<Item = u32> + Clone) -> f64 {
+    let count = ranks.clone().count() as f64;
+    ranks.map(|rank| 150.0 / (1.85 - 0.1 * f64::from(rank))).sum::<f64>() / count
+}
+
+#[test]
+fn ranks_that_cannot_be_used_leave_the_others() {
+    let whole = 180.0 / 6.15;
+    let remove = |name: &'static str| move |run: &Path| fs::remove_file(run.join(name)).unwrap();
+    for change in [
+        &remove("2_per_epoch_stats.json") as &dyn Fn(&Path),
+        &remove("2_output.json"),
+        &|run| fs::write(run.join("2_per_epoch_stats.json"), "{").unwrap(),
+        &|run| fs::write(run.join("2_output.json"), "[1").unwrap(),
+        // One bad epoch of two.
+        &|run| replace(&run.join("2_output.json"), "4.2,", "NaN,"),
+        &|run| replace(&run.join("2_output.json"), "\"2\": {", "\"x\": {"),
+        &|run| replace(&run.join("2_output.json"), "\"load\": {", "\"load\": null, \"x\": {"),
+    ] {
+        let (imported, told) = left(change);
+        assert_eq!(imported.ranks_missing(), [2], "{told}");
+        near((AU_ALL_STEPS.of_run)(&imported.record), whole);
+        let windowed = (AU_WINDOWED.of_run)(&imported.record);
+        near(windowed, utilisation_of([0, 1, 3].into_iter()));
+        let epochs = &imported.record.epochs;
+        assert!(epochs.iter().all(|epoch| epoch.accelerators.len() == 3), "{told}");
+    }
+}
+
+#[test]
+fn an_epoch_that_no_rank_can_use_leaves_the_others() {
+    let (imported, _) = left(|run| {
+        for rank in 0..4 {
+            let name = format!("{rank}_per_epoch_stats.json");
+            replace(&run.join(name), "\"2\": {", "\"2\": null, \"x\": {");
+        }
+    });
+    assert!(imported.ranks_missing().is_empty());
+    assert_eq!(imported.record.epochs.len(), 1);
+    assert_eq!(imported.missing, ["1 of 2 epochs have steps"]);
+}
+
+#[test]
+fn the_log_tells_when_blocks_were_where_nothing_else_does() {
+    let (imported, told) = left(|run| fs::remove_file(run.join("0_per_epoch_stats.json")).unwrap());
+    assert_eq!((imported.ranks_missing(), told.as_str()), (vec![], ""));
+    near((AU_WINDOWED.of_run)(&imported.record), utilisation_of(0..4));
+    let (imported, told) = left(|run| {
+        (0..4)
+            .for_each(|r| fs::remove_file(run.join(format!("{r}_per_epoch_stats.json"))).unwrap());
+    });
+    assert!(imported.ranks_missing().is_empty() && told.contains("is rank 0's"), "{told}");
+    near((AU_WINDOWED.of_run)(&imported.record), utilisation_of(0..4));
+}
+
+#[test]
+fn the_machine_is_what_the_summary_or_the_ranks_tell() {
+    let components = |change: &dyn Fn(&Path)| {
+        let system = left(change).0.record.system;
+        (system.components, system.memory_bytes)
+    };
+    let row = |name: &str, text: &str| (name.to_string(), text.to_string());
+    let cpu = row("CPU", "72 × aarch64");
+    let (found, memory) = components(&|_| {});
+    assert_eq!(found, [cpu, row("Memory", "100 GiB")]);
+    assert_eq!(memory, Some(100 << 30));
+    // DLIO writes 0 of hosts that it did not ask.
+    let (found, memory) = components(&|run| {
+        let path = run.join("summary.json");
+        replace(&path, "\"num_hosts\": 1", "\"num_hosts\": 2");
+        replace(&path, "[100.0]", "[100.0, 0.0]");
+        replace(&path, "[72]", "[72, 64]");
+    });
+    let expected = [
+        row("Hosts", "2"),
+        row("CPU", "64 to 72 a host × aarch64"),
+        row("Memory", "100 GiB (told by 1 of 2 hosts)"),
+    ];
+    assert_eq!((found.as_slice(), memory), (expected.as_slice(), None));
+    let (imported, _) = left(|run| {
+        fs::remove_file(run.join("summary.json")).unwrap();
+        replace(&run.join("3_output.json"), "node1", "node2");
+    });
+    assert_eq!((imported.hosts, imported.record.system.hostname.as_str()), (Some(2), "node1"));
+    assert_eq!(imported.record.system.components[0], row("Hosts", "2: node1, node2"));
 }
 
 #[test]
@@ -167,5 +264,34 @@ fn runs_are_found_in_any_layout_and_told_apart() {
     let expected: Vec<(String, Kind)> =
         expected.map(|(path, kind)| (path.to_string(), kind)).into();
     assert_eq!((found, closed), (expected, vec![]));
+}
+
+#[test]
+fn what_holds_no_result_is_told_and_hides_none() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root = folder.path();
+    let older = Fake::default().write(root, "closed/x/results/y/unet3d/run1/c008");
+    fs::rename(older.join(".hydra"), older.join("configs")).unwrap();
+    fs::write(root.join("summary.json"), "{}").unwrap();
+    fs::create_dir_all(root.join("notes/configs")).unwrap();
+    fs::write(root.join("notes/configs/config.yaml"), "workload: {}\n").unwrap();
+    fs::create_dir_all(root.join("unet/4/2025-11-30-10-00-00")).unwrap();
+    let failed = root.join("training/unet3d/run/20250613_101010");
+    fs::create_dir_all(&failed).unwrap();
+    fs::write(failed.join("training_20250613_101010_metadata.json"), "{}").unwrap();
+    std::os::unix::fs::symlink(other.path(), root.join("elsewhere")).unwrap();
+    let (found, closed) = find(root).unwrap();
+    let below = |path: &Path| path.strip_prefix(root).unwrap().display().to_string();
+    let found: Vec<(String, Kind)> = found.iter().map(|one| (below(&one.path), one.kind)).collect();
+    let older = "closed/x/results/y/unet3d/run1/c008".to_string();
+    assert_eq!(found, [(String::new(), Kind::Dlio), (older, Kind::MlperfStorage)]);
+    let closed: Vec<String> =
+        closed.iter().map(|(path, why)| format!("{}: {why}", below(path))).collect();
+    for (told, why) in
+        closed.iter().zip(["which is not followed", "_metadata.json`", "it is empty"])
+    {
+        assert!(told.contains(why), "{closed:?}");
+    }
+    assert_eq!(closed.len(), 3);
     assert!(find(&root.join("gone")).is_err());
 }

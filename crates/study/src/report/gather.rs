@@ -224,7 +224,7 @@ impl Gathered {
     fn of(case: Case, loaded: &Loaded, place: Place) -> Self {
         let record = &loaded.record;
         let is_own = case.kind == Kind::Record;
-        let settings = settings(&case, record, is_own);
+        let settings = settings(&case);
         let point = point(&case, record, place);
         let run = run(&case, record, place);
         let made = Made {
@@ -278,6 +278,9 @@ fn run(case: &Case, record: &Record, place: Place) -> Run {
         workload: case.workload.clone(),
         parameter: case.parameter.clone(),
         value,
+        replicate: case.replicate,
+        host: case.hostname.clone(),
+        hosts: case.hosts,
         accelerators,
         factors: BTreeMap::new(),
         started: case.started.clone().unwrap_or_default(),
@@ -340,7 +343,12 @@ fn metrics(case: &Case, record: &Record) -> Vec<Metric> {
         unit: metric.unit.into(),
         value: (metric.of_run)(record).filter(|_| is_known(metric.name)),
     };
-    METRICS.iter().map(value).collect()
+    let figure = |(name, unit, value): (&str, &str, Option<f64>)| Metric {
+        name: name.into(),
+        unit: unit.into(),
+        value,
+    };
+    METRICS.iter().map(value).chain(case.figures().into_iter().map(figure)).collect()
 }
 
 /// Of a record what every plot may want; of others' runs, and of records that cannot be used, what their steps tell.

@@ -201,6 +201,12 @@ pub struct Run {
     pub value: String,
     /// Levels of the factors of its workload, by the names that findings and figures use.
     pub factors: BTreeMap<String, String>,
+    /// Which of the runs of its experiment, in the order they were started; `None` of one without results.
+    pub replicate: Option<u32>,
+    /// The machine of rank 0.
+    pub host: Option<String>,
+    /// Machines.
+    pub hosts: Option<u64>,
     /// Emulated accelerators; DLIO's ranks.
     pub accelerators: Option<u32>,
     /// Local wall-clock start.

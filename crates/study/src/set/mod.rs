@@ -70,7 +70,8 @@ impl<'a> Set<'a> {
         for (study, members) in &set.studies {
             set.usual.insert(*study, usual(cases, members));
             let hosts = members.iter().filter_map(|index| cases[*index].hostname.as_deref());
-            set.machines.extend(most_common(hosts).map(|host| (*study, host)));
+            let most = most_common(hosts).filter(|(_, count)| members.len() < 2 * count);
+            set.machines.extend(most.map(|host| (*study, host)));
         }
         set
     }

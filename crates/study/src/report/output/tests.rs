@@ -156,7 +156,7 @@ fn the_tidy_form_has_a_line_for_each_number() {
     let text = written("tidy", &report("w"));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 2 + 1, "{text}");
-    assert_eq!(lines[2], "w,w,,w,batch_size,4,2,0,w,x,%,0.25");
+    assert_eq!(lines[2], "w,w,,w,batch_size,4,,2,,,0,,w,x,%,0.25");
 }
 
 #[test]

@@ -7,19 +7,23 @@ use crate::report::{Report, Run};
 pub(super) static OUTPUT: Output = Output {
     name: "tidy",
     extension: "csv",
-    summary: "A line for each run and metric, with its unit and the run's doubts.",
+    summary: "A line for each run and metric, with its unit and the run's replicate, host and doubts.",
     write,
 };
 
-const HEADING: [&str; 12] = [
+const HEADING: [&str; 16] = [
     "source",
     "path",
     "started",
     "workload",
     "parameter",
     "value",
+    "replicate",
     "accelerators",
+    "host",
+    "hosts",
     "epochs",
+    "unused",
     "doubts",
     "metric",
     "unit",
@@ -32,6 +36,9 @@ fn write(report: &Report) -> String {
 
 fn rows(report: &Report, run: &Run) -> Vec<Vec<String>> {
     let source = report.sources.get(run.source).map_or("", |source| source.path.as_str());
+    fn text(value: Option<impl ToString>) -> String {
+        value.map_or(String::new(), |value| value.to_string())
+    }
     let start = [
         source,
         &run.path,
@@ -39,8 +46,12 @@ fn rows(report: &Report, run: &Run) -> Vec<Vec<String>> {
         &run.workload,
         &run.parameter,
         &run.value,
-        &run.accelerators.map_or(String::new(), |count| count.to_string()),
+        &text(run.replicate),
+        &text(run.accelerators),
+        &text(run.host.as_ref()),
+        &text(run.hosts),
         &run.epochs.to_string(),
+        &text(run.unused.as_ref()),
         &run.doubts.join(" "),
     ]
     .map(String::from);

@@ -1,0 +1,135 @@
+//! Tells runs apart that have one name and are no replicates: a config that was edited between runs, another machine. What they differ in becomes
+//! part of what was varied.
+
+use super::{Case, factor};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Differences that a name has, at most; of more it has a number.
+const NAMED_MAX: usize = 3;
+
+/// Source, workload, accelerators, parameter, value.
+type Name = (String, String, Option<u32>, String, String);
+
+fn name_of(case: &Case) -> Name {
+    let (source, workload) = (case.source.clone(), case.workload.clone());
+    (source, workload, case.accelerators, case.parameter.clone(), case.value.clone())
+}
+
+fn by_name(cases: &[Case]) -> BTreeMap<Name, Vec<usize>> {
+    let mut groups: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
+    for (index, case) in cases.iter().enumerate().filter(|(_, case)| case.is_result()) {
+        groups.entry(name_of(case)).or_default().push(index);
+    }
+    groups
+}
+
+/// Runs of one name that differ in settings or host get names of their own; those that are as most of their workload keep it.
+pub fn tell_apart(cases: &mut [Case]) {
+    let mut studies: HashMap<(String, String), Vec<usize>> = HashMap::new();
+    for (index, case) in cases.iter().enumerate().filter(|(_, case)| case.is_result()) {
+        studies.entry((case.source.clone(), case.workload.clone())).or_default().push(index);
+    }
+    let mut known: HashMap<(String, String, String), Option<String>> = HashMap::new();
+    for ((source, workload, ..), members) in by_name(cases) {
+        let keys = differing(cases, &members);
+        if keys.is_empty() {
+            continue;
+        }
+        let study = &studies[&(source.clone(), workload.clone())];
+        let mut usual = |key: &String| {
+            let of_study = (source.clone(), workload.clone(), key.clone());
+            let of_study = known.entry(of_study).or_insert_with(|| most(cases, study, key));
+            (key.clone(), of_study.clone().or_else(|| most(cases, &members, key)))
+        };
+        let usual: BTreeMap<String, Option<String>> = keys.iter().map(&mut usual).collect();
+        // What a run has, of what it does not share with most.
+        let own = |index: usize| -> Vec<(String, String)> {
+            let of = |key: &String| {
+                let value = value(&cases[index], key)?;
+                let is_usual = usual[key].as_ref() == Some(&value);
+                (!is_usual).then(|| (factor(key).to_string(), value))
+            };
+            keys.iter().filter_map(of).collect()
+        };
+        let named: Vec<(usize, Vec<(String, String)>)> =
+            members.iter().map(|&index| (index, own(index))).collect();
+        let mut kinds: Vec<&Vec<(String, String)>> = named.iter().map(|(_, own)| own).collect();
+        kinds.sort();
+        kinds.dedup();
+        let number = |own| kinds.iter().position(|kind| *kind == own).unwrap_or(0);
+        let names: Vec<(usize, Vec<(String, String)>)> = named
+            .iter()
+            .filter(|(_, own)| !own.is_empty())
+            .map(|(index, own)| match own.len() {
+                0..=NAMED_MAX => (*index, own.clone()),
+                _ => (*index, vec![("config".into(), (number(own) + 1).to_string())]),
+            })
+            .collect();
+        names.into_iter().for_each(|(index, own)| add(&mut cases[index], own));
+    }
+}
+
+fn add(case: &mut Case, own: Vec<(String, String)>) {
+    if case.parameter == "processes" {
+        (case.parameter, case.value) = (String::new(), String::new());
+    }
+    for (key, value) in own {
+        let comma = if case.parameter.is_empty() { "" } else { "," };
+        case.parameter.push_str(&format!("{comma}{key}"));
+        case.value.push_str(&format!("{comma}{value}"));
+    }
+}
+
+/// Settings, host and number of hosts that are not the same in all; where one of them is not known nothing is said.
+fn differing(cases: &[Case], members: &[usize]) -> Vec<String> {
+    let known = |index: &&usize| is_known(&cases[**index]);
+    let of_settings = members.iter().filter(known).flat_map(|index| cases[*index].settings.keys());
+    let keys: BTreeSet<&str> = of_settings.map(String::as_str).chain(["host", "hosts"]).collect();
+    let differs = |key: &&str| {
+        let mut values = members.iter().filter_map(|index| value(&cases[*index], key));
+        values.next().is_some_and(|first| values.any(|other| other != first))
+    };
+    keys.into_iter().filter(differs).map(str::to_string).collect()
+}
+
+/// Whether its config is: of one without, only workload and accelerators are.
+fn is_known(case: &Case) -> bool {
+    case.settings.keys().any(|key| !["workload", "accelerators"].contains(&key.as_str()))
+}
+
+/// `None` where it is not known; `unset` of a config that does not have it.
+fn value(case: &Case, key: &str) -> Option<String> {
+    match key {
+        "host" => case.hostname.clone(),
+        "hosts" => case.hosts.map(|count| count.to_string()),
+        key if is_known(case) => {
+            Some(case.settings.get(key).cloned().unwrap_or_else(|| "unset".into()))
+        }
+        _ => None,
+    }
+}
+
+/// The value that more than half of `members` have.
+fn most(cases: &[Case], members: &[usize], key: &str) -> Option<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for index in members {
+        if let Some(value) = value(&cases[*index], key) {
+            *counts.entry(value).or_default() += 1;
+        }
+    }
+    let all: usize = counts.values().sum();
+    counts.into_iter().find(|(_, count)| all < 2 * count).map(|(value, _)| value)
+}
+
+/// Number the runs of each experiment in the order they were started.
+pub fn number_replicates(cases: &mut [Case]) {
+    for mut members in by_name(cases).into_values() {
+        members.sort_by(|a, b| {
+            let key = |index: usize| (cases[index].origin.started_us, &cases[index].path);
+            key(*a).cmp(&key(*b))
+        });
+        for (number, index) in (1..).zip(members) {
+            cases[index].replicate = Some(number);
+        }
+    }
+}
