@@ -3,6 +3,7 @@
 use crate::experiment::Experiment;
 use crate::runner::{INCOMPLETE, SUPERSEDED};
 use crate::setting::Setting;
+use feedrate_spec::workload::KEYS;
 use std::path::Path;
 
 /// Overrides of these sections and keys say what a run does and where it lies, not what is studied.
@@ -71,11 +72,18 @@ impl Names {
             let value = accelerators.map_or_else(String::new, |count| count.to_string());
             return ("processes".into(), value);
         }
-        let keys: Vec<&str> = settings.iter().map(Setting::short_key).collect();
+        let keys: Vec<&str> = settings.iter().map(short).collect();
         let values: Vec<&str> =
             settings.iter().map(|one| one.value.as_deref().unwrap_or("")).collect();
         (keys.join(","), values.join(","))
     }
+}
+
+/// Older names of keys are as short as today's.
+fn short(setting: &Setting) -> &str {
+    let is_older = KEYS.iter().any(|known| known.aliases.contains(&setting.key.as_str()));
+    let leaf = setting.key.rsplit_once('.').filter(|_| is_older);
+    leaf.map_or_else(|| setting.short_key(), |(_, leaf)| leaf)
 }
 
 /// `workload=NAME` among overrides.
@@ -142,6 +150,7 @@ mod tests {
         );
         check("/results/training/unet3d/run/20250613", &[], ("processes", "3", Some("unet3d")));
         check("x", &[], ("processes", "3", None));
+        check("x", &["++workload.dataset.record_length=9"], ("record_length", "9", None));
     }
 
     #[test]

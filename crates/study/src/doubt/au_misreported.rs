@@ -13,7 +13,7 @@ pub(super) static DOUBT: Doubt = Doubt {
         let imported = loaded.imported.as_ref()?;
         let reported = loaded.case.au.reported_percent?;
         let all_steps = loaded.case.au.all_steps_percent?;
-        if !imported.ranks_missing().is_empty() {
+        if !imported.ranks_missing().is_empty() || imported.times_of_rank_0.is_some() {
             return None;
         }
         let windowed = loaded.case.au.windowed_percent?;

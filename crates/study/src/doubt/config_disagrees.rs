@@ -3,6 +3,7 @@
 use super::{Check, Doubt, Severity, found, some_of};
 use crate::case::Loaded;
 use crate::import::Imported;
+use crate::setting::Setting;
 use std::path::Path;
 
 /// Share by which a rate may miss samples × record length.
@@ -149,13 +150,22 @@ fn folder(loaded: &Loaded, seen: &mut Vec<String>) {
     }
     let of_name = names.varied(&[], None);
     let is_named = of_name.0 != "processes" && !case.overrides.is_empty();
-    let is_same = of_name.0 == case.parameter && of_name.1.eq_ignore_ascii_case(&case.value);
-    if is_named && !is_same {
-        let name = Path::new(&case.path).parent().and_then(Path::file_name);
-        let name = name.unwrap_or_default().to_string_lossy();
+    let name = Path::new(&case.path).parent().and_then(Path::file_name);
+    let name = name.unwrap_or_default().to_string_lossy();
+    if is_named && !case.overrides.iter().any(|text| is_in_name(text, &name)) {
         seen.push(format!(
             "the folder `{name}` says {} {}, the overrides {} {}",
             of_name.0, of_name.1, case.parameter, case.value
         ));
     }
+}
+
+/// Of several overrides a folder may name some, in any way of writing them one after another.
+fn is_in_name(text: &str, name: &str) -> bool {
+    let Ok(Setting { key, value: Some(value) }) = Setting::parse(text) else { return false };
+    let key = key.rsplit('.').next().unwrap_or_default();
+    let name = name.to_ascii_lowercase().replace('=', "_");
+    let part = format!("_{key}_{value}").to_ascii_lowercase();
+    let ends = |at: usize| !name[at + part.len()..].starts_with(|c: char| c.is_alphanumeric());
+    name.match_indices(&part).any(|(at, _)| ends(at))
 }

@@ -26,6 +26,7 @@ mod ignored_setting;
 mod settings_differ;
 mod other_machine;
 mod superlinear_scaling;
+mod times_of_rank_0;
 mod put_aside;
 mod generation_only;
 mod checkpoint_too_small;
@@ -66,6 +67,7 @@ pub static DOUBTS: &[&Doubt] = &[
     &settings_differ::DOUBT,
     &other_machine::DOUBT,
     &superlinear_scaling::DOUBT,
+    &times_of_rank_0::DOUBT,
     &put_aside::DOUBT,
     &generation_only::DOUBT,
     &checkpoint_too_small::DOUBT,

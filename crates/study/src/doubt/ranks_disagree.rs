@@ -10,7 +10,9 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Warning,
     meaning: "au_windowed of single ranks differs by over five points: the window leaves out how long a rank waited for its own first batch, but not how long it then waited for the others', so that the mean measures their skew.",
     check: Check::OfRun(|loaded| {
-        loaded.imported.as_ref()?;
+        if loaded.imported.as_ref()?.times_of_rank_0.is_some() {
+            return None;
+        }
         let skew = &loaded.case.skew;
         let (lowest, highest) = (skew.windowed_lowest_percent?, skew.windowed_highest_percent?);
         if highest - lowest <= APART_MAX {

@@ -333,6 +333,34 @@ fn configs_that_are_not_of_their_results_are_doubted() {
         |root| drop(other.write(root, "w/4_batch_size_9/a")),
     );
     check("config_disagrees", &[], "", |root| drop(batch.write(root, "w/4_batch_size_7/a")));
+    check("config_disagrees", &["4_batch_size_70/a"], "says batch_size 70", |root| {
+        drop(batch.write(root, "w/4_batch_size_70/a"))
+    });
+    let two = vec!["reader.batch_size=7", "reader.read_threads=4"];
+    let two = Fake { overrides: two, ..good() };
+    for name in ["4_read_threads_4_batch_size_7/a", "4_batch_size=7,read_threads=4/a"] {
+        check("config_disagrees", &[], "", |root| drop(two.write(root, &format!("w/{name}"))));
+    }
+}
+
+/// Ranks leave a step within milliseconds of each other, and not at once.
+#[test]
+fn of_ranks_without_times_of_their_own_nothing_is_said() {
+    let shared = |root: &Path| {
+        let run = good().write(root, "w/4/a");
+        for rank in 1..4 {
+            fs::remove_file(run.join(format!("{rank}_per_epoch_stats.json"))).unwrap();
+        }
+        fs::rename(run.join("0_per_epoch_stats.json"), run.join("per_epoch_stats.json")).unwrap();
+        let output = run.join("1_output.json");
+        let text = fs::read_to_string(&output).unwrap();
+        let at = text.find("\"load\"").and_then(|at| Some(at + text[at..].find('[')? + 1)).unwrap();
+        fs::write(output, format!("{}9{}", &text[..at], &text[at..])).unwrap();
+    };
+    check("times_of_rank_0", &["4/a"], "`per_epoch_stats.json` has the only times", shared);
+    for name in ["time_runs_backwards", "au_misreported", "ranks_disagree"] {
+        check(name, &[], "", shared);
+    }
 }
 
 #[test]

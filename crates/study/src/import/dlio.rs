@@ -37,6 +37,8 @@ pub struct Imported {
     pub unreadable: Vec<String>,
     /// Times that run backwards, a sentence each.
     pub backwards: Vec<String>,
+    /// The file that has when blocks began and ended, where that is of rank 0 and taken for all ranks.
+    pub times_of_rank_0: Option<&'static str>,
     /// Why the run is not whole.
     pub missing: Vec<String>,
 }
@@ -88,6 +90,7 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         blocks: Vec::new(),
         unreadable,
         backwards: steps.backwards,
+        times_of_rank_0: steps.times_of_rank_0,
         missing,
     };
     imported.record.system = machine::system(imported.reported.as_ref(), &steps.machine);

@@ -22,6 +22,8 @@ pub(super) struct Steps {
     pub(super) epochs: BTreeMap<u32, EpochRecord>,
     pub(super) machine: Machine,
     pub(super) backwards: Vec<String>,
+    /// The file that has rank 0's times, where other ranks are taken to have the same.
+    pub(super) times_of_rank_0: Option<&'static str>,
     /// DLIO's rates, in the order of epochs' accelerators and their blocks.
     pub(super) rates: BTreeMap<(u32, usize), Vec<f64>>,
     /// The earliest time that was seen.
@@ -62,21 +64,24 @@ impl Steps {
             told(json::read(&folder.join(STATS_OF_ALL)), STATS_OF_ALL, unreadable);
         let has_own = names.iter().any(|name| rank_of(name, STATS).is_some());
         let mut of_log: Option<Option<Stats>> = None;
-        let (mut all, mut failed, mut by_log) = (Vec::new(), BTreeSet::new(), 0);
+        let (mut all, mut failed) = (Vec::new(), BTreeSet::new());
         for rank in steps.named.iter().copied().take(RANKS_MAX).collect::<Vec<u32>>() {
             let name = format!("{rank}{OUTPUT}");
             let output: Option<Output> = told(json::read(&folder.join(&name)), &name, unreadable);
             let Some(output) = output else { continue };
             let name = format!("{rank}{STATS}");
             let own: Option<Stats> = told(json::read(&folder.join(&name)), &name, unreadable);
-            let stats = match own.as_ref().or(of_all.as_ref()) {
+            let (stats, file) = match (&own, &of_all) {
+                (Some(own), _) => (Some(own), None),
+                (None, Some(of_all)) => (Some(of_all), Some(STATS_OF_ALL)),
                 // The log is rank 0's, and all ranks leave a step together.
-                None if rank == 0 || !has_own => {
-                    by_log += 1;
-                    of_log.get_or_insert_with(|| log::spans(&folder.join(LOG))).as_ref()
+                (None, None) if rank == 0 || !has_own => {
+                    let of_log = of_log.get_or_insert_with(|| log::spans(&folder.join(LOG)));
+                    (of_log.as_ref(), of_log.as_ref().map(|_| LOG))
                 }
-                stats => stats,
+                (None, None) => (None, None),
             };
+            steps.times_of_rank_0 = file.filter(|_| rank > 0).or(steps.times_of_rank_0);
             let mut epochs = BTreeMap::new();
             for (number, epoch) in &output.epochs {
                 match steps.epoch(rank, *number, epoch, stats, unreadable) {
@@ -87,11 +92,6 @@ impl Steps {
             }
             steps.machine.add(output);
             all.push((rank, epochs));
-        }
-        if by_log > 1 && of_log.flatten().is_some() {
-            unreadable.push(format!(
-                "there is no `<rank>{STATS}`: when blocks of all ranks began and ended is rank 0's, of `{LOG}`"
-            ));
         }
         steps.put_together(all, &failed, unreadable);
         steps

@@ -173,7 +173,8 @@ fn the_log_tells_when_blocks_were_where_nothing_else_does() {
         (0..4)
             .for_each(|r| fs::remove_file(run.join(format!("{r}_per_epoch_stats.json"))).unwrap());
     });
-    assert!(imported.ranks_missing().is_empty() && told.contains("is rank 0's"), "{told}");
+    assert_eq!((imported.ranks_missing(), told.as_str()), (vec![], ""));
+    assert_eq!(imported.times_of_rank_0, Some("dlio.log"));
     near((AU_WINDOWED.of_run)(&imported.record), utilisation_of(0..4));
 }
 
