@@ -11,14 +11,6 @@ use std::path::{Path, PathBuf};
 
 /// Accelerators and steps that are kept of a run, at most.
 const KEPT_MAX: usize = 1024;
-/// Keys of `dataset` that do not change what is in its files.
-const NOT_DATA: [&str; 5] = [
-    "data_folder",
-    "keep_files",
-    "num_files_eval",
-    "num_subfolders_eval",
-    "generation_buffer_size",
-];
 
 /// See the fields.
 #[derive(Clone, Debug, Default)]
@@ -35,8 +27,6 @@ pub struct Origin {
     pub store: Option<String>,
     /// The machine, and the folder that a relative `store` is in; `None` where it is not known. Where it is absolute the folder is empty.
     pub place: [Option<String>; 2],
-    /// What decides the dataset's bytes, by key of `dataset`. Empty where there is no config.
-    pub dataset: BTreeMap<String, String>,
     /// All that was asked for, by key; empty where there is no config.
     pub asked: BTreeMap<String, String>,
     /// Keys of `asked` that an override set.
@@ -69,18 +59,6 @@ impl Origin {
     /// What the config and the log add to it.
     pub(super) fn of(path: &Path, imported: &Imported, known: Origin) -> Self {
         let config = &imported.config;
-        let mut dataset: BTreeMap<String, String> = BTreeMap::new();
-        for (key, value) in config.section("dataset") {
-            // DLIO's older name of it.
-            let key = match key {
-                "record_length" => "record_length_bytes",
-                "record_length_stdev" => "record_length_bytes_stdev",
-                key => key,
-            };
-            if !NOT_DATA.contains(&key) {
-                dataset.insert(key.into(), value);
-            }
-        }
         let asked = asked(config);
         let given = config.overrides.as_deref().unwrap_or_default();
         let started_us =
@@ -94,7 +72,6 @@ impl Origin {
             is_generation_unfinished: imported.generates() && !is_done,
             store: store(imported),
             place: place(imported),
-            dataset,
             overridden: overridden(given, &asked),
             asked,
             ..known

@@ -107,12 +107,6 @@ impl Config {
         self.at(path).is_some()
     }
 
-    /// Everything below `section` as texts, by key; lists and maps as JSON.
-    pub fn section(&self, section: &str) -> Vec<(&str, String)> {
-        let entries = self.at(section).and_then(Value::as_object).into_iter().flatten();
-        entries.map(|(key, value)| (key.as_str(), text(value))).collect()
-    }
-
     /// All values as texts, by the path of their key; lists as JSON.
     pub fn leaves(&self) -> Vec<(String, String)> {
         let mut leaves = Vec::new();
@@ -199,7 +193,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("config.yaml"), odd).unwrap();
             let config = Config::read(folder.path(), &mut Vec::new());
-            assert!(!config.is_known() && config.section("dataset").is_empty(), "{odd}");
+            assert!(!config.is_known() && config.leaves().is_empty(), "{odd}");
         }
         assert_eq!(Config::default().count(&["reader.batch_size"], 1), None);
     }
