@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ._optional import needed
@@ -76,7 +75,7 @@ def load_study(*sources: StrPath) -> "pandas.DataFrame":
 
     Columns are those of `feedrate analyze --json`, nested ones joined by `_`: `au_windowed_percent`, `au_all_steps_percent`,
     `au_sustained_percent`, `throughput_whole_samples_per_second`, `throughput_windowed_mib_per_second` and more. `model` and `processes`
-    are the study's words for workload and accelerators; `replicate` is what the study numbered. `doubts` has their names, the worst
+    are the study's words for workload and accelerators. `doubts` has their names, the worst
     first, and `severity` that of the worst: runs that are `invalid` must not be used. What is not known is missing (NaN), never 0.
     """
     pandas = needed("pandas")
@@ -86,7 +85,6 @@ def load_study(*sources: StrPath) -> "pandas.DataFrame":
         run["severity"] = seen[0]["severity"] if seen else "none"
         run["doubts"] = ", ".join(doubt["name"] for doubt in seen)
         run["overrides"] = " ".join(run["overrides"])
-        run["replicate"] = _replicate(run)
     frame = pandas.json_normalize(runs, sep="_").rename(columns={"workload": "model", "accelerators": "processes"})
     for column in frame.columns:
         # Columns of nothing but None have no type of their own.
@@ -119,21 +117,20 @@ def experiments(*sources: StrPath) -> "pandas.DataFrame":
 
 
 def findings(*sources: StrPath) -> "pandas.DataFrame":
-    """What the runs say, the most important first: the sentence `says`, its `support`, the number of `runs` it rests on, its `doubts`.
+    """What the runs say, the most important first: a row for each finding.
 
-    `support` is `shown`, `doubted`, `described` (not tested), or `cannot_be_told`: the runs do not tell, and the sentence says why.
+    `says` is the sentence; `kind`, `model`, `response` and `factors` what it is about; `value`, `low`, `high`, `unit` and `p` its first
+    number, missing where it has none; `runs` the number of runs it rests on. `support` is `shown`, `doubted`, `described` (not tested),
+    or `cannot_be_told`: the runs do not tell, and the sentence says why.
     """
     pandas = needed("pandas")
-    rows = [
-        {"says": one["says"], "support": one["support"], "runs": len(one["runs"]), "doubts": ", ".join(one["doubts"])}
-        for one in call("report", *sources)["findings"]
-    ]
-    return pandas.DataFrame(rows, columns=["says", "support", "runs", "doubts"])
-
-
-def _replicate(run: dict[str, Any]) -> Any:
-    """What the study said of a run: its record knows. Others have none."""
-    if run["kind"] != "record":
-        return None
-    record = json.loads((Path(run["path"]) / "record.json").read_text(encoding="utf-8"))
-    return (record.get("study") or {}).get("replicate")
+    rows = []
+    for one in call("report", *sources)["findings"]:
+        number = one["numbers"][0] if one["numbers"] else {}
+        row = {"says": one["says"], "kind": one["kind"], "model": one["workload"], "response": one["response"]}
+        row.update({name: number.get(name) for name in ["value", "low", "high", "unit", "p"]})
+        row.update(factors=", ".join(one["factors"]), runs=len(one["runs"]), doubts=", ".join(one["doubts"]))
+        rows.append({**row, "support": one["support"]})
+    columns = ["says", "kind", "model", "response", "factors", "value", "low", "high", "unit", "p", "support", "runs", "doubts"]
+    types = {name: float for name in ["value", "low", "high", "p"]}
+    return pandas.DataFrame(rows, columns=columns).astype(types)

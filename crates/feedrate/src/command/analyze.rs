@@ -2,8 +2,8 @@
 
 use crate::cli::AnalyzeArguments;
 use crate::exit::{Exit, UsageError};
-use crate::messages;
-use comfy_table::{CellAlignment, Table};
+use crate::{messages, text};
+use comfy_table::CellAlignment;
 use feedrate_measure::doubt::{SeenDoubt, Severity};
 use feedrate_spec::units;
 use feedrate_study::analysis::{Analysis, analyse};
@@ -72,12 +72,9 @@ const HEADER: [&str; 13] = [
 ];
 
 fn runs(cases: &[Case], has_sources: bool) -> String {
-    let mut table = Table::new();
     let header = HEADER.map(str::to_string).into_iter();
     let source = |text: &str| has_sources.then(|| text.to_string());
-    table
-        .load_style(comfy_table::presets::NOTHING)
-        .set_header(header.chain(source("Source")).collect::<Vec<_>>());
+    let mut table = text::table(header.chain(source("Source")).collect::<Vec<_>>());
     for (index, case) in cases.iter().take(RUNS_MAX).enumerate() {
         let cells = row(index, case).into_iter().chain(source(&case.source));
         table.add_row(cells.collect::<Vec<_>>());
@@ -87,12 +84,11 @@ fn runs(cases: &[Case], has_sources: bool) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let mut lines: Vec<String> =
-        table.to_string().lines().map(|l| l.trim_end().to_string()).collect();
+    let mut text = text::lines(&table);
     if RUNS_MAX < cases.len() {
-        lines.push(format!(" and {} more with `--json`", cases.len() - RUNS_MAX));
+        text.push_str(&format!("\n and {} more with `--json`", cases.len() - RUNS_MAX));
     }
-    lines.join("\n")
+    text
 }
 
 fn row(index: usize, case: &Case) -> [String; 13] {

@@ -14,7 +14,9 @@ frame = feedrate.load_results("own")
 assert len(frame) == 1 and frame["num_accelerators"][0] == 2, frame
 loaded = feedrate.load_study("own")
 assert list(loaded.columns[:5]) == ["model", "parameter", "value", "processes", "replicate"], loaded
-assert loaded["processes"][0] == 2 and loaded["replicate"].isna()[0] and loaded["au_all_steps_percent"].dtype == float, loaded
+assert loaded["processes"][0] == 2 and loaded["replicate"][0] == 1 and loaded["au_all_steps_percent"].dtype == float, loaded
+said = feedrate.findings("own")
+assert list(said.columns[:2]) == ["says", "kind"] and said["value"].dtype == float and 0 < len(said), said
 assert list(feedrate.system().columns) == ["component", "specification"]
 pandas = sys.modules["pandas"]
 sys.modules["pandas"] = None

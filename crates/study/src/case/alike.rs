@@ -121,9 +121,14 @@ fn most(cases: &[Case], members: &[usize], key: &str) -> Option<String> {
     counts.into_iter().find(|(_, count)| all < 2 * count).map(|(value, _)| value)
 }
 
-/// Number the runs of each experiment in the order they were started.
+/// Number the runs of each experiment in the order they were started, where a study did not give each a number of its own.
 pub fn number_replicates(cases: &mut [Case]) {
     for mut members in by_name(cases).into_values() {
+        let numbers: BTreeSet<u32> =
+            members.iter().filter_map(|index| cases[*index].replicate).collect();
+        if numbers.len() == members.len() {
+            continue;
+        }
         members.sort_by(|a, b| {
             let key = |index: usize| (cases[index].origin.started_us, &cases[index].path);
             key(*a).cmp(&key(*b))

@@ -72,7 +72,7 @@ pub struct Case {
     pub parameter: String,
     /// To what.
     pub value: String,
-    /// Which of the runs with results of its experiment it is, in the order they were started; `null` of others.
+    /// Which of the runs of its experiment it is: the number its study gave it, else counted in the order they were started, those with results alone.
     pub replicate: Option<u32>,
     /// Overrides as they were given, but for the workload, the workflow and folders.
     pub overrides: Vec<String>,
@@ -365,7 +365,7 @@ fn of_steps(path: &Path, source: &str, names: &Names, record: &Record, known: Kn
         accelerators: None,
         parameter: String::new(),
         value: String::new(),
-        replicate: None,
+        replicate: record.study.as_ref().and_then(|study| study.replicate),
         overrides: Vec::new(),
         started: text(&record.started),
         ended: text(&record.ended),

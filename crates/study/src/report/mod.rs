@@ -201,7 +201,7 @@ pub struct Run {
     pub value: String,
     /// Levels of the factors of its workload, by the names that findings and figures use.
     pub factors: BTreeMap<String, String>,
-    /// Which of the runs of its experiment, in the order they were started; `None` of one without results.
+    /// Which of the runs of its experiment: the study's number, or in the order they were started.
     pub replicate: Option<u32>,
     /// The machine of rank 0.
     pub host: Option<String>,

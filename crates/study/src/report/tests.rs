@@ -71,7 +71,7 @@ fn own_records_come_to_runs_doubts_and_methods() {
             record.study = Some(Box::new(StudyRun {
                 study: "my.csv".into(),
                 overrides: vec![format!("++workload.reader.batch_size={batch}")],
-                replicate: Some(replicate),
+                replicate: Some(3 - replicate),
                 ..StudyRun::default()
             }));
         }
@@ -89,6 +89,8 @@ fn own_records_come_to_runs_doubts_and_methods() {
     assert_eq!((report.runs.len(), unused), (5, vec!["incomplete_run"]));
     let first = &report.runs[0];
     assert_eq!((first.parameter.as_str(), first.value.as_str()), ("batch_size", "2"));
+    // Rows of a study run in another order than they are numbered.
+    assert_eq!(first.replicate, Some(2));
     assert_eq!(first.link.as_deref(), Some("2%201/record.json"));
     assert_eq!(first.au.all_steps_percent, Some(50.0));
     let au = first.metrics.iter().find(|metric| metric.name == "au_all_steps").unwrap();
