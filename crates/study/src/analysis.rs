@@ -8,7 +8,7 @@ use crate::set::Set;
 use feedrate_measure::doubt::{SeenDoubt, of as of_records};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::record::file::RECORD_FILE;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -137,25 +137,26 @@ fn judge(cases: &mut [Case]) {
     }
 }
 
-/// Where runs have several overrides, those that all runs of the same source and workload have are not what is varied.
+/// Of runs of the same source and workload that differ, what all of them set is not what is varied.
 fn name_what_is_varied(cases: &mut [Case]) {
     let mut studies: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
     for (index, case) in cases.iter().enumerate() {
         studies.entry((case.source.clone(), case.workload.clone())).or_default().push(index);
     }
-    for members in studies.into_values().filter(|members| members.len() > 1) {
-        let mut counts: HashMap<String, usize> = HashMap::new();
-        for text in members.iter().flat_map(|index| &cases[*index].overrides) {
-            *counts.entry(text.clone()).or_default() += 1;
+    for members in studies.into_values() {
+        let of_results = members.iter().map(|&index| &cases[index]).filter(|case| case.is_result());
+        let told = of_results.map(|case| (case.accelerators, &case.overrides));
+        let told: Vec<(Option<u32>, &Vec<String>)> = told.collect();
+        let Some((first, rest)) = told.split_first() else { continue };
+        if rest.iter().all(|other| other == first) {
+            continue;
         }
+        let is_shared = |text: &&String| rest.iter().all(|(_, others)| others.contains(text));
+        let shared: Vec<String> = first.1.iter().filter(is_shared).cloned().collect();
         for &index in &members {
             let case = &mut cases[index];
-            if case.overrides.len() < 2 {
-                continue;
-            }
-            let is_own = |text: &&String| counts.get(*text) != Some(&members.len());
-            let own: Vec<String> = case.overrides.iter().filter(is_own).cloned().collect();
-            (case.parameter, case.value) = Names::of(&case.path).varied(&own, case.accelerators);
+            (case.parameter, case.value) =
+                Names::of(&case.path).varied_beside(&case.overrides, &shared, case.accelerators);
         }
     }
 }
@@ -226,6 +227,25 @@ mod tests {
         assert_eq!(one.runs[0].parameter, "num_files_train,batch_size");
         let twice = analyse(&[folder.path().to_path_buf(), folder.path().join("a")], 2).unwrap();
         assert_eq!(twice.runs.len(), 2, "a folder is one run, however often it is named");
+    }
+
+    #[test]
+    fn what_all_runs_set_names_no_baseline() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = "dataset.num_files_train=168";
+        for (ranks, name, own) in [
+            (2, "2_num_files_train=168", None),
+            (4, "4_num_files_train=168", None),
+            (4, "4_num_files_train=168,read_threads=8", Some("reader.read_threads=8")),
+        ] {
+            let overrides: Vec<&str> = [all].into_iter().chain(own).collect();
+            let fake = Fake { ranks, overrides, ..Fake::default() };
+            fake.write(folder.path(), &format!("fake/{name}/2025-11-30-10-00-00"));
+        }
+        let found = analyse(&[folder.path().to_path_buf()], 2).unwrap();
+        let varied: Vec<String> =
+            found.runs.iter().map(|run| format!("{} {}", run.parameter, run.value)).collect();
+        assert_eq!(varied, ["processes 2", "processes 4", "read_threads 8"]);
     }
 
     fn edit(run: &Path, name: &str, from: &str, to: &str) {

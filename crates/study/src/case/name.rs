@@ -62,11 +62,27 @@ impl Names {
 
     /// Parameter and value, of the overrides or, without any, of the experiment's folder.
     pub fn varied(&self, overrides: &[String], accelerators: Option<u32>) -> (String, String) {
-        let mut settings: Vec<Setting> =
-            overrides.iter().filter_map(|text| Setting::parse(text).ok()).collect();
+        self.varied_beside(overrides, &[], accelerators)
+    }
+
+    /// The same without overrides that are `shared` with all other runs.
+    pub fn varied_beside(
+        &self,
+        overrides: &[String],
+        shared: &[String],
+        accelerators: Option<u32>,
+    ) -> (String, String) {
+        let parsed = |texts: &[String]| -> Vec<Setting> {
+            texts.iter().filter_map(|text| Setting::parse(text).ok()).collect()
+        };
+        let shared = parsed(shared);
+        let is_own = |setting: &Setting| !shared.contains(setting);
+        let mut settings = parsed(overrides);
+        settings.retain(is_own);
         if settings.is_empty() {
             let of_name = self.experiment.as_ref().map(|experiment| experiment.settings.clone());
             settings = of_name.unwrap_or_default();
+            settings.retain(is_own);
         }
         if settings.is_empty() {
             let value = accelerators.map_or_else(String::new, |count| count.to_string());

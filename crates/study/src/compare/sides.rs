@@ -1,6 +1,6 @@
 //! What is compared: the runs below a folder, of our records or of DLIO's files, or those of a study's rows. Says of each that is not why.
 
-use crate::analysis::analyse;
+use crate::analysis::{Analysis, analyse};
 use crate::case::{Activity, Case, ROWS, load};
 use crate::import::{Kind, find, same_text};
 use crate::response::Response;
@@ -8,7 +8,7 @@ use crate::runs::{LeftOut, Origin, Run, Runs, RunsError, Turn, place, runs_of};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::{Rate, Summary, Throughput};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const MIB: f64 = (1u64 << 20) as f64;
 /// The program of a record that was made of DLIO's files.
@@ -19,7 +19,16 @@ const DLIO: &str = "DLIO";
 /// # Errors
 /// One of them cannot be looked into, or holds no run.
 pub fn sides(a: &Path, b: &Path, threads: usize) -> Result<(Runs, Runs), RunsError> {
-    let (mut a, mut b) = (side(a, threads)?, side(b, threads)?);
+    let mut of_dlio: Vec<PathBuf> = Vec::new();
+    for path in [a, b] {
+        of_dlio.extend(holds_dlio(path)?.then(|| path.to_path_buf()));
+    }
+    // Together: a dataset that a run of one side made may be what one of the other read.
+    let analysis = match of_dlio.is_empty() {
+        true => Analysis::default(),
+        false => analyse(&of_dlio, threads)?,
+    };
+    let (mut a, mut b) = (side(a, &analysis)?, side(b, &analysis)?);
     let all = || a.runs.iter().chain(&b.runs);
     if all().any(is_of_dlio) && !all().all(is_of_dlio) {
         a.runs.iter_mut().chain(&mut b.runs).for_each(keep_common);
@@ -58,34 +67,43 @@ fn keep_common(run: &mut Run) {
     run.settings.values_mut().for_each(|value| *value = same_text(value));
 }
 
-fn side(path: &Path, threads: usize) -> Result<Runs, RunsError> {
-    if path.is_file() {
+/// The runs of a folder, by who wrote them.
+fn kinds(path: &Path) -> Result<Vec<Kind>, RunsError> {
+    let failed = |error| RunsError::Io { path: path.into(), source: error };
+    Ok(find(path).map_err(failed)?.0.into_iter().map(|one| one.kind).collect())
+}
+
+fn holds_dlio(path: &Path) -> Result<bool, RunsError> {
+    Ok(!path.is_file() && kinds(path)?.iter().any(|kind| *kind != Kind::Record))
+}
+
+/// `analysis`: of all folders that hold runs of DLIO.
+fn side(path: &Path, analysis: &Analysis) -> Result<Runs, RunsError> {
+    if !holds_dlio(path)? {
         return runs_of(path);
     }
-    let (found, _) =
-        find(path).map_err(|error| RunsError::Io { path: path.into(), source: error })?;
-    let is_record = |kind: Kind| kind == Kind::Record;
-    if found.iter().all(|one| is_record(one.kind)) {
-        return runs_of(path);
-    }
-    let mut side = match found.iter().any(|one| is_record(one.kind)) {
+    let mut side = match kinds(path)?.contains(&Kind::Record) {
         true => runs_of(path)?,
         false => Runs::default(),
     };
-    let analysis = analyse(&[path.into()], threads)?;
-    let is_new = |one: &LeftOut| !side.left_out.iter().any(|known| known.path == one.path);
-    let left_out: Vec<LeftOut> = analysis.left_out.into_iter().filter(is_new).collect();
+    let whole = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let root = whole(path);
+    let is_below = |one: &Path| whole(one).starts_with(&root);
+    let is_new = |one: &&LeftOut| !side.left_out.iter().any(|known| known.path == one.path);
+    let left_out = analysis.left_out.iter().filter(|one| is_below(&one.path)).filter(is_new);
+    let left_out: Vec<LeftOut> = left_out.cloned().collect();
     side.left_out.extend(left_out);
-    for case in analysis.runs.into_iter().filter(|case| !is_record(case.kind)) {
-        let run = match unusable(&case, path) {
+    let of_dlio = analysis.runs.iter().filter(|case| case.kind != Kind::Record);
+    for case in of_dlio.filter(|case| is_below(&case.path)) {
+        let run = match unusable(case, path) {
             Some(why) => Err(why),
             None => {
-                load(&case.path, case.kind, &case.source).map(|loaded| run(&case, &loaded.record))
+                load(&case.path, case.kind, &case.source).map(|loaded| run(case, &loaded.record))
             }
         };
         match run {
             Ok(run) => side.runs.push(run),
-            Err(why) => side.left_out.push(LeftOut { path: case.path, why }),
+            Err(why) => side.left_out.push(LeftOut { path: case.path.clone(), why }),
         }
     }
     side.runs.sort_by(|a, b| a.origin.cmp_start(&b.origin).then(a.path.cmp(&b.path)));
@@ -135,13 +153,12 @@ fn summary(case: &Case, record: &Record) -> Summary {
         samples_per_second: rate(rates.windowed_samples_per_second, rates.whole_samples_per_second),
     };
     summary.au.sustained_percent = None;
-    // Of the blocks, what is neither loading nor computing.
-    let length_s = summary.time.load_s.zip(case.stall.load_percent);
-    let length_s =
-        length_s.filter(|(_, share)| 0.0 < *share).map(|(load, share)| load * 100.0 / share);
-    let own_s =
-        summary.time.load_s.zip(summary.time.compute_s).map(|(load, compute)| load + compute);
-    summary.time.barrier_s = length_s.zip(own_s).map(|(length, own)| length - own);
+    let stall = &case.stall;
+    let seconds_per_percent = summary.time.load_s.zip(stall.load_percent);
+    let seconds_per_percent = seconds_per_percent.filter(|(_, percent)| 0.0 < *percent);
+    summary.time.barrier_s = seconds_per_percent
+        .zip(stall.barrier_percent)
+        .map(|((load_s, percent), barrier_percent)| load_s / percent * barrier_percent);
     summary.doubts.clone_from(&case.doubts);
     summary
 }
@@ -154,7 +171,6 @@ mod tests {
     use feedrate_measure::example::simple;
     use feedrate_measure::record::file;
     use std::fs;
-    use std::path::PathBuf;
 
     /// Three runs of each read_threads, `slower` by that and a little more each.
     fn write(root: &Path, slower: f64) {
@@ -176,7 +192,7 @@ mod tests {
     fn trees_of_dlio_are_compared_experiment_by_experiment() {
         let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         write(a.path(), 1.0);
-        write(b.path(), 2.0);
+        write(b.path(), 2.2);
         fs::remove_file(b.path().join("threads8/run0/1_output.json")).unwrap();
         Fake { train: false, generate: true, ..Fake::default() }.write(b.path(), "made");
         let (a, b) = both(a.path(), b.path());
@@ -201,6 +217,25 @@ mod tests {
             why[0].starts_with("it generated data") && why[1].starts_with("missing_ranks: "),
             "{why:?}"
         );
+    }
+
+    #[test]
+    fn a_run_that_read_what_the_other_side_made_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let over = vec!["dataset.record_length_bytes=400000000"];
+        let large = || Fake {
+            record_length: 400_000_000,
+            slower: 4.0,
+            overrides: over.clone(),
+            ..Fake::default()
+        };
+        let (name, root) = ("fake/4_record_length_bytes_400000000", folder.path());
+        Fake { generate: true, train: false, ..large() }.write(root, &format!("{name}/made"));
+        Fake { start_s: 36_100.0, ..large() }.write(root, &format!("{name}/run"));
+        Fake { start_s: 36_200.0, slower: 4.0, ..Fake::default() }.write(root, "fake/4/later");
+        let (a, b) = both(&root.join("fake/4"), &root.join(name));
+        assert!(a.runs.is_empty() && a.left_out[0].why.starts_with("stale_data: "), "{a:?}");
+        assert_eq!(b.runs.len(), 1);
     }
 
     #[test]
