@@ -270,6 +270,12 @@ fn flatten(at: &str, value: &Value, settings: &mut Settings) {
         }
         Value::Null => {}
         Value::String(text) => drop(settings.insert(at.into(), text.clone())),
+        // As people write it: `100000`, for 100000.0.
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|value| value.fract() == 0.0 && value.abs() < 1e15);
+            let text = whole.map_or_else(|| number.to_string(), |value| format!("{value:.0}"));
+            settings.insert(at.into(), text);
+        }
         other => drop(settings.insert(at.into(), other.to_string())),
     }
 }

@@ -64,50 +64,97 @@ fn layers(panel: &Panel) -> &[Layer] {
     }
 }
 
-/// Rows of a figure's table, at most: a timeline has thousands of points.
+/// Rows of a figure's table, about: of a timeline, which has thousands of points, every so many are kept.
 const VALUES_MAX: usize = 400;
 
-/// Series, place, value and interval of each mark.
+/// Series, place, value and interval of each mark, under the names of the axes. Columns that nothing stands in are left out.
 fn values(drawn: &figure::Figure) -> Table {
+    let all = || drawn.panels.iter().filter_map(axes);
+    let x = heading(all().map(|axes| &axes.x), "x");
+    let y = heading(all().map(|axes| &axes.y), "y");
+    let are_of_all = x != "x" && y != "y";
+    let points: usize = drawn.panels.iter().flat_map(layers).map(points).sum();
+    let every = points.div_ceil(VALUES_MAX).max(1);
     let mut rows = Vec::new();
     for panel in &drawn.panels {
-        let title = panel.title.clone().unwrap_or_default();
-        match &panel.content {
-            Content::Axes(axes) => {
-                for layer in &axes.layers {
-                    rows.extend(
-                        of_layer(panel, layer, axes).into_iter().map(|row| with(&title, row)),
-                    );
-                }
-            }
-            Content::Pie { slices } => rows.extend(slices.iter().map(|slice| {
-                let value = significant(Some(slice.value));
-                with(
-                    &title,
-                    [slice.label.clone(), String::new(), value, String::new(), String::new()],
-                )
-            })),
-            Content::Matrix(matrix) => {
-                for (name, cells) in matrix.rows.iter().zip(&matrix.cells) {
-                    for (column, cell) in matrix.columns.iter().zip(cells) {
-                        let Some(cell) = cell else { continue };
-                        let place = column.clone();
-                        rows.push(with(
-                            &title,
-                            [name.clone(), place, cell.text.clone(), String::new(), String::new()],
-                        ));
-                    }
-                }
-            }
+        let name = if are_of_all { panel.title.clone().unwrap_or_default() } else { named(panel) };
+        rows.extend(of_panel(panel, every).into_iter().map(|row| with(&name, row)));
+    }
+    let columns = ["Panel".to_string(), "Series".into(), x, y, "95 % interval".into(), "n".into()];
+    let is_filled = |at: &usize| rows.iter().any(|row: &Vec<String>| !row[*at].is_empty());
+    let kept: Vec<usize> = (0..columns.len()).filter(is_filled).collect();
+    let only = |row: &[String]| kept.iter().map(|&at| row[at].clone()).collect();
+    let title = match every {
+        1 => drawn.title.clone(),
+        every => format!("{}, one point of {every}", drawn.title),
+    };
+    Table { title, columns: only(&columns), rows: rows.iter().map(|row| only(row)).collect() }
+}
+
+fn axes(panel: &Panel) -> Option<&Axes> {
+    match &panel.content {
+        Content::Axes(axes) => Some(axes),
+        Content::Pie { .. } | Content::Matrix(_) => None,
+    }
+}
+
+/// The label that axes have, or `otherwise` where panels differ. One of categories may have none.
+fn heading<'a>(axes: impl Iterator<Item = &'a Axis>, otherwise: &str) -> String {
+    let mut labels: Vec<&str> = axes.map(label).collect();
+    labels.retain(|label| !label.is_empty());
+    labels.dedup();
+    match labels.as_slice() {
+        [one] => (*one).into(),
+        _ => otherwise.into(),
+    }
+}
+
+fn label(axis: &Axis) -> &str {
+    match (&axis.scale, axis.label.as_str()) {
+        (Scale::Categories(_), "") => "Of",
+        (_, label) => label,
+    }
+}
+
+/// Of panels with axes of their own what these are.
+fn named(panel: &Panel) -> String {
+    let title = panel.title.iter().cloned();
+    let axes = axes(panel).map(|axes| format!("{} by {}", label(&axes.y), label(&axes.x)));
+    title.chain(axes).collect::<Vec<_>>().join(": ")
+}
+
+fn points(layer: &Layer) -> usize {
+    match layer {
+        Layer::Series(series) => series.points.len(),
+        Layer::Bars(_) | Layer::Span(_) | Layer::Rule { .. } => 0,
+    }
+}
+
+fn of_panel(panel: &Panel, every: usize) -> Vec<[String; 5]> {
+    let blank = String::new;
+    match &panel.content {
+        Content::Axes(axes) => {
+            axes.layers.iter().flat_map(|layer| of_layer(panel, layer, axes, every)).collect()
         }
-    }
-    if VALUES_MAX < rows.len() {
-        rows.clear();
-    }
-    Table {
-        title: drawn.title.clone(),
-        columns: ["Panel", "Series", "x", "y", "95 % interval", "n"].map(String::from).to_vec(),
-        rows,
+        Content::Pie { slices } => {
+            let of = |slice: &figure::Slice| {
+                let value = significant(Some(slice.value));
+                [slice.label.clone(), blank(), value, blank(), blank()]
+            };
+            slices.iter().map(of).collect()
+        }
+        Content::Matrix(matrix) => {
+            let mut rows = Vec::new();
+            for (name, cells) in matrix.rows.iter().zip(&matrix.cells) {
+                for (column, cell) in matrix.columns.iter().zip(cells) {
+                    let of = |cell: &figure::Cell| {
+                        [name.clone(), column.clone(), cell.text.clone(), blank(), blank()]
+                    };
+                    rows.extend(cell.as_ref().map(of));
+                }
+            }
+            rows
+        }
     }
 }
 
@@ -115,12 +162,13 @@ fn with(title: &str, row: [String; 5]) -> Vec<String> {
     std::iter::once(title.to_string()).chain(row).collect()
 }
 
-fn of_layer(panel: &Panel, layer: &Layer, axes: &Axes) -> Vec<[String; 5]> {
+fn of_layer(panel: &Panel, layer: &Layer, axes: &Axes, every: usize) -> Vec<[String; 5]> {
     let (x, y) = (&axes.x, &axes.y);
     match layer {
         Layer::Series(series) => series
             .points
             .iter()
+            .step_by(every)
             .map(|point| {
                 let interval = point.low.zip(point.high).map_or(String::new(), |(low, high)| {
                     format!("{} to {}", significant(Some(low)), significant(Some(high)))
@@ -134,11 +182,11 @@ fn of_layer(panel: &Panel, layer: &Layer, axes: &Axes) -> Vec<[String; 5]> {
             .iter()
             .map(|bar| {
                 let (place, height) = (bar.at, significant(Some(bar.to - bar.from)));
-                let category = match bars.on {
-                    figure::Spread::X => at(x, place),
-                    figure::Spread::Y => at(y, place),
+                let (x, y) = match bars.on {
+                    figure::Spread::X => (at(x, place), height),
+                    figure::Spread::Y => (height, at(y, place)),
                 };
-                [panel.series_name(&bars.label), category, height, String::new(), String::new()]
+                [panel.series_name(&bars.label), x, y, String::new(), String::new()]
             })
             .collect(),
         Layer::Span(_) | Layer::Rule { .. } => Vec::new(),

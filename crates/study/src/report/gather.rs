@@ -68,7 +68,7 @@ pub fn of_results(
     report.findings = told(&report.runs, &observed);
     (report.figures, report.not_drawn) = figures(&data);
     if !made.is_empty() {
-        report.methods = methods::methods(&made);
+        report.methods = methods::methods(&made, &report.sources);
     }
     report.setups = methods::setups(&made);
     report.configuration = methods::configuration(&made);
@@ -228,10 +228,12 @@ impl Gathered {
         let point = point(&case, record, place);
         let run = run(&case, record, place);
         let made = Made {
+            source: place.source,
             workload: run.workload.clone(),
             experiment: String::new(),
             started: run.started.clone(),
             settings,
+            overrides: case.overrides.clone(),
             place: runs::place(record),
             machines: record.machines().to_vec(),
             memory_bytes: record.system.memory_bytes,
@@ -295,6 +297,7 @@ fn run(case: &Case, record: &Record, place: Place) -> Run {
         throughput: Throughput {
             samples_per_second: rates.whole_samples_per_second,
             bytes_per_second: bytes_per_second(rates.whole_read_mib_per_second),
+            is_estimated: case.kind != Kind::Record,
             windowed_mib_per_second: rates.windowed_mib_per_second,
             windowed_stdev_mib_per_second: stdev.map(|rate| rate / MIB),
         },

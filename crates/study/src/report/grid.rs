@@ -59,6 +59,24 @@ fn source(report: &Report, index: usize) -> Cell {
     text(report.sources.get(index).map_or("", |source| source.path.as_str()))
 }
 
+/// A rate whose bytes were not counted is marked.
+fn estimated(is_estimated: bool, cell: Cell) -> Cell {
+    match is_estimated && cell.value.is_some() {
+        true => Cell { text: format!("≈ {}", cell.text), ..cell },
+        false => cell,
+    }
+}
+
+fn read_by(run: &Run) -> Cell {
+    let rates = &run.throughput;
+    estimated(rates.is_estimated, number(rates.bytes_per_second, megabytes))
+}
+
+fn read_by_all(report: &Report, of: &Experiment) -> Cell {
+    let is_estimated = of.runs.iter().any(|&run| report.runs[run].throughput.is_estimated);
+    estimated(is_estimated, middle(&of.bytes_per_second, megabytes))
+}
+
 fn always(_: &Report) -> bool {
     true
 }
@@ -103,6 +121,7 @@ macro_rules! column {
 
 /// Of the table of runs.
 pub(super) static OF_RUNS: &[Column<Run>] = &[
+    column!("Not used", Text, |_, run| text(run.unused.as_deref().unwrap_or_default()), has_unused),
     column!("Source", Text, |report, run| source(report, run.source), Report::has_several_sources),
     column!("Workload", Text, |_, run| text(&run.workload)),
     column!("Parameter", Text, |_, run| text(&run.parameter)),
@@ -118,10 +137,9 @@ pub(super) static OF_RUNS: &[Column<Run>] = &[
     column!("AU windowed (%)", Utilisation, |_, run| number(run.au.windowed_percent, percent)),
     column!("AU all steps (%)", Utilisation, |_, run| number(run.au.all_steps_percent, percent)),
     column!("AU sustained (%)", Utilisation, |_, run| number(run.au.sustained_percent, percent)),
-    column!("Read (MB/s)", Rate, |_, run| number(run.throughput.bytes_per_second, megabytes)),
+    column!("Read (MB/s)", Rate, |_, run| read_by(run)),
     column!("Samples/s", Rate, |_, run| number(run.throughput.samples_per_second, significant)),
     column!("Epochs", Number, |_, run| count(Some(run.epochs))),
-    column!("Not used", Text, |_, run| text(run.unused.as_deref().unwrap_or_default()), has_unused),
 ];
 
 /// Of the table of experiments.
@@ -136,7 +154,7 @@ pub(super) static OF_EXPERIMENTS: &[Column<Experiment>] = &[
     column!("AU all steps (%)", Utilisation, |_, of| middle(&of.au_all_steps_percent, percent)),
     column!("AU windowed (%)", Utilisation, |_, of| middle(&of.au_windowed_percent, percent)),
     column!("AU sustained (%)", Utilisation, |_, of| middle(&of.au_sustained_percent, percent)),
-    column!("Read (MB/s)", Rate, |_, of| middle(&of.bytes_per_second, megabytes)),
+    column!("Read (MB/s)", Rate, read_by_all),
     column!("Samples/s", Rate, |_, of| middle(&of.samples_per_second, significant)),
 ];
 

@@ -3,7 +3,7 @@
 
 use super::number::by_value;
 use super::settings::ROWS;
-use super::{Method, Table};
+use super::{Method, Source, Table};
 use crate::runs::Settings;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_measure::record::{StudyRun, System};
@@ -12,11 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a run's record tells of how it was made.
 pub(super) struct Made {
+    /// An index of the sources of the report.
+    pub(super) source: usize,
     pub(super) workload: String,
     /// What its replicates have in common: processes and levels of factors.
     pub(super) experiment: String,
     pub(super) started: String,
     pub(super) settings: Settings,
+    /// Beside its workload.
+    pub(super) overrides: Vec<String>,
     pub(super) place: Settings,
     pub(super) machines: Vec<System>,
     /// Of the machine of rank 0; of DLIO's runs of all hosts.
@@ -26,18 +30,50 @@ pub(super) struct Made {
     pub(super) is_own: bool,
 }
 
-/// All of it; `runs` in the order they were started.
-pub(super) fn methods(runs: &[Made]) -> Vec<Method> {
+/// All of it; `runs` in the order they were started, of `sources`.
+pub(super) fn methods(runs: &[Made], sources: &[Source]) -> Vec<Method> {
+    let of_each = |name: &str, says: fn(&[&Made]) -> Option<String>| {
+        let says = of_each_source(runs, sources, says);
+        (!says.is_empty()).then(|| method(name, says))
+    };
     let mut methods = vec![what(runs)];
     methods.extend(varied(runs));
-    methods.push(place(runs));
-    methods.extend(design(runs));
-    methods.push(order(runs));
-    methods.extend(cache(runs));
+    methods.extend(same(runs));
+    methods.extend(of_each("Where", place));
+    methods.extend(of_each("Emulated", emulated));
+    methods.extend(of_each("Design", design));
+    methods.extend(of_each("Order", order));
+    methods.extend(of_each("Page cache", cache));
     methods.extend(checkpoints(runs));
-    methods.push(numbers());
+    methods.push(numbers(runs));
     methods.push(again(runs));
     methods
+}
+
+/// What is said of the runs of each source; once where it is the same of all.
+fn of_each_source(
+    runs: &[Made],
+    sources: &[Source],
+    says: fn(&[&Made]) -> Option<String>,
+) -> String {
+    let mut found: Vec<(&str, String)> = Vec::new();
+    for (index, source) in sources.iter().enumerate() {
+        let of: Vec<&Made> = runs.iter().filter(|run| run.source == index).collect();
+        let says = if of.is_empty() { None } else { says(&of) };
+        found.extend(says.map(|says| (source.path.as_str(), says)));
+    }
+    let with_runs: BTreeSet<usize> = runs.iter().map(|run| run.source).collect();
+    match found.split_first() {
+        Some(((_, first), rest))
+            if found.len() == with_runs.len() && rest.iter().all(|(_, says)| says == first) =>
+        {
+            first.clone()
+        }
+        _ => {
+            let named = found.iter().map(|(path, says)| format!("Of `{path}`: {says}"));
+            named.collect::<Vec<_>>().join(" ")
+        }
+    }
 }
 
 fn method(name: &str, says: String) -> Method {
@@ -80,7 +116,22 @@ fn varied(runs: &[Made]) -> Option<Method> {
     (!parts.is_empty()).then(|| method("Varied", parts.join(" ")))
 }
 
-fn place(runs: &[Made]) -> Method {
+/// Overrides that all runs of a workload share.
+fn same(runs: &[Made]) -> Option<Method> {
+    let mut parts = Vec::new();
+    for (workload, runs) in by_workload(runs) {
+        let Some((first, rest)) = runs.split_first() else { continue };
+        let is_shared = |text: &&String| rest.iter().all(|run| run.overrides.contains(text));
+        let shared: Vec<&str> =
+            first.overrides.iter().filter(is_shared).map(String::as_str).collect();
+        if !shared.is_empty() {
+            parts.push(format!("All runs of `{workload}` set {}.", list(&shared)));
+        }
+    }
+    (!parts.is_empty()).then(|| method("Overridden", parts.join(" ")))
+}
+
+fn place(runs: &[&Made]) -> Option<String> {
     let mut parts = Vec::new();
     for key in ["machine", "kernel", "file system", "device", "program"] {
         let values: BTreeSet<&str> =
@@ -94,10 +145,52 @@ fn place(runs: &[Made]) -> Method {
         let sizes: Vec<String> = memory.into_iter().map(units::bytes).collect();
         parts.push(format!("memory {}", sizes.join(", ")));
     }
-    let says = format!("On {}.", parts.join(", "));
-    let is_known = runs.iter().any(|run| run.place.contains_key("file system"));
-    let unknown = " The file system is not known: no file of these results tells it.";
-    method("Where", if is_known { says } else { says + unknown })
+    let mut says = Vec::new();
+    if !parts.is_empty() {
+        says.push(format!("On {}.", parts.join(", ")));
+    }
+    let is_known = |run: &&&Made| run.place.contains_key("file system");
+    match runs.iter().filter(is_known).count() {
+        0 => says.push("The file system is not known: no file of these results tells it.".into()),
+        known if known < runs.len() => {
+            let others = units::counted((runs.len() - known) as u64, "run");
+            says.push(format!("Of {others} the file system is not known."));
+        }
+        _ => {}
+    }
+    Some(says.join(" "))
+}
+
+/// What makes storage slower than it is: key, and what stands before and after its value.
+const EMULATED: [(&str, &str, &str); 3] = [
+    ("storage.throttle_bytes_per_second", "a throttle of", "bytes/s"),
+    ("storage.throttle_latency_s", "a throttle's latency of", "s for each read"),
+    ("storage.delay_s", "a delay of", "s for each read"),
+];
+
+fn is_zero(text: &str) -> bool {
+    text.parse() == Ok(0.0)
+}
+
+fn emulated(runs: &[&Made]) -> Option<String> {
+    let values = |key: &str| -> BTreeSet<&str> {
+        let of = runs.iter().filter_map(|run| run.settings.get(key).map(String::as_str));
+        of.filter(|text| !is_zero(text)).collect()
+    };
+    let mut parts: Vec<String> = Vec::new();
+    for (key, before, after) in EMULATED {
+        let found = values(key);
+        if !found.is_empty() {
+            parts.push(format!("{before} {} {after}", quoted(found)));
+        }
+    }
+    let kinds = values("storage.kind").into_iter().filter(|kind| ["memory", "null"].contains(kind));
+    let kinds: Vec<&str> = kinds.collect();
+    if !kinds.is_empty() {
+        parts.push(format!("storage of kind {}, which is no device", quoted(kinds)));
+    }
+    let so = "These rates and waits are not those of the device.";
+    (!parts.is_empty()).then(|| format!("Storage was emulated: {}. {so}", parts.join(", ")))
 }
 
 /// Everything that was asked of checkpoints, and what is nothing or off left out.
@@ -110,7 +203,7 @@ fn checkpoints(runs: &[Made]) -> Option<Method> {
         let known: Vec<String> = values(&runs)
             .into_iter()
             .filter(|(key, values)| is_of(key) && !values.iter().all(|value| OFF.contains(value)))
-            .map(|(key, values)| format!("`{key}` {}", list(&values)))
+            .map(|(key, values)| format!("`{}` {}", own_key(key, &runs), list(&values)))
             .collect();
         parts.push(match known.is_empty() {
             true => format!(
@@ -122,10 +215,16 @@ fn checkpoints(runs: &[Made]) -> Option<Method> {
     (!parts.is_empty()).then(|| method("Checkpoints", parts.join(" ")))
 }
 
+/// Of runs of DLIO the key that DLIO has.
+fn own_key<'a>(key: &'a str, runs: &[&Made]) -> &'a str {
+    let row = ROWS.iter().find(|(_, plan, dlio, _)| *plan == key && !dlio.is_empty());
+    row.filter(|_| !runs.iter().any(|run| run.is_own)).map_or(key, |(_, _, dlio, _)| dlio)
+}
+
 /// How settings say that something is not asked for.
 const OFF: [&str; 4] = ["false", "False", "null", "none"];
 
-fn design(runs: &[Made]) -> Option<Method> {
+fn design(runs: &[&Made]) -> Option<String> {
     let studies: BTreeSet<&str> = runs
         .iter()
         .filter_map(|run| run.study.as_ref())
@@ -153,12 +252,12 @@ fn design(runs: &[Made]) -> Option<Method> {
     if 1 < blocks.len() {
         parts.push(format!("They were made in {} blocks.", blocks.len()));
     }
-    Some(method("Design", parts.join(" ")))
+    Some(parts.join(" "))
 }
 
 /// Whether replicates were made right after one another.
-fn order(runs: &[Made]) -> Method {
-    let same = |pair: &[Made]| {
+fn order(runs: &[&Made]) -> Option<String> {
+    let same = |pair: &[&Made]| {
         (&pair[0].workload, &pair[0].experiment) == (&pair[1].workload, &pair[1].experiment)
     };
     let neighbours = runs.windows(2).filter(|pair| same(pair)).count();
@@ -175,10 +274,10 @@ fn order(runs: &[Made]) -> Method {
             units::counted(repeats as u64, "repeated run")
         ),
     };
-    method("Order", says)
+    Some(says)
 }
 
-fn cache(runs: &[Made]) -> Option<Method> {
+fn cache(runs: &[&Made]) -> Option<String> {
     let values: BTreeSet<&str> =
         runs.iter().filter_map(|run| run.settings.get("train.cache")).map(String::as_str).collect();
     let says: Vec<&str> = values
@@ -190,15 +289,21 @@ fn cache(runs: &[Made]) -> Option<Method> {
         })
         .collect();
     let several = if 1 < values.len() { "Runs differ in this. " } else { "" };
-    (!says.is_empty()).then(|| method("Page cache", format!("{several}{}", says.join(" "))))
+    (!says.is_empty()).then(|| format!("{several}{}", says.join(" ")))
 }
 
-fn numbers() -> Method {
+fn numbers(runs: &[Made]) -> Method {
     let definitions = [&AU_WINDOWED, &AU_ALL_STEPS, &AU_SUSTAINED]
         .map(|metric| format!("`{}`: {}", metric.name, metric.definition));
+    let estimated = match runs.iter().all(|run| run.is_own) {
+        true => "",
+        false => {
+            "DLIO counts no bytes: what its runs read, marked ≈, is samples times the mean size of those that its generator draws. "
+        }
+    };
     let says = format!(
         "A run is one value; its epochs are repeated measures and make no interval narrower. Percentages have their mean, rates their geometric mean; \
-         intervals are of 95 % (Student's t, of rates on the scale of logarithms). MB is 10^6 bytes, MiB 2^20. {}",
+         intervals are of 95 % (Student's t, of rates on the scale of logarithms). MB is 10^6 bytes, MiB 2^20. {estimated}{}",
         definitions.join(" ")
     );
     method("Numbers", says)
@@ -251,8 +356,11 @@ pub(super) fn configuration(runs: &[Made]) -> Table {
             .iter()
             .map(|of| of.get(key).map_or(String::new(), |all| all.join(", ")))
             .collect();
-        let is_known = cells.iter().any(|cell| !cell.is_empty());
-        is_known.then(|| std::iter::once(name.to_string()).chain(cells).collect())
+        // A throttle or delay of nothing is none.
+        let says = |cell: &String| {
+            !cell.is_empty() && !(EMULATED.iter().any(|(of, ..)| *of == key) && is_zero(cell))
+        };
+        cells.iter().any(says).then(|| std::iter::once(name.to_string()).chain(cells).collect())
     };
     Table {
         title: "Workflow configuration".into(),

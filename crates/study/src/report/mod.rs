@@ -247,6 +247,8 @@ pub struct Throughput {
     pub samples_per_second: Option<f64>,
     /// Bytes that were read, over whole epochs.
     pub bytes_per_second: Option<f64>,
+    /// Whether these bytes are not counted: samples times the mean size that DLIO's generator draws.
+    pub is_estimated: bool,
     /// DLIO's figure with the steps counted right: nominal bytes in its window, in 2^20 bytes.
     pub windowed_mib_per_second: Option<f64>,
     /// Its population deviation over epochs.

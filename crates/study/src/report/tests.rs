@@ -115,11 +115,18 @@ fn own_records_come_to_runs_doubts_and_methods() {
 fn of_several_sources_each_run_has_its_own() {
     let folder = tempfile::tempdir().unwrap();
     save(folder.path(), "before/1", |_| {});
-    save_steps(folder.path(), "after/1", &[(1100, 1000, 0, 1_000_000); 20], |_| {});
+    save_steps(folder.path(), "after/1", &[(1100, 1000, 0, 1_000_000); 20], |record| {
+        record.plan.storage.throttle_bytes_per_second = Some(16e6);
+    });
     let paths = [folder.path().join("before"), folder.path().join("after")];
     let report = of_results(&paths, None, 1).unwrap();
     assert!(report.has_several_sources());
     assert_eq!(experiments(&report).len(), 2);
+    let method = |name: &str| report.methods.iter().find(|method| method.name == name).unwrap();
+    let throttled = "/after`: Storage was emulated: a throttle of `16000000` bytes/s.";
+    let emulated = &method("Emulated").says;
+    assert!(emulated.contains(throttled) && !emulated.contains("/before`"), "{emulated}");
+    assert!(method("Order").says.starts_with("Each experiment"), "the same of both is said once");
     assert_eq!(report.runs[0].link, None);
 }
 
@@ -233,15 +240,17 @@ fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_sho
     let names: Vec<_> = experiments.iter().map(|one| (&*one.parameter, &*one.value)).collect();
     assert_eq!(names, [("format", "npz"), ("format", "png")]);
     let figure = report.figures.iter().find(|figure| figure.name == "main_effects").unwrap();
-    let x: Vec<&str> = figure.values.rows.iter().map(|row| row[2].as_str()).collect();
+    assert_eq!(figure.values.columns, ["format", "Throughput (kB/s)", "95 % interval", "n"]);
+    let x: Vec<&str> = figure.values.rows.iter().map(|row| row[0].as_str()).collect();
     assert_eq!(x, ["npz", "png"]);
+    let page = (output::find("html").unwrap().write)(&report);
+    let part = |of: &str| page.split_once(of).unwrap().1.split_once("</figure>").unwrap().0;
+    assert!(part("id=\"figure-main-effects\"").contains("<th scope=\"col\">format</th>"));
     let not_drawn: Vec<&str> = report.not_drawn.iter().map(|one| one.name.as_str()).collect();
     assert!(
         not_drawn.contains(&"interactions") && not_drawn.contains(&"timeline"),
         "{not_drawn:?}"
     );
-    assert!(output::find("csv").is_some());
-    let page = (output::find("html").unwrap().write)(&report);
     assert!(page.contains("Not drawn") && page.contains("full_factorial"));
 }
 

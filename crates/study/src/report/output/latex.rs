@@ -43,6 +43,9 @@ fn of_text(of: &Table, label: &str) -> String {
     table(&of.title, label, &"l".repeat(heading.len()), &heading, &of.rows)
 }
 
+/// Columns of a table that a column of a page may hold.
+const NARROW_MAX: usize = 5;
+
 fn table(
     caption: &str,
     label: &str,
@@ -51,9 +54,13 @@ fn table(
     rows: &[Vec<String>],
 ) -> String {
     let line = |cells: Vec<String>| format!("    {} \\\\", cells.join(" & "));
+    // Across both columns of a page, where one is too narrow.
+    let is_wide = NARROW_MAX < heading.len();
+    let environment = if is_wide { "table*" } else { "table" };
+    let size = if is_wide { "  \\footnotesize\\setlength{\\tabcolsep}{3pt}\n" } else { "" };
     let mut lines = vec![
-        "\\begin{table}".to_string(),
-        "  \\centering".into(),
+        format!("\\begin{{{environment}}}"),
+        format!("{size}  \\centering"),
         format!("  \\caption{{{}}}", plain(caption)),
         format!("  \\label{{{label}}}"),
         format!("  \\begin{{tabular}}{{{columns}}}"),
@@ -62,7 +69,8 @@ fn table(
         "    \\midrule".into(),
     ];
     lines.extend(rows.iter().map(|row| line(row.iter().map(|cell| plain(cell)).collect())));
-    lines.extend(["    \\bottomrule", "  \\end{tabular}", "\\end{table}"].map(String::from));
+    lines.extend(["    \\bottomrule", "  \\end{tabular}"].map(String::from));
+    lines.push(format!("\\end{{{environment}}}"));
     lines.join("\n")
 }
 
@@ -88,6 +96,9 @@ fn plain(text: &str) -> String {
             '>' => plain.push_str("\\textgreater{}"),
             '×' => plain.push_str("$\\times$"),
             '–' => plain.push_str("--"),
+            '≈' => plain.push_str("$\\approx$"),
+            // Two hyphens would become a dash.
+            '-' if plain.ends_with('-') => plain.push_str("{}-"),
             'µ' => plain.push_str("$\\mu$"),
             c if c.is_control() => plain.push(' '),
             c => plain.push(c),

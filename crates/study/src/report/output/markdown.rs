@@ -12,6 +12,9 @@ pub(super) static OUTPUT: Output = Output {
     write,
 };
 
+/// Rows of a figure's table, at most.
+const VALUES_MAX: usize = 60;
+
 fn write(report: &Report) -> String {
     let mut parts = vec![format!("# {}", plain(&report.title)), format!("{}.", glance(report))];
     for source in &report.sources {
@@ -24,7 +27,12 @@ fn write(report: &Report) -> String {
     for figure in &report.figures {
         parts.push(format!("## {}", plain(&figure.title)));
         parts.push(sentence(&figure.caption));
-        parts.push(table(&figure.values));
+        parts.push(match figure.values.rows.len() {
+            rows if VALUES_MAX < rows => {
+                format!("Its {rows} values are in the reports as HTML and JSON.")
+            }
+            _ => table(&figure.values),
+        });
     }
     for one in &report.not_drawn {
         let says = format!("- {} is not drawn: {}", name(&one.name), sentence(&one.why));

@@ -193,7 +193,7 @@ for (const figure of document.querySelectorAll("figure")) {
 
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "group");
-  canvas.setAttribute("aria-label", `${name}: plus and minus zoom, arrows move, 0 shows the whole`);
+  canvas.setAttribute("aria-label", `${name}: plus and minus zoom, then arrows move, 0 shows the whole`);
   canvas.addEventListener("keydown", (event) => {
     const step = 0.1;
     const does = {
@@ -207,6 +207,8 @@ for (const figure of document.querySelectorAll("figure")) {
       ArrowDown: () => move(view[0], view[1] + step * view[3]),
     }[event.key];
     if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
+    // Where there is nothing to move, arrows scroll as everywhere.
+    if (event.key.startsWith("Arrow") && view[2] >= whole[2]) return;
     event.preventDefault();
     does();
   });

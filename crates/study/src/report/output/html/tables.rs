@@ -8,9 +8,9 @@ use feedrate_spec::units;
 use maud::{Markup, html};
 
 /// Highest value of each column, for shades.
-fn highest(cells: &[Vec<Cell>], columns: usize) -> Vec<f64> {
+fn highest<'a>(rows: impl Iterator<Item = &'a Vec<Cell>> + Clone, columns: usize) -> Vec<f64> {
     let of =
-        |column: usize| cells.iter().filter_map(|row| row[column].value).fold(0.0_f64, f64::max);
+        |column: usize| rows.clone().filter_map(|row| row[column].value).fold(0.0_f64, f64::max);
     (0..columns).map(of).collect()
 }
 
@@ -69,7 +69,7 @@ pub(super) fn experiment_section(report: &Report) -> Markup {
     let all = experiments(report);
     let columns: Vec<_> = wanted(report, OF_EXPERIMENTS).collect();
     let cells = cells(report, &columns, &all);
-    let highest = highest(&cells, columns.len());
+    let highest = highest(cells.iter(), columns.len());
     let table = html! {
         table.sortable {
             caption { span { "Means of n runs (of rates geometric), with 95 % intervals where there are several." } }
@@ -98,26 +98,28 @@ pub(super) fn experiment_section(report: &Report) -> Markup {
 pub(super) fn run_section(report: &Report) -> Markup {
     let columns: Vec<_> = wanted(report, OF_RUNS).collect();
     let cells = cells(report, &columns, &report.runs);
-    let highest = highest(&cells, columns.len());
+    let is_used = |(run, _): &(&Run, &Vec<Cell>)| run.unused.is_none();
+    let used = report.runs.iter().zip(&cells).filter(is_used);
+    let highest = highest(used.map(|(_, row)| row), columns.len());
     let table = html! {
         table.sortable.filtered {
-            caption { span { "One row a run. Its number leads to its record, a doubt to what was seen." } }
+            caption { span { "One row a run. Its number leads to its record, a doubt to what was seen. Runs that are not used are grey." } }
             thead {
                 tr {
                     th scope="col" { "Run" }
-                    @for column in &columns { (heading(column.name)) }
                     th scope="col" { "Doubts" }
+                    @for column in &columns { (heading(column.name)) }
                     th scope="col" { "Folder" }
                 }
             }
             tbody {
                 @for (index, (run, row)) in report.runs.iter().zip(&cells).enumerate() {
-                    tr id={ "run-" (index + 1) } {
+                    tr .unused[run.unused.is_some()] id={ "run-" (index + 1) } {
                         (number_of(index, run))
+                        (doubts_of(report, run))
                         @for (at, cell) in row.iter().enumerate() {
                             (shaded(columns[at].kind, cell, highest[at]))
                         }
-                        (doubts_of(report, run))
                         td { code.path { (run.path) } }
                     }
                 }
