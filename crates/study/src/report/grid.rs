@@ -90,6 +90,11 @@ fn is_reported_otherwise(report: &Report) -> bool {
     })
 }
 
+/// DLIO's files do not tell it.
+fn has_sustained(report: &Report) -> bool {
+    report.runs.iter().any(|run| run.au.sustained_percent.is_some())
+}
+
 fn has_unused(report: &Report) -> bool {
     report.runs.iter().any(|run| run.unused.is_some())
 }
@@ -128,15 +133,20 @@ pub(super) static OF_RUNS: &[Column<Run>] = &[
     column!("Value", Text, |_, run| level(&run.value)),
     column!("Procs", Number, |_, run| count(run.accelerators.map(u64::from))),
     column!("Factors", Text, |_, run| levels(&run.factors, &run.parameter), is_varied_otherwise),
+    column!("AU all steps (%)", Utilisation, |_, run| number(run.au.all_steps_percent, percent)),
+    column!("AU windowed (%)", Utilisation, |_, run| number(run.au.windowed_percent, percent)),
     column!(
         "AU reported (%)",
         Utilisation,
         |_, run| number(run.au.reported_percent, percent),
         is_reported_otherwise
     ),
-    column!("AU windowed (%)", Utilisation, |_, run| number(run.au.windowed_percent, percent)),
-    column!("AU all steps (%)", Utilisation, |_, run| number(run.au.all_steps_percent, percent)),
-    column!("AU sustained (%)", Utilisation, |_, run| number(run.au.sustained_percent, percent)),
+    column!(
+        "AU sustained (%)",
+        Utilisation,
+        |_, run| number(run.au.sustained_percent, percent),
+        has_sustained
+    ),
     column!("Read (MB/s)", Rate, |_, run| read_by(run)),
     column!("Samples/s", Rate, |_, run| number(run.throughput.samples_per_second, significant)),
     column!("Epochs", Number, |_, run| count(Some(run.epochs))),
@@ -153,7 +163,12 @@ pub(super) static OF_EXPERIMENTS: &[Column<Experiment>] = &[
     column!("n", Number, |_, of| count(Some(of.runs.len() as u64))),
     column!("AU all steps (%)", Utilisation, |_, of| middle(&of.au_all_steps_percent, percent)),
     column!("AU windowed (%)", Utilisation, |_, of| middle(&of.au_windowed_percent, percent)),
-    column!("AU sustained (%)", Utilisation, |_, of| middle(&of.au_sustained_percent, percent)),
+    column!(
+        "AU sustained (%)",
+        Utilisation,
+        |_, of| middle(&of.au_sustained_percent, percent),
+        has_sustained
+    ),
     column!("Read (MB/s)", Rate, read_by_all),
     column!("Samples/s", Rate, |_, of| middle(&of.samples_per_second, significant)),
 ];
