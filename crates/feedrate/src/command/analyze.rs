@@ -47,8 +47,8 @@ fn shown(path: &Path) -> String {
 
 fn page(found: &Analysis, has_sources: bool) -> String {
     let mut parts = vec![runs(&found.runs, has_sources)];
-    parts.extend(checkpoints(&found.runs));
     parts.extend(by_doubt(&found.runs));
+    parts.extend(checkpoints(&found.runs));
     let left_out = found.left_out.iter();
     parts.extend(left_out.map(|one| format!("Left out: `{}`: {}", one.path.display(), one.why)));
     parts.push(tail(&found.runs));
@@ -116,17 +116,21 @@ fn row(index: usize, case: &Case) -> [String; 13] {
 
 /// What was reported of checkpoints, a line for each run that has some.
 fn checkpoints(cases: &[Case]) -> Option<String> {
-    let mut lines = vec!["Checkpoints as reported, whose GB are 2^30 bytes:".to_string()];
+    let mut lines = Vec::new();
     for (index, case) in cases.iter().enumerate() {
         let is_told = |name: &str| name.contains("checkpoint") && name.contains("mean");
         let told = case.reported.iter().filter(|(name, _)| is_told(name));
         let told: Vec<String> =
             told.map(|(name, value)| format!("{} {value:.3}", name.replace('_', " "))).collect();
-        if !told.is_empty() && lines.len() <= RUNS_MAX {
+        if !told.is_empty() {
             lines.push(format!("  #{} {}: {}", index + 1, case.short_path(), told.join(", ")));
         }
     }
-    (1 < lines.len()).then(|| lines.join("\n"))
+    let more = lines.len().saturating_sub(RUNS_MAX);
+    lines.truncate(RUNS_MAX);
+    lines.extend((0 < more).then(|| format!("  and {more} more with `--json`")));
+    let head = "Checkpoints as reported, whose GB are 2^30 bytes:";
+    (!lines.is_empty()).then(|| format!("{head}\n{}", lines.join("\n")))
 }
 
 /// The number of doubts, and the name of the worst.
