@@ -59,9 +59,12 @@ pub(super) fn alike(set: &Set, index: usize, like: &Like) -> String {
     )
 }
 
-pub(super) fn unlike(set: &Set, twin: usize) -> String {
-    let twin_path = set.cases[twin].short_path();
-    format!("`{twin_path}`, which asks for the same dataset, waited {}", waited(set, twin))
+/// What a third run waited, and for what.
+pub(super) fn unlike(set: &Set, third: usize) -> String {
+    let case = &set.cases[third];
+    let bytes = case.mean_sample_bytes.or(case.record_length_bytes);
+    let of = bytes.map_or(String::new(), |bytes| format!(" of {}", units::bytes(bytes as u64)));
+    format!("`{}` waited {} for samples{of}", case.short_path(), waited(set, third))
 }
 
 fn waited(set: &Set, index: usize) -> String {

@@ -16,7 +16,7 @@ pub(super) struct Pair {
 pub struct Unsure {
     /// The run of another sample size that waited alike.
     pub like: Like,
-    /// A run of its own dataset that waited otherwise; without one it may as well be the other that read the wrong files.
+    /// A run whose waiting fits that of the other by their bytes, and not this one's; without one it may as well be the other that read the wrong files.
     pub unlike: Option<usize>,
 }
 
@@ -27,7 +27,7 @@ struct Side {
     like: Like,
     /// How far waits for first batches miss the bytes of the run's own dataset, and of the other.
     fits: Option<(f64, f64)>,
-    /// A run of its own dataset that waited as the other's bytes have it.
+    /// A run that waited otherwise than both, as the other by their bytes and not as this one.
     unlike: Option<usize>,
 }
 
@@ -58,23 +58,23 @@ impl Store<'_> {
             match (told, is_same) {
                 (true, _) if !side.is_wrong() => {}
                 (true, true) => judged.stale[index] = self.stale(side),
-                (true, false) => judged.unsure[index] = Some(Unsure { like, unlike }),
+                (true, false) => doubt(&mut judged.unsure[index], Unsure { like, unlike }),
                 // That waits of different sizes come near each other means nothing.
                 (false, false) => {}
-                (false, true) => judged.unsure[index] = Some(Unsure { like, unlike: None }),
+                (false, true) => doubt(&mut judged.unsure[index], Unsure { like, unlike: None }),
             }
         }
     }
 
     fn side(&self, index: usize, like: Like, judged: &Judged) -> Side {
         let (case, other) = (&self.cases[index], &self.cases[like.of]);
-        let tells = |twin: &&usize| {
-            let twin_case = &self.cases[**twin];
-            **twin != index
-                && judged.stale[**twin].is_none()
-                && self.is_twin(index, **twin)
-                && apart(case, twin_case).is_some_and(|apart| EXPECTED_MAX < apart)
-                && is_as_by_bytes(twin_case, other)
+        let tells = |third: &&usize| {
+            let third_case = &self.cases[**third];
+            judged.stale[**third].is_none()
+                && self.is_near(index, **third)
+                && apart(case, third_case).is_some_and(|apart| EXPECTED_MAX < apart)
+                && is_as_by_bytes(third_case, other)
+                && !is_as_by_bytes(third_case, case)
         };
         let unlike = self.known(index).iter().find(tells).copied();
         Side { index, like, fits: fits(case, other), unlike }
@@ -91,5 +91,12 @@ impl Store<'_> {
             fits: side.fits,
             is_assumed: asked.is_assumed,
         })
+    }
+}
+
+/// Of several the nearest stays.
+fn doubt(known: &mut Option<Unsure>, found: Unsure) {
+    if known.is_none_or(|known| found.like.apart < known.like.apart) {
+        *known = Some(found);
     }
 }

@@ -24,7 +24,7 @@ pub struct Stale {
     pub evidence: Evidence,
     /// Of the runs of that dataset, the one whose steps waited most alike.
     pub like: Option<Like>,
-    /// By results: a run of its own dataset, which waited otherwise.
+    /// By results: a run whose waiting fits that of the other by their bytes, and not this one's.
     pub unlike: Option<usize>,
     /// How far waits for first batches miss the bytes of the run's own dataset, and of the other, as shares.
     pub fits: Option<(f64, f64)>,
@@ -139,13 +139,17 @@ impl<'a> Store<'a> {
         shape.and_then(|shape| self.by_shape.get(&shape)).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether another run is of the same dataset in the same place.
-    pub(super) fn is_twin(&self, index: usize, other: usize) -> bool {
+    /// Whether another run used the same folder.
+    pub(super) fn is_near(&self, index: usize, other: usize) -> bool {
         let both = self.asked(index).zip(self.asked(other));
         both.is_some_and(|(one, two)| {
-            let near = near((&self.cases[index], one), (&self.cases[other], two));
-            near.is_some() && differs(one, two).is_empty()
+            near((&self.cases[index], one), (&self.cases[other], two)).is_some()
         })
+    }
+
+    fn is_of_one_dataset(&self, index: usize, other: usize) -> bool {
+        let both = self.asked(index).zip(self.asked(other));
+        both.is_some_and(|(one, two)| differs(one, two).is_empty())
     }
 
     fn next(&mut self, index: usize) -> Option<Stale> {
@@ -166,8 +170,9 @@ impl<'a> Store<'a> {
         if stale.is_none() {
             let mut known = self.known(index).to_vec();
             known.retain(|other| {
+                let is_twin = self.is_near(index, *other) && self.is_of_one_dataset(index, *other);
                 let apart = apart(case, &self.cases[*other]);
-                !self.is_twin(index, *other) || apart.is_none_or(|apart| EXPECTED_MAX < apart)
+                !is_twin || apart.is_none_or(|apart| EXPECTED_MAX < apart)
             });
             known.push(index);
             if REMEMBERED_MAX < known.len() {
@@ -182,13 +187,13 @@ impl<'a> Store<'a> {
         let (case, asked) = (&self.cases[index], self.asked(index)?);
         let last = self.last(index)?;
         let Some((of, maker)) = last.maker.and_then(|of| Some((of, self.asked(of)?))) else {
-            self.pairs.extend(self.pair(index, last.since_us));
+            self.pairs.extend(self.pairs(index, asked, last.since_us));
             return None;
         };
         let differs = differs(asked, maker);
         if differs.is_empty() {
             // A generation since then may have left nothing.
-            self.pairs.extend(self.pair(index, last.since_us));
+            self.pairs.extend(self.pairs(index, asked, last.since_us));
             return None;
         }
         let own = self.nearest(index, asked);
@@ -289,39 +294,30 @@ impl<'a> Store<'a> {
     /// Of the runs of one dataset, the one that waited most alike.
     fn nearest(&self, index: usize, dataset: &Asked) -> Option<Like> {
         let is_of =
-            |one: &&usize| self.asked(**one).is_some_and(|one| differs(one, dataset).is_empty());
-        self.most_alike(index, self.known(index).iter().filter(is_of))
+            |one: &Like| self.asked(one.of).is_some_and(|one| differs(one, dataset).is_empty());
+        self.likes(index).filter(is_of).min_by(|a, b| a.apart.total_cmp(&b.apart))
     }
 
-    fn most_alike<'b>(
-        &self,
-        index: usize,
-        others: impl Iterator<Item = &'b usize>,
-    ) -> Option<Like> {
-        let like = |of: &usize| {
+    fn likes(&self, index: usize) -> impl Iterator<Item = Like> {
+        let like = move |of: &usize| {
             let apart = apart(&self.cases[index], &self.cases[*of])?;
             Some(Like { of: *of, apart })
         };
-        others.filter_map(like).min_by(|a, b| a.apart.total_cmp(&b.apart))
+        self.known(index).iter().filter_map(like)
     }
 
-    /// The run since the last generation that waited most alike, for samples of another size.
-    fn pair(&self, index: usize, since_us: Option<i64>) -> Option<Pair> {
-        let (case, asked) = (&self.cases[index], self.asked(index)?);
-        let is_other = |one: &&usize| {
-            let other = &self.cases[**one];
-            let is_here = self
-                .asked(**one)
-                .is_some_and(|other_asked| near((case, asked), (other, other_asked)).is_some());
-            is_here && since_us <= other.origin.started_us && would_show(case, other)
+    /// With runs since the last generation that waited about alike, for samples of another size.
+    fn pairs(&self, later: usize, asked: &Asked, since_us: Option<i64>) -> Vec<Pair> {
+        let case = &self.cases[later];
+        let is_pair = |earlier: &Like| {
+            let other = &self.cases[earlier.of];
+            let is_other =
+                self.is_near(later, earlier.of) && !self.is_of_one_dataset(later, earlier.of);
+            let is_about_alike = earlier.apart <= EXPECTED_MAX && would_show(case, other);
+            is_other && is_about_alike && since_us <= other.origin.started_us
         };
         // Work on samples takes as long for small ones.
-        if asked.preprocesses {
-            return None;
-        }
-        let earlier = self.most_alike(index, self.known(index).iter().filter(is_other))?;
-        let is_pair =
-            earlier.apart <= EXPECTED_MAX && !differs(asked, self.asked(earlier.of)?).is_empty();
-        is_pair.then_some(Pair { later: index, earlier })
+        let pairs = self.likes(later).filter(|_| !asked.preprocesses).filter(is_pair);
+        pairs.map(|earlier| Pair { later, earlier }).collect()
     }
 }

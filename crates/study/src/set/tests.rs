@@ -343,6 +343,8 @@ fn of_two_that_waited_alike_a_third_tells_which_is_wrong() {
     let (small, wrong, right) = (|| run("4/first"), || slow("4/x"), || large(LARGE_RUN));
     check("nothing tells", vec![right(), wrong()], &[], &["4/x", LARGE_RUN]);
     check("the later", vec![small(), right(), wrong()], &["4/x"], &[]);
+    let other = || slow("4/other").with(|fake| fake.record_length = 200_000_000);
+    check("two", vec![small(), right(), wrong(), other()], &["4/other", "4/x"], &[]);
     check("the earlier", vec![small(), wrong(), right(), large("4/right")], &["4/x"], &[]);
     check("by one that came last", vec![wrong(), right(), small()], &["4/x"], &[]);
     let near = || slow("4/x").with(|fake| fake.slower = 4.4);
