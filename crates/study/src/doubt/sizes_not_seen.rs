@@ -35,10 +35,14 @@ fn among_runs(set: &Set, index: usize, unsure: &Unsure) -> Option<Finding> {
         let mean = case.mean_sample_bytes.or(case.record_length_bytes)?;
         Some(units::bytes(mean as u64))
     };
-    let which = unsure.unlike.map_or_else(
-        || "one of the two read the files of the other, and it cannot be told which".to_string(),
-        |twin| unlike(set, twin),
-    );
+    let which = match unsure.unlike {
+        Some(third) => unlike(set, third),
+        None if unsure.like.is_same() => {
+            "one of the two may have read the files of the other, and it cannot be told which"
+                .into()
+        }
+        None => "it may have read those".into(),
+    };
     found(
         format!(
             "{}, though a sample should have {} and has {} there; {which}",

@@ -52,16 +52,19 @@ impl Store<'_> {
         let later = self.side(later, earlier, judged);
         let earlier = self.side(earlier.of, Like { of: later.index, ..earlier }, judged);
         let is_same = later.like.is_same();
-        let told = later.is_wrong() != earlier.is_wrong();
-        for side in [later, earlier].iter().filter(|side| !side.is_right()) {
-            let Side { index, like, unlike, .. } = *side;
-            match (told, is_same) {
-                (true, _) if !side.is_wrong() => {}
-                (true, true) => judged.stale[index] = self.stale(side),
-                (true, false) => doubt(&mut judged.unsure[index], Unsure { like, unlike }),
-                // That waits of different sizes come near each other means nothing.
-                (false, false) => {}
-                (false, true) => doubt(&mut judged.unsure[index], Unsure { like, unlike: None }),
+        let is_told = later.is_wrong() != earlier.is_wrong();
+        for side in [later, earlier] {
+            let Side { index, like, unlike, .. } = side;
+            match (is_told, is_same) {
+                (true, true) if side.is_wrong() => judged.stale[index] = self.stale(&side),
+                (true, false) if side.is_wrong() => {
+                    doubt(&mut judged.unsure[index], Unsure { like, unlike });
+                }
+                (false, true) if !side.is_right() => {
+                    doubt(&mut judged.unsure[index], Unsure { like, unlike: None });
+                }
+                // Waits of different sizes may come near each other.
+                _ => {}
             }
         }
     }
