@@ -1,8 +1,7 @@
 //! The run read the dataset of another.
 
-use super::{Check, Doubt, Severity, found};
-use crate::set::{Evidence, Like, Set, Stale};
-use feedrate_spec::units;
+use super::{Check, Doubt, Severity, alike, found, unlike};
+use crate::set::{Evidence, Set, Stale};
 
 pub(super) static DOUBT: Doubt = Doubt {
     name: "stale_data",
@@ -46,29 +45,6 @@ fn rests_on(set: &Set, stale: &Stale) -> String {
             format!("it waited for data as `{other}` did, which has {}", differs.join("; "))
         }
     }
-}
-
-pub(super) fn alike(set: &Set, index: usize, like: &Like) -> String {
-    let (is, to) = if like.is_same() { ("is", "to") } else { ("misses", "by") };
-    format!(
-        "an epoch's waiting for data, step by step, {is} that of `{}` {to} {:.1} % ({} and {})",
-        set.cases[like.of].short_path(),
-        like.apart * 100.0,
-        waited(set, index),
-        waited(set, like.of)
-    )
-}
-
-/// What a third run waited, and for what.
-pub(super) fn unlike(set: &Set, third: usize) -> String {
-    let case = &set.cases[third];
-    let bytes = case.mean_sample_bytes.or(case.record_length_bytes);
-    let of = bytes.map_or(String::new(), |bytes| format!(" of {}", units::bytes(bytes as u64)));
-    format!("`{}` waited {} for samples{of}", case.short_path(), waited(set, third))
-}
-
-fn waited(set: &Set, index: usize) -> String {
-    units::seconds(set.cases[index].origin.waited_s())
 }
 
 /// What the rest of it rests on.
