@@ -25,8 +25,10 @@ pub struct Origin {
     pub is_generation_unfinished: bool,
     /// Where the dataset lies, as the config has it. `None` without a config.
     pub store: Option<String>,
-    /// The machine, and the folder that a relative `store` is in; `None` where it is not known. Where it is absolute the folder is empty.
-    pub place: [Option<String>; 2],
+    /// The folder that a relative `store` is in; `None` where it is not known.
+    pub job_folder: Option<String>,
+    /// Memory of the hosts, as DLIO's files have it.
+    pub memory_bytes: Option<u64>,
     /// All that was asked for, by key; empty where there is no config.
     pub asked: BTreeMap<String, String>,
     /// Keys of `asked` that an override set.
@@ -71,7 +73,8 @@ impl Origin {
             generated_us: generated_us.filter(|_| imported.generates() && is_done),
             is_generation_unfinished: imported.generates() && !is_done,
             store: store(imported),
-            place: place(imported),
+            job_folder: job_folder(imported),
+            memory_bytes: imported.record.system.memory_bytes,
             overridden: overridden(given, &asked),
             asked,
             ..known
@@ -103,17 +106,9 @@ fn data_folder(imported: &Imported) -> Option<PathBuf> {
 }
 
 /// A relative folder lies in the folder the job ran in, which DLIO's own folder of results is in.
-fn place(imported: &Imported) -> [Option<String>; 2] {
-    let host = &imported.record.system.hostname;
-    let is_absolute = data_folder(imported).is_some_and(|folder| folder.is_absolute());
-    let job =
-        match is_absolute {
-            true => Some(String::new()),
-            false => imported.log.folder.as_deref().and_then(|results| {
-                results.split_once("/hydra_log/").map(|(job, _)| job.to_string())
-            }),
-        };
-    [Some(host.clone()).filter(|host| !host.is_empty()), job]
+fn job_folder(imported: &Imported) -> Option<String> {
+    let (job, _) = imported.log.folder.as_deref()?.split_once("/hydra_log/")?;
+    Some(job.to_string())
 }
 
 /// All that a run was asked for, but where things lie, what it is called and what is expected of it. Overrides stand for a config that is not there.

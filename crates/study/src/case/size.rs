@@ -3,16 +3,10 @@
 use crate::import::Config;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{DatasetPlan, Plan};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 /// Formats whose files are as long as the samples in them, but for headers.
 const PLAIN: [&str; 8] =
     ["npz", "npy", "hdf5", "tfrecord", "png", "indexed_binary", "mmap_indexed_binary", "raw"];
-
-/// What decides the mean.
-type Key = (u64, u64, u64, u64);
-static KNOWN: Mutex<Option<HashMap<Key, f64>>> = Mutex::new(None);
 
 /// Mean over the training files; `None` where the settings do not tell it: sizes of too many files, compression, formats that pack.
 pub fn mean_sample_bytes(config: &Config, dataset: &DatasetPlan) -> Option<f64> {
@@ -31,15 +25,7 @@ pub fn mean_sample_bytes(config: &Config, dataset: &DatasetPlan) -> Option<f64> 
     if is_drawn && dataset.record_stdev_bytes == 0.0 {
         return None;
     }
-    let key = (
-        dataset.record_bytes.to_bits(),
-        dataset.record_stdev_bytes.to_bits(),
-        dataset.files_train,
-        dataset.element.bytes(),
-    );
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_default();
-    let mean = *known.entry(key).or_insert_with(|| mean(dataset));
+    let mean = mean(dataset);
     Some(mean).filter(|mean| mean.is_finite())
 }
 

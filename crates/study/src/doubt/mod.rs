@@ -40,8 +40,9 @@ mod tests;
 pub(crate) use ignored_setting::ignored;
 
 use crate::case::Loaded;
-use crate::set::Set;
+use crate::set::{Like, Set};
 use feedrate_measure::doubt::{DOUBTS as OF_RECORDS, Finding, SeenDoubt, Severity};
+use feedrate_spec::units;
 
 /// Every doubt of results and sets, in the order they are shown within a severity.
 pub static DOUBTS: &[&Doubt] = &[
@@ -137,6 +138,30 @@ fn seen(check: impl Fn(Check) -> Option<Finding>) -> Vec<SeenDoubt> {
 
 fn found(evidence: impl Into<String>, advice: &str) -> Option<Finding> {
     Some(Finding { evidence: evidence.into(), advice: advice.into() })
+}
+
+/// How alike two runs waited.
+fn alike(set: &Set, index: usize, like: &Like) -> String {
+    let (is, to) = if like.is_same() { ("is", "to") } else { ("misses", "by") };
+    format!(
+        "an epoch's waiting for data, step by step, {is} that of `{}` {to} {:.1} % ({} and {})",
+        set.cases[like.of].short_path(),
+        like.apart * 100.0,
+        waited(set, index),
+        waited(set, like.of)
+    )
+}
+
+/// What a third run waited, and for what.
+fn unlike(set: &Set, third: usize) -> String {
+    let case = &set.cases[third];
+    let bytes = case.mean_sample_bytes.or(case.record_length_bytes);
+    let of = bytes.map_or(String::new(), |bytes| format!(" of {}", units::bytes(bytes as u64)));
+    format!("`{}` waited {} for samples{of}", case.short_path(), waited(set, third))
+}
+
+fn waited(set: &Set, index: usize) -> String {
+    units::seconds(set.cases[index].origin.waited_s())
 }
 
 /// A few of many, the rest counted.

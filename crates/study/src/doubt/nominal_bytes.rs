@@ -19,8 +19,13 @@ pub(super) static DOUBT: Doubt = Doubt {
         }
         let rates = &case.throughput;
         let rates = rates.reported_mib_per_second.zip(rates.reported_samples_per_second);
+        // Of too few steps DLIO reports negative rates.
+        let rates = rates.filter(|(mib, samples)| 0.0 < *mib && 0.0 < *samples);
         let rate = rates.map_or_else(String::new, |(mib, samples)| {
-            format!("; {mib:.0} MiB/s are reported, which were {:.0} MiB/s", samples * mean / MIB)
+            format!(
+                "; {mib:.0} MiB/s are reported, which are {:.0} MiB/s of that",
+                samples * mean / MIB
+            )
         });
         found(
             format!(

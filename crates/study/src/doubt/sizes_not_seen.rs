@@ -1,9 +1,13 @@
-//! First batches of different size that took as long.
+//! Sizes that waits do not show: first batches of different size that took as long, or two runs of different sizes, of which it cannot be told which read the wrong files.
 //!
 //! DLIO draws file sizes from a fixed seed, and with the loader `pytorch` each rank's first batch is its first files in the order of their names. One worker reads it,
 //! file after file, so that the wait for it follows the bytes: in published results of unet3d to 1 %.
 
-use super::{Check, Doubt, Severity, found};
+use super::{Check, Doubt, Severity, alike, found, unlike};
+use crate::case::Case;
+use crate::set::{Set, Unsure};
+use feedrate_measure::doubt::Finding;
+use feedrate_spec::units;
 
 /// Fewer ranks tell nothing.
 const RANKS_MIN: usize = 4;
@@ -17,30 +21,61 @@ const WAITED_MIN_PERCENT: f64 = 20.0;
 pub(super) static DOUBT: Doubt = Doubt {
     name: "sizes_not_seen",
     severity: Severity::Warning,
-    meaning: "The first batches of the ranks differ in bytes by what their config says, and the waits for them hardly do: the run may have read another dataset, or something else than reading took the time.",
-    check: Check::OfRun(|loaded| {
-        let (bytes, waits) =
-            (&loaded.case.origin.first_batch_bytes, &loaded.case.origin.first_waits_s);
-        // The first epoch starts the workers, too.
-        if loaded.case.epochs < 2 || bytes.len() < RANKS_MIN || bytes.len() != waits.len() {
-            return None;
-        }
-        let (spread, follows) = (deviation(bytes)?, follows(bytes, waits)?);
-        let waited = loaded.case.stall.load_percent?;
-        if spread < SPREAD_MIN || FOLLOWS_MIN <= follows || waited < WAITED_MIN_PERCENT {
-            return None;
-        }
-        found(
-            format!(
-                "the first batches of {} ranks deviate by {:.1} % in bytes, the waits for them by {:.1} %",
-                bytes.len(),
-                spread * 100.0,
-                deviation(waits)? * 100.0
-            ),
-            "look whether the dataset was made anew for this run's settings",
-        )
+    meaning: "Samples differ in bytes by what configs say, among the ranks' first batches or from another run's, and the waits for them hardly do: the run may have read another dataset, or something else than reading took the time.",
+    check: Check::OfSet(|set, index| {
+        let unsure = set.unsure(index).and_then(|unsure| among_runs(set, index, unsure));
+        unsure.or_else(|| among_ranks(&set.cases[index]))
     }),
 };
+
+fn among_runs(set: &Set, index: usize, unsure: &Unsure) -> Option<Finding> {
+    let bytes = |index: usize| {
+        let case: &Case = &set.cases[index];
+        let mean = case.mean_sample_bytes.or(case.record_length_bytes)?;
+        Some(units::bytes(mean as u64))
+    };
+    let which = match unsure.unlike {
+        Some(third) => unlike(set, third),
+        None if unsure.like.is_same() => {
+            "one of the two may have read the files of the other, and it cannot be told which"
+                .into()
+        }
+        None => "it may have read those".into(),
+    };
+    found(
+        format!(
+            "{}, though a sample should have {} and has {} there; {which}",
+            alike(set, index, &unsure.like),
+            bytes(index)?,
+            bytes(unsure.like.of)?
+        ),
+        "look whether the dataset was made anew before each of them, and run this one again",
+    )
+}
+
+fn among_ranks(case: &Case) -> Option<Finding> {
+    let (bytes, waits) = (&case.origin.first_batch_bytes, &case.origin.first_waits_s);
+    // The first epoch starts the workers, too.
+    if case.epochs < 2 || bytes.len() < RANKS_MIN || bytes.len() != waits.len() {
+        return None;
+    }
+    let (spread, follows) = (deviation(bytes)?, follows(bytes, waits)?);
+    let of_waits = deviation(waits)?;
+    // Waits that differ more have another reason, such as a slow rank.
+    let is_seen = spread < SPREAD_MIN || FOLLOWS_MIN <= follows || spread < of_waits;
+    if is_seen || case.stall.load_percent? < WAITED_MIN_PERCENT {
+        return None;
+    }
+    found(
+        format!(
+            "the first batches of {} ranks deviate by {:.1} % in bytes, the waits for them by {:.1} %",
+            bytes.len(),
+            spread * 100.0,
+            of_waits * 100.0
+        ),
+        "look whether the dataset was made anew for this run's settings",
+    )
+}
 
 /// Of the mean.
 fn deviation(values: &[f64]) -> Option<f64> {

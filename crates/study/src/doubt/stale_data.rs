@@ -1,8 +1,7 @@
 //! The run read the dataset of another.
 
-use super::{Check, Doubt, Severity, found};
+use super::{Check, Doubt, Severity, alike, found, unlike};
 use crate::set::{Evidence, Set, Stale};
-use feedrate_spec::units;
 
 pub(super) static DOUBT: Doubt = Doubt {
     name: "stale_data",
@@ -11,7 +10,8 @@ pub(super) static DOUBT: Doubt = Doubt {
     check: Check::OfSet(|set, index| {
         let stale = set.stale(index)?;
         let mut parts = vec![rests_on(set, stale)];
-        parts.extend(stale.like.map(|like| alike(set, index, like)));
+        parts.extend(stale.like.as_ref().map(|like| alike(set, index, like)));
+        parts.extend(stale.unlike.map(|twin| unlike(set, twin)));
         parts.extend(stale.fits.filter(|(own, other)| other < own).map(|(own, other)| {
             format!(
                 "the ranks' waits for first batches miss the bytes of that dataset by {:.1} %, those of its own by {:.1} %",
@@ -41,26 +41,10 @@ fn rests_on(set: &Set, stale: &Stale) -> String {
             set.cases[stale.of].started.as_ref().map_or(String::new(), |at| format!(" ({at})")),
             differs.join("; ")
         ),
-        Evidence::Results => format!(
-            "it waited for data as `{other}` did, which came before it with {}",
-            differs.join("; ")
-        ),
+        Evidence::Results => {
+            format!("it waited for data as `{other}` did, which has {}", differs.join("; "))
+        }
     }
-}
-
-/// Waiting that is the same to measure.
-const SAME_MAX: f64 = 0.05;
-
-fn alike(set: &Set, index: usize, (other, apart): (usize, f64)) -> String {
-    let waited = |index: usize| units::seconds(set.cases[index].origin.waited_s());
-    let (is, to) = if apart <= SAME_MAX { ("is", "to") } else { ("misses", "by") };
-    format!(
-        "an epoch's waiting for data, step by step, {is} that of `{}` {to} {:.1} % ({} and {})",
-        set.cases[other].short_path(),
-        apart * 100.0,
-        waited(index),
-        waited(other)
-    )
 }
 
 /// What the rest of it rests on.
@@ -87,9 +71,8 @@ fn besides(set: &Set, index: usize, stale: &Stale) -> Vec<String> {
 /// What it reported, and what it read.
 fn rates(set: &Set, index: usize, stale: &Stale) -> Option<String> {
     const MIB: f64 = (1u64 << 20) as f64;
-    let case = &set.cases[index];
-    let reported = case.throughput.reported_mib_per_second?;
-    let read =
-        case.throughput.reported_samples_per_second? * set.cases[stale.of].mean_sample_bytes? / MIB;
-    Some(format!("its {reported:.0} MiB/s were {read:.0} MiB/s of what it read"))
+    let rates = &set.cases[index].throughput;
+    let reported = rates.reported_mib_per_second?;
+    let read = rates.whole_samples_per_second? * set.cases[stale.of].mean_sample_bytes? / MIB;
+    Some(format!("{reported:.0} MiB/s are reported, over whole epochs it read {read:.0} MiB/s"))
 }

@@ -11,6 +11,10 @@ const FIT_RANKS_MIN: usize = 4;
 const SIZES_APART: f64 = 1.25;
 /// Of the time, what was waited for data at least.
 const WAITED_MIN_PERCENT: f64 = 20.0;
+/// Waiting by step differs by no more than this share where the same was read.
+pub(super) const SAME_MAX: f64 = 0.05;
+/// Waiting misses what is expected by no more than this share.
+pub(super) const EXPECTED_MAX: f64 = 0.25;
 /// An accelerator would wait visibly for so much more.
 const MORE_MIN_BYTES_PER_SECOND: f64 = 1e8;
 
@@ -68,6 +72,15 @@ pub(super) fn would_show(a: &Case, b: &Case) -> bool {
     let more = (a_bytes - b_bytes).abs() * samples / a.origin.waited_s();
     let is_apart = SIZES_APART <= (a_bytes / b_bytes).max(b_bytes / a_bytes);
     waits(a) && waits(b) && is_apart && MORE_MIN_BYTES_PER_SECOND <= more
+}
+
+/// Whether a run waited as the other did, but for the bytes of a sample: at the first step, or over an epoch, of which computing hides a part.
+pub(super) fn is_as_by_bytes(case: &Case, other: &Case) -> bool {
+    let (Some(own), Some(others)) = (bytes(case), bytes(other)) else { return false };
+    let is = |waited: fn(&Case) -> f64| {
+        (waited(case) / waited(other) * others / own - 1.0).abs() <= EXPECTED_MAX
+    };
+    is(|case| case.origin.waits_s.first().copied().unwrap_or(0.0)) || is(|c| c.origin.waited_s())
 }
 
 /// How far waits for the first batches are from being proportional to the bytes of these batches in the run's own dataset, and in the other's: deviation over ranks, of the mean.

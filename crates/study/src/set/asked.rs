@@ -107,10 +107,7 @@ impl Asked {
         let folder = of_root.unwrap_or(store).to_string();
         let path = match folder.starts_with('/') {
             true => Some(folder.clone()),
-            false => case.origin.place[1]
-                .as_ref()
-                .filter(|job| !job.is_empty())
-                .map(|job| format!("{job}/{folder}")),
+            false => case.origin.job_folder.as_ref().map(|job| format!("{job}/{folder}")),
         };
         let format = given("dataset.format").or(case.format.as_deref()).unwrap_or("tfrecord");
         let reader = reader(settings);
@@ -154,34 +151,18 @@ fn files(settings: &Settings, format: &str) -> Settings {
         .filter_map(|key| key.strip_prefix("dataset."))
         .filter(|key| format == "hdf5" && (*key == "hdf5" || key.starts_with("hdf5.")));
     files.extend(of_hdf5.filter_map(given));
-    for (old, key) in [
-        ("record_length", "record_length_bytes"),
-        ("record_length_stdev", "record_length_bytes_stdev"),
-    ] {
-        // DLIO's older name of it.
-        if let Some(value) = settings.get(&format!("dataset.{old}"))
-            && !has_dims
-            && !is_default("dataset", key, value)
-        {
-            files.entry(key.into()).or_insert_with(|| value.clone());
-        }
-    }
     files
 }
 
-/// Both names of the section, the later wins; without defaults.
+/// By key of `reader`, without defaults.
 fn reader(settings: &Settings) -> Settings {
-    let mut reader = Settings::new();
-    for section in ["reader.", "data_reader."] {
-        for (key, value) in settings {
-            if let Some(key) = key.strip_prefix(section) {
-                reader.insert(key.into(), value.clone());
-            }
-        }
-    }
-    // Whatever DLIO is given for it means memory.
-    reader.retain(|key, value| key == "read_type" || !is_default("reader", key, value));
-    reader
+    let of_reader = settings
+        .iter()
+        .filter_map(|(key, value)| Some((key.strip_prefix("reader.")?.to_string(), value.clone())));
+    // Whatever DLIO is given for `read_type` means memory.
+    let is_told =
+        |(key, value): &(String, String)| key == "read_type" || !is_default("reader", key, value);
+    of_reader.filter(is_told).collect()
 }
 
 fn reading(settings: &Settings, reader: &Settings, format: &str) -> String {

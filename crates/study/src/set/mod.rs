@@ -3,15 +3,18 @@
 mod asked;
 mod alike;
 mod place;
+mod pair;
 mod stale;
 #[cfg(test)]
 mod tests;
 
-pub use stale::{Evidence, Stale};
+pub use pair::Unsure;
+pub use stale::{Evidence, Like, Stale};
 
 use crate::case::Case;
 use crate::import::Kind;
 use feedrate_measure::doubt::Severity;
+use stale::Judged;
 use std::collections::{BTreeMap, HashMap};
 
 /// All runs of an analysis.
@@ -22,7 +25,7 @@ pub struct Set<'a> {
     studies: HashMap<Study<'a>, Vec<usize>>,
     usual: HashMap<Study<'a>, Usual<'a>>,
     machines: HashMap<Study<'a>, (&'a str, usize)>,
-    stale: Vec<Option<Stale>>,
+    judged: Judged,
     copies: HashMap<u64, usize>,
 }
 
@@ -52,7 +55,7 @@ impl<'a> Set<'a> {
             studies: HashMap::new(),
             usual: HashMap::new(),
             machines: HashMap::new(),
-            stale: stale::of(cases),
+            judged: stale::judged(cases),
             copies: HashMap::new(),
         };
         for (index, case) in cases.iter().enumerate() {
@@ -98,12 +101,20 @@ impl<'a> Set<'a> {
 
     /// What speaks for it that the run read the dataset of another.
     pub fn stale(&self, index: usize) -> Option<&Stale> {
-        self.stale[index].as_ref()
+        self.judged.stale[index].as_ref()
+    }
+
+    /// Why the run may have read the dataset of another, where that cannot be told.
+    pub fn unsure(&self, index: usize) -> Option<&Unsure> {
+        let is_told =
+            |unsure: &Unsure| unsure.unlike.is_none() && self.stale(unsure.like.of).is_some();
+        let unsure = self.judged.unsure[index].as_ref();
+        unsure.filter(|unsure| self.stale(index).is_none() && !is_told(unsure))
     }
 
     /// Whether nothing speaks against taking the run as a measure for others.
     pub fn is_sound(&self, index: usize) -> bool {
-        let is_own = self.stale[index].is_none() && self.copy_of(index).is_none();
+        let is_own = self.stale(index).is_none() && self.copy_of(index).is_none();
         is_own && !is_invalid(&self.cases[index])
     }
 

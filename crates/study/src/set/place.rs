@@ -12,9 +12,10 @@ pub(super) enum Near {
     OtherHost,
 }
 
-/// Names of folders that each host has for itself.
-const OF_ONE_HOST: [&str; 9] =
-    ["tmp", "shm", "run", "local", "localscratch", "local_scratch", "localdisk", "nvme", "ssd"];
+/// What the path of a folder begins with that each host has for itself.
+const OF_ONE_HOST: [&str; 4] = ["/tmp/", "/var/tmp/", "/dev/shm/", "/run/"];
+/// Its first or second name, with or without digits after it, where disks of a host are mounted.
+const DISKS: [&str; 6] = ["local", "localscratch", "local_scratch", "localdisk", "nvme", "ssd"];
 
 pub(super) fn near(a: (&Case, &Asked), b: (&Case, &Asked)) -> Option<Near> {
     let is_one_source = a.0.source == b.0.source;
@@ -22,7 +23,7 @@ pub(super) fn near(a: (&Case, &Asked), b: (&Case, &Asked)) -> Option<Near> {
         (Some(a), Some(b)) => a == b,
         _ => is_one_source && ends_alike(a.1, b.1),
     };
-    match (&a.0.origin.place[0], &b.0.origin.place[0]) {
+    match (&a.0.hostname, &b.0.hostname) {
         _ if !is_one_folder => None,
         (Some(a_host), Some(b_host)) if a_host == b_host => Some(Near::Same),
         (Some(_), Some(_)) => (is_one_source && is_shared(a.1)).then_some(Near::OtherHost),
@@ -42,11 +43,11 @@ fn ends_alike(a: &Asked, b: &Asked) -> bool {
 
 /// Whether other hosts may see the folder: a path that is known, and not below a folder of one host.
 fn is_shared(asked: &Asked) -> bool {
-    let is_of_one = |name: &str| {
-        OF_ONE_HOST.iter().any(|known| {
-            name.strip_prefix(known)
-                .is_some_and(|rest| rest.chars().all(|digit| digit.is_ascii_digit()))
-        })
-    };
-    asked.path.as_ref().is_some_and(|path| !path.split('/').any(is_of_one))
+    let is_disk =
+        |name: &str| DISKS.contains(&name.trim_end_matches(|one: char| one.is_ascii_digit()));
+    asked.path.as_ref().is_some_and(|path| {
+        let whole = format!("{path}/");
+        let is_of_one = OF_ONE_HOST.iter().any(|of_one| whole.starts_with(of_one));
+        !is_of_one && !path.split('/').skip(1).take(2).any(is_disk)
+    })
 }

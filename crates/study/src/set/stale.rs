@@ -1,12 +1,14 @@
 //! Runs that read the dataset of another: DLIO looks for files by their extension, and reads what the last generation left.
 //!
 //! Two kinds of evidence, either is enough. *Generation*: the last run that made files of this format in this folder before, made them with
-//! other settings. *Results*: an earlier run of another sample size, all else that matters the same, waited as long at each step,
-//! while both mostly waited; that cannot be where sizes differ. Where steps contradict what generations say, a dataset was made in between: they are those
+//! other settings. *Results*: see `pair.rs`. Where steps contradict what generations say, a dataset was made in between: they are those
 //! of the run's own dataset and not of the other, or the waits for first batches follow the sizes that DLIO draws for its own. That they are unlike the other's is not enough: a cache makes them so, too.
 
-use super::alike::{Shape, apart, bytes, differs, fits, is_better, shape, waits, would_show};
+use super::alike::{
+    EXPECTED_MAX, SAME_MAX, Shape, apart, bytes, differs, fits, is_better, shape, waits, would_show,
+};
 use super::asked::{self, Asked};
+use super::pair::{Pair, Unsure};
 use super::place::{Near, near};
 use crate::case::{Activity, Case};
 use std::collections::{BTreeMap, HashMap};
@@ -20,12 +22,30 @@ pub struct Stale {
     pub differs: Vec<(String, String, String)>,
     /// What it rests on.
     pub evidence: Evidence,
-    /// Of the runs of that dataset, the one whose steps waited most alike, and by which share they differ.
-    pub like: Option<(usize, f64)>,
+    /// Of the runs of that dataset, the one whose steps waited most alike.
+    pub like: Option<Like>,
+    /// By results: a run whose waiting fits that of the other by their bytes, and not this one's.
+    pub unlike: Option<usize>,
     /// How far waits for first batches miss the bytes of the run's own dataset, and of the other, as shares.
     pub fits: Option<(f64, f64)>,
     /// Whether it has no config, so that its name and runs beside it told what it asks for.
     pub is_assumed: bool,
+}
+
+/// A run, and by which share its waits differ, step by step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Like {
+    /// The run, as an index.
+    pub of: usize,
+    /// By which share.
+    pub apart: f64,
+}
+
+impl Like {
+    /// Whether they differ by no more than where the same was read.
+    pub fn is_same(&self) -> bool {
+        self.apart <= SAME_MAX
+    }
 }
 
 /// What it rests on.
@@ -37,17 +57,20 @@ pub enum Evidence {
     Results,
 }
 
-/// Waiting by step differs by no more than this share where the same was read.
-const SAME_MAX: f64 = 0.05;
-/// Waiting of an epoch misses what is expected by no more than this share.
-const EXPECTED_MAX: f64 = 0.25;
 /// Generations that are looked back at for one of the same place.
 const LOOKED_AT_MAX: usize = 1000;
 /// Datasets that are remembered for each shape, at most.
 const REMEMBERED_MAX: usize = 64;
 
-/// For each case, what speaks for it.
-pub(super) fn of(cases: &[Case]) -> Vec<Option<Stale>> {
+/// What is known of each case.
+pub(super) struct Judged {
+    /// What speaks for it that it read the dataset of another.
+    pub(super) stale: Vec<Option<Stale>>,
+    /// Why it may have, where that cannot be told.
+    pub(super) unsure: Vec<Option<Unsure>>,
+}
+
+pub(super) fn judged(cases: &[Case]) -> Judged {
     let asked = asked::of(cases);
     let mut stores: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
     for (index, asked) in asked.iter().enumerate() {
@@ -55,30 +78,36 @@ pub(super) fn of(cases: &[Case]) -> Vec<Option<Stale>> {
             stores.entry((&asked.format, &asked.subfolders)).or_default().push(index);
         }
     }
-    let mut found = vec![None; cases.len()];
+    let mut judged = Judged { stale: vec![None; cases.len()], unsure: vec![None; cases.len()] };
     for mut members in stores.into_values() {
         members.sort_by_key(|index| cases[*index].origin.started_us);
-        let mut store =
-            Store { cases, asked: &asked, changed: Vec::new(), by_shape: HashMap::new() };
+        let mut store = Store {
+            cases,
+            asked: &asked,
+            changed: Vec::new(),
+            by_shape: HashMap::new(),
+            pairs: Vec::new(),
+        };
         for index in members {
-            found[index] = store.next(index, &found);
+            judged.stale[index] = store.next(index);
         }
+        // Which of two is wrong may be told by a run that came later.
+        store.pairs.iter().for_each(|pair| store.tell(pair, &mut judged));
     }
-    found
+    judged
 }
 
 /// Files of one format, as time goes on.
-struct Store<'a> {
-    cases: &'a [Case],
+pub(super) struct Store<'a> {
+    pub(super) cases: &'a [Case],
     asked: &'a [Option<Asked>],
     /// What made files or removed them, in the order of time.
     changed: Vec<Change>,
-    /// Earlier runs that can be compared, by what must be the same: of each dataset the last one.
+    /// Runs that can be compared, by what must be the same: of those of one dataset that waited about as long, the last one.
     by_shape: HashMap<Shape<'a>, Vec<usize>>,
+    /// Runs that waited alike for samples of different size.
+    pairs: Vec<Pair>,
 }
-
-/// A run that can be compared, and by which share its waits differ.
-type Twin = (usize, f64);
 
 /// What became of a folder.
 #[derive(Clone, Copy, PartialEq)]
@@ -100,11 +129,30 @@ struct Last {
 }
 
 impl<'a> Store<'a> {
-    fn asked(&self, index: usize) -> Option<&'a Asked> {
+    pub(super) fn asked(&self, index: usize) -> Option<&'a Asked> {
         self.asked[index].as_ref()
     }
 
-    fn next(&mut self, index: usize, found: &[Option<Stale>]) -> Option<Stale> {
+    /// Runs that can be compared with this one.
+    pub(super) fn known(&self, index: usize) -> &[usize] {
+        let shape = self.asked(index).map(|asked| shape(&self.cases[index], asked));
+        shape.and_then(|shape| self.by_shape.get(&shape)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether another run used the same folder.
+    pub(super) fn is_near(&self, index: usize, other: usize) -> bool {
+        let both = self.asked(index).zip(self.asked(other));
+        both.is_some_and(|(one, two)| {
+            near((&self.cases[index], one), (&self.cases[other], two)).is_some()
+        })
+    }
+
+    fn is_of_one_dataset(&self, index: usize, other: usize) -> bool {
+        let both = self.asked(index).zip(self.asked(other));
+        both.is_some_and(|(one, two)| differs(one, two).is_empty())
+    }
+
+    fn next(&mut self, index: usize) -> Option<Stale> {
         let (case, asked) = (&self.cases[index], self.asked(index)?);
         let is_maker = case.origin.generated_us.is_some();
         if is_maker {
@@ -120,52 +168,60 @@ impl<'a> Store<'a> {
         let stale = if is_maker { None } else { self.judge(index) };
         // Those that read something else than they say are no measure for others.
         if stale.is_none() {
-            let (cases, all) = (self.cases, self.asked);
-            let known = self.by_shape.entry(shape(case, asked)).or_default();
+            let mut known = self.known(index).to_vec();
             known.retain(|other| {
-                let read = found[*other].as_ref().map_or(*other, |stale: &Stale| stale.of);
-                let other = all[*other].as_ref().map(|asked| (&cases[*other], asked));
-                let is_here = other.is_some_and(|other| near(other, (case, asked)).is_some());
-                !is_here || all[read].as_ref().is_none_or(|read| !differs(read, asked).is_empty())
+                let is_twin = self.is_near(index, *other) && self.is_of_one_dataset(index, *other);
+                let apart = apart(case, &self.cases[*other]);
+                !is_twin || apart.is_none_or(|apart| EXPECTED_MAX < apart)
             });
             known.push(index);
             if REMEMBERED_MAX < known.len() {
                 known.remove(0);
             }
+            self.by_shape.insert(shape(case, asked), known);
         }
         stale
     }
 
-    fn judge(&self, index: usize) -> Option<Stale> {
+    fn judge(&mut self, index: usize) -> Option<Stale> {
         let (case, asked) = (&self.cases[index], self.asked(index)?);
-        let known = self.by_shape.get(&shape(case, asked)).map_or(&[][..], Vec::as_slice);
         let last = self.last(index)?;
         let Some((of, maker)) = last.maker.and_then(|of| Some((of, self.asked(of)?))) else {
-            return self.by_results(index, known, last.since_us);
+            self.pairs.extend(self.pairs(index, asked, last.since_us));
+            return None;
         };
         let differs = differs(asked, maker);
         if differs.is_empty() {
             // A generation since then may have left nothing.
-            return self.by_results(index, known, last.since_us);
+            self.pairs.extend(self.pairs(index, asked, last.since_us));
+            return None;
         }
-        let own = self.nearest(case, asked, known);
-        let other = self.nearest(case, maker, known);
-        let is_like = other.is_some_and(|(_, apart)| apart <= SAME_MAX);
-        let of_other = self.cases[of..=of].iter().chain(other.map(|(one, _)| &self.cases[one]));
+        let own = self.nearest(index, asked);
+        let other = self.nearest(index, maker);
+        let is_like = other.is_some_and(|other| other.is_same());
+        let of_other = self.cases[of..=of].iter().chain(other.map(|one| &self.cases[one.of]));
         let fits = of_other.filter_map(|other| fits(case, other)).next();
         let fits_other = fits.is_some_and(|(own, other)| is_better((other, own)));
         let is_other = is_like || fits_other;
-        let is_own = waits(case)
+        // A short wait tells as well where the other's is another.
+        let is_told = waits(case) || other.is_some_and(|other| EXPECTED_MAX < other.apart);
+        let is_own = is_told
             && !is_other
-            && (own.is_some_and(|(_, apart)| apart <= SAME_MAX)
+            && (own.is_some_and(|own| own.is_same())
                 || fits.is_some_and(is_better)
                 || self.is_as_expected(case, &self.cases[of], (own, other)));
         if is_own || (last.is_weak && !is_other) {
             return None;
         }
-        let is_assumed = asked.is_assumed;
-        let like = other;
-        Some(Stale { of, differs, evidence: Evidence::Generation, like, fits, is_assumed })
+        Some(Stale {
+            of,
+            differs,
+            evidence: Evidence::Generation,
+            like: other,
+            unlike: None,
+            fits,
+            is_assumed: asked.is_assumed,
+        })
     }
 
     /// Whether the waiting is as long as that of a run of its own dataset, or of the other's by their bytes, and not as long as that of the other's.
@@ -173,9 +229,9 @@ impl<'a> Store<'a> {
         &self,
         case: &Case,
         maker: &Case,
-        (own, other): (Option<Twin>, Option<Twin>),
+        (own, other): (Option<Like>, Option<Like>),
     ) -> bool {
-        let waited = |run: Option<Twin>| Some(self.cases[run?.0].origin.waited_s());
+        let waited = |run: Option<Like>| Some(self.cases[run?.of].origin.waited_s());
         let ratio = bytes(case).zip(bytes(maker)).map(|(own, other)| own / other);
         let of_other = waited(other).or_else(|| Some(waited(own)? / ratio?));
         let of_own = waited(own).or_else(|| Some(waited(other)? * ratio?));
@@ -235,43 +291,33 @@ impl<'a> Store<'a> {
         lie_there.contains_key(&None) || case.files.is_none_or(|files| files <= there)
     }
 
-    /// Of the runs of one dataset, the one that waited most alike, and how far apart.
-    fn nearest(&self, case: &Case, dataset: &Asked, known: &[usize]) -> Option<Twin> {
+    /// Of the runs of one dataset, the one that waited most alike.
+    fn nearest(&self, index: usize, dataset: &Asked) -> Option<Like> {
         let is_of =
-            |one: &&usize| self.asked(**one).is_some_and(|one| differs(one, dataset).is_empty());
-        let same = known.iter().filter(is_of);
-        let near = same.filter_map(|one| Some((*one, apart(case, &self.cases[*one])?)));
-        near.min_by(|a, b| a.1.total_cmp(&b.1))
+            |one: &Like| self.asked(one.of).is_some_and(|one| differs(one, dataset).is_empty());
+        self.likes(index).filter(is_of).min_by(|a, b| a.apart.total_cmp(&b.apart))
     }
 
-    /// By runs since the last generation that is known of.
-    fn by_results(&self, index: usize, known: &[usize], since_us: Option<i64>) -> Option<Stale> {
-        let (case, asked) = (&self.cases[index], self.asked(index)?);
-        let candidates = known.iter().copied().filter(|&one| {
-            let other = &self.cases[one];
-            let is_here = self
-                .asked(one)
-                .is_some_and(|other_asked| near((case, asked), (other, other_asked)).is_some());
-            is_here && since_us <= other.origin.started_us && would_show(case, other)
-        });
+    fn likes(&self, index: usize) -> impl Iterator<Item = Like> {
+        let like = move |of: &usize| {
+            let apart = apart(&self.cases[index], &self.cases[*of])?;
+            Some(Like { of: *of, apart })
+        };
+        self.known(index).iter().filter_map(like)
+    }
+
+    /// With runs since the last generation that waited about alike, for samples of another size.
+    fn pairs(&self, later: usize, asked: &Asked, since_us: Option<i64>) -> Vec<Pair> {
+        let case = &self.cases[later];
+        let is_pair = |earlier: &Like| {
+            let other = &self.cases[earlier.of];
+            let is_other =
+                self.is_near(later, earlier.of) && !self.is_of_one_dataset(later, earlier.of);
+            let is_about_alike = earlier.apart <= EXPECTED_MAX && would_show(case, other);
+            is_other && is_about_alike && since_us <= other.origin.started_us
+        };
         // Work on samples takes as long for small ones.
-        let near = candidates
-            .filter(|_| !asked.preprocesses)
-            .filter_map(|other| Some((other, apart(case, &self.cases[other])?)));
-        let (other, apart) =
-            near.filter(|(_, apart)| *apart <= SAME_MAX).min_by(|a, b| a.1.total_cmp(&b.1))?;
-        let differs = differs(asked, self.asked(other)?);
-        let fits = fits(case, &self.cases[other]);
-        if differs.is_empty() || fits.is_some_and(is_better) {
-            return None;
-        }
-        Some(Stale {
-            of: other,
-            differs,
-            evidence: Evidence::Results,
-            like: Some((other, apart)),
-            fits,
-            is_assumed: asked.is_assumed,
-        })
+        let pairs = self.likes(later).filter(|_| !asked.preprocesses).filter(is_pair);
+        pairs.map(|earlier| Pair { later, earlier }).collect()
     }
 }

@@ -79,6 +79,11 @@ fn history(then: Vec<Step>) -> Vec<Step> {
 
 /// That of `steps`, a quarter of an hour apart, those runs are stale.
 fn check(why: &str, steps: Vec<Step>, expected: &[&str]) {
+    assert_eq!(doubted(why, steps)[0], expected, "{why}");
+}
+
+/// The runs that are stale, and those that may be.
+fn doubted(why: &str, steps: Vec<Step>) -> [Vec<String>; 2] {
     let folder = tempfile::tempdir().unwrap();
     for (place, step) in steps.into_iter().enumerate() {
         let fake = Fake { start_s: 900.0 * (place + 1) as f64, ..step.fake };
@@ -96,9 +101,9 @@ fn check(why: &str, steps: Vec<Step>, expected: &[&str]) {
     let analysis = analyse(&[folder.path().to_path_buf()], 1).unwrap();
     let of = |name: &str| {
         let is_stale = |case: &&crate::case::Case| case.doubts.iter().any(|one| one.name == name);
-        analysis.runs.iter().filter(is_stale).map(|case| case.short_path()).collect::<Vec<_>>()
+        analysis.runs.iter().filter(is_stale).map(|case| case.short_path()).collect()
     };
-    assert_eq!(of("stale_data"), expected, "{why}");
+    [of("stale_data"), of("sizes_not_seen")]
 }
 
 #[test]
@@ -143,6 +148,9 @@ fn a_run_of_what_was_made_for_it_is_not_stale() {
         "made again by what left nothing, a fifth slower",
         vec![run("4/x").with(|fake| fake.slower = 1.2)],
     );
+    let all = history(vec![run("4/x")]).into_iter();
+    let computing = all.map(|step| step.with(|fake| fake.compute_s = 100.0)).collect();
+    check("made again by what left nothing, though it mostly computed", computing, &[]);
     let png = || run("4_format_png/x").with(|fake| fake.format = "png");
     fine("another format", vec![made(png()), png()]);
     let superseded = large("4_record_length_bytes_400000000/superseded/x");
@@ -207,6 +215,9 @@ fn other_hosts_see_the_same_folder_unless_it_is_their_own() {
     let local = |step: Step| step.edit("dlio.log", "/scratch/job", "/local/nvme0/job");
     let steps = vec![local(there().on("node2")), local(slow("4/x").on("node3"))];
     check("a disk of the host", with(steps), &[]);
+    let shared = |step: Step| step.edit("dlio.log", "/scratch/job", "/lustre/mlperf/run1/job");
+    let steps = vec![shared(there().on("node2")), shared(slow("4/x").on("node3"))];
+    check("a folder that is called as one of a host may be", steps, &["4/x"]);
     let other_job = there().edit("dlio.log", "/scratch/job", "/scratch/job2");
     check("another job's folder", with(vec![other_job, slow("4/x")]), &[]);
     let whole = there().dataset("data_folder: data/fake/", "data_folder: /scratch/job/data/fake");
@@ -299,7 +310,8 @@ fn how_many_files_lie_there_is_not_what_is_in_them() {
 #[test]
 fn without_generations_waits_tell_only_where_nothing_else_makes_them() {
     let after = |why: &str, change: fn(Step) -> Step, expected: &[&str]| {
-        check(why, vec![change(large(LARGE_RUN)), change(slow("4/x"))], expected);
+        let steps = [run("4/first"), large(LARGE_RUN), slow("4/x")];
+        check(why, steps.map(change).into(), expected);
     };
     after("as long", |step| step, &["4/x"]);
     let left_nothing = vec![made(run("4/made")), run("4/first"), large(LARGE_RUN), slow("4/x")];
@@ -314,11 +326,28 @@ fn without_generations_waits_tell_only_where_nothing_else_makes_them() {
     let shuffled = slow("4_file_shuffle_random/x").reader("read_threads: 4, file_shuffle: random}");
     check(
         "DLIO's loader ignores it",
-        vec![large(LARGE_RUN), shuffled],
+        vec![run("4/first"), large(LARGE_RUN), shuffled],
         &["4_file_shuffle_random/x"],
     );
     let ahead = slow("4/x").reader("read_threads: 4, prefetch_size: 16}");
     check("it reads otherwise", vec![large(LARGE_RUN), ahead], &[]);
     let there = slow("4/x").edit("dlio.log", "/scratch/job", "/scratch/other");
     check("it read elsewhere", vec![large(LARGE_RUN), there], &[]);
+}
+
+#[test]
+fn of_two_that_waited_alike_a_third_tells_which_is_wrong() {
+    let check = |why: &str, steps: Vec<Step>, stale: &[&str], unsure: &[&str]| {
+        assert_eq!(doubted(why, steps), [stale, unsure], "{why}");
+    };
+    let (small, wrong, right) = (|| run("4/first"), || slow("4/x"), || large(LARGE_RUN));
+    check("nothing tells", vec![right(), wrong()], &[], &["4/x", LARGE_RUN]);
+    check("the later", vec![small(), right(), wrong()], &["4/x"], &[]);
+    let other = || slow("4/other").with(|fake| fake.record_length = 200_000_000);
+    check("two", vec![small(), right(), wrong(), other()], &["4/other", "4/x"], &[]);
+    check("the earlier", vec![small(), wrong(), right(), large("4/right")], &["4/x"], &[]);
+    check("by one that came last", vec![wrong(), right(), small()], &["4/x"], &[]);
+    let near = || slow("4/x").with(|fake| fake.slower = 4.4);
+    check("nearly alike", vec![small(), right(), near()], &[], &["4/x"]);
+    check("nearly alike, nothing tells", vec![right(), near()], &[], &[]);
 }

@@ -42,6 +42,14 @@ fn a_run_that_read_what_another_generated_is_stale() {
     let (_folder, analysis) = analysed(|root| rows(root, 4.0));
     let case = analysis.runs.iter().find(|case| case.path.ends_with("later")).unwrap();
     assert_eq!(case.mean_sample_bytes, Some(400_000_000.0), "what it read");
+    let read = case.throughput.whole_read_mib_per_second.unwrap();
+    for (name, evidence) in [
+        ("stale_data", format!("over whole epochs it read {read:.0} MiB/s")),
+        ("dataset_fits_page_cache", "the dataset has 67.2 GB".into()),
+    ] {
+        let doubt = case.doubts.iter().find(|doubt| doubt.name == name).unwrap();
+        assert!(doubt.evidence.contains(&evidence), "{}", doubt.evidence);
+    }
 }
 
 #[test]
@@ -88,6 +96,15 @@ fn flat(rank: u32, step: u64) -> f64 {
 }
 
 #[test]
+fn of_two_datasets_that_took_as_long_both_runs_are_named() {
+    check("sizes_not_seen", &["4/small", "4/x"], "it cannot be told which", |root| {
+        Fake { slower: 4.0, ..Fake::default() }.write(root, "w/4/x");
+        Fake { start_s: 37_000.0, record_length: 50_000_000, slower: 4.0, ..Fake::default() }
+            .write(root, "w/4/small");
+    });
+}
+
+#[test]
 fn a_generation_that_left_only_a_log_counts_too() {
     // So DLIO leaves it without checkpoints: no summary, no host, no folder.
     let only_a_log = |root: &Path, log: bool| {
@@ -125,4 +142,6 @@ fn waits_that_do_not_follow_sizes_are_told() {
     check("sizes_not_seen", &["4/a"], "deviate by 5.1 % in bytes", |root| {
         drop(drawn(flat).write(root, "w/4/a"))
     });
+    let slow_rank = |rank, step| follows(rank, step) * if rank == 2 { 2.5 } else { 1.0 };
+    check("sizes_not_seen", &[], "", |root| drop(drawn(slow_rank).write(root, "w/4/a")));
 }

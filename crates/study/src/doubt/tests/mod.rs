@@ -306,6 +306,13 @@ fn what_dlio_ignores_or_makes_otherwise_is_told() {
     let drawn =
         Fake { record_length: 10_485_760, stdev: 68_341_808, files: 168, ..Fake::default() };
     check("nominal_bytes", &["4/a"], "4.13 times", |root| drop(drawn.write(root, "w/4/a")));
+    let (_folder, negative) = analysed(|root| {
+        let summary = drawn.write(root, "w/4/a").join("summary.json");
+        let key = "\"train_io_mean_MB_per_second\": ";
+        replace(&summary, key, &format!("{key}-"));
+    });
+    let said = doubted(&negative, "nominal_bytes");
+    assert!(!said[0].1.contains("MiB/s"), "a negative rate is of no bytes: {said:?}");
     check("nominal_bytes", &[], "", |root| drop(good().write(root, "w/4/a")));
     let both = Fake { generate: true, ..good() };
     check("generated_in_same_process", &["4/a"], "is set", |root| drop(both.write(root, "w/4/a")));
