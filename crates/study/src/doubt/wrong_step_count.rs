@@ -24,17 +24,19 @@ pub(super) static DOUBT: Doubt = Doubt {
         }
         let excluded = loaded.record.plan.metric.exclude_start_steps
             + loaded.record.plan.metric.exclude_end_steps;
+        let is_whole = imported.ranks_missing().is_empty();
         let inside = steps.saturating_sub(excluded);
         let right = match loaded.case.throughput.windowed_samples_per_second {
             Some(right) => format!("with them it is {right:.2} samples/s"),
-            None => "there is none to count".into(),
+            None if is_whole => "there is none to count".into(),
+            None => "that of all ranks is not known".into(),
         };
         let whole = loaded.case.throughput.whole_samples_per_second;
         let whole = whole.map_or(String::new(), |whole| format!("; {whole:.2} over whole epochs"));
         let counted = i128::from(steps) - 2;
-        let of_ranks = match imported.ranks_missing().len() {
-            0 => String::new(),
-            _ => format!(" of {}", units::counted(imported.ranks.len() as u64, "rank")),
+        let of_ranks = match is_whole {
+            true => String::new(),
+            false => format!(" of {}", units::counted(imported.ranks.len() as u64, "rank")),
         };
         found(
             format!(

@@ -113,14 +113,16 @@ fn copies_are_no_replicates() {
     check("no_replicates", &[], "", two);
 }
 
+/// Two runs, of which the first was changed.
+fn broken(change: fn(&Path)) -> impl Fn(&Path) {
+    move |root| {
+        change(&good().write(root, "w/4/a"));
+        Fake { slower: 1.1, ..good() }.write(root, "w/4/b");
+    }
+}
+
 #[test]
 fn broken_folders_are_doubted_and_stop_nothing() {
-    let broken = |change: fn(&Path)| {
-        move |root: &Path| {
-            change(&good().write(root, "w/4/a"));
-            Fake { slower: 1.1, ..good() }.write(root, "w/4/b");
-        }
-    };
     let of = ["4/a"];
     check(
         "unreadable_files",
@@ -140,6 +142,40 @@ fn broken_folders_are_doubted_and_stop_nothing() {
         "there is no `summary.json`",
         broken(|run| fs::remove_file(run.join("summary.json")).unwrap()),
     );
+    let (_folder, analysis) =
+        analysed(broken(|run| fs::remove_file(run.join("3_output.json")).unwrap()));
+    let said = &doubted(&analysis, "wrong_step_count")[0].1;
+    assert!(said.contains(" of 3 ranks are of 38 steps") && said.contains("not known"), "{said}");
+    check(
+        "impossible_values",
+        &of,
+        "`train_io_mean_MB_per_second` is NaN",
+        broken(|run| {
+            let path = run.join("summary.json");
+            let text = fs::read_to_string(&path).unwrap();
+            let (before, after) = text.split_once("\"train_io_mean_MB_per_second\": ").unwrap();
+            let (_, after) = after.split_once('}').unwrap();
+            fs::write(path, format!("{before}\"train_io_mean_MB_per_second\": NaN}}{after}"))
+                .unwrap();
+        }),
+    );
+    check(
+        "no_config",
+        &of,
+        "tells 1120 files of 1 samples, batch 7",
+        broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()),
+    );
+    let (_folder, analysis) =
+        analysed(broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()));
+    let threads = |name: &str| {
+        analysis.runs.iter().find(|case| case.path.ends_with(name)).unwrap().read_threads
+    };
+    assert_eq!((threads("a"), threads("b")), (None, Some(4)));
+}
+
+#[test]
+fn clocks_that_are_set_or_differ_are_doubted() {
+    let of = ["4/a"];
     let backwards = |run: &Path| {
         replace(
             &run.join("2_per_epoch_stats.json"),
@@ -181,31 +217,6 @@ fn broken_folders_are_doubted_and_stop_nothing() {
         replace(&run.join("1_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000")
     };
     check("clocks_differ", &[], "", broken(late));
-    check(
-        "impossible_values",
-        &of,
-        "`train_io_mean_MB_per_second` is NaN",
-        broken(|run| {
-            let path = run.join("summary.json");
-            let text = fs::read_to_string(&path).unwrap();
-            let (before, after) = text.split_once("\"train_io_mean_MB_per_second\": ").unwrap();
-            let (_, after) = after.split_once('}').unwrap();
-            fs::write(path, format!("{before}\"train_io_mean_MB_per_second\": NaN}}{after}"))
-                .unwrap();
-        }),
-    );
-    check(
-        "no_config",
-        &of,
-        "tells 1120 files of 1 samples, batch 7",
-        broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()),
-    );
-    let (_folder, analysis) =
-        analysed(broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()));
-    let threads = |name: &str| {
-        analysis.runs.iter().find(|case| case.path.ends_with(name)).unwrap().read_threads
-    };
-    assert_eq!((threads("a"), threads("b")), (None, Some(4)));
 }
 
 #[test]
