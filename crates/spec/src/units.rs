@@ -1,5 +1,8 @@
 //! Quantities as text, and text as quantities. MB is 10⁶ bytes, MiB is 2²⁰, each named. No locale.
 
+/// Bytes of a MiB, which is what DLIO calls MB.
+pub const MIB: f64 = (1u64 << 20) as f64;
+
 const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
 const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 

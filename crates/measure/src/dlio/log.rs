@@ -15,11 +15,11 @@ use crate::record::{Block, CheckpointKind, CheckpointRecord, Record};
 use crate::window::{Scope, Window, seconds};
 use feedrate_spec::plan::CheckpointPlan;
 use feedrate_spec::plan::state::Layers;
+use feedrate_spec::units::MIB;
 use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
 
 const RULE: &str = "[METRIC] ==========================================================";
-const MIB: f64 = (1u64 << 20) as f64;
 
 /// How much of the log is wanted.
 #[derive(Clone, Copy, Default)]

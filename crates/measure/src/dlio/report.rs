@@ -5,9 +5,9 @@ use super::Evaluations;
 use crate::metric::{NOMINAL_WINDOWED, SAMPLES_WINDOWED};
 use crate::record::{AcceleratorEpoch, Block, Record};
 use crate::window::{Scope, seconds};
+use feedrate_spec::units::MIB;
 use std::fmt::Write;
 
-const MIB: f64 = (1u64 << 20) as f64;
 /// The postprocessor's own columns.
 const COLUMNS: [&str; 7] = ["mean", "std", "min", "median", "p90", "p99", "max"];
 

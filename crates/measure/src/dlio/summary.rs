@@ -9,10 +9,8 @@ use crate::metric::{
 };
 use crate::record::{CheckpointKind, Record, System};
 use crate::window::Scope;
+use feedrate_spec::units::MIB;
 use serde_json::Value;
-
-/// DLIO's MB are 2^20 bytes.
-const MIB: f64 = (1u64 << 20) as f64;
 
 pub(super) fn of(facts: &Facts, evaluations: &Evaluations) -> Value {
     let record = facts.record;

@@ -8,15 +8,10 @@ const SEEN_MIN_NS: i64 = 100_000_000;
 /// Beginnings and ends miss the offset by no more than this and a tenth of it.
 const SPREAD_MAX_NS: i64 = 50_000_000;
 
-/// Put the blocks of all ranks on the clock of rank 0. By rank, how far its clock was ahead, in nanoseconds; empty where none was.
+/// Put the blocks of all accelerators on the clock of the first. By accelerator, how far its clock was ahead, in nanoseconds; empty where none was.
 pub(super) fn align(record: &mut Record) -> Vec<i64> {
-    let counts = || record.epochs.iter().map(|epoch| epoch.accelerators.len());
-    let Some(ranks) = counts().max() else { return Vec::new() };
-    // Where a rank misses an epoch it is not known which it is.
-    if counts().any(|count| count != ranks) {
-        return Vec::new();
-    }
-    let offsets: Vec<i64> = (0..ranks).map(|rank| offset_ns(record, rank).unwrap_or(0)).collect();
+    let count = record.epochs.first().map_or(0, |epoch| epoch.accelerators.len());
+    let offsets: Vec<i64> = (0..count).map(|index| offset_ns(record, index).unwrap_or(0)).collect();
     if offsets.iter().all(|offset| *offset == 0) {
         return Vec::new();
     }
@@ -34,14 +29,14 @@ pub(super) fn align(record: &mut Record) -> Vec<i64> {
     offsets
 }
 
-/// How far the clock of `rank` is ahead of that of rank 0; `None` where they show the same time, or differ by now more, now less.
-fn offset_ns(record: &Record, rank: usize) -> Option<i64> {
+/// How far the clock of one is ahead of that of the first; `None` where they show the same time, or differ by now more, now less.
+fn offset_ns(record: &Record, index: usize) -> Option<i64> {
     let mut ahead_ns = Vec::new();
     for epoch in &record.epochs {
         let times = |accelerator: &AcceleratorEpoch| -> Vec<u64> {
             accelerator.blocks.iter().flat_map(|block| [block.start_ns, block.end_ns]).collect()
         };
-        let (first, own) = (times(&epoch.accelerators[0]), times(&epoch.accelerators[rank]));
+        let (first, own) = (times(&epoch.accelerators[0]), times(&epoch.accelerators[index]));
         if first.len() != own.len() {
             return None;
         }

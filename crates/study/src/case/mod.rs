@@ -24,12 +24,10 @@ use feedrate_measure::metric::{
 };
 use feedrate_measure::record::Record;
 use feedrate_measure::window::{Scope, seconds};
+use feedrate_spec::units::MIB;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// DLIO's MB are 2^20 bytes.
-const MIB: f64 = (1u64 << 20) as f64;
 
 /// A name that is no UTF-8 is shown as far as it is.
 fn as_shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
@@ -188,7 +186,7 @@ pub struct Loaded {
     pub record: Record,
     /// What DLIO's folder held; `None` of a record.
     pub imported: Option<Imported>,
-    /// By rank of DLIO's, how far its clock was ahead of that of rank 0; its blocks are on that. Empty where clocks agree.
+    /// By accelerator of the record, how far its clock was ahead of that of the first; its blocks are on that. Empty where clocks agree.
     pub clock_offsets_ns: Vec<i64>,
 }
 
@@ -234,7 +232,13 @@ fn of_record(path: &Path, source: &str, names: &Names, record: &Record) -> Case 
         overrides,
         hosts: Some(record.machines().len() as u64),
         settings: runs::settings(plan),
-        ..of_steps(path, source, names, record, Known { batch: true, all_ranks: true })
+        ..of_steps(
+            path,
+            source,
+            names,
+            record,
+            Known { batch: true, threads: true, all_ranks: true },
+        )
     };
     case.au.sustained_percent = (AU_SUSTAINED.of_run)(record);
     // It fills DLIO's fields, whatever became of the file.
@@ -254,8 +258,11 @@ fn of_imported(path: &Path, source: &str, names: &Names, imported: &Imported) ->
     let accelerators = imported.ranks_expected.or(names.processes());
     let overrides = name::varied_overrides(given);
     let (parameter, value) = names.varied(&overrides, accelerators);
-    let known =
-        Known { batch: plan.loader.batch_size > 0, all_ranks: imported.ranks_missing().is_empty() };
+    let known = Known {
+        batch: plan.loader.batch_size > 0,
+        threads: imported.config.is_known(),
+        all_ranks: imported.ranks_missing().is_empty(),
+    };
     let mut case = Case {
         activity: activity(imported),
         workload: name::workload(given)
@@ -275,7 +282,8 @@ fn of_imported(path: &Path, source: &str, names: &Names, imported: &Imported) ->
     let rates = &mut case.throughput;
     rates.reported_samples_per_second = metric("train_throughput_mean_samples_per_second");
     rates.reported_mib_per_second = metric("train_io_mean_MB_per_second");
-    case.mean_sample_bytes = mean_sample_bytes(&imported.config, &plan.dataset);
+    let mean = mean_sample_bytes(&imported.config, &plan.dataset);
+    case.mean_sample_bytes = mean.filter(|_| plan.dataset.record_bytes > 0.0);
     case.origin = Origin::of(path, imported, case.origin);
     case.settings = settings::of_dlio(&case, imported.config.is_known());
     if case.mean_sample_bytes.is_some() {
@@ -340,6 +348,7 @@ impl Case {
 #[derive(Clone, Copy)]
 struct Known {
     batch: bool,
+    threads: bool,
     all_ranks: bool,
 }
 
@@ -379,7 +388,7 @@ fn of_steps(path: &Path, source: &str, names: &Names, record: &Record, known: Kn
         files: count(dataset.files_train),
         samples_per_file: count(dataset.samples_per_file),
         batch_size: count(record.plan.loader.batch_size),
-        read_threads: known.batch.then_some(record.plan.loader.workers),
+        read_threads: known.threads.then_some(record.plan.loader.workers),
         compute_s_per_step: sums.per_step(sums.compute_ns),
         au: AuFigures {
             reported_percent: None,

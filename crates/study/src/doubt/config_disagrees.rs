@@ -2,13 +2,25 @@
 
 use super::{Check, Doubt, Severity, found, some_of};
 use crate::case::Loaded;
-use crate::import::Imported;
+use crate::import::{Asked, Imported};
 use crate::setting::Setting;
+use feedrate_spec::units::{self, MIB};
 use std::path::Path;
+
+/// What a run cannot have less of than one, or of the record's length than any.
+const COUNTS: [&str; 7] = [
+    "dataset.num_files_train",
+    "dataset.num_samples_per_file",
+    "dataset.record_length_bytes",
+    "dataset.record_length",
+    "data_reader.batch_size",
+    "reader.batch_size",
+    "train.epochs",
+];
+const COUNT_MAX: f64 = 1e15;
 
 /// Share by which a rate may miss samples × record length.
 const RATE_TOLERANCE: f64 = 0.005;
-const MIB: f64 = (1u64 << 20) as f64;
 
 pub(super) static DOUBT: Doubt = Doubt {
     name: "config_disagrees",
@@ -17,8 +29,10 @@ pub(super) static DOUBT: Doubt = Doubt {
     check: Check::OfRun(|loaded| {
         let imported = loaded.imported.as_ref()?;
         let mut seen = Vec::new();
+        no_counts(imported, &mut seen);
         counts(imported, &mut seen);
         steps(loaded, imported, &mut seen);
+        compute(imported, &mut seen);
         sizes(imported, &mut seen);
         overrides(imported, &mut seen);
         folder(loaded, &mut seen);
@@ -32,9 +46,36 @@ pub(super) static DOUBT: Doubt = Doubt {
     }),
 };
 
-fn counts(imported: &Imported, seen: &mut Vec<String>) {
-    let Some(reported) = &imported.reported else { return };
+/// What no run can have been of.
+fn no_counts(imported: &Imported, seen: &mut Vec<String>) {
     let config = &imported.config;
+    if !imported.trains() || imported.record.epochs.is_empty() {
+        return;
+    }
+    let has_dims = config.has("dataset.record_dims");
+    for key in COUNTS {
+        let is_length = key.starts_with("dataset.record_length");
+        if is_length && has_dims {
+            continue;
+        }
+        let can_be = |number: f64| number >= 1.0 || (is_length && number > 0.0);
+        let number = config.number(&[key]).filter(|number| can_be(*number) && *number < COUNT_MAX);
+        if let (Some(text), None) = (config.text(&[key]), number) {
+            seen.push(format!("`{key}` is `{text}` in the config, which no run has"));
+        }
+    }
+}
+
+fn counts(imported: &Imported, seen: &mut Vec<String>) {
+    let config = &imported.config;
+    let asked = Asked::of(config);
+    let logged = imported.log.steps_of.map(|[.., batch]| batch);
+    if let (Some(asked), Some(logged)) = (asked.batch_size, logged)
+        && asked != logged
+    {
+        seen.push(format!("batch: {asked} in the config, {logged} in `dlio.log`"));
+    }
+    let Some(reported) = &imported.reported else { return };
     let mut check = |what: &str, asked: Option<u64>, told: Option<u64>| {
         if let (Some(asked), Some(told)) = (asked, told)
             && asked != told
@@ -42,15 +83,10 @@ fn counts(imported: &Imported, seen: &mut Vec<String>) {
             seen.push(format!("{what}: {asked} in the config, {told} in `summary.json`"));
         }
     };
-    check(
-        "training files",
-        config.count(&["dataset.num_files_train"], 8),
-        reported.count("num_files_train"),
-    );
-    let per_file = config.count(&["dataset.num_samples_per_file"], 1);
-    check("samples per file", per_file, reported.count("num_samples_per_file"));
+    check("training files", asked.files, reported.count("num_files_train"));
+    check("samples per file", asked.samples_per_file, reported.count("num_samples_per_file"));
     if imported.trains() {
-        check("epochs", config.count(&["train.epochs"], 1), reported.count("epochs"));
+        check("epochs", asked.epochs, reported.count("epochs"));
     }
     let (last, told) = (imported.ranks.last(), reported.count("num_accelerators"));
     if let (Some(last), Some(told)) = (last, told)
@@ -73,11 +109,18 @@ fn counts(imported: &Imported, seen: &mut Vec<String>) {
     }
 }
 
-/// Files × samples ÷ (batch × ranks), rounded down, is what DLIO runs.
 fn steps(loaded: &Loaded, imported: &Imported, seen: &mut Vec<String>) {
     let plan = &loaded.record.plan;
-    let expected = plan.train.steps_per_epoch;
-    if !imported.config.is_known() || imported.ranks.is_empty() || loaded.case.steps == 0 {
+    let ranks = imported.ranks_expected.unwrap_or(plan.accelerators);
+    let asked = Asked::of(&imported.config);
+    let Asked {
+        files: Some(files), samples_per_file: Some(samples), batch_size: Some(batch), ..
+    } = asked
+    else {
+        return;
+    };
+    let Some(expected) = asked.steps(&imported.config, ranks) else { return };
+    if imported.ranks.is_empty() || loaded.case.steps == 0 {
         return;
     }
     let counts: Vec<u64> = imported
@@ -90,12 +133,18 @@ fn steps(loaded: &Loaded, imported: &Imported, seen: &mut Vec<String>) {
     let wrong = counts.iter().filter(|steps| **steps != expected).count();
     if let (true, Some(other)) = (wrong > 0, counts.iter().find(|steps| **steps != expected)) {
         seen.push(format!(
-            "{} files × {} samples ÷ (batch {} × {} ranks) make {expected} steps an epoch, and {wrong} of {} epochs of ranks have others, as {other}",
-            plan.dataset.files_train,
-            plan.dataset.samples_per_file,
-            plan.loader.batch_size,
-            imported.ranks_expected.unwrap_or(plan.accelerators),
+            "{files} files × {samples} samples ÷ (batch {batch} × {ranks} ranks) make {expected} steps an epoch, and {wrong} of {} epochs of ranks have others, as {other}",
             counts.len(),
+        ));
+    }
+}
+
+fn compute(imported: &Imported, seen: &mut Vec<String>) {
+    if let Some((asked_s, middle_s)) = imported.other_compute_s() {
+        seen.push(format!(
+            "compute of a step: {} in the config, {} in the steps",
+            units::seconds(asked_s),
+            units::seconds(middle_s)
         ));
     }
 }

@@ -16,6 +16,7 @@ mod wrong_step_count;
 mod wait_outside_window;
 mod ranks_disagree;
 mod au_misreported;
+mod throughput_misreported;
 mod impossible_values;
 mod clocks_differ;
 mod generated_in_same_process;
@@ -58,6 +59,7 @@ pub static DOUBTS: &[&Doubt] = &[
     &wait_outside_window::DOUBT,
     &ranks_disagree::DOUBT,
     &au_misreported::DOUBT,
+    &throughput_misreported::DOUBT,
     &impossible_values::DOUBT,
     &clocks_differ::DOUBT,
     &generated_in_same_process::DOUBT,

@@ -13,9 +13,10 @@ pub(super) static DOUBT: Doubt = Doubt {
     check: Check::OfRun(|loaded| {
         let imported = loaded.imported.as_ref()?;
         let mut seen = imported.backwards.clone();
-        let timed = if imported.times_of_rank_0.is_some() { 1 } else { usize::MAX };
+        let is_timed = |rank: u32| rank == 0 || imported.times_of_rank_0.is_none();
         for epoch in &loaded.record.epochs {
-            for (rank, accelerator) in epoch.accelerators.iter().enumerate().take(timed) {
+            let ranks = imported.ranks.iter().zip(&epoch.accelerators);
+            for (rank, accelerator) in ranks.filter(|(rank, _)| is_timed(**rank)) {
                 for block in &accelerator.blocks {
                     let steps_ns: u64 = block.load_ns.iter().chain(&block.compute_ns).sum();
                     let length_ns = block.end_ns.saturating_sub(block.start_ns);

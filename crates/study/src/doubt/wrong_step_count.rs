@@ -14,24 +14,33 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Warning,
     meaning: "The reported throughput is (steps − 2) × batch ÷ the time of its window, which has more steps than that: too low, zero at two steps, negative at one.",
     check: Check::OfRun(|loaded| {
-        let reported = loaded.case.throughput.reported_samples_per_second?;
+        let imported = loaded.imported.as_ref()?;
+        loaded.case.throughput.reported_samples_per_second?;
+        // The summary may say something else, which is a doubt of its own.
+        let of_blocks = imported.samples_per_second_of_blocks?;
         let steps = loaded.case.steps;
         if !follows(loaded) {
             return None;
         }
         let excluded = loaded.record.plan.metric.exclude_start_steps
             + loaded.record.plan.metric.exclude_end_steps;
+        let is_whole = imported.ranks_missing().is_empty();
         let inside = steps.saturating_sub(excluded);
         let right = match loaded.case.throughput.windowed_samples_per_second {
             Some(right) => format!("with them it is {right:.2} samples/s"),
-            None => "there is none to count".into(),
+            None if is_whole => "there is none to count".into(),
+            None => "that of all ranks is not known".into(),
         };
         let whole = loaded.case.throughput.whole_samples_per_second;
         let whole = whole.map_or(String::new(), |whole| format!("; {whole:.2} over whole epochs"));
         let counted = i128::from(steps) - 2;
+        let of_ranks = match is_whole {
+            true => String::new(),
+            false => format!(" of {}", units::counted(imported.ranks.len() as u64, "rank")),
+        };
         found(
             format!(
-                "{reported:.2} samples/s are of {counted} steps in the time of {}; {right}{whole}",
+                "{of_blocks:.2} samples/s{of_ranks} are of {counted} steps in the time of {}; {right}{whole}",
                 units::counted(inside, "step")
             ),
             "use the recomputed rates: windowed for DLIO's definition, whole for what happened",

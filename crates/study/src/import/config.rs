@@ -84,6 +84,16 @@ impl Config {
         }
     }
 
+    /// Compute of a step in seconds; `None` where it is drawn, and has no configured length.
+    pub fn compute_s(&self) -> Option<f64> {
+        let drawn = ["computation_time.type", "computation_time.stdev", "computation_time_stdev"];
+        if drawn.iter().any(|key| self.has(&format!("train.{key}"))) {
+            return None;
+        }
+        let mean = self.number(&["train.computation_time", "train.computation_time.mean"]);
+        mean.map(f64::abs)
+    }
+
     /// Text at the first of `paths` that is given; numbers and truths as they are written.
     pub fn text(&self, paths: &[&str]) -> Option<String> {
         match self.either(paths)? {
@@ -209,7 +219,8 @@ mod tests {
     #[test]
     fn what_is_no_yaml_is_told() {
         for text in ["a: [", "a: b: c", "&a [*a]", "\0"] {
-            assert!(of_yaml(text).is_err() || !of_yaml(text).unwrap().is_object(), "{text}");
+            let error = of_yaml(text).unwrap_err();
+            assert!(error.starts_with("it is no YAML: "), "{text}: {error}");
         }
     }
 }

@@ -5,12 +5,17 @@ use super::config::{self, Config};
 use super::json;
 use super::log::{self, LOG, Log};
 use super::machine;
-use super::plan::{self, Counts};
+use super::plan::{self, Asked, Counts};
 use super::reported::Reported;
 use super::steps::{RANKS_MAX, Steps, told};
 use feedrate_measure::record::{EpochRecord, RECORD_VERSION, Record, System};
+use feedrate_measure::window::seconds;
+use feedrate_spec::workload::TimeSpec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+/// What wrote such folders, as records and comparisons name it.
+pub const DLIO: &str = "DLIO";
 
 /// What a folder holds.
 #[derive(Clone, Debug)]
@@ -25,7 +30,7 @@ pub struct Imported {
     pub reported: Option<Reported>,
     /// What `dlio.log` says.
     pub log: Log,
-    /// Ranks of which all epochs can be used.
+    /// Ranks of which all epochs can be used, in the order of the record's accelerators.
     pub ranks: BTreeSet<u32>,
     /// Ranks that there were, as summary, log or files say.
     pub ranks_expected: Option<u32>,
@@ -33,6 +38,8 @@ pub struct Imported {
     pub hosts: Option<u64>,
     /// What DLIO reported of each block that has figures: steps, and its rate in samples a second.
     pub blocks: Vec<ReportedBlock>,
+    /// What the rates of blocks come to in samples a second, as DLIO makes its summary of them; `None` where a block has none.
+    pub samples_per_second_of_blocks: Option<f64>,
     /// What cannot be read, a sentence each.
     pub unreadable: Vec<String>,
     /// Times that run backwards, a sentence each.
@@ -54,6 +61,12 @@ pub struct ReportedBlock {
     pub window_s: f64,
 }
 
+/// Share by which a sleep may seem shorter than it was.
+const COMPUTE_LESS_MAX: f64 = 0.05;
+/// A machine without an idle core wakes no sleeper so late in all steps.
+const COMPUTE_TIMES_MAX: f64 = 1.5;
+const COMPUTE_LATE_MAX_S: f64 = 0.05;
+
 /// Name of a file in a run's folder.
 pub(super) const SUMMARY: &str = "summary.json";
 
@@ -74,6 +87,10 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         );
         Log::default()
     });
+    // Ranks write their files after the log's last line.
+    if log.is_cut_short(!steps.named.is_empty()) {
+        unreadable.push(format!("`{LOG}`: it is cut short"));
+    }
     let ranks_expected = expected(reported.as_ref(), &log, &steps.named);
     let counts = counts(&config, reported.as_ref(), &log, &steps);
     let plan = plan::of(&config, counts);
@@ -88,6 +105,7 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         ranks: steps.ranks,
         ranks_expected,
         blocks: Vec::new(),
+        samples_per_second_of_blocks: None,
         unreadable,
         backwards: steps.backwards,
         times_of_rank_0: steps.times_of_rank_0,
@@ -95,7 +113,11 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
     };
     imported.record.system = machine::system(imported.reported.as_ref(), &steps.machine);
     imported.blocks = blocks_with_window(&imported.record, &steps.rates);
+    imported.samples_per_second_of_blocks = sum_of_blocks(&imported.record, &steps.rates);
     imported.know_from_rates();
+    if imported.other_compute_s().is_some() {
+        imported.record.plan.train.compute = TimeSpec::None;
+    }
     imported.find_missing();
     imported
 }
@@ -106,32 +128,25 @@ fn expected(reported: Option<&Reported>, log: &Log, ranks: &BTreeSet<u32>) -> Op
     told.or_else(|| ranks.last().map(|last| last.saturating_add(1)))
 }
 
+/// As the run had them, by its log and summary; what neither tells is what was asked for.
 fn counts(config: &Config, reported: Option<&Reported>, log: &Log, steps: &Steps) -> Counts {
     let of_log = |index: usize| log.steps_of.map(|numbers| numbers[index]);
     let told = |key: &str| reported.and_then(|reported| reported.count(key));
-    let files = config.count(&["dataset.num_files_train"], 8);
-    let per_file = config.count(&["dataset.num_samples_per_file"], 1);
-    let batch = config.count(&["data_reader.batch_size", "reader.batch_size"], 1);
-    let files = files.or_else(|| told("num_files_train")).or_else(|| of_log(1)).unwrap_or(0);
-    let per_file =
-        per_file.or_else(|| told("num_samples_per_file")).or_else(|| of_log(0)).unwrap_or(0);
-    let batch_size = batch.or_else(|| of_log(2)).unwrap_or(0);
+    let asked = Asked::of(config);
+    let seen = steps.epochs.values().flat_map(|epoch| &epoch.accelerators).map(|a| a.steps()).max();
     let accelerators = steps.ranks.len() as u32;
     let whole = expected(reported, log, &steps.named).unwrap_or(accelerators);
-    let per_step = batch_size.saturating_mul(u64::from(whole));
-    let made = files.saturating_mul(per_file).checked_div(per_step);
-    let most = config.number(&["train.total_training_steps"]).filter(|most| 0.0 < *most);
-    // DLIO counts them anew in each epoch.
-    let made = made.map(|made| most.map_or(made, |most| made.min(most as u64)));
-    let seen = steps.epochs.values().flat_map(|epoch| &epoch.accelerators).map(|a| a.steps()).max();
-    let epochs = config.count(&["train.epochs"], 1).unwrap_or(steps.epochs.len() as u64);
+    let epochs = asked.epochs.unwrap_or(steps.epochs.len() as u64);
     Counts {
         accelerators,
-        files,
-        samples_per_file: per_file,
-        batch_size,
+        files: of_log(1).or_else(|| told("num_files_train")).or(asked.files).unwrap_or(0),
+        samples_per_file: of_log(0)
+            .or_else(|| told("num_samples_per_file"))
+            .or(asked.samples_per_file)
+            .unwrap_or(0),
+        batch_size: of_log(2).or(asked.batch_size).unwrap_or(0),
         epochs: u32::try_from(epochs).unwrap_or(u32::MAX),
-        steps: made.or(seen).unwrap_or(0),
+        steps: seen.or_else(|| asked.steps(config, whole)).unwrap_or(0),
     }
 }
 
@@ -144,7 +159,7 @@ fn record(
     let text = |key: &str| reported.and_then(|reported| reported.text(key));
     Record {
         version: RECORD_VERSION,
-        program: "DLIO".into(),
+        program: DLIO.into(),
         plan,
         system: System::default(),
         nodes: Vec::new(),
@@ -186,6 +201,24 @@ fn blocks_with_window(
         }
     }
     found
+}
+
+/// Blocks are weighted by their steps, ranks summed; the mean over epochs.
+fn sum_of_blocks(record: &Record, rates: &BTreeMap<(u32, usize), Vec<f64>>) -> Option<f64> {
+    let of_rank = |epoch: &EpochRecord, rank: usize| {
+        let steps = epoch.accelerators[rank].blocks.iter().map(|block| block.steps() as f64);
+        let rates = rates.get(&(epoch.number, rank)).into_iter().flatten();
+        let (sum, steps) = steps
+            .zip(rates)
+            .filter(|(steps, _)| 0.0 < *steps)
+            .fold((0.0, 0.0), |(sum, all), (steps, rate)| (sum + steps * rate, all + steps));
+        sum / steps
+    };
+    let of_epoch = |epoch: &EpochRecord| -> f64 {
+        (0..epoch.accelerators.len()).map(|rank| of_rank(epoch, rank)).sum()
+    };
+    let epochs: Vec<f64> = record.epochs.iter().map(of_epoch).collect();
+    feedrate_measure::stats::mean(&epochs).filter(|rate| rate.is_finite())
 }
 
 impl Imported {
@@ -244,7 +277,7 @@ impl Imported {
         let expected = u64::from(self.record.plan.train.epochs);
         let has_steps = |epoch: &&EpochRecord| epoch.accelerators.iter().any(|one| one.steps() > 0);
         let found = self.record.epochs.iter().filter(has_steps).count() as u64;
-        if self.record.plan.train.steps_per_epoch == 0 && self.config.is_known() {
+        if found == 0 && self.record.plan.train.steps_per_epoch == 0 && self.config.is_known() {
             self.missing
                 .push("no step was run: files × samples are fewer than batch × ranks".into());
         } else if found < expected {
@@ -254,6 +287,21 @@ impl Imported {
             self.record.complete = false;
             self.record.stopped_because = Some(self.missing.join("; "));
         }
+    }
+
+    /// Compute of a step as configured and as it lasted in the middle, in seconds, where both cannot be of one run. DLIO sleeps: never less than it was asked, and not in
+    /// every step much more.
+    pub fn other_compute_s(&self) -> Option<(f64, f64)> {
+        let asked_s = self.config.compute_s()?;
+        let blocks = self.record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
+        let blocks = blocks.flat_map(|accelerator| &accelerator.blocks);
+        let mut all_ns: Vec<u64> = blocks.flat_map(|block| &block.compute_ns).copied().collect();
+        all_ns.sort_unstable();
+        let least_s = seconds(*all_ns.first()?);
+        let middle_s = seconds(all_ns[all_ns.len() / 2]);
+        let is_less = middle_s < asked_s * (1.0 - COMPUTE_LESS_MAX);
+        let is_more = asked_s * COMPUTE_TIMES_MAX + COMPUTE_LATE_MAX_S < least_s;
+        (is_less || is_more).then_some((asked_s, middle_s))
     }
 
     /// Ranks whose steps are not there.

@@ -185,7 +185,14 @@ impl Fake {
             }
             false => String::new(),
         };
-        let mut epochs = String::new();
+        let (files, batch, ranks) = (self.files, self.batch, self.ranks);
+        let mut epochs = match self.train {
+            true => format!(
+                "[OUTPUT] {at} Max steps per epoch: {} = 1 * {files} / {batch} / {ranks} (samples per file)\n",
+                self.steps()
+            ),
+            false => String::new(),
+        };
         for epoch in 0..if self.train { self.epochs } else { 0 } {
             let start_s = self.epoch_start_s(epoch);
             let (from, to) = (stamp(start_s), stamp(start_s + self.epoch_s()));

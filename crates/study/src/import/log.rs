@@ -32,6 +32,15 @@ pub struct Log {
     pub folder: Option<String>,
     /// Whether its middle was not read.
     pub is_cut: bool,
+    /// Whether its last line has no end.
+    pub breaks_off: bool,
+}
+
+impl Log {
+    /// Whether its end is not there. `is_over`: DLIO has written what it writes after the log.
+    pub(super) fn is_cut_short(&self, is_over: bool) -> bool {
+        self.breaks_off || (is_over && self.trains && self.folder.is_none())
+    }
 }
 
 /// `None` where there is none.
@@ -89,7 +98,8 @@ fn said(line: &str) -> Option<(&str, &str)> {
 }
 
 fn of_text(text: &str) -> Log {
-    let mut log = Log::default();
+    let breaks_off = !text.is_empty() && !text.ends_with('\n');
+    let mut log = Log { breaks_off, ..Log::default() };
     for line in text.lines() {
         let Some((time, said)) = said(line) else { continue };
         log.started.get_or_insert_with(|| time.to_string());
@@ -150,9 +160,10 @@ mod tests {
                 steps_of: Some([1, 168, 7]),
                 folder: Some("/scratch/a b/hydra_log/w/1".into()),
                 is_cut: false,
+                breaks_off: false,
             }
         );
-        assert_eq!(of_text("\u{fffd}[] ]"), Log::default());
+        assert_eq!(of_text("\u{fffd}[] ]\n"), Log::default());
         let older = of_text(
             "[INFO] 2023-08-04T13:34:31.681901 Running DLIO with 8 process(es) [/x/src/dlio_benchmark.py:105]\n\
              [INFO] 2023-08-04T13:34:32.049260 Max steps per epoch: 292 = 1 * 1171 / 4 / 1 (samples per file) [/x/y.py:275]\n\

@@ -27,15 +27,10 @@ pub(super) fn system(reported: Option<&Reported>, ranks: &Machine) -> System {
             _ => hosts.to_string(),
         }),
     );
-    let of_cpus = cpus.text(hosts, |count| format!("{count:.0}"));
-    row(
-        "CPU",
-        match (of_cpus, model) {
-            (Some(count), Some(model)) => Some(format!("{count} × {model}")),
-            (count, model) => count.or(model),
-        },
-    );
-    row("Memory", memory.text(hosts, |gib| units::bytes_binary((gib * GIB) as u64)));
+    let of_model = model.as_ref().map_or(String::new(), |model| format!(" × {model}"));
+    let of_cpus = cpus.text(hosts, &of_model, |count| format!("{count:.0}"));
+    row("CPU", of_cpus.or(model));
+    row("Memory", memory.text(hosts, "", |gib| units::bytes_binary((gib * GIB) as u64)));
     System {
         hostname: hostname.unwrap_or_default(),
         memory_bytes: memory.sum(hosts).map(|gib| (gib * GIB) as u64),
@@ -69,11 +64,12 @@ impl PerHost {
         (is_whole && !self.0.is_empty()).then(|| self.0.iter().sum())
     }
 
-    fn text(&self, hosts: Option<u64>, text: impl Fn(f64) -> String) -> Option<String> {
+    /// `of` what they are.
+    fn text(&self, hosts: Option<u64>, of: &str, text: impl Fn(f64) -> String) -> Option<String> {
         let least = self.0.iter().copied().reduce(f64::min)?;
         let most = self.0.iter().copied().reduce(f64::max)?;
         let (least, most) = (text(least), text(most));
-        let each = if least == most { least } else { format!("{least} to {most}") };
+        let each = if least == most { least } else { format!("{least} to {most}") } + of;
         Some(match hosts {
             Some(hosts) if hosts != self.0.len() as u64 => {
                 format!("{each} (told by {} of {hosts} hosts)", self.0.len())

@@ -16,10 +16,11 @@ pub(crate) mod fake;
 mod tests;
 
 pub use config::{Config, same_text};
-pub use dlio::{Imported, ReportedBlock};
+pub use dlio::{DLIO, Imported, ReportedBlock};
 pub(crate) use find::time_of_name;
 pub use find::{Closed, Found, Kind, find};
 pub use log::Log;
+pub use plan::Asked;
 pub use reported::Reported;
 
 use feedrate_measure::record::Record;

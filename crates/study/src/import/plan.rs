@@ -12,7 +12,47 @@ use feedrate_spec::workload::TimeSpec;
 /// Sizes of more files are not drawn one by one.
 const DRAWN_FILES_MAX: u64 = 1 << 14;
 
-/// Counts that the config or, without one, other files tell.
+/// Counts that the config asks for; nothing where there is none, or no count at its key.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// Training files.
+    pub files: Option<u64>,
+    /// Samples in each.
+    pub samples_per_file: Option<u64>,
+    /// Samples in a batch.
+    pub batch_size: Option<u64>,
+    /// Epochs.
+    pub epochs: Option<u64>,
+}
+
+impl Asked {
+    /// With DLIO's defaults for what is not given.
+    pub fn of(config: &Config) -> Self {
+        Asked {
+            files: config.count(&["dataset.num_files_train"], 8),
+            samples_per_file: config.count(&["dataset.num_samples_per_file"], 1),
+            batch_size: config.count(&BATCH_SIZE, 1),
+            epochs: config.count(&["train.epochs"], 1),
+        }
+    }
+
+    /// Steps of an epoch: files × samples ÷ (batch × ranks), rounded down, is what DLIO runs.
+    pub fn steps(&self, config: &Config, ranks: u32) -> Option<u64> {
+        let per_step = self.batch_size?.saturating_mul(u64::from(ranks));
+        let made = self.files?.saturating_mul(self.samples_per_file?).checked_div(per_step)?;
+        let most = config.number(&["train.total_training_steps"]).filter(|most| 0.0 < *most);
+        // DLIO counts them anew in each epoch.
+        Some(most.map_or(made, |most| made.min(most as u64)))
+    }
+}
+
+/// Keys of MLPerf Storage 0.5 and of DLIO.
+const BATCH_SIZE: [&str; 2] = ["data_reader.batch_size", "reader.batch_size"];
+
+/// Keys of DLIO and of its older releases.
+const RECORD_LENGTH: [&str; 2] = ["dataset.record_length_bytes", "dataset.record_length"];
+
+/// Counts of the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) accelerators: u32,
@@ -43,7 +83,7 @@ pub(super) fn of(config: &Config, counts: Counts) -> Plan {
             epochs: counts.epochs,
             steps_per_epoch: counts.steps,
             total_steps: None,
-            compute: compute(config),
+            compute: config.compute_s().map_or(TimeSpec::None, |mean| TimeSpec::Constant { mean }),
             compute_seed: 0,
             on_devices: None,
             cache: Cache::default(),
@@ -66,26 +106,11 @@ fn excluded(config: &Config, which: &str, default: u64) -> u64 {
     config.count(&[&path], default).unwrap_or(default)
 }
 
-/// A time that is drawn has no configured length.
-fn compute(config: &Config) -> TimeSpec {
-    let mean = config.number(&["train.computation_time", "train.computation_time.mean"]);
-    let is_drawn = [
-        "train.computation_time.type",
-        "train.computation_time.stdev",
-        "train.computation_time_stdev",
-    ]
-    .iter()
-    .any(|path| config.has(path));
-    match mean {
-        Some(mean) if !is_drawn => TimeSpec::Constant { mean: mean.abs() },
-        _ => TimeSpec::None,
-    }
-}
-
 fn dataset(config: &Config, counts: Counts) -> DatasetPlan {
     let format = config.text(&["dataset.format"]).unwrap_or_default();
     let number = |paths: &[&str]| config.number(paths).filter(|n| (0.0..1e15).contains(n));
-    let length = number(&["dataset.record_length_bytes", "dataset.record_length"]);
+    let is_given = RECORD_LENGTH.iter().any(|path| config.has(path));
+    let length = number(&RECORD_LENGTH);
     let stdev = number(&["dataset.record_length_bytes_stdev", "dataset.record_length_stdev"]);
     DatasetPlan {
         extension: format.clone(),
@@ -96,7 +121,7 @@ fn dataset(config: &Config, counts: Counts) -> DatasetPlan {
         subfolders_train: 0,
         subfolders_eval: 0,
         prefix: String::new(),
-        record_bytes: length.unwrap_or(if config.is_known() { 65536.0 } else { 0.0 }),
+        record_bytes: length.unwrap_or(if is_given || !config.is_known() { 0.0 } else { 65536.0 }),
         record_stdev_bytes: stdev.filter(|_| counts.files <= DRAWN_FILES_MAX).unwrap_or(0.0),
         record_dims: vec![],
         element: element(config),

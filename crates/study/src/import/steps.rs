@@ -6,6 +6,7 @@ use super::log::{self, LOG};
 use super::rank::{OUTPUT, Output, OutputEpoch, STATS, STATS_OF_ALL, Span, Stats, rank_of};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::{AcceleratorEpoch, Block, EpochRecord, HostEpoch};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -28,6 +29,8 @@ pub(super) struct Steps {
     pub(super) rates: BTreeMap<(u32, usize), Vec<f64>>,
     /// The earliest time that was seen.
     start_us: Option<i64>,
+    /// Of all blocks together.
+    all_ns: u64,
 }
 
 /// What ranks tell of where they ran.
@@ -97,7 +100,8 @@ impl Steps {
         steps
     }
 
-    /// Every epoch is of the same ranks: epochs that most ranks have, and ranks that have all of these.
+    /// Every epoch is of the same ranks. As long as fewer than half of the ranks have all epochs, the epoch that the fewest have is left out; then the ranks that have
+    /// not all that are left.
     fn put_together(
         &mut self,
         all: Vec<OfRank>,
@@ -108,26 +112,33 @@ impl Steps {
         all.iter().flat_map(|(_, epochs)| epochs.keys()).for_each(|number| {
             *counts.entry(*number).or_default() += 1;
         });
-        let is_kept = |count: usize| all.len() <= 2 * count;
-        for (number, count) in counts.iter().filter(|(_, count)| !is_kept(**count)) {
+        let mut rarest: Vec<(usize, Reverse<u32>)> =
+            counts.iter().map(|(number, count)| (*count, Reverse(*number))).collect();
+        rarest.sort_unstable();
+        let mut lacking: Vec<usize> =
+            all.iter().map(|(_, epochs)| counts.len() - epochs.len()).collect();
+        for (count, Reverse(number)) in rarest {
+            let whole = lacking.iter().filter(|lacking| **lacking == 0).count();
+            if all.len() <= 2 * whole {
+                break;
+            }
+            counts.remove(&number);
+            for ((_, epochs), lacking) in all.iter().zip(&mut lacking) {
+                *lacking -= usize::from(!epochs.contains_key(&number));
+            }
             unreadable.push(format!(
                 "epoch {number} is left out: {count} of {} ranks have steps of it that can be used",
                 all.len()
             ));
         }
-        let kept: Vec<u32> = counts
-            .iter()
-            .filter(|(_, count)| is_kept(**count))
-            .map(|(number, _)| *number)
-            .collect();
         for (rank, mut epochs) in all {
-            if let Some(number) = kept.iter().find(|number| !epochs.contains_key(number)) {
+            if let Some(number) = counts.keys().find(|number| !epochs.contains_key(number)) {
                 unreadable.push(format!(
                     "rank {rank} is left out: it has no steps of epoch {number} that can be used"
                 ));
-            } else if !kept.is_empty() || !failed.contains(&rank) {
+            } else if !counts.is_empty() || !failed.contains(&rank) {
                 self.ranks.insert(rank);
-                epochs.retain(|number, _| kept.contains(number));
+                epochs.retain(|number, _| counts.contains_key(number));
                 epochs.into_iter().for_each(|(number, epoch)| self.add(number, epoch));
             }
         }
@@ -216,16 +227,29 @@ impl Steps {
             )));
         }
         let (start_us, end_us) = self.span(span)?;
+        let (start_ns, end_ns) = (nanos(start_us), nanos(end_us));
+        self.add_time(&load_ns, &compute_ns, end_ns.saturating_sub(start_ns))?;
         let count = load_ns.len();
         Ok(Block {
-            start_ns: nanos(start_us),
-            end_ns: nanos(end_us),
+            start_ns,
+            end_ns,
             load_ns,
             compute_ns,
             // Neither is in DLIO's files.
             barrier_ns: vec![0; count],
             read_bytes: vec![0; count],
         })
+    }
+
+    /// All times together are few enough for every sum of them.
+    fn add_time(&mut self, load: &[u64], compute: &[u64], length_ns: u64) -> Result<(), NoBlock> {
+        let steps_ns: u128 = load.iter().chain(compute).map(|&ns| u128::from(ns)).sum();
+        let all_ns = u128::from(self.all_ns) + steps_ns.max(length_ns.into());
+        let all_ns = u64::try_from(all_ns).ok().filter(|all_ns| *all_ns <= ALL_MAX_NS);
+        self.all_ns = all_ns.ok_or_else(|| {
+            NoBlock::of("its times and those before it come to more than 290 years")
+        })?;
+        Ok(())
     }
 
     /// Of a block, in microseconds from the earliest time of all.
@@ -249,7 +273,7 @@ impl Steps {
         match (far(start), far(end)) {
             (Some(from @ 0..), Some(to)) => Ok((from, to)),
             (_, None) => Err(NoBlock::of("it is years away from another")),
-            _ => backwards("it began a day before another".into()),
+            _ => backwards("it began more than a day before the first block that was read".into()),
         }
     }
 }
@@ -298,6 +322,8 @@ pub(super) fn told<T>(
 
 /// No step of more than a year.
 const TIME_MAX_S: f64 = 3.2e7;
+/// 290 years, half of what 64 bits hold.
+const ALL_MAX_NS: u64 = u64::MAX / 2;
 
 fn times(list: Option<&Vec<json::Number>>) -> Result<Vec<u64>, NoBlock> {
     let list = list.ok_or_else(|| NoBlock::of("its steps are not there"))?;

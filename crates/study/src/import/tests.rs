@@ -43,6 +43,7 @@ fn without_a_config_the_rates_tell_batch_and_record_length() {
     let folder = tempfile::tempdir().unwrap();
     let run = Fake::default().write(folder.path(), "4/2025");
     fs::remove_dir_all(run.join(".hydra")).unwrap();
+    fs::remove_file(run.join("dlio.log")).unwrap();
     let record = load_dlio(&run).record;
     assert_eq!(record.plan.loader.batch_size, 7);
     near(Some(record.plan.dataset.record_bytes), 1e8);
@@ -68,9 +69,8 @@ fn replace(path: &Path, from: &str, to: &str) {
 
 #[test]
 fn what_is_broken_is_told() {
-    let batch =
-        |run: &Path| replace(&run.join(".hydra/config.yaml"), "batch_size: 7", "batch_size: 99");
-    check(batch, "no step was run");
+    let none = left_of(Fake { files: 20, ..Fake::default() }, |_| {}).0.missing;
+    assert!(none[0].starts_with("no step was run"), "{none:?}");
     check(|run| fs::write(run.join("1_output.json"), "").unwrap(), "`1_output.json`: it is empty");
     check(
         |run| {
@@ -85,6 +85,18 @@ fn what_is_broken_is_told() {
         |run| fs::write(run.join("summary.json"), "[]").unwrap(),
         "`summary.json`: it is no JSON",
     );
+    let log = |change: fn(&str) -> String| {
+        check(
+            move |run| {
+                let path = run.join("dlio.log");
+                let text = change(&fs::read_to_string(&path).unwrap());
+                fs::write(path, text).unwrap();
+            },
+            "`dlio.log`: it is cut short",
+        );
+    };
+    log(|text| text[..text.len() / 2].into());
+    log(|text| text[..text.find("[OUTPUT] 2025-11-30T10:00:01").unwrap()].into());
     check(
         |run| fs::remove_file(run.join("2_per_epoch_stats.json")).unwrap(),
         "it is not known when it began and ended",
@@ -114,8 +126,12 @@ fn what_is_broken_is_told() {
 
 /// Ranks that are left of a folder that was changed, and what is told of it.
 fn left(change: impl Fn(&Path)) -> (Imported, String) {
+    left_of(Fake::default(), change)
+}
+
+fn left_of(fake: Fake, change: impl Fn(&Path)) -> (Imported, String) {
     let folder = tempfile::tempdir().unwrap();
-    let run = Fake::default().write(folder.path(), "4/2025");
+    let run = fake.write(folder.path(), "4/2025");
     change(&run);
     let imported = load_dlio(&run);
     let told = imported.unreadable.join("; ");
@@ -149,6 +165,75 @@ fn ranks_that_cannot_be_used_leave_the_others() {
         let epochs = &imported.record.epochs;
         assert!(epochs.iter().all(|epoch| epoch.accelerators.len() == 3), "{told}");
     }
+}
+
+#[test]
+fn epochs_are_left_out_until_half_of_the_ranks_have_all() {
+    let check = |fake: Fake, lost: &[(u32, u32)], told: &str, epochs: &[u32], ranks: &[u32]| {
+        let (imported, said) = left_of(fake, |run| {
+            for (rank, epoch) in lost {
+                let path = run.join(format!("{rank}_output.json"));
+                replace(&path, &format!("\"{epoch}\": {{"), "\"x\": {");
+            }
+        });
+        assert!(said.starts_with(told), "{said}");
+        let left: Vec<u32> = imported.record.epochs.iter().map(|epoch| epoch.number).collect();
+        assert_eq!((left.as_slice(), imported.ranks), (epochs, ranks.iter().copied().collect()));
+    };
+    let four = Fake { epochs: 4, ..Fake::default() };
+    let lost = [(0, 4), (1, 4), (2, 3), (3, 3)];
+    check(four, &lost, "epoch 4 is left out: 2 of 4 ranks", &[1, 2, 3], &[0, 1]);
+    let two = Fake { ranks: 2, files: 84, epochs: 3, ..Fake::default() };
+    check(two, &[(0, 3), (1, 1)], "epoch 3 is left out: 1 of 2 ranks", &[1, 2], &[0]);
+    let three = || Fake { epochs: 3, ..Fake::default() };
+    check(
+        three(),
+        &[(0, 3), (1, 3), (2, 3)],
+        "epoch 3 is left out: 1 of 4",
+        &[1, 2],
+        &[0, 1, 2, 3],
+    );
+    check(three(), &[(1, 2)], "rank 1 is left out", &[1, 2, 3], &[0, 2, 3]);
+}
+
+#[test]
+fn what_the_run_says_of_itself_counts_more_than_a_config_that_was_changed() {
+    let windowed = utilisation_of(0..4);
+    for (from, to) in [
+        ("num_files_train: 168", "num_files_train: 84"),
+        ("batch_size: 7", "batch_size: 14"),
+        ("batch_size: 7", "batch_size: -7"),
+    ] {
+        let change = |run: &Path| replace(&run.join(".hydra/config.yaml"), from, to);
+        let (Imported { record, .. }, _) = left(change);
+        let plan = (record.plan.dataset.files_train, record.plan.loader.batch_size);
+        assert_eq!((plan, record.plan.train.steps_per_epoch), ((168, 7), 6), "{to}");
+        near((AU_WINDOWED.of_run)(&record), windowed);
+        near((SAMPLES_WHOLE.of_run)(&record), 168.0 / 6.15);
+    }
+    let (imported, _) =
+        left(|run| replace(&run.join("summary.json"), "accelerators\": 4", "accelerators\": 8"));
+    near((AU_WINDOWED.of_run)(&imported.record), windowed);
+}
+
+#[test]
+fn times_of_centuries_are_refused_and_overflow_no_sum() {
+    let (imported, told) = left(|run| {
+        let path = run.join("1_output.json");
+        let years = vec!["3.1e7"; 700].join(", ");
+        let text = fs::read_to_string(&path).unwrap();
+        let long = |text: String, kind: &str| {
+            let at = text.find(kind).unwrap();
+            let at = at + text[at..].find('[').unwrap() + 1;
+            format!("{}{years}, {}", &text[..at], &text[at..])
+        };
+        fs::write(path, long(long(text, "\"load\""), "\"compute\"")).unwrap();
+    });
+    assert!(
+        told.contains("of rank 1: its times and those before it come to more than 290"),
+        "{told}"
+    );
+    assert_eq!(imported.ranks_missing(), [1]);
 }
 
 #[test]
@@ -198,7 +283,7 @@ fn the_machine_is_what_the_summary_or_the_ranks_tell() {
     });
     let expected = [
         row("Hosts", "2"),
-        row("CPU", "64 to 72 a host × aarch64"),
+        row("CPU", "64 to 72 × aarch64 a host"),
         row("Memory", "100 GiB (told by 1 of 2 hosts)"),
     ];
     assert_eq!((found.as_slice(), memory), (expected.as_slice(), None));

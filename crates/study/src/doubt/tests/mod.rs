@@ -113,14 +113,16 @@ fn copies_are_no_replicates() {
     check("no_replicates", &[], "", two);
 }
 
+/// Two runs, of which the first was changed.
+fn broken(change: fn(&Path)) -> impl Fn(&Path) {
+    move |root| {
+        change(&good().write(root, "w/4/a"));
+        Fake { slower: 1.1, ..good() }.write(root, "w/4/b");
+    }
+}
+
 #[test]
 fn broken_folders_are_doubted_and_stop_nothing() {
-    let broken = |change: fn(&Path)| {
-        move |root: &Path| {
-            change(&good().write(root, "w/4/a"));
-            Fake { slower: 1.1, ..good() }.write(root, "w/4/b");
-        }
-    };
     let of = ["4/a"];
     check(
         "unreadable_files",
@@ -140,31 +142,10 @@ fn broken_folders_are_doubted_and_stop_nothing() {
         "there is no `summary.json`",
         broken(|run| fs::remove_file(run.join("summary.json")).unwrap()),
     );
-    let backwards = |run: &Path| {
-        replace(
-            &run.join("2_per_epoch_stats.json"),
-            "\"end\": \"2025-11-30T10",
-            "\"end\": \"2025-11-30T08",
-        )
-    };
-    check("time_runs_backwards", &of, "before it began", broken(backwards));
-    // An hour ahead, at each beginning and end.
-    let ahead = |run: &Path| replace(&run.join("1_per_epoch_stats.json"), "T10:", "T11:");
-    check(
-        "clocks_differ",
-        &of,
-        "the clocks of 1 of 4 ranks are +0.00 to +3600.00 s",
-        broken(ahead),
-    );
-    let whole = |build: &dyn Fn(&Path)| {
-        analysed(build).1.runs[0].throughput.whole_samples_per_second.unwrap()
-    };
-    let (one_clock, two_clocks) = (whole(&broken(|_| ())), whole(&broken(ahead)));
-    assert!((two_clocks / one_clock - 1.0).abs() < 1e-6, "{two_clocks}, not {one_clock}");
-    let late = |run: &Path| {
-        replace(&run.join("1_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000")
-    };
-    check("clocks_differ", &[], "", broken(late));
+    let (_folder, analysis) =
+        analysed(broken(|run| fs::remove_file(run.join("3_output.json")).unwrap()));
+    let said = &doubted(&analysis, "wrong_step_count")[0].1;
+    assert!(said.contains(" of 3 ranks are of 38 steps") && said.contains("not known"), "{said}");
     check(
         "impossible_values",
         &of,
@@ -181,9 +162,61 @@ fn broken_folders_are_doubted_and_stop_nothing() {
     check(
         "no_config",
         &of,
-        "no other file",
+        "tells 1120 files of 1 samples, batch 7",
         broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()),
     );
+    let (_folder, analysis) =
+        analysed(broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()));
+    let threads = |name: &str| {
+        analysis.runs.iter().find(|case| case.path.ends_with(name)).unwrap().read_threads
+    };
+    assert_eq!((threads("a"), threads("b")), (None, Some(4)));
+}
+
+#[test]
+fn clocks_that_are_set_or_differ_are_doubted() {
+    let of = ["4/a"];
+    let backwards = |run: &Path| {
+        replace(
+            &run.join("2_per_epoch_stats.json"),
+            "\"end\": \"2025-11-30T10",
+            "\"end\": \"2025-11-30T08",
+        )
+    };
+    check("time_runs_backwards", &of, "before it began", broken(backwards));
+    // An hour ahead, at each beginning and end.
+    let ahead = |run: &Path| replace(&run.join("1_per_epoch_stats.json"), "T10:", "T11:");
+    check(
+        "clocks_differ",
+        &of,
+        "the clock of 1 of 4 ranks is +3600.00 s from that of rank 0",
+        broken(ahead),
+    );
+    let others = |run: &Path| {
+        fs::remove_file(run.join("0_output.json")).unwrap();
+        replace(&run.join("2_per_epoch_stats.json"), "T10:", "T11:");
+        replace(&run.join("3_per_epoch_stats.json"), "T10:", "T12:");
+    };
+    check(
+        "clocks_differ",
+        &of,
+        "the clocks of 2 of 3 ranks are +3600.00 to +7200.00 s from that of rank 1",
+        broken(others),
+    );
+    let short = |run: &Path| {
+        fs::remove_file(run.join("1_output.json")).unwrap();
+        replace(&run.join("3_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000");
+    };
+    check("time_runs_backwards", &of, "a block of rank 3 in epoch 1 lasted", broken(short));
+    let whole = |build: &dyn Fn(&Path)| {
+        analysed(build).1.runs[0].throughput.whole_samples_per_second.unwrap()
+    };
+    let (one_clock, two_clocks) = (whole(&broken(|_| ())), whole(&broken(ahead)));
+    assert!((two_clocks / one_clock - 1.0).abs() < 1e-6, "{two_clocks}, not {one_clock}");
+    let late = |run: &Path| {
+        replace(&run.join("1_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000")
+    };
+    check("clocks_differ", &[], "", broken(late));
 }
 
 #[test]
@@ -213,6 +246,20 @@ fn configs_that_are_not_of_their_results_are_doubted() {
         "200000000 bytes a sample apart",
         with("record_length_bytes: 200000000", "record_length_bytes: 100"),
     );
+    for (from, to, said) in [
+        ("batch_size: 7", "batch_size: 14", "batch: 14 in the config, 7 in `dlio.log`"),
+        ("batch_size: 7", "batch_size: -7", "`reader.batch_size` is `-7` in the config"),
+        ("bytes: 200000000", "bytes: 0", "`dataset.record_length_bytes` is `0` in the config"),
+        ("bytes: 200000000", "bytes: 1.0e+300", "`dataset.record_length_bytes` is `1e+300`"),
+        ("computation_time: 0.3", "computation_time: 0.5", "500 ms in the config, 300 ms in the"),
+        ("computation_time: 0.3", "computation_time: 0.1", "100 ms in the config, 300 ms in the"),
+    ] {
+        check("config_disagrees", &of, said, with(from, to));
+        for name in ["au_misreported", "compute_overshoot", "nominal_bytes"] {
+            check(name, &[], "", with(from, to));
+        }
+    }
+    check("config_disagrees", &[], "", with("computation_time: 0.3", "computation_time: 0.29"));
     check("config_disagrees", &["8/a"], "says 8 accelerators, the files 4", |root| {
         drop(good().write(root, "w/8/a"))
     });
@@ -252,7 +299,12 @@ fn of_ranks_without_times_of_their_own_nothing_is_said() {
         let at = text.find("\"load\"").and_then(|at| Some(at + text[at..].find('[')? + 1)).unwrap();
         fs::write(output, format!("{}9{}", &text[..at], &text[at..])).unwrap();
     };
-    check("times_of_rank_0", &["4/a"], "`per_epoch_stats.json` has the only times", shared);
+    check(
+        "times_of_rank_0",
+        &["4/a"],
+        "`per_epoch_stats.json` has the times of rank 0's blocks",
+        shared,
+    );
     for name in ["time_runs_backwards", "au_misreported", "ranks_disagree"] {
         check(name, &[], "", shared);
     }
@@ -279,15 +331,22 @@ fn figures_of_windows_are_doubted() {
     check("ranks_disagree", &of, "over all steps it is 29.3 %", cold);
     check("ranks_disagree", &[], "", |root| drop(good().write(root, "w/4/a")));
     check("au_misreported", &[], "", cold);
-    let told = |root: &Path| {
-        let run = Fake::default().write(root, "w/4/a");
-        let text = fs::read_to_string(run.join("summary.json")).unwrap();
-        let (before, after) = text.split_once("\"train_au_mean_percentage\": ").unwrap();
-        let (_, after) = after.split_once(',').unwrap();
-        let text = format!("{before}\"train_au_mean_percentage\": 97.0,{after}");
-        fs::write(run.join("summary.json"), text).unwrap();
+    let told = |key: &'static str, value: &'static str| {
+        move |root: &Path| {
+            let path = Fake::default().write(root, "w/4/a").join("summary.json");
+            let text = fs::read_to_string(&path).unwrap();
+            let (before, after) = text.split_once(&format!("\"{key}\": ")).unwrap();
+            let (_, after) = after.split_once(',').unwrap();
+            fs::write(path, format!("{before}\"{key}\": {value},{after}")).unwrap();
+        }
     };
-    check("au_misreported", &of, "97.00 % is reported", told);
+    check("au_misreported", &of, "97.00 % is reported", told("train_au_mean_percentage", "97.0"));
+    check("throughput_misreported", &[], "", cold);
+    for (value, said) in [("0.0", "0.00 samples/s are reported"), ("99.0", "come to 66.17")] {
+        let changed = told("train_throughput_mean_samples_per_second", value);
+        check("throughput_misreported", &of, said, changed);
+        check("wrong_step_count", &of, "66.17 samples/s are of 4 steps", changed);
+    }
 }
 
 #[test]
