@@ -2,7 +2,7 @@
 
 use super::levels::{LevelTest, Tests};
 use super::sheet::Sheet;
-use super::words::{quoted, range};
+use super::words::{digits, plain, quoted, range};
 use super::{Figures, Finding, Kind};
 use crate::compare::ALPHA;
 use crate::precision::CONFIDENCE;
@@ -95,7 +95,7 @@ pub(super) fn no_gain(sheet: &Sheet, factor: usize, tests: &Tests) -> Option<Fin
     if at == 0 && tests.of(factor).iter().any(|one| one.is_found()) {
         return None;
     }
-    let differences: Vec<Difference> = beyond.iter().map(|one| one.1).collect();
+    let differences: Vec<Difference> = beyond.iter().map(|(_, difference)| *difference).collect();
     let n = beyond.iter().map(|(combination, _)| {
         let of = |level| sheet.runs_of(combination, (factor, level));
         levels[at..].iter().map(|&level| of(level)).filter(|&n| n > 0).min().unwrap_or(0)
@@ -103,11 +103,10 @@ pub(super) fn no_gain(sheet: &Sheet, factor: usize, tests: &Tests) -> Option<Fin
     let what = format!("above {} against it", varied.levels[level]);
     let figures = hull(sheet, what, &differences, n.min()?)?;
     let sentence = format!(
-        "more than {} {}: no measurable gain of {} (difference {}), n = {}",
+        "more than {} {}: {}, n = {}",
         varied.levels[level],
         quoted(&varied.name),
-        sheet.response.title,
-        range(figures.low?, figures.high?, figures.unit),
+        gain_text(sheet, &differences, &figures)?,
         figures.n
     );
     let cells: Vec<usize> =
@@ -116,6 +115,35 @@ pub(super) fn no_gain(sheet: &Sheet, factor: usize, tests: &Tests) -> Option<Fin
     finding.figures = vec![figures];
     finding.magnitude = 1.0;
     Some(finding)
+}
+
+/// What there is instead of a gain that matters: none that was measured, one that is too small, or a loss.
+fn gain_text(sheet: &Sheet, differences: &[Difference], of: &Figures) -> Option<String> {
+    let title = sheet.response.title;
+    let is_higher = sheet.gain(1.0) > 0.0;
+    let (gain, loss) = if is_higher { ("rises", "falls") } else { ("falls", "rises") };
+    // The ends of each, the worse first.
+    let ends = |difference: &Difference| {
+        let of = difference.interval(CONFIDENCE)?;
+        let ends = [sheet.gain(of.low), sheet.gain(of.high)];
+        Some(if is_higher { ends } else { [ends[1], ends[0]] })
+    };
+    let ends: Vec<[f64; 2]> = differences.iter().map(ends).collect::<Option<_>>()?;
+    let (low, high) = (of.low?, of.high?);
+    let digits = digits(sheet.told(high) - sheet.told(low));
+    let [low_text, high_text] = [low, high].map(|end| plain(sheet.told(end).abs(), digits));
+    let (least, most) = if is_higher { (high_text, low_text) } else { (low_text, high_text) };
+    let unit = if sheet.is_log() { "%" } else { "points" };
+    Some(if ends.iter().all(|[_, best]| *best < 0.0) {
+        format!("{title} {loss} by {least} to {most} {unit}")
+    } else if ends.iter().any(|[worst, _]| 0.0 < *worst) {
+        format!(
+            "{title} {gain} by at most {least} {unit}, less than what matters ({})",
+            sheet.margin_text()
+        )
+    } else {
+        format!("no measurable gain of {title} (difference {})", range(low, high, of.unit))
+    })
 }
 
 /// All higher levels against this one, where none is better by what matters.

@@ -198,7 +198,7 @@ fn numbers() -> Method {
         .map(|metric| format!("`{}`: {}", metric.name, metric.definition));
     let says = format!(
         "A run is one value; its epochs are repeated measures and make no interval narrower. Percentages have their mean, rates their geometric mean; \
-         intervals are of 95 % (Student's t, of rates on the scale of logarithms). MB is 10^6 bytes, MiB 2^20. {}",
+         intervals are of 95 % (Student's t, of rates on the scale of logarithms, of percentages on that of the logit). MB is 10^6 bytes, MiB 2^20. {}",
         definitions.join(" ")
     );
     method("Numbers", says)

@@ -15,6 +15,7 @@ fn levels(of: &[(&str, &str)]) -> BTreeMap<String, String> {
 fn run(number: usize, of: &[(&str, &str)], responses: &[(&'static str, f64)]) -> Observation {
     Observation {
         path: format!("run-{number}").into(),
+        name: format!("run-{number}"),
         workload: "unet3d".into(),
         factors: levels(of),
         responses: responses.iter().copied().collect(),
