@@ -95,7 +95,7 @@ pub(super) fn no_gain(sheet: &Sheet, factor: usize, tests: &Tests) -> Option<Fin
     if at == 0 && tests.of(factor).iter().any(|one| one.is_found()) {
         return None;
     }
-    let differences: Vec<Difference> = beyond.iter().map(|(_, difference)| *difference).collect();
+    let differences: Vec<Difference> = beyond.iter().map(|one| one.1).collect();
     let n = beyond.iter().map(|(combination, _)| {
         let of = |level| sheet.runs_of(combination, (factor, level));
         levels[at..].iter().map(|&level| of(level)).filter(|&n| n > 0).min().unwrap_or(0)
@@ -106,7 +106,7 @@ pub(super) fn no_gain(sheet: &Sheet, factor: usize, tests: &Tests) -> Option<Fin
         "more than {} {}: {}, n = {}",
         varied.levels[level],
         quoted(&varied.name),
-        gain_text(sheet, &differences, &figures)?,
+        gain_text(sheet, &figures)?,
         figures.n
     );
     let cells: Vec<usize> =
@@ -117,32 +117,26 @@ pub(super) fn no_gain(sheet: &Sheet, factor: usize, tests: &Tests) -> Option<Fin
     Some(finding)
 }
 
-/// What there is instead of a gain that matters: none that was measured, one that is too small, or a loss.
-fn gain_text(sheet: &Sheet, differences: &[Difference], of: &Figures) -> Option<String> {
+/// What there is instead of a gain that matters: a loss, a gain that is too small, or none that was measured.
+fn gain_text(sheet: &Sheet, of: &Figures) -> Option<String> {
     let title = sheet.response.title;
-    let is_higher = sheet.gain(1.0) > 0.0;
-    let (gain, loss) = if is_higher { ("rises", "falls") } else { ("falls", "rises") };
-    // The ends of each, the worse first.
-    let ends = |difference: &Difference| {
-        let of = difference.interval(CONFIDENCE)?;
-        let ends = [sheet.gain(of.low), sheet.gain(of.high)];
-        Some(if is_higher { ends } else { [ends[1], ends[0]] })
-    };
-    let ends: Vec<[f64; 2]> = differences.iter().map(ends).collect::<Option<_>>()?;
-    let (low, high) = (of.low?, of.high?);
-    let digits = digits(sheet.told(high) - sheet.told(low));
-    let [low_text, high_text] = [low, high].map(|end| plain(sheet.told(end).abs(), digits));
-    let (least, most) = if is_higher { (high_text, low_text) } else { (low_text, high_text) };
+    // As they change: both up, both down, or neither.
+    let ends = [sheet.change(of.low?), sheet.change(of.high?)];
+    let digits = digits(ends[1] - ends[0]);
+    let [least, most] = if ends[1] < 0.0 { [ends[1], ends[0]] } else { ends };
+    let [least, most] = [least, most].map(|end| plain(end.abs(), digits));
     let unit = if sheet.is_log() { "%" } else { "points" };
-    Some(if ends.iter().all(|[_, best]| *best < 0.0) {
-        format!("{title} {loss} by {least} to {most} {unit}")
-    } else if ends.iter().any(|[worst, _]| 0.0 < *worst) {
-        format!(
-            "{title} {gain} by at most {least} {unit}, less than what matters ({})",
-            sheet.margin_text()
-        )
-    } else {
-        format!("no measurable gain of {title} (difference {})", range(low, high, of.unit))
+    let verb = if ends[1] < 0.0 { "falls" } else { "rises" };
+    Some(match sheet.gain(ends[0]) {
+        _ if ends[0] <= 0.0 && 0.0 <= ends[1] => {
+            let range = range(of.low?, of.high?, of.unit);
+            format!("no measurable gain of {title} (difference {range})")
+        }
+        gain if gain < 0.0 => format!("{title} {verb} by {least} to {most} {unit}"),
+        _ => {
+            let margin = sheet.margin_text();
+            format!("{title} {verb} by at most {most} {unit}, less than what matters ({margin})")
+        }
     })
 }
 

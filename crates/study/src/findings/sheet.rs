@@ -252,8 +252,8 @@ impl<'a> Sheet<'a> {
         if self.cells.len() == all { mean(&means) } else { None }
     }
 
-    /// A figure of a difference as sentences count it: a ratio as percent of change.
-    pub(super) fn told(&self, shown: f64) -> f64 {
+    /// A difference in figures as sentences count it: a ratio as percent of change.
+    pub(super) fn change(&self, shown: f64) -> f64 {
         if self.is_log() { 100.0 * (shown - 1.0) } else { shown }
     }
 
