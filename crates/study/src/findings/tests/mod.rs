@@ -447,6 +447,17 @@ fn levels_that_are_too_many_are_said_and_not_tested() {
     ");
 }
 
+/// No two of so many levels can be compared, which is seen without a look at each two.
+#[test]
+fn levels_that_always_changed_together_are_said() {
+    let level = |at: usize| at.to_string();
+    let runs = (0..98)
+        .map(|at| run(at, &[("a", &level(at)), ("b", &level(at))], &[(RATE, 1e8 + at as f64)]));
+    let found = all_of(&runs.collect::<Vec<_>>(), &[RATE]);
+    assert!(found[0].sentence.contains("what `a` and `b` do to throughput"), "{}", text(&found));
+    assert_eq!((found.len(), found[0].kind), (2, Kind::CannotTell));
+}
+
 #[test]
 fn nothing_follows_from_nothing() {
     assert_eq!(all_of(&[], &[RATE]), []);
