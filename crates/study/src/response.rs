@@ -129,7 +129,7 @@ impl Response {
     /// factors. `None` of fewer than two runs.
     pub fn middle(&self, values: &[f64], confidence: f64) -> Option<Interval> {
         match self.unit {
-            Unit::Percent => stats::mean_interval(values, confidence),
+            Unit::Percent => stats::percent_interval(values, confidence),
             _ => stats::geometric_mean_interval(values, confidence),
         }
     }

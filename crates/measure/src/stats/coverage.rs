@@ -49,6 +49,28 @@ fn of_normal_noise() {
     });
 }
 
+/// Of normal noise as good as Student's t, and of what is skewed as percentages are near an end, better.
+#[test]
+fn of_percentages() {
+    for mean in [50.0, 90.0] {
+        check("percentages", mean, |a, _| percent_interval(&normal(a, mean, 2.0), 0.95));
+    }
+    let skewed = |z: f64| 100.0 / (1.0 + (-3.0 - 0.5 * z).exp());
+    let density = |z: f64| (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt();
+    let mean: f64 =
+        (-800..800).map(|z| f64::from(z) / 100.0).map(|z| 0.01 * skewed(z) * density(z)).sum();
+    let values = |a: &[f64]| a.iter().map(|z| skewed(*z)).collect::<Vec<f64>>();
+    let held = held_percent(mean, |a, _| percent_interval(&values(a), 0.95));
+    let held_by_t = held_percent(mean, |a, _| mean_interval(&values(a), 0.95));
+    assert!(held_by_t + 1.0 < held && 93.0 < held, "{held} %, {held_by_t} %");
+    let found = percent_interval(&[98.4, 98.3, 79.9], 0.95).unwrap();
+    assert!(0.0 < found.low && found.high < 100.0 && (found.estimate - 92.2).abs() < 1e-9);
+    // What does not vary, and what is no percentage.
+    let text = |of: Interval| format!("{:.1} {:.1} {:.1}", of.estimate, of.low, of.high);
+    assert_eq!(text(percent_interval(&[100.0, 100.0], 0.95).unwrap()), "100.0 100.0 100.0");
+    assert_eq!(percent_interval(&[90.0, 120.0], 0.95), mean_interval(&[90.0, 120.0], 0.95));
+}
+
 #[test]
 fn of_log_normal_noise() {
     for sigma in [0.1, 0.5_f64] {

@@ -70,6 +70,26 @@ pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     of_mean(values)?.interval(confidence)
 }
 
+/// Of the mean of percentages, within 0 to 100: Student's t on the scale of the logit, standard error by the delta method (Agresti, Categorical Data
+/// Analysis, 2013, ch. 16.1). Where a value is no percentage, that of the mean. `None` of fewer than two values.
+pub fn percent_interval(values: &[f64], confidence: f64) -> Option<Interval> {
+    let of = of_mean(values)?;
+    let share = of.estimate / 100.0;
+    let is_percent = values.iter().all(|value| (0.0..=100.0).contains(value));
+    // All at one end do not vary, and have no logit.
+    if !is_percent || share * (1.0 - share) <= 0.0 {
+        return of.interval(confidence);
+    }
+    let logit = Difference {
+        estimate: (share / (1.0 - share)).ln(),
+        standard_error: of.standard_error / 100.0 / (share * (1.0 - share)),
+        freedom: of.freedom,
+    };
+    let found = logit.interval(confidence)?;
+    let back = |logit: f64| 100.0 / (1.0 + (-logit).exp());
+    Some(Interval { estimate: of.estimate, low: back(found.low), high: back(found.high) })
+}
+
 /// Of the mean of `b` − that of `a`, spreads not taken as equal: Welch (1947) with Satterthwaite's (1946) degrees of freedom.
 /// `None` of fewer than two values in either.
 pub fn welch_difference(a: &[f64], b: &[f64]) -> Option<Difference> {

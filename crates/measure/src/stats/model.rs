@@ -96,7 +96,30 @@ impl Model {
         ])
     }
 
+    /// Of each level of a factor, which set it is of: levels of one set can be compared with each other, and those of two sets cannot. Named by their
+    /// first levels.
+    pub fn comparable(&self, factor: usize) -> Vec<usize> {
+        // Two levels can be compared where the cells leave the same of both untold.
+        let untold = |level: usize| {
+            let wanted = self.wanted(&[(1.0, &[(factor, level)])])?;
+            let (found, _) = self.solved(&wanted);
+            Some(found.iter().zip(&wanted).map(|(found, wanted)| wanted - found).collect())
+        };
+        let rests: Vec<Option<Vec<f64>>> = (0..self.counts[factor]).map(untold).collect();
+        let is_same = |a: &Vec<f64>, b: &Vec<f64>| a.iter().zip(b).all(|(a, b)| is_equal(*a, *b));
+        let set = |level: usize| {
+            let own = rests[level].as_ref()?;
+            (0..level).find(|&first| rests[first].as_ref().is_some_and(|rest| is_same(rest, own)))
+        };
+        (0..rests.len()).map(|level| set(level).unwrap_or(level)).collect()
+    }
+
     fn sum_of_effects(&self, parts: &[(f64, &[(usize, usize)])]) -> Option<Combination> {
+        self.combination(&self.wanted(parts)?)
+    }
+
+    /// The sum of coefficients that effects are; `None` where the model lacks a term.
+    fn wanted(&self, parts: &[(f64, &[(usize, usize)])]) -> Option<Vec<f64>> {
         let mut wanted = vec![0.0; self.inverse.len()];
         for (sign, at) in parts {
             let term: Term = at.iter().map(|&(factor, _)| factor).collect();
@@ -109,11 +132,18 @@ impl Model {
                 wanted[1 + before + i] += sign * code;
             }
         }
-        self.combination(&wanted)
+        Some(wanted)
     }
 
     /// Weights of cell means that give this sum of coefficients, if any do.
     fn combination(&self, wanted: &[f64]) -> Option<Combination> {
+        let (found, weights) = self.solved(wanted);
+        let is_told = found.iter().zip(wanted).all(|(found, wanted)| is_equal(*found, *wanted));
+        is_told.then_some(Combination { weights })
+    }
+
+    /// What weights of cell means come to at best, and the weights.
+    fn solved(&self, wanted: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let solved: Vec<f64> = self.inverse.iter().map(|line| dot(line, wanted)).collect();
         let weights: Vec<f64> =
             self.rows.iter().zip(&self.runs).map(|(row, n)| n * dot(row, &solved)).collect();
@@ -121,8 +151,7 @@ impl Model {
         for (row, weight) in self.rows.iter().zip(&weights) {
             found.iter_mut().zip(row).for_each(|(to, x)| *to += x * weight);
         }
-        let is_told = found.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() < 1e-6);
-        is_told.then_some(Combination { weights })
+        (found, weights)
     }
 }
 
@@ -175,6 +204,11 @@ impl Combination {
         let freedom = if fourth > 0.0 { square * square / fourth } else { freedom_all };
         Some(Difference { estimate: self.estimate(cells), standard_error: square.sqrt(), freedom })
     }
+}
+
+/// Equal but for rounding.
+fn is_equal(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1e-6
 }
 
 /// Columns of a term.
@@ -243,4 +277,28 @@ pub(super) fn swept(mut a: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, usize) {
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_of_one_set_are_those_with_a_difference() {
+        let check = |cells: &[[usize; 2]], expected: &[usize]| {
+            let cell = |levels: &[usize; 2]| Cell { levels: levels.to_vec(), values: vec![1.0] };
+            let cells: Vec<Cell> = cells.iter().map(cell).collect();
+            let counts =
+                [0, 1].map(|at| 1 + cells.iter().map(|cell| cell.levels[at]).max().unwrap());
+            let model = Model::new(&cells, &counts, &[vec![0], vec![1]]);
+            let sets = model.comparable(0);
+            assert_eq!(sets, expected);
+            for (a, b) in (0..counts[0]).flat_map(|a| (0..a).map(move |b| (a, b))) {
+                assert_eq!(sets[a] == sets[b], model.difference(0, b, a).is_some(), "{a}, {b}");
+            }
+        };
+        check(&[[0, 0], [1, 0], [1, 1]], &[0, 0]);
+        check(&[[0, 0], [1, 1], [2, 0], [3, 1]], &[0, 1, 0, 1]);
+        check(&[[0, 0], [1, 1], [2, 2]], &[0, 1, 2]);
+    }
 }

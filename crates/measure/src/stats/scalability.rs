@@ -38,6 +38,8 @@ pub enum ScalingDoubt {
     AtBound,
     /// Its peak lies beyond what was measured.
     PeakBeyondData,
+    /// The most was measured beyond its peak, with another number between.
+    MoreBeyondPeak,
     /// It misses a point by more than a tenth of the most throughput.
     Misfit,
     /// What Amdahl's law grows to is more than twice what was measured.
@@ -71,9 +73,16 @@ impl Scaling {
         (self.coherence == 0.0 && self.contention > 0.0).then(|| self.of_one / self.contention)
     }
 
-    /// The number with the most throughput; `None` where more is always more.
+    /// The number, from one on, with the most throughput; `None` where more is always more.
     pub fn peak(&self) -> Option<f64> {
-        (self.coherence > 0.0).then(|| ((1.0 - self.contention) / self.coherence).sqrt())
+        let square = (1.0 - self.contention).max(0.0) / self.coherence;
+        (self.coherence > 0.0).then(|| square.sqrt().max(1.0))
+    }
+
+    /// Whether the points are of such a law: none grows more than linearly, and none is far from the fit.
+    pub fn fits(&self) -> bool {
+        let unfit = [ScalingDoubt::Superlinear, ScalingDoubt::Misfit];
+        !self.doubts.iter().any(|doubt| unfit.contains(doubt))
     }
 }
 
@@ -133,16 +142,24 @@ fn fit(points: &[(f64, f64)], free: &[&[usize]], numbers_least: usize) -> Option
     let limit = scaling.limit().is_some_and(|limit| LIMIT_TIMES_MAX * most < limit);
     let is_at_bound = free_in_best.len() < free[0].len();
     let beyond = scaling.peak().is_some_and(|peak| numbers[numbers.len() - 1] < peak);
+    let is_passed = scaling.peak().is_some_and(|peak| is_more_beyond(points, peak));
     let doubts = [
         (ScalingDoubt::FewPoints, numbers.len() < POINTS_ENOUGH),
         (ScalingDoubt::Superlinear, is_superlinear(points)),
         (ScalingDoubt::AtBound, is_at_bound),
         (ScalingDoubt::PeakBeyondData, beyond),
+        (ScalingDoubt::MoreBeyondPeak, is_passed),
         (ScalingDoubt::Misfit, MISFIT_MAX < scaling.misfit),
         (ScalingDoubt::LimitBeyondData, limit),
     ];
     scaling.doubts = doubts.into_iter().filter(|(_, is)| *is).map(|(doubt, _)| doubt).collect();
     Some(scaling)
+}
+
+/// Whether the most throughput is of a number above `peak`, and another lies between: of what rises up to its peak and falls from there, the most is next to it.
+fn is_more_beyond(points: &[(f64, f64)], peak: f64) -> bool {
+    let most = points.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    most.is_some_and(|most| points.iter().any(|point| peak <= point.0 && point.0 < most.0))
 }
 
 /// Whether some N has more throughput a process than a smaller one.
@@ -292,6 +309,15 @@ mod tests {
         assert_eq!(found.doubts, doubts);
         assert_eq!(universal_scalability(&points[..3]), None);
         assert_eq!(amdahl(&[(1.0, 1.0), (2.0, 0.0), (3.0, 1.0)]), None);
+        // A peak is doubted that the most throughput lies beyond, and none next to the most.
+        let passed = |last: f64| {
+            let points =
+                [(1.0, 10.0), (2.0, 18.0), (4.0, 29.0), (8.0, 33.0), (16.0, 32.0), (32.0, last)];
+            let found = universal_scalability(&points).unwrap();
+            assert!(found.fits() && found.peak().unwrap() < 16.0, "{found:?}");
+            found.doubts.contains(&ScalingDoubt::MoreBeyondPeak)
+        };
+        assert!(passed(33.5) && !passed(31.0));
         // What turns back is not Amdahl's, and what hardly bends says little of where it ends.
         let turns = [1.0, 2.0, 4.0, 8.0, 16.0].map(|n| (n, 10.0 * gain(n, 0.05, 0.02)));
         let found = amdahl(&turns).unwrap();

@@ -1,13 +1,13 @@
-//! Which law throughput follows over processes: the Universal Scalability Law beside Amdahl's, each with what is to be doubted of it.
+//! Which law throughput follows over processes: the Universal Scalability Law, or Amdahl's where it adds nothing; or why neither can be told.
 
 use super::scaling::Processes;
 use super::sheet::Sheet;
 use super::words::{list, plain, quoted};
 use super::{FigureUnit, Figures, Finding, Kind};
 use crate::precision::CONFIDENCE;
-use feedrate_measure::stats::{Scaling, ScalingDoubt, amdahl, universal_scalability};
+use feedrate_measure::stats::{Interval, Scaling, ScalingDoubt, amdahl, universal_scalability};
 
-/// Both laws, fitted to the middle of each number of processes against the fewest. Nothing where growth is not told, or neither can be fitted.
+/// The law, fitted to the middle of each number of processes against the fewest. Nothing where growth is not told, or no law can be fitted.
 pub(super) fn law(sheet: &Sheet) -> Option<Finding> {
     let processes = Processes::of(sheet)?;
     let fewest = processes.number(processes.levels[0]);
@@ -20,47 +20,47 @@ pub(super) fn law(sheet: &Sheet) -> Option<Finding> {
                 (over, combination.cells().collect())
             }
         };
-        // So that the fewest processes have as much as they are linear from one.
+        // Laws tell ratios only, so that the fewest processes may have 1.
         points.push((processes.number(level), over.exp() * processes.number(level) / fewest));
         cells.extend(own);
     }
-    let (universal, amdahl) = (universal_scalability(&points), amdahl(&points)?);
-    let is_coherent = universal.as_ref().is_some_and(is_coherent);
-    let mut parts = vec![amdahl_text(&amdahl)];
-    match universal.as_ref().filter(|_| is_coherent) {
-        Some(law) => parts.insert(0, universal_text(law)),
-        None => parts.extend(universal.as_ref().map(|law| {
-            format!(
-                "the Universal Scalability Law adds nothing, as its coherence of {} is not told from none",
-                share(law, 2, law.coherence)
-            )
-        })),
-    }
+    let universal = universal_scalability(&points).filter(|law| told(law, COHERENCE).is_some());
+    let law = match universal {
+        Some(law) => law,
+        None => amdahl(&points)?,
+    };
     let varied = &sheet.factors[processes.factor];
     let n =
         processes.levels.iter().map(|&level| runs_at(sheet, &processes, level, &cells)).min()?;
-    let sentence = format!(
-        "{} over {}, fitted to {} numbers of them: {}; {}",
-        sheet.response.title,
-        quoted(&varied.name),
-        points.len(),
-        parts.join("; "),
-        if n < 2 { "one run of each".into() } else { format!("n = {n}") }
-    );
-    let mut finding = sheet.finding(Kind::Scaling, &[processes.factor], sentence, cells);
-    let laws = [("Amdahl's law", Some(&amdahl)), ("Universal Scalability Law", universal.as_ref())];
-    for (name, law) in laws.into_iter().filter_map(|(name, law)| Some((name, law?))) {
-        finding.figures.extend(figures(name, law, n));
-        let is_told = is_coherent || name == "Amdahl's law";
-        finding.doubts.extend(doubts(name, law).into_iter().filter(|_| is_told));
-    }
-    if n < 2 {
-        finding.supported = false;
-        finding.kind = Kind::NotTested;
-        finding.sentence.insert_str(0, "not tested: ");
+    let (title, varied, numbers) = (sheet.response.title, quoted(&varied.name), points.len());
+    let runs = if n < 2 { "one run of each".into() } else { format!("n = {n}") };
+    let (kind, sentence) = match untold(&law) {
+        Some((why, next)) => (
+            Kind::CannotTell,
+            format!(
+                "cannot be told, because {why}: which law {title} follows over {varied} ({numbers} numbers of them, {runs}){next}"
+            ),
+        ),
+        None => {
+            let kind = if n < 2 { Kind::NotTested } else { Kind::Scaling };
+            let start = if n < 2 { "not tested: " } else { "" };
+            let law = text(&law);
+            let what = format!("{title} over {varied}, fitted to {numbers} numbers of them");
+            (kind, format!("{start}{what}: {law}; {runs}"))
+        }
+    };
+    let mut finding = sheet.finding(kind, &[processes.factor], sentence, cells);
+    finding.supported = kind != Kind::NotTested;
+    if kind != Kind::CannotTell {
+        finding.figures = figures(&law, n);
+        finding.doubts.extend(doubts(&law));
     }
     Some(finding)
 }
+
+/// Of the parameters of a law, its contention: in Amdahl's law the serial share.
+const CONTENTION: usize = 1;
+const COHERENCE: usize = 2;
 
 fn runs_at(sheet: &Sheet, processes: &Processes, level: usize, cells: &[usize]) -> usize {
     let mut own: Vec<usize> = cells.to_vec();
@@ -70,78 +70,101 @@ fn runs_at(sheet: &Sheet, processes: &Processes, level: usize, cells: &[usize]) 
     at.map(|&cell| sheet.cells[cell].values.len()).sum()
 }
 
-/// Whether coherence is told from none.
-fn is_coherent(law: &Scaling) -> bool {
-    law.interval(2, CONFIDENCE).is_some_and(|of| 0.0 < of.low)
+/// A share that is told from none, and is one: its interval lies above 0, and not beyond all.
+fn told(law: &Scaling, at: usize) -> Option<Interval> {
+    law.interval(at, CONFIDENCE).filter(|of| 0.0 < of.low && of.high <= 1.0)
 }
 
-fn share(law: &Scaling, at: usize, value: f64) -> String {
-    let of = law.interval(at, CONFIDENCE);
-    let ends = of.map_or(String::new(), |of| {
-        format!(" [{} %, {} %]", plain(100.0 * of.low, 2), plain(100.0 * of.high, 2))
-    });
-    format!("{} %{ends}", plain(100.0 * value, 2))
-}
-
-fn amdahl_text(law: &Scaling) -> String {
-    let most = limit(law).map_or(String::new(), |most| {
-        format!(", so that more processes come to at most {} times one", plain(most, 0))
-    });
-    format!(
-        "by Amdahl's law {} of the work is serial{most} (R² = {:.3})",
-        share(law, 1, law.contention),
-        law.r_squared
-    )
-}
-
-fn universal_text(law: &Scaling) -> String {
-    let peak = law.peak();
-    let peak =
-        peak.map_or(String::new(), |peak| format!(", most throughput at {peak:.0} processes"));
-    format!(
-        "by the Universal Scalability Law contention is {} and coherence {}{peak} (R² = {:.3})",
-        share(law, 1, law.contention),
-        share(law, 2, law.coherence),
-        law.r_squared
-    )
-}
-
-/// What Amdahl's law grows to, in times of one; told where the serial share is told from none.
-fn limit(law: &Scaling) -> Option<f64> {
-    let is_serial = law.interval(1, CONFIDENCE).is_some_and(|of| 0.0 < of.low);
-    is_serial.then(|| 1.0 / law.contention)
-}
-
-fn figures(name: &str, law: &Scaling, n: usize) -> Vec<Figures> {
-    let of = |what: &str, unit, at: usize, value| {
-        Figures::new(format!("{name}, {what}"), unit, value, law.interval(at, CONFIDENCE), n)
+/// Why the law is not told, and what follows from that; `None` where it is told.
+fn untold(law: &Scaling) -> Option<(String, &'static str)> {
+    if law.doubts.contains(&ScalingDoubt::Superlinear) {
+        let why = "some growth is more than linear, which no law has";
+        return Some((why.into(), "; that is a cache, a window or noise until it is explained"));
+    }
+    if !law.fits() {
+        let missed = 100.0 * law.misfit;
+        let why = format!("{} misses a point by {missed:.0} % of the most throughput", name(law));
+        return Some((why, ""));
+    }
+    if told(law, CONTENTION).is_some() || told(law, COHERENCE).is_some() {
+        return None;
+    }
+    let Some(of) = law.interval(CONTENTION, CONFIDENCE) else {
+        return Some(("growth fits best without a serial share".into(), ""));
     };
-    let contention = of("contention", FigureUnit::Share, 1, law.contention);
-    let coherence = of("coherence", FigureUnit::Share, 2, law.coherence);
-    let peak = law
-        .peak()
-        .filter(|_| is_coherent(law))
-        .map(|peak| Figures::new(format!("{name}, peak"), FigureUnit::Processes, peak, None, n));
-    let has_coherence = law.coherence > 0.0;
-    let all = [Some(contention), Some(coherence).filter(|_| has_coherence), peak];
+    let reaches = match (of.low <= 0.0, 1.0 < of.high) {
+        (true, true) => "below 0 % and beyond 100 %",
+        (true, false) => "below 0 %",
+        _ => "beyond 100 %",
+    };
+    let why = format!("the interval of the serial share reaches {reaches}");
+    Some((why, "; more numbers of processes, or more runs of each, would tell"))
+}
+
+fn name(law: &Scaling) -> &'static str {
+    if law.coherence > 0.0 { "the Universal Scalability Law" } else { "Amdahl's law" }
+}
+
+fn text(law: &Scaling) -> String {
+    let share = |of: Interval| {
+        let [middle, low, high] = [of.estimate, of.low, of.high].map(|x| plain(100.0 * x, 2));
+        format!("{middle} % [{low} %, {high} %]")
+    };
+    let contention = told(law, CONTENTION).map(share);
+    let what = match (told(law, COHERENCE).map(share), contention) {
+        (None, contention) => format!(
+            "{} of the work is serial, so that any number of processes does at most {} times what one does",
+            contention.unwrap_or_default(),
+            plain(most_times_one(law), if most_times_one(law) < 10.0 { 1 } else { 0 })
+        ),
+        (Some(coherence), contention) => format!(
+            "coherence is {coherence} and contention {}{}",
+            contention.unwrap_or("not told from none".into()),
+            peak(law)
+                .map_or(String::new(), |peak| format!(", most throughput at {peak:.0} processes"))
+        ),
+    };
+    format!("by {} {what} (R² = {:.3})", name(law), law.r_squared)
+}
+
+/// What Amdahl's law grows to, in times of one.
+fn most_times_one(law: &Scaling) -> f64 {
+    1.0 / law.contention
+}
+
+/// Where throughput is the most, if it was not more beyond.
+fn peak(law: &Scaling) -> Option<f64> {
+    law.peak().filter(|_| !law.doubts.contains(&ScalingDoubt::MoreBeyondPeak))
+}
+
+fn figures(law: &Scaling, n: usize) -> Vec<Figures> {
+    let name = name(law).trim_start_matches("the ");
+    let figures = |what: &str, unit, value, interval| {
+        Figures::new(format!("{name}, {what}"), unit, value, interval, n)
+    };
+    let share = |what: &str, at| {
+        told(law, at).map(|of| figures(what, FigureUnit::Share, of.estimate, Some(of)))
+    };
+    let peak = peak(law).map(|peak| figures("peak", FigureUnit::Processes, peak, None));
+    let all = [share("contention", CONTENTION), share("coherence", COHERENCE), peak];
     all.into_iter().flatten().collect()
 }
 
-fn doubts(name: &str, law: &Scaling) -> Vec<String> {
-    let told = law.doubts.iter().map(|doubt| match doubt {
-        ScalingDoubt::FewPoints => "it is fitted to fewer than five points".to_string(),
-        ScalingDoubt::Superlinear => {
-            "some growth is more than linear, which it does not have".into()
-        }
-        ScalingDoubt::AtBound => "a coefficient would fit best below 0".into(),
-        ScalingDoubt::PeakBeyondData => "the most throughput lies beyond what was measured".into(),
-        ScalingDoubt::Misfit => {
-            format!("it misses a point by {:.0} % of the most throughput", 100.0 * law.misfit)
-        }
-        ScalingDoubt::LimitBeyondData => {
-            "what it grows to lies far beyond what was measured".into()
-        }
+fn doubts(law: &Scaling) -> Option<String> {
+    let told = law.doubts.iter().filter_map(|doubt| {
+        Some(match doubt {
+            ScalingDoubt::FewPoints => "it is fitted to fewer than five points",
+            ScalingDoubt::AtBound => "a coefficient would fit best below 0",
+            ScalingDoubt::PeakBeyondData => "the most throughput lies beyond what was measured",
+            ScalingDoubt::MoreBeyondPeak => {
+                "more throughput was measured beyond its peak, which is not told"
+            }
+            ScalingDoubt::LimitBeyondData => "what it grows to lies far beyond what was measured",
+            // Such a law is not told.
+            ScalingDoubt::Superlinear | ScalingDoubt::Misfit => return None,
+        })
     });
-    let told: Vec<String> = told.collect();
-    if told.is_empty() { Vec::new() } else { vec![format!("{name}: {}", list(&told))] }
+    let told: Vec<String> = told.map(str::to_string).collect();
+    let name = name(law).trim_start_matches("the ");
+    (!told.is_empty()).then(|| format!("{name}: {}", list(&told)))
 }

@@ -33,6 +33,8 @@ pub const MARGIN: f64 = 0.02;
 pub struct Observation {
     /// Its folder.
     pub path: PathBuf,
+    /// What sentences call it.
+    pub name: String,
     /// Runs of different workloads are not compared.
     pub workload: String,
     /// The level of each factor, also where it is the baseline's. A factor that a run does not name is `unset`.
@@ -45,7 +47,7 @@ pub struct Observation {
     pub shown: BTreeMap<&'static str, f64>,
     /// Samples per second of each epoch, in order.
     pub epochs: Vec<f64>,
-    /// Its place in the order of running.
+    /// Its place in the order of running, within its source.
     pub order: Option<u32>,
     /// Reasons not to believe it. With an invalid one it is left out.
     pub doubts: Vec<SeenDoubt>,
@@ -87,14 +89,14 @@ pub enum Kind {
     Artefact,
     /// More than linear.
     Superlinear,
+    /// Runs that must not be used.
+    LeftOut,
     /// What a factor does, alone or with another.
     Effect,
     /// How throughput grows with processes.
     Scaling,
     /// A factor, or more of it, that makes no difference that matters.
     NoEffect,
-    /// Runs that must not be used.
-    LeftOut,
     /// Runs that are doubted.
     Doubted,
     /// Repeated runs change over the order of running.
@@ -180,9 +182,9 @@ impl Kind {
     /// Where it is told.
     fn place(self) -> usize {
         match self {
-            Kind::Artefact | Kind::Superlinear => 0,
-            Kind::Effect | Kind::Scaling => 1,
-            other => 2 + other as usize,
+            Kind::Superlinear => Kind::Artefact as usize,
+            Kind::Scaling => Kind::Effect as usize,
+            other => other as usize,
         }
     }
 }

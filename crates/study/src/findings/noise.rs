@@ -1,8 +1,8 @@
 //! What noise looks like where a combination was run often enough to say: runs far from the others, and noise that is not normal. Tests no factor.
 
 use super::sheet::Sheet;
-use super::trust::{about, short};
-use super::words::{list, plain, quoted, runs as runs_text, signed};
+use super::trust::about;
+use super::words::{list, quoted, runs as runs_text, signed};
 use super::{FigureUnit, Figures, Finding, Kind, Observation};
 use crate::compare::ALPHA;
 use crate::precision::CONFIDENCE;
@@ -26,7 +26,7 @@ pub(super) fn outliers(sheet: &Sheet) -> Vec<Finding> {
             return None;
         }
         let text = |(run, score): &(&Observation, f64)| {
-            format!("{} (modified z-score {})", quoted(&short(run)), signed(*score, 1))
+            format!("{} (modified z-score {})", quoted(&run.name), signed(*score, 1))
         };
         let (middle, figures) = middles(sheet.response, of);
         let sentence = format!(
@@ -67,7 +67,7 @@ pub(super) fn skewed(sheet: &Sheet) -> Option<Finding> {
         if sheet.is_log() { " on the scale of logarithms" } else { "" },
         skewed.len(),
         judged.len(),
-        quoted(&short(sheet.runs[*worst].first()?)),
+        quoted(&sheet.runs[*worst].first()?.name),
         plot.correlation,
         plot.least,
     );
@@ -110,5 +110,5 @@ fn middles(response: &Response, of: &[&Observation]) -> (String, Vec<Figures>) {
     let figures = known
         .into_iter()
         .map(|(name, of)| Figures::new(name, FigureUnit::Response, of.estimate, Some(of), n));
-    (format!("of these {} runs: {}", plain(n as f64, 0), list(&texts)), figures.collect())
+    (format!("of these {}: {}", runs_text(n), list(&texts)), figures.collect())
 }

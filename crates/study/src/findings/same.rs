@@ -2,7 +2,7 @@
 
 use super::levels::{LevelTest, Tests};
 use super::sheet::Sheet;
-use super::words::{quoted, range};
+use super::words::{digits, plain, quoted, range};
 use super::{Figures, Finding, Kind};
 use crate::compare::ALPHA;
 use crate::precision::CONFIDENCE;
@@ -103,11 +103,10 @@ pub(super) fn no_gain(sheet: &Sheet, factor: usize, tests: &Tests) -> Option<Fin
     let what = format!("above {} against it", varied.levels[level]);
     let figures = hull(sheet, what, &differences, n.min()?)?;
     let sentence = format!(
-        "more than {} {}: no measurable gain of {} (difference {}), n = {}",
+        "more than {} {}: {}, n = {}",
         varied.levels[level],
         quoted(&varied.name),
-        sheet.response.title,
-        range(figures.low?, figures.high?, figures.unit),
+        gain_text(sheet, &figures)?,
         figures.n
     );
     let cells: Vec<usize> =
@@ -116,6 +115,29 @@ pub(super) fn no_gain(sheet: &Sheet, factor: usize, tests: &Tests) -> Option<Fin
     finding.figures = vec![figures];
     finding.magnitude = 1.0;
     Some(finding)
+}
+
+/// What there is instead of a gain that matters: a loss, a gain that is too small, or none that was measured.
+fn gain_text(sheet: &Sheet, of: &Figures) -> Option<String> {
+    let title = sheet.response.title;
+    // As they change: both up, both down, or neither.
+    let ends = [sheet.change(of.low?), sheet.change(of.high?)];
+    let digits = digits(ends[1] - ends[0]);
+    let [least, most] = if ends[1] < 0.0 { [ends[1], ends[0]] } else { ends };
+    let [least, most] = [least, most].map(|end| plain(end.abs(), digits));
+    let unit = if sheet.is_log() { "%" } else { "points" };
+    let verb = if ends[1] < 0.0 { "falls" } else { "rises" };
+    Some(match sheet.gain(ends[0]) {
+        _ if ends[0] <= 0.0 && 0.0 <= ends[1] => {
+            let range = range(of.low?, of.high?, of.unit);
+            format!("no measurable gain of {title} (difference {range})")
+        }
+        gain if gain < 0.0 => format!("{title} {verb} by {least} to {most} {unit}"),
+        _ => {
+            let margin = sheet.margin_text();
+            format!("{title} {verb} by at most {most} {unit}, less than what matters ({margin})")
+        }
+    })
 }
 
 /// All higher levels against this one, where none is better by what matters.

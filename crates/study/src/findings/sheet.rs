@@ -119,7 +119,7 @@ impl<'a> Sheet<'a> {
         let mut factors = factors;
         if fits {
             for (at, factor) in factors.iter_mut().enumerate() {
-                factor.base = reference(&additive, &cells, at, factor);
+                factor.base = reference(&additive.comparable(at), &cells, at, factor.base);
             }
         }
         Some(Sheet {
@@ -230,8 +230,7 @@ impl<'a> Sheet<'a> {
     pub(super) fn margin_text(&self) -> String {
         let (number, unit) =
             if self.is_log() { (100.0 * self.margin(), "%") } else { (self.margin(), "points") };
-        let digits = usize::from(number.fract() != 0.0);
-        format!("{number:.digits$} {unit}")
+        format!("{} {unit}", words::two_digits(number))
     }
 
     /// A difference in the unit that figures have.
@@ -251,6 +250,11 @@ impl<'a> Sheet<'a> {
             self.cells.iter().filter(|cell| cell.levels[a.0] == a.1 && cell.levels[b.0] == b.1);
         let means = own.map(|cell| mean(&cell.values)).collect::<Option<Vec<f64>>>()?;
         if self.cells.len() == all { mean(&means) } else { None }
+    }
+
+    /// A difference in figures as sentences count it: a ratio as percent of change.
+    pub(super) fn change(&self, shown: f64) -> f64 {
+        if self.is_log() { 100.0 * (shown - 1.0) } else { shown }
     }
 
     /// Two levels of a factor, by the cells of a combination: the runs of each.
@@ -329,28 +333,26 @@ impl Varied {
 }
 
 /// The level that others of a factor are compared with: of the largest set of levels that can be compared with each other, the one that most combinations have.
-fn reference(model: &Model, cells: &[Cell], at: usize, factor: &Varied) -> usize {
-    let weight = |level: usize| {
-        let own = cells.iter().filter(|cell| cell.levels[at] == level);
-        own.fold((0, 0), |(all, runs), cell| (all + 1, runs + cell.values.len()))
-    };
-    // Each set by its first level.
-    let mut sets: Vec<Vec<usize>> = vec![vec![factor.base]];
-    for level in (0..factor.levels.len()).filter(|&level| level != factor.base) {
-        let is_comparable = |set: &&mut Vec<usize>| model.difference(at, set[0], level).is_some();
-        match sets.iter_mut().find(is_comparable) {
-            Some(set) => set.push(level),
-            None => sets.push(vec![level]),
-        }
+/// `set_of` names the set of each level, and `base` the commonest of all.
+fn reference(set_of: &[usize], cells: &[Cell], at: usize, base: usize) -> usize {
+    // Of each level, combinations and runs.
+    let mut weights = vec![(0, 0); set_of.len()];
+    for cell in cells {
+        let weight: &mut (usize, usize) = &mut weights[cell.levels[at]];
+        *weight = (weight.0 + 1, weight.1 + cell.values.len());
     }
-    let runs = |set: &[usize]| set.iter().map(|&level| weight(level).1).sum::<usize>();
-    // The last of equals is the greatest; the base's own set comes first.
-    let largest = sets.iter().rev().max_by_key(|set| (set.len(), runs(set)));
-    let commonest = |set: &Vec<usize>| set.iter().rev().copied().max_by_key(|&one| weight(one));
-    match largest {
-        Some(set) if !set.contains(&factor.base) => commonest(set).unwrap_or(factor.base),
-        _ => factor.base,
+    // Of each set, levels and runs.
+    let mut sizes = vec![(0, 0); set_of.len()];
+    for (&set, (_, runs)) in set_of.iter().zip(&weights) {
+        let size: &mut (usize, usize) = &mut sizes[set];
+        *size = (size.0 + 1, size.1 + runs);
     }
+    // The last of equals is the greatest: of sets the base's own, else the first, and so of levels.
+    let is_own = |set: usize| set == set_of[base];
+    let sets = (0..sizes.len()).rev();
+    let largest = sets.max_by_key(|&set| (sizes[set], is_own(set))).unwrap_or(set_of[base]);
+    let levels = (0..set_of.len()).rev().filter(|&level| set_of[level] == largest);
+    if is_own(largest) { base } else { levels.max_by_key(|&one| weights[one]).unwrap_or(base) }
 }
 
 /// Factors that are not the same in all, but for those that are never acted on: runs that differ in these alone are repeats.
@@ -374,12 +376,13 @@ pub(super) fn varied(all: &[&Observation]) -> Vec<Varied> {
         });
         let most = seen.values().max();
         let base = levels.iter().position(|level| seen.get(level) == most)?;
-        let is_ignored = |of: &String| {
-            let mut own = all.iter().filter(|one| level(&one.factors) == *of);
-            own.all(|one| one.ignored.contains_key(name))
-        };
-        let ignored = levels.iter().map(is_ignored).collect();
-        let places = levels.iter().cloned().enumerate().map(|(at, level)| (level, at)).collect();
+        let places: HashMap<String, usize> =
+            levels.iter().cloned().enumerate().map(|(at, level)| (level, at)).collect();
+        let mut ignored = vec![true; levels.len()];
+        for one in all {
+            let own = one.factors.get(name).map_or(UNSET, String::as_str);
+            ignored[places[own]] &= one.ignored.contains_key(name);
+        }
         let name = name.clone();
         (levels.len() > 1).then_some(Varied { name, levels, numbers, base, ignored, places })
     };

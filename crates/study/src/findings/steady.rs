@@ -1,7 +1,7 @@
 //! Whether the epochs of runs settle: still warming up, or never steady. Epochs are repeated measures of a run, and tell nothing of others.
 
-use super::trust::{about, short};
-use super::words::{quoted, runs as runs_text, signed};
+use super::trust::about;
+use super::words::{plain, quoted, runs as runs_text, signed};
 use super::{FigureUnit, Figures, Finding, Kind, Observation};
 use crate::response::Unit;
 use feedrate_measure::stats::{STEADY_ROUNDS, mean, slope, steady_from};
@@ -46,12 +46,13 @@ impl<'a> Unsteady<'a> {
         let percent = |share: f64| signed(100.0 * share, 0);
         Some(match self.from {
             Some(from) => format!(
-                "the first {} at {}, those from epoch {} on at {}; the mean of all is {} % from that",
+                "the first {} at {}, those from epoch {} on at {}; the mean of all is {} % {} that",
                 if from == 1 { "epoch is".into() } else { format!("{from} epochs are") },
                 text(mean(&rates[..from])?),
                 from + 1,
                 text(mean(&rates[from..])?),
-                percent(self.by)
+                plain(100.0 * self.by.abs(), 0),
+                if self.by < 0.0 { "below" } else { "above" }
             ),
             None => {
                 let numbers: Vec<f64> = (0..rates.len()).map(|epoch| epoch as f64).collect();
@@ -85,14 +86,14 @@ fn finding(workload: &str, of: &[&Unsteady], judged: usize) -> Option<Finding> {
         of.len(),
         runs_text(judged),
         if of.len() == 1 { "" } else { "most in " },
-        quoted(&short(worst.run)),
+        quoted(&worst.run.name),
         worst.text()?
     );
     let runs: Vec<&Observation> = of.iter().map(|one| one.run).collect();
     let mut finding = about(Kind::Unsteady, workload, sentence, &runs);
     let what = match worst.from {
-        Some(_) => format!("mean of all epochs against the settled, {}", short(worst.run)),
-        None => format!("greatest less least epoch as a share of the mean, {}", short(worst.run)),
+        Some(_) => format!("mean of all epochs against the settled, {}", worst.run.name),
+        None => format!("greatest less least epoch as a share of the mean, {}", worst.run.name),
     };
     let (unit, value) = match worst.from {
         Some(_) => (FigureUnit::Ratio, 1.0 + worst.by),

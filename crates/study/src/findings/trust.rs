@@ -121,13 +121,13 @@ fn of_doubt(
         "{what} {} of {}, {which}{}: {}; to do: {}",
         runs.len(),
         runs_text(all),
-        quoted(&short(worst)),
+        quoted(&worst.name),
         doubt.evidence,
         doubt.advice
     );
     let mut finding = about(kind, workload, sentence, &runs);
     if let Some((of, unit, value)) = shown_by(name, worst) {
-        let of = format!("{of}, {}", short(worst));
+        let of = format!("{of}, {}", worst.name);
         finding.figures = vec![Figures::new(of, unit, value, None, 1)];
     }
     finding.magnitude = runs.len() as f64 / all as f64 + shown(worst).unwrap_or(0.0);
@@ -150,12 +150,6 @@ fn shown_by(name: &str, run: &Observation) -> Option<(String, FigureUnit, f64)> 
             Some((of, unit, ratio))
         }
     }
-}
-
-/// The last two folders of its path, which tell runs of a study apart.
-pub(super) fn short(run: &Observation) -> String {
-    let names: Vec<_> = run.path.iter().map(|name| name.to_string_lossy()).collect();
-    names[names.len().saturating_sub(2)..].join("/")
 }
 
 /// Change of repeated runs over the order of running.

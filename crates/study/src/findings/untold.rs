@@ -56,14 +56,22 @@ pub(super) fn ignored(workload: &str, used: &[&Observation]) -> Option<Finding> 
         }
     }
     levels.retain(|_, levels| 1 < levels.len());
-    let text = |(factor, levels): (&&str, &BTreeSet<&str>)| {
+    // Factors that are not acted on for the same reasons, with their levels.
+    let mut of_reasons: BTreeMap<&BTreeSet<&str>, Vec<String>> = BTreeMap::new();
+    for (factor, levels) in &levels {
         let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
-        let why: Vec<&str> = reasons[factor].iter().copied().collect();
-        format!("{} ({}; {})", words::quoted(factor), words::list(&levels), why.join("; "))
+        let text = format!("{} ({})", words::quoted(factor), words::list(&levels));
+        of_reasons.entry(&reasons[factor]).or_default().push(text);
+    }
+    let text = |(why, factors): (&&BTreeSet<&str>, &Vec<String>)| {
+        let why: Vec<&str> = why.iter().copied().collect();
+        let act = if factors.len() == 1 { "does" } else { "do" };
+        format!("what {} {act} ({})", words::list(factors), why.join("; "))
     };
-    let parts: Vec<String> = levels.iter().map(text).collect();
+    let parts: Vec<String> = of_reasons.iter().map(text).collect();
+    let it = if levels.len() == 1 { "it" } else { "them" };
     let sentence = format!(
-        "cannot be told, because DLIO does not act on it: what {} does; runs that differ in nothing else are taken as repeats; feedrate's loaders obey it",
+        "cannot be told, because DLIO does not act on {it}: {}; runs that differ in nothing else are taken as repeats; feedrate's loaders obey {it}",
         words::list(&parts)
     );
     let is_concerned =

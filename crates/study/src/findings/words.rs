@@ -24,6 +24,14 @@ pub(super) fn signed(value: f64, digits: usize) -> String {
     }
 }
 
+/// With two digits that count, and no zeros at the end: `2`, `0.5`, `0.043`.
+pub(super) fn two_digits(value: f64) -> String {
+    let whole = if value > 0.0 { value.log10().floor() as i32 + 1 } else { 1 };
+    let digits = usize::try_from(2 - whole).unwrap_or(0);
+    let text = format!("{value:.digits$}");
+    if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').into() }
+}
+
 /// `a`, `b` and `c`.
 pub(super) fn list(items: &[String]) -> String {
     match items {
@@ -113,6 +121,15 @@ mod tests {
             [(40.0, 0), (4.0, 0), (2.0, 1), (0.4, 1), (0.04, 2), (1e-9, 3), (0.0, 2)]
         {
             assert_eq!(digits(width), expected, "{width}");
+        }
+    }
+
+    #[test]
+    fn a_margin_has_two_digits_that_count() {
+        for (value, expected) in
+            [(2.0, "2"), (0.5, "0.5"), (1.96, "2"), (0.04321, "0.043"), (20.0, "20"), (0.0, "0")]
+        {
+            assert_eq!(two_digits(value), expected);
         }
     }
 

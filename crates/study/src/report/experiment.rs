@@ -32,7 +32,7 @@ pub struct Experiment {
 pub struct Middle {
     /// `None` where no run has a value.
     pub estimate: Option<f64>,
-    /// 95 % (Student's t, of rates on the scale of logarithms); `None` of fewer than two values.
+    /// 95 % (Student's t, of rates on the scale of logarithms, of percentages on that of the logit); `None` of fewer than two values.
     pub interval: Option<(f64, f64)>,
 }
 

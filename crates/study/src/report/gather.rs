@@ -25,7 +25,7 @@ use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_spec::plan::Plan;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 const MIB: f64 = (1u64 << 20) as f64;
@@ -198,6 +198,8 @@ struct Place<'a> {
 /// All that a report needs of a run.
 struct Gathered {
     run: Run,
+    /// What sentences call it.
+    name: String,
     made: Made,
     point: RunPoint,
     doubts: Vec<SeenDoubt>,
@@ -245,7 +247,8 @@ impl Gathered {
         let is_known = case.throughput.whole_samples_per_second.is_some();
         let epochs = epochs.into_iter().flatten().filter(|_| is_known).collect();
         let shown = shown(&case);
-        Gathered { run, made, point, doubts: case.doubts, plan, shown, epochs }
+        let name = case.short_path();
+        Gathered { run, name, made, point, doubts: case.doubts, plan, shown, epochs }
     }
 }
 
@@ -385,25 +388,45 @@ fn doubts(all: &[Gathered]) -> Vec<Doubt> {
 
 /// The runs with results, as findings take them; those that must not be used are among them, to be told. By workload.
 fn observations(all: &[Gathered]) -> Vec<Observation> {
-    let of = |one: &Gathered| {
+    let of = |(one, order): (&Gathered, Option<u32>)| {
         let factors = one.run.factors.clone();
         let why = |name: &String| Some((name.clone(), doubt::ignored(one.plan.as_ref()?, name)?));
         Observation {
             path: one.run.path.clone().into(),
+            name: one.name.clone(),
             workload: one.run.workload.clone(),
             ignored: factors.keys().filter_map(why).collect(),
             factors,
             responses: one.point.responses.clone(),
-            order: one.made.study.as_ref().and_then(|study| study.order),
+            order,
             shown: one.shown.clone(),
             epochs: one.epochs.clone(),
             doubts: one.doubts.clone(),
         }
     };
-    let mut observations: Vec<Observation> =
-        all.iter().filter(|one| one.has_result()).map(of).collect();
+    let with_result: Vec<&Gathered> = all.iter().filter(|one| one.has_result()).collect();
+    let orders = orders(&with_result);
+    let mut observations: Vec<Observation> = with_result.into_iter().zip(orders).map(of).collect();
     observations.sort_by(|a, b| a.workload.cmp(&b.workload));
     observations
+}
+
+/// The place of each run in the order of running, within its source: its study's, or where a run has none, by when they were started, which `all` are in
+/// the order of. `None` where that is not known.
+fn orders(all: &[&Gathered]) -> Vec<Option<u32>> {
+    let of_study = |one: &Gathered| one.made.study.as_ref().and_then(|study| study.order);
+    let without: BTreeSet<usize> =
+        all.iter().filter(|one| of_study(one).is_none()).map(|one| one.run.source).collect();
+    let mut started: BTreeMap<usize, u32> = BTreeMap::new();
+    let order = |one: &&Gathered| {
+        if !without.contains(&one.run.source) {
+            return of_study(one);
+        }
+        let place = started.entry(one.run.source).or_default();
+        *place += u32::from(!one.run.started.is_empty());
+        (!one.run.started.is_empty()).then_some(*place)
+    };
+    all.iter().map(order).collect()
 }
 
 /// The relative URL of a file, from a folder. Both may be relative to the working folder. `None` where it cannot be known.

@@ -303,7 +303,7 @@ fn numbers(runs: &[Made]) -> Method {
     };
     let says = format!(
         "A run is one value; its epochs are repeated measures and make no interval narrower. Percentages have their mean, rates their geometric mean; \
-         intervals are of 95 % (Student's t, of rates on the scale of logarithms). MB is 10^6 bytes, MiB 2^20. {estimated}{}",
+         intervals are of 95 % (Student's t, of rates on the scale of logarithms, of percentages on that of the logit). MB is 10^6 bytes, MiB 2^20. {estimated}{}",
         definitions.join(" ")
     );
     method("Numbers", says)

@@ -21,6 +21,7 @@ pub(super) fn significant(value: Option<f64>) -> String {
     let places = match value.map(f64::abs) {
         Some(size) if size >= 100.0 => 1,
         Some(size) if size >= 1.0 || size == 0.0 => 2,
+        Some(size) if size > 1e-9 => (2.0 - size.log10().floor()).max(4.0) as usize,
         _ => 4,
     };
     decimals(value, places)
@@ -62,6 +63,7 @@ mod tests {
             (Some(1234.56), "1234.6"),
             (Some(12.345), "12.35"),
             (Some(0.012345), "0.0123"),
+            (Some(-0.000_012_345), "-0.0000123"),
             (Some(0.0), "0.00"),
             (Some(f64::NAN), UNKNOWN),
             (None, UNKNOWN),

@@ -20,6 +20,28 @@ fn run(value: &str, au: f64) -> Run {
     }
 }
 
+/// Runs of DLIO have no number in an order, but start one after another.
+#[test]
+fn a_drift_is_told_of_records_that_name_no_order() {
+    let folder = tempfile::tempdir().unwrap();
+    for at in 0..8 {
+        let time = 1000 + 40 * at + 3 * (at % 3);
+        // Names are in another order than starts.
+        save_steps(
+            folder.path(),
+            &format!("{}", 9 - at),
+            &[(time, 1000, 0, 1_000_000); 20],
+            |record| {
+                record.started = format!("2026-11-21T10:0{at}:00.000000");
+            },
+        );
+    }
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let drift = report.findings.iter().find(|one| one.kind == crate::findings::Kind::Drift);
+    let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
+    assert!(says.contains("from the first run to the last [−"), "{:?}", report.findings);
+}
+
 #[test]
 fn replicates_make_one_experiment_in_the_order_of_values() {
     let unused = Run { unused: Some("stale data".into()), ..run("2", 1.0) };
@@ -33,9 +55,9 @@ fn replicates_make_one_experiment_in_the_order_of_values() {
     assert_eq!(named, [("2", &[1, 3][..]), ("10", &[0][..])]);
     let middle = found[0].au_all_steps_percent;
     assert_eq!(middle.estimate, Some(85.0));
-    // t of one degree of freedom is 12.706, the standard error 5.
+    // t of one degree of freedom is 12.706, the standard error 5; of the logit, ln(85 ÷ 15), 5 ÷ (100 · 0.85 · 0.15).
     let (low, high) = middle.interval.unwrap();
-    assert!((low - 21.47).abs() < 0.01 && (high - 148.53).abs() < 0.01, "{low} {high}");
+    assert!((low - 3.74).abs() < 0.01 && (high - 99.88).abs() < 0.01, "{low} {high}");
     let rate = found[0].bytes_per_second.estimate.unwrap();
     assert!((rate - (80e6_f64 * 90e6).sqrt()).abs() < 1.0, "{rate}");
     assert_eq!(

@@ -15,6 +15,7 @@ fn levels(of: &[(&str, &str)]) -> BTreeMap<String, String> {
 fn run(number: usize, of: &[(&str, &str)], responses: &[(&'static str, f64)]) -> Observation {
     Observation {
         path: format!("run-{number}").into(),
+        name: format!("run-{number}"),
         workload: "unet3d".into(),
         factors: levels(of),
         responses: responses.iter().copied().collect(),
@@ -98,7 +99,7 @@ fn one_run_of_each_is_described_and_not_judged() {
     4. not tested: throughput at 8 `processes` is 75 % of what 1 would grow to linearly, one run of each
     5. not tested: `file_shuffle` and throughput: random is 3.6 % below seed; off is 0.2 % below seed
          doubt: a combination was run once: noise was not measured
-    6. not tested: throughput over `processes`, fitted to 5 numbers of them: by Amdahl's law 4.89 % [3.43 %, 6.34 %] of the work is serial, so that more processes come to at most 20 times one (R² = 1.000); the Universal Scalability Law adds nothing, as its coherence of 0.00 % is not told from none; one run of each
+    6. not tested: throughput over `processes`, fitted to 5 numbers of them: by Amdahl's law 4.89 % [3.43 %, 6.34 %] of the work is serial, so that any number of processes does at most 20 times what one does (R² = 1.000); one run of each
          doubt: Amdahl's law: what it grows to lies far beyond what was measured
     7. cannot be told, because there is one run of each (no replicates): what `file_shuffle`, `format`, `processes` and `read_threads` do to throughput; two runs of each measure the noise, 5 are advised (none was repeated, so that it is not known how many it takes)
     8. cannot be told, because not all combinations of their levels were run: whether factors act together (6 of 6 pairs); a full factorial or a 2^k design would tell
@@ -129,7 +130,7 @@ fn planted_effects_are_found_with_their_intervals() {
     2. `format` explains 42 % of the variation of throughput: hdf5 is 2.70 × npz [2.68, 2.72]; png is 0.398 × npz [0.391, 0.405], n = 5 (p < 0.0001, corrected for 16 tests)
     3. `read_threads` explains 8 % of the variation of throughput: at 1 it is 0.502 × that at 4 [0.497, 0.507], n = 5 (p < 0.0001, corrected for 16 tests); not told apart from 4: 8 and 16
     4. throughput at 8 `processes` is 73.8 % [73.1 %, 74.5 %] of what 1 would grow to linearly, n = 5
-    5. throughput over `processes`, fitted to 5 numbers of them: by Amdahl's law 5.17 % [4.76 %, 5.58 %] of the work is serial, so that more processes come to at most 19 times one (R² = 1.000); the Universal Scalability Law adds nothing, as its coherence of 0.08 % [−0.05 %, 0.20 %] is not told from none; n = 5
+    5. throughput over `processes`, fitted to 5 numbers of them: by Amdahl's law 5.17 % [4.76 %, 5.58 %] of the work is serial, so that any number of processes does at most 19 times what one does (R² = 1.000); n = 5
          doubt: Amdahl's law: what it grows to lies far beyond what was measured
     6. cannot be told, because the noise is too large for so few runs: throughput by `file_shuffle` (off is 0.6 % above seed [0.0 %, 1.2 %], n = 5); about 6 runs of each would tell 2 %
     7. cannot be told, because not all combinations of their levels were run: whether factors act together (6 of 6 pairs); a full factorial or a 2^k design would tell
@@ -340,6 +341,8 @@ fn invalid_runs_are_left_out_and_doubted_runs_named() {
             "`too_few_steps` in 1 of 34 runs, `run-5`: evidence; to do: advice",
         ]
     );
+    // What was dropped is told before what the others say.
+    assert!(found[..2].iter().all(|one| one.kind == Kind::LeftOut), "{}", text(&found));
     let is_used = |one: &&Finding| one.kind != Kind::LeftOut;
     assert!(found.iter().filter(is_used).all(|one| !one.evidence.contains(&"run-0".into())));
     assert!(
@@ -442,6 +445,17 @@ fn levels_that_are_too_many_are_said_and_not_tested() {
     1. cannot be told, because not all combinations of their levels were run: whether factors act together (1 of 1 pair); a full factorial or a 2^k design would tell
     2. cannot be told, because there are too many levels to test one by one: what `a` and `b` do to throughput
     ");
+}
+
+/// No two of so many levels can be compared, which is seen without a look at each two.
+#[test]
+fn levels_that_always_changed_together_are_said() {
+    let level = |at: usize| at.to_string();
+    let runs = (0..98)
+        .map(|at| run(at, &[("a", &level(at)), ("b", &level(at))], &[(RATE, 1e8 + at as f64)]));
+    let found = all_of(&runs.collect::<Vec<_>>(), &[RATE]);
+    assert!(found[0].sentence.contains("what `a` and `b` do to throughput"), "{}", text(&found));
+    assert_eq!((found.len(), found[0].kind), (2, Kind::CannotTell));
 }
 
 #[test]
