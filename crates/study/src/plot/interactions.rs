@@ -49,7 +49,12 @@ impl Plot for Interactions {
             let message = match pairs {
                 0 => "runs differ in fewer than two factors".into(),
                 _ => format!(
-                    "no two factors were crossed: of each of {pairs} pairs some combination of levels was not run with all else the same"
+                    "no two factors were crossed: of {} some combination of levels was not run with all else the same",
+                    if pairs == 1 {
+                        "the one pair".into()
+                    } else {
+                        format!("each of {pairs} pairs")
+                    }
                 ),
             };
             return Err(Missing::new(

@@ -349,8 +349,10 @@ fn warnings_about_runs_are_counted() {
     runs.truncate(3);
     runs[0].doubts.clear();
     let data = Data { runs, ..Data::default() };
-    assert_eq!(data.doubts(), " Doubts: too_few_steps (2 of 3 runs).");
-    assert_eq!(Data::default().doubts(), "");
+    let (plot, response) = (find("stall").unwrap(), None);
+    let all = figure_of(plot, &data, response).unwrap();
+    assert_eq!(data.doubts(&all), " Doubts: too_few_steps (2 of 3 runs).");
+    assert_eq!(Data::default().doubts(&all), "");
 }
 
 #[test]
@@ -387,7 +389,8 @@ fn a_wait_that_is_not_split_is_told_as_such() {
 
 #[test]
 fn folders_show_how_far_their_runs_came() {
-    let folder = |processes, state| FolderRun { workload: "a".into(), processes, state };
+    let folder =
+        |processes, state| FolderRun { path: "a".into(), workload: "a".into(), processes, state };
     let folders = vec![
         folder(Some(4), FolderState::Done),
         folder(Some(4), FolderState::NoTraining),
