@@ -90,7 +90,9 @@ pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
         lines.push(rest[..end].trim_end().to_string());
         rest = rest[end..].trim_start();
     }
-    lines.push(rest.to_string());
+    if !rest.is_empty() || lines.is_empty() {
+        lines.push(rest.to_string());
+    }
     lines
 }
 
@@ -178,7 +180,7 @@ mod tests {
         for (text, most, expected) in [
             ("short", 100.0, "short"),
             ("4 processes, read_threads 1", 100.0, "4 processes,|read_threads 1"),
-            ("record_length_bytes 536.9 MB", 80.0, "record_length_|bytes 536.9|MB"),
+            ("record_length_bytes 536.9 MB", 80.0, "record_length_|bytes 536.9 MB"),
             ("aaaaaaaaaaaa", 30.0, "aaaaa|aaaaa|aa"),
             ("µµ", 1.0, "µ|µ"),
         ] {

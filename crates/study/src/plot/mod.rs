@@ -26,6 +26,8 @@ mod status;
 mod tests;
 #[cfg(test)]
 mod compared_tests;
+#[cfg(test)]
+mod told_tests;
 
 use crate::draw::figure::Figure;
 use crate::response::Response;
