@@ -63,7 +63,21 @@ pub(super) fn common(figure: &Figure) -> Option<Vec<Entry>> {
         own.retain(|entry| !all.contains(entry));
         all.extend(own);
     }
-    Some(all)
+    let is_taken = |tone: Tone| all.iter().any(|entry| entry.tone == tone);
+    let mut unnamed = figure.panels.iter().flat_map(unnamed);
+    (!unnamed.any(is_taken)).then_some(all)
+}
+
+/// Colours of lines and marks of a panel that have no name.
+fn unnamed(panel: &Panel) -> Vec<Tone> {
+    let Content::Axes(axes) = &panel.content else { return Vec::new() };
+    let tone = |layer: &Layer| match layer {
+        Layer::Series(one) if one.label.is_empty() => {
+            matches!(one.style, Style::Joined | Style::Marks).then_some(one.tone)
+        }
+        _ => None,
+    };
+    axes.layers.iter().filter_map(tone).collect()
 }
 
 /// Draw them from the left, in as many lines as they take. Returns where they end.

@@ -55,6 +55,16 @@ enum Key {
     Own,
 }
 
+impl Key {
+    fn of(figure: &Figure, direct: bool) -> Self {
+        match figure.naming {
+            Naming::None => Key::None,
+            Naming::Direct if direct => Key::None,
+            Naming::Direct | Naming::Key => key::common(figure).map_or(Key::Own, Key::Common),
+        }
+    }
+}
+
 struct Grid<'a> {
     figure: &'a Figure,
     pen: Pen,
@@ -88,11 +98,7 @@ impl Grid<'_> {
     /// Returns where the last row ends.
     fn draw(&mut self) -> f64 {
         let direct = self.figure.naming == Naming::Direct && self.has_room_for_names();
-        let key = match self.figure.naming {
-            Naming::None => Key::None,
-            Naming::Direct if direct => Key::None,
-            Naming::Direct | Naming::Key => key::common(self.figure).map_or(Key::Own, Key::Common),
-        };
+        let key = Key::of(self.figure, direct);
         let mut top = EDGE;
         if let Key::Common(entries) = &key {
             let ends = (EDGE, self.width - EDGE);

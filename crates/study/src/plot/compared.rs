@@ -97,13 +97,15 @@ fn shared<'b, 'a>(
     Some(Compared { levels, cells })
 }
 
+/// How many cells that are left have a level, and all that had it.
+type WithLevel<'c> = (usize, Vec<&'c Vec<usize>>);
+
 /// Levels of each factor all of whose combinations are there; without those that were run with fewest others. At least two of each.
 fn crossed(cells: &Cells<'_, '_>) -> Option<Vec<Vec<usize>>> {
     let mut left: BTreeSet<&Vec<usize>> = cells.keys().collect();
     let factors = left.first().map_or(0, |cell| cell.len());
     // By factor and level, the cells that have it: left ones are counted, and gone ones stay in the lists.
-    let mut levels: Vec<BTreeMap<usize, (usize, Vec<&Vec<usize>>)>> =
-        vec![BTreeMap::new(); factors];
+    let mut levels: Vec<BTreeMap<usize, WithLevel<'_>>> = vec![BTreeMap::new(); factors];
     for cell in &left {
         for (known, level) in levels.iter_mut().zip(*cell) {
             let (count, cells) = known.entry(*level).or_default();
