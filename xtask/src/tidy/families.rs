@@ -69,6 +69,7 @@ const FAMILIES: &[Family] = &[
             ("data", "what every plot is drawn from"),
             ("points", "makes what every plot is drawn from"),
             ("groups", "replicates, factors and the axes of responses, the same in every plot"),
+            ("caption", "what marks, intervals and axes are, in the words of every caption"),
             ("compared", "runs that differ in nothing else, for all plots of factors"),
             ("against", "a response against processes, whichever it is"),
         ],

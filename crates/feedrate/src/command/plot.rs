@@ -28,7 +28,12 @@ pub(crate) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     let response = response(plot, arguments.response.as_deref())?;
     let look = look(arguments)?;
     let target = target(arguments)?;
-    let (data, left_out) = load(&arguments.paths, plot.needs())?;
+    let (data, mut left_out) = load(&arguments.paths, plot.needs())?;
+    // How far runs came is no matter of what is doubted of them: what cannot be used is counted too.
+    let is_of_values = plot.needs() != Needs::Progress;
+    if !is_of_values {
+        left_out.retain(|one| !data.folders.iter().any(|folder| folder.path == one.path));
+    }
     let mut figure = figure_of(plot, &data, response).map_err(|missing| UsageError {
         message: format!(
             "{} cannot be drawn: {}{}",
@@ -38,10 +43,9 @@ pub(crate) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         ),
         hint: Some(missing.hint),
     })?;
-    // How far runs came is no matter of what is doubted of them.
-    let is_of_values = plot.needs() != Needs::Study;
     if is_of_values {
-        figure.caption.push_str(&data.doubts());
+        let doubts = data.doubts(&figure);
+        figure.caption.push_str(&doubts);
     }
     if is_of_values && !left_out.is_empty() {
         figure

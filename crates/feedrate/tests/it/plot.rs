@@ -163,6 +163,7 @@ fn folders_that_are_not_whole_are_told_apart() {
     }
     let answer = test.feedrate(&["plot", "status", "results"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(!answer.stderr.contains("left out"), "{}", answer.stderr);
     let caption = answer.stdout.lines().nth(1).unwrap();
     assert!(caption.starts_with("2 of 4 folders done"), "{caption}");
 }

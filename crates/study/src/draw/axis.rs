@@ -32,7 +32,7 @@ impl<'a> Fitted<'a> {
     pub(super) fn of(axis: &'a Axis, extents: &[Extent], ticks: f64) -> Self {
         let ends = match (&axis.scale, ends(extents, &axis.scale)) {
             (Scale::Categories(names), _) => (-0.5, names.len().max(1) as f64 - 0.5),
-            (Scale::Linear, ends) => linear(axis.range, ends, extents, ticks),
+            (Scale::Linear | Scale::LinearAt(_), ends) => linear(axis.range, ends, extents, ticks),
             (Scale::Log10 | Scale::LogAt(_), ends) => logarithmic(axis.range, ends, extents),
         };
         Fitted { scale: &axis.scale, min: ends.0, max: ends.1 }
@@ -44,7 +44,9 @@ impl<'a> Fitted<'a> {
             Scale::Log10 | Scale::LogAt(_) => {
                 (value.ln() - self.min.ln()) / (self.max.ln() - self.min.ln())
             }
-            Scale::Linear | Scale::Categories(_) => (value - self.min) / (self.max - self.min),
+            Scale::Linear | Scale::LinearAt(_) | Scale::Categories(_) => {
+                (value - self.min) / (self.max - self.min)
+            }
         }
     }
 
@@ -58,7 +60,7 @@ impl<'a> Fitted<'a> {
         match self.scale {
             Scale::Linear => self.even(target),
             Scale::Log10 => self.decades(target),
-            Scale::LogAt(values) => {
+            Scale::LinearAt(values) | Scale::LogAt(values) => {
                 let known = values.iter().filter(|&&value| self.has(value));
                 known.map(|&at| Tick { at, label: text(at) }).collect()
             }
@@ -90,6 +92,10 @@ impl<'a> Fitted<'a> {
         if values.len() < 3 {
             let parts = powers.iter().flat_map(|power| [*power, 2.0 * power, 5.0 * power]);
             values = parts.filter(within).collect();
+        }
+        // One tick tells no scale.
+        if values.len() < 2 {
+            return self.even(target.max(4.0));
         }
         let every = (values.len() as f64 / target.max(1.0)).ceil().max(1.0) as usize;
         values.into_iter().step_by(every).map(|at| Tick { at, label: text(at) }).collect()
@@ -203,6 +209,8 @@ mod tests {
             (Scale::LogAt(vec![1.0, 2.0, 4.0, 8.0]), Range::Tight, vec![1.0, 4.0], "1 2 4"),
             (Scale::Log10, Range::Tight, vec![0.02, 300.0], "0.1 1 10 100"),
             (Scale::Log10, Range::Tight, vec![1.0, 9.0], "1 2 5 10"),
+            (Scale::Log10, Range::Tight, vec![5.9, 13.0], "6 8 10 12"),
+            (Scale::LinearAt(vec![1.0, 2.0, 4.0, 8.0]), Range::Tight, vec![1.0, 4.0], "1 2 4"),
             (Scale::Linear, Range::Tight, vec![], "0.0 0.5 1.0"),
         ] {
             assert_eq!(labels(scale, range, &values), expected, "{values:?}");

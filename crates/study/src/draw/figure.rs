@@ -21,9 +21,9 @@ pub struct Figure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Naming {
-    /// Beside the ends of their lines; above the panels where there is no room.
+    /// Beside the ends of their lines; as a key where there is no room.
     Direct,
-    /// Above the panels, once.
+    /// Above the panels, once; above each panel where a name or a colour would stand for two things.
     Key,
     /// Not at all: the axes say it.
     None,
@@ -87,6 +87,8 @@ pub struct Axis {
 pub enum Scale {
     /// Evenly.
     Linear,
+    /// Evenly, with ticks at these values, as far as there is room.
+    LinearAt(Vec<f64>),
     /// By their logarithm, with ticks at powers of ten.
     Log10,
     /// By their logarithm, with ticks at these values, as far as there is room.
@@ -155,6 +157,8 @@ pub enum Style {
     Line,
     /// A line that steps to the next value at the next point.
     Steps,
+    /// The same, broken as its colour's number says, so that lines that have no marks differ in more than colour.
+    BrokenSteps,
     /// A broken line.
     Dashes,
 }
@@ -185,6 +189,9 @@ pub struct Point {
     /// Runs behind it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<usize>,
+    /// Their folders.
+    #[serde(skip)]
+    pub folders: Vec<String>,
 }
 
 /// Bars of one kind.
@@ -285,6 +292,19 @@ impl Point {
     /// Without an interval.
     pub fn at(x: f64, y: f64) -> Self {
         Point { x, y, ..Point::default() }
+    }
+
+    /// Whether it is of one run, and has no interval.
+    pub fn is_single(&self) -> bool {
+        self.runs == Some(1) && self.low.is_none()
+    }
+}
+
+impl Figure {
+    /// Whether some of its marks are of single runs and others of several.
+    pub fn has_single_among_several(&self) -> bool {
+        let points = || self.panels.iter().flat_map(Panel::points);
+        points().any(Point::is_single) && points().any(|point| point.runs > Some(1))
     }
 }
 

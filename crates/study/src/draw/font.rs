@@ -37,19 +37,63 @@ pub(super) fn outline(text: &str, size: f64) -> Vec<Segment> {
     pen.segments
 }
 
-/// The end of a text that is longer than `most` becomes an ellipsis.
+/// The middle of a text that is longer than `most` becomes an ellipsis: what tells names apart, as a level or a unit, stands at their end.
 pub(super) fn shortened(text: &str, size: f64, most: f64) -> String {
     if width(text, size) <= most {
         return text.into();
     }
-    let mut kept = text.to_string();
-    while kept.pop().is_some() {
-        let short = format!("{}…", kept.trim_end());
+    let all: Vec<char> = text.chars().collect();
+    let part = |chars: &[char]| chars.iter().collect::<String>();
+    for kept in (1..all.len()).rev() {
+        let (head, tail) = (part(&all[..kept / 2]), part(&all[all.len() - kept.div_ceil(2)..]));
+        let short = format!("{}…{}", head.trim_end(), tail.trim_start());
         if width(&short, size) <= most {
             return short;
         }
     }
     "…".into()
+}
+
+/// The same of several, no two of which become equal: those that would are numbered.
+pub(super) fn shortened_apart(texts: &[String], size: f64, most: f64) -> Vec<String> {
+    let short: Vec<String> = texts.iter().map(|text| shortened(text, size, most)).collect();
+    let is_clear = |i: usize| {
+        short.iter().zip(texts).all(|(other, text)| *other != short[i] || *text == texts[i])
+    };
+    let told = |i: usize| match is_clear(i) {
+        true => short[i].clone(),
+        false => {
+            let number = format!(" {}", i + 1);
+            let room = most - width(&number, size);
+            format!("{}{number}", shortened(&texts[i], size, room))
+        }
+    };
+    (0..texts.len()).map(told).collect()
+}
+
+/// A text in lines of a width: broken after commas, else at spaces, else after signs in words, else anywhere; nothing is left out.
+pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while most < width(rest, size) {
+        let ends = rest.char_indices().skip(1).map(|(at, _)| at);
+        let fitting: Vec<usize> =
+            ends.take_while(|at| width(rest[..*at].trim_end(), size) <= most).collect();
+        let after =
+            |signs: &[char]| fitting.iter().rev().find(|at| rest[..**at].ends_with(signs)).copied();
+        let least = rest.chars().next().map_or(0, char::len_utf8);
+        let end = after(&[','])
+            .or_else(|| after(&[' ']))
+            .or_else(|| after(&['_', '-', '.', '/']))
+            .or(fitting.last().copied())
+            .unwrap_or(least);
+        lines.push(rest[..end].trim_end().to_string());
+        rest = rest[end..].trim_start();
+    }
+    if !rest.is_empty() || lines.is_empty() {
+        lines.push(rest.to_string());
+    }
+    lines
 }
 
 /// `None` cannot be: a test reads it.
@@ -119,9 +163,28 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_ends_in_an_ellipsis() {
+    fn a_long_text_is_cut_in_the_middle_and_stays_apart_from_others() {
         assert_eq!(shortened("short", 10.0, 100.0), "short");
         let short = shortened("a rather long label", 10.0, 40.0);
-        assert!(short.ends_with('…') && width(&short, 10.0) <= 40.0, "{short}");
+        assert!(short.ends_with("el") && width(&short, 10.0) <= 40.0, "{short}");
+        let texts = ["read_threads 1 of a", "read_threads 2 of a", "read_threads 1 of a"];
+        let short = shortened_apart(&texts.map(String::from), 10.0, 40.0);
+        assert!(short[0] != short[1] && short.iter().all(|text| width(text, 10.0) <= 40.0));
+        // What was equal stays so, where no other is like it.
+        let same = shortened_apart(&["a rather long label"; 2].map(String::from), 10.0, 40.0);
+        assert_eq!(same[0], same[1]);
+    }
+
+    #[test]
+    fn a_wrapped_text_is_whole_and_as_narrow_as_asked() {
+        for (text, most, expected) in [
+            ("short", 100.0, "short"),
+            ("4 processes, read_threads 1", 100.0, "4 processes,|read_threads 1"),
+            ("record_length_bytes 536.9 MB", 80.0, "record_length_|bytes 536.9 MB"),
+            ("aaaaaaaaaaaa", 30.0, "aaaaa|aaaaa|aa"),
+            ("µµ", 1.0, "µ|µ"),
+        ] {
+            assert_eq!(wrapped(text, 10.0, most).join("|"), expected);
+        }
     }
 }

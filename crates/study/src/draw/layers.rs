@@ -2,7 +2,7 @@
 
 use super::axis;
 use super::figure::{Axes, Bars, Panel, Point, Scale, Series, Span, Spread, Style, Tone};
-use super::marks::{MARK, interval, mark};
+use super::marks::{MARK, dashes, interval, mark};
 use super::pen::Pen;
 use super::scene::{Anchor, Area, Path, Shape, Stroke};
 use super::theme::{Colour, mixed};
@@ -21,7 +21,7 @@ impl Place<'_> {
     /// How far a series is moved so that it does not hide others.
     pub(super) fn aside(&self, spread: Spread, number: usize, of: usize) -> f64 {
         let step = match spread {
-            Spread::Y => (18.0 / of.max(1) as f64).min(3.5),
+            Spread::Y => (18.0 / of.max(1) as f64).min(2.1 * MARK),
             Spread::X => 2.2 * MARK,
         };
         (number as f64 - (of.max(1) - 1) as f64 / 2.0) * step
@@ -40,10 +40,14 @@ impl Place<'_> {
         let line = match series.style {
             Style::Joined | Style::Line => places.clone(),
             Style::Dashes => {
-                stroke = Stroke { dashes: Some(3.0), width: 0.9, ..stroke };
+                stroke = Stroke { dashes: &[3.0, 3.0], width: 0.9, ..stroke };
                 places.clone()
             }
             Style::Steps => steps(&places),
+            Style::BrokenSteps => {
+                stroke.dashes = dashes(series.tone);
+                steps(&places)
+            }
             Style::Marks | Style::Dots => Vec::new(),
         };
         if line.len() > 1 {
@@ -54,7 +58,8 @@ impl Place<'_> {
             match series.style {
                 Style::Marks | Style::Joined => {
                     self.point_interval(series, point, at, shapes);
-                    shapes.push(Shape::Path(mark(series.tone, at, MARK, colour).hint(hint)));
+                    let mark = self.mark(series.tone, point, at, colour);
+                    shapes.push(Shape::Path(mark.hint(hint)));
                 }
                 Style::Dots => {
                     let pale = mixed(colour, pen.theme.background(), 0.45);
@@ -64,9 +69,19 @@ impl Place<'_> {
                 _ if series.points.len() == 1 => {
                     shapes.push(Shape::Path(mark(series.tone, at, MARK, colour).hint(hint)));
                 }
-                Style::Line | Style::Steps | Style::Dashes => {}
+                Style::Line | Style::Steps | Style::BrokenSteps | Style::Dashes => {}
             }
         }
+    }
+
+    /// Hollow of a single run where others are of several.
+    fn mark(&self, tone: Tone, point: &Point, at: (f64, f64), colour: Colour) -> Path {
+        let is_hollow = self.pen.hollows_single && point.is_single();
+        if !is_hollow {
+            return mark(tone, at, MARK, colour);
+        }
+        let path = mark(tone, at, 0.88 * MARK, self.pen.theme.background());
+        Path { stroke: Some(self.pen.stroke(colour, 1.0)), ..path }
     }
 
     /// What is shown when a mark is pointed at.
@@ -150,7 +165,7 @@ impl Place<'_> {
     pub(super) fn rule(&self, at: f64, label: &str, shapes: &mut Vec<Shape>) {
         let (pen, area) = (self.pen, self.area);
         let y = (self.y)(at);
-        let stroke = Stroke { dashes: Some(2.5), ..pen.stroke(pen.theme.line(), 0.8) };
+        let stroke = Stroke { dashes: &[2.5, 2.5], ..pen.stroke(pen.theme.line(), 0.8) };
         shapes.push(Shape::Path(Path::line((area.left, y), (area.right, y), stroke).hint(label)));
         if !label.is_empty() {
             let above = y - 0.3 * pen.size;

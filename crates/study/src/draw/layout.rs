@@ -1,11 +1,10 @@
 //! Where panels lie: a grid whose axes line up, with the names of series above where they do not stand beside their lines.
 
-use super::figure::{Axes, Content, Figure, Layer, Naming, Panel, Scale, Series, Style, Tone};
-use super::layers::span_fill;
-use super::marks::{MARK, mark};
+use super::figure::{Axes, Content, Figure, Layer, Naming, Panel, Scale, Series};
+use super::key::{self, Entry, entries};
 use super::panel::{CATEGORIES, Margins, Ready, Shown};
 use super::pen::Pen;
-use super::scene::{Anchor, Area, PT_PER_IN, Path, Scene, Shape};
+use super::scene::{Anchor, Area, PT_PER_IN, Scene, Shape};
 use super::{COLUMN_IN, Look, PAGE_IN, font, matrix, pie};
 
 /// Around everything.
@@ -22,7 +21,8 @@ const NAMES: f64 = 0.36;
 /// Give everything its place.
 pub(super) fn place(figure: &Figure, look: &Look) -> Scene {
     let columns = figure.columns.clamp(1, figure.panels.len().max(1));
-    let pen = Pen { theme: look.theme, size: look.font_pt };
+    let hollows_single = figure.has_single_among_several();
+    let pen = Pen { theme: look.theme, size: look.font_pt, hollows_single };
     let has_long_names = figure.panels.iter().filter_map(axes).any(|axes| match &axes.y.scale {
         Scale::Categories(names) => {
             names.iter().any(|name| pen.width(name) > CATEGORIES * COLUMN_IN * PT_PER_IN)
@@ -43,6 +43,25 @@ pub(super) fn place(figure: &Figure, look: &Look) -> Scene {
         height: bottom + EDGE,
         background: look.theme.background(),
         shapes: grid.shapes,
+    }
+}
+
+/// Where names of series stand that are not beside their lines.
+enum Key {
+    None,
+    /// Above all panels.
+    Common(Vec<Entry>),
+    /// Above each panel.
+    Own,
+}
+
+impl Key {
+    fn of(figure: &Figure, direct: bool) -> Self {
+        match figure.naming {
+            Naming::None => Key::None,
+            Naming::Direct if direct => Key::None,
+            Naming::Direct | Naming::Key => key::common(figure).map_or(Key::Own, Key::Common),
+        }
     }
 }
 
@@ -79,9 +98,11 @@ impl Grid<'_> {
     /// Returns where the last row ends.
     fn draw(&mut self) -> f64 {
         let direct = self.figure.naming == Naming::Direct && self.has_room_for_names();
+        let key = Key::of(self.figure, direct);
         let mut top = EDGE;
-        if !direct && self.figure.naming != Naming::None {
-            top = self.key(top);
+        if let Key::Common(entries) = &key {
+            let ends = (EDGE, self.width - EDGE);
+            top = key::draw(entries, &self.pen, ends, top, &mut self.shapes);
         }
         let (pen, width, figure, rows) = (self.pen, self.panel_width(), self.figure, self.rows());
         let ready: Vec<Option<Ready<'_>>> = figure
@@ -112,8 +133,12 @@ impl Grid<'_> {
         let inner = ((self.width - 2.0 * EDGE - between - taken) / self.columns as f64).max(20.0);
         for row in &rows {
             let has_title = row.iter().any(|i| figure.panels[*i].title.is_some());
-            let over =
-                most(|margins| margins.top, row) + if has_title { 1.4 * pen.size } else { 0.0 };
+            let title = if has_title { 1.4 * pen.size } else { 0.0 };
+            let keys = match &key {
+                Key::Own => self.keys(row, &sides, inner, top + title),
+                Key::None | Key::Common(_) => 0.0,
+            };
+            let over = most(|margins| margins.top, row) + title + keys;
             let mut bottom = top;
             let mut start = EDGE;
             for (column, i) in row.iter().copied().enumerate() {
@@ -140,6 +165,19 @@ impl Grid<'_> {
             top = bottom + BELOW;
         }
         top - BELOW
+    }
+
+    /// A key over each panel of a row. Returns how high the highest is.
+    fn keys(&mut self, row: &[usize], sides: &[(f64, f64)], inner: f64, top: f64) -> f64 {
+        let (mut start, mut height) = (EDGE, 0.0f64);
+        for (i, (left, right)) in row.iter().zip(sides) {
+            let end = start + left + inner + right;
+            let entries = entries(&self.figure.panels[*i]);
+            let below = key::draw(&entries, &self.pen, (start, end), top, &mut self.shapes);
+            height = height.max(below - top);
+            start = end + BETWEEN;
+        }
+        height
     }
 
     fn height(&self, panel: &Panel, ready: Option<&Ready<'_>>, width: f64) -> f64 {
@@ -192,79 +230,23 @@ impl Grid<'_> {
     /// Beside lines there is room, and not the same names again in each panel.
     fn has_room_for_names(&self) -> bool {
         let names = |panel: &Panel| {
-            let names = axes(panel).into_iter().flat_map(names_of);
-            names.map(|entry| panel.series_name(entry.0)).collect::<Vec<_>>()
+            let entries = entries(panel).into_iter();
+            entries.map(|entry| panel.series_name(&entry.name)).collect::<Vec<_>>()
         };
         let panels = &self.figure.panels;
         if panels.len() > 1 && panels.iter().all(|panel| names(panel) == names(&panels[0])) {
             return false;
         }
         let width = self.panel_width();
-        self.figure.panels.iter().filter_map(axes).all(|axes| {
-            let names: Vec<&str> = names_of(axes).into_iter().map(|(name, ..)| name).collect();
-            let widest = names.iter().map(|name| self.pen.width(name)).fold(0.0, f64::max);
+        self.figure.panels.iter().all(|panel| {
+            let Some(axes) = axes(panel) else { return true };
+            let names = entries(panel);
+            let widest = names.iter().map(|entry| self.pen.width(&entry.name)).fold(0.0, f64::max);
             let height = (width - widest) * axes.aspect;
             ends_beside_names(axes)
                 && widest + 8.0 <= NAMES * width
                 && names.len() as f64 * 1.15 * self.pen.size <= height
         })
-    }
-
-    /// The names of all series above the panels. Returns where they end.
-    fn key(&mut self, top: f64) -> f64 {
-        let pen = self.pen;
-        let mut entries: Vec<(String, Tone, Sign)> = Vec::new();
-        for panel in &self.figure.panels {
-            for (label, tone, sign) in axes(panel).into_iter().flat_map(names_of) {
-                let name = panel.series_name(label);
-                if !entries.iter().any(|known| known.0 == name) {
-                    entries.push((name, tone, sign));
-                }
-            }
-        }
-        if entries.is_empty() {
-            return top;
-        }
-        let (mut x, mut y) = (EDGE + 2.0, top + 0.6 * pen.size);
-        let sign = 1.5 * pen.size;
-        for (name, tone, kind) in entries {
-            let name = font::shortened(&name, pen.size, self.width - 2.0 * EDGE - sign - 6.0);
-            let width = sign + pen.width(&name) + 12.0;
-            if EDGE + 2.0 < x && self.width - EDGE < x + width - 12.0 {
-                (x, y) = (EDGE + 2.0, y + 1.35 * pen.size);
-            }
-            self.sign(tone, kind, (x, y), sign - 4.0);
-            self.shapes.push(pen.text((x + sign, y + pen.drop()), Anchor::Start, &name));
-            x += width;
-        }
-        y + 1.1 * pen.size
-    }
-
-    fn sign(&mut self, tone: Tone, kind: Sign, (x, y): (f64, f64), width: f64) {
-        let colour = self.pen.theme.of(tone);
-        let mut stroke = self.pen.stroke(colour, 1.2);
-        let mut line = |stroke| {
-            self.shapes.push(Shape::Path(Path::line((x, y), (x + width, y), stroke)));
-        };
-        match kind {
-            Sign::Area | Sign::Span => {
-                let is_span = matches!(kind, Sign::Span);
-                let colour = if is_span { span_fill(&self.pen, tone) } else { colour };
-                let half = 0.36 * self.pen.size;
-                let area = Area { left: x, right: x + width, top: y - half, bottom: y + half };
-                self.shapes.push(Shape::Path(Path::rectangle(area, colour)));
-                return;
-            }
-            Sign::Of(Style::Marks | Style::Dots) => {}
-            Sign::Of(Style::Dashes) => {
-                stroke.dashes = Some(3.0);
-                line(stroke);
-            }
-            Sign::Of(Style::Joined | Style::Line | Style::Steps) => line(stroke),
-        }
-        if matches!(kind, Sign::Of(Style::Marks | Style::Joined | Style::Dots)) {
-            self.shapes.push(Shape::Path(mark(tone, (x + width / 2.0, y), MARK, colour)));
-        }
     }
 }
 
@@ -299,30 +281,9 @@ fn ends_beside_names(axes: &Axes) -> bool {
     named.all(|series| end(series).is_none_or(|end| Some(end) == last))
 }
 
-/// What stands for a series in the key.
-#[derive(Clone, Copy)]
-enum Sign {
-    Of(Style),
-    Area,
-    Span,
-}
-
 fn axes(panel: &Panel) -> Option<&Axes> {
     match &panel.content {
         Content::Axes(axes) => Some(axes),
         Content::Pie { .. } | Content::Matrix(_) => None,
-    }
-}
-
-fn names_of(axes: &Axes) -> Vec<(&str, Tone, Sign)> {
-    axes.layers.iter().filter_map(name_of).filter(|(name, ..)| !name.is_empty()).collect()
-}
-
-fn name_of(layer: &Layer) -> Option<(&str, Tone, Sign)> {
-    match layer {
-        Layer::Series(series) => Some((&series.label, series.tone, Sign::Of(series.style))),
-        Layer::Bars(bars) => Some((&bars.label, bars.tone, Sign::Area)),
-        Layer::Span(span) => Some((&span.kind, span.tone, Sign::Span)),
-        Layer::Rule { .. } => None,
     }
 }

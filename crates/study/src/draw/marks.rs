@@ -45,6 +45,23 @@ pub(super) fn mark(tone: Tone, (x, y): (f64, f64), half: f64, fill: Colour) -> P
     }
 }
 
+/// How the line of a colour is broken where nothing but colour would tell it from others.
+pub(super) fn dashes(tone: Tone) -> &'static [f64] {
+    const OF_HUES: [&[f64]; 7] = [
+        &[],
+        &[5.0, 2.0],
+        &[1.2, 1.6],
+        &[6.0, 1.8, 1.2, 1.8],
+        &[9.0, 2.5],
+        &[2.6, 1.4],
+        &[6.0, 1.6, 1.2, 1.6, 1.2, 1.6],
+    ];
+    match tone {
+        Tone::Hue(number) => OF_HUES[number % OF_HUES.len()],
+        _ => &[],
+    }
+}
+
 /// An interval between two places of a line; where it is cut off, an arrow says so.
 pub(super) fn interval(
     across: f64,

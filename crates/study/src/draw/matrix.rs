@@ -15,8 +15,7 @@ pub(super) fn height(matrix: &Matrix, pen: &Pen) -> f64 {
 
 pub(super) fn draw(matrix: &Matrix, pen: &Pen, area: Area, shapes: &mut Vec<Shape>) {
     let most = 0.45 * area.width();
-    let names: Vec<String> =
-        matrix.rows.iter().map(|name| font::shortened(name, pen.size, most)).collect();
+    let names = font::shortened_apart(&matrix.rows, pen.size, most);
     let widest = names.iter().map(|name| pen.width(name)).fold(0.0, f64::max);
     let left = area.left + widest + 5.0 + 1.4 * pen.size;
     let (columns, row) = (matrix.columns.len().max(1) as f64, ROW * pen.size);
@@ -26,9 +25,10 @@ pub(super) fn draw(matrix: &Matrix, pen: &Pen, area: Area, shapes: &mut Vec<Shap
         let y = area.top + row * (i as f64 + 0.5) + pen.drop();
         shapes.push(pen.text((left - 4.0, y), Anchor::End, name));
     }
-    for (i, name) in matrix.columns.iter().enumerate() {
+    let names = font::shortened_apart(&matrix.columns, pen.size, column - 1.0);
+    for (i, name) in names.iter().enumerate() {
         let at = (left + column * (i as f64 + 0.5), bottom + 1.1 * pen.size);
-        shapes.push(pen.text(at, Anchor::Middle, &font::shortened(name, pen.size, column - 1.0)));
+        shapes.push(pen.text(at, Anchor::Middle, name));
     }
     for (i, cells) in matrix.cells.iter().enumerate() {
         for (j, cell) in cells.iter().enumerate() {
@@ -48,7 +48,9 @@ pub(super) fn draw(matrix: &Matrix, pen: &Pen, area: Area, shapes: &mut Vec<Shap
             shapes.push(pen.coloured(at, Anchor::Middle, &text, readable_on(fill)));
         }
     }
-    let under = ((left + area.right) / 2.0, bottom + 2.4 * pen.size);
+    // A label wider than its columns stays on the picture.
+    let middle = ((left + area.right) / 2.0).min(area.right - pen.width(&matrix.x_label) / 2.0);
+    let under = (middle, bottom + 2.4 * pen.size);
     shapes.push(pen.text(under, Anchor::Middle, &matrix.x_label));
     // Of few rows it would be longer than they are high, and stands under their names where these are as wide.
     if pen.width(&matrix.y_label) <= bottom - area.top {

@@ -13,6 +13,7 @@ mod layers;
 mod panel;
 mod pie;
 mod matrix;
+mod key;
 mod layout;
 mod svg;
 mod png;
@@ -45,6 +46,11 @@ impl Default for Look {
     fn default() -> Self {
         Look { width_in: None, font_pt: 9.0, theme: Theme::Light }
     }
+}
+
+/// Whether some interval is cut off by the end of its axis.
+pub fn is_cut(axes: &figure::Axes) -> bool {
+    panel::is_cut(axes)
 }
 
 /// A figure whose every shape has its place.

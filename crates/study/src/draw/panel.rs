@@ -9,6 +9,8 @@ use super::pen::Pen;
 use super::scene::{Anchor, Area, Path, Shape};
 use super::theme::mixed;
 
+/// From a line of text to the next, in its size.
+const LINE: f64 = 1.15;
 /// From a tick to its label.
 const GAP: f64 = 4.0;
 /// About so many ticks stand on an upright axis.
@@ -42,6 +44,8 @@ pub(super) struct Ready<'a> {
     y: Fitted<'a>,
     x_ticks: Vec<Tick>,
     y_ticks: Vec<Tick>,
+    /// So many lines the names of categories on y take at most.
+    lines: usize,
     /// Whether labels of the x axis are slanted.
     slanted: bool,
     /// Whether series are named at the ends of their lines.
@@ -63,18 +67,22 @@ impl<'a> Ready<'a> {
         let y = Fitted::of(&axes.y, &extents(axes, Spread::Y), UPRIGHT_TICKS);
         let (mut x_ticks, mut y_ticks) = (x.ticks(x_target), y.ticks(UPRIGHT_TICKS));
         if matches!(axes.y.scale, Scale::Categories(_)) {
-            shorten(&mut y_ticks, pen, CATEGORIES * width);
+            for tick in &mut y_ticks {
+                tick.label = font::wrapped(&tick.label, pen.size, CATEGORIES * width).join("\n");
+            }
         }
+        let lines = y_ticks.iter().map(|tick| tick.label.lines().count()).max().unwrap_or(1);
         if !shown.categories {
             y_ticks.iter_mut().for_each(|tick| tick.label.clear());
         }
         let mut slanted = false;
         if let Scale::Categories(names) = &axes.x.scale {
-            shorten(&mut x_ticks, pen, 0.4 * width);
+            let short = font::shortened_apart(names, pen.size, 0.4 * width);
+            x_ticks.iter_mut().zip(short).for_each(|(tick, name)| tick.label = name);
             let slot = 0.75 * width / names.len().max(1) as f64;
             slanted = x_ticks.iter().any(|tick| pen.width(&tick.label) + 3.0 > slot);
         }
-        Ready { panel, axes, x, y, x_ticks, y_ticks, slanted, direct, shown }
+        Ready { panel, axes, x, y, x_ticks, y_ticks, lines, slanted, direct, shown }
     }
 
     pub(super) fn has_x_title(&self) -> bool {
@@ -86,8 +94,10 @@ impl<'a> Ready<'a> {
     }
 
     pub(super) fn margins(&self, pen: &Pen) -> Margins {
-        let widest =
-            |ticks: &[Tick]| ticks.iter().map(|tick| pen.width(&tick.label)).fold(0.0, f64::max);
+        let widest = |ticks: &[Tick]| {
+            let lines = ticks.iter().flat_map(|tick| tick.label.lines());
+            lines.map(|line| pen.width(line)).fold(0.0, f64::max)
+        };
         let title = |has: bool, sizes: f64| if has { sizes * pen.size } else { 0.0 };
         let has_names = self.spans().any(|span| !span.label.is_empty());
         let under = match self.slanted {
@@ -109,7 +119,8 @@ impl<'a> Ready<'a> {
         match &self.axes.y.scale {
             Scale::Categories(names) => {
                 let marks = self.dodged().count().max(1) as f64;
-                let row = (1.55 * pen.size).max(marks * 2.4 * MARK + 0.25 * pen.size);
+                let text = (LINE * self.lines as f64 + 0.4) * pen.size;
+                let row = text.max(marks * 2.4 * MARK + 0.25 * pen.size);
                 row * names.len().max(1) as f64
             }
             _ => width * self.axes.aspect,
@@ -198,8 +209,12 @@ impl<'a> Ready<'a> {
         path((area.left, area.bottom), (area.right, area.bottom), line);
         path((area.left, area.top), (area.left, area.bottom), line);
         for tick in &self.y_ticks {
-            let at = (area.left - GAP, (place.y)(tick.at) + pen.drop());
-            shapes.push(pen.text(at, Anchor::End, &tick.label));
+            let above = (tick.label.lines().count().max(1) - 1) as f64 / 2.0;
+            for (i, line) in tick.label.lines().enumerate() {
+                let down = (i as f64 - above) * LINE * pen.size;
+                let at = (area.left - GAP, (place.y)(tick.at) + down + pen.drop());
+                shapes.push(pen.text(at, Anchor::End, line));
+            }
         }
         for tick in &x_ticks {
             let x = (place.x)(tick.at);
@@ -264,12 +279,6 @@ impl<'a> Ready<'a> {
 /// Degrees by which labels are slanted that have no room side by side.
 const SLANT: f64 = 40.0;
 
-fn shorten(ticks: &mut [Tick], pen: &Pen, most: f64) {
-    for tick in ticks {
-        tick.label = font::shortened(&tick.label, pen.size, most);
-    }
-}
-
 fn series(axes: &Axes) -> impl Iterator<Item = &Series> {
     axes.layers.iter().filter_map(|layer| match layer {
         Layer::Series(series) => Some(series),
@@ -300,6 +309,17 @@ fn extents(axes: &Axes, along: Spread) -> Vec<Extent> {
         }
     }
     extents
+}
+
+/// Whether some interval ends beyond its axis.
+pub(super) fn is_cut(axes: &Axes) -> bool {
+    let is_beyond = |axis, along| {
+        let extents = extents(axes, along);
+        let fitted = Fitted::of(axis, &extents, UPRIGHT_TICKS);
+        let mut ends = extents.iter().flat_map(|extent| [extent.1, extent.2]).flatten();
+        ends.any(|end| !fitted.has(end))
+    };
+    is_beyond(&axes.x, Spread::X) || is_beyond(&axes.y, Spread::Y)
 }
 
 /// Move sorted places apart by `gap` at least, between two ends as far as that goes.

@@ -9,6 +9,8 @@ use super::theme::{Colour, Theme};
 pub(super) struct Pen {
     pub(super) theme: Theme,
     pub(super) size: f64,
+    /// Whether marks of single runs are hollow: where others are of several.
+    pub(super) hollows_single: bool,
 }
 
 impl Pen {
@@ -48,6 +50,6 @@ impl Pen {
     }
 
     pub(super) fn stroke(&self, colour: Colour, width: f64) -> Stroke {
-        Stroke { colour, width, dashes: None }
+        Stroke { colour, width, dashes: &[] }
     }
 }

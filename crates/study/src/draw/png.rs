@@ -86,7 +86,8 @@ fn paint([red, green, blue, opacity]: Colour) -> Paint<'static> {
 }
 
 fn pen(stroke: Stroke) -> Pen {
-    let dash = stroke.dashes.and_then(|dash| StrokeDash::new(vec![dash as f32, dash as f32], 0.0));
+    let lengths = stroke.dashes.iter().map(|length| *length as f32).collect();
+    let dash = StrokeDash::new(lengths, 0.0);
     Pen { width: stroke.width as f32, line_join: LineJoin::Round, dash, ..Pen::default() }
 }
 

@@ -48,7 +48,8 @@ pub(super) enum Segment {
 pub(super) struct Stroke {
     pub(super) colour: Colour,
     pub(super) width: f64,
-    pub(super) dashes: Option<f64>,
+    /// Lengths of line and gap in turn; none of a whole line.
+    pub(super) dashes: &'static [f64],
 }
 
 /// A line of text.

@@ -67,8 +67,9 @@ fn write_path(svg: &mut String, path: &Path) {
             paint("stroke", stroke.colour),
             number(stroke.width)
         );
-        if let Some(dash) = stroke.dashes {
-            let _ = write!(svg, " stroke-dasharray=\"{}\"", number(dash));
+        if !stroke.dashes.is_empty() {
+            let dashes: Vec<String> = stroke.dashes.iter().copied().map(number).collect();
+            let _ = write!(svg, " stroke-dasharray=\"{}\"", dashes.join(" "));
         }
     }
     match &path.hint {

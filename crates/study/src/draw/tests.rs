@@ -202,7 +202,7 @@ fn text_has_its_width_in_any_font() {
 fn the_name_of_a_low_matrix_lies_in_no_other() {
     let cell = Cell { text: "1/1".into(), strength: 0.5, tone: Tone::Good };
     let matrix = Matrix {
-        x_label: "Processes".into(),
+        x_label: "Processes (emulated accelerators)".into(),
         y_label: "Model".into(),
         columns: vec!["1".into()],
         rows: vec!["a model".into()],
@@ -214,5 +214,8 @@ fn the_name_of_a_low_matrix_lies_in_no_other() {
         content: Content::Matrix(matrix),
     };
     let figure = Figure { panels: vec![panel], ..figure(&[], &[]) };
-    assert_eq!(draw(&figure, &Look::default()).problems(), Vec::<String>::new());
+    for width_in in [None, Some(2.5)] {
+        let look = Look { width_in, ..Look::default() };
+        assert_eq!(draw(&figure, &look).problems(), Vec::<String>::new());
+    }
 }

@@ -1,11 +1,14 @@
 //! A response against processes: a line for each workload, or a panel for each factor with a line for each of its levels.
 
 use super::Missing;
+use super::caption::of_intervals;
 use super::data::RunPoint;
 use super::groups::{
-    Block, Group, axis_of, blocks, means_of, of_intervals, point, processes, processes_axis, title,
+    Block, Group, axis_of, blocks, means_of, point, processes, processes_axis, title,
 };
-use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel, Point, Series, Spread, Style, Tone};
+use crate::draw::figure::{
+    Axes, Axis, Figure, Layer, Naming, Panel, Point, Series, Spread, Style, Tone,
+};
 use crate::response::Response;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,42 +24,24 @@ pub(super) fn figure(runs: &[RunPoint], response: &Response) -> Result<Figure, M
         ));
     }
     let (y, unit) = axis_of(response, runs);
-    let axes = |layers| Axes { x: processes_axis(runs), y: y.clone(), layers, aspect: 0.68 };
+    let with = With { x: processes_axis(runs), y, response, unit };
     let blocks = blocks(runs);
-    let line = |label: String, tone: usize, groups: &[&Group<'_>]| {
-        let at = |group: &&Group<'_>| {
-            point(processes(group.runs.first()?)?, &group.runs, response, unit)
-        };
-        joined(label, tone, groups.iter().filter_map(at).collect())
+    let parts = match blocks.iter().all(|block| block.others().is_empty()) {
+        true => Parts { panels: vec![with.together(&blocks)], ..Parts::default() },
+        false => Parts::of(&blocks, &with),
     };
-    let mut panels = Vec::new();
-    if blocks.iter().all(|block| block.others().is_empty()) {
-        let lines = blocks.iter().enumerate().map(|(i, block)| {
-            line(block.name.clone(), i, &block.groups.iter().collect::<Vec<_>>())
-        });
-        panels.push(Panel::axes(None, axes(lines.collect())));
-    } else {
-        for block in &blocks {
-            for factor in of_factors(block) {
-                let lines = lines_of(block, factor, &line);
-                let series_of = factor.map(|factor| block.factors[factor].name.clone());
-                let panel = Panel::axes(Some(panel_title(block, factor)), axes(lines));
-                panels.push(Panel { series_of, ..panel });
-            }
-        }
-    }
-    let columns = panels.len().min(2);
     let mut figure = Figure {
         title: format!("{} against processes", title(response)),
         caption: String::new(),
-        panels,
-        columns,
+        columns: parts.panels.len().min(2),
+        panels: parts.panels,
         naming: Naming::Direct,
     };
     figure.caption = format!(
-        "{} {}{}",
+        "{}{}. {}{}",
         figure.title,
-        of_held(&blocks),
+        of_held(&parts.changed),
+        parts.told,
         of_intervals(&figure, means_of(response))
     );
     Ok(figure)
@@ -68,37 +53,139 @@ pub(super) fn joined(label: String, tone: usize, points: Vec<Point>) -> Layer {
     Layer::Series(Series { label, tone, style, spread: Spread::Y, points })
 }
 
-/// Each factor; one panel without any where there is none.
-fn of_factors(block: &Block<'_>) -> Vec<Option<usize>> {
-    let others: Vec<Option<usize>> = block.others().into_iter().map(Some).collect();
-    if others.is_empty() { vec![None] } else { others }
+/// What all panels have.
+struct With<'r> {
+    x: Axis,
+    y: Axis,
+    response: &'r Response,
+    unit: f64,
 }
 
-fn panel_title(block: &Block<'_>, factor: Option<usize>) -> String {
-    let name = factor.map(|factor| block.factors[factor].name.clone());
-    let parts = [Some(block.name.clone()).filter(|name| !name.is_empty()), name];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
+impl With<'_> {
+    fn line(&self, label: String, tone: usize, groups: &[&Group<'_>]) -> Layer {
+        let at = |group: &&Group<'_>| {
+            point(processes(group.runs.first()?)?, &group.runs, self.response, self.unit)
+        };
+        joined(label, tone, groups.iter().filter_map(at).collect())
+    }
+
+    fn panel(&self, title: Option<String>, layers: Vec<Layer>) -> Panel {
+        let axes = Axes { x: self.x.clone(), y: self.y.clone(), layers, aspect: 0.68 };
+        Panel::axes(title, axes)
+    }
+
+    /// A line for each block.
+    fn together(&self, blocks: &[Block<'_>]) -> Panel {
+        let line = |(i, block): (usize, &Block<'_>)| {
+            self.line(block.name.clone(), i, &block.groups.iter().collect::<Vec<_>>())
+        };
+        self.panel(None, blocks.iter().enumerate().map(line).collect())
+    }
+
+    /// The runs at the levels where most numbers of processes were run.
+    fn alone(&self, block: &Block<'_>) -> Panel {
+        let free: Vec<usize> = block.processes().into_iter().collect();
+        let groups: Vec<&Group<'_>> = block.slice(&free).collect();
+        self.panel(block.title(), vec![self.line(String::new(), 0, &groups)])
+    }
+
+    /// A line for each level of a factor.
+    fn levels(&self, block: &Block<'_>, factor: usize) -> Panel {
+        let free: Vec<usize> = block.processes().into_iter().chain([factor]).collect();
+        let slice: Vec<&Group<'_>> = block.slice(&free).collect();
+        let of_level = |level: usize| {
+            let groups: Vec<&Group<'_>> =
+                slice.iter().copied().filter(|group| group.levels[factor] == level).collect();
+            let label = block.factors[factor].shown(level);
+            (!groups.is_empty()).then(|| self.line(label, level, &groups))
+        };
+        let name = block.factors[factor].name.clone();
+        let title = block.title().map_or(name.clone(), |block| format!("{block}: {name}"));
+        let layers = (0..block.factors[factor].levels.len()).filter_map(of_level).collect();
+        Panel { series_of: Some(name), ..self.panel(Some(title), layers) }
+    }
 }
 
-fn lines_of(
-    block: &Block<'_>,
-    factor: Option<usize>,
-    line: &dyn Fn(String, usize, &[&Group<'_>]) -> Layer,
-) -> Vec<Layer> {
-    let free: Vec<usize> = block.processes().into_iter().chain(factor).collect();
-    let slice: Vec<&Group<'_>> = block.slice(&free).collect();
-    let Some(factor) = factor else { return vec![line(String::new(), 0, &slice)] };
-    let levels = 0..block.factors[factor].levels.len();
-    let of_level = |level: usize| {
-        let groups: Vec<&Group<'_>> =
-            slice.iter().copied().filter(|group| group.levels[factor] == level).collect();
-        (!groups.is_empty()).then(|| line(block.factors[factor].shown(level), level, &groups))
+/// The panels of several factors.
+#[derive(Default)]
+struct Parts<'b, 'a> {
+    panels: Vec<Panel>,
+    /// Blocks in whose panels a factor changes.
+    changed: Vec<&'b Block<'a>>,
+    /// What is held or left out, in sentences.
+    told: String,
+}
+
+impl<'b, 'a> Parts<'b, 'a> {
+    /// Of each block the factors of which two levels have a line; where there is none, the one line there is.
+    fn of(blocks: &'b [Block<'a>], with: &With<'_>) -> Self {
+        let (mut parts, mut bare) = (Parts::default(), Vec::new());
+        for block in blocks {
+            let panels = block.others().into_iter().map(|factor| with.levels(block, factor));
+            let panels: Vec<Panel> = panels.collect();
+            let alone = with.alone(block);
+            let (told, untold): (Vec<Panel>, Vec<Panel>) =
+                panels.into_iter().partition(|panel| lines(panel) > 1);
+            if !told.is_empty() {
+                parts.changed.push(block);
+                parts.leave_out(block, &untold);
+                parts.panels.extend(told);
+            } else if lines(&alone) > 0 {
+                parts.leave_out(block, &untold);
+                parts.hold(block);
+                parts.panels.push(alone);
+            } else if untold.is_empty() {
+                bare.push((block, vec![alone]));
+            } else {
+                bare.push((block, untold));
+            }
+        }
+        let has_lines = !parts.panels.is_empty();
+        for (block, panels) in bare {
+            if !has_lines {
+                parts.changed.push(block);
+                parts.panels.extend(panels);
+            } else if let Some(name) = block.title() {
+                let why = "was not run at several numbers of processes with all else the same";
+                parts.told.push_str(&format!("{name} {why}, and is not drawn. "));
+            }
+        }
+        parts
+    }
+
+    fn leave_out(&mut self, block: &Block<'_>, panels: &[Panel]) {
+        let names = panels.iter().filter_map(|panel| panel.series_of.as_ref());
+        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+        if !names.is_empty() {
+            let of = block.title().map_or(String::new(), |name| format!(" of {name}"));
+            self.told.push_str(&format!(
+                "Not drawn, as fewer than two of its levels were run at several numbers of processes: {}{of}. ",
+                names.join(", ")
+            ));
+        }
+    }
+
+    fn hold(&mut self, block: &Block<'_>) {
+        let held = block.held(&block.processes().into_iter().collect::<Vec<_>>());
+        if !held.is_empty() {
+            let of = block.title().map_or(String::new(), |name| format!(" of {name}"));
+            self.told.push_str(&format!("Held{of}: {held}. "));
+        }
+    }
+}
+
+/// Series that join two numbers of processes or more.
+fn lines(panel: &Panel) -> usize {
+    let layers = match &panel.content {
+        crate::draw::figure::Content::Axes(axes) => axes.layers.as_slice(),
+        _ => &[],
     };
-    levels.filter_map(of_level).collect()
+    let is_line = |layer: &&Layer| matches!(layer, Layer::Series(one) if one.points.len() > 1);
+    layers.iter().filter(is_line).count()
 }
 
-/// What is held while one factor changes, in words.
-pub(super) fn of_held(blocks: &[Block<'_>]) -> String {
+/// What is held while one factor changes, in words. Begins with a blank.
+pub(super) fn of_held(blocks: &[&Block<'_>]) -> String {
     let held: Vec<String> = blocks
         .iter()
         .filter(|block| block.others().len() > 1)
@@ -111,7 +198,7 @@ pub(super) fn of_held(blocks: &[Block<'_>]) -> String {
     match held.is_empty() {
         true => String::new(),
         false => {
-            format!("(one factor changes at a time, the others stay: {}). ", held.join("; "))
+            format!(" (one factor changes at a time, the others stay: {})", held.join("; "))
         }
     }
 }

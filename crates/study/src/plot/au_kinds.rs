@@ -1,7 +1,8 @@
 //! The three utilisations of each experiment side by side.
 
+use super::caption::of_intervals;
 use super::data::Data;
-use super::groups::{Block, Group, blocks, of_intervals, point};
+use super::groups::{Block, Group, blocks, point};
 use super::{Missing, Plot};
 use crate::draw::figure::{
     Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Series, Spread, Style, Tone,

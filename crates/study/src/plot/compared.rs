@@ -97,27 +97,44 @@ fn shared<'b, 'a>(
     Some(Compared { levels, cells })
 }
 
+/// How many cells that are left have a level, and all that had it.
+type WithLevel<'c> = (usize, Vec<&'c Vec<usize>>);
+
 /// Levels of each factor all of whose combinations are there; without those that were run with fewest others. At least two of each.
 fn crossed(cells: &Cells<'_, '_>) -> Option<Vec<Vec<usize>>> {
     let mut left: BTreeSet<&Vec<usize>> = cells.keys().collect();
-    loop {
-        let levels = grid(left.iter().copied())?;
-        if left.len() == levels.iter().map(Vec::len).product::<usize>() {
-            return Some(levels);
+    let factors = left.first().map_or(0, |cell| cell.len());
+    // By factor and level, the cells that have it: left ones are counted, and gone ones stay in the lists.
+    let mut levels: Vec<BTreeMap<usize, WithLevel<'_>>> = vec![BTreeMap::new(); factors];
+    for cell in &left {
+        for (known, level) in levels.iter_mut().zip(*cell) {
+            let (count, cells) = known.entry(*level).or_default();
+            *count += 1;
+            cells.push(cell);
         }
-        let mut least: Option<(usize, usize, usize)> = None;
-        for (factor, levels) in levels.iter().enumerate() {
-            for level in levels {
-                let count = left.iter().filter(|cell| cell[factor] == *level).count();
-                // Of a factor of many levels one is missed least.
-                let sparse = count * levels.len();
-                if least.is_none_or(|(known, ..)| sparse < known) {
-                    least = Some((sparse, factor, *level));
+    }
+    loop {
+        if levels.is_empty() || levels.iter().any(|known| known.len() < 2) {
+            return None;
+        }
+        if left.len() == levels.iter().map(BTreeMap::len).product::<usize>() {
+            return Some(levels.iter().map(|known| known.keys().copied().collect()).collect());
+        }
+        // Of a factor of many levels one is missed least.
+        let sparse = levels.iter().enumerate().flat_map(|(factor, known)| {
+            known.iter().map(move |(level, (count, _))| (count * known.len(), factor, *level))
+        });
+        let (_, factor, level) = sparse.min()?;
+        let (_, gone) = levels[factor].remove(&level)?;
+        for cell in gone.into_iter().filter(|cell| left.remove(cell)) {
+            for (known, level) in levels.iter_mut().zip(cell) {
+                let Some((count, _)) = known.get_mut(level) else { continue };
+                *count -= 1;
+                if *count == 0 {
+                    known.remove(level);
                 }
             }
         }
-        let (_, factor, level) = least?;
-        left.retain(|cell| cell[factor] != level);
     }
 }
 
@@ -185,8 +202,15 @@ impl Pooled {
             low: interval.map(|interval| back(interval.low)),
             high: interval.map(|interval| back(interval.high)),
             runs: Some(values.iter().map(Vec::len).sum()),
+            folders: groups.iter().flat_map(|group| known(group, response)).collect(),
         })
     }
+}
+
+/// Folders of the runs that have a response.
+fn known(group: &Group<'_>, response: &Response) -> Vec<String> {
+    let runs = group.runs.iter().filter(|run| run.responses.contains_key(response.name));
+    runs.map(|run| run.path.clone()).collect()
 }
 
 /// Values of runs, or their logarithms; `None` where one has none.

@@ -1,8 +1,10 @@
 //! What plots are drawn from: plain numbers of each run, whoever wrote its results.
 
+use crate::draw::figure::{Figure, Panel};
 use crate::overview::Overview;
 use crate::runs::Settings;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// All that a plot may show.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +67,8 @@ pub enum Wait {
 /// The folder of a run, and how far it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderRun {
+    /// The folder.
+    pub path: PathBuf,
     /// The workload's name.
     pub workload: String,
     /// Emulated accelerators, where the folder tells.
@@ -176,17 +180,30 @@ pub struct Latencies {
 }
 
 impl Data {
-    /// Warnings about its runs, in the words of a caption; empty where there is none.
-    pub fn doubts(&self) -> String {
+    /// How many of its runs a figure shows, and warnings about those, in the words of a caption; empty where all are shown and there is none. A
+    /// figure whose marks name no folders shows all.
+    pub fn doubts(&self, figure: &Figure) -> String {
+        let points = figure.panels.iter().flat_map(Panel::points);
+        let drawn: BTreeSet<&str> =
+            points.flat_map(|point| &point.folders).map(String::as_str).collect();
+        let is_drawn = |run: &&RunPoint| drawn.is_empty() || drawn.contains(run.path.as_str());
+        let runs: Vec<&RunPoint> = self.runs.iter().filter(is_drawn).collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for name in self.runs.iter().flat_map(|run| &run.doubts) {
+        for name in runs.iter().flat_map(|run| &run.doubts) {
             *counts.entry(name).or_default() += 1;
         }
-        let all = self.runs.len();
+        let all = runs.len();
+        let few = match all < self.runs.len() {
+            true => format!(" Drawn: {all} of {} runs.", self.runs.len()),
+            false => String::new(),
+        };
         let told: Vec<String> = counts
             .into_iter()
             .map(|(name, count)| format!("{name} ({count} of {all} runs)"))
             .collect();
-        if told.is_empty() { String::new() } else { format!(" Doubts: {}.", told.join(", ")) }
+        match told.is_empty() {
+            true => few,
+            false => format!("{few} Doubts: {}.", told.join(", ")),
+        }
     }
 }

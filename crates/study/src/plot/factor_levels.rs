@@ -1,8 +1,9 @@
 //! AU and throughput by the levels of each factor, one panel a factor.
 
 use super::against::{joined, of_held};
+use super::caption::of_intervals;
 use super::data::Data;
-use super::groups::{Block, Group, axis_of, blocks, of_intervals, point};
+use super::groups::{Block, Group, axis_of, blocks, point};
 use super::{Missing, Plot};
 use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel, Point};
 use crate::response::Response;
@@ -59,9 +60,9 @@ impl Plot for FactorLevels {
             naming: Naming::Key,
         };
         figure.caption = format!(
-            "{} {}{}{}",
+            "{}{}. {}{}",
             figure.title,
-            of_held(&blocks),
+            of_held(&blocks.iter().collect::<Vec<_>>()),
             of_gaps(&gaps),
             of_intervals(&figure, "means (of throughput, geometric means)")
         );

@@ -2,7 +2,7 @@
 //! axes of responses. Draws nothing.
 
 use super::data::RunPoint;
-use crate::draw::figure::{Axis, Figure, Panel, Point, Range, Scale};
+use crate::draw::figure::{Axis, Point, Range, Scale};
 use crate::precision::CONFIDENCE;
 use crate::response::{Response, Unit};
 use feedrate_measure::stats;
@@ -63,22 +63,6 @@ pub(super) fn blocks(runs: &[RunPoint]) -> Vec<Block<'_>> {
         blocks.push(Block::of(names.join(", "), runs));
     }
     blocks
-}
-
-/// What changed only together with something else, in the words of a caption; empty where that is nothing.
-pub(super) fn together(runs: &[RunPoint]) -> String {
-    let mut told: BTreeSet<String> = BTreeSet::new();
-    for block in blocks(runs) {
-        let pairs = block.followers.iter();
-        told.extend(pairs.map(|(name, factor)| format!("`{name}` with `{factor}`")));
-    }
-    match told.is_empty() {
-        true => String::new(),
-        false => format!(
-            " These changed only together, and their effects cannot be told apart: {}.",
-            told.into_iter().collect::<Vec<_>>().join(", ")
-        ),
-    }
 }
 
 impl<'a> Block<'a> {
@@ -304,8 +288,8 @@ fn follows(runs: &[&RunPoint], key: &str, of: &str) -> bool {
 
 /// The middle of runs at a place, with its interval where there are several. `None` where none has the response.
 pub(super) fn point(x: f64, runs: &[&RunPoint], response: &Response, unit: f64) -> Option<Point> {
-    let values: Vec<f64> =
-        runs.iter().filter_map(|run| run.responses.get(response.name).copied()).collect();
+    let known = || runs.iter().filter_map(|run| Some((run, *run.responses.get(response.name)?)));
+    let values: Vec<f64> = known().map(|(_, value)| value).collect();
     let interval = response.middle(&values, CONFIDENCE);
     let y = interval.map_or_else(|| stats::mean(&values), |interval| Some(interval.estimate))?;
     let end = |end: f64| Some(end / unit).filter(|end| end.is_finite());
@@ -315,6 +299,7 @@ pub(super) fn point(x: f64, runs: &[&RunPoint], response: &Response, unit: f64) 
         low: interval.and_then(|interval| end(interval.low)),
         high: interval.and_then(|interval| end(interval.high)),
         runs: Some(values.len()),
+        folders: known().map(|(run, _)| run.path.clone()).collect(),
     })
 }
 
@@ -327,6 +312,7 @@ pub(super) fn mean_point(x: f64, values: &[f64]) -> Option<Point> {
         low: interval.map(|interval| interval.low),
         high: interval.map(|interval| interval.high),
         runs: Some(values.len()),
+        folders: Vec::new(),
     })
 }
 
@@ -372,12 +358,21 @@ pub(super) fn bytes_unit(largest: f64) -> (f64, &'static str) {
     }
 }
 
-/// An axis of the numbers of processes that runs had.
+/// An axis of the numbers of processes that runs had: even where the closest two are a sixteenth of it apart, so that their names have room.
 pub(super) fn processes_axis(runs: &[RunPoint]) -> Axis {
+    let numbers = numbers_of_processes(runs);
+    let closest = numbers.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+    let range = numbers.last().zip(numbers.first()).map_or(0.0, |(last, first)| last - first);
+    let scale = if range <= 16.0 * closest { Scale::LinearAt } else { Scale::LogAt };
+    Axis { label: PROCESSES.into(), scale: scale(numbers), range: Range::Tight }
+}
+
+/// Ascending.
+pub(super) fn numbers_of_processes(runs: &[RunPoint]) -> Vec<f64> {
     let mut numbers: Vec<f64> = runs.iter().filter_map(processes).collect();
     numbers.sort_by(f64::total_cmp);
     numbers.dedup();
-    Axis { label: PROCESSES.into(), scale: Scale::LogAt(numbers), range: Range::Tight }
+    numbers
 }
 
 /// How many a run had.
@@ -388,22 +383,4 @@ pub(super) fn processes(run: &RunPoint) -> Option<f64> {
 /// What kind of means the marks of a response are: see [`Response::middle`].
 pub(super) fn means_of(response: &Response) -> &'static str {
     if response.unit == Unit::Percent { "means" } else { "geometric means" }
-}
-
-/// What marks and intervals in a figure are, in the words of a caption. `means`: of which kind.
-pub(super) fn of_intervals(figure: &Figure, means: &str) -> String {
-    let layers = figure.panels.iter().flat_map(Panel::points);
-    let runs: BTreeSet<usize> =
-        layers.filter(|point| point.low.is_some()).filter_map(|point| point.runs).collect();
-    match (runs.first(), runs.last()) {
-        (Some(least), Some(most)) if least == most => {
-            format!("Marks are {means} with 95 % intervals of n = {least} runs.")
-        }
-        (Some(least), Some(most)) => {
-            format!(
-                "Marks are {means} with 95 % intervals of n = {least} to {most} runs; a mark without is one run."
-            )
-        }
-        _ => "Each mark is one run, so there are no intervals.".into(),
-    }
 }

@@ -49,7 +49,12 @@ impl Plot for Interactions {
             let message = match pairs {
                 0 => "runs differ in fewer than two factors".into(),
                 _ => format!(
-                    "no two factors were crossed: of each of {pairs} pairs some combination of levels was not run with all else the same"
+                    "no two factors were crossed: of {} some combination of levels was not run with all else the same",
+                    if pairs == 1 {
+                        "the one pair".into()
+                    } else {
+                        format!("each of {pairs} pairs")
+                    }
                 ),
             };
             return Err(Missing::new(
@@ -72,9 +77,15 @@ impl Plot for Interactions {
         };
         let shown = figure.panels.len();
         figure.caption = format!(
-            "{}: {shown} of {all} pairs of factors, those farthest from parallel lines first, over runs that share the levels of all other factors or of a design that balances \
+            "{}: {}, over runs that share the levels of all other factors or of a design that balances \
              them. {}The upright axis need not begin at 0. {}",
             figure.title,
+            match all {
+                1 => "one pair of factors".into(),
+                _ => format!(
+                    "{shown} of {all} pairs of factors, those farthest from parallel lines first"
+                ),
+            },
             of_empty(pairs - all),
             of_pooled(&figure, response)
         );

@@ -53,7 +53,7 @@ impl Plot for Latency {
         for name in CALLS {
             let curves = groups.iter().enumerate().filter_map(|(i, (label, group))| {
                 let points = distribution(name, group);
-                let (tone, style, spread) = (Tone::Hue(i), Style::Steps, Spread::Y);
+                let (tone, style, spread) = (Tone::Hue(i), Style::BrokenSteps, Spread::Y);
                 let label = label.clone();
                 (!points.is_empty()).then_some(Layer::Series(Series {
                     label,

@@ -6,6 +6,7 @@
 pub mod data;
 pub mod points;
 mod groups;
+mod caption;
 mod compared;
 mod against;
 mod au_processes;
@@ -25,6 +26,8 @@ mod status;
 mod tests;
 #[cfg(test)]
 mod compared_tests;
+#[cfg(test)]
+mod told_tests;
 
 use crate::draw::figure::Figure;
 use crate::response::Response;
@@ -63,8 +66,9 @@ pub fn figure_of(
     response: Option<&'static Response>,
 ) -> Result<Figure, Missing> {
     let mut figure = plot.figure(data, response)?;
-    if plot.needs() != Needs::Study {
-        figure.caption.push_str(&groups::together(&data.runs));
+    if plot.needs() != Needs::Progress {
+        figure.caption.push_str(&caption::of_look(&figure));
+        figure.caption.push_str(&caption::together(&data.runs));
     }
     Ok(figure)
 }
@@ -99,7 +103,7 @@ pub enum Needs {
     /// With their details, which take the whole record.
     Records,
     /// The rows of a study, or how far the runs of folders came.
-    Study,
+    Progress,
 }
 
 /// What a plot lacks.

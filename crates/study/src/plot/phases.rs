@@ -1,7 +1,8 @@
 //! AU, throughput and use of GPUs by phase: in epochs and evaluations, and before, during and after checkpoints.
 
+use super::caption::of_intervals;
 use super::data::{Data, PhasePoint, RunPoint};
-use super::groups::{Group, blocks, bytes_unit, mean_point, of_intervals};
+use super::groups::{Group, blocks, bytes_unit, mean_point};
 use super::{Missing, Plot};
 use crate::draw::figure::{
     Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Series, Spread, Style, Tone,
@@ -21,6 +22,8 @@ static MEMBER: Member = Member {
     summary: "AU, throughput and use of GPUs in epochs and evaluations, and before, during and after checkpoints; of DLIO's results in epochs, and in first and later steps",
     abilities: &[],
 };
+
+const OF_NOTHING: &str = "Where nothing was computed, read or written there is no mark. ";
 
 const OF_STEPS: &str = "First and later steps, of each block, are without the barrier: DLIO's results do not tell when it was. ";
 
@@ -91,7 +94,7 @@ impl Plot for Phases {
             naming: Naming::Key,
         };
         figure.caption = format!(
-            "AU, throughput and use of GPUs by phase. A run counts with the mean of its phases{}. {}{}{}",
+            "AU, throughput and use of GPUs by phase. A run counts with the mean of its phases{}. {OF_NOTHING}{}{}{}",
             if groups.len() == 1 { ", which are the small dots" } else { "" },
             if names.iter().any(|name| name == "first steps") { OF_STEPS } else { "" },
             of_intervals(&figure, "means"),

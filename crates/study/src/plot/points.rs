@@ -19,9 +19,18 @@ use std::path::Path;
 
 const MIB: f64 = (1u64 << 20) as f64;
 
+/// How much of a run is kept for plots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Its numbers.
+    Summary,
+    /// Also [`Details`], which take the whole record.
+    Whole,
+}
+
 impl RunPoint {
-    /// Of a record, with what is doubted of it among others. `has_details`: whether plots need what takes the whole record.
-    pub fn of_record(run: &Run, case: &Case, record: &Record, has_details: bool) -> Self {
+    /// Of a record, with what is doubted of it among others.
+    pub fn of_record(run: &Run, case: &Case, record: &Record, depth: Depth) -> Self {
         let summary = &run.summary;
         let responses = RESPONSES.iter().filter_map(|response| {
             Some((response.name, (response.of)(summary).filter(|value| value.is_finite())?))
@@ -33,14 +42,14 @@ impl RunPoint {
             time: TimeParts::of(summary),
             phases: summary.phases.iter().map(PhasePoint::of).collect(),
             requests: requests.map(|(name, count)| (name.to_string(), *count)).collect(),
-            details: has_details.then(|| Details::of(record)),
+            details: (depth == Depth::Whole).then(|| Details::of(record)),
             doubts: warnings(&case.doubts),
             ..RunPoint::default()
         }
     }
 
     /// Of results that others wrote: what their steps tell. `record` is made of them.
-    pub fn of_case(case: &Case, record: &Record, has_details: bool) -> Self {
+    pub fn of_case(case: &Case, record: &Record, depth: Depth) -> Self {
         let rates = &case.throughput;
         let bytes = |mib: Option<f64>| mib.map(|mib| mib * MIB);
         let responses = [
@@ -60,7 +69,7 @@ impl RunPoint {
             responses: known.collect(),
             time: TimeParts::of_steps(record),
             phases: of_steps(case, record),
-            details: has_details.then(|| Details::of_steps(case, record)),
+            details: (depth == Depth::Whole).then(|| Details::of_steps(case, record)),
             doubts: warnings(&case.doubts),
             ..RunPoint::default()
         }
@@ -81,17 +90,16 @@ impl FolderRun {
             _ if is_partial.contains(&true) => FolderState::Partial,
             _ => FolderState::Done,
         };
-        Some(FolderRun { workload: case.workload.clone(), processes: processes(case), state })
+        let (workload, processes) = (case.workload.clone(), processes(case));
+        Some(FolderRun { path: case.path.clone(), workload, processes, state })
     }
-}
 
-impl FolderRun {
     /// Of a folder that cannot be read, by its names; `None` of one that these do not call a run.
     pub fn of_unread(path: &Path) -> Option<Self> {
         let names = Names::of(path);
         let workload = names.workload()?;
         let processes = names.processes().filter(|count| *count <= PROCESSES_MAX);
-        Some(FolderRun { workload, processes, state: FolderState::Failed })
+        Some(FolderRun { path: path.into(), workload, processes, state: FolderState::Failed })
     }
 }
 
@@ -144,6 +152,11 @@ fn blocks(epochs: &[EpochRecord]) -> impl Iterator<Item = &Block> {
     epochs.iter().flat_map(|epoch| &epoch.accelerators).flat_map(|one| &one.blocks)
 }
 
+/// Where nothing was computed, read or written, there is no rate of that.
+fn some_of(rate: Option<f64>) -> Option<f64> {
+    rate.filter(|rate| *rate > 0.0)
+}
+
 impl PhasePoint {
     fn of(phase: &Phase) -> Self {
         let kind = phase.phase.name();
@@ -154,9 +167,9 @@ impl PhasePoint {
         let known = phase.gpus.iter().flatten().filter_map(|gpu| gpu.utilisation_percent);
         PhasePoint {
             name,
-            au_percent: phase.au_percent,
-            delivered_bytes_per_second: phase.delivered_bytes_per_second,
-            written_bytes_per_second: phase.written_bytes_per_second,
+            au_percent: some_of(phase.au_percent),
+            delivered_bytes_per_second: some_of(phase.delivered_bytes_per_second),
+            written_bytes_per_second: some_of(phase.written_bytes_per_second),
             gpu_percent: mean(known),
         }
     }

@@ -73,7 +73,7 @@ impl Plot for RequestSizes {
 fn panel(title: Option<String>, bars: Vec<Bar>) -> Panel {
     let names = BIN_NAMES.iter().map(|name| name.replace('-', "–")).collect();
     let x = Axis {
-        label: "Read size (bytes)".into(),
+        label: "Read size (bytes, K = 1024)".into(),
         scale: Scale::Categories(names),
         range: Range::Tight,
     };

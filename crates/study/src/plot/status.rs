@@ -24,6 +24,8 @@ static MEMBER: Member = Member {
 struct Progress {
     /// What is counted, with a capital.
     what: &'static str,
+    /// Of what those that are done are a part.
+    whole: &'static str,
     /// On an axis.
     unit: &'static str,
     states: Vec<(&'static str, Tone)>,
@@ -56,6 +58,7 @@ impl Progress {
         };
         Progress {
             what: "Rows",
+            whole: "all",
             unit: "Rows (runs)",
             states: vec![
                 ("done", Tone::Good),
@@ -86,6 +89,7 @@ impl Progress {
         });
         Progress {
             what: "Folders",
+            whole: "those that train",
             unit: "Folders of runs",
             states: vec![
                 ("done", Tone::Good),
@@ -111,7 +115,13 @@ impl Progress {
             .map(|state| format!("{} {}", self.count(state), self.states[state].0));
         let rest: Vec<String> = rest.collect();
         let what = self.what.to_lowercase();
-        format!("{} of {} {what} done, {}.", self.count(0), self.all(), rest.join(", "))
+        format!("{} of {} {what} done, {}.", self.count(0), self.to_do(), rest.join(", "))
+    }
+
+    /// Those that have something to be done.
+    fn to_do(&self) -> usize {
+        let states = 0..self.states.len();
+        states.filter(|state| self.states[*state].0 != NO_TRAINING).map(|at| self.count(at)).sum()
     }
 }
 
@@ -121,7 +131,7 @@ impl Plot for StudyStatus {
     }
 
     fn needs(&self) -> Needs {
-        Needs::Study
+        Needs::Progress
     }
 
     fn figure(&self, data: &Data, _: Option<&'static Response>) -> Result<Figure, Missing> {
@@ -150,14 +160,14 @@ impl Plot for StudyStatus {
             caption: match is_study {
                 true => progress.says(),
                 false => format!(
-                    "{} Done: its steps, summary and ranks are there. Partial: some are. Failed: no step is, or nothing can be read. No training: it made data or checkpoints alone.",
+                    "{} Done: its steps, summary and ranks are there. Partial: some are. Failed: no step is, or nothing can be read. No training: it made data or checkpoints alone, and only pie and bars count it.",
                     progress.says()
                 ),
             },
             panels: vec![
                 of(format!("All {what}"), pie),
                 bars,
-                of(format!("{} done of all", progress.what), matrix),
+                of(format!("{} done of {}", progress.what, progress.whole), matrix),
             ],
             columns: 2,
             naming: Naming::None,

@@ -177,7 +177,7 @@ fn axes_have_their_units() {
             "throughput_processes",
             vec!["Throughput (MB/s)", "Processes (emulated accelerators)", "npz"],
         ),
-        ("scaling", vec!["Throughput (MB/s)", "ideal", "Amdahl fit", "measured"]),
+        ("scaling", vec!["Throughput (MB/s)", "ideal", "format npz, read_threads 1, Amdahl fit"]),
         (
             "factor_levels",
             vec!["AU, all steps (%)", "Throughput (MB/s)", "read_threads", "8 processes"],
@@ -209,7 +209,7 @@ fn axes_have_their_units() {
             ],
         ),
         ("latency", vec!["Read call (ms)", "Open call (ms)", "Calls, cumulative (%)"]),
-        ("request_sizes", vec!["Read calls (%)", "Read size (bytes)", "1M–4M"]),
+        ("request_sizes", vec!["Read calls (%)", "Read size (bytes, K = 1024)", "1M–4M"]),
         (
             "status",
             vec!["Rows (runs)", "Processes (emulated accelerators)", "3/7", "18 done (43 %)"],
@@ -349,8 +349,10 @@ fn warnings_about_runs_are_counted() {
     runs.truncate(3);
     runs[0].doubts.clear();
     let data = Data { runs, ..Data::default() };
-    assert_eq!(data.doubts(), " Doubts: too_few_steps (2 of 3 runs).");
-    assert_eq!(Data::default().doubts(), "");
+    let (plot, response) = (find("stall").unwrap(), None);
+    let all = figure_of(plot, &data, response).unwrap();
+    assert_eq!(data.doubts(&all), " Doubts: too_few_steps (2 of 3 runs).");
+    assert_eq!(Data::default().doubts(&all), "");
 }
 
 #[test]
@@ -365,9 +367,15 @@ fn series_of_a_factor_have_its_name() {
 
 #[test]
 fn names_stand_beside_lines_only_where_these_end() {
-    let data = Data { runs: one_at_a_time(), ..Data::default() };
-    let text = text_of(&drawn(find("au_processes").unwrap(), &data, &Look::default()).svg());
-    assert!(text.contains("format npz\n") && text.contains("read_threads 4\n"), "{text}");
+    let mut runs = one_at_a_time();
+    runs.push(run("a", (4.0, 4.0, "npz"), 50.0, 50e6));
+    let data = |runs: &[RunPoint]| Data { runs: runs.to_vec(), ..Data::default() };
+    let text = |runs: &[RunPoint]| {
+        text_of(&drawn(find("au_processes").unwrap(), &data(runs), &Look::default()).svg())
+    };
+    assert!(!text(&runs).contains("read_threads 4\n"), "{}", text(&runs));
+    runs.push(run("a", (8.0, 1.0, "npz"), 50.0, 60e6));
+    assert!(text(&runs).contains("read_threads 4\n"), "{}", text(&runs));
 }
 
 #[test]
@@ -387,7 +395,8 @@ fn a_wait_that_is_not_split_is_told_as_such() {
 
 #[test]
 fn folders_show_how_far_their_runs_came() {
-    let folder = |processes, state| FolderRun { workload: "a".into(), processes, state };
+    let folder =
+        |processes, state| FolderRun { path: "a".into(), workload: "a".into(), processes, state };
     let folders = vec![
         folder(Some(4), FolderState::Done),
         folder(Some(4), FolderState::NoTraining),
@@ -397,6 +406,8 @@ fn folders_show_how_far_their_runs_came() {
     let data = Data { folders, ..Data::default() };
     let drawing = drawn(find("status").unwrap(), &data, &Look::default());
     let text = text_of(&drawing.svg());
+    let caption = figure(find("status").unwrap(), &data).unwrap().caption;
+    assert!(caption.starts_with("1 of 3 folders done"), "{caption}");
     for words in ["1 partial (25 %)", "1 no training (25 %)", "1/2", "0/1", "not known"] {
         assert!(text.lines().any(|line| line == words), "{words}: {text}");
     }

@@ -14,7 +14,7 @@ use crate::import::Kind;
 use crate::overview::Overview;
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, RunPoint};
-use crate::plot::points::processes;
+use crate::plot::points::{Depth, processes};
 use crate::row::Row;
 use crate::runner::StudyFiles;
 use crate::runs::{self, RunsError};
@@ -84,7 +84,7 @@ pub fn plot_data(
     needs: Needs,
     threads: usize,
 ) -> Result<(Data, Vec<runs::LeftOut>), RunsError> {
-    let overview = if needs == Needs::Study { overview(paths)? } else { None };
+    let overview = if needs == Needs::Progress { overview(paths)? } else { None };
     if overview.is_some() {
         return Ok((Data { overview, ..Data::default() }, Vec::new()));
     }
@@ -115,7 +115,8 @@ fn gather(
     detailed_max: usize,
 ) -> Result<Found, RunsError> {
     let analysis = analyse(paths, threads)?;
-    let has_details = analysis.runs.len() <= detailed_max;
+    let is_whole = analysis.runs.len() <= detailed_max;
+    let depth = if is_whole { Depth::Whole } else { Depth::Summary };
     let mut found = Found { all: Vec::new(), folders: Vec::new(), left_out: analysis.left_out };
     for case in analysis.runs {
         // The analysis keeps no records: of thousands of runs they are too large.
@@ -124,7 +125,7 @@ fn gather(
                 let is_it = |path: &PathBuf| path.display().to_string() == case.source;
                 let source = paths.iter().position(is_it).unwrap_or(0);
                 found.folders.extend(FolderRun::of(&case));
-                found.all.push(Gathered::of(case, &loaded, Place { source, from, has_details }));
+                found.all.push(Gathered::of(case, &loaded, Place { source, from, depth }));
             }
             Err(why) => found.left_out.push(runs::LeftOut { path: case.path.clone(), why }),
         }
@@ -192,7 +193,7 @@ fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
 struct Place<'a> {
     source: usize,
     from: Option<&'a Path>,
-    has_details: bool,
+    depth: Depth,
 }
 
 /// All that a report needs of a run.
@@ -361,8 +362,8 @@ fn metrics(case: &Case, record: &Record) -> Vec<Metric> {
 fn point(case: &Case, record: &Record, place: Place) -> RunPoint {
     let own = (case.kind == Kind::Record).then(|| runs::Run::of(&case.path, record).ok()).flatten();
     match own {
-        Some(run) => RunPoint::of_record(&run, case, record, place.has_details),
-        None => RunPoint::of_case(case, record, place.has_details),
+        Some(run) => RunPoint::of_record(&run, case, record, place.depth),
+        None => RunPoint::of_case(case, record, place.depth),
     }
 }
 

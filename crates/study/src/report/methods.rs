@@ -357,9 +357,8 @@ pub(super) fn configuration(runs: &[Made]) -> Table {
             .map(|of| of.get(key).map_or(String::new(), |all| all.join(", ")))
             .collect();
         // A throttle or delay of nothing is none.
-        let says = |cell: &String| {
-            !cell.is_empty() && !(EMULATED.iter().any(|(of, ..)| *of == key) && is_zero(cell))
-        };
+        let is_of_emulated = EMULATED.iter().any(|(of, ..)| *of == key);
+        let says = |cell: &String| !(cell.is_empty() || is_of_emulated && is_zero(cell));
         cells.iter().any(says).then(|| std::iter::once(name.to_string()).chain(cells).collect())
     };
     Table {

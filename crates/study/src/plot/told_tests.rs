@@ -1,0 +1,149 @@
+//! What pictures and captions tell: names, what marks and axes are, what was held and left out.
+
+use super::data::*;
+use super::tests::{one_at_a_time, run};
+use super::*;
+use crate::draw::figure::{Content, Scale};
+use crate::draw::{Look, draw};
+
+fn of(name: &str, runs: Vec<RunPoint>) -> (Figure, Data) {
+    let data = Data { runs, ..Data::default() };
+    let plot = find(name).unwrap();
+    let response = plot.response().map(|name| Response::find(name).unwrap());
+    let figure = figure_of(plot, &data, response).unwrap_or_else(|missing| panic!("{missing}"));
+    (figure, data)
+}
+
+/// The texts of a drawing.
+fn texts(figure: &Figure, width_in: f64) -> Vec<String> {
+    let drawing = draw(figure, &Look { width_in: Some(width_in), ..Look::default() });
+    assert_eq!(drawing.problems(), Vec::<String>::new());
+    let svg = drawing.svg();
+    let tree = roxmltree::Document::parse(&svg).unwrap();
+    let texts = tree.descendants().filter(|node| node.has_tag_name("text"));
+    texts.map(|node| node.text().unwrap_or_default().to_string()).collect()
+}
+
+fn setting(processes: f64, workers: f64, format: &str) -> RunPoint {
+    run("a", (processes, workers, format), 50.0, 1e7 * processes)
+}
+
+#[test]
+fn a_whole_caption_tells_what_marks_are() {
+    let numbers = [1.0, 1.0, 2.0, 2.0, 4.0];
+    let (figure, _) =
+        of("au_processes", numbers.map(|processes| setting(processes, 1.0, "npz")).to_vec());
+    assert_eq!(
+        figure.caption,
+        "AU, all steps against processes. Marks are means of n = 2 runs with 95 % intervals, which are not seen where they are smaller than the mark. \
+         A hollow mark is a single run."
+    );
+    let svg = draw(&figure, &Look::default()).svg();
+    let mark = |runs: &str| svg.lines().find(|line| line.contains(&format!("n = {runs}</title>")));
+    assert!(mark("1").unwrap().contains("fill=\"#ffffff\""), "{svg}");
+    assert!(!mark("2").unwrap().contains("fill=\"#ffffff\""), "{svg}");
+    let (figure, _) = of("factor_levels", vec![setting(1.0, 1.0, "npz"), setting(2.0, 1.0, "npz")]);
+    assert_eq!(
+        figure.caption,
+        "AU and throughput by level of each factor. Each mark is one run, so there are no intervals."
+    );
+}
+
+#[test]
+fn each_panel_names_its_own_colours() {
+    let settings = [(4.0, 1.0, "npz"), (4.0, 8.0, "npz"), (6.0, 4.0, "npz"), (4.0, 4.0, "png")];
+    let runs = settings.map(|(processes, workers, format)| setting(processes, workers, format));
+    let (figure, _) = of("throughput_processes", runs.to_vec());
+    let texts = texts(&figure, 7.0);
+    let count = |name: &str| texts.iter().filter(|text| *text == name).count();
+    assert_eq!((count("format"), count("npz"), count("png"), count("format npz")), (1, 1, 1, 0));
+}
+
+#[test]
+fn the_same_line_is_drawn_once_and_what_is_held_is_told() {
+    let (figure, _) = of("au_processes", one_at_a_time());
+    assert_eq!(figure.panels.len(), 1);
+    for words in [
+        "Not drawn, as fewer than two of its levels were run at several numbers of processes: `format`, `read_threads`.",
+        "Held: format npz, read_threads 1.",
+    ] {
+        assert!(figure.caption.contains(words), "{words}: {}", figure.caption);
+    }
+}
+
+#[test]
+fn the_axis_of_processes_is_even_where_its_names_have_room() {
+    for (most, is_even) in [(16.0, true), (32.0, false)] {
+        let numbers = [1.0, 2.0, 4.0, most];
+        let (figure, _) = of("au_processes", numbers.map(|n| setting(n, 1.0, "npz")).to_vec());
+        let Content::Axes(axes) = &figure.panels[0].content else { panic!() };
+        assert_eq!(matches!(axes.x.scale, Scale::LinearAt(_)), is_even);
+        let told = figure.caption.ends_with("Logarithmic axis: Processes.");
+        assert_eq!(told, !is_even, "{}", figure.caption);
+    }
+}
+
+#[test]
+fn scaling_has_a_line_for_each_combination_that_has_one() {
+    let mut runs: Vec<RunPoint> = [(1.0, 1.0), (2.0, 1.0), (1.0, 4.0), (2.0, 4.0), (1.0, 8.0)]
+        .map(|(processes, workers)| setting(processes, workers, "npz"))
+        .to_vec();
+    runs.iter_mut().enumerate().for_each(|(i, run)| run.path = i.to_string());
+    let (figure, data) = of("scaling", runs);
+    let texts = texts(&figure, 7.0);
+    for name in ["ideal", "read_threads 1", "read_threads 4"] {
+        assert!(texts.iter().any(|text| text == name), "{name}: {texts:?}");
+    }
+    for words in [
+        "Not drawn: 1 combination of other levels, as they were run at one number of processes.",
+        "No law is fitted, as fewer than four numbers of processes were run.",
+        "Logarithmic axes: Processes, Throughput.",
+    ] {
+        assert!(figure.caption.contains(words), "{words}: {}", figure.caption);
+    }
+    assert_eq!(data.doubts(&figure), " Drawn: 4 of 5 runs. Doubts: too_few_steps (4 of 4 runs).");
+}
+
+#[test]
+fn a_knee_is_explained_and_a_law_is_named() {
+    let numbers = [1.0, 2.0, 4.0, 8.0, 16.0_f64];
+    let runs = numbers.map(|n| run("a", (n, 1.0, "npz"), 50.0, 1e7 * n.min(4.0)));
+    let (figure, _) = of("scaling", runs.to_vec());
+    for words in
+        ["Knee: where the measured curve bends (Kneedle).", "No law is fitted, as the law misses"]
+    {
+        assert!(figure.caption.contains(words), "{words}: {}", figure.caption);
+    }
+}
+
+#[test]
+fn lines_without_marks_differ_in_more_than_colour() {
+    let runs = vec![setting(2.0, 1.0, "npz"), setting(2.0, 4.0, "npz")];
+    let (figure, _) = of("latency", runs);
+    let svg = draw(&figure, &Look::default()).svg();
+    let broken = svg.lines().filter(|line| line.contains("stroke-dasharray=\"5 2\"")).count();
+    // One in each of three panels, and one in the key.
+    assert_eq!(broken, 4, "{svg}");
+}
+
+#[test]
+fn an_interval_that_is_cut_is_explained() {
+    let mut runs =
+        vec![setting(1.0, 1.0, "npz"), setting(1.0, 1.0, "npz"), setting(2.0, 1.0, "npz")];
+    runs[0].responses.insert("au_all_steps_percent", 20.0);
+    let (figure, _) = of("au_processes", runs);
+    let words = "An interval that ends in an arrow goes on beyond the axis.";
+    assert!(figure.caption.contains(words), "{}", figure.caption);
+}
+
+#[test]
+fn rows_keep_their_levels_however_narrow_the_picture() {
+    let runs = [1.0, 4.0].map(|workers| setting(4.0, workers, "npz"));
+    let mut runs = runs.to_vec();
+    runs.push(setting(6.0, 1.0, "npz"));
+    let (figure, _) = of("au_kinds", runs);
+    let texts = texts(&figure, 3.3);
+    let levels = texts.iter().filter(|text| text.ends_with(" 4") || text.ends_with(" 1"));
+    assert_eq!(levels.count(), 3, "{texts:?}");
+    assert!(!texts.iter().any(|text| text.contains('…')), "{texts:?}");
+}
