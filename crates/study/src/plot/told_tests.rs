@@ -130,8 +130,10 @@ fn lines_without_marks_differ_in_more_than_colour() {
 fn an_interval_that_is_cut_is_explained() {
     let mut runs =
         vec![setting(1.0, 1.0, "npz"), setting(1.0, 1.0, "npz"), setting(2.0, 1.0, "npz")];
-    runs[0].responses.insert("au_all_steps_percent", 20.0);
-    let (figure, _) = of("au_processes", runs);
+    // Two runs that differ so much have an interval far beyond them.
+    runs[0].responses.insert("delivered_bytes_per_second", 1e6);
+    runs[1].responses.insert("delivered_bytes_per_second", 1e8);
+    let (figure, _) = of("throughput_processes", runs);
     let words = "An interval that ends in an arrow goes on beyond the axis.";
     assert!(figure.caption.contains(words), "{}", figure.caption);
 }
