@@ -24,7 +24,7 @@ pub(super) static DOUBT: Doubt = Doubt {
     meaning: "Samples differ in bytes by what configs say, among the ranks' first batches or from another run's, and the waits for them hardly do: the run may have read another dataset, or something else than reading took the time.",
     check: Check::OfSet(|set, index| {
         let unsure = set.unsure(index).and_then(|unsure| among_runs(set, index, unsure));
-        unsure.or_else(|| among_ranks(&set.cases[index]))
+        unsure.or_else(|| among_ranks(set, index))
     }),
 };
 
@@ -53,7 +53,34 @@ fn among_runs(set: &Set, index: usize, unsure: &Unsure) -> Option<Finding> {
     )
 }
 
-fn among_ranks(case: &Case) -> Option<Finding> {
+/// Runs of the same workload that are looked at, at most.
+const OTHERS_MAX: usize = 50;
+
+/// Where its own dataset was made last, or most runs of the workload show the same, something else than the sizes explains it: start-up of the workers, say.
+fn among_ranks(set: &Set, index: usize) -> Option<Finding> {
+    let case = &set.cases[index];
+    let unseen = unseen(case)?.filter(|_| !set.has_own_dataset(index))?;
+    let others = set.study(index).iter().take(OTHERS_MAX);
+    let others: Vec<bool> =
+        others.filter_map(|other| Some(self::unseen(&set.cases[*other])?.is_some())).collect();
+    let alike = others.iter().filter(|is_unseen| **is_unseen).count();
+    if 1 < alike && others.len() < 2 * alike {
+        return None;
+    }
+    let (spread, of_waits) = unseen;
+    found(
+        format!(
+            "the first batches of {} ranks deviate by {:.1} % in bytes, the waits for them by {:.1} %",
+            case.origin.first_batch_bytes.len(),
+            spread * 100.0,
+            of_waits * 100.0
+        ),
+        "look whether the dataset was made anew for this run's settings",
+    )
+}
+
+/// Deviations of bytes and of waits, where waits do not follow bytes. `None` where nothing can be said.
+fn unseen(case: &Case) -> Option<Option<(f64, f64)>> {
     let (bytes, waits) = (&case.origin.first_batch_bytes, &case.origin.first_waits_s);
     // The first epoch starts the workers, too.
     if case.epochs < 2 || bytes.len() < RANKS_MIN || bytes.len() != waits.len() {
@@ -61,20 +88,12 @@ fn among_ranks(case: &Case) -> Option<Finding> {
     }
     let (spread, follows) = (deviation(bytes)?, follows(bytes, waits)?);
     let of_waits = deviation(waits)?;
-    // Waits that differ more have another reason, such as a slow rank.
-    let is_seen = spread < SPREAD_MIN || FOLLOWS_MIN <= follows || spread < of_waits;
-    if is_seen || case.stall.load_percent? < WAITED_MIN_PERCENT {
+    if spread < SPREAD_MIN || case.stall.load_percent? < WAITED_MIN_PERCENT {
         return None;
     }
-    found(
-        format!(
-            "the first batches of {} ranks deviate by {:.1} % in bytes, the waits for them by {:.1} %",
-            bytes.len(),
-            spread * 100.0,
-            of_waits * 100.0
-        ),
-        "look whether the dataset was made anew for this run's settings",
-    )
+    // Waits that differ more have another reason, such as a slow rank.
+    let is_seen = FOLLOWS_MIN <= follows || spread < of_waits;
+    Some((!is_seen).then_some((spread, of_waits)))
 }
 
 /// Of the mean.

@@ -226,10 +226,20 @@ fn effect(
             None => "holds if factors do not act together: the design does not tell that from what each does".into(),
         });
     }
+    finding.doubts.extend(overlap(sheet));
     for partner in tests.partners(sheet, factor) {
         finding.doubts.push(format!("depends on {}", quoted(&sheet.factors[partner].name)));
     }
     finding
+}
+
+/// Of a design that is not balanced, factors may have more together than there is: each is taken beside the others.
+fn overlap(sheet: &Sheet) -> Option<String> {
+    let all: f64 = (0..sheet.factors.len()).filter_map(|factor| sheet.share(factor)).sum();
+    let percent = 100.0 * all;
+    (101.0 <= percent).then(|| {
+        format!("shares overlap, as levels were not run equally often together: they add up to {percent:.0} %")
+    })
 }
 
 /// The share of a factor; of several, whether it is the largest.

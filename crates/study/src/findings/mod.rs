@@ -220,6 +220,7 @@ pub fn findings(observations: &[Observation], responses: &[&'static Response]) -
         all.extend(artefact::artefacts(workload, &used));
         all.extend(steady::unsteady(workload, &used));
         all.extend(untold::ignored(workload, &used));
+        all.extend(untold::unusable(workload, &used, &left_out));
         let sheets = sheets(workload, &used, responses);
         let judged: Vec<Judged> = sheets.iter().map(judge).collect();
         all.extend(untold::cannot_tell(workload, &judged));

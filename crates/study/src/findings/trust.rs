@@ -51,6 +51,9 @@ const TOUCHES_ONLY: &[(&str, &str)] = &[
     ("window_shorter_than_stock", "au_windowed"),
     ("ranks_disagree", "au_windowed"),
     ("nominal_bytes", "nominal"),
+    ("throughput_misreported", "reported"),
+    // Growth of what was recomputed has a finding of its own.
+    ("superlinear_scaling", "reported"),
 ];
 
 /// Whether a doubt is about this response.

@@ -83,6 +83,46 @@ pub(super) fn ignored(workload: &str, used: &[&Observation]) -> Option<Finding> 
     (!levels.is_empty()).then_some(finding)
 }
 
+/// Factors that only runs which must not be used were made for: all others have one level of it.
+pub(super) fn unusable(
+    workload: &str,
+    used: &[&Observation],
+    left_out: &[&Observation],
+) -> Option<Finding> {
+    let level = |run: &Observation, factor: &str| run.factors.get(factor).cloned();
+    let first = used.first()?;
+    let factors: BTreeSet<&String> = left_out.iter().flat_map(|run| run.factors.keys()).collect();
+    let mut what = Vec::new();
+    let mut concerned: Vec<&Observation> = Vec::new();
+    for factor in factors {
+        let own = level(first, factor);
+        let is_other = |run: &&&Observation| level(run, factor) != own;
+        let others: Vec<&Observation> = left_out.iter().filter(is_other).copied().collect();
+        if others.is_empty() || used.iter().any(|run| level(run, factor) != own) {
+            continue;
+        }
+        let levels: BTreeSet<String> = others.iter().filter_map(|run| level(run, factor)).collect();
+        let levels: Vec<String> = levels.into_iter().collect();
+        what.push((
+            factor.clone(),
+            format!("{} ({})", words::quoted(factor), words::list(&levels)),
+        ));
+        concerned.extend(others);
+    }
+    let texts: Vec<String> = what.iter().map(|(_, text)| text.clone()).collect();
+    let act = if what.len() == 1 { "does" } else { "do" };
+    let sentence = format!(
+        "cannot be told, because their only runs must not be used: what {} {act}; run these again",
+        words::list(&texts)
+    );
+    concerned.sort_by(|a, b| a.path.cmp(&b.path));
+    concerned.dedup_by(|a, b| a.path == b.path);
+    let mut finding = about(Kind::CannotTell, workload, sentence, &concerned);
+    finding.factors = what.into_iter().map(|(factor, _)| factor).collect();
+    finding.magnitude = REASONS.len() as f64 + 2.0;
+    (!finding.factors.is_empty()).then_some(finding)
+}
+
 /// Of all responses of a workload.
 pub(super) fn cannot_tell(workload: &str, judged: &[Judged]) -> Vec<Finding> {
     REASONS.iter().filter_map(|&reason| of_reason(workload, reason, judged)).collect()

@@ -104,6 +104,11 @@ impl<'a> Set<'a> {
         self.judged.stale[index].as_ref()
     }
 
+    /// Whether what was made last before the run, as far as is known, is its own dataset.
+    pub fn has_own_dataset(&self, index: usize) -> bool {
+        self.judged.has_own[index]
+    }
+
     /// Why the run may have read the dataset of another, where that cannot be told.
     pub fn unsure(&self, index: usize) -> Option<&Unsure> {
         let is_told =

@@ -57,6 +57,8 @@ pub enum Evidence {
     Results,
 }
 
+/// A run that waited alike outweighs one whose waits are so many times as far apart.
+const NEARER: f64 = 2.0;
 /// Generations that are looked back at for one of the same place.
 const LOOKED_AT_MAX: usize = 1000;
 /// Datasets that are remembered for each shape, at most.
@@ -68,6 +70,8 @@ pub(super) struct Judged {
     pub(super) stale: Vec<Option<Stale>>,
     /// Why it may have, where that cannot be told.
     pub(super) unsure: Vec<Option<Unsure>>,
+    /// Whether what was made last before it is its own dataset.
+    pub(super) has_own: Vec<bool>,
 }
 
 pub(super) fn judged(cases: &[Case]) -> Judged {
@@ -78,7 +82,11 @@ pub(super) fn judged(cases: &[Case]) -> Judged {
             stores.entry((&asked.format, &asked.subfolders)).or_default().push(index);
         }
     }
-    let mut judged = Judged { stale: vec![None; cases.len()], unsure: vec![None; cases.len()] };
+    let mut judged = Judged {
+        stale: vec![None; cases.len()],
+        unsure: vec![None; cases.len()],
+        has_own: vec![false; cases.len()],
+    };
     for mut members in stores.into_values() {
         members.sort_by_key(|index| cases[*index].origin.started_us);
         let mut store = Store {
@@ -89,6 +97,7 @@ pub(super) fn judged(cases: &[Case]) -> Judged {
             pairs: Vec::new(),
         };
         for index in members {
+            judged.has_own[index] = store.has_own(index);
             judged.stale[index] = store.next(index);
         }
         // Which of two is wrong may be told by a run that came later.
@@ -116,6 +125,8 @@ enum Change {
     Made(usize),
     /// This run removed them at its end.
     Removed(usize),
+    /// This run read its own dataset, though another was made last that is known: somebody had made its own again.
+    Read(usize),
 }
 
 /// The last that is known of a run's folder.
@@ -124,7 +135,8 @@ struct Last {
     maker: Option<usize>,
     /// Since when results of the same folder are of the same files.
     since_us: Option<i64>,
-    /// Whether it is not certain that these are all the files that the run read: another host made them that may have a folder of its own, or they are too few.
+    /// Whether it is not certain that these are the files that the run read: another host made them that may have a folder of its own, they are too few, or
+    /// a run has read others since.
     is_weak: bool,
 }
 
@@ -150,6 +162,14 @@ impl<'a> Store<'a> {
     fn is_of_one_dataset(&self, index: usize, other: usize) -> bool {
         let both = self.asked(index).zip(self.asked(other));
         both.is_some_and(|(one, two)| differs(one, two).is_empty())
+    }
+
+    /// Whether what was made last before the run is its own dataset, or it makes that itself.
+    fn has_own(&self, index: usize) -> bool {
+        let is_own = |last: Last| {
+            !last.is_weak && last.maker.is_some_and(|of| self.is_of_one_dataset(index, of))
+        };
+        self.cases[index].origin.generated_us.is_some() || self.last(index).is_some_and(is_own)
     }
 
     fn next(&mut self, index: usize) -> Option<Stale> {
@@ -198,7 +218,10 @@ impl<'a> Store<'a> {
         }
         let own = self.nearest(index, asked);
         let other = self.nearest(index, maker);
-        let is_like = other.is_some_and(|other| other.is_same());
+        // Of two that are alike the much nearer one counts.
+        let is_like = other.is_some_and(|other| {
+            other.is_same() && own.is_none_or(|own| other.apart < NEARER * own.apart)
+        });
         let of_other = self.cases[of..=of].iter().chain(other.map(|one| &self.cases[one.of]));
         let fits = of_other.filter_map(|other| fits(case, other)).next();
         let fits_other = fits.is_some_and(|(own, other)| is_better((other, own)));
@@ -210,6 +233,9 @@ impl<'a> Store<'a> {
             && (own.is_some_and(|own| own.is_same())
                 || fits.is_some_and(is_better)
                 || self.is_as_expected(case, &self.cases[of], (own, other)));
+        if is_own {
+            self.changed.push(Change::Read(index));
+        }
         if is_own || (last.is_weak && !is_other) {
             return None;
         }
@@ -247,8 +273,9 @@ impl<'a> Store<'a> {
         // Files of each number of them have names of their own.
         let mut lie_there: BTreeMap<Option<u64>, usize> = BTreeMap::new();
         let mut made_its_own = (false, false);
+        let mut is_unsure = false;
         for change in self.changed.iter().rev().take(LOOKED_AT_MAX) {
-            let (Change::Made(by) | Change::Removed(by)) = *change;
+            let (Change::Made(by) | Change::Removed(by) | Change::Read(by)) = *change;
             let how = self.asked(by).and_then(|by_asked| {
                 near((case, asked), (&self.cases[by], by_asked)).map(|how| (by_asked, how))
             });
@@ -260,6 +287,15 @@ impl<'a> Store<'a> {
             if *change == Change::Removed(by) {
                 removed = Some(by);
                 break;
+            }
+            if *change == Change::Read(by) {
+                if maker.is_none() && differs(asked, by_asked).is_empty() {
+                    let since_us = self.cases[by].origin.started_us;
+                    return Some(Last { maker: Some(by), since_us, is_weak: false });
+                }
+                // What was made before it need not lie there any more.
+                is_unsure |= maker.is_none();
+                continue;
             }
             maker = maker.or(Some((by, how)));
             lie_there.entry(self.cases[by].files).or_insert(by);
@@ -280,7 +316,7 @@ impl<'a> Store<'a> {
         Some(Last {
             maker: Some(of),
             since_us: self.cases[of].origin.generated_us,
-            is_weak: is_elsewhere || !self.is_enough(case, &lie_there),
+            is_weak: is_unsure || is_elsewhere || !self.is_enough(case, &lie_there),
         })
     }
 

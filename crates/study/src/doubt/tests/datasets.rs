@@ -53,6 +53,24 @@ fn a_run_that_read_what_another_generated_is_stale() {
 }
 
 #[test]
+fn what_clears_a_run_clears_those_after_it() {
+    let rows = |root: &Path, slower: f64| {
+        Fake { start_s: 200.0, ..Fake::default() }.write(root, "fake/4/first");
+        let over = vec!["dataset.record_length_bytes=400000000"];
+        let name = "fake/4_record_length_bytes_400000000";
+        let large = || Fake { overrides: over.clone(), ..large() };
+        Fake { start_s: 300.0, generate: true, train: false, ..large() }
+            .write(root, &format!("{name}/made"));
+        Fake { start_s: 400.0, ..large() }.write(root, &format!("{name}/run"));
+        // Its own dataset again, or not; and one of which nothing else can be told.
+        Fake { start_s: 500.0, slower, ..Fake::default() }.write(root, "fake/4/again");
+        Fake { start_s: 600.0, slower, ranks: 2, ..Fake::default() }.write(root, "fake/2/after");
+    };
+    check("stale_data", &[], "", |root| rows(root, 1.0));
+    check("stale_data", &["2/after", "4/again"], "made last by", |root| rows(root, 4.0));
+}
+
+#[test]
 fn waits_that_follow_the_own_sizes_clear_a_run() {
     // As far as generations tell, it read records of 512 MiB, whose first batches hardly differ.
     let run = |root: &Path, load_s: fn(u32, u64) -> f64| {

@@ -43,6 +43,23 @@ fn noise_of_different_size_is_normal() {
 }
 
 #[test]
+fn shares_that_overlap_are_doubted() {
+    let mut random = LegacyRandom::new(4);
+    let mut runs = Vec::new();
+    for (a, b, times) in [(0, 0, 2), (1, 0, 6), (0, 1, 6), (1, 1, 2)] {
+        for _ in 0..times {
+            let rate = 1e8 * 2_f64.powi(a + b) * (0.001 * random.standard_normal()).exp();
+            let of = [("a", ["x", "y"][a as usize]), ("b", ["x", "y"][b as usize])];
+            runs.push(run(runs.len(), &of, &[(RATE, rate)]));
+        }
+    }
+    let found = all_of(&runs, &[RATE]);
+    let effects: Vec<&Finding> = found.iter().filter(|one| one.kind == Kind::Effect).collect();
+    let is_doubted = |one: &&Finding| one.doubts.iter().any(|doubt| doubt.contains("overlap"));
+    assert_eq!(effects.iter().copied().filter(is_doubted).count(), 2, "{}", text(&found));
+}
+
+#[test]
 fn what_is_not_acted_on_cannot_be_told() {
     let mut random = LegacyRandom::new(15);
     let mut runs = Vec::new();

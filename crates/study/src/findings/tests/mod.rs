@@ -329,6 +329,7 @@ fn invalid_runs_are_left_out_and_doubted_runs_named() {
     runs[0].doubts.push(doubt("incomplete_run", Severity::Invalid));
     runs[3].doubts.push(doubt("stale_data", Severity::Invalid));
     runs[5].doubts.push(doubt("too_few_steps", Severity::Warning));
+    runs[3].factors.insert("checkpoint".into(), "False".into());
     let found = all_of(&runs, &[RATE]);
     let of = |kind: Kind| found.iter().filter(move |one| one.kind == kind);
     let told: Vec<&str> =
@@ -341,6 +342,8 @@ fn invalid_runs_are_left_out_and_doubted_runs_named() {
             "`too_few_steps` in 1 of 34 runs, `run-5`: evidence; to do: advice",
         ]
     );
+    let lost = "cannot be told, because their only runs must not be used: what `checkpoint` (False) does; run these again";
+    assert!(of(Kind::CannotTell).any(|one| one.sentence == lost), "{}", text(&found));
     // What was dropped is told before what the others say.
     assert!(found[..2].iter().all(|one| one.kind == Kind::LeftOut), "{}", text(&found));
     let is_used = |one: &&Finding| one.kind != Kind::LeftOut;
