@@ -2,33 +2,32 @@
 
 use crate::analysis::{Analysis, analyse};
 use crate::case::{Activity, Case, ROWS, load};
-use crate::import::{Kind, find, same_text};
+use crate::import::{DLIO, Kind, find, same_text};
 use crate::response::Response;
 use crate::runs::{LeftOut, Origin, Run, Runs, RunsError, Turn, place, runs_of};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::{Rate, Summary, Throughput};
+use feedrate_spec::units::MIB;
 use std::path::{Path, PathBuf};
-
-const MIB: f64 = (1u64 << 20) as f64;
-/// The program of a record that was made of DLIO's files.
-const DLIO: &str = "DLIO";
 
 /// The runs of A and of B, read by so many threads. Where some are of DLIO and some are ours, their settings are those that both have names for.
 ///
 /// # Errors
 /// One of them cannot be looked into, or holds no run.
 pub fn sides(a: &Path, b: &Path, threads: usize) -> Result<(Runs, Runs), RunsError> {
-    let mut of_dlio: Vec<PathBuf> = Vec::new();
-    for path in [a, b] {
-        of_dlio.extend(holds_dlio(path)?.then(|| path.to_path_buf()));
-    }
+    let (kinds_of_a, kinds_of_b) = (kinds(a)?, kinds(b)?);
+    let of_dlio: Vec<PathBuf> = [(a, &kinds_of_a), (b, &kinds_of_b)]
+        .into_iter()
+        .filter(|(_, kinds)| holds_dlio(kinds))
+        .map(|(path, _)| path.to_path_buf())
+        .collect();
     // Together: a dataset that a run of one side made may be what one of the other read.
     let analysis = match of_dlio.is_empty() {
         true => Analysis::default(),
         false => analyse(&of_dlio, threads)?,
     };
-    let (mut a, mut b) = (side(a, &analysis)?, side(b, &analysis)?);
+    let (mut a, mut b) = (side(a, &kinds_of_a, &analysis)?, side(b, &kinds_of_b, &analysis)?);
     let all = || a.runs.iter().chain(&b.runs);
     if all().any(is_of_dlio) && !all().all(is_of_dlio) {
         a.runs.iter_mut().chain(&mut b.runs).for_each(keep_common);
@@ -67,22 +66,25 @@ fn keep_common(run: &mut Run) {
     run.settings.values_mut().for_each(|value| *value = same_text(value));
 }
 
-/// The runs of a folder, by who wrote them.
+/// Who wrote the runs of a folder; of a study's CSV nobody is asked.
 fn kinds(path: &Path) -> Result<Vec<Kind>, RunsError> {
+    if path.is_file() {
+        return Ok(Vec::new());
+    }
     let failed = |error| RunsError::Io { path: path.into(), source: error };
     Ok(find(path).map_err(failed)?.0.into_iter().map(|one| one.kind).collect())
 }
 
-fn holds_dlio(path: &Path) -> Result<bool, RunsError> {
-    Ok(!path.is_file() && kinds(path)?.iter().any(|kind| *kind != Kind::Record))
+fn holds_dlio(kinds: &[Kind]) -> bool {
+    kinds.iter().any(|kind| *kind != Kind::Record)
 }
 
 /// `analysis`: of all folders that hold runs of DLIO.
-fn side(path: &Path, analysis: &Analysis) -> Result<Runs, RunsError> {
-    if !holds_dlio(path)? {
+fn side(path: &Path, kinds: &[Kind], analysis: &Analysis) -> Result<Runs, RunsError> {
+    if !holds_dlio(kinds) {
         return runs_of(path);
     }
-    let mut side = match kinds(path)?.contains(&Kind::Record) {
+    let mut side = match kinds.contains(&Kind::Record) {
         true => runs_of(path)?,
         false => Runs::default(),
     };

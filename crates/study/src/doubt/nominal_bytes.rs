@@ -1,11 +1,10 @@
 //! Reported bytes are not those that were read.
 
 use super::{Check, Doubt, Severity, found};
-use feedrate_spec::units;
+use feedrate_spec::units::{self, MIB};
 
 /// Share.
 const DIFFERENCE_MAX: f64 = 0.05;
-const MIB: f64 = (1u64 << 20) as f64;
 
 pub(super) static DOUBT: Doubt = Doubt {
     name: "nominal_bytes",

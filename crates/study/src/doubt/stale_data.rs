@@ -2,6 +2,7 @@
 
 use super::{Check, Doubt, Severity, alike, found, unlike};
 use crate::set::{Evidence, Set, Stale};
+use feedrate_spec::units::MIB;
 
 pub(super) static DOUBT: Doubt = Doubt {
     name: "stale_data",
@@ -70,7 +71,6 @@ fn besides(set: &Set, index: usize, stale: &Stale) -> Vec<String> {
 
 /// What it reported, and what it read.
 fn rates(set: &Set, index: usize, stale: &Stale) -> Option<String> {
-    const MIB: f64 = (1u64 << 20) as f64;
     let rates = &set.cases[index].throughput;
     let reported = rates.reported_mib_per_second?;
     let read = rates.whole_samples_per_second? * set.cases[stale.of].mean_sample_bytes? / MIB;

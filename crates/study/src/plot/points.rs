@@ -14,10 +14,9 @@ use feedrate_measure::phase::{Phase, PhaseKind, phases};
 use feedrate_measure::record::timeline::{Column, GpuTimeline};
 use feedrate_measure::record::{Block, CheckpointKind, EpochRecord, IoCounters, Record};
 use feedrate_measure::summary::Summary;
+use feedrate_spec::units::MIB;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-const MIB: f64 = (1u64 << 20) as f64;
 
 /// How much of a run is kept for plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

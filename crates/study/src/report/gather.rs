@@ -24,11 +24,11 @@ use feedrate_measure::metric::{self, AU_WINDOWED, METRICS, NOMINAL_WINDOWED};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_spec::plan::Plan;
+use feedrate_spec::units::MIB;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-const MIB: f64 = (1u64 << 20) as f64;
 /// Of so many runs the whole records are kept for figures, at most.
 const DETAILED_MAX: usize = 64;
 
