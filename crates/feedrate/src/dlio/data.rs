@@ -2,11 +2,10 @@
 
 use crate::dataset::{self, Choice};
 use anyhow::Context;
-use feedrate_data::generate;
 use feedrate_data::manifest::{Manifest, State};
-use feedrate_data::storage::{self, Storage};
+use feedrate_data::removal;
+use feedrate_data::storage;
 use feedrate_spec::plan::Plan;
-use feedrate_spec::plan::layout::Layout;
 use std::path::Path;
 
 /// The files in `root` to train on; what is not as `plan` wants it is refused. May leave evaluation files that nobody reads out
@@ -65,7 +64,7 @@ pub(super) fn made(
     if differences.is_empty() {
         return Ok((choice, None));
     }
-    generate::refuse_replacing(&manifest, &plan.dataset, &*storage).with_context(|| {
+    removal::refuse_replacing(&manifest, &plan.dataset, &*storage).with_context(|| {
         format!("cannot replace the dataset of other settings in `{}`", root.display())
     })?;
     warnings.push(format!(
@@ -80,20 +79,9 @@ impl Replaced {
     /// Remove it from `root`.
     pub(super) fn remove(&self, plan: &Plan, root: &Path) -> anyhow::Result<()> {
         let storage = storage::open(&plan.storage.kind, root)?;
-        remove(&self.0, &*storage, root)
+        removal::remove(&self.0, &*storage)
             .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))
     }
-}
-
-fn remove(manifest: &Manifest, storage: &dyn Storage, root: &Path) -> anyhow::Result<()> {
-    generate::remove(manifest, storage)?;
-    let mut folders = Layout::new(&manifest.settings).folders();
-    folders.sort_by_key(|folder| std::cmp::Reverse(folder.matches('/').count()));
-    for folder in folders {
-        // One in which something else lies stays.
-        let _ = std::fs::remove_dir(root.join(folder));
-    }
-    Ok(())
 }
 
 /// Whether `plan` evaluates, and no files lie in the evaluation files' folder.

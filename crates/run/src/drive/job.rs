@@ -286,7 +286,7 @@ impl Job {
 
     pub(super) fn sink(&self) -> Sink {
         let dataset = &self.plan.dataset;
-        Sink::new(self.plan.loader.verify.then(|| (Content::of(dataset), dataset.element)))
+        Sink::new(self.plan.loader.verify.then(|| (Content::from_plan(dataset), dataset.element)))
     }
 
     pub(super) fn piece_bytes(&self) -> usize {
