@@ -1,4 +1,4 @@
-//! Which sample each accelerator reads at each position of an epoch: shards and orders as functions of an index.
+//! The sample that each accelerator reads at each position of an epoch: shards and orders as functions of an index.
 //!
 //! Laws (property tests): an order is a permutation; the shards of an epoch partition it; the same
 //! seed gives the same order. As with torch's `DistributedSampler` the whole epoch is shuffled first
@@ -56,7 +56,7 @@ impl Order {
     }
 }
 
-/// Which positions of an epoch an accelerator reads, step by step.
+/// The positions of an epoch that an accelerator reads, step by step.
 #[derive(Clone, Debug)]
 pub struct Share {
     access: FileAccess,
@@ -114,7 +114,7 @@ impl Share {
 struct Interleave {
     /// Positions before the first whole run.
     head: u64,
-    /// Behind those.
+    /// Positions after those.
     len: u64,
     run: u64,
     cycle: u64,
