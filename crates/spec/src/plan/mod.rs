@@ -3,6 +3,7 @@
 pub mod mt19937;
 pub mod sizes;
 pub mod layout;
+pub mod seeds;
 pub mod order;
 pub mod schedule;
 pub mod state;

@@ -4,6 +4,7 @@
 //! seed gives the same order. As with torch's `DistributedSampler` the whole epoch is shuffled first
 //! and then cut, so that accelerators see other samples in each epoch.
 
+use super::seeds::scatter;
 use super::{DatasetPlan, FileAccess, LoaderPlan, Plan, ShufflePlan};
 use std::ops::Range;
 
@@ -189,14 +190,9 @@ impl Permutation {
     }
 }
 
-/// SplitMix64's finaliser over a seed and a value (Steele, Lea, Flood 2014).
+/// A seed that belongs to a seed and a value: SplitMix64's finaliser over both.
 pub fn mix(seed: u64, value: u64) -> u64 {
-    let mut z = seed
-        .wrapping_add(0x9e37_79b9_7f4a_7c15)
-        .wrapping_add(value.wrapping_mul(0xd1b5_4a32_d192_ed03));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    scatter(seed.wrapping_add(value.wrapping_mul(0xd1b5_4a32_d192_ed03)))
 }
 
 #[cfg(test)]
