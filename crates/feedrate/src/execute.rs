@@ -39,7 +39,7 @@ pub(crate) trait Talk {
 pub(crate) struct Execution<'a> {
     /// The processes.
     pub(crate) ranks: &'a Ranks,
-    /// What was measured so far: on rank 0 by all, elsewhere here.
+    /// Measurements so far: on rank 0 of all ranks, elsewhere of this one.
     pub(crate) record: Record,
     /// Where it goes; `None` where another process keeps it.
     pub(crate) results: Option<&'a Results>,
@@ -58,7 +58,7 @@ impl Execution<'_> {
     /// Train on `dataset`, or without one write checkpoints; then write down what came of it.
     ///
     /// # Errors
-    /// What broke the run, or why its results could not be written.
+    /// The run failed, or its results could not be written.
     pub(crate) fn run(&mut self, plan: &Plan, dataset: Option<&Dataset>) -> anyhow::Result<()> {
         let outcome = self.save().and_then(|()| {
             let clock = self.meet()?;
@@ -68,7 +68,7 @@ impl Execution<'_> {
             }
         });
         // A lost rank stops the others as an interruption does.
-        let lost = self.ranks.comm.ended().filter(|_| !self.record.complete);
+        let lost = if self.record.complete { None } else { self.ranks.comm.ended() };
         let outcome = if is_interruption(lost.as_ref(), &outcome) {
             self.record.stopped_because = Some("interrupted".into());
             Ok(())
@@ -217,7 +217,7 @@ fn is_interruption(lost: Option<&CommError>, outcome: &anyhow::Result<()>) -> bo
     }
 }
 
-/// What is under test: the dataset, or the checkpoints where there is none.
+/// Folder under test: the dataset's, or the checkpoints' where there is none.
 fn under_test<'p>(plan: &'p Plan, dataset: Option<&'p Dataset>) -> Option<&'p Path> {
     match (dataset, &plan.checkpoint) {
         (Some(dataset), _) => Some(&dataset.folder),
@@ -226,7 +226,7 @@ fn under_test<'p>(plan: &'p Plan, dataset: Option<&'p Dataset>) -> Option<&'p Pa
     }
 }
 
-/// What samples the run, unless the plan wants none.
+/// Sampler of the run, unless the plan wants none.
 fn timeline(
     plan: &Plan,
     clock: Clock,
@@ -252,7 +252,10 @@ impl<'a> Keeper<'a> {
 
     fn keep(&mut self, record: &Record) {
         let begun = Instant::now();
-        let Some(results) = self.results.filter(|_| begun >= self.next_save) else { return };
+        if begun < self.next_save {
+            return;
+        }
+        let Some(results) = self.results else { return };
         if let Err(error) = results.save(record) {
             messages::say(format!("warning: {error:#}"));
         }

@@ -1,4 +1,4 @@
-//! What the processes of a run read from: each from its own storage, from another's, or all together from one.
+//! The storage that the processes of a run read from: each from its own, from another's, or all together from one.
 
 use crate::dataset::Dataset;
 use anyhow::Context;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Release;
 
-/// Of one process. Every process makes one, and asks it for the same things in the same order.
+/// State of one process. Every process makes one, and asks it for the same things in the same order.
 pub(crate) struct Sharing<'a> {
     dataset: &'a Dataset,
     ranks: &'a Ranks,
@@ -20,7 +20,7 @@ pub(crate) struct Sharing<'a> {
     signals: &'a Signals,
     /// Its share of the emulated storage.
     plan: StoragePlan,
-    /// What each process has for itself; `None` where all read together.
+    /// Storage of this process; `None` where all read together.
     own: Option<Arc<dyn Storage>>,
     /// Where groups are in several processes.
     collective: Option<Collective>,
@@ -56,7 +56,7 @@ impl<'a> Sharing<'a> {
         })
     }
 
-    /// What one job reads.
+    /// Storage that one job reads.
     pub(crate) fn storage(&self) -> anyhow::Result<Arc<dyn Storage>> {
         if let Some(own) = &self.own {
             return Ok(Arc::clone(own));
@@ -73,7 +73,7 @@ impl<'a> Sharing<'a> {
         Ok(wrap::wrapped(&self.plan, Arc::new(together), self.clock, stop))
     }
 
-    /// What a job that reads `storage` reads where its groups are in several processes.
+    /// Storage that a job reads instead of `storage` where its groups are in several processes.
     pub(crate) fn groups(&mut self, storage: &Arc<dyn Storage>) -> anyhow::Result<GroupStorages> {
         match &mut self.collective {
             Some(collective) => collective
@@ -90,9 +90,9 @@ impl<'a> Sharing<'a> {
 
     /// Nobody reads any more. Waits for those that this process reads for, if the run is complete.
     pub(crate) fn end(self, is_complete: bool) -> anyhow::Result<()> {
-        match self.collective.filter(|_| is_complete) {
-            Some(collective) => Ok(collective.finish()?),
-            None => Ok(()),
+        match self.collective {
+            Some(collective) if is_complete => Ok(collective.finish()?),
+            _ => Ok(()),
         }
     }
 }

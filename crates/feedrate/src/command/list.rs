@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 /// A line of a list.
 pub(crate) struct Line {
-    /// What users write.
+    /// Name as users write it.
     pub(crate) name: String,
     /// One sentence.
     pub(crate) summary: String,

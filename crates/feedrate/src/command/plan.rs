@@ -58,7 +58,7 @@ fn describe(resolved: &Resolved, estimate: &Estimate, unheeded: &[Unheeded]) -> 
     out
 }
 
-/// What is read, and how fast it must come.
+/// The data to be read, and the rate at which it must come.
 fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, String)> {
     let plan = &resolved.plan;
     let mut rows = vec![
