@@ -18,7 +18,7 @@ mod tests;
 
 use crate::precision::CONFIDENCE;
 use crate::response::Response;
-use feedrate_measure::doubt::{SeenDoubt, Severity};
+use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::stats::Interval;
 use serde::Serialize;
 use sheet::{Sheet, sheets};
@@ -50,7 +50,7 @@ pub struct Observation {
     /// Its place in the order of running, within its source.
     pub order: Option<u32>,
     /// Reasons not to believe it. With an invalid one it is left out.
-    pub doubts: Vec<SeenDoubt>,
+    pub doubts: Vec<Doubt>,
 }
 
 /// A sentence, and what it rests on.
