@@ -5,12 +5,12 @@ use crate::catalog::catalog;
 use crate::cli::DataArguments;
 use crate::exit::UsageError;
 use crate::messages;
+use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
 use feedrate_spec::catalog::Catalog;
 use feedrate_spec::plan::{self, Cache, Context, Plan, Request};
 use feedrate_spec::problem::{Problem, Problems, Severity};
 use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload, nearest};
-use feedrate_study::runner::model_name;
 use std::path::{Path, PathBuf};
 
 /// A workload and its plan.

@@ -54,7 +54,7 @@ const FAMILIES: &[Family] = &[
     Family { folder: "crates/run/src/wrap", shared: &[] },
     Family { folder: "crates/measure/src/metric", shared: &[] },
     Family { folder: "crates/measure/src/doubt", shared: &[] },
-    Family { folder: "crates/study/src/doubt", shared: &[] },
+    Family { folder: "crates/results/src/doubt", shared: &[] },
     Family {
         folder: "crates/study/src/design",
         shared: &[
@@ -64,7 +64,7 @@ const FAMILIES: &[Family] = &[
     },
     Family { folder: "crates/study/src/launch", shared: &[] },
     Family {
-        folder: "crates/study/src/plot",
+        folder: "crates/report/src/plot",
         shared: &[
             ("data", "what every plot is drawn from"),
             ("points", "makes what every plot is drawn from"),
@@ -74,9 +74,9 @@ const FAMILIES: &[Family] = &[
             ("against", "a response against processes, whichever it is"),
         ],
     },
-    Family { folder: "crates/study/src/advice", shared: &[] },
+    Family { folder: "crates/analysis/src/advice", shared: &[] },
     Family {
-        folder: "crates/study/src/report/output",
+        folder: "crates/report/src/report/output",
         shared: &[
             ("comma", "lines of a CSV, whatever their columns"),
             ("words", "sentences with names in them, in each markup"),

@@ -9,8 +9,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("data", &["spec"]),
     ("measure", &["spec"]),
     ("run", &["spec", "data", "measure"]),
-    ("study", &["spec", "measure"]),
-    ("feedrate", &["spec", "data", "measure", "run", "study"]),
+    ("results", &["spec", "measure"]),
+    ("analysis", &["spec", "measure", "results"]),
+    ("report", &["spec", "measure", "results", "analysis"]),
+    ("study", &["spec", "measure", "results", "analysis"]),
+    ("feedrate", &["spec", "data", "measure", "run", "results", "analysis", "report", "study"]),
 ];
 
 pub(super) static CRATE_DIRECTIONS: Check = Check {

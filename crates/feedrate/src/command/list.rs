@@ -10,13 +10,13 @@ use crate::text;
 use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
 use feedrate_measure::{doubt, metric};
+use feedrate_report::plot::{PLOTS, Plot};
 use feedrate_run::{checkpoint, comm, compute, loader};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::{self, Cache, Context, Request};
 use feedrate_spec::workload::{self, KEYS, Strictness};
 use feedrate_study::design::{self, Design};
 use feedrate_study::launch;
-use feedrate_study::plot::{PLOTS, Plot};
 use serde_json::{Value, json};
 
 /// A line of a list.
@@ -96,7 +96,7 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
             let of_records =
                 doubt::DOUBTS.iter().map(|d| &d.kind).map(|d| line(d.name, d.meaning, d.severity));
             // Of the same name, the meaning is that of a record's.
-            let of_results = feedrate_study::doubt::DOUBTS
+            let of_results = feedrate_results::doubt::DOUBTS
                 .iter()
                 .filter(|d| doubt::find(d.name).is_none())
                 .map(|d| line(d.name, d.meaning, d.severity));

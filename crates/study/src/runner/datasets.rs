@@ -3,7 +3,7 @@
 use super::host::{DatasetPlan, Ended, Job, News, RowPlan, Task};
 use super::{Rows, Runner, RunnerError};
 use crate::datasets::{Owned, Policy, Room, to_delete};
-use crate::state::Event;
+use feedrate_results::state::Event;
 use feedrate_spec::units;
 use std::collections::BTreeMap;
 use std::fs;

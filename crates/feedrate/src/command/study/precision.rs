@@ -4,13 +4,14 @@ use super::ledger::Ledger;
 use crate::cli::StudyStatusArguments;
 use crate::exit::UsageError;
 use crate::text;
-use feedrate_spec::units;
-use feedrate_study::precision::{
+use feedrate_analysis::precision::{
     CONFIDENCE, Estimate, Next, POWER, Standing, Until, estimate, judge, share,
 };
-use feedrate_study::response::Response;
-use feedrate_study::row::Row;
-use feedrate_study::runner::{Host, groups, label};
+use feedrate_results::place::label;
+use feedrate_results::response::Response;
+use feedrate_results::row::Row;
+use feedrate_spec::units;
+use feedrate_study::runner::{Host, groups};
 use serde_json::{Value, json};
 
 /// Read `ci=2%`.

@@ -6,9 +6,9 @@ use crate::cli::StudyShowArguments;
 use crate::exit::Exit;
 use crate::messages;
 use crate::text;
+use feedrate_results::setting::Setting;
+use feedrate_results::state::{Attempt, Outcome, Place, Status};
 use feedrate_spec::units;
-use feedrate_study::setting::Setting;
-use feedrate_study::state::{Attempt, Outcome, Place, Status};
 use serde_json::{Value, json};
 
 /// Show runs.

@@ -9,10 +9,10 @@ use crate::text;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_measure::summary::Summary;
+use feedrate_results::overview::{Cell, Counts, Factor, Overview, orphans};
+use feedrate_results::state::{Attempt, Outcome, Place, Status};
 use feedrate_spec::units;
-use feedrate_study::overview::{Cell, Counts, Factor, Overview, orphans};
 use feedrate_study::runner::in_order;
-use feedrate_study::state::{Attempt, Outcome, Place, Status};
 use serde_json::{Value, json};
 
 /// Rows that are shown one by one, at most.
