@@ -8,9 +8,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("spec", &[]),
     ("data", &["spec"]),
     ("measure", &["spec"]),
-    ("run", &["spec", "data", "measure"]),
+    ("engine", &["spec", "data", "measure"]),
+    ("run", &["spec", "data", "measure", "engine"]),
     ("study", &["spec", "measure"]),
-    ("feedrate", &["spec", "data", "measure", "run", "study"]),
+    ("feedrate", &["spec", "data", "measure", "engine", "run", "study"]),
 ];
 
 pub(super) static CRATE_DIRECTIONS: Check = Check {

@@ -69,19 +69,19 @@ fn incomplete_run() {
 #[test]
 fn window_shorter_than_stock() {
     fires("window_shorter_than_stock", "39 steps are judged, and the loader may hold 39", |r| {
-        r.plan.loader.stock_batches = 39
+        r.plan.loader.batches_in_flight = 39
     });
     let mut record = good();
-    record.plan.loader.stock_batches = 38;
+    record.plan.loader.batches_in_flight = 38;
     assert_eq!(names(&record), ["too_few_steps"]);
 }
 
 #[test]
 fn too_few_steps() {
     fires("too_few_steps", "40 steps an epoch, and at least 44", |r| {
-        r.plan.loader.stock_batches = 11
+        r.plan.loader.batches_in_flight = 11
     });
-    silent(|r| r.plan.loader.stock_batches = 10);
+    silent(|r| r.plan.loader.batches_in_flight = 10);
 }
 
 #[test]

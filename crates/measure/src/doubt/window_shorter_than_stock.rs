@@ -11,7 +11,7 @@ pub(super) static DOUBT: Doubt = Doubt {
         let excluded =
             plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
         let window = facts.steps.saturating_sub(excluded);
-        let stock = u64::from(plan.loader.stock_batches);
+        let stock = u64::from(plan.loader.batches_in_flight);
         if facts.steps == 0 || stock < window {
             return None;
         }
