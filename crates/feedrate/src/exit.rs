@@ -3,7 +3,7 @@
 use feedrate_data::generate::GenerateError;
 use feedrate_run::checkpoint::CheckpointError;
 use feedrate_run::comm::CommError;
-use feedrate_run::drive::RunError;
+use feedrate_run::driver::RunError;
 use feedrate_spec::problem::Problems;
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use crate::exit::{Exit, UsageError, code_of};
 use crate::messages;
 use feedrate_run::comm::mpi::{self, ConnectError, Launcher};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
-use feedrate_run::drive::Signals;
+use feedrate_run::driver::Signals;
 use feedrate_run::{ranks, system};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -4,9 +4,9 @@ use crate::dataset::Dataset;
 use anyhow::Context;
 use feedrate_data::storage::Storage;
 use feedrate_run::clock::Clock;
-use feedrate_run::drive::Signals;
+use feedrate_run::driver::Signals;
+use feedrate_run::layers::{self, Collective, GroupStorages, Together};
 use feedrate_run::ranks::Ranks;
-use feedrate_run::wrap::{self, Collective, GroupStorages, Together};
 use feedrate_spec::plan::{FileAccess, Plan, StoragePlan};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -38,12 +38,13 @@ impl<'a> Sharing<'a> {
     ) -> anyhow::Result<Self> {
         let (rank, size) = (ranks.comm.rank(), ranks.comm.size());
         let group = plan.loader.group_accelerators;
-        let share = wrap::share_read(rank, size, plan.accelerators, group);
+        let share = layers::share_read(rank, size, plan.accelerators, group);
         let own_plan = ranks.storage(&plan.storage, share);
         let collective = Collective::begin(ranks, plan, &signals.stop)
             .context("one accelerator of a group cannot read for those of other processes")?;
-        let own = (plan.loader.file_access != FileAccess::Mpio)
-            .then(|| wrap::wrapped(&own_plan, Arc::clone(&dataset.storage), clock, &signals.stop));
+        let own = (plan.loader.file_access != FileAccess::Mpio).then(|| {
+            layers::layered(&own_plan, Arc::clone(&dataset.storage), clock, &signals.stop)
+        });
         Ok(Sharing {
             dataset,
             ranks,
@@ -70,7 +71,7 @@ impl<'a> Sharing<'a> {
             Arc::clone(stop),
             Arc::clone(complete),
         );
-        Ok(wrap::wrapped(&self.plan, Arc::new(together), self.clock, stop))
+        Ok(layers::layered(&self.plan, Arc::new(together), self.clock, stop))
     }
 
     /// Storage that a job reads instead of `storage` where its groups are in several processes.

@@ -152,7 +152,7 @@ fn loader(resolved: &Resolved) -> String {
         loader.kind,
         loader.batch_size,
         units::counted(loader.workers.into(), "worker"),
-        units::counted(loader.stock_batches.into(), "batch"),
+        units::counted(loader.batches_in_flight.into(), "batch"),
     )
 }
 

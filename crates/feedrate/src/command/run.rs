@@ -14,7 +14,7 @@ use feedrate_measure::dlio::Invocation;
 use feedrate_measure::record::{Record, StudyRun};
 use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
-use feedrate_run::drive::Signals;
+use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::Plan;
 use serde::{Deserialize, Serialize};

@@ -20,7 +20,7 @@ use compose::{Composed, compose};
 use feedrate_measure::dlio::{self, Invocation};
 use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
-use feedrate_run::drive::Signals;
+use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::{Cache, Plan, Request};
 use feedrate_spec::workload::{Workload, yaml_at};

@@ -60,7 +60,7 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
         _ => plan.loader.piece_bytes,
     };
     let buffers = u64::from(plan.loader.workers.max(1)).saturating_mul(buffer_bytes);
-    let batches = f64::from(plan.loader.stock_batches) + 1.0;
+    let batches = f64::from(plan.loader.batches_in_flight) + 1.0;
     let slots_bytes = plan.loader.batch_size.saturating_mul(SLOT_BYTES) as f64;
     let kept = if plan.loader.materialize { batches * (batch_bytes + slots_bytes) } else { 0.0 };
     let readers = u64::from(plan.readers());
