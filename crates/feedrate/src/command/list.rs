@@ -93,7 +93,8 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
                 summary: meaning.into(),
                 notes: severity.name().into(),
             };
-            let of_records = doubt::DOUBTS.iter().map(|d| line(d.name, d.meaning, d.severity));
+            let of_records =
+                doubt::DOUBTS.iter().map(|d| &d.kind).map(|d| line(d.name, d.meaning, d.severity));
             // Of the same name, the meaning is that of a record's.
             let of_results = feedrate_results::doubt::DOUBTS
                 .iter()
