@@ -38,7 +38,7 @@ const FAMILIES: &[Family] = &[
     },
     Family { folder: "crates/data/src/storage/engine", shared: &[] },
     Family {
-        folder: "crates/run/src/loader",
+        folder: "crates/engine/src/loader",
         shared: &[("queue", "counts batches for every loader and driver")],
     },
     Family { folder: "crates/run/src/comm", shared: &[] },
@@ -52,7 +52,7 @@ const FAMILIES: &[Family] = &[
             ("manifest", "what a whole checkpoint consists of, whatever its format"),
         ],
     },
-    Family { folder: "crates/run/src/wrap", shared: &[] },
+    Family { folder: "crates/run/src/layers", shared: &[] },
     Family { folder: "crates/measure/src/metric", shared: &[] },
     Family { folder: "crates/measure/src/doubt", shared: &[] },
     Family { folder: "crates/results/src/doubt", shared: &[] },

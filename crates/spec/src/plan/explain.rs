@@ -64,7 +64,7 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
         _ => plan.loader.piece_bytes,
     };
     let buffers = u64::from(plan.loader.workers.max(1)).saturating_mul(buffer_bytes);
-    let batches = f64::from(plan.loader.stock_batches) + 1.0;
+    let batches = f64::from(plan.loader.batches_in_flight) + 1.0;
     let slots_bytes = plan.loader.batch_size.saturating_mul(SLOT_BYTES) as f64;
     let kept = if plan.loader.materialize { batches * (batch_bytes + slots_bytes) } else { 0.0 };
     let readers = u64::from(plan.readers());

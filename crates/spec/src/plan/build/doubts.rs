@@ -115,7 +115,7 @@ impl Builder<'_> {
 fn window_shorter_than_stock(plan: &Plan) -> Option<PlanDoubt> {
     let excluded = plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
     let window = plan.train.steps_in_epoch(1).saturating_sub(excluded);
-    let stock = u64::from(plan.loader.stock_batches);
+    let stock = u64::from(plan.loader.batches_in_flight);
     let evidence =
         format!("{window} steps are judged, and the loader may hold {stock} batches by then");
     let advice =

@@ -183,11 +183,11 @@ impl Builder<'_> {
                 &format!("one process can start {THREADS_MAX}: use fewer accelerators or threads"),
             );
         }
-        let stock = u64::from(accelerators) * u64::from(loader.stock_batches);
+        let stock = u64::from(accelerators) * u64::from(loader.batches_in_flight);
         if stock > STOCK_MAX {
             let message = format!(
                 "`{}` batches in flight of each of {accelerators} accelerators",
-                loader.stock_batches
+                loader.batches_in_flight
             );
             let key = if self.w.reader_read_at_start {
                 "reader.read_at_start"
