@@ -2,7 +2,6 @@
 //! `files.rs`; nothing waits but what says so.
 
 use super::abi::{Abi, Handle, Status};
-use super::files::FileFunctions;
 use crate::comm::CommError;
 use libloading::os::unix::Library;
 use std::ffi::{c_char, c_int, c_void};
@@ -19,7 +18,7 @@ macro_rules! functions {
 
         /// Addresses of functions.
         #[derive(Clone, Copy)]
-        pub(super) struct $table { $($field: unsafe extern "C" fn($($argument),*) -> c_int,)* }
+        pub(super) struct $table { $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> c_int,)* }
 
         impl $table {
             /// Find all of them; `Err` names the first that is not there.
@@ -32,8 +31,6 @@ macro_rules! functions {
         }
     };
 }
-
-pub(super) use functions;
 
 functions! {
     Functions, NAMES:
@@ -48,7 +45,6 @@ functions! {
     comm_set_errhandler "MPI_Comm_set_errhandler" (Handle, Handle),
     error_string "MPI_Error_string" (c_int, *mut c_char, *mut c_int),
     library_version "MPI_Get_library_version" (*mut c_char, *mut c_int),
-    barrier "MPI_Barrier" (Handle),
     ibarrier "MPI_Ibarrier" (Handle, Request),
     ibcast "MPI_Ibcast" (*mut c_void, c_int, Handle, c_int, Handle, Request),
     igather "MPI_Igather"
@@ -56,6 +52,14 @@ functions! {
     isend "MPI_Isend" (*const c_void, c_int, Handle, c_int, c_int, Handle, Request),
     irecv "MPI_Irecv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, Request),
     test "MPI_Test" (Request, *mut c_int, *mut Status),
+}
+
+functions! {
+    FileFunctions, FILE_NAMES:
+    open "MPI_File_open" (Handle, *const c_char, c_int, Handle, *mut Handle),
+    read_at_all "MPI_File_read_at_all" (Handle, i64, *mut c_void, c_int, Handle, *mut Status),
+    close "MPI_File_close" (*mut Handle),
+    get_count "MPI_Get_count" (*const Status, Handle, *mut c_int),
 }
 
 /// An opened library.
@@ -72,9 +76,9 @@ pub(super) struct Calls {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group(pub(super) Handle);
 
-/// Where a message goes, or comes from.
+/// The other end of a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct MessageEnd {
     pub(super) group: Group,
     pub(super) rank: u32,
     pub(super) tag: u32,
@@ -200,12 +204,6 @@ impl Calls {
         in_line(first)
     }
 
-    /// The library's own barrier, for comparison. Cannot be interrupted.
-    pub(super) fn barrier(&self) -> Result<(), CommError> {
-        // SAFETY: initialized; a predefined handle.
-        self.check("MPI_Barrier", unsafe { (self.functions.barrier)(self.abi.world) })
-    }
-
     pub(super) fn start_barrier(&self, group: Group) -> Result<Pending, CommError> {
         // SAFETY: a live communicator; the request outlives the call.
         self.start("MPI_Ibarrier", |request| unsafe { (self.functions.ibarrier)(group.0, request) })
@@ -244,17 +242,17 @@ impl Calls {
         })
     }
 
-    /// `bytes` to `place`.
+    /// `bytes` to the other end.
     ///
     /// # Safety
     /// As of `start_broadcast`.
     pub(super) unsafe fn start_send(
         &self,
         bytes: &[u8],
-        place: Place,
+        end: MessageEnd,
     ) -> Result<Pending, CommError> {
         let (from, len, byte) = (from(bytes), count(bytes.len()), self.abi.byte);
-        let Place { group, rank, tag } = place;
+        let MessageEnd { group, rank, tag } = end;
         let (rank, tag) = (rank as c_int, tag as c_int);
         // SAFETY: `from` holds `len` bytes, for as long as the caller promises.
         self.start("MPI_Isend", |request| unsafe {
@@ -262,17 +260,17 @@ impl Calls {
         })
     }
 
-    /// What `place` sends, into `bytes`.
+    /// What the other end sends, into `bytes`.
     ///
     /// # Safety
     /// As of `start_broadcast`.
     pub(super) unsafe fn start_receive(
         &self,
         bytes: &mut [u8],
-        place: Place,
+        end: MessageEnd,
     ) -> Result<Pending, CommError> {
         let (to, len, byte) = (to(bytes), count(bytes.len()), self.abi.byte);
-        let Place { group, rank, tag } = place;
+        let MessageEnd { group, rank, tag } = end;
         let (rank, tag) = (rank as c_int, tag as c_int);
         // SAFETY: `to` holds `len` bytes, for as long as the caller promises.
         self.start("MPI_Irecv", |request| unsafe {

@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn each_launcher_has_its_remedy() {
         let check = |by, words: &str| {
-            let launched = Launched { rank: 0, size: Some(4), by };
+            let launched = Launched { rank: 0, size: Some(4), local_size: None, by };
             let error =
                 ConnectError::Mismatch { launched, library: "l".to_owned(), rank: 0, size: 1 };
             let hint = error.hint().unwrap();
@@ -161,7 +161,12 @@ mod tests {
     #[test]
     fn what_was_tried_is_told_once() {
         let error = ConnectError::NoLibrary {
-            launched: Some(Launched { rank: 3, size: Some(4), by: Launcher::Hydra }),
+            launched: Some(Launched {
+                rank: 3,
+                size: Some(4),
+                local_size: None,
+                by: Launcher::Hydra,
+            }),
             tried: vec![("libmpi.so.12".into(), "libmpi.so.12: no such file".to_owned())],
         };
         assert_eq!(
