@@ -1,8 +1,8 @@
 //! The machine: its facts, and its activity during an epoch. Reads `/proc` and `/sys`; what is not there is unknown.
 
-mod facts;
 mod mount;
 mod network;
+mod facts;
 mod proc;
 mod sample;
 mod environment;

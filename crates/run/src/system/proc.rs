@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What is looked for lies in the first lines of most files.
+/// Most files have what is looked for in their first lines.
 const HEAD_BYTES: usize = 1024;
 /// All disks of a large machine.
 const DISKS_BYTES: usize = 64 << 10;
@@ -15,7 +15,7 @@ const SECTOR_BYTES: u64 = 512;
 pub(super) struct Totals {
     /// By read calls of the workers, which are not the kernel's to tell.
     pub(super) read_bytes: Option<u64>,
-    /// Of the workers.
+    /// Open and read calls of the workers.
     pub(super) operations: Option<u64>,
     pub(super) written_bytes: Option<u64>,
     pub(super) process_device_read_bytes: Option<u64>,
@@ -32,7 +32,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// What was added since `before`.
+    /// The counts added since `before`.
     pub(super) fn since(self, before: Totals) -> Totals {
         let added = self.with(before, |now, before| Some(now?.saturating_sub(before?)));
         Totals { cached_bytes: self.cached_bytes, ..added }
@@ -43,7 +43,7 @@ impl Totals {
         self.with(other, Option::max)
     }
 
-    /// Of the time of all processors, where these were counted since some time.
+    /// Share of the time of all processors, in counts since some time.
     pub(super) fn cpu_busy_share(&self) -> Option<f64> {
         let (busy, all) = (self.cpu_busy_ticks?, self.cpu_ticks?);
         (all > 0).then(|| busy as f64 / all as f64)
@@ -114,10 +114,11 @@ impl Totals {
         for line in diskstats.lines() {
             let fields: Vec<&str> = line.split_whitespace().collect();
             if fields.get(..2) == Some(&[major, minor]) {
-                let number = |field: usize| fields.get(field - 1)?.parse::<u64>().ok();
-                self.device_read_bytes = number(6).map(|sectors| sectors * SECTOR_BYTES);
-                self.device_written_bytes = number(10).map(|sectors| sectors * SECTOR_BYTES);
-                self.device_busy_ms = number(13);
+                let [read, written, busy_ms] =
+                    [6, 10, 13].map(|field| fields.get(field - 1)?.parse::<u64>().ok());
+                self.device_read_bytes = read.map(|sectors| sectors * SECTOR_BYTES);
+                self.device_written_bytes = written.map(|sectors| sectors * SECTOR_BYTES);
+                self.device_busy_ms = busy_ms;
             }
         }
     }

@@ -31,9 +31,9 @@ pub struct Activity {
 /// Limits of what is quiet enough. What is not known disturbs nobody.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// Of the disk's time.
+    /// Share of the disk's time.
     pub device_busy_share_max: f64,
-    /// Of the time of all processors.
+    /// Share of the time of all processors.
     pub cpu_busy_share_max: f64,
 }
 

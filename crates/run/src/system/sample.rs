@@ -43,7 +43,7 @@ impl Sampler {
         }
     }
 
-    /// What happened since; residency is left to the caller.
+    /// The epoch so far; residency is left to the caller.
     pub fn finish(mut self) -> HostEpoch {
         let added = self.proc.totals().since(self.at_start);
         let step_ns = self.clock.wall_step_ns() - self.clock_step_ns;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What a driver's library needs is not known, so it is the usual; pages that are not touched cost nothing.
+/// The usual, for a driver's library may need it; pages that are not touched cost nothing.
 const STACK_BYTES: usize = 2 << 20;
 
 /// The threads, and what they have seen.

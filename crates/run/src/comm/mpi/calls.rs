@@ -12,7 +12,7 @@ type Request = *mut Handle;
 /// Functions by name, each with its signature; the library stays open for as long as the process.
 macro_rules! functions {
     ($table:ident, $names:ident: $($field:ident $name:literal ($($argument:ty),*),)*) => {
-        /// What a library must have.
+        /// Names that a library must have.
         #[cfg(test)]
         pub(super) const $names: &[&str] = &[$($name),*];
 
@@ -106,7 +106,7 @@ fn in_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What cannot be more than a C int, and is not.
+/// A length that a C int can count.
 pub(super) fn count(bytes: usize) -> c_int {
     c_int::try_from(bytes).expect("transfers are cut to pieces that a C int can count")
 }
@@ -260,7 +260,7 @@ impl Calls {
         })
     }
 
-    /// What the other end sends, into `bytes`.
+    /// A message of the other end, into `bytes`.
     ///
     /// # Safety
     /// As of `start_broadcast`.
@@ -313,7 +313,7 @@ impl Calls {
         Err(CommError::Library { call, reason })
     }
 
-    /// What `write` says; empty if it fails.
+    /// Text that `write` writes; empty if it fails.
     fn text(&self, write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> String {
         let mut text = vec![0_u8; 16 << 10];
         let mut len = 0;

@@ -84,9 +84,9 @@ impl SharedFile for MpiFile {
         const CALL: &str = "MPI_File_read_at_all";
         let MpiFiles { calls, functions, .. } = &self.files;
         self.files.may_call(CALL)?;
-        let beyond = |_| CommError::Library { call: CALL, reason: "more than 2 GiB".to_owned() };
-        let len = c_int::try_from(bytes.len()).map_err(beyond)?;
-        let offset = i64::try_from(offset).map_err(beyond)?;
+        let (Ok(len), Ok(offset)) = (c_int::try_from(bytes.len()), i64::try_from(offset)) else {
+            return Err(CommError::Library { call: CALL, reason: "more than 2 GiB".to_owned() });
+        };
         let (to, byte) = (super::calls::to(bytes), calls.abi.byte);
         let mut status = Status::default();
         // SAFETY: an open file; `to` holds `len` bytes, and `status` the largest MPI_Status.

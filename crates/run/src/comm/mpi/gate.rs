@@ -126,7 +126,7 @@ impl Gate {
     }
 }
 
-/// Of one barrier.
+/// The progress of one barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// All of the machine have come.

@@ -42,7 +42,7 @@ pub(super) struct Link {
 
 /// The barrier's two floors.
 pub(super) struct Gates {
-    /// Of this machine.
+    /// The one of this machine.
     pub(super) gate: Gate,
     /// This rank is the machine's first.
     pub(super) leads: bool,
@@ -186,7 +186,7 @@ impl Link {
         self.complete(pending, bytes).map(drop)
     }
 
-    /// What `rank` sends, which is `len` bytes.
+    /// The `len` bytes that `rank` sends.
     pub(super) fn receive(&self, rank: u32, len: usize) -> Result<Vec<u8>, CommError> {
         let mut bytes = vec![0; len];
         // SAFETY: `complete` keeps `bytes` until the operation is done.

@@ -150,7 +150,7 @@ impl State {
         if error.is_some_and(|error| error.is_interruption()) { STOPPED } else { FAILED }
     }
 
-    /// What the others are to be told, if they have not been.
+    /// The end that the others are to be told, if they have not been.
     pub(super) fn untold(&self) -> Option<End> {
         if self.is_ended.is_set() {
             return None;
@@ -159,7 +159,7 @@ impl State {
     }
 }
 
-/// What is guarded is whole at any time.
+/// A value that is guarded is whole at any time.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Which ranks share a machine, what the machines are called, and how far their clocks are apart.
+//! The machines of the ranks: who shares one, what they are called, and how far their clocks are apart.
 
 use super::gate::Gate;
 use super::link::{Gates, Link};
@@ -11,7 +11,7 @@ const ROUNDS: u32 = 40;
 /// Looks at two clocks of one machine, of which the closest counts.
 const LOOKS: u32 = 10;
 
-/// Of all ranks, on each.
+/// The places of all ranks, known to each.
 pub(super) struct Topology {
     rank: usize,
     /// The first rank of each rank's machine.

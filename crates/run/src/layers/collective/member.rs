@@ -8,7 +8,7 @@ use std::io::Error;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Of one worker: what it reads comes from `reader`.
+/// The storage of one worker: everything it reads comes from `reader`.
 pub(super) struct Member {
     /// For what is not reading.
     inner: Arc<dyn Storage>,

@@ -87,7 +87,10 @@ pub(super) struct Refusal {
 
 fn numbers<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
     let (words, rest) = bytes.as_chunks::<8>();
-    let words: &[[u8; 8]; N] = words.try_into().ok().filter(|_| rest.is_empty())?;
+    if !rest.is_empty() {
+        return None;
+    }
+    let words: &[[u8; 8]; N] = words.try_into().ok()?;
     Some(words.map(u64::from_le_bytes))
 }
 

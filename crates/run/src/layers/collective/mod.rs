@@ -29,9 +29,9 @@ const LOOK: Duration = Duration::from_millis(1);
 /// Storages that the workers of a process read from, worker by worker, where their group is in several processes. Empty where none is.
 #[derive(Clone, Default)]
 pub struct GroupStorages {
-    /// Of this process's first group: its reader is elsewhere.
+    /// For this process's first group, whose reader is elsewhere.
     pub asked: Vec<Arc<dyn Storage>>,
-    /// Of its last group: it reads for members elsewhere too.
+    /// For its last group, where it reads for members elsewhere too.
     pub served: Vec<Arc<dyn Storage>>,
 }
 
@@ -45,7 +45,7 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    /// Of process `rank` of `processes`, which share `accelerators` in groups of `group`.
+    /// Those of process `rank` of `processes`, which share `accelerators` in groups of `group`.
     fn new(rank: u32, processes: u32, accelerators: u32, group: u32) -> Self {
         let (accelerators, group) = (u64::from(accelerators), u64::from(group));
         let here = shard(accelerators, processes, rank);

@@ -9,7 +9,7 @@ use std::io::Error;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What is asked for at once, at most: more than any worker's buffer.
+/// No more is read at once, which is more than any worker's buffer.
 const READ_BYTES_MAX: u64 = 1 << 30;
 /// As long as any system takes.
 const PATH_BYTES_MAX: u64 = 1 << 16;
@@ -24,7 +24,7 @@ pub(super) struct Line {
     stop: Arc<AtomicBool>,
     /// By the number that the member has.
     files: Slots<Handle>,
-    /// What is read comes here, aligned as storages like it, and is copied into `content` to be sent.
+    /// Reads go here, aligned as storages like it, and are copied into `content` to be sent.
     buffer: Option<AlignedBuffer>,
     answer: Vec<u8>,
     content: Vec<u8>,

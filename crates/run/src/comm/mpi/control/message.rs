@@ -20,7 +20,7 @@ pub(in super::super) struct Meeting {
     pub(super) token: String,
 }
 
-/// What becomes of a wait that lasts longer than the timeout.
+/// The fate of a wait that lasts longer than the timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) enum OnTimeout {
     /// It goes on while those who did not come live: they may be at work alone.
