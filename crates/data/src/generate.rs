@@ -74,6 +74,12 @@ pub enum GenerateError {
         /// On the device.
         free_bytes: u64,
     },
+    /// Somebody else has its lock, and nobody wanted to wait any longer.
+    #[error("interrupted while waiting for {}", .holder.as_deref().unwrap_or("runs that read the dataset"))]
+    Busy {
+        /// As [`crate::lock::Attempt::Busy`] has it.
+        holder: Option<String>,
+    },
     /// Somebody else changed files meanwhile.
     #[error(
         "its files have {} where {} were made: somebody else has changed them", units::bytes(*.there_bytes), units::bytes(*.total_bytes)
@@ -117,7 +123,9 @@ impl GenerateError {
                 "free space on the device, point `--data` (`dataset.data_folder`) elsewhere, or use fewer files (`--scale`, `dataset.num_files_train`)",
             ),
             GenerateError::Changed { .. } => Some("generate it again: what is right is kept"),
-            GenerateError::NoFormat(_) | GenerateError::Cancelled { .. } => None,
+            GenerateError::NoFormat(_)
+            | GenerateError::Busy { .. }
+            | GenerateError::Cancelled { .. } => None,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Factors: what a design varies, the levels it takes, and where a level is set in a row. Knows no design.
 
-use crate::row::Row;
-use crate::setting::{self, STUDY_PREFIX, Setting};
-use crate::table::PROCESSES_MAX;
+use feedrate_results::row::Row;
+use feedrate_results::setting::{self, STUDY_PREFIX, Setting, number};
+use feedrate_results::table::PROCESSES_MAX;
 use feedrate_spec::problem::Problem;
 
 /// Something that is varied.
@@ -86,10 +86,6 @@ impl Factor {
 pub(crate) fn steps(low: f64, high: f64, scale: Scale, count: u32, whole: bool) -> Vec<String> {
     let share = |i: u32| f64::from(i) / f64::from(count - 1);
     (0..count).map(|i| text(spaced(low, high, scale, share(i)), whole)).collect()
-}
-
-pub(crate) fn number(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 fn spaced(low: f64, high: f64, scale: Scale, share: f64) -> f64 {

@@ -1,9 +1,9 @@
 //! What a study may set, and to what: columns, keys of the workload, settings of the study itself. Whether a whole workload is right, only a plan knows.
 
 use crate::factor;
-use crate::hook::HOOK_PREFIX;
-use crate::row::Row;
-use crate::setting::STUDY_PREFIX;
+use feedrate_results::hook::HOOK_PREFIX;
+use feedrate_results::row::Row;
+use feedrate_results::setting::STUDY_PREFIX;
 use feedrate_spec::problem::{Problem, Severity};
 use feedrate_spec::workload::{self, Effect, KEYS, Override, Strictness, nearest};
 use std::collections::BTreeMap;

@@ -3,14 +3,14 @@
 use crate::cli::CompareArguments;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
-use feedrate_spec::units;
-use feedrate_study::compare::{
+use feedrate_analysis::compare::{
     Comparison, Differing, Estimate, Finding, Pairing, Question, Side, compare as compare_runs,
     main_responses, sides,
 };
-use feedrate_study::precision;
-use feedrate_study::response::{Response, Unit};
-use feedrate_study::runs::{LeftOut, Runs, RunsError};
+use feedrate_analysis::precision;
+use feedrate_results::response::{Response, Unit};
+use feedrate_results::runs::{LeftOut, Runs, RunsError};
+use feedrate_spec::units;
 use serde_json::json;
 
 const WITHIN: &str = "2%";

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Write the report.
 pub(crate) fn postprocess(arguments: &PostprocessArguments) -> anyhow::Result<Exit> {
-    let record = feedrate_study::load_run(&arguments.run)?;
+    let record = feedrate_results::load_run(&arguments.run)?;
     let report = dlio::report(&record);
     let name = format!("DLIO_{}_report.txt", file_name(&record.plan.workload));
     let file = arguments.output.clone().unwrap_or_else(|| arguments.run.join(name));

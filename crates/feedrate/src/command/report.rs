@@ -4,9 +4,9 @@ use crate::cli::ReportArguments;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use feedrate_measure::record::file::write_atomically;
-use feedrate_study::report::output::{OUTPUTS, Output, find, of_file};
-use feedrate_study::report::{Report, of_results};
-use feedrate_study::runs::RunsError;
+use feedrate_report::report::output::{OUTPUTS, Output, find, of_file};
+use feedrate_report::report::{Report, of_results};
+use feedrate_results::runs::RunsError;
 use std::path::{Path, PathBuf};
 
 const TO_STDOUT: &str = "markdown";

@@ -7,7 +7,7 @@ use feedrate_measure::summary::Summary;
 
 /// Recompute and print.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
-    let record = feedrate_study::load_run(&arguments.run)?;
+    let record = feedrate_results::load_run(&arguments.run)?;
     let mut found = Summary::of(&record);
     found.run_dir = Some(arguments.run.display().to_string());
     summary::print(&found, &record, arguments.json)?;

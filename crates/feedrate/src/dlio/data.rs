@@ -1,7 +1,9 @@
-//! Which files DLIO would read and write: exactly those in `data_folder/{train,valid}`.
+//! The files that DLIO would read and write: exactly those in `data_folder/{train,valid}`.
 
 use crate::dataset::{self, Choice};
+use crate::{dataset_lock, interrupt};
 use anyhow::Context;
+use feedrate_data::lock::Access;
 use feedrate_data::manifest::{Manifest, State};
 use feedrate_data::removal;
 use feedrate_data::storage;
@@ -18,17 +20,18 @@ pub(super) fn found(
     let folder = root.to_path_buf();
     let storage = storage::open(&plan.storage.kind, root)?;
     if !dataset::needs_files(plan, &*storage) {
-        return Ok(Choice { folder, foreign: false, incomplete: false });
+        return Ok(Choice { folder, foreign: false, incomplete: false, check_files: false });
     }
     let mut misfit = None;
     if let Some(manifest) = Manifest::read(&*storage)? {
         let differences = manifest.differences(&plan.dataset);
         if differences.is_empty() && manifest.state == State::Complete {
-            return Ok(Choice { folder, foreign: false, incomplete: false });
+            return Ok(Choice { folder, foreign: false, incomplete: false, check_files: false });
         }
-        let why = match differences.is_empty() {
-            true => "its generation was broken off".to_string(),
-            false => differences.join("; "),
+        let why = if differences.is_empty() {
+            "its generation was broken off".to_string()
+        } else {
+            differences.join("; ")
         };
         misfit =
             Some(format!("the dataset in `{}` was made for other settings: {why}", root.display()));
@@ -44,7 +47,7 @@ pub(super) fn found(
         }
         None => probed?,
     }
-    Ok(Choice { folder, foreign: true, incomplete: false })
+    Ok(Choice { folder, foreign: true, incomplete: false, check_files: false })
 }
 
 /// A dataset of other settings that feedrate made, and that gives way, as DLIO writes over what is there.
@@ -58,7 +61,8 @@ pub(super) fn made(
 ) -> anyhow::Result<(Choice, Option<Replaced>)> {
     let storage = storage::open(&plan.storage.kind, root)?;
     let incomplete = dataset::needs_files(plan, &*storage);
-    let choice = Choice { folder: root.to_path_buf(), foreign: false, incomplete };
+    let choice =
+        Choice { folder: root.to_path_buf(), foreign: false, incomplete, check_files: true };
     let Some(manifest) = Manifest::read(&*storage)? else { return Ok((choice, None)) };
     let differences = manifest.differences(&plan.dataset);
     if differences.is_empty() {
@@ -79,6 +83,11 @@ impl Replaced {
     /// Remove it from `root`.
     pub(super) fn remove(&self, plan: &Plan, root: &Path) -> anyhow::Result<()> {
         let storage = storage::open(&plan.storage.kind, root)?;
+        let _lock = if dataset::is_in_folder(plan) {
+            dataset_lock::wait(root, Access::Exclusive, &interrupt::flag())?
+        } else {
+            None
+        };
         removal::remove(&self.0, &*storage)
             .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))
     }

@@ -2,10 +2,10 @@
 //! them are left in the target folder, under `tmp/report`.
 
 use crate::harness::{Test, venv_python};
+use feedrate_analysis::findings::Kind;
 use feedrate_measure::doubt::Severity;
-use feedrate_study::findings::Kind;
-use feedrate_study::report::output::find;
-use feedrate_study::report::{
+use feedrate_report::report::output::find;
+use feedrate_report::report::{
     Au, Doubt, Fact, Figure, Finding, NotDrawn, Report, Run, Seen, Source, Support, Table,
     Throughput,
 };

@@ -2,7 +2,7 @@
 
 use crate::harness::{Answer, Mounted, Test, venv_python};
 use feedrate_measure::record::Record;
-use feedrate_study::load_run;
+use feedrate_results::load_run;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};

@@ -9,7 +9,7 @@ mod tests;
 use crate::design::{Point, RUNS_MAX};
 use crate::factor::{self, Factor};
 use crate::random::Random;
-use crate::row::{Row, RowKey};
+use feedrate_results::row::{Row, RowKey};
 use feedrate_spec::problem::{Problem, Problems};
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::factor::Scale;
-use crate::setting::Setting;
+use feedrate_results::setting::Setting;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::design_file;
-use crate::table::Table;
+use feedrate_results::table::Table;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

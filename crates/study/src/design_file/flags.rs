@@ -2,8 +2,7 @@
 
 use super::tree::Tree;
 use super::{BaselineText, DesignText};
-use crate::factor;
-use crate::setting::{Setting, pieces, unquoted};
+use feedrate_results::setting::{Setting, number, pieces, unquoted};
 use feedrate_spec::problem::Problem;
 
 impl DesignText {
@@ -99,7 +98,7 @@ fn range(levels: &str) -> Option<Vec<(String, Tree)>> {
         None => (levels, "false"),
     };
     let (low, high) = bounds.split_once("..")?;
-    factor::number(low).zip(factor::number(high))?;
+    number(low).zip(number(high))?;
     let word = |name: &str, text: &str| (name.to_string(), Tree::Scalar(text.into()));
     Some(vec![word("low", low), word("high", high), word("log", log)])
 }

@@ -2,7 +2,7 @@
 
 use super::tree::Tree;
 use crate::factor::{self, Factor, Scale};
-use crate::setting::Setting;
+use feedrate_results::setting::{Setting, number};
 use feedrate_spec::problem::{Problem, Problems};
 use feedrate_spec::workload::nearest;
 
@@ -183,7 +183,7 @@ impl RangeText<'_> {
         let scale = scale(place, self.log, problems);
         let steps = self.steps.and_then(|steps| count(place, steps, problems));
         let (low, high) = low.zip(high).filter(|_| problems.0.len() == before)?;
-        let (from, to) = factor::number(&low).zip(factor::number(&high))?;
+        let (from, to) = number(&low).zip(number(&high))?;
         if from >= to {
             problems.push(
                 Problem::error(place, format!("`low` is `{low}`, not below `high`, `{high}`"))
@@ -214,7 +214,7 @@ fn bound(place: &str, word: &str, value: Option<&Tree>, problems: &mut Problems)
         problems.push(Problem::error(place, "is missing").hint("a range has `low` and `high`"));
         return None;
     };
-    if factor::number(&text).is_none() {
+    if number(&text).is_none() {
         problems.push(
             Problem::error(place, format!("`{text}` is no number"))
                 .hint("a range is of numbers; give other levels as a list"),

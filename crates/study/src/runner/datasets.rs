@@ -3,7 +3,7 @@
 use super::host::{DatasetPlan, Ended, Job, News, RowPlan, Task};
 use super::{Rows, Runner, RunnerError};
 use crate::datasets::{Owned, Policy, Room, to_delete};
-use crate::state::Event;
+use feedrate_results::state::Event;
 use feedrate_spec::units;
 use std::collections::BTreeMap;
 use std::fs;
@@ -138,9 +138,9 @@ impl Runner<'_> {
     }
 
     fn delete(&mut self, folder: &Path) -> Result<(), RunnerError> {
-        // Whoever reads a dataset shares the lock of its manifest.
-        if let Ok(manifest) = fs::File::open(folder.join("manifest.json"))
-            && manifest.try_lock().is_err()
+        // Whoever makes or reads a dataset holds its lock.
+        if let Ok(lock) = fs::File::open(folder.join(".feedrate.lock"))
+            && lock.try_lock().is_err()
         {
             self.host.tell(News::InUse { folder: folder.to_path_buf() });
             return Ok(());

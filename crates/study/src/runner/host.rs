@@ -1,10 +1,10 @@
 //! What a runner needs of the world: plans, processes, time, somebody to tell. The binary gives it; tests give their own.
 
-use crate::precision::Standing;
-use crate::response::Response;
-use crate::row::Row;
-use crate::state::{Checked, Settings};
+use feedrate_analysis::precision::Standing;
 use feedrate_measure::record::StudyRun;
+use feedrate_results::response::Response;
+use feedrate_results::row::Row;
+use feedrate_results::state::{Checked, Settings};
 use feedrate_spec::plan::PlanDoubt;
 use std::path::{Path, PathBuf};
 

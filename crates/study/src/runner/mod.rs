@@ -3,9 +3,7 @@
 //! The order of writing is what makes it safe: an attempt is in the journal before it starts; its results are checked and on the disk
 //! before the journal says `finished`; the journal says so before the CSV says `Y`; and only then does the journal say `marked`.
 
-mod files;
 mod host;
-mod place;
 mod select;
 mod plans;
 mod datasets;
@@ -15,21 +13,21 @@ mod time;
 #[cfg(test)]
 mod tests;
 
-pub use files::{FilesError, Lock, StudyFiles};
 pub use host::{DatasetPlan, Ended, Host, Job, News, Prepared, RowPlan, Task};
-pub use place::{INCOMPLETE, SUPERSEDED, model_name};
 pub use plans::{Plans, generation_s};
 pub use replicates::{Group, Wanted, groups};
-pub use select::{due, in_order, is_wanted, label};
+pub use select::{due, in_order, is_wanted};
 
 use crate::datasets::Policy;
-use crate::experiment::Experiment;
-use crate::row::Row;
-use crate::setting::Setting;
-use crate::state::{
+use feedrate_measure::record::StudyRun;
+use feedrate_results::experiment::Experiment;
+use feedrate_results::files::{FilesError, Lock, StudyFiles};
+use feedrate_results::place::{INCOMPLETE, SUPERSEDED, label};
+use feedrate_results::row::Row;
+use feedrate_results::setting::Setting;
+use feedrate_results::state::{
     Checked, Event, History, Journal, JournalError, Outcome, Place, RowId, Settings, Status, places,
 };
-use feedrate_measure::record::StudyRun;
 use feedrate_spec::plan::PlanDoubt;
 use std::collections::BTreeSet;
 use std::io;
@@ -269,8 +267,9 @@ impl<'a> Runner<'a> {
         attempt: u64,
     ) -> Result<PathBuf, RunnerError> {
         let row = &rows.all[index];
-        let experiment = place::experiment_dir(&self.settings.results, row, &rows.all);
-        let made = place::make_run_dir(&experiment, &self.host.stamp());
+        let experiment =
+            feedrate_results::place::experiment_dir(&self.settings.results, row, &rows.all);
+        let made = feedrate_results::place::make_run_dir(&experiment, &self.host.stamp());
         let run_dir = made.map_err(|source| RunnerError::Io {
             doing: "make a folder in",
             path: experiment,
@@ -305,10 +304,8 @@ impl<'a> Runner<'a> {
         run_dir: &Path,
         mut result: Checked,
     ) -> Result<(), RunnerError> {
-        place::sync(run_dir, &self.settings.results).map_err(|source| RunnerError::Io {
-            doing: "sync",
-            path: run_dir.to_path_buf(),
-            source,
+        feedrate_results::place::sync(run_dir, &self.settings.results).map_err(|source| {
+            RunnerError::Io { doing: "sync", path: run_dir.to_path_buf(), source }
         })?;
         result.doubts.extend(replicates_differ(rows, index, &result.plan, &self.history));
         let doubts = result.doubts.iter().map(|doubt| doubt.name.clone()).collect();
@@ -387,7 +384,7 @@ fn replicates_differ(
 
 /// See [`place::put_aside`].
 fn aside(run_dir: &Path, under: &str) -> Result<PathBuf, RunnerError> {
-    place::put_aside(run_dir, under).map_err(|source| RunnerError::Io {
+    feedrate_results::place::put_aside(run_dir, under).map_err(|source| RunnerError::Io {
         doing: "put aside",
         path: run_dir.to_path_buf(),
         source,

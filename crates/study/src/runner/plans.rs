@@ -1,10 +1,10 @@
 //! Plans of a study's rows, each made once, and how long rows take by them and by what was measured so far.
 
 use super::host::RowPlan;
-use super::place::model_name;
-use super::select::label;
-use crate::row::{Row, RowKey};
-use crate::state::{Checked, History, Outcome};
+use feedrate_results::place::label;
+use feedrate_results::place::model_name;
+use feedrate_results::row::{Row, RowKey};
+use feedrate_results::state::{Checked, History, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Plans of rows by what is run; `None` where a row cannot be planned.
@@ -125,7 +125,7 @@ fn names_of_two_models(rows: &[Row], pending: &[usize]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Event;
+    use feedrate_results::state::Event;
 
     #[test]
     fn the_pace_is_that_of_the_runs_that_are_done() {

@@ -1,9 +1,9 @@
 //! What a runner finds that an earlier one could not bring to an end.
 
 use super::host::News;
-use super::place::INCOMPLETE;
 use super::{Rows, Runner, RunnerError, aside};
-use crate::state::{Attempt, Checked, Event, Outcome, Status, places};
+use feedrate_results::place::INCOMPLETE;
+use feedrate_results::state::{Attempt, Checked, Event, Outcome, Status, places};
 
 impl Runner<'_> {
     /// Bring to an end what an earlier runner could not.

@@ -1,12 +1,13 @@
 //! Replicates that a study adds to itself until its response is known well enough.
 
 use super::host::News;
-use super::select::{is_wanted, label};
+use super::select::is_wanted;
 use super::{Rows, Runner, RunnerError};
-use crate::precision::{Next, Standing, Until, judge};
-use crate::response::Response;
-use crate::row::{Row, RowKey};
-use crate::state::{Attempt, History, Status, places};
+use feedrate_analysis::precision::{Next, Standing, Until, judge};
+use feedrate_results::place::label;
+use feedrate_results::response::Response;
+use feedrate_results::row::{Row, RowKey};
+use feedrate_results::state::{Attempt, History, Status, places};
 use std::collections::BTreeMap;
 use std::path::Path;
 

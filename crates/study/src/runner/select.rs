@@ -1,10 +1,10 @@
 //! Which rows are run, in which order, and what they are called.
 
 use super::Options;
-use super::place::model_name;
-use crate::experiment::Experiment;
-use crate::row::Row;
-use crate::state::{History, Status, places};
+use feedrate_results::experiment::Experiment;
+use feedrate_results::place::{label, model_name};
+use feedrate_results::row::Row;
+use feedrate_results::state::{History, Status, places};
 
 /// Indices of rows in the order of running: by their column `order`, then those without one, as they stand in the file.
 pub fn in_order(rows: &[Row]) -> Vec<usize> {
@@ -25,13 +25,6 @@ pub fn due(rows: &[Row], history: &History, options: &Options) -> Vec<usize> {
         is_due && is_wanted(&options.only, *index, &rows[*index], rows)
     };
     in_order(rows).into_iter().filter(is_due).collect()
-}
-
-/// What a row is called: `unet3d_h100_custom/4_batch_size_1`, with its replicate where it has one.
-pub fn label(row: &Row, rows: &[Row]) -> String {
-    let id = Experiment::of(row, rows).id();
-    let replicate = row.replicate.map_or(String::new(), |number| format!(" replicate {number}"));
-    format!("{}/{id}{replicate}", model_name(&row.model))
 }
 
 /// Whether a row is among those that are asked for: by `#6`, its place in the file, or by model, experiment, both, or its label, with `*`.
@@ -60,7 +53,7 @@ fn is_like(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setting::Setting;
+    use feedrate_results::setting::Setting;
 
     #[test]
     fn rows_are_run_by_their_order_then_by_their_place() {

@@ -5,10 +5,10 @@ use crate::exit::UsageError;
 use crate::messages;
 use crate::resolve::{Resolved, Wish, resolve_for, resolve_silently};
 use feedrate_measure::metric::{AU_SUSTAINED, sustained_needs_steps};
+use feedrate_results::response::Response;
 use feedrate_spec::plan::{self, Cache, Plan};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
-use feedrate_study::response::Response;
 use feedrate_study::search::{Edge, Goal, Search, Step};
 
 /// Steps of a run, at least: the rate of reading is told by whole batches.
@@ -45,7 +45,7 @@ impl Range {
     pub(super) fn find(arguments: &ScaleArguments, response: &Response) -> anyhow::Result<Self> {
         refuse_contradictions(arguments)?;
         let mut data = arguments.data.clone();
-        let sustained = response.name.starts_with(AU_SUSTAINED.name);
+        let sustained = response.id == AU_SUSTAINED.id;
         let mut added = Vec::new();
         if sustained && !is_given(&data, EPOCHS) && !is_given(&data, STEPS) {
             // A second epoch would be read from the page cache, and more of them at one number than at another.

@@ -13,11 +13,11 @@ use crate::messages;
 use crate::resolve::{Resolved, Wish, is_file, resolve_for};
 use crate::results;
 use feedrate_data::storage::{STORAGES, StorageError};
+use feedrate_results::place::model_name;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::{self, Duration};
 use feedrate_spec::units;
 use feedrate_study::bash::quoted;
-use feedrate_study::runner::model_name;
 use script::{Job, Processes, Told, Work, folder, launch as launch_by, script};
 use std::path::Path;
 

@@ -5,11 +5,11 @@ use super::{file_word, job, seconds_of, tasks, write};
 use crate::cli::{StudyHow, StudySlurmArguments};
 use crate::exit::{Exit, UsageError};
 use clap::ValueEnum;
+use feedrate_results::files::StudyFiles;
+use feedrate_results::row::Row;
 use feedrate_spec::units;
 use feedrate_study::bash::quoted;
 use feedrate_study::launch;
-use feedrate_study::row::Row;
-use feedrate_study::runner::StudyFiles;
 
 /// The way that uses all that Slurm gives the job.
 const LAUNCH: &str = "srun";

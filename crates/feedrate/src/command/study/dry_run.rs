@@ -4,13 +4,12 @@ use super::world::World;
 use crate::exit::Exit;
 use crate::messages;
 use crate::text;
+use feedrate_results::place::label;
+use feedrate_results::row::Row;
+use feedrate_results::state::{History, Settings};
 use feedrate_spec::units;
 use feedrate_study::datasets::{Change, Forecast, Now};
-use feedrate_study::row::Row;
-use feedrate_study::runner::{
-    Host, Options, Plans, RowPlan, RunnerError, due, generation_s, label,
-};
-use feedrate_study::state::{History, Settings};
+use feedrate_study::runner::{Host, Options, Plans, RowPlan, RunnerError, due, generation_s};
 use serde::Serialize;
 use std::path::PathBuf;
 

@@ -4,8 +4,8 @@ use crate::cli::{Cache, StudyHow};
 use crate::exit::UsageError;
 use crate::resolve::entropy;
 use anyhow::Context;
-use feedrate_study::runner::StudyFiles;
-use feedrate_study::state::{Event, History, Launching, Settings};
+use feedrate_results::files::StudyFiles;
+use feedrate_results::state::{Event, History, Launching, Settings};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 

@@ -6,12 +6,14 @@ use super::world::World;
 use crate::cli::StudyHow;
 use crate::exit::UsageError;
 use feedrate_measure::summary::Summary;
-use feedrate_study::load_run;
-use feedrate_study::row::Row;
-use feedrate_study::runner::{Options, Plans, StudyFiles, due, is_wanted, label};
-use feedrate_study::state::{
+use feedrate_results::files::StudyFiles;
+use feedrate_results::load_run;
+use feedrate_results::place::label;
+use feedrate_results::row::Row;
+use feedrate_results::state::{
     Attempt, Event, History, Journal, Outcome, Place, Settings, Status, places,
 };
+use feedrate_study::runner::{Options, Plans, due, is_wanted};
 use serde_json::{Value, json};
 use std::path::Path;
 

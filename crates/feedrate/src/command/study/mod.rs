@@ -15,7 +15,8 @@ mod show;
 use super::slurm;
 use crate::cli::StudyCommand;
 use crate::exit::{Exit, UsageError};
-use feedrate_study::runner::{FilesError, RunnerError};
+use feedrate_results::files::FilesError;
+use feedrate_study::runner::RunnerError;
 
 /// Do what was asked.
 pub(crate) fn study(command: &StudyCommand) -> anyhow::Result<Exit> {

@@ -4,13 +4,14 @@ use super::ledger::Ledger;
 use crate::cli::StudyStatusArguments;
 use crate::exit::UsageError;
 use crate::text;
-use feedrate_spec::units;
-use feedrate_study::precision::{
+use feedrate_analysis::precision::{
     CONFIDENCE, Estimate, Next, POWER, Standing, Until, estimate, judge, share,
 };
-use feedrate_study::response::Response;
-use feedrate_study::row::Row;
-use feedrate_study::runner::{Host, groups, label};
+use feedrate_results::place::label;
+use feedrate_results::response::Response;
+use feedrate_results::row::Row;
+use feedrate_spec::units;
+use feedrate_study::runner::{Host, groups};
 use serde_json::{Value, json};
 
 /// Read `ci=2%`.
@@ -61,7 +62,8 @@ pub(super) fn known(
 
 /// For people.
 pub(super) fn page(known: &Known) -> String {
-    let mut table = text::table(["Experiment", "Runs", known.response.name, "±", "Runs it takes"]);
+    let mut table =
+        text::table(["Experiment", "Runs", known.response.id.name(), "±", "Runs it takes"]);
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     for (name, standing) in &known.standings {
         let middle = standing.middle.map(|interval| known.response.unit.text(interval.estimate));
@@ -123,7 +125,7 @@ pub(super) fn json(known: &Known) -> Value {
         })
         .collect();
     json!({
-        "response": known.response.name,
+        "response": known.response.id.name(),
         "half_width_share": known.until.half_width,
         "experiments": experiments,
         "noise_share": known.estimate.map(|estimate| estimate.cov),

@@ -1,8 +1,8 @@
 //! What `feedrate study run` tells while it goes: a line an event, and in a terminal a live line below them.
 
 use crate::messages;
+use feedrate_analysis::precision::Next;
 use feedrate_spec::units;
-use feedrate_study::precision::Next;
 use feedrate_study::runner::News;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;

@@ -4,8 +4,8 @@ mod datasets;
 mod replicates;
 
 use super::*;
-use crate::response::Response;
-use crate::state::Launching;
+use feedrate_results::response::Response;
+use feedrate_results::state::Launching;
 use feedrate_spec::problem::Problems;
 use std::collections::BTreeSet;
 use std::fs;

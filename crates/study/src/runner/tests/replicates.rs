@@ -1,7 +1,7 @@
 //! Which runs replicate each other, and how many are made.
 
 use super::*;
-use crate::precision::{Next, Until};
+use feedrate_analysis::precision::{Next, Until};
 
 #[test]
 fn runs_by_another_plan_are_no_replicates_and_are_doubted() {

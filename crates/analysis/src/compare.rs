@@ -1,0 +1,441 @@
+//! Two sets of runs side by side: which experiments they share, how far they lie apart, and what can be said of it. Values in, findings out.
+//!
+//! Everything is judged by the ratio of B to A, on the scale of logarithms. "The same" is never concluded from a difference that was not found.
+
+mod sides;
+#[cfg(test)]
+mod tests;
+
+pub use sides::{main_responses, sides};
+
+use crate::precision::{CONFIDENCE, POWER};
+use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
+use feedrate_results::response::{Better, Response};
+use feedrate_results::runs::{LeftOut, Run, Runs, Settings};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Chance of a false finding that is accepted.
+pub const ALPHA: f64 = 1.0 - CONFIDENCE;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Question {
+    /// Are they the same within this share?
+    Within(f64),
+    /// Is B not worse by more than this share?
+    NoWorseThan(f64),
+}
+
+/// How runs of A and B belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pairing {
+    /// Not at all.
+    None,
+    /// By block and replicate of their study; of other runs the first of A and the first of B, and so on, in the order they were started.
+    InTurns,
+}
+
+/// All that was compared.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// What A and B differ in throughout.
+    pub differs_in: Vec<Differing>,
+    /// Each experiment and response.
+    pub findings: Vec<Finding>,
+    /// Experiments that only one of them has.
+    pub only_in_a: Vec<String>,
+    /// Experiments that only one of them has.
+    pub only_in_b: Vec<String>,
+    /// Runs of A that are not compared.
+    pub left_out_of_a: Vec<LeftOut>,
+    /// Runs of B that are not compared.
+    pub left_out_of_b: Vec<LeftOut>,
+    /// What may be behind a difference beside what was set.
+    pub notes: Vec<String>,
+}
+
+/// One setting that is the same in all runs of A, the same in all of B, and not the same in both. `null`: it has none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "said above")]
+pub struct Differing {
+    pub setting: String,
+    pub a: Option<String>,
+    pub b: Option<String>,
+}
+
+/// One response of one experiment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// What was run.
+    pub experiment: String,
+    /// [`Response::name`].
+    pub response: &'static str,
+    /// The runs of A.
+    pub a: Side,
+    /// The runs of B.
+    pub b: Side,
+    /// B − A; without ends where there are too few runs.
+    pub difference: Estimate,
+    /// B ÷ A; `null` where a value is not positive.
+    pub ratio: Option<Estimate>,
+    /// Chance of a ratio so far from 1 if there were none; corrected for the number of findings by Holm's method.
+    pub p: Option<f64>,
+    /// What can be said.
+    pub verdict: Verdict,
+    /// The same in words.
+    pub says: String,
+}
+
+/// The runs of one side.
+#[derive(Clone, Debug, Serialize)]
+pub struct Side {
+    /// Runs.
+    pub runs: usize,
+    /// Those that have a value, by block, replicate and start.
+    pub values: Vec<f64>,
+    /// The mean, of rates and durations the geometric mean, with its 95 % interval.
+    pub middle: Estimate,
+}
+
+/// A number, and its 95 % interval where there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the words of every textbook")]
+pub struct Estimate {
+    pub estimate: Option<f64>,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+}
+
+/// What can be said of two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The same within the margin.
+    Same,
+    /// B is not worse by more than the margin.
+    NotWorse,
+    /// They differ, and may do so by more than the margin.
+    Differs,
+    /// The runs do not tell.
+    CannotTell,
+}
+
+impl Comparison {
+    /// Whether what was asked holds for each experiment, and none lacks its counterpart.
+    pub fn is_met(&self) -> bool {
+        let is_met =
+            |finding: &Finding| matches!(finding.verdict, Verdict::Same | Verdict::NotWorse);
+        let all = self.only_in_a.is_empty() && self.only_in_b.is_empty();
+        all && !self.findings.is_empty() && self.findings.iter().all(is_met)
+    }
+}
+
+/// Compare the experiments that `a` and `b` share.
+///
+/// Settings in which all of A differ from all of B are what is compared; in all others experiments must agree. So A and B of one experiment each
+/// are compared whatever they differ in.
+pub fn compare(
+    a: Runs,
+    b: Runs,
+    responses: &[&'static Response],
+    question: Question,
+    pairing: Pairing,
+) -> Comparison {
+    let differs_in = differing(&a.runs, &b.runs, |run| &run.settings);
+    let notes = notes(&a.runs, &b.runs);
+    let apart: BTreeSet<&str> = differs_in.iter().map(|one| one.setting.as_str()).collect();
+    let groups = [grouped(&a.runs, &apart), grouped(&b.runs, &apart)];
+    let varying = varying(groups.iter().flat_map(|groups| groups.keys()));
+    let name = |settings: &Settings| experiment(settings, &varying);
+    let only_in = |these: usize| {
+        let others = &groups[1 - these];
+        groups[these].keys().filter(|key| !others.contains_key(*key)).map(name).collect()
+    };
+    let mut findings = Vec::new();
+    for (settings, of_a) in &groups[0] {
+        let Some(of_b) = groups[1].get(settings) else { continue };
+        let experiment = name(settings);
+        findings.extend(responses.iter().map(|response| {
+            let pair = Pair::of(response, of_a, of_b, pairing);
+            (experiment.clone(), pair)
+        }));
+    }
+    Comparison {
+        findings: judged(findings, question),
+        only_in_a: only_in(0),
+        only_in_b: only_in(1),
+        differs_in,
+        left_out_of_a: a.left_out,
+        left_out_of_b: b.left_out,
+        notes,
+    }
+}
+
+fn grouped<'a>(runs: &'a [Run], apart: &BTreeSet<&str>) -> BTreeMap<Settings, Vec<&'a Run>> {
+    let mut groups: BTreeMap<Settings, Vec<&Run>> = BTreeMap::new();
+    for run in runs {
+        let mut settings = run.settings.clone();
+        settings.retain(|key, _| !apart.contains(key.as_str()));
+        groups.entry(settings).or_default().push(run);
+    }
+    // Those of one turn stay in the order of their start.
+    groups.values_mut().for_each(|runs| runs.sort_by_key(|run| run.turn));
+    groups
+}
+
+/// Constant in all of A and in all of B, and not the same.
+fn differing(a: &[Run], b: &[Run], of: fn(&Run) -> &Settings) -> Vec<Differing> {
+    let keys: BTreeSet<&String> = a.iter().chain(b).flat_map(|run| of(run).keys()).collect();
+    let constant = |runs: &[Run], key: &str| {
+        let first = runs.first()?;
+        let value = of(first).get(key);
+        runs.iter().all(|run| of(run).get(key) == value).then(|| value.cloned())
+    };
+    let differing = keys.into_iter().filter_map(|key| {
+        let (a, b) = (constant(a, key)?, constant(b, key)?);
+        (a != b).then(|| Differing { setting: key.clone(), a, b })
+    });
+    differing.collect()
+}
+
+fn notes(a: &[Run], b: &[Run]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for one in differing(a, b, |run| &run.place) {
+        let or_unknown = |value: Option<String>| value.unwrap_or("unknown".into());
+        notes.push(format!(
+            "not the same {}: `{}` in A, `{}` in B",
+            one.setting,
+            or_unknown(one.a),
+            or_unknown(one.b)
+        ));
+    }
+    for (name, runs) in [("A", a), ("B", b)] {
+        for key in varying(runs.iter().map(|run| &run.place)) {
+            notes.push(format!("runs of {name} are not all of the same {key}"));
+        }
+    }
+    notes
+}
+
+/// Keys whose values are not the same in all.
+fn varying<'a>(all: impl Iterator<Item = &'a Settings>) -> BTreeSet<String> {
+    let all: Vec<&Settings> = all.collect();
+    let keys: BTreeSet<&String> = all.iter().flat_map(|settings| settings.keys()).collect();
+    let first = all.first();
+    let varies = |key: &&String| {
+        all.iter().any(|one| one.get(*key) != first.and_then(|first| first.get(*key)))
+    };
+    keys.into_iter().filter(varies).cloned().collect()
+}
+
+/// Workload, accelerators, and what sets it apart from the other experiments.
+fn experiment(settings: &Settings, varying: &BTreeSet<String>) -> String {
+    let value = |key: &str| settings.get(key).map_or("none", String::as_str);
+    let mut name = settings.get("workload").cloned();
+    let mut add = |part: String| match &mut name {
+        Some(name) => name.push_str(&format!(", {part}")),
+        None => name = Some(part),
+    };
+    if let Some(number) = settings.get("accelerators") {
+        add(format!("{number} accelerator{}", if number == "1" { "" } else { "s" }));
+    }
+    for key in varying.iter().filter(|key| !["workload", "accelerators"].contains(&key.as_str())) {
+        add(format!("{key}={}", value(key)));
+    }
+    name.unwrap_or("all runs".into())
+}
+
+/// One response of both sides, before anything is said of it.
+struct Pair {
+    response: &'static Response,
+    a: Side,
+    b: Side,
+    difference: Estimate,
+    /// Of logarithms; `None` where there are too few values, or one is not positive.
+    log_ratio: Option<Difference>,
+    ratio: Option<f64>,
+    pairing: Pairing,
+    /// Why runs that should be pairs are none.
+    unpaired: Option<String>,
+}
+
+impl Pair {
+    fn of(response: &'static Response, a: &[&Run], b: &[&Run], pairing: Pairing) -> Self {
+        let turns = |runs: &[&Run]| runs.iter().map(|run| run.turn).collect::<Vec<_>>();
+        let same_turns = turns(a) == turns(b);
+        let (a, b) = (Side::of(response, a), Side::of(response, b));
+        let unpaired = match pairing {
+            Pairing::None => None,
+            Pairing::InTurns => unpaired(&a, &b, same_turns),
+        };
+        let (difference, log_ratio) = match pairing {
+            Pairing::None => (
+                stats::welch_difference(&a.values, &b.values),
+                stats::welch_log_ratio(&a.values, &b.values),
+            ),
+            Pairing::InTurns if unpaired.is_none() => (
+                stats::paired_difference(&a.values, &b.values),
+                stats::paired_log_ratio(&a.values, &b.values),
+            ),
+            Pairing::InTurns => (None, None),
+        };
+        let means = || Some(stats::mean(&b.values)? - stats::mean(&a.values)?);
+        let difference = match difference.and_then(|difference| difference.interval(CONFIDENCE)) {
+            Some(interval) => Estimate::from(interval),
+            None => Estimate { estimate: means(), low: None, high: None },
+        };
+        let middles =
+            || Some(b.middle.estimate? / a.middle.estimate.filter(|&middle| middle > 0.0)?);
+        let ratio = log_ratio.map(|log| log.estimate.exp()).or_else(middles);
+        Pair { response, a, b, difference, log_ratio, ratio, pairing, unpaired }
+    }
+
+    /// Why nothing can be said, where nothing can.
+    fn obstacle(&self) -> Option<String> {
+        let (a, b) = (&self.a, &self.b);
+        if a.values.len().min(b.values.len()) < 2 {
+            let few = [("A", a), ("B", b)].map(|(name, side)| match side.values.len() {
+                0 => format!("{name} has no {}", self.response.id.name()),
+                n => format!("n = {n} in {name}"),
+            });
+            return Some(few.join(", "));
+        }
+        if let Some(why) = &self.unpaired {
+            return Some(why.clone());
+        }
+        self.log_ratio.is_none().then(|| "a value that is not positive has no ratio".into())
+    }
+}
+
+/// Why the runs of two sides are no pairs; `None` where they are.
+fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<String> {
+    if a.runs != b.runs {
+        return Some(format!("{} runs of A and {} of B are no pairs", a.runs, b.runs));
+    }
+    if !same_turns {
+        return Some("their replicates or blocks are not the same".into());
+    }
+    let is_whole = |side: &Side| side.values.len() == side.runs;
+    let why = "runs without a value leave others without a partner";
+    (!is_whole(a) || !is_whole(b)).then(|| why.into())
+}
+
+impl Side {
+    fn of(response: &Response, runs: &[&Run]) -> Self {
+        let values: Vec<f64> =
+            runs.iter().filter_map(|run| run.summary.figures.value(response)).collect();
+        let middle = match response.middle(&values, CONFIDENCE) {
+            Some(interval) => Estimate::from(interval),
+            None => Estimate { estimate: stats::mean(&values), low: None, high: None },
+        };
+        Side { runs: runs.len(), values, middle }
+    }
+}
+
+impl From<Interval> for Estimate {
+    fn from(of: Interval) -> Self {
+        Estimate { estimate: Some(of.estimate), low: Some(of.low), high: Some(of.high) }
+    }
+}
+
+/// What can be said of each, all together. Differences are corrected for their number, so that none is found by trying often; whether all hold
+/// within the margin is one question, for which each may be asked at the full chance (intersection-union, Berger, Technometrics 24, 1982).
+fn judged(pairs: Vec<(String, Pair)>, question: Question) -> Vec<Finding> {
+    let known = |pair: &Pair| pair.log_ratio.filter(|_| pair.obstacle().is_none())?.p();
+    let p: Vec<f64> = pairs.iter().filter_map(|(_, pair)| known(pair)).collect();
+    let mut corrected = stats::holm(&p).into_iter();
+    let findings = pairs.into_iter().map(|(experiment, pair)| {
+        let p = known(&pair).and_then(|_| corrected.next());
+        let (verdict, says) = verdict(&pair, p, question);
+        let interval = pair.log_ratio.and_then(|log| log.interval(CONFIDENCE));
+        let ratio = match interval {
+            Some(interval) => Some(Estimate::from(interval.exp())),
+            None => {
+                pair.ratio.map(|ratio| Estimate { estimate: Some(ratio), low: None, high: None })
+            }
+        };
+        let Pair { response, a, b, difference, .. } = pair;
+        Finding {
+            experiment,
+            response: response.id.name(),
+            a,
+            b,
+            difference,
+            ratio,
+            p,
+            verdict,
+            says,
+        }
+    });
+    findings.collect()
+}
+
+fn verdict(pair: &Pair, p: Option<f64>, question: Question) -> (Verdict, String) {
+    let cannot = |why: String| (Verdict::CannotTell, format!("cannot be told: {why}"));
+    if let Some(why) = pair.obstacle() {
+        return cannot(why);
+    }
+    let (Some(log), Some(p)) = (pair.log_ratio, p) else { return cannot("no interval".into()) };
+    let percent = |share: f64| format!("{} %", (share * 1e4).round() / 1e2);
+    let holds = |p: Option<f64>| p.is_some_and(|p| p < ALPHA);
+    match question {
+        Question::Within(margin) => {
+            if holds(stats::equivalence_p(&log, (1.0 - margin).ln(), (1.0 + margin).ln())) {
+                return (Verdict::Same, format!("same within {}", percent(margin)));
+            }
+        }
+        Question::NoWorseThan(margin) => {
+            if holds(not_worse_p(pair.response.better, &log, margin)) {
+                return (Verdict::NotWorse, format!("not worse by more than {}", percent(margin)));
+            }
+        }
+    }
+    if p < ALPHA {
+        let change = log.estimate.exp() - 1.0;
+        let is_better = (change > 0.0) == (pair.response.better == Better::Higher);
+        let word = if is_better { "better" } else { "worse" };
+        return (Verdict::Differs, format!("differs: B is {word}, by {}", percent(change.abs())));
+    }
+    let runs = runs_to_tell(pair, &log, question);
+    let more = runs.map_or(String::new(), |runs| format!("; about {runs} runs of each would tell"));
+    cannot(format!("the noise is too large for so few runs{more}"))
+}
+
+/// Chance of B looking so good if it were worse by `margin`.
+fn not_worse_p(better: Better, log: &Difference, margin: f64) -> Option<f64> {
+    match better {
+        Better::Higher => stats::not_below_p(log, (1.0 - margin).ln()),
+        Better::Lower => {
+            let turned = Difference { estimate: -log.estimate, ..*log };
+            stats::not_below_p(&turned, -(1.0 + margin).ln())
+        }
+    }
+}
+
+/// Runs of each with which the difference, if it is what it looks, is shown to lie within the margin, or where it lies outside is found. `None` where nobody could make so many.
+fn runs_to_tell(pair: &Pair, log: &Difference, question: Question) -> Option<u64> {
+    let (a, b) = (pair.a.values.len() as f64, pair.b.values.len() as f64);
+    let (samples, noise) = match pair.pairing {
+        Pairing::None => (Samples::Two, log.standard_error / (1.0 / a + 1.0 / b).sqrt()),
+        Pairing::InTurns => (Samples::Pairs, log.standard_error * a.sqrt()),
+    };
+    let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
+    let margin = match (question, pair.response.better) {
+        (Question::Within(share), _) => {
+            Margin { low: (1.0 - share).ln(), high: (1.0 + share).ln() }
+        }
+        (Question::NoWorseThan(share), Better::Higher) => Margin { low: (1.0 - share).ln(), high },
+        (Question::NoWorseThan(share), Better::Lower) => Margin { low, high: (1.0 + share).ln() },
+    };
+    let runs = if margin.low < log.estimate && log.estimate < margin.high {
+        stats::samples_within(margin, (log.estimate, noise), samples, (ALPHA, POWER))
+    } else {
+        let of_one = match samples {
+            Samples::Two => noise,
+            Samples::Pairs => noise / 2.0_f64.sqrt(),
+        };
+        stats::samples_to_tell(log.estimate / of_one, CONFIDENCE, POWER)
+    };
+    runs.filter(|&runs| a.min(b) < runs as f64)
+}

@@ -1,0 +1,429 @@
+//! The contract, on every row: pictures that parse, with labels and units, everything in its place, and words where data are missing.
+
+use super::data::*;
+use super::*;
+use crate::draw::{Drawing, Look, Theme, draw};
+use feedrate_results::overview::{Cell, Counts, Overview};
+use feedrate_results::runs::Settings;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Replicates of a design of processes, workers and formats, of a workload of this name.
+pub(super) fn runs(workload: &str) -> Vec<RunPoint> {
+    let mut runs = Vec::new();
+    for processes in [1.0, 2.0, 4.0, 8.0_f64] {
+        for workers in [1.0, 4.0_f64] {
+            for (format, factor) in [("npz", 1.0), ("hdf5", 2.7)] {
+                for replicate in [0.0, 1.0, 2.0] {
+                    let au = 90.0 / processes.sqrt() + replicate;
+                    let rate = 3e6
+                        * factor
+                        * processes.powf(0.8)
+                        * (1.0 + 0.01 * replicate + 0.1 * workers);
+                    runs.push(run(workload, (processes, workers, format), au, rate));
+                }
+            }
+        }
+    }
+    runs
+}
+
+pub(super) fn run(
+    workload: &str,
+    (processes, workers, format): (f64, f64, &str),
+    au: f64,
+    rate: f64,
+) -> RunPoint {
+    let settings = [
+        ("workload", workload.to_string()),
+        ("accelerators", processes.to_string()),
+        ("read_threads", workers.to_string()),
+        ("format", format.to_string()),
+        ("num_files_train", "64".into()),
+    ];
+    let responses = [
+        ("au_all_steps_percent", au),
+        ("au_windowed_percent", au + 4.0),
+        ("au_sustained_percent", au - 2.0),
+        ("delivered_bytes_per_second", rate),
+    ];
+    let phase = |name: &str, written| PhasePoint {
+        name: name.into(),
+        au_percent: Some(au),
+        delivered_bytes_per_second: Some(rate),
+        written_bytes_per_second: Some(written),
+        gpu_percent: Some(31.0),
+    };
+    let parts = [1.0, 0.1, 0.6, 0.2, 0.05, 0.05];
+    let [compute_s, open_s, read_s, decode_s, queue_s, barrier_s] = parts;
+    let wait = Wait::Split { open_s, read_s, decode_s, queue_s };
+    RunPoint {
+        path: "results/a/1".into(),
+        settings: settings
+            .into_iter()
+            .map(|(key, value)| (key.to_string(), value))
+            .collect::<Settings>(),
+        responses: BTreeMap::from(responses),
+        time: Some(TimeParts { compute_s, wait, barrier_s }),
+        phases: vec![
+            phase("epoch", 0.0),
+            phase("before save", 0.0),
+            phase("save", 2e8),
+            phase("after save", 1e6),
+        ],
+        requests: vec![("1K-10K".into(), 30), ("1M-4M".into(), 10)],
+        details: Some(Details { timeline: Some(moments()), blocks: None, latencies: latencies() }),
+        doubts: vec!["too_few_steps".into()],
+    }
+}
+
+fn moments() -> Moments {
+    let stretch =
+        |name: &str, kind, from_s, to_s| Stretch { name: name.into(), kind, from_s, to_s };
+    Moments {
+        ends_s: (1..=40).map(|i| f64::from(i) / 10.0).collect(),
+        start_s: 0.0,
+        read_bytes: Some((0..40).map(|i| f64::from(i % 7) * 1e6).collect()),
+        written_bytes: Some((0..40).map(|i| if i == 20 { 1e8 } else { 0.0 }).collect()),
+        gpu_percent: Some((0..40).map(|i| (i > 3).then_some(50.0)).collect()),
+        stretches: vec![
+            stretch("epoch 1", StretchKind::Epoch, 0.0, 3.0),
+            stretch("save", StretchKind::Checkpoint, 2.0, 2.1),
+            stretch("evaluation 1", StretchKind::Evaluation, 3.0, 4.0),
+        ],
+    }
+}
+
+fn latencies() -> Vec<Latencies> {
+    let of = |name| Latencies { name, counts: vec![(1e-5, 10), (1e-4, 70), (2e-3, 20), (0.5, 1)] };
+    vec![of("open"), of("read"), of("sample")]
+}
+
+fn overview(models: &[&str]) -> Overview {
+    let counts = Counts { done: 3, running: 1, pending: 2, failed: 1 };
+    let cell = |model: &str, processes| Cell { model: model.into(), processes, counts };
+    let matrix = models.iter().flat_map(|model| [1, 2, 4].map(|processes| cell(model, processes)));
+    Overview { counts, factors: Vec::new(), matrix: matrix.collect() }
+}
+
+/// What a plot can draw of these runs: one for a timeline, one number of processes where lines would be too many.
+fn data_for(plot: &dyn Plot, workload: &str) -> Data {
+    let mut runs = runs(workload);
+    match plot.member().name {
+        "timeline" => runs.truncate(1),
+        "latency" | "phases" => runs.retain(|run| run.settings["accelerators"] == "2"),
+        _ => {}
+    }
+    let overview = Some(overview(&[workload, "cosmoflow_h100"]));
+    Data { runs, overview, ..Data::default() }
+}
+
+pub(super) fn figure(plot: &dyn Plot, data: &Data) -> Result<Figure, Missing> {
+    plot.figure(data, plot.response().map(|name| Response::find(name).unwrap()))
+}
+
+#[track_caller]
+fn drawn(plot: &dyn Plot, data: &Data, look: &Look) -> Drawing {
+    let name = plot.member().name;
+    let figure = figure(plot, data).unwrap_or_else(|missing| panic!("{name}: {missing}"));
+    let drawing = draw(&figure, look);
+    assert_eq!(drawing.problems(), Vec::<String>::new(), "{name}");
+    drawing
+}
+
+/// All text of an SVG, which must be XML.
+fn text_of(svg: &str) -> String {
+    let tree = roxmltree::Document::parse(svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
+    let mut all = String::new();
+    for node in tree.descendants().filter(|node| node.has_tag_name("text")) {
+        let _ = writeln!(all, "{}", node.text().unwrap_or_default());
+    }
+    all
+}
+
+#[test]
+fn names_are_unique_and_found() {
+    for plot in PLOTS {
+        let name = plot.member().name;
+        assert!(
+            find(name).is_some()
+                && PLOTS.iter().filter(|other| other.member().name == name).count() == 1
+        );
+        assert!(plot.response().is_none_or(|name| Response::find(name).is_ok()), "{name}");
+    }
+}
+
+#[test]
+fn every_picture_is_whole_in_every_look() {
+    for plot in PLOTS {
+        let data = data_for(*plot, "unet3d_h100");
+        for (width_in, font_pt, theme) in [
+            (None, 9.0, Theme::Light),
+            (Some(3.5), 9.0, Theme::Dark),
+            (Some(7.0), 11.0, Theme::Light),
+        ] {
+            let svg = drawn(*plot, &data, &Look { width_in, font_pt, theme }).svg();
+            text_of(&svg);
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", plot.member().name);
+        }
+    }
+}
+
+#[test]
+fn axes_have_their_units() {
+    for (name, labels) in [
+        ("au_processes", vec!["AU, all steps (%)", "Processes (emulated accelerators)"]),
+        (
+            "throughput_processes",
+            vec!["Throughput (MB/s)", "Processes (emulated accelerators)", "npz"],
+        ),
+        ("scaling", vec!["Throughput (MB/s)", "ideal", "format npz, read_threads 1, Amdahl fit"]),
+        (
+            "factor_levels",
+            vec!["AU, all steps (%)", "Throughput (MB/s)", "read_threads", "8 processes"],
+        ),
+        ("main_effects", vec!["Throughput (MB/s)", "format", "hdf5"]),
+        ("interactions", vec!["Throughput (MB/s)", "read_threads"]),
+        ("au_kinds", vec!["AU (%)", "windowed", "all steps", "sustained"]),
+        (
+            "stall",
+            vec![
+                "Share of an accelerator's time (%)",
+                "open",
+                "read",
+                "decode",
+                "queue",
+                "barrier",
+            ],
+        ),
+        ("phases", vec!["AU (%)", "Read (MB/s)", "Written (MB/s)", "GPU use (%)", "before save"]),
+        (
+            "timeline",
+            vec![
+                "Time (s)",
+                "Read (MB/s)",
+                "Written (MB/s)",
+                "GPU use (%)",
+                "checkpoint",
+                "epoch 1",
+            ],
+        ),
+        ("latency", vec!["Read call (ms)", "Open call (ms)", "Calls, cumulative (%)"]),
+        ("request_sizes", vec!["Read calls (%)", "Read size (bytes, K = 1024)", "1M–4M"]),
+        (
+            "status",
+            vec!["Rows (runs)", "Processes (emulated accelerators)", "3/7", "18 done (43 %)"],
+        ),
+    ] {
+        let plot = find(name).unwrap();
+        let text = text_of(&drawn(plot, &data_for(plot, "unet3d_h100"), &Look::default()).svg());
+        for label in labels {
+            assert!(text.lines().any(|line| line == label), "{name}: no `{label}` in {text}");
+        }
+    }
+}
+
+#[test]
+fn a_png_has_something_on_it() {
+    for plot in PLOTS {
+        let drawing = drawn(*plot, &data_for(*plot, "unet3d_h100"), &Look::default());
+        let bytes = drawing.png(100.0).unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+        let (width, height) = (reader.info().width, reader.info().height);
+        let expected = drawing.size_in();
+        for (pixels, inches) in [(width, expected.0), (height, expected.1)] {
+            let is_right = (f64::from(pixels) - inches * 100.0).abs() <= 0.51;
+            assert!(is_right, "{}: {pixels} for {inches} in", plot.member().name);
+        }
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        reader.next_frame(&mut pixels).unwrap();
+        let inked = pixels.chunks(3).filter(|pixel| **pixel != [255, 255, 255]).count();
+        assert!(
+            pixels.len() / 3 / 100 < inked,
+            "{}: {inked} of {}",
+            plot.member().name,
+            pixels.len() / 3
+        );
+    }
+}
+
+#[test]
+fn nothing_is_refused_with_words() {
+    for plot in PLOTS {
+        let missing = figure(*plot, &Data::default()).unwrap_err();
+        assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.member().name);
+        let bare = Data { runs: vec![RunPoint::default()], ..Data::default() };
+        let missing = figure(*plot, &bare).unwrap_err();
+        assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.member().name);
+    }
+}
+
+#[test]
+fn one_run_is_drawn_where_a_plot_needs_no_more() {
+    for plot in PLOTS {
+        let mut data = data_for(*plot, "unet3d_h100");
+        data.runs.truncate(1);
+        match (plot.member().name, figure(*plot, &data)) {
+            ("factor_levels" | "main_effects" | "interactions" | "scaling", answer) => {
+                drop(answer.unwrap_err())
+            }
+            _ => {
+                let drawing = drawn(*plot, &data, &Look::default());
+                assert!(!drawing.svg().contains("95 % intervals"), "{}", plot.member().name);
+            }
+        }
+    }
+}
+
+#[test]
+fn hostile_names_are_only_names() {
+    let name = "</text><script>alert(\"1\")</script>&amp;\u{0}\u{202e}";
+    for plot in PLOTS {
+        let mut data = data_for(*plot, name);
+        data.runs.iter_mut().for_each(|run| {
+            run.settings.insert("data_loader".into(), format!("{name}{}", run.settings["format"]));
+        });
+        let figure = figure(*plot, &data).unwrap();
+        let svg = draw(&figure, &Look::default()).svg();
+        let tree =
+            roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
+        assert!(
+            tree.descendants().all(|node| !node.has_tag_name("script")),
+            "{}",
+            plot.member().name
+        );
+    }
+}
+
+#[test]
+fn means_and_intervals_are_those_of_the_responses() {
+    let data = Data { runs: runs("a"), ..Data::default() };
+    let figure = figure(find("throughput_processes").unwrap(), &data).unwrap();
+    let response = Response::find("delivered_bytes_per_second").unwrap();
+    let of = |run: &&RunPoint| {
+        ["1", "1", "npz"]
+            == ["accelerators", "read_threads", "format"].map(|key| run.settings[key].as_str())
+    };
+    let values: Vec<f64> =
+        data.runs.iter().filter(of).map(|run| run.responses[response.id.name()]).collect();
+    let expected = response.middle(&values, feedrate_analysis::precision::CONFIDENCE).unwrap();
+    let is_it = |point: &crate::draw::figure::Point| {
+        (point.y * 1e6 - expected.estimate).abs() < 1.0
+            && point.high.is_some_and(|high| (high * 1e6 - expected.high).abs() < 1.0)
+            && point.runs == Some(3)
+    };
+    assert!(figure.panels.iter().flat_map(|panel| panel.points()).any(is_it), "{expected:?}");
+}
+
+#[test]
+fn what_follows_from_another_setting_is_no_factor() {
+    let mut runs = runs("a");
+    for run in &mut runs {
+        let is_small = ["1", "2"].contains(&run.settings["accelerators"].as_str());
+        run.settings.insert("batch".into(), if is_small { "8" } else { "4" }.into());
+    }
+    let blocks = groups::blocks(&runs);
+    let names: Vec<&str> = blocks[0].factors.iter().map(|factor| factor.name.as_str()).collect();
+    assert_eq!(names, ["processes", "format", "read_threads"]);
+}
+
+#[test]
+fn sources_are_told_apart() {
+    let mut both = runs("a");
+    both.retain(|run| run.settings["read_threads"] == "1" && run.settings["format"] == "npz");
+    let mut after = both.clone();
+    let name = |runs: &mut [RunPoint], source: &str| {
+        runs.iter_mut().for_each(|run| drop(run.settings.insert("source".into(), source.into())));
+    };
+    name(&mut both, "before");
+    name(&mut after, "after");
+    both.extend(after);
+    let data = Data { runs: both, ..Data::default() };
+    let text = text_of(&drawn(find("au_processes").unwrap(), &data, &Look::default()).svg());
+    assert!(text.contains("before\n") && text.contains("after\n"), "{text}");
+}
+
+#[test]
+fn warnings_about_runs_are_counted() {
+    let mut runs = runs("a");
+    runs.truncate(3);
+    runs[0].doubts.clear();
+    let data = Data { runs, ..Data::default() };
+    let (plot, response) = (find("stall").unwrap(), None);
+    let all = figure_of(plot, &data, response).unwrap();
+    assert_eq!(data.doubts(&all), " Doubts: too_few_steps (2 of 3 runs).");
+    assert_eq!(Data::default().doubts(&all), "");
+}
+
+#[test]
+fn series_of_a_factor_have_its_name() {
+    let data = Data { runs: runs("a"), ..Data::default() };
+    let svg = drawn(find("au_processes").unwrap(), &data, &Look::default()).svg();
+    for name in ["read_threads 1", "format npz"] {
+        assert!(svg.contains(&format!("<g data-series=\"{name}\">")), "{name}: {svg}");
+        assert!(svg.contains(&format!("<title>{name}: ")), "{name}: {svg}");
+    }
+}
+
+#[test]
+fn names_stand_beside_lines_only_where_these_end() {
+    let mut runs = one_at_a_time();
+    runs.push(run("a", (4.0, 4.0, "npz"), 50.0, 50e6));
+    let data = |runs: &[RunPoint]| Data { runs: runs.to_vec(), ..Data::default() };
+    let text = |runs: &[RunPoint]| {
+        text_of(&drawn(find("au_processes").unwrap(), &data(runs), &Look::default()).svg())
+    };
+    assert!(!text(&runs).contains("read_threads 4\n"), "{}", text(&runs));
+    runs.push(run("a", (8.0, 1.0, "npz"), 50.0, 60e6));
+    assert!(text(&runs).contains("read_threads 4\n"), "{}", text(&runs));
+}
+
+#[test]
+fn a_wait_that_is_not_split_is_told_as_such() {
+    let mut runs = one_at_a_time();
+    for run in &mut runs {
+        let wait = Wait::Whole { load_s: 3.0 };
+        run.time = Some(TimeParts { compute_s: 1.0, wait, barrier_s: 0.0 });
+    }
+    let data = Data { runs, ..Data::default() };
+    let plot = find("stall").unwrap();
+    let text = text_of(&drawn(plot, &data, &Look::default()).svg());
+    assert!(text.contains("data (not split)\n") && !text.contains("decode\n"), "{text}");
+    let caption = figure(plot, &data).unwrap().caption;
+    assert!(caption.contains("not for which part of it"), "{caption}");
+}
+
+#[test]
+fn folders_show_how_far_their_runs_came() {
+    let folder =
+        |processes, state| FolderRun { path: "a".into(), workload: "a".into(), processes, state };
+    let folders = vec![
+        folder(Some(4), FolderState::Done),
+        folder(Some(4), FolderState::NoTraining),
+        folder(Some(4), FolderState::Partial),
+        folder(None, FolderState::Failed),
+    ];
+    let data = Data { folders, ..Data::default() };
+    let drawing = drawn(find("status").unwrap(), &data, &Look::default());
+    let text = text_of(&drawing.svg());
+    let caption = figure(find("status").unwrap(), &data).unwrap().caption;
+    assert!(caption.starts_with("1 of 3 folders done"), "{caption}");
+    for words in ["1 partial (25 %)", "1 no training (25 %)", "1/2", "0/1", "not known"] {
+        assert!(text.lines().any(|line| line == words), "{words}: {text}");
+    }
+}
+
+/// A baseline of 2 processes, 1 worker, npz, and one run that differs in each; png on 8 processes alone.
+pub(super) fn one_at_a_time() -> Vec<RunPoint> {
+    let mut runs = Vec::new();
+    for (setting, rate) in [
+        ((2.0, 1.0, "npz"), 10e6),
+        ((2.0, 4.0, "npz"), 20e6),
+        ((2.0, 1.0, "hdf5"), 30e6),
+        ((4.0, 1.0, "npz"), 40e6),
+        ((8.0, 1.0, "png"), 900e6),
+    ] {
+        runs.push(run("a", setting, 50.0, rate));
+    }
+    runs
+}

@@ -1,0 +1,465 @@
+//! Each doubt where it fires and where it does not, on folders as DLIO leaves them.
+
+mod datasets;
+
+use crate::all::{Analysis, analyse};
+use crate::case::Case;
+use crate::import::fake::Fake;
+use feedrate_measure::doubt::{Severity, find as of_records};
+use std::fs;
+use std::path::Path;
+
+const GUIDE: &str = include_str!("../../../../../docs/guide/analyze.md");
+
+fn analysed(build: impl Fn(&Path)) -> (tempfile::TempDir, Analysis) {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let analysis = analyse(&[folder.path().to_path_buf()], 2).unwrap();
+    (folder, analysis)
+}
+
+/// Those runs, by the ends of their paths, that have the doubt.
+fn doubted(analysis: &Analysis, name: &str) -> Vec<(String, String)> {
+    let of = |case: &Case| {
+        let doubt = case.doubts.iter().find(|doubt| doubt.name == name)?;
+        Some((case.short_path(), doubt.evidence.clone()))
+    };
+    analysis.runs.iter().filter_map(of).collect()
+}
+
+/// That `name` is said of the runs `of` and of no other, with this in the evidence of each.
+fn check(name: &str, of: &[&str], evidence: &str, build: impl Fn(&Path)) {
+    let (_folder, analysis) = analysed(build);
+    let found = doubted(&analysis, name);
+    let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(paths, of, "{name}: {found:?}");
+    for (path, said) in &found {
+        assert!(said.contains(evidence), "{name} of {path}: {said}");
+    }
+}
+
+/// Forty steps that are all alike, of a dataset larger than memory.
+fn good() -> Fake {
+    Fake {
+        files: 1120,
+        record_length: 200_000_000,
+        load_s: |rank, _| 0.3 + 0.001 * f64::from(rank),
+        ..Fake::default()
+    }
+}
+
+fn large() -> Fake {
+    Fake { record_length: 400_000_000, slower: 4.0, ..Fake::default() }
+}
+
+fn replace(path: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(path, text.replace(from, to)).unwrap();
+}
+
+#[test]
+fn names_are_told_once_and_mean_one_severity() {
+    let names: Vec<&str> = super::DOUBTS.iter().map(|doubt| doubt.name).collect();
+    for (index, doubt) in super::DOUBTS.iter().enumerate() {
+        assert!(!names[..index].contains(&doubt.name), "{}", doubt.name);
+        assert!(doubt.meaning.ends_with('.'), "{}", doubt.name);
+        if let Some(of_record) = of_records(doubt.name) {
+            assert_eq!(of_record.severity, doubt.severity, "{}", doubt.name);
+        }
+        assert!(
+            GUIDE.contains(&format!("| `{}` | {} |", doubt.name, doubt.severity.name())),
+            "{}",
+            doubt.name
+        );
+    }
+}
+
+#[test]
+fn a_good_run_is_doubted_only_for_what_dlio_always_does() {
+    let (_folder, analysis) = analysed(|root| drop(good().write(root, "fake/4/a")));
+    let serious = analysis.runs[0].doubts.iter().filter(|d| d.severity != Severity::Note);
+    let serious: Vec<&str> = serious.map(|doubt| doubt.name.as_str()).collect();
+    assert_eq!(serious, ["wrong_step_count"]);
+    let case = &analysis.runs[0];
+    assert_eq!((case.parameter.as_str(), case.value.as_str(), case.steps), ("processes", "4", 40));
+}
+
+#[test]
+fn copies_are_no_replicates() {
+    let twice = |root: &Path| {
+        good().write(root, "w/4/a");
+        good().write(root, "w/4/b");
+    };
+    check("duplicate_results", &["4/b"], "are those of `4/a`", twice);
+    let earlier = |root: &Path| {
+        good().write(root, "w/4/a");
+        Fake { start_s: 100.0, ..good() }.write(root, "w/4/b");
+        good().write(root, "w/2/c");
+    };
+    // The one that began first is the original, wherever it lies.
+    check("duplicate_results", &["2/c", "4/a"], "are those of `4/b`", earlier);
+    let misplaced = |root: &Path| {
+        good().write(root, "w/2/c");
+        good().write(root, "w/4/a");
+    };
+    check("duplicate_results", &["2/c"], "are those of `4/a`", misplaced);
+    check("no_replicates", &["4/a", "4/b"], "one run of 4", twice);
+    let two = |root: &Path| {
+        good().write(root, "w/4/a");
+        Fake { slower: 1.01, ..good() }.write(root, "w/4/b");
+    };
+    check("duplicate_results", &[], "", two);
+    check("no_replicates", &[], "", two);
+}
+
+/// Two runs, of which the first was changed.
+fn broken(change: fn(&Path)) -> impl Fn(&Path) {
+    move |root| {
+        change(&good().write(root, "w/4/a"));
+        Fake { slower: 1.1, ..good() }.write(root, "w/4/b");
+    }
+}
+
+#[test]
+fn broken_folders_are_doubted_and_stop_nothing() {
+    let of = ["4/a"];
+    check(
+        "unreadable_files",
+        &of,
+        "it is empty",
+        broken(|run| fs::write(run.join("1_output.json"), "").unwrap()),
+    );
+    check(
+        "missing_ranks",
+        &of,
+        "1 of 4 ranks are missing: 3",
+        broken(|run| fs::remove_file(run.join("3_output.json")).unwrap()),
+    );
+    check(
+        "incomplete_run",
+        &of,
+        "there is no `summary.json`",
+        broken(|run| fs::remove_file(run.join("summary.json")).unwrap()),
+    );
+    let (_folder, analysis) =
+        analysed(broken(|run| fs::remove_file(run.join("3_output.json")).unwrap()));
+    let said = &doubted(&analysis, "wrong_step_count")[0].1;
+    assert!(said.contains(" of 3 ranks are of 38 steps") && said.contains("not known"), "{said}");
+    check(
+        "impossible_values",
+        &of,
+        "`train_io_mean_MB_per_second` is NaN",
+        broken(|run| {
+            let path = run.join("summary.json");
+            let text = fs::read_to_string(&path).unwrap();
+            let (before, after) = text.split_once("\"train_io_mean_MB_per_second\": ").unwrap();
+            let (_, after) = after.split_once('}').unwrap();
+            fs::write(path, format!("{before}\"train_io_mean_MB_per_second\": NaN}}{after}"))
+                .unwrap();
+        }),
+    );
+    check(
+        "no_config",
+        &of,
+        "tells 1120 files of 1 samples, batch 7",
+        broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()),
+    );
+    let (_folder, analysis) =
+        analysed(broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()));
+    let threads = |name: &str| {
+        analysis.runs.iter().find(|case| case.path.ends_with(name)).unwrap().read_threads
+    };
+    assert_eq!((threads("a"), threads("b")), (None, Some(4)));
+}
+
+#[test]
+fn clocks_that_are_set_or_differ_are_doubted() {
+    let of = ["4/a"];
+    let backwards = |run: &Path| {
+        replace(
+            &run.join("2_per_epoch_stats.json"),
+            "\"end\": \"2025-11-30T10",
+            "\"end\": \"2025-11-30T08",
+        )
+    };
+    check("time_runs_backwards", &of, "before it began", broken(backwards));
+    // An hour ahead, at each beginning and end.
+    let ahead = |run: &Path| replace(&run.join("1_per_epoch_stats.json"), "T10:", "T11:");
+    check(
+        "clocks_differ",
+        &of,
+        "the clock of 1 of 4 ranks is +3600.00 s from that of rank 0",
+        broken(ahead),
+    );
+    let others = |run: &Path| {
+        fs::remove_file(run.join("0_output.json")).unwrap();
+        replace(&run.join("2_per_epoch_stats.json"), "T10:", "T11:");
+        replace(&run.join("3_per_epoch_stats.json"), "T10:", "T12:");
+    };
+    check(
+        "clocks_differ",
+        &of,
+        "the clocks of 2 of 3 ranks are +3600.00 to +7200.00 s from that of rank 1",
+        broken(others),
+    );
+    let short = |run: &Path| {
+        fs::remove_file(run.join("1_output.json")).unwrap();
+        replace(&run.join("3_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000");
+    };
+    check("time_runs_backwards", &of, "a block of rank 3 in epoch 1 lasted", broken(short));
+    let whole = |build: &dyn Fn(&Path)| {
+        analysed(build).1.runs[0].throughput.whole_samples_per_second.unwrap()
+    };
+    let (one_clock, two_clocks) = (whole(&broken(|_| ())), whole(&broken(ahead)));
+    assert!((two_clocks / one_clock - 1.0).abs() < 1e-6, "{two_clocks}, not {one_clock}");
+    let late = |run: &Path| {
+        replace(&run.join("1_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000")
+    };
+    check("clocks_differ", &[], "", broken(late));
+}
+
+#[test]
+fn configs_that_are_not_of_their_results_are_doubted() {
+    let with = |from: &'static str, to: &'static str| {
+        move |root: &Path| {
+            replace(&good().write(root, "w/4/a").join(".hydra/config.yaml"), from, to)
+        }
+    };
+    let of = ["4/a"];
+    check(
+        "config_disagrees",
+        &of,
+        "make 1 steps an epoch",
+        with("batch_size: 7", "batch_size: 280"),
+    );
+    check(
+        "config_disagrees",
+        &of,
+        "training files: 2240 in the config, 1120",
+        with("files_train: 1120", "files_train: 2240"),
+    );
+    check("config_disagrees", &of, "epochs: 3 in the config", with("epochs: 2", "epochs: 3"));
+    check(
+        "config_disagrees",
+        &of,
+        "200000000 bytes a sample apart",
+        with("record_length_bytes: 200000000", "record_length_bytes: 100"),
+    );
+    for (from, to, said) in [
+        ("batch_size: 7", "batch_size: 14", "batch: 14 in the config, 7 in `dlio.log`"),
+        ("batch_size: 7", "batch_size: -7", "`reader.batch_size` is `-7` in the config"),
+        ("bytes: 200000000", "bytes: 0", "`dataset.record_length_bytes` is `0` in the config"),
+        ("bytes: 200000000", "bytes: 1.0e+300", "`dataset.record_length_bytes` is `1e+300`"),
+        ("computation_time: 0.3", "computation_time: 0.5", "500 ms in the config, 300 ms in the"),
+        ("computation_time: 0.3", "computation_time: 0.1", "100 ms in the config, 300 ms in the"),
+    ] {
+        check("config_disagrees", &of, said, with(from, to));
+        for name in ["au_misreported", "compute_overshoot", "nominal_bytes"] {
+            check(name, &[], "", with(from, to));
+        }
+    }
+    check("config_disagrees", &[], "", with("computation_time: 0.3", "computation_time: 0.29"));
+    check("config_disagrees", &["8/a"], "says 8 accelerators, the files 4", |root| {
+        drop(good().write(root, "w/8/a"))
+    });
+    let batch = Fake { overrides: vec!["reader.batch_size=7"], ..good() };
+    check("config_disagrees", &["4_batch_size_9/a"], "says batch_size 9", |root| {
+        drop(batch.write(root, "w/4_batch_size_9/a"))
+    });
+    let other = Fake { overrides: vec!["reader.batch_size=9"], ..good() };
+    check(
+        "config_disagrees",
+        &["4_batch_size_9/a"],
+        "reader.batch_size=9`, and `7` in the config",
+        |root| drop(other.write(root, "w/4_batch_size_9/a")),
+    );
+    check("config_disagrees", &[], "", |root| drop(batch.write(root, "w/4_batch_size_7/a")));
+    check("config_disagrees", &["4_batch_size_70/a"], "says batch_size 70", |root| {
+        drop(batch.write(root, "w/4_batch_size_70/a"))
+    });
+    let two = vec!["reader.batch_size=7", "reader.read_threads=4"];
+    let two = Fake { overrides: two, ..good() };
+    for name in ["4_read_threads_4_batch_size_7/a", "4_batch_size=7,read_threads=4/a"] {
+        check("config_disagrees", &[], "", |root| drop(two.write(root, &format!("w/{name}"))));
+    }
+}
+
+/// Ranks leave a step within milliseconds of each other, and not at once.
+#[test]
+fn of_ranks_without_times_of_their_own_nothing_is_said() {
+    let shared = |root: &Path| {
+        let run = good().write(root, "w/4/a");
+        for rank in 1..4 {
+            fs::remove_file(run.join(format!("{rank}_per_epoch_stats.json"))).unwrap();
+        }
+        fs::rename(run.join("0_per_epoch_stats.json"), run.join("per_epoch_stats.json")).unwrap();
+        let output = run.join("1_output.json");
+        let text = fs::read_to_string(&output).unwrap();
+        let at = text.find("\"load\"").and_then(|at| Some(at + text[at..].find('[')? + 1)).unwrap();
+        fs::write(output, format!("{}9{}", &text[..at], &text[at..])).unwrap();
+    };
+    check(
+        "times_of_rank_0",
+        &["4/a"],
+        "`per_epoch_stats.json` has the times of rank 0's blocks",
+        shared,
+    );
+    for name in ["time_runs_backwards", "au_misreported", "ranks_disagree"] {
+        check(name, &[], "", shared);
+    }
+}
+
+#[test]
+fn figures_of_windows_are_doubted() {
+    let cold = |root: &Path| drop(Fake::default().write(root, "w/4/a"));
+    let of = ["4/a"];
+    check(
+        "wait_outside_window",
+        &of,
+        "98.8 % of the waiting for data is in the 1 step left out of 6",
+        cold,
+    );
+    check("wrong_step_count", &of, "are of 4 steps in the time of 5 steps", cold);
+    let two_steps = |root: &Path| drop(Fake { files: 56, ..Fake::default() }.write(root, "w/4/a"));
+    check("wrong_step_count", &of, "0.00 samples/s are of 0 steps", two_steps);
+    check("au_disagrees", &of, "over all steps", cold);
+    let one_step = |root: &Path| drop(Fake { files: 28, ..Fake::default() }.write(root, "w/4/a"));
+    check("empty_window", &of, "has 1 step, and the window leaves out 1", one_step);
+    check("empty_window", &[], "", cold);
+    check("impossible_values", &of, "an epoch has 1 step;", one_step);
+    check("ranks_disagree", &of, "over all steps it is 29.3 %", cold);
+    check("ranks_disagree", &[], "", |root| drop(good().write(root, "w/4/a")));
+    check("au_misreported", &[], "", cold);
+    let told = |key: &'static str, value: &'static str| {
+        move |root: &Path| {
+            let path = Fake::default().write(root, "w/4/a").join("summary.json");
+            let text = fs::read_to_string(&path).unwrap();
+            let (before, after) = text.split_once(&format!("\"{key}\": ")).unwrap();
+            let (_, after) = after.split_once(',').unwrap();
+            fs::write(path, format!("{before}\"{key}\": {value},{after}")).unwrap();
+        }
+    };
+    check("au_misreported", &of, "97.00 % is reported", told("train_au_mean_percentage", "97.0"));
+    check("throughput_misreported", &[], "", cold);
+    for (value, said) in [("0.0", "0.00 samples/s are reported"), ("99.0", "come to 66.17")] {
+        let changed = told("train_throughput_mean_samples_per_second", value);
+        check("throughput_misreported", &of, said, changed);
+        check("wrong_step_count", &of, "66.17 samples/s are of 4 steps", changed);
+    }
+}
+
+#[test]
+fn what_dlio_ignores_or_makes_otherwise_is_told() {
+    let with = |over: &'static str, name: &'static str| {
+        move |root: &Path| drop(Fake { overrides: vec![over], ..good() }.write(root, name))
+    };
+    check(
+        "ignored_setting",
+        &["4_file_shuffle_off/a"],
+        "in the order of their names",
+        with("reader.file_shuffle=off", "w/4_file_shuffle_off/a"),
+    );
+    check("ignored_setting", &[], "", with("reader.batch_size=7", "w/4_batch_size_7/a"));
+    // Draws below one are cut: the mean is four times the length.
+    let drawn =
+        Fake { record_length: 10_485_760, stdev: 68_341_808, files: 168, ..Fake::default() };
+    check("nominal_bytes", &["4/a"], "4.13 times", |root| drop(drawn.write(root, "w/4/a")));
+    let (_folder, negative) = analysed(|root| {
+        let summary = drawn.write(root, "w/4/a").join("summary.json");
+        let key = "\"train_io_mean_MB_per_second\": ";
+        replace(&summary, key, &format!("{key}-"));
+    });
+    let said = doubted(&negative, "nominal_bytes");
+    assert!(!said[0].1.contains("MiB/s"), "a negative rate is of no bytes: {said:?}");
+    check("nominal_bytes", &[], "", |root| drop(good().write(root, "w/4/a")));
+    let both = Fake { generate: true, ..good() };
+    check("generated_in_same_process", &["4/a"], "is set", |root| drop(both.write(root, "w/4/a")));
+    let only = Fake { generate: true, train: false, ..good() };
+    check("generation_only", &["4/a"], "npz of 200000000 bytes", |root| {
+        drop(only.write(root, "w/4/a"))
+    });
+    check("undefined_values", &["4/a"], "is no number", |root| drop(only.write(root, "w/4/a")));
+    check("dataset_fits_page_cache", &["4/a"], "times as much", |root| {
+        drop(Fake::default().write(root, "w/4/a"))
+    });
+    check("dataset_fits_page_cache", &[], "", |root| drop(good().write(root, "w/4/a")));
+    check("put_aside", &["superseded/a"], "`superseded`", |root| {
+        drop(good().write(root, "w/4/superseded/a"))
+    });
+    let checkpoints = |root: &Path| {
+        let run = good().write(root, "w/4/a");
+        replace(
+            &run.join("summary.json"),
+            "\"metric\": {",
+            "\"metric\": {\"checkpoint_size_GB\": 9.5e-06, ",
+        );
+    };
+    let config = |from: &'static str, to: &'static str| {
+        move |root: &Path| {
+            replace(&good().write(root, "w/4/a").join(".hydra/config.yaml"), from, to)
+        }
+    };
+    check(
+        "not_all_data_read",
+        &["4/a"],
+        "the same 280 of 1120",
+        config("data_loader: pytorch", "data_loader: tensorflow"),
+    );
+    check(
+        "not_all_data_read",
+        &["4/a"],
+        "no byte is read",
+        config("format: npz", "format: mmap_indexed_binary"),
+    );
+    check("not_all_data_read", &[], "", config("batch_size: 7", "batch_size: 14"));
+    let evaluated = |root: &Path| {
+        let more = "\"metric\": {\"eval_au_mean_percentage\": 20.0, \"eval_au_percentage\": [20, 20, 20, 20, 20, 20, 20, 20], ";
+        replace(&good().write(root, "w/4/a").join("summary.json"), "\"metric\": {", more);
+    };
+    check("eval_divided_by_ranks", &["4/a"], "80.00 % before", evaluated);
+    check("checkpoint_too_small", &["4/a"], "a checkpoint has 10", checkpoints);
+}
+
+#[test]
+fn runs_that_are_not_alike_are_told_from_the_others() {
+    let odd = |root: &Path| {
+        Fake { files: 28, batch: 1, compute_s: 0.05, ..good() }.write(root, "w/4/a");
+        for (name, over) in [
+            ("4_x_1", "reader.transfer_size=1"),
+            ("4_x_2", "reader.transfer_size=2"),
+            ("4_x_3", "reader.transfer_size=3"),
+        ] {
+            Fake { overrides: vec![over], slower: 1.1, ..good() }
+                .write(root, &format!("w/{name}/a"));
+        }
+    };
+    check("settings_differ", &["4/a"], "dataset.num_files_train 28, and 1120 in 3 others", odd);
+    let scaled = |root: &Path| {
+        for ranks in [1, 2, 4] {
+            Fake { ranks, slower: f64::from(ranks), ..good() }.write(root, &format!("w/{ranks}/a"));
+        }
+    };
+    check("settings_differ", &[], "", scaled);
+    check("superlinear_scaling", &[], "", scaled);
+    let machines = |root: &Path| {
+        for (ranks, hostname) in [(1, "node1"), (2, "node1"), (4, "node2")] {
+            Fake { ranks, hostname, ..good() }.write(root, &format!("w/{ranks}/a"));
+        }
+    };
+    check("other_machine", &["4/a"], "ran on `node2`, 2 of 3 runs on `node1`", machines);
+    let cached = |root: &Path| {
+        Fake { ranks: 2, slower: 4.0, ..good() }.write(root, "w/2/a");
+        good().write(root, "w/4/a");
+    };
+    let stale_base = |root: &Path| {
+        let made = |start_s| Fake { start_s, generate: true, train: false, ..good() };
+        Fake { record_length: 400_000_000, ..made(100.0) }.write(root, "w/2/made");
+        Fake { start_s: 1000.0, ranks: 2, slower: 4.0, ..good() }.write(root, "w/2/a");
+        made(2000.0).write(root, "w/4/made");
+        Fake { start_s: 3000.0, ..good() }.write(root, "w/4/a");
+    };
+    check("stale_data", &["2/a"], "made last by `2/made`", stale_base);
+    check("superlinear_scaling", &[], "", stale_base);
+    check("superlinear_scaling", &["4/a"], "from 2 to 4 accelerators (2.00 times)", cached);
+}

@@ -1,0 +1,41 @@
+//! Reads results back: the record of a run, or the folder of a DLIO run, whole or not. What is found is told as it is; judging comes later.
+
+mod json;
+mod rank;
+mod config;
+mod log;
+mod plan;
+mod reported;
+mod steps;
+mod machine;
+mod dlio;
+mod find;
+#[cfg(any(test, feature = "example"))]
+pub mod fake;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Config, same_text};
+pub use dlio::{DLIO, Imported, ReportedBlock};
+pub(crate) use find::time_of_name;
+pub use find::{Closed, Found, Kind, find};
+pub use log::Log;
+pub use plan::Asked;
+pub use reported::Reported;
+
+use feedrate_measure::record::Record;
+use feedrate_measure::record::file::{self, RecordFileError};
+use std::path::Path;
+
+/// The record in the folder of a run.
+///
+/// # Errors
+/// There is none, or it is of a later version.
+pub fn load_run(run_dir: &Path) -> Result<Record, RecordFileError> {
+    file::read(run_dir)
+}
+
+/// What the folder of a DLIO run holds. Never fails: what cannot be read is among its problems.
+pub fn load_dlio(run_dir: &Path) -> Imported {
+    dlio::read(run_dir, &find::file_names(run_dir))
+}

@@ -1,0 +1,21 @@
+//! Reads results: any folder of results as a run, whoever wrote it; the index of runs; a study's CSV and which of its rows have a result. Starts nothing, concludes nothing.
+
+pub mod setting;
+pub mod row;
+pub mod experiment;
+mod cells;
+pub mod table;
+pub mod hook;
+pub mod place;
+pub mod import;
+pub mod response;
+pub mod state;
+pub mod files;
+pub mod overview;
+pub mod runs;
+pub mod case;
+pub mod set;
+pub mod doubt;
+pub mod all;
+
+pub use import::load_run;

@@ -1,0 +1,488 @@
+//! The CSV of a study, in both of its forms: `model,epochs,processes[,overrides],run`, and with our columns. Comments and blank lines
+//! stay where they stood; a line is rewritten only where its row changes. Text in, text out.
+
+use crate::cells;
+use crate::row::Row;
+use crate::setting::{self, Setting};
+use feedrate_spec::problem::{Place, Problem, Problems};
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// Processes of one row, at most.
+pub const PROCESSES_MAX: u32 = 1 << 20;
+
+/// Every column that is known, in the order of a new file.
+const COLUMNS: &[&str] = &[
+    "model",
+    "epochs",
+    "processes",
+    "overrides",
+    "scale",
+    "seed",
+    "block",
+    "order",
+    "replicate",
+    "note",
+    "run",
+];
+/// Those that no study can be without.
+const NEEDED: &[&str] = &["model", "processes", "run"];
+/// Those that the study's CSV has always had.
+const OF_ANY: &[&str] = &["model", "epochs", "processes", "overrides", "run"];
+
+/// A study's CSV.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    columns: Vec<String>,
+    lines: Vec<Line>,
+    newline: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Line {
+    /// A comment, or nothing.
+    Other(String),
+    /// The names of the columns, as they stand in the file.
+    Header(String),
+    /// A row, as it stands in the file.
+    Row { text: String, row: Box<Row> },
+}
+
+/// A comment, without its `#`, or a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "said above")]
+pub enum Entry<'a> {
+    Comment(&'a str),
+    Row(&'a Row),
+}
+
+impl Table {
+    /// A new table: `comments` above the rows.
+    pub fn of(rows: Vec<Row>, comments: &[String]) -> Self {
+        let has = |column: &&&str| {
+            OF_ANY.contains(column) || rows.iter().any(|row| !field(row, column).is_empty())
+        };
+        let columns: Vec<String> =
+            COLUMNS.iter().filter(has).map(|column| (*column).into()).collect();
+        let mut lines = vec![Line::Header(columns.join(","))];
+        lines.extend(
+            comments.iter().map(|comment| Line::Other(format!("# {comment}").trim_end().into())),
+        );
+        let mut table = Table { columns, lines, newline: "\n" };
+        for row in rows {
+            table.push_line(row);
+        }
+        table
+    }
+
+    /// Read a CSV; `name` is what problems call it.
+    ///
+    /// # Errors
+    /// All that is wrong with it, with the lines.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Problems> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut problems = Problems::default();
+        let mut table = Table {
+            columns: Vec::new(),
+            lines: Vec::new(),
+            newline: if text.contains("\r\n") { "\r\n" } else { "\n" },
+        };
+        for line in cells::lines(text) {
+            let at = Some(Place::File { name: name.into(), line: line.number, column: 1 });
+            let before = problems.0.len();
+            let parsed = table.read_line(&line, &mut problems);
+            for problem in problems.0.iter_mut().skip(before) {
+                problem.place.clone_from(&at);
+            }
+            table.lines.extend(parsed);
+        }
+        if table.columns.is_empty() {
+            let hint = format!("begin it with `{}`", OF_ANY.join(","));
+            problems.push(Problem::error("", format!("`{name}` has no header")).hint(hint));
+        }
+        if problems.has_errors() { Err(problems) } else { Ok(table) }
+    }
+
+    fn read_line(&mut self, line: &cells::Line<'_>, problems: &mut Problems) -> Option<Line> {
+        let text = line.text;
+        if cells::is_remark(text) {
+            return Some(Line::Other(text.into()));
+        }
+        if let Some(fault) = line.fault {
+            let hint = "in a cell that begins with a quote, write each other quote twice: `\"a \"\"b\"\" c\"`";
+            problems.push(Problem::error("", fault.says()).hint(hint));
+            return None;
+        }
+        let Some(fields) = cells::fields(text) else {
+            let hint = "quote a cell that holds a carriage return, or take that out";
+            problems.push(Problem::error("", "is not one line of a CSV").hint(hint));
+            return None;
+        };
+        if self.columns.is_empty() {
+            self.columns = fields.iter().map(|name| name.to_lowercase()).collect();
+            check_header(&self.columns, problems);
+            return Some(Line::Header(text.into()));
+        }
+        if fields.len() != self.columns.len() {
+            let message =
+                format!("{} fields, and the header has {}", fields.len(), self.columns.len());
+            let hint = "quote a field that holds a comma: `\"a=[1,2]\"`";
+            problems.push(Problem::error("", message).hint(hint));
+            return None;
+        }
+        let row = read_row(&self.columns, &fields, problems);
+        Some(Line::Row { text: text.into(), row: Box::new(row) })
+    }
+
+    /// The rows, in the order of the file.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.lines.iter().filter_map(|line| match line {
+            Line::Row { row, .. } => Some(&**row),
+            Line::Other(_) | Line::Header(_) => None,
+        })
+    }
+
+    /// Comments and rows, in the order of the file.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.lines.iter().filter_map(|line| match line {
+            Line::Row { row, .. } => Some(Entry::Row(row)),
+            Line::Other(text) => text.trim().strip_prefix('#').map(|of| Entry::Comment(of.trim())),
+            Line::Header(_) => None,
+        })
+    }
+
+    /// The whole file.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for line in &self.lines {
+            text.push_str(match line {
+                Line::Other(line) | Line::Header(line) | Line::Row { text: line, .. } => line,
+            });
+            text.push_str(self.newline);
+        }
+        text
+    }
+
+    /// Mark the row of this index as done, or as pending. Nothing else of its line changes.
+    pub fn mark(&mut self, index: usize, done: bool) {
+        let Some(run) = self.columns.iter().position(|column| column == "run") else { return };
+        let mut rows = self.lines.iter_mut().filter(|line| matches!(line, Line::Row { .. }));
+        if let Some(Line::Row { text, row }) = rows.nth(index) {
+            row.done = done;
+            let marked = cells::with_cell(text, run, &field(row, "run"));
+            debug_assert!(marked.is_some(), "a row has a cell for each column");
+            *text = marked.unwrap_or_else(|| std::mem::take(text));
+        }
+    }
+
+    /// Add a row at the end, and whatever columns it needs: empty cells at the end of each line.
+    pub fn push(&mut self, row: Row) {
+        let missing = COLUMNS.iter().filter(|column| {
+            !field(&row, column).is_empty() && !self.columns.iter().any(|known| known == *column)
+        });
+        let missing: Vec<String> = missing.map(|column| (*column).to_string()).collect();
+        for line in &mut self.lines {
+            match line {
+                Line::Other(_) => {}
+                Line::Header(text) => {
+                    text.extend(missing.iter().flat_map(|column| [",", column.as_str()]));
+                }
+                Line::Row { text, .. } => text.push_str(&",".repeat(missing.len())),
+            }
+        }
+        self.columns.extend(missing);
+        self.push_line(row);
+    }
+
+    fn push_line(&mut self, row: Row) {
+        let fields: Vec<String> = self.columns.iter().map(|column| field(&row, column)).collect();
+        self.lines.push(Line::Row { text: cells::line_of(&fields), row: Box::new(row) });
+    }
+}
+
+fn check_header(columns: &[String], problems: &mut Problems) {
+    for needed in NEEDED.iter().filter(|needed| !columns.iter().any(|column| column == **needed)) {
+        let hint = format!("the header of a study is `{}`", OF_ANY.join(","));
+        problems.push(Problem::error("", format!("there is no column `{needed}`")).hint(hint));
+    }
+    let twice = columns.iter().enumerate().filter(|(i, column)| columns[..*i].contains(column));
+    for (_, column) in twice {
+        problems.push(Problem::error("", format!("there are two columns `{column}`")));
+    }
+}
+
+/// A column of a row as text; empty where it has none.
+fn field(row: &Row, column: &str) -> String {
+    fn text(value: Option<impl ToString>) -> String {
+        value.map_or(String::new(), |value| value.to_string())
+    }
+    match column {
+        "model" => row.model.clone(),
+        "epochs" => text(row.epochs),
+        "processes" => row.processes.to_string(),
+        "overrides" => {
+            let texts: Vec<String> = row.settings.iter().map(Setting::text).collect();
+            texts.join(" ")
+        }
+        "scale" => text(row.scale),
+        "seed" => text(row.seed),
+        "block" => text(row.block),
+        "order" => text(row.order),
+        "replicate" => text(row.replicate),
+        "note" => row.note.clone(),
+        "run" => if row.done { "Y" } else { "N" }.into(),
+        _ => String::new(),
+    }
+}
+
+fn read_row(columns: &[String], fields: &[String], problems: &mut Problems) -> Row {
+    let mut row = Row::new("", 0);
+    for (column, text) in columns.iter().zip(fields) {
+        read_field(&mut row, column, text, problems);
+    }
+    problems.0.extend(row.set_twice());
+    row
+}
+
+fn read_field(row: &mut Row, column: &str, text: &str, problems: &mut Problems) {
+    let mut wrong = |problem: Problem| problems.push(problem);
+    match column {
+        "model" if text.is_empty() => wrong(Problem::error("model", "no workload is named")),
+        "model" => row.model = text.into(),
+        "epochs" => row.epochs = number(column, text, |n| *n > 0, &mut wrong),
+        "processes" => {
+            let in_range = |n: &u32| (1..=PROCESSES_MAX).contains(n);
+            match number(column, text, in_range, &mut wrong) {
+                Some(processes) => row.processes = processes,
+                None if text.is_empty() => wrong(Problem::error("processes", "no number is given")),
+                None => {}
+            }
+        }
+        "overrides" => {
+            for word in setting::split(text) {
+                match Setting::parse(&word) {
+                    Ok(setting) => row.settings.push(setting),
+                    Err(problem) => wrong(problem),
+                }
+            }
+        }
+        "scale" => {
+            row.scale = number(column, text, |scale| *scale > 0.0 && *scale <= 1.0, &mut wrong)
+        }
+        "seed" => row.seed = number(column, text, |_| true, &mut wrong),
+        "block" => row.block = number(column, text, |_| true, &mut wrong),
+        "order" => row.order = number(column, text, |_| true, &mut wrong),
+        "replicate" => row.replicate = number(column, text, |_| true, &mut wrong),
+        "note" => row.note = text.into(),
+        "run" => match text.to_ascii_uppercase().as_str() {
+            "Y" => row.done = true,
+            "N" | "" => row.done = false,
+            _ => wrong(
+                Problem::error("run", format!("`{text}` is neither `Y` nor `N`"))
+                    .hint("`N` is pending, `Y` is done"),
+            ),
+        },
+        // Columns of others stay as they are.
+        _ => {}
+    }
+}
+
+fn number<T: FromStr + Display>(
+    column: &str,
+    text: &str,
+    is_allowed: impl Fn(&T) -> bool,
+    wrong: &mut impl FnMut(Problem),
+) -> Option<T> {
+    if text.is_empty() {
+        return None;
+    }
+    let value = without_fraction(text).parse().ok().filter(is_allowed);
+    if value.is_none() {
+        wrong(Problem::error(column, format!("`{text}` is no number that can stand here")));
+    }
+    value
+}
+
+/// `2.0` is 2: as spreadsheets and data frames write a column with empty cells.
+fn without_fraction(text: &str) -> &str {
+    match text.split_once('.') {
+        Some((whole, zeros)) if zeros.bytes().all(|digit| digit == b'0') => whole,
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const STUDY: &str = "\
+model,epochs,processes,overrides,run
+# Vary batch_size
+
+unet3d_h100_custom,5,4,\"++workload.reader.batch_size=1\",N
+unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_change=[1,2]\",Y
+";
+
+    fn parse(text: &str) -> Table {
+        Table::parse("study.csv", text).unwrap_or_else(|problems| panic!("{problems}"))
+    }
+
+    #[test]
+    fn both_forms_are_read_and_written_as_they_were() {
+        let earlier = "model,epochs,processes,run\ncosmoflow_h100_custom,1,2,N\n";
+        for text in [STUDY, earlier, &STUDY.replace('\n', "\r\n")] {
+            assert_eq!(parse(text).text(), text);
+        }
+        let table = parse(STUDY);
+        let rows: Vec<&Row> = table.rows().collect();
+        assert_eq!(rows[0].settings, [Setting::new("reader.batch_size", "1")]);
+        assert_eq!((rows[0].epochs, rows[0].processes, rows[0].done), (Some(5), 4, false));
+        assert_eq!(rows[1].settings.len(), 2);
+        assert!(rows[1].done);
+    }
+
+    #[test]
+    fn a_mark_changes_one_cell() {
+        let mut table = parse(STUDY);
+        table.mark(0, true);
+        assert_eq!(table.text(), STUDY.replacen("=1\",N", "=1\",Y", 1));
+        table.mark(1, false);
+        assert!(table.text().contains("seed_change=[1,2]\",N"), "{}", table.text());
+        let mut spaced = parse("model, run ,processes\n\"w\", N ,\"4\"\n");
+        spaced.mark(0, true);
+        assert_eq!(spaced.text(), "model, run ,processes\n\"w\",Y,\"4\"\n");
+        assert_eq!(parse(&table.text()), table);
+    }
+
+    #[test]
+    fn a_row_brings_the_columns_that_it_needs() {
+        let mut table = parse(STUDY);
+        let row = Row { replicate: Some(2), ..table.rows().next().unwrap().clone() };
+        table.push(row.clone());
+        let text = table.text();
+        let mut lines: Vec<String> = STUDY.lines().map(String::from).collect();
+        lines[0].push_str(",replicate");
+        lines[3].push(',');
+        lines[4].push(',');
+        lines.push("unet3d_h100_custom,5,4,++workload.reader.batch_size=1,N,2\n".into());
+        assert_eq!(text, lines.join("\n"));
+        assert_eq!(parse(&text).rows().last(), Some(&row));
+    }
+
+    #[test]
+    fn a_new_table_has_the_columns_that_say_something() {
+        let row = Row { order: Some(1), ..Row::new("quickstart", 2) };
+        let table = Table::of(vec![row], &["One run.".into(), String::new()]);
+        assert_eq!(
+            table.text(),
+            "model,epochs,processes,overrides,order,run\n# One run.\n#\nquickstart,,2,,1,N\n"
+        );
+    }
+
+    #[test]
+    fn a_quote_inside_a_cell_is_a_letter() {
+        let text = "model,processes,run,note\nw.yaml,1,N,5\" disk\nw.yaml,2,N,ok\nw.yaml,3,N,3\" disk\nw.yaml,4,N,x\n";
+        let processes: Vec<u32> = parse(text).rows().map(|row| row.processes).collect();
+        assert_eq!(processes, [1, 2, 3, 4]);
+        assert_eq!(parse(text).rows().next().unwrap().note, "5\" disk");
+        let mut before_run =
+            parse("note,model,processes,run\n5\" disk,w,1,N\n\"a \"\"b\"\", c\",w,2,N\n");
+        before_run.mark(0, true);
+        before_run.mark(1, true);
+        assert_eq!(
+            before_run.text(),
+            "note,model,processes,run\n5\" disk,w,1,Y\n\"a \"\"b\"\", c\",w,2,Y\n"
+        );
+    }
+
+    #[test]
+    fn a_quote_that_would_hide_rows_is_refused() {
+        const HEADER: &str = "note,model,processes,run\n";
+        for (rows, words) in [
+            ("\"5 disk,w,1,N\nx,w,2,N\n", "study.csv:2:1: a quote is never closed"),
+            ("x,w,1,N\n\"5 disk,w,2,N\n\"3 disk,w,3,N\n", "study.csv:3:1: a cell goes on after"),
+            ("a\rb,w,1,N\n", "study.csv:2:1: is not one line of a CSV"),
+        ] {
+            let problems = Table::parse("study.csv", &format!("{HEADER}{rows}")).unwrap_err();
+            assert!(problems.to_string().contains(words), "no `{words}` in {problems}");
+        }
+    }
+
+    #[test]
+    fn a_row_changes_no_word_of_others() {
+        let text = "Owner, Model ,processes,run,\"My note\"\n\"me\", w ,\"4\",N,\"a, b\"\n";
+        let mut table = parse(text);
+        table.push(Row { replicate: Some(2), ..Row::new("w", 4) });
+        assert_eq!(
+            table.text(),
+            "Owner, Model ,processes,run,\"My note\",replicate\n\"me\", w ,\"4\",N,\"a, b\",\n,w,4,N,,2\n"
+        );
+        assert_eq!(parse(&table.text()), table);
+    }
+
+    #[test]
+    fn whole_numbers_may_have_a_fraction_of_nothing() {
+        let text = "model,epochs,processes,seed,block,order,replicate,scale,run\nw,5.0,4.0,7.0,1.0,3.00,2.0,1.0,N\n";
+        let expected = Row {
+            epochs: Some(5),
+            seed: Some(7),
+            block: Some(1),
+            order: Some(3),
+            replicate: Some(2),
+            scale: Some(1.0),
+            ..Row::new("w", 4)
+        };
+        assert_eq!(parse(text).rows().collect::<Vec<_>>(), [&expected]);
+        for wrong in ["2.5", ".0", "2.0.0", "2.0e1"] {
+            let text = format!("model,processes,run\nw,{wrong},N\n");
+            assert!(Table::parse("study.csv", &text).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn columns_of_others_stay() {
+        let text = "run,who,model,processes\nN,me,w,4\n";
+        let mut table = parse(text);
+        table.mark(0, true);
+        assert_eq!(table.text(), "run,who,model,processes\nY,me,w,4\n");
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_said_with_its_line() {
+        let text = "model,epochs,processes,overrides,run\n,x,0,batch size,maybe\nw,5,4,N\n";
+        let problems = Table::parse("study.csv", text).unwrap_err().to_string();
+        for words in [
+            "study.csv:2:1: model: no workload is named",
+            "study.csv:2:1: epochs: `x`",
+            "study.csv:2:1: processes: `0`",
+            "study.csv:2:1: run: `maybe` is neither",
+            "study.csv:3:1: 4 fields, and the header has 5",
+            "hint: quote a field",
+        ] {
+            assert!(problems.contains(words), "no `{words}` in {problems}");
+        }
+        for (text, words) in [
+            ("", "has no header"),
+            (
+                "model,processes,epochs,overrides,run\nw,1,2,train.epochs=1,N\n",
+                "study.csv:2:1: train.epochs: is set by the column `epochs`",
+            ),
+            ("model,run\nw,N\n", "no column `processes`"),
+            ("model,run,processes,run\n", "two columns `run`"),
+        ] {
+            let problems = Table::parse("study.csv", text).unwrap_err().to_string();
+            assert!(problems.contains(words), "no `{words}` in {problems}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(model,epochs,processes,overrides,run\n)?[ -~\n\"é]{0,80}") {
+            if let Ok(table) = Table::parse("study.csv", &text) {
+                let again = parse(&table.text());
+                prop_assert_eq!(again.text(), table.text());
+            }
+        }
+    }
+}
