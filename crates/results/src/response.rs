@@ -1,6 +1,10 @@
 //! What studies and comparisons look at: one number a run, by name. Epochs are repeated measures within a run, so a run has one value, never
 //! one an epoch. The numbers are those of the summary; none is computed anew.
 
+use crate::run::{DURATION_S, MetricId, Run, STALL_PERCENT};
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, NOMINAL_WHOLE, SAMPLES_WHOLE,
+};
 use feedrate_measure::stats::{self, Interval};
 use feedrate_measure::summary::Summary;
 use feedrate_spec::units;
@@ -12,6 +16,7 @@ pub static RESPONSES: &[Response] = &[
         title: "utilisation over all steps",
         unit: Unit::Percent,
         better: Better::Higher,
+        metric: MetricId(AU_ALL_STEPS.name),
         of: |run| run.au.all_steps_percent,
     },
     Response {
@@ -19,6 +24,7 @@ pub static RESPONSES: &[Response] = &[
         title: "windowed utilisation",
         unit: Unit::Percent,
         better: Better::Higher,
+        metric: MetricId(AU_WINDOWED.name),
         of: |run| run.au.windowed_percent,
     },
     Response {
@@ -26,6 +32,7 @@ pub static RESPONSES: &[Response] = &[
         title: "sustained utilisation",
         unit: Unit::Percent,
         better: Better::Higher,
+        metric: MetricId(AU_SUSTAINED.name),
         of: |run| run.au.sustained_percent,
     },
     Response {
@@ -33,6 +40,7 @@ pub static RESPONSES: &[Response] = &[
         title: "samples per second",
         unit: Unit::SamplesPerSecond,
         better: Better::Higher,
+        metric: MetricId(SAMPLES_WHOLE.name),
         of: |run| run.throughput.samples_per_second.whole,
     },
     Response {
@@ -40,6 +48,7 @@ pub static RESPONSES: &[Response] = &[
         title: "throughput",
         unit: Unit::BytesPerSecond,
         better: Better::Higher,
+        metric: MetricId(DELIVERED_WHOLE.name),
         of: |run| run.throughput.delivered_bytes_per_second.whole,
     },
     Response {
@@ -47,6 +56,7 @@ pub static RESPONSES: &[Response] = &[
         title: "nominal throughput",
         unit: Unit::BytesPerSecond,
         better: Better::Higher,
+        metric: MetricId(NOMINAL_WHOLE.name),
         of: |run| run.throughput.nominal_bytes_per_second.whole,
     },
     Response {
@@ -54,6 +64,7 @@ pub static RESPONSES: &[Response] = &[
         title: "stall",
         unit: Unit::Percent,
         better: Better::Lower,
+        metric: STALL_PERCENT,
         of: stall_percent,
     },
     Response {
@@ -61,6 +72,7 @@ pub static RESPONSES: &[Response] = &[
         title: "duration",
         unit: Unit::Seconds,
         better: Better::Lower,
+        metric: DURATION_S,
         of: |run| {
             let durations = run.per_epoch.iter().map(|epoch| epoch.duration_s);
             durations.sum::<Option<f64>>().filter(|&s| s > 0.0)
@@ -82,6 +94,8 @@ pub struct Response {
     pub better: Better,
     /// Of a run; `None` where it cannot be known.
     pub of: fn(&Summary) -> Option<f64>,
+    /// The metric of runs that it is.
+    pub metric: MetricId,
 }
 
 /// What a response is counted in.
@@ -115,6 +129,11 @@ pub enum Better {
 }
 
 impl Response {
+    /// Of a run, whoever made it.
+    pub fn of_run(&self, run: &Run) -> Option<f64> {
+        run.number(self.metric)
+    }
+
     /// By its name, with or without `_percent`.
     ///
     /// # Errors
