@@ -4,7 +4,7 @@ use crate::cli::AnalyzeArguments;
 use crate::exit::{Exit, UsageError};
 use crate::{messages, text};
 use comfy_table::CellAlignment;
-use feedrate_measure::doubt::{SeenDoubt, Severity};
+use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric, NOMINAL_WHOLE,
     NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
@@ -221,7 +221,7 @@ fn serious(run: &Run) -> String {
 
 /// Each doubt once, with the runs that deserve it: the worst first, then those of most runs.
 fn by_doubt(all: &[Run]) -> Vec<String> {
-    let mut found: BTreeMap<(Severity, &str), Vec<(usize, &SeenDoubt)>> = BTreeMap::new();
+    let mut found: BTreeMap<(Severity, &str), Vec<(usize, &Doubt)>> = BTreeMap::new();
     for (index, run) in all.iter().enumerate() {
         for doubt in &run.doubts {
             found.entry((doubt.severity, &doubt.name)).or_default().push((index, doubt));
@@ -232,7 +232,7 @@ fn by_doubt(all: &[Run]) -> Vec<String> {
     found.iter().map(|((severity, name), runs)| block(all, *severity, name, runs)).collect()
 }
 
-fn block(all: &[Run], severity: Severity, name: &str, runs: &[(usize, &SeenDoubt)]) -> String {
+fn block(all: &[Run], severity: Severity, name: &str, runs: &[(usize, &Doubt)]) -> String {
     let head = format!("{}: {name}, {}", severity.name(), units::counted(runs.len() as u64, "run"));
     let mut lines = vec![head];
     for (index, doubt) in runs.iter().take(NAMED_MAX) {

@@ -10,7 +10,7 @@ use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, RunPoint};
 use crate::plot::points::processes;
 use feedrate_analysis::findings::Observation;
-use feedrate_measure::doubt::SeenDoubt;
+use feedrate_measure::doubt::Doubt as SeenDoubt;
 use feedrate_measure::metric::{
     self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, METRICS, NOMINAL_WINDOWED,
     SAMPLES_WHOLE, SAMPLES_WINDOWED,
@@ -323,7 +323,7 @@ fn metrics(run: &results::Run) -> Vec<Metric> {
 fn doubts(all: &[Gathered]) -> Vec<Doubt> {
     let mut found: Vec<Doubt> = Vec::new();
     for (index, one) in all.iter().enumerate() {
-        for SeenDoubt { name, severity, evidence, advice } in &one.doubts {
+        for SeenDoubt { name, severity, evidence, advice, .. } in &one.doubts {
             let seen =
                 Seen { run: Some(index), evidence: evidence.clone(), advice: advice.clone() };
             match found.iter_mut().find(|known| known.name == *name && known.severity == *severity)

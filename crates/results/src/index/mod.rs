@@ -12,8 +12,8 @@ use crate::relations::Relations;
 use crate::row::Row;
 use crate::run::{Loaded, Run};
 use crate::state::{History, IsCopy, Journal, JournalError, Status, places};
-use feedrate_measure::doubt::{SeenDoubt, of as of_records};
-use feedrate_measure::facts::Facts;
+use feedrate_measure::derived::Derived;
+use feedrate_measure::doubt::{Doubt, doubts as of_records};
 use feedrate_measure::record::file::RECORD_FILE;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -252,7 +252,7 @@ fn read_run(folder: &Folder, is_kept: bool) -> Result<Run, String> {
     Ok(run)
 }
 
-fn own_doubts(loaded: &Loaded) -> Vec<SeenDoubt> {
+fn own_doubts(loaded: &Loaded) -> Vec<Doubt> {
     let mut doubts = doubt::of_run(loaded);
     // Where nothing was trained there is nothing to doubt.
     if loaded.imported.is_some_and(|imported| !imported.trains()) {
@@ -260,7 +260,7 @@ fn own_doubts(loaded: &Loaded) -> Vec<SeenDoubt> {
     }
     let knows_loader = loaded.imported.is_none_or(|imported| imported.config.is_known());
     let of_loader = ["too_few_steps", "window_shorter_than_stock"];
-    let of_steps = of_records(&Facts::of(loaded.record)).into_iter();
+    let of_steps = of_records(&Derived::of(loaded.record)).into_iter();
     doubts.extend(of_steps.filter(|d| knows_loader || !of_loader.contains(&d.name.as_str())));
     doubts
 }
@@ -268,7 +268,7 @@ fn own_doubts(loaded: &Loaded) -> Vec<SeenDoubt> {
 /// Add the doubts among runs, and decide which may be used.
 fn judge(runs: &mut [Run]) {
     let relations = Relations::new(runs);
-    let among: Vec<(Vec<SeenDoubt>, Option<Option<f64>>)> = (0..runs.len())
+    let among: Vec<(Vec<Doubt>, Option<Option<f64>>)> = (0..runs.len())
         .map(|index| {
             let read = relations.stale(index).map(|stale| runs[stale.of].mean_sample_bytes);
             (doubt::of_set(&relations, index), read)

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::import::Origin;
 use feedrate_measure::access::Access;
+use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt;
-use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{
     BARRIER_S, COMPUTE_S, LOAD_S, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED,
 };
@@ -20,7 +20,7 @@ impl Run {
     /// From a record, alone: with the doubts that the record deserves, not those among other runs.
     pub fn from_record(path: &Path, record: &Record) -> Self {
         let mut run = Run::measured(path, "", record);
-        run.doubts = doubt::of(&Facts::of(record));
+        run.doubts = doubt::doubts(&Derived::of(record));
         run.decide();
         run
     }

@@ -17,7 +17,7 @@ pub use step_times::StepTimes;
 pub use value::{DURATION_S, MetricId, Provenance, STALL_PERCENT, Value};
 
 use crate::import::Origin;
-use feedrate_measure::doubt::{SeenDoubt, Severity};
+use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{AU_WINDOWED, NOMINAL_WINDOWED, SAMPLES_WINDOWED};
 use feedrate_measure::phase::Phase;
 use feedrate_measure::record::{Record, StudyRun, System};
@@ -117,7 +117,7 @@ pub struct Run {
     /// The dataset it was to read, and signs of the one it read.
     pub dataset_use: DatasetUse,
     /// Reasons not to believe, the worst first.
-    pub doubts: Vec<SeenDoubt>,
+    pub doubts: Vec<Doubt>,
     /// Whether its numbers may be used, and why not.
     pub usable: Result<(), Reason>,
     /// Every step, where it was asked for.
