@@ -58,7 +58,7 @@ pub fn main_responses(a: &Runs, b: &Runs) -> Vec<&'static Response> {
     let has = |name: &str| {
         let response = Response::find(name);
         let mut all = a.runs.iter().chain(&b.runs);
-        all.all(|run| response.as_ref().is_ok_and(|response| response.of_run(run).is_some()))
+        all.all(|run| response.as_ref().is_ok_and(|response| run.metric(response).is_some()))
     };
     let rates = ["delivered_bytes_per_second", "samples_per_second"];
     let rate = rates.into_iter().find(|name| has(name)).unwrap_or(rates[0]);
@@ -116,7 +116,7 @@ mod tests {
         Fake { train: false, generate: true, ..Fake::default() }.write(b.path(), "made");
         let (a, b) = both(a.path(), b.path());
         let responses = main_responses(&a, &b);
-        let names: Vec<&str> = responses.iter().map(|one| one.name).collect();
+        let names: Vec<&str> = responses.iter().map(|one| one.id.name()).collect();
         assert_eq!(names, ["au_all_steps_percent", "delivered_bytes_per_second"]);
         let found = compare(a, b, &responses, Question::Within(0.02), Pairing::None);
         let told: Vec<(&str, Verdict, usize)> = found
@@ -162,7 +162,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), 1.0);
         let (a, _) = both(folder.path(), folder.path());
-        let of = |name: &str| Response::find(name).unwrap().of_run(&a.runs[0]);
+        let of = |name: &str| a.runs[0].metric(Response::find(name).unwrap());
         assert_eq!(of("au_sustained"), None);
         // Of 6.15 s a rank waits 4.05 to 4.35 s.
         let stall = of("stall").unwrap();

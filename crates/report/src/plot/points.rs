@@ -27,7 +27,9 @@ impl RunPoint {
         let requests = run.request_sizes.iter();
         RunPoint {
             path: run.path.display().to_string(),
-            responses: responses.filter_map(|one| Some((one.name, one.of_run(run)?))).collect(),
+            responses: responses
+                .filter_map(|one| Some((one.id.name(), run.metric(one)?)))
+                .collect(),
             time: TimeParts::of(run),
             phases: if is_own {
                 run.phases.iter().map(PhasePoint::of).collect()

@@ -23,7 +23,6 @@ use feedrate_results::index::{self, ReadOptions, RunIndex, RunsError};
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
 use feedrate_results::run as results;
-use feedrate_results::run::MetricId;
 use feedrate_results::state::{History, Journal};
 use feedrate_spec::units::MIB;
 use std::cmp::Reverse;
@@ -229,7 +228,7 @@ impl Gathered {
             study: of.study.clone(),
             is_own: of.origin == Origin::Feedrate,
         };
-        let epochs = of.series.get(&MetricId(SAMPLES_WHOLE.name)).into_iter().flatten();
+        let epochs = of.series.get(&SAMPLES_WHOLE.id).into_iter().flatten();
         Gathered {
             name: of.short_path(),
             made,
@@ -262,7 +261,7 @@ fn run(of: &results::Run, place: Place) -> Run {
     let accelerators = processes(of);
     let is_told = of.parameter != "processes" || accelerators.is_some();
     let value = if is_told { of.value.clone() } else { String::new() };
-    let delivered = of.values.get(&MetricId(DELIVERED_WHOLE.name));
+    let delivered = of.values.get(&DELIVERED_WHOLE.id);
     let in_mib = |bytes: f64| bytes / MIB;
     Run {
         path: of.path.display().to_string(),
@@ -301,14 +300,14 @@ fn run(of: &results::Run, place: Place) -> Run {
 /// Population deviation over the epochs that have a value.
 fn stdev(run: &results::Run, metric: &metric::Metric) -> Option<f64> {
     run.metric(metric)?;
-    let series = run.series.get(&MetricId(metric.name))?;
+    let series = run.series.get(&metric.id)?;
     metric::stdev(&series.iter().copied().flatten().collect::<Vec<f64>>())
 }
 
 fn metrics(run: &results::Run) -> Vec<Metric> {
     let value = |metric: &&metric::Metric| Metric {
-        name: metric.name.into(),
-        unit: metric.unit.into(),
+        name: metric.label().into(),
+        unit: metric.unit.name().into(),
         value: run.metric(metric),
     };
     let figure = |(name, unit, value): (&str, &str, Option<f64>)| Metric {

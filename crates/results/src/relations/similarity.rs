@@ -56,11 +56,6 @@ pub(super) fn apart(a: &Run, b: &Run) -> Option<f64> {
     Some(a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f64>() / most)
 }
 
-/// Bytes of a sample.
-pub(super) fn bytes(run: &Run) -> Option<f64> {
-    run.mean_sample_bytes.or(run.record_length_bytes).filter(|bytes| *bytes > 0.0)
-}
-
 /// Whether it waited for data long enough for what it read to show.
 pub(super) fn waits(run: &Run) -> bool {
     run.step_times.load_percent.is_some_and(|percent| WAITED_MIN_PERCENT <= percent)
@@ -68,7 +63,7 @@ pub(super) fn waits(run: &Run) -> bool {
 
 /// Whether two runs would have waited differently for samples of their own sizes: both mostly waited, and for bytes, not for files to be found.
 pub(super) fn would_show(a: &Run, b: &Run) -> bool {
-    let (Some(a_bytes), Some(b_bytes)) = (bytes(a), bytes(b)) else { return false };
+    let (Some(a_bytes), Some(b_bytes)) = (a.sample_bytes(), b.sample_bytes()) else { return false };
     let samples = a.batch_size.unwrap_or(0) as f64 * a.steps as f64;
     let more = (a_bytes - b_bytes).abs() * samples / a.dataset_use.waited_s();
     let is_apart = SIZES_APART <= (a_bytes / b_bytes).max(b_bytes / a_bytes);
@@ -77,7 +72,9 @@ pub(super) fn would_show(a: &Run, b: &Run) -> bool {
 
 /// Whether a run waited as the other did, but for the bytes of a sample: at the first step, or over an epoch, of which computing hides a part.
 pub(super) fn is_as_by_bytes(run: &Run, other: &Run) -> bool {
-    let (Some(own), Some(others)) = (bytes(run), bytes(other)) else { return false };
+    let (Some(own), Some(others)) = (run.sample_bytes(), other.sample_bytes()) else {
+        return false;
+    };
     let is = |waited: fn(&Run) -> f64| {
         (waited(run) / waited(other) * others / own - 1.0).abs() <= EXPECTED_MAX
     };

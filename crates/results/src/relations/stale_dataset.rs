@@ -7,7 +7,7 @@
 use super::ambiguous::{Pair, Unsure};
 use super::asked::{self, Asked};
 use super::similarity::{
-    EXPECTED_MAX, SAME_MAX, Shape, apart, bytes, differs, fits, is_better, shape, waits, would_show,
+    EXPECTED_MAX, SAME_MAX, Shape, apart, differs, fits, is_better, shape, waits, would_show,
 };
 use super::store::{Near, near};
 use crate::run::{Activity, Run};
@@ -258,7 +258,7 @@ impl<'a> Store<'a> {
         (own, other): (Option<Like>, Option<Like>),
     ) -> bool {
         let waited = |run: Option<Like>| Some(self.runs[run?.of].dataset_use.waited_s());
-        let ratio = bytes(run).zip(bytes(maker)).map(|(own, other)| own / other);
+        let ratio = run.sample_bytes().zip(maker.sample_bytes()).map(|(own, other)| own / other);
         let of_other = waited(other).or_else(|| Some(waited(own)? / ratio?));
         let of_own = waited(own).or_else(|| Some(waited(other)? * ratio?));
         let is =

@@ -1,13 +1,9 @@
 //! A run from a DLIO folder.
 
-use super::{
-    Activity, DURATION_S, DatasetUse, FolderNames, MetricId, Provenance, Run, STALL_PERCENT,
-    folder_names, from_record, settings,
-};
+use super::{Activity, DatasetUse, FolderNames, Run, folder_names, settings};
 use crate::import::{Imported, Origin, Reported, first_batch_bytes, mean_sample_bytes};
 use feedrate_measure::metric::{
-    AU_ALL_STEPS, AU_WINDOWED, BARRIER_S, COMPUTE_S, DELIVERED_WHOLE, LOAD_S, Metric,
-    NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
+    self, BARRIER_S, Basis, DELIVERED_WHOLE, LOAD_S, Provenance, SAMPLES_WHOLE, STALL_PERCENT,
 };
 use feedrate_measure::record::Record;
 use std::path::Path;
@@ -21,12 +17,6 @@ pub struct Loaded<'a> {
     /// The contents of DLIO's folder; `None` of a record.
     pub imported: Option<&'a Imported>,
 }
-
-/// Metrics that follow from steps alone.
-const OF_TIMES: [&Metric; 4] = [&AU_WINDOWED, &AU_ALL_STEPS, &LOAD_S, &COMPUTE_S];
-/// Metrics that follow from steps where batch size and all ranks are known.
-const OF_SAMPLES: [&Metric; 4] =
-    [&SAMPLES_WINDOWED, &SAMPLES_WHOLE, &NOMINAL_WINDOWED, &NOMINAL_WHOLE];
 
 impl Run {
     /// From a DLIO folder, without doubts.
@@ -69,28 +59,33 @@ impl Run {
     }
 
     fn recompute(&mut self, imported: &Imported) {
-        let record = &imported.record;
-        self.add_metrics(record, OF_TIMES.into_iter(), Provenance::Recomputed);
-        if self.batch_size.is_some() && imported.ranks_missing().is_empty() {
-            self.add_metrics(record, OF_SAMPLES.into_iter(), Provenance::Recomputed);
-        }
-        let times = self.step_times.clone();
-        let barrier_s = self.metric(&LOAD_S).zip(times.load_percent.filter(|load| 0.0 < *load));
-        let barrier_s = barrier_s.zip(times.barrier_percent);
+        let all_ranks = imported.ranks_missing().is_empty();
+        let known = [
+            Some(Basis::Steps),
+            all_ranks.then_some(Basis::AllRanks),
+            self.batch_size.map(|_| Basis::BatchSize),
+            self.record_length_bytes.map(|_| Basis::RecordLength),
+        ];
+        let known: Vec<Basis> = known.into_iter().flatten().collect();
+        self.set_values(metric::recomputed(&imported.record, &known), &imported.record);
+        let (load, barrier) = (self.step_times.load_percent, self.step_times.barrier_percent);
+        let s_per_percent = self.metric(&LOAD_S).zip(load.filter(|load| 0.0 < *load));
+        let barrier_s = s_per_percent.zip(barrier);
         let barrier_s = barrier_s.map(|((load_s, load), barrier)| load_s / load * barrier);
-        self.put(MetricId(BARRIER_S.name), barrier_s, Provenance::Recomputed);
-        self.put(STALL_PERCENT, times.load_percent, Provenance::Recomputed);
-        self.put(DURATION_S, from_record::duration_s(record), Provenance::Recomputed);
+        self.set(&BARRIER_S, barrier_s, Provenance::Recomputed);
+        self.set(&STALL_PERCENT, load, Provenance::Recomputed);
         self.read_bytes(self.mean_sample_bytes);
+        for (id, value) in metric::reported(|name| self.reported.get(name).copied()) {
+            self.values.entry(id).or_insert(value);
+        }
     }
 
     /// Say how large the samples were that the run read: by that its rate in bytes is estimated.
     pub(crate) fn read_bytes(&mut self, mean_sample_bytes: Option<f64>) {
         self.mean_sample_bytes = mean_sample_bytes;
-        let delivered = MetricId(DELIVERED_WHOLE.name);
-        self.values.remove(&delivered);
         let rate = self.metric(&SAMPLES_WHOLE).zip(mean_sample_bytes);
-        self.put(delivered, rate.map(|(rate, bytes)| rate * bytes), Provenance::Estimated);
+        let bytes_per_second = rate.map(|(rate, bytes)| rate * bytes);
+        self.set(&DELIVERED_WHOLE, bytes_per_second, Provenance::Estimated);
     }
 }
 

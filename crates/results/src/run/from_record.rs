@@ -1,15 +1,12 @@
 //! A run from steps: those of our record, or those that a DLIO folder tells.
 
-use super::{
-    Activity, DURATION_S, DatasetUse, FolderNames, MetricId, Provenance, Run, STALL_PERCENT,
-    StepTimes, Value, settings,
-};
+use super::{Activity, DatasetUse, FolderNames, Run, StepTimes, settings};
 use crate::import::Origin;
 use feedrate_measure::access::Access;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt;
 use feedrate_measure::metric::{
-    BARRIER_S, COMPUTE_S, LOAD_S, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED,
+    self, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, Provenance, Value, Values,
 };
 use feedrate_measure::phase::phases;
 use feedrate_measure::record::Record;
@@ -51,14 +48,7 @@ impl Run {
             ..Run::from_steps(path, source, &names, record)
         };
         run.dataset_use.tell_apart(record);
-        run.add_metrics(record, METRICS.iter().copied(), Provenance::Measured);
-        let time = [&LOAD_S, &COMPUTE_S, &BARRIER_S].map(|metric| run.metric(metric));
-        if let [Some(load_s), Some(compute_s), Some(barrier_s)] = time {
-            let all_s = load_s + compute_s + barrier_s;
-            let percent = (all_s > 0.0).then(|| 100.0 * load_s / all_s);
-            run.put(STALL_PERCENT, percent, Provenance::Measured);
-        }
-        run.put(DURATION_S, duration_s(record), Provenance::Measured);
+        run.set_values(metric::values(record), record);
         run
     }
 
@@ -94,40 +84,21 @@ impl Run {
         }
     }
 
-    /// A metric of the whole run.
-    pub fn metric(&self, metric: &Metric) -> Option<f64> {
-        self.number(MetricId(metric.name))
-    }
-
-    /// Compute `metrics` from steps: of the run and of its epochs.
-    pub(super) fn add_metrics(
-        &mut self,
-        record: &Record,
-        metrics: impl Iterator<Item = &'static Metric>,
-        provenance: Provenance,
-    ) {
-        for metric in metrics {
-            let is_nominal = [NOMINAL_WHOLE.name, NOMINAL_WINDOWED.name].contains(&metric.name);
-            if is_nominal && self.record_length_bytes.is_none() {
-                continue;
-            }
-            let id = MetricId(metric.name);
-            self.put(id, (metric.of_run)(record), provenance);
-            self.series.insert(id, metric.of_epochs(record));
+    /// Take the metrics of the run, and those of its epochs.
+    pub(super) fn set_values(&mut self, values: Values, record: &Record) {
+        self.values = values;
+        if self.record_length_bytes.is_none() {
+            self.values.remove(&NOMINAL_WHOLE.id);
+            self.values.remove(&NOMINAL_WINDOWED.id);
         }
+        let known = METRICS.iter().filter(|metric| self.values.contains_key(&metric.id));
+        self.series = known.map(|metric| (metric.id, metric.of_epochs(record))).collect();
     }
 
-    pub(super) fn put(&mut self, id: MetricId, number: Option<f64>, provenance: Provenance) {
-        if let Some(number) = number.filter(|number| number.is_finite()) {
-            self.values.insert(id, Value { number, provenance });
-        }
+    pub(super) fn set(&mut self, metric: &Metric, number: Option<f64>, provenance: Provenance) {
+        self.values.remove(&metric.id);
+        self.values.extend(number.map(|number| (metric.id, Value { number, provenance })));
     }
-}
-
-/// All epochs together.
-pub(super) fn duration_s(record: &Record) -> Option<f64> {
-    let durations = Scope::each(record).map(Scope::wall_s);
-    durations.sum::<Option<f64>>().filter(|&duration_s| duration_s > 0.0)
 }
 
 /// Whether `source` is the run's own folder, or the one it was put aside into.

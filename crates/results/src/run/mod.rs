@@ -1,6 +1,5 @@
 //! One run, whoever made it: its settings, its numbers with their provenance, its doubts, and whether it may be used. Doubts among runs are made elsewhere.
 
-mod value;
 mod step_times;
 mod folder_names;
 mod dataset_use;
@@ -14,11 +13,12 @@ pub use folder_names::FolderNames;
 pub use from_dlio::Loaded;
 pub use settings::{ROWS, Settings, factor, settings};
 pub use step_times::StepTimes;
-pub use value::{DURATION_S, MetricId, Provenance, STALL_PERCENT, Value};
 
 use crate::import::Origin;
 use feedrate_measure::doubt::{Doubt, Severity};
-use feedrate_measure::metric::{AU_WINDOWED, NOMINAL_WINDOWED, SAMPLES_WINDOWED};
+use feedrate_measure::metric::{
+    AU_WINDOWED, Metric, MetricId, NOMINAL_WINDOWED, Provenance, SAMPLES_WINDOWED, Values,
+};
 use feedrate_measure::phase::Phase;
 use feedrate_measure::record::{Record, StudyRun, System};
 use feedrate_spec::units::MIB;
@@ -103,7 +103,7 @@ pub struct Run {
     /// Reading threads of each accelerator.
     pub read_threads: Option<u32>,
     /// Metrics of the whole run.
-    pub values: BTreeMap<MetricId, Value>,
+    pub values: Values,
     /// The same metrics by epoch.
     pub series: BTreeMap<MetricId, Vec<Option<f64>>>,
     /// How accelerators spent their time, and how far they differ.
@@ -170,30 +170,35 @@ impl std::fmt::Display for Reason {
 }
 
 impl Run {
-    /// A metric of the whole run.
-    pub fn number(&self, metric: MetricId) -> Option<f64> {
-        self.values.get(&metric).map(|value| value.number)
+    /// A metric of the whole run, unless all that is known of it is reported.
+    pub fn metric(&self, metric: &Metric) -> Option<f64> {
+        let value = self.values.get(&metric.id)?;
+        (value.provenance != Provenance::Reported).then_some(value.number)
+    }
+
+    /// Bytes of a sample: in the mean, else as configured.
+    pub fn sample_bytes(&self) -> Option<f64> {
+        self.mean_sample_bytes.or(self.record_length_bytes).filter(|bytes| *bytes > 0.0)
     }
 
     /// The utilisation in `summary.json`. A run of ours fills that with its own, whatever became of the file.
     pub fn reported_au_percent(&self) -> Option<f64> {
-        self.reported("train_au_mean_percentage", MetricId(AU_WINDOWED.name), 1.0)
+        self.reported("train_au_mean_percentage", &AU_WINDOWED, 1.0)
     }
 
     /// The rate in `summary.json`.
     pub fn reported_samples_per_second(&self) -> Option<f64> {
-        let own = MetricId(SAMPLES_WINDOWED.name);
-        self.reported("train_throughput_mean_samples_per_second", own, 1.0)
+        self.reported("train_throughput_mean_samples_per_second", &SAMPLES_WINDOWED, 1.0)
     }
 
     /// The rate in `summary.json`, whose `MB` is 2^20 bytes.
     pub fn reported_mib_per_second(&self) -> Option<f64> {
-        self.reported("train_io_mean_MB_per_second", MetricId(NOMINAL_WINDOWED.name), MIB)
+        self.reported("train_io_mean_MB_per_second", &NOMINAL_WINDOWED, MIB)
     }
 
-    fn reported(&self, name: &str, own: MetricId, unit: f64) -> Option<f64> {
+    fn reported(&self, name: &str, own: &Metric, unit: f64) -> Option<f64> {
         match self.origin {
-            Origin::Feedrate => self.number(own).map(|number| number / unit),
+            Origin::Feedrate => self.metric(own).map(|number| number / unit),
             Origin::Dlio | Origin::MlperfStorage => self.reported.get(name).copied(),
         }
     }
@@ -271,7 +276,7 @@ impl Default for Run {
             samples_per_file: None,
             batch_size: None,
             read_threads: None,
-            values: BTreeMap::new(),
+            values: Values::new(),
             series: BTreeMap::new(),
             step_times: StepTimes::default(),
             reported: BTreeMap::new(),

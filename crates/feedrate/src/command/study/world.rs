@@ -7,7 +7,6 @@ use anyhow::Context;
 use feedrate_data::manifest::Manifest;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
-use feedrate_measure::summary::Summary;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
 use feedrate_results::response::Response;
@@ -156,7 +155,7 @@ impl Host for World {
     }
 
     fn value(&mut self, run_dir: &Path, response: &Response) -> Option<f64> {
-        (response.of)(&Summary::of(&load_run(run_dir).ok()?))
+        (response.of_run)(&load_run(run_dir).ok()?)
     }
 
     fn stamp(&self) -> String {
@@ -190,8 +189,8 @@ impl World {
             return Ok(Vec::new());
         }
         let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
-        let times = (QUIET_LOOK, self.quiet_wait);
-        let quiet = wait_until_quiet(folder, times, &BOUNDS, &self.clock, &self.interrupted);
+        let (limit, stop) = (self.quiet_wait, &self.interrupted);
+        let quiet = wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop);
         match self.is_stopped() {
             true => Err(Ended::Stopped),
             false => Ok(quiet.doubt().into_iter().collect()),
