@@ -2,7 +2,7 @@
 
 use crate::draw::figure::{Figure, Panel};
 use feedrate_results::overview::Overview;
-use feedrate_results::runs::Settings;
+use feedrate_results::run::Settings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

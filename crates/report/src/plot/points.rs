@@ -6,76 +6,42 @@ use super::data::{
 };
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::histogram::Histogram;
-use feedrate_measure::metric;
-use feedrate_measure::phase::{Phase, PhaseKind, phases};
+use feedrate_measure::metric::{
+    BARRIER_S, COMPUTE_S, LOAD_S, SAMPLES_WHOLE, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ,
+};
+use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::timeline::{Column, GpuTimeline};
 use feedrate_measure::record::{Block, CheckpointKind, EpochRecord, IoCounters, Record};
-use feedrate_measure::summary::Summary;
-use feedrate_results::case::{Activity, Case, Names};
+use feedrate_results::import::Origin;
 use feedrate_results::place::INCOMPLETE;
 use feedrate_results::response::RESPONSES;
-use feedrate_results::runs::Run;
-use feedrate_spec::units::MIB;
+use feedrate_results::run::{Activity, FolderNames, Run};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// How much of a run is kept for plots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
-    /// Its numbers.
-    Summary,
-    /// Also [`Details`], which take the whole record.
-    Whole,
-}
-
 impl RunPoint {
-    /// Of a record, with what is doubted of it among others.
-    pub fn of_record(run: &Run, case: &Case, record: &Record, depth: Depth) -> Self {
-        let summary = &run.summary;
-        let responses = RESPONSES
-            .iter()
-            .filter_map(|response| Some((response.id.name(), summary.figures.value(response)?)));
-        let requests = summary
-            .figures
-            .access
-            .iter()
-            .flat_map(|access| &access.request_bytes)
-            .flat_map(|sizes| &sizes.histogram);
+    /// From a run, with what takes every step where it was read.
+    pub fn new(run: &Run) -> Self {
+        let responses = RESPONSES.iter();
+        let is_own = run.origin == Origin::Feedrate;
+        let requests = run.request_sizes.iter();
         RunPoint {
             path: run.path.display().to_string(),
-            responses: responses.collect(),
-            time: TimeParts::of(summary),
-            phases: summary.phases.iter().map(PhasePoint::of).collect(),
+            responses: responses
+                .filter_map(|one| Some((one.id.name(), run.metric(one)?)))
+                .collect(),
+            time: TimeParts::of(run),
+            phases: if is_own {
+                run.phases.iter().map(PhasePoint::of).collect()
+            } else {
+                of_steps(run)
+            },
             requests: requests.map(|(name, count)| (name.to_string(), *count)).collect(),
-            details: (depth == Depth::Whole).then(|| Details::of(record)),
-            doubts: warnings(&case.doubts),
-            ..RunPoint::default()
-        }
-    }
-
-    /// Of results that others wrote: what their steps tell. `record` is made of them.
-    pub fn of_case(case: &Case, record: &Record, depth: Depth) -> Self {
-        let rates = &case.throughput;
-        let bytes = |mib: Option<f64>| mib.map(|mib| mib * MIB);
-        let responses = [
-            ("au_all_steps_percent", case.au.all_steps_percent),
-            ("au_windowed_percent", case.au.windowed_percent),
-            ("au_sustained_percent", case.au.sustained_percent),
-            ("samples_per_second", rates.whole_samples_per_second),
-            ("delivered_bytes_per_second", bytes(rates.whole_read_mib_per_second)),
-            ("nominal_bytes_per_second", bytes(rates.whole_mib_per_second)),
-            ("stall_percent", case.stall.load_percent),
-        ];
-        let known = responses
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value.filter(|value| value.is_finite())?)));
-        RunPoint {
-            path: case.path.display().to_string(),
-            responses: known.collect(),
-            time: TimeParts::of_steps(record),
-            phases: of_steps(case, record),
-            details: (depth == Depth::Whole).then(|| Details::of_steps(case, record)),
-            doubts: warnings(&case.doubts),
+            details: run.record.as_ref().map(|record| match is_own {
+                true => Details::of(record),
+                false => Details::of_steps(run, record),
+            }),
+            doubts: warnings(&run.doubts),
             ..RunPoint::default()
         }
     }
@@ -83,25 +49,25 @@ impl RunPoint {
 
 impl FolderRun {
     /// Of a folder; `None` of one that a later run has replaced.
-    pub fn of(case: &Case) -> Option<Self> {
-        let has = |name: &str| case.doubts.iter().any(|doubt| doubt.name == name);
+    pub fn of(run: &Run) -> Option<Self> {
+        let has = |name: &str| run.doubts.iter().any(|doubt| doubt.name == name);
         let is_partial = ["incomplete_run", "missing_ranks", "unreadable_files"].map(has);
-        let state = match (case.activity, case.put_aside.as_deref()) {
-            (_, Some(INCOMPLETE)) if case.steps > 0 => FolderState::Partial,
+        let state = match (run.activity, run.put_aside.as_deref()) {
+            (_, Some(INCOMPLETE)) if run.steps > 0 => FolderState::Partial,
             (_, Some(INCOMPLETE)) => FolderState::Failed,
             (_, Some(_)) => return None,
             (Activity::Generation | Activity::Checkpoints, None) => FolderState::NoTraining,
-            _ if case.steps == 0 => FolderState::Failed,
+            _ if run.steps == 0 => FolderState::Failed,
             _ if is_partial.contains(&true) => FolderState::Partial,
             _ => FolderState::Done,
         };
-        let (workload, processes) = (case.workload.clone(), processes(case));
-        Some(FolderRun { path: case.path.clone(), workload, processes, state })
+        let (workload, processes) = (run.workload.clone(), processes(run));
+        Some(FolderRun { path: run.path.clone(), workload, processes, state })
     }
 
     /// Of a folder that cannot be read, by its names; `None` of one that these do not call a run.
     pub fn of_unread(path: &Path) -> Option<Self> {
-        let names = Names::of(path);
+        let names = FolderNames::new(path);
         let workload = names.workload()?;
         let processes = names.processes().filter(|count| *count <= PROCESSES_MAX);
         Some(FolderRun { path: path.into(), workload, processes, state: FolderState::Failed })
@@ -112,8 +78,8 @@ impl FolderRun {
 const PROCESSES_MAX: u32 = 1 << 20;
 
 /// How many processes a run had, where that can be.
-pub fn processes(case: &Case) -> Option<u32> {
-    case.accelerators.filter(|count| (1..=PROCESSES_MAX).contains(count))
+pub fn processes(run: &Run) -> Option<u32> {
+    run.accelerators.filter(|count| (1..=PROCESSES_MAX).contains(count))
 }
 
 /// Those that a reader of the picture should know of.
@@ -123,33 +89,17 @@ fn warnings(doubts: &[Doubt]) -> Vec<String> {
 }
 
 impl TimeParts {
-    fn of(summary: &Summary) -> Option<Self> {
-        let figures = &summary.figures;
-        Some(TimeParts {
-            compute_s: figures.value(&metric::COMPUTE_S)?,
-            wait: Wait::Split {
-                open_s: figures.value(&metric::STALL_OPEN)?,
-                read_s: figures.value(&metric::STALL_READ)?,
-                decode_s: figures.value(&metric::STALL_DECODE)?,
-                queue_s: figures.value(&metric::STALL_QUEUE)?,
-            },
-            barrier_s: figures.value(&metric::BARRIER_S)?,
-        })
-    }
-
-    /// What of a block is neither computing nor waiting for data is the barrier, and DLIO's own work between steps. `None` where steps are
-    /// longer than their blocks.
-    fn of_steps(record: &Record) -> Option<Self> {
-        let blocks = || blocks(&record.epochs);
-        let sum = |of: fn(&Block) -> u64| blocks().map(of).sum::<u64>();
-        let compute_ns = sum(|block| block.compute_ns.iter().sum());
-        let load_ns = sum(|block| block.load_ns.iter().sum());
-        let all_ns = sum(|block| block.end_ns.saturating_sub(block.start_ns));
-        let barrier_ns = all_ns.checked_sub(compute_ns + load_ns).filter(|_| all_ns > 0)?;
-        let accelerators = record.epochs.iter().map(|epoch| epoch.accelerators.len()).max()?;
-        let mean = |ns: u64| seconds(ns) / accelerators as f64;
-        let wait = Wait::Whole { load_s: mean(load_ns) };
-        Some(TimeParts { compute_s: mean(compute_ns), wait, barrier_s: mean(barrier_ns) })
+    /// Of others' runs the parts of waiting are not known.
+    fn of(run: &Run) -> Option<Self> {
+        let stall = [&STALL_OPEN, &STALL_READ, &STALL_DECODE, &STALL_QUEUE];
+        let wait = match stall.map(|metric| run.metric(metric)) {
+            [Some(open_s), Some(read_s), Some(decode_s), Some(queue_s)] => {
+                Wait::Split { open_s, read_s, decode_s, queue_s }
+            }
+            _ => Wait::Whole { load_s: run.metric(&LOAD_S)? },
+        };
+        let barrier_s = run.metric(&BARRIER_S)?;
+        Some(TimeParts { compute_s: run.metric(&COMPUTE_S)?, wait, barrier_s })
     }
 }
 
@@ -181,17 +131,17 @@ impl PhasePoint {
 }
 
 /// Samples of so many steps of all accelerators; `None` where batch or ranks are not known.
-fn samples(case: &Case, steps: u64) -> Option<f64> {
-    case.throughput.whole_samples_per_second?;
-    Some(steps as f64 * case.batch_size? as f64 * f64::from(case.accelerators?))
+fn samples(run: &Run, steps: u64) -> Option<f64> {
+    run.metric(&SAMPLES_WHOLE)?;
+    Some(steps as f64 * run.batch_size? as f64 * f64::from(run.accelerators?))
 }
 
 /// Each epoch, and in it the first step of each block and all others: without the barrier, whose place in time DLIO does not tell.
-fn of_steps(case: &Case, record: &Record) -> Vec<PhasePoint> {
-    let is_whole = |phase: &Phase| matches!(phase.phase, PhaseKind::Epoch | PhaseKind::Evaluation);
+fn of_steps(run: &Run) -> Vec<PhasePoint> {
+    let is_whole = |phase: &&Phase| matches!(phase.phase, PhaseKind::Epoch | PhaseKind::Evaluation);
     let mut points = Vec::new();
-    for phase in phases(record).iter().filter(|phase| is_whole(phase)) {
-        let bytes = case.mean_sample_bytes.zip(samples(case, phase.steps));
+    for phase in run.phases.iter().filter(is_whole) {
+        let bytes = run.mean_sample_bytes.zip(samples(run, phase.steps));
         let bytes = bytes.filter(|_| phase.phase == PhaseKind::Epoch && phase.duration_s > 0.0);
         points.push(PhasePoint {
             name: phase.phase.name().into(),
@@ -201,23 +151,13 @@ fn of_steps(case: &Case, record: &Record) -> Vec<PhasePoint> {
             ..PhasePoint::default()
         });
     }
-    for epoch in &record.epochs {
-        let mut part = |name: &str, steps: fn(&[u64]) -> &[u64]| {
-            let of = |of: fn(&Block) -> &Vec<u64>| {
-                let all = blocks(std::slice::from_ref(epoch));
-                all.flat_map(|block| steps(of(block))).sum::<u64>() as f64
-            };
-            let (load, compute) = (of(|block| &block.load_ns), of(|block| &block.compute_ns));
-            let au = (load + compute > 0.0).then(|| 100.0 * compute / (load + compute));
-            let name = name.into();
-            points.extend(au.map(|au| PhasePoint {
-                name,
-                au_percent: Some(au),
-                ..PhasePoint::default()
-            }));
-        };
-        part("first steps", |steps| &steps[..steps.len().min(1)]);
-        part("later steps", |steps| &steps[steps.len().min(1)..]);
+    let times = &run.step_times;
+    for (first, later) in times.first_au_percent.iter().zip(&times.later_au_percent) {
+        for (name, au_percent) in [("first steps", first), ("later steps", later)] {
+            let point =
+                PhasePoint { name: name.into(), au_percent: *au_percent, ..PhasePoint::default() };
+            points.extend(au_percent.map(|_| point));
+        }
     }
     points
 }
@@ -239,7 +179,7 @@ impl Details {
         Details { timeline: Moments::of(record), blocks: None, latencies: latencies.collect() }
     }
 
-    fn of_steps(case: &Case, record: &Record) -> Self {
+    fn of_steps(run: &Run, record: &Record) -> Self {
         let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
         for ns in blocks(&record.epochs).flat_map(|block| &block.load_ns) {
             *counts.entry(*ns).or_default() += 1;
@@ -247,14 +187,14 @@ impl Details {
         let counts = counts.into_iter().map(|(ns, count)| (seconds(ns), count)).collect();
         Details {
             timeline: None,
-            blocks: Blocks::of(case, record),
+            blocks: Blocks::of(run, record),
             latencies: vec![Latencies { name: "wait", counts }],
         }
     }
 }
 
 impl Blocks {
-    fn of(case: &Case, record: &Record) -> Option<Self> {
+    fn of(run: &Run, record: &Record) -> Option<Self> {
         let mut found = Blocks::default();
         for epoch in &record.epochs {
             found.stretches.push(stretch(epoch, "epoch", StretchKind::Epoch));
@@ -262,7 +202,7 @@ impl Blocks {
             for number in 0..count {
                 let of: Vec<&Block> =
                     epoch.accelerators.iter().map(|one| &one.blocks[number]).collect();
-                found.add(case, &of);
+                found.add(run, &of);
             }
         }
         // DLIO's files have wall-clock times: the run begins with its first block.
@@ -279,16 +219,15 @@ impl Blocks {
     }
 
     /// One block, as each accelerator had it.
-    fn add(&mut self, case: &Case, of: &[&Block]) {
+    fn add(&mut self, run: &Run, of: &[&Block]) {
         let start_ns = of.iter().map(|block| block.start_ns).min().unwrap_or(0);
         let end_ns = of.iter().map(|block| block.end_ns).max().unwrap_or(0);
         let steps = of.iter().map(|block| block.load_ns.len()).min().unwrap_or(0);
         let length_s = seconds(end_ns.saturating_sub(start_ns));
-        let rate = samples(case, steps as u64).filter(|_| length_s > 0.0).map(|n| n / length_s);
+        let rate = samples(run, steps as u64).filter(|_| length_s > 0.0).map(|n| n / length_s);
         self.spans_s.push((seconds(start_ns), seconds(end_ns)));
         self.samples_per_second.push(rate);
-        self.bytes_per_second
-            .push(rate.zip(case.mean_sample_bytes).map(|(rate, size)| rate * size));
+        self.bytes_per_second.push(rate.zip(run.mean_sample_bytes).map(|(rate, size)| rate * size));
         for step in 0..steps {
             let waits = || of.iter().map(|block| seconds(block.load_ns[step]));
             let longest = waits().fold(0.0, f64::max);

@@ -4,7 +4,7 @@ use super::data::*;
 use super::*;
 use crate::draw::{Drawing, Look, Theme, draw};
 use feedrate_results::overview::{Cell, Counts, Overview};
-use feedrate_results::runs::Settings;
+use feedrate_results::run::Settings;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

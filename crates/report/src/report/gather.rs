@@ -8,28 +8,28 @@ use super::told::told;
 use super::{Au, Doubt, LeftOut, Metric, Report, Run, Seen, Source, Throughput};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, RunPoint};
-use crate::plot::points::{Depth, processes};
+use crate::plot::points::processes;
 use feedrate_analysis::findings::Observation;
-use feedrate_measure::doubt::{Doubt as SeenDoubt, Severity};
-use feedrate_measure::metric::{self, AU_WINDOWED, METRICS, NOMINAL_WINDOWED};
-use feedrate_measure::record::Record;
+use feedrate_measure::doubt::Doubt as SeenDoubt;
+use feedrate_measure::metric::{
+    self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, METRICS, NOMINAL_WINDOWED,
+    SAMPLES_WHOLE, SAMPLES_WINDOWED,
+};
 use feedrate_measure::record::file::RECORD_FILE;
-use feedrate_results::all::analyse;
-use feedrate_results::case::{Activity, Case, Loaded, load};
 use feedrate_results::doubt;
 use feedrate_results::files::StudyFiles;
-use feedrate_results::import::Kind;
+use feedrate_results::import::Origin;
+use feedrate_results::index::{self, ReadOptions, RunIndex, RunsError};
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
-use feedrate_results::runs::{self, RunsError};
+use feedrate_results::run as results;
 use feedrate_results::state::{History, Journal};
-use feedrate_spec::plan::Plan;
 use feedrate_spec::units::MIB;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-/// Of so many runs the whole records are kept for figures, at most.
+/// Upper limit of runs whose whole records are kept for figures.
 const DETAILED_MAX: usize = 64;
 
 /// Of all results below `paths`, each a folder or a study's CSV, read by so many threads. Links to records start from the folder `from`;
@@ -44,7 +44,7 @@ pub fn of_results(
 ) -> Result<Report, RunsError> {
     let found = gather(paths, from, threads, DETAILED_MAX)?;
     let mut report = Report::default();
-    let left_out = |one: &runs::LeftOut| LeftOut {
+    let left_out = |one: &index::LeftOut| LeftOut {
         path: one.path.display().to_string(),
         why: one.why.clone(),
     };
@@ -83,17 +83,17 @@ pub fn plot_data(
     paths: &[PathBuf],
     needs: Needs,
     threads: usize,
-) -> Result<(Data, Vec<runs::LeftOut>), RunsError> {
+) -> Result<(Data, Vec<index::LeftOut>), RunsError> {
     let overview = if needs == Needs::Progress { overview(paths)? } else { None };
     if overview.is_some() {
         return Ok((Data { overview, ..Data::default() }, Vec::new()));
     }
-    let detailed_max = if needs == Needs::Records { usize::MAX } else { 0 };
-    let mut found = gather(paths, None, threads, detailed_max)?;
+    let records_max = if needs == Needs::Records { usize::MAX } else { 0 };
+    let mut found = gather(paths, None, threads, records_max)?;
     let mut data = Data { folders: found.folders, ..Data::default() };
     for one in found.all {
         match one.why_unused() {
-            Some(why) => found.left_out.push(runs::LeftOut { path: one.run.path.into(), why }),
+            Some(why) => found.left_out.push(index::LeftOut { path: one.run.path.into(), why }),
             None => data.runs.push(one.point),
         }
     }
@@ -105,30 +105,22 @@ struct Found {
     /// In the order they were started.
     all: Vec<Gathered>,
     folders: Vec<FolderRun>,
-    left_out: Vec<runs::LeftOut>,
+    left_out: Vec<index::LeftOut>,
 }
 
 fn gather(
     paths: &[PathBuf],
     from: Option<&Path>,
     threads: usize,
-    detailed_max: usize,
+    records_max: usize,
 ) -> Result<Found, RunsError> {
-    let analysis = analyse(paths, threads)?;
-    let is_whole = analysis.runs.len() <= detailed_max;
-    let depth = if is_whole { Depth::Whole } else { Depth::Summary };
-    let mut found = Found { all: Vec::new(), folders: Vec::new(), left_out: analysis.left_out };
-    for case in analysis.runs {
-        // The analysis keeps no records: of thousands of runs they are too large.
-        match load(&case.path, case.kind, &case.source) {
-            Ok(loaded) => {
-                let is_it = |path: &PathBuf| path.display().to_string() == case.source;
-                let source = paths.iter().position(is_it).unwrap_or(0);
-                found.folders.extend(FolderRun::of(&case));
-                found.all.push(Gathered::of(case, &loaded, Place { source, from, depth }));
-            }
-            Err(why) => found.left_out.push(runs::LeftOut { path: case.path.clone(), why }),
-        }
+    let index = RunIndex::read(paths, &ReadOptions { threads, records_max })?;
+    let mut found = Found { all: Vec::new(), folders: Vec::new(), left_out: index.unread };
+    for run in index.runs {
+        let is_it = |path: &PathBuf| path.display().to_string() == run.source;
+        let source = paths.iter().position(is_it).unwrap_or(0);
+        found.folders.extend(FolderRun::of(&run));
+        found.all.push(Gathered::of(run, Place { source, from }));
     }
     let unread = found.left_out.iter().filter_map(|one| FolderRun::of_unread(&one.path));
     found.folders.extend(unread);
@@ -193,7 +185,6 @@ fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
 struct Place<'a> {
     source: usize,
     from: Option<&'a Path>,
-    depth: Depth,
 }
 
 /// All that a report needs of a run.
@@ -204,8 +195,6 @@ struct Gathered {
     made: Made,
     point: RunPoint,
     doubts: Vec<SeenDoubt>,
-    /// Of DLIO's runs.
-    plan: Option<Plan>,
     shown: BTreeMap<&'static str, f64>,
     epochs: Vec<f64>,
 }
@@ -224,147 +213,109 @@ impl Gathered {
         Some(evidence.map_or(why.clone(), |evidence| format!("{why}: {evidence}")))
     }
 
-    fn of(case: Case, loaded: &Loaded, place: Place) -> Self {
-        let record = &loaded.record;
-        let is_own = case.kind == Kind::Record;
-        let settings = settings(&case);
-        let point = point(&case, record, place);
-        let run = run(&case, record, place);
+    fn of(of: results::Run, place: Place) -> Self {
+        let run = run(&of, place);
         let made = Made {
             source: place.source,
             workload: run.workload.clone(),
             experiment: String::new(),
             started: run.started.clone(),
-            settings,
-            overrides: case.overrides.clone(),
-            place: runs::place(record),
-            machines: record.machines().to_vec(),
-            memory_bytes: record.system.memory_bytes,
-            study: record.study.as_deref().cloned(),
-            is_own,
+            settings: settings(&of),
+            overrides: of.overrides.clone(),
+            place: of.place.clone(),
+            machines: of.machines.clone(),
+            memory_bytes: of.memory_bytes,
+            study: of.study.clone(),
+            is_own: of.origin == Origin::Feedrate,
         };
-        let plan = loaded.imported.as_ref().map(|_| record.plan.clone());
-        let epochs = metric::SAMPLES_WHOLE.of_epochs(record);
-        let is_known = case.throughput.whole_samples_per_second.is_some();
-        let epochs = epochs.into_iter().flatten().filter(|_| is_known).collect();
-        let shown = shown(&case);
-        let name = case.short_path();
-        Gathered { run, name, made, point, doubts: case.doubts, plan, shown, epochs }
+        let epochs = of.series.get(&SAMPLES_WHOLE.id).into_iter().flatten();
+        Gathered {
+            name: of.short_path(),
+            made,
+            point: RunPoint::new(&of),
+            shown: shown(&of),
+            epochs: epochs.copied().flatten().collect(),
+            run,
+            doubts: of.doubts,
+        }
     }
 }
 
 /// What was reported, and how far ranks differ: by these findings tell how large a doubt is.
-fn shown(case: &Case) -> BTreeMap<&'static str, f64> {
+fn shown(run: &results::Run) -> BTreeMap<&'static str, f64> {
     let all = [
-        ("au_reported_percent", case.au.reported_percent),
-        ("au_lowest_percent", case.skew.windowed_lowest_percent),
-        ("au_highest_percent", case.skew.windowed_highest_percent),
-        ("wait_excluded_percent", case.stall.excluded_percent),
-        ("reported_samples_per_second", case.throughput.reported_samples_per_second),
-        ("windowed_samples_per_second", case.throughput.windowed_samples_per_second),
+        ("au_reported_percent", run.reported_au_percent()),
+        ("au_lowest_percent", run.step_times.windowed_lowest_percent),
+        ("au_highest_percent", run.step_times.windowed_highest_percent),
+        ("wait_excluded_percent", run.step_times.excluded_percent),
+        ("reported_samples_per_second", run.reported_samples_per_second()),
+        ("windowed_samples_per_second", run.metric(&SAMPLES_WINDOWED)),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-fn run(case: &Case, record: &Record, place: Place) -> Run {
-    let rates = &case.throughput;
-    let bytes_per_second = |mib: Option<f64>| mib.map(|rate| rate * MIB);
-    let is_known = rates.windowed_mib_per_second.is_some();
-    let stdev = NOMINAL_WINDOWED.stdev_over_epochs(record).filter(|_| is_known);
-    let file = ["summary.json", "dlio.log"].into_iter().find(|name| case.path.join(name).is_file());
-    let file = if case.kind == Kind::Record { Some(RECORD_FILE) } else { file };
-    let target = file.map_or(case.path.clone(), |name| case.path.join(name));
-    let accelerators = processes(case);
-    let is_told = case.parameter != "processes" || accelerators.is_some();
-    let value = if is_told { case.value.clone() } else { String::new() };
+fn run(of: &results::Run, place: Place) -> Run {
+    let file = ["summary.json", "dlio.log"].into_iter().find(|name| of.path.join(name).is_file());
+    let file = if of.origin == Origin::Feedrate { Some(RECORD_FILE) } else { file };
+    let target = file.map_or(of.path.clone(), |name| of.path.join(name));
+    let accelerators = processes(of);
+    let is_told = of.parameter != "processes" || accelerators.is_some();
+    let value = if is_told { of.value.clone() } else { String::new() };
+    let delivered = of.values.get(&DELIVERED_WHOLE.id);
+    let in_mib = |bytes: f64| bytes / MIB;
     Run {
-        path: case.path.display().to_string(),
+        path: of.path.display().to_string(),
         link: place.from.and_then(|from| link(from, &target)),
         source: place.source,
-        workload: case.workload.clone(),
-        parameter: case.parameter.clone(),
+        workload: of.workload.clone(),
+        parameter: of.parameter.clone(),
         value,
-        replicate: case.replicate,
-        host: case.hostname.clone(),
-        hosts: case.hosts,
+        replicate: of.replicate,
+        host: of.hostname.clone(),
+        hosts: of.hosts,
         accelerators,
         factors: BTreeMap::new(),
-        started: case.started.clone().unwrap_or_default(),
-        epochs: case.epochs,
+        started: of.started.clone().unwrap_or_default(),
+        epochs: of.epochs,
         au: Au {
-            reported_percent: case.au.reported_percent,
-            windowed_percent: case.au.windowed_percent,
-            windowed_stdev_percent: AU_WINDOWED.stdev_over_epochs(record),
-            all_steps_percent: case.au.all_steps_percent,
-            sustained_percent: case.au.sustained_percent,
+            reported_percent: of.reported_au_percent(),
+            windowed_percent: of.metric(&AU_WINDOWED),
+            windowed_stdev_percent: stdev(of, &AU_WINDOWED),
+            all_steps_percent: of.metric(&AU_ALL_STEPS),
+            sustained_percent: of.metric(&AU_SUSTAINED),
         },
         throughput: Throughput {
-            samples_per_second: rates.whole_samples_per_second,
-            bytes_per_second: bytes_per_second(rates.whole_read_mib_per_second),
-            is_estimated: case.kind != Kind::Record,
-            windowed_mib_per_second: rates.windowed_mib_per_second,
-            windowed_stdev_mib_per_second: stdev.map(|rate| rate / MIB),
+            samples_per_second: of.metric(&SAMPLES_WHOLE),
+            bytes_per_second: delivered.map(|value| value.number),
+            is_estimated: of.origin != Origin::Feedrate,
+            windowed_mib_per_second: of.metric(&NOMINAL_WINDOWED).map(in_mib),
+            windowed_stdev_mib_per_second: stdev(of, &NOMINAL_WINDOWED).map(in_mib),
         },
-        doubts: case.doubts.iter().map(|doubt| doubt.name.clone()).collect(),
-        unused: unused(case),
-        metrics: metrics(case, record),
+        doubts: of.doubts.iter().map(|doubt| doubt.name.clone()).collect(),
+        unused: of.usable.as_ref().err().map(|why| why.name().into()),
+        metrics: metrics(of),
     }
 }
 
-/// Why a run counts for no experiment.
-fn unused(case: &Case) -> Option<String> {
-    let invalid = case.doubts.iter().find(|doubt| doubt.severity == Severity::Invalid);
-    match (case.activity, &case.put_aside, invalid) {
-        (_, Some(word), _) => Some(word.clone()),
-        (Activity::Generation, ..) => Some("generated data only".into()),
-        (Activity::Checkpoints, ..) => Some("checkpoints only".into()),
-        (_, _, Some(doubt)) => Some(doubt.name.clone()),
-        _ if case.steps == 0 => Some("no steps".into()),
-        _ => None,
-    }
+/// Population deviation over the epochs that have a value.
+fn stdev(run: &results::Run, metric: &metric::Metric) -> Option<f64> {
+    run.metric(metric)?;
+    let series = run.series.get(&metric.id)?;
+    metric::stdev(&series.iter().copied().flatten().collect::<Vec<f64>>())
 }
 
-/// Of others' runs only what their files tell: they have steps, and no counters of reads.
-fn metrics(case: &Case, record: &Record) -> Vec<Metric> {
-    let of_steps = [
-        &metric::AU_WINDOWED,
-        &metric::AU_ALL_STEPS,
-        &metric::SAMPLES_WINDOWED,
-        &metric::SAMPLES_WHOLE,
-        &metric::NOMINAL_WINDOWED,
-        &metric::NOMINAL_WHOLE,
-        &metric::LOAD_S,
-        &metric::COMPUTE_S,
-    ];
-    let is_known = |name: &str| {
-        let has_rates = case.throughput.whole_samples_per_second.is_some();
-        let has_bytes = case.throughput.whole_mib_per_second.is_some();
-        let is_of_steps = of_steps.iter().any(|metric| metric.label() == name);
-        case.kind == Kind::Record
-            || (is_of_steps
-                && (has_rates || !name.starts_with("samples"))
-                && (has_bytes || !name.starts_with("nominal")))
-    };
+fn metrics(run: &results::Run) -> Vec<Metric> {
     let value = |metric: &&metric::Metric| Metric {
         name: metric.label().into(),
         unit: metric.unit.name().into(),
-        value: (metric.of_run)(record).filter(|_| is_known(metric.label())),
+        value: run.metric(metric),
     };
     let figure = |(name, unit, value): (&str, &str, Option<f64>)| Metric {
         name: name.into(),
         unit: unit.into(),
         value,
     };
-    METRICS.iter().map(value).chain(case.figures().into_iter().map(figure)).collect()
-}
-
-/// Of a record what every plot may want; of others' runs, and of records that cannot be used, what their steps tell.
-fn point(case: &Case, record: &Record, place: Place) -> RunPoint {
-    let own = (case.kind == Kind::Record).then(|| runs::Run::of(&case.path, record).ok()).flatten();
-    match own {
-        Some(run) => RunPoint::of_record(&run, case, record, place.depth),
-        None => RunPoint::of_case(case, record, place.depth),
-    }
+    METRICS.iter().map(value).chain(run.figures().into_iter().map(figure)).collect()
 }
 
 /// Each doubt once, the worst first, then those of most runs.
@@ -391,7 +342,8 @@ fn doubts(all: &[Gathered]) -> Vec<Doubt> {
 fn observations(all: &[Gathered]) -> Vec<Observation> {
     let of = |(one, order): (&Gathered, Option<u32>)| {
         let factors = one.run.factors.clone();
-        let why = |name: &String| Some((name.clone(), doubt::ignored(one.plan.as_ref()?, name)?));
+        let settings = (!one.made.is_own).then_some(&one.made.settings);
+        let why = |name: &String| Some((name.clone(), doubt::ignored(settings?, name)?));
         Observation {
             path: one.run.path.clone().into(),
             name: one.name.clone(),

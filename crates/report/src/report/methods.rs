@@ -6,7 +6,7 @@ use super::settings::ROWS;
 use super::{Method, Source, Table};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_measure::record::{StudyRun, System};
-use feedrate_results::runs::Settings;
+use feedrate_results::run::Settings;
 use feedrate_spec::units;
 use std::collections::{BTreeMap, BTreeSet};
 
