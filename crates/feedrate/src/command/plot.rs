@@ -172,7 +172,7 @@ fn load(paths: &[PathBuf], needs: Needs) -> Result<(Data, Vec<LeftOut>), UsageEr
 fn save(drawing: &Drawing, target: &Path, arguments: &PlotArguments) -> anyhow::Result<()> {
     let bytes = match ending(target).as_str() {
         "png" => drawing.png(arguments.dpi).context("a smaller `--dpi` or `--width` helps")?,
-        _ => drawing.svg().into_bytes(),
+        _ => drawing.svg.clone().into_bytes(),
     };
     Ok(write_atomically(target, &bytes)?)
 }

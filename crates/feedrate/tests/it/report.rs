@@ -146,7 +146,7 @@ fn example() -> Report {
             figure("au_processes", "AU against accelerators", None),
         ],
         not_drawn: vec![NotDrawn {
-            name: "interactions".into(),
+            name: "main_effects".into(),
             why: format!("no two factors were crossed: {HOSTILE}"),
             hint: "`feedrate study new`".into(),
         }],

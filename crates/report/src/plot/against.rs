@@ -71,7 +71,7 @@ impl With<'_> {
 
     fn panel(&self, title: Option<String>, layers: Vec<Layer>) -> Panel {
         let axes = Axes { x: self.x.clone(), y: self.y.clone(), layers, aspect: 0.68 };
-        Panel::axes(title, axes)
+        Panel::from_axes(title, axes)
     }
 
     /// A line for each block.
@@ -176,12 +176,7 @@ impl<'b, 'a> Parts<'b, 'a> {
 
 /// Series that join two numbers of processes or more.
 fn lines(panel: &Panel) -> usize {
-    let layers = match &panel.content {
-        crate::draw::figure::Content::Axes(axes) => axes.layers.as_slice(),
-        _ => &[],
-    };
-    let is_line = |layer: &&Layer| matches!(layer, Layer::Series(one) if one.points.len() > 1);
-    layers.iter().filter(is_line).count()
+    panel.all_series().filter(|series| series.points.len() > 1).count()
 }
 
 /// What is held while one factor changes, in words. Begins with a blank.

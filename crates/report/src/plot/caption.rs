@@ -2,13 +2,13 @@
 
 use super::data::RunPoint;
 use super::groups::blocks;
-use crate::draw::figure::{Axes, Content, Figure, Layer, Panel, Scale, Spread, Style};
+use crate::draw::figure::{Axes, Figure, Layer, Panel, Scale, Spread, Style};
 use crate::draw::is_cut;
 use std::collections::BTreeSet;
 
 /// What marks and intervals in a figure are. `means`: of which kind.
 pub(super) fn of_intervals(figure: &Figure, means: &str) -> String {
-    let points = || figure.panels.iter().flat_map(Panel::points);
+    let points = || figure.points();
     let counts: BTreeSet<usize> =
         points().filter_map(|point| point.runs).filter(|runs| *runs > 1).collect();
     let (Some(least), Some(most)) = (counts.first(), counts.last()) else {
@@ -29,7 +29,7 @@ pub(super) fn of_intervals(figure: &Figure, means: &str) -> String {
 
 /// What of its drawing does not explain itself; empty where all does. Begins with a blank.
 pub(super) fn of_look(figure: &Figure) -> String {
-    let axes = || figure.panels.iter().filter_map(axes);
+    let axes = || figure.panels.iter().filter_map(Panel::axes);
     let mut told = String::new();
     if axes().any(is_cut) {
         told.push_str(" An interval that ends in an arrow goes on beyond the axis.");
@@ -50,13 +50,6 @@ pub(super) fn of_look(figure: &Figure) -> String {
         told.push_str(&format!(" Logarithmic ax{s}: {}.", names.join(", ")));
     }
     told
-}
-
-fn axes(panel: &Panel) -> Option<&Axes> {
-    match &panel.content {
-        Content::Axes(axes) => Some(axes),
-        Content::Pie { .. } | Content::Matrix(_) => None,
-    }
 }
 
 /// Whether marks of several series have one place, and so are moved.

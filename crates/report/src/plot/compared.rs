@@ -225,11 +225,21 @@ fn scaled(group: &Group<'_>, response: &Response, is_log: bool) -> Option<Vec<f6
 pub(super) fn same_range(panels: &mut [Panel]) {
     let ends =
         |point: &Point| [point.y, point.low.unwrap_or(point.y), point.high.unwrap_or(point.y)];
-    let all: Vec<f64> = panels.iter().flat_map(Panel::points).map(|point| point.y).collect();
+    let all: Vec<f64> = panels
+        .iter()
+        .flat_map(Panel::all_series)
+        .flat_map(|series| &series.points)
+        .map(|point| point.y)
+        .collect();
     let least = all.iter().copied().fold(f64::INFINITY, f64::min);
     let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let beyond = if least < most { most - least } else { 0.1 * most.abs().max(1e-9) };
-    let reach: Vec<f64> = panels.iter().flat_map(Panel::points).flat_map(ends).collect();
+    let reach: Vec<f64> = panels
+        .iter()
+        .flat_map(Panel::all_series)
+        .flat_map(|series| &series.points)
+        .flat_map(ends)
+        .collect();
     let low = reach.iter().copied().fold(least, f64::min).max(least - beyond) - 0.08 * beyond;
     let high = reach.iter().copied().fold(most, f64::max).min(most + beyond) + 0.08 * beyond;
     for panel in panels {
@@ -242,7 +252,7 @@ pub(super) fn same_range(panels: &mut [Panel]) {
 /// What the intervals of [`Pooled`] are, in the words of a caption.
 pub(super) fn of_pooled(figure: &Figure, response: &Response) -> String {
     let means = means_of(response);
-    match figure.panels.iter().flat_map(Panel::points).any(|point| point.low.is_some()) {
+    match figure.points().any(|point| point.low.is_some()) {
         true => {
             format!(
                 "Marks are {means}; 95 % intervals are of the spread of replicates, pooled over all experiments."

@@ -6,7 +6,9 @@ use super::*;
 
 /// Points of the first series of each panel.
 fn first_series(figure: &Figure) -> Vec<Vec<crate::draw::figure::Point>> {
-    let points = |panel: &crate::draw::figure::Panel| panel.points().cloned().collect();
+    let points = |panel: &crate::draw::figure::Panel| {
+        panel.all_series().flat_map(|series| series.points.clone()).collect()
+    };
     figure.panels.iter().map(points).collect()
 }
 
@@ -63,35 +65,6 @@ fn replicates_of_one_place_do_not_pull_a_main_effect() {
     let figure = figure(find("main_effects").unwrap(), &data).unwrap();
     let of_processes: Vec<f64> = first_series(&figure)[0].iter().map(|point| point.y).collect();
     assert!((of_processes[0] - of_processes[1]).abs() < 1e-9, "{of_processes:?}");
-}
-
-#[test]
-fn interactions_need_all_combinations_with_all_else_the_same() {
-    let data = Data { runs: one_at_a_time(), ..Data::default() };
-    let missing = figure(find("interactions").unwrap(), &data).unwrap_err();
-    assert!(missing.message.contains("of each of 3 pairs"), "{missing}");
-    let data = Data { runs: one_at_a_time()[..3].to_vec(), ..Data::default() };
-    let missing = figure(find("interactions").unwrap(), &data).unwrap_err();
-    assert!(missing.message.contains("of the one pair some combination"), "{missing}");
-    let mut runs = one_at_a_time();
-    runs.push(run("a", (2.0, 4.0, "hdf5"), 50.0, 70e6));
-    let data = Data { runs, ..Data::default() };
-    let figure = figure(find("interactions").unwrap(), &data).unwrap();
-    let heights: Vec<f64> = figure.panels[0].points().map(|point| point.y.round()).collect();
-    assert_eq!((figure.panels.len(), heights), (1, vec![30.0, 70.0, 10.0, 20.0]));
-    assert!(figure.caption.contains("2 more pairs were not crossed"), "{}", figure.caption);
-}
-
-#[test]
-fn a_crossed_corner_is_found_among_many_levels() {
-    let setting = |processes, workers| run("a", (processes, workers, "npz"), 50.0, 1e6);
-    let mut runs: Vec<RunPoint> = (1..500)
-        .flat_map(|n| [setting(n.into(), n.into()), setting(n.into(), (n + 1).into())])
-        .collect();
-    runs.push(setting(2.0, 1.0));
-    let data = Data { runs, ..Data::default() };
-    let figure = figure(find("interactions").unwrap(), &data).unwrap();
-    assert_eq!(figure.panels[0].points().count(), 4);
 }
 
 #[test]

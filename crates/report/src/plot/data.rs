@@ -1,6 +1,6 @@
 //! What plots are drawn from: plain numbers of each run, whoever wrote its results.
 
-use crate::draw::figure::{Figure, Panel};
+use crate::draw::figure::Figure;
 use feedrate_results::overview::Overview;
 use feedrate_results::runs::Settings;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,8 +31,6 @@ pub struct RunPoint {
     pub time: Option<TimeParts>,
     /// Epochs, and what is around checkpoints.
     pub phases: Vec<PhasePoint>,
-    /// Read calls by the size that they returned, in order; none where it is not known.
-    pub requests: Vec<(String, u64)>,
     /// What takes the whole record.
     pub details: Option<Details>,
     /// Names of warnings about it.
@@ -183,7 +181,7 @@ impl Data {
     /// How many of its runs a figure shows, and warnings about those, in the words of a caption; empty where all are shown and there is none. A
     /// figure whose marks name no folders shows all.
     pub fn doubts(&self, figure: &Figure) -> String {
-        let points = figure.panels.iter().flat_map(Panel::points);
+        let points = figure.points();
         let drawn: BTreeSet<&str> =
             points.flat_map(|point| &point.folders).map(String::as_str).collect();
         let is_drawn = |run: &&RunPoint| drawn.is_empty() || drawn.contains(run.path.as_str());

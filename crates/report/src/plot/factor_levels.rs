@@ -41,7 +41,10 @@ impl Plot for FactorLevels {
                     let (x, places) = block.factors[factor].axis();
                     let layers = lines(block, (factor, &places), response, unit);
                     if layers.iter().any(has_levels) {
-                        panels.push(Panel::axes(block.title(), Axes { x, y, layers, aspect: 0.6 }));
+                        panels.push(Panel::from_axes(
+                            block.title(),
+                            Axes { x, y, layers, aspect: 0.6 },
+                        ));
                     }
                 }
                 if panels.len() == before {

@@ -122,31 +122,6 @@ impl<'a> Block<'a> {
         without(&group.levels, but)
     }
 
-    /// What several groups have in common and not all of the block do, of many factors what is not common elsewhere; how many they are where
-    /// that is nothing.
-    pub(super) fn common(&self, groups: &[&Group<'_>]) -> Option<String> {
-        if groups.len() == self.groups.len() {
-            return self.title();
-        }
-        let first = groups.first()?;
-        let few = self.factors.len() <= 3;
-        let is_common = |i: &usize| {
-            let is_told = few || first.levels[*i] != self.commonest[*i];
-            is_told && groups.iter().all(|group| group.levels[*i] == first.levels[*i])
-        };
-        let common = (0..self.factors.len()).filter(is_common);
-        let mut parts: Vec<String> =
-            common.map(|i| self.factors[i].named(first.levels[i])).collect();
-        if parts.is_empty() {
-            let s = if groups.len() == 1 { "" } else { "s" };
-            parts.push(format!("{} experiment{s}", groups.len()));
-        }
-        if !self.name.is_empty() {
-            parts.insert(0, self.name.clone());
-        }
-        Some(parts.join(", "))
-    }
-
     /// What [`Block::slice`] holds, in words; empty where that is nothing.
     pub(super) fn held(&self, but: &[usize]) -> String {
         let factors = (0..self.factors.len()).filter(|i| !but.contains(i));

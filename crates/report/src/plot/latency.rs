@@ -75,7 +75,7 @@ impl Plot for Latency {
                     scale: Scale::Linear,
                     range: Range::AtLeast(0.0, 100.0),
                 };
-                panels.push(Panel::axes(None, Axes { x, y, layers, aspect: 0.85 }));
+                panels.push(Panel::from_axes(None, Axes { x, y, layers, aspect: 0.85 }));
             }
         }
         if panels.is_empty() {

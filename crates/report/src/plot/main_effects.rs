@@ -112,7 +112,7 @@ fn panel(
     (y, unit): (&Axis, f64),
 ) -> Option<Panel> {
     let whole = pooled.point(0.0, &compared.all(), response, unit)?;
-    let rule = Layer::Rule { at: whole.y, label: String::new() };
+    let rule = Layer::Rule { at: whole.y };
     let (x, places) = block.factors[factor].axis_of(&compared.levels[0]);
     let at = |(level, place): (&usize, f64)| {
         let groups: &Vec<&Group<'_>> = compared.cells.get(&vec![*level])?;
@@ -120,5 +120,5 @@ fn panel(
     };
     let points = compared.levels[0].iter().zip(places).filter_map(at).collect();
     let layers = vec![rule, joined(String::new(), 0, points)];
-    Some(Panel::axes(block.title(), Axes { x, y: y.clone(), layers, aspect: 0.85 }))
+    Some(Panel::from_axes(block.title(), Axes { x, y: y.clone(), layers, aspect: 0.85 }))
 }

@@ -14,13 +14,10 @@ mod throughput_processes;
 mod scaling;
 mod factor_levels;
 mod main_effects;
-mod interactions;
-mod au_kinds;
 mod stall;
 mod phases;
 mod timeline;
 mod latency;
-mod request_sizes;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -41,13 +38,10 @@ pub static PLOTS: &[&dyn Plot] = &[
     &scaling::Scaling,
     &factor_levels::FactorLevels,
     &main_effects::MainEffects,
-    &interactions::Interactions,
-    &au_kinds::AuKinds,
     &stall::StallSplit,
     &phases::Phases,
     &timeline::Timeline,
     &latency::Latency,
-    &request_sizes::RequestSizes,
     &status::StudyStatus,
 ];
 

@@ -147,7 +147,7 @@ fn panel(
         Layer::Series(series) => !series.points.is_empty(),
         _ => false,
     });
-    is_known.then(|| Panel::axes(None, Axes { x, y, layers, aspect: 1.0 }))
+    is_known.then(|| Panel::from_axes(None, Axes { x, y, layers, aspect: 1.0 }))
 }
 
 fn values(runs: &[RunPoint], of: Figures) -> impl Iterator<Item = f64> {

@@ -34,13 +34,11 @@ impl RunPoint {
         let responses = RESPONSES.iter().filter_map(|response| {
             Some((response.name, (response.of)(summary).filter(|value| value.is_finite())?))
         });
-        let requests = summary.access.request_bytes.iter().flat_map(|sizes| &sizes.histogram);
         RunPoint {
             path: run.path.display().to_string(),
             responses: responses.collect(),
             time: TimeParts::of(summary),
             phases: summary.phases.iter().map(PhasePoint::of).collect(),
-            requests: requests.map(|(name, count)| (name.to_string(), *count)).collect(),
             details: (depth == Depth::Whole).then(|| Details::of(record)),
             doubts: warnings(&case.doubts),
             ..RunPoint::default()

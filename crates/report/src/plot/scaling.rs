@@ -61,7 +61,7 @@ impl Plot for Scaling {
         let mut figure = Figure {
             title: "Throughput against processes, and the ideal".into(),
             caption: String::new(),
-            panels: vec![Panel::axes(None, axes)],
+            panels: vec![Panel::from_axes(None, axes)],
             columns: 1,
             naming: Naming::Direct,
         };

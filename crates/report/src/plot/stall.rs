@@ -118,7 +118,7 @@ fn panel(title: Option<String>, rows: Vec<Row>) -> Panel {
         range: Range::AtLeast(0.0, 100.0),
     };
     let y = Axis { label: String::new(), scale: Scale::Categories(names), range: Range::Tight };
-    Panel::axes(title, Axes { x, y, layers, aspect: 1.0 })
+    Panel::from_axes(title, Axes { x, y, layers, aspect: 1.0 })
 }
 
 /// The place of the wait whose parts are not known, in [`PARTS`].

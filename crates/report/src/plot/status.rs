@@ -211,7 +211,7 @@ fn bars(progress: &Progress) -> Panel {
     let label = progress.unit.into();
     let x = Axis { label, scale: Scale::Linear, range: Range::FromZero };
     let y = Axis { label: String::new(), scale: Scale::Categories(models), range: Range::Tight };
-    Panel::axes(Some("By model".into()), Axes { x, y, layers, aspect: 1.0 })
+    Panel::from_axes(Some("By model".into()), Axes { x, y, layers, aspect: 1.0 })
 }
 
 /// Each cell says how many are done; its colour how large a share, or that something went wrong.

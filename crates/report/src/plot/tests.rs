@@ -71,7 +71,6 @@ pub(super) fn run(
             phase("save", 2e8),
             phase("after save", 1e6),
         ],
-        requests: vec![("1K-10K".into(), 30), ("1M-4M".into(), 10)],
         details: Some(Details { timeline: Some(moments()), blocks: None, latencies: latencies() }),
         doubts: vec!["too_few_steps".into()],
     }
@@ -162,7 +161,7 @@ fn every_picture_is_whole_in_every_look() {
             (Some(3.5), 9.0, Theme::Dark),
             (Some(7.0), 11.0, Theme::Light),
         ] {
-            let svg = drawn(*plot, &data, &Look { width_in, font_pt, theme }).svg();
+            let svg = drawn(*plot, &data, &Look { width_in, font_pt, theme }).svg;
             text_of(&svg);
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", plot.member().name);
         }
@@ -183,8 +182,6 @@ fn axes_have_their_units() {
             vec!["AU, all steps (%)", "Throughput (MB/s)", "read_threads", "8 processes"],
         ),
         ("main_effects", vec!["Throughput (MB/s)", "format", "hdf5"]),
-        ("interactions", vec!["Throughput (MB/s)", "read_threads"]),
-        ("au_kinds", vec!["AU (%)", "windowed", "all steps", "sustained"]),
         (
             "stall",
             vec![
@@ -209,14 +206,13 @@ fn axes_have_their_units() {
             ],
         ),
         ("latency", vec!["Read call (ms)", "Open call (ms)", "Calls, cumulative (%)"]),
-        ("request_sizes", vec!["Read calls (%)", "Read size (bytes, K = 1024)", "1M–4M"]),
         (
             "status",
             vec!["Rows (runs)", "Processes (emulated accelerators)", "3/7", "18 done (43 %)"],
         ),
     ] {
         let plot = find(name).unwrap();
-        let text = text_of(&drawn(plot, &data_for(plot, "unet3d_h100"), &Look::default()).svg());
+        let text = text_of(&drawn(plot, &data_for(plot, "unet3d_h100"), &Look::default()).svg);
         for label in labels {
             assert!(text.lines().any(|line| line == label), "{name}: no `{label}` in {text}");
         }
@@ -230,7 +226,7 @@ fn a_png_has_something_on_it() {
         let bytes = drawing.png(100.0).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
         let (width, height) = (reader.info().width, reader.info().height);
-        let expected = drawing.size_in();
+        let expected = drawing.size_in;
         for (pixels, inches) in [(width, expected.0), (height, expected.1)] {
             let is_right = (f64::from(pixels) - inches * 100.0).abs() <= 0.51;
             assert!(is_right, "{}: {pixels} for {inches} in", plot.member().name);
@@ -264,12 +260,10 @@ fn one_run_is_drawn_where_a_plot_needs_no_more() {
         let mut data = data_for(*plot, "unet3d_h100");
         data.runs.truncate(1);
         match (plot.member().name, figure(*plot, &data)) {
-            ("factor_levels" | "main_effects" | "interactions" | "scaling", answer) => {
-                drop(answer.unwrap_err())
-            }
+            ("factor_levels" | "main_effects" | "scaling", answer) => drop(answer.unwrap_err()),
             _ => {
                 let drawing = drawn(*plot, &data, &Look::default());
-                assert!(!drawing.svg().contains("95 % intervals"), "{}", plot.member().name);
+                assert!(!drawing.svg.contains("95 % intervals"), "{}", plot.member().name);
             }
         }
     }
@@ -284,7 +278,7 @@ fn hostile_names_are_only_names() {
             run.settings.insert("data_loader".into(), format!("{name}{}", run.settings["format"]));
         });
         let figure = figure(*plot, &data).unwrap();
-        let svg = draw(&figure, &Look::default()).svg();
+        let svg = draw(&figure, &Look::default()).svg;
         let tree =
             roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
         assert!(
@@ -312,7 +306,7 @@ fn means_and_intervals_are_those_of_the_responses() {
             && point.high.is_some_and(|high| (high * 1e6 - expected.high).abs() < 1.0)
             && point.runs == Some(3)
     };
-    assert!(figure.panels.iter().flat_map(|panel| panel.points()).any(is_it), "{expected:?}");
+    assert!(figure.points().any(is_it), "{expected:?}");
 }
 
 #[test]
@@ -339,7 +333,7 @@ fn sources_are_told_apart() {
     name(&mut after, "after");
     both.extend(after);
     let data = Data { runs: both, ..Data::default() };
-    let text = text_of(&drawn(find("au_processes").unwrap(), &data, &Look::default()).svg());
+    let text = text_of(&drawn(find("au_processes").unwrap(), &data, &Look::default()).svg);
     assert!(text.contains("before\n") && text.contains("after\n"), "{text}");
 }
 
@@ -358,7 +352,7 @@ fn warnings_about_runs_are_counted() {
 #[test]
 fn series_of_a_factor_have_its_name() {
     let data = Data { runs: runs("a"), ..Data::default() };
-    let svg = drawn(find("au_processes").unwrap(), &data, &Look::default()).svg();
+    let svg = drawn(find("au_processes").unwrap(), &data, &Look::default()).svg;
     for name in ["read_threads 1", "format npz"] {
         assert!(svg.contains(&format!("<g data-series=\"{name}\">")), "{name}: {svg}");
         assert!(svg.contains(&format!("<title>{name}: ")), "{name}: {svg}");
@@ -371,7 +365,7 @@ fn names_stand_beside_lines_only_where_these_end() {
     runs.push(run("a", (4.0, 4.0, "npz"), 50.0, 50e6));
     let data = |runs: &[RunPoint]| Data { runs: runs.to_vec(), ..Data::default() };
     let text = |runs: &[RunPoint]| {
-        text_of(&drawn(find("au_processes").unwrap(), &data(runs), &Look::default()).svg())
+        text_of(&drawn(find("au_processes").unwrap(), &data(runs), &Look::default()).svg)
     };
     assert!(!text(&runs).contains("read_threads 4\n"), "{}", text(&runs));
     runs.push(run("a", (8.0, 1.0, "npz"), 50.0, 60e6));
@@ -387,7 +381,7 @@ fn a_wait_that_is_not_split_is_told_as_such() {
     }
     let data = Data { runs, ..Data::default() };
     let plot = find("stall").unwrap();
-    let text = text_of(&drawn(plot, &data, &Look::default()).svg());
+    let text = text_of(&drawn(plot, &data, &Look::default()).svg);
     assert!(text.contains("data (not split)\n") && !text.contains("decode\n"), "{text}");
     let caption = figure(plot, &data).unwrap().caption;
     assert!(caption.contains("not for which part of it"), "{caption}");
@@ -405,7 +399,7 @@ fn folders_show_how_far_their_runs_came() {
     ];
     let data = Data { folders, ..Data::default() };
     let drawing = drawn(find("status").unwrap(), &data, &Look::default());
-    let text = text_of(&drawing.svg());
+    let text = text_of(&drawing.svg);
     let caption = figure(find("status").unwrap(), &data).unwrap().caption;
     assert!(caption.starts_with("1 of 3 folders done"), "{caption}");
     for words in ["1 partial (25 %)", "1 no training (25 %)", "1/2", "0/1", "not known"] {

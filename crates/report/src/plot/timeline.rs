@@ -112,7 +112,7 @@ fn panel(
     let range_x = Range::AtLeast(0.0, end_s);
     let x = Axis { label: "Time (s)".into(), scale: Scale::Linear, range: range_x };
     let y = Axis { label, scale: Scale::Linear, range };
-    Panel::axes(None, Axes { x, y, layers, aspect: 0.38 })
+    Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
 }
 
 /// What DLIO's results tell of when something happened: how long each block took, and each step of it waited.
@@ -180,7 +180,7 @@ fn of_waits(blocks: &Blocks) -> Panel {
     let x = Axis { label: "Step, of all epochs".into(), scale: Scale::Linear, range };
     let y =
         Axis { label: "Wait for data (s)".into(), scale: Scale::Linear, range: Range::FromZero };
-    Panel::axes(None, Axes { x, y, layers, aspect: 0.38 })
+    Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
 }
 
 fn starts(moments: &Moments) -> Vec<f64> {

@@ -18,7 +18,7 @@ fn of(name: &str, runs: Vec<RunPoint>) -> (Figure, Data) {
 fn texts(figure: &Figure, width_in: f64) -> Vec<String> {
     let drawing = draw(figure, &Look { width_in: Some(width_in), ..Look::default() });
     assert_eq!(drawing.problems(), Vec::<String>::new());
-    let svg = drawing.svg();
+    let svg = drawing.svg;
     let tree = roxmltree::Document::parse(&svg).unwrap();
     let texts = tree.descendants().filter(|node| node.has_tag_name("text"));
     texts.map(|node| node.text().unwrap_or_default().to_string()).collect()
@@ -38,7 +38,7 @@ fn a_whole_caption_tells_what_marks_are() {
         "AU, all steps against processes. Marks are means of n = 2 runs with 95 % intervals, which are not seen where they are smaller than the mark. \
          A hollow mark is a single run."
     );
-    let svg = draw(&figure, &Look::default()).svg();
+    let svg = draw(&figure, &Look::default()).svg;
     let mark = |runs: &str| svg.lines().find(|line| line.contains(&format!("n = {runs}</title>")));
     assert!(mark("1").unwrap().contains("fill=\"#ffffff\""), "{svg}");
     assert!(!mark("2").unwrap().contains("fill=\"#ffffff\""), "{svg}");
@@ -120,7 +120,7 @@ fn a_knee_is_explained_and_a_law_is_named() {
 fn lines_without_marks_differ_in_more_than_colour() {
     let runs = vec![setting(2.0, 1.0, "npz"), setting(2.0, 4.0, "npz")];
     let (figure, _) = of("latency", runs);
-    let svg = draw(&figure, &Look::default()).svg();
+    let svg = draw(&figure, &Look::default()).svg;
     let broken = svg.lines().filter(|line| line.contains("stroke-dasharray=\"5 2\"")).count();
     // One in each of three panels, and one in the key.
     assert_eq!(broken, 4, "{svg}");
@@ -143,7 +143,7 @@ fn rows_keep_their_levels_however_narrow_the_picture() {
     let runs = [1.0, 4.0].map(|workers| setting(4.0, workers, "npz"));
     let mut runs = runs.to_vec();
     runs.push(setting(6.0, 1.0, "npz"));
-    let (figure, _) = of("au_kinds", runs);
+    let (figure, _) = of("stall", runs);
     let texts = texts(&figure, 3.3);
     let levels = texts.iter().filter(|text| text.ends_with(" 4") || text.ends_with(" 1"));
     assert_eq!(levels.count(), 3, "{texts:?}");

@@ -26,7 +26,7 @@ pub(super) fn figures(data: &Data) -> (Vec<Figure>, Vec<NotDrawn>) {
 fn one(plot: &dyn Plot, data: &Data) -> Result<Figure, Missing> {
     let response = plot.response().and_then(|name| Response::find(name).ok());
     let drawn = figure_of(plot, data, response)?;
-    let svg = |theme| draw(&drawn, &Look { theme, ..Look::default() }).svg();
+    let svg = |theme| draw(&drawn, &Look { theme, ..Look::default() }).svg;
     Ok(Figure {
         name: plot.member().name.into(),
         title: drawn.title.clone(),
@@ -42,7 +42,7 @@ fn one(plot: &dyn Plot, data: &Data) -> Result<Figure, Missing> {
 fn series(drawn: &figure::Figure) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (panel, layer) in
-        drawn.panels.iter().flat_map(|panel| layers(panel).iter().map(move |layer| (panel, layer)))
+        drawn.panels.iter().flat_map(|panel| panel.layers().iter().map(move |layer| (panel, layer)))
     {
         let label = match layer {
             Layer::Series(series) => &series.label,
@@ -57,23 +57,16 @@ fn series(drawn: &figure::Figure) -> Vec<String> {
     if names.len() < 2 { Vec::new() } else { names }
 }
 
-fn layers(panel: &Panel) -> &[Layer] {
-    match &panel.content {
-        Content::Axes(axes) => &axes.layers,
-        Content::Pie { .. } | Content::Matrix(_) => &[],
-    }
-}
-
 /// Rows of a figure's table, about: of a timeline, which has thousands of points, every so many are kept.
 const VALUES_MAX: usize = 400;
 
 /// Series, place, value and interval of each mark, under the names of the axes. Columns that nothing stands in are left out.
 fn values(drawn: &figure::Figure) -> Table {
-    let all = || drawn.panels.iter().filter_map(axes);
+    let all = || drawn.panels.iter().filter_map(Panel::axes);
     let x = heading(all().map(|axes| &axes.x), "x");
     let y = heading(all().map(|axes| &axes.y), "y");
     let are_of_all = x != "x" && y != "y";
-    let points: usize = drawn.panels.iter().flat_map(layers).map(points).sum();
+    let points: usize = drawn.panels.iter().flat_map(Panel::layers).map(points).sum();
     let every = points.div_ceil(VALUES_MAX).max(1);
     let mut rows = Vec::new();
     for panel in &drawn.panels {
@@ -89,13 +82,6 @@ fn values(drawn: &figure::Figure) -> Table {
         every => format!("{}, one point of {every}", drawn.title),
     };
     Table { title, columns: only(&columns), rows: rows.iter().map(|row| only(row)).collect() }
-}
-
-fn axes(panel: &Panel) -> Option<&Axes> {
-    match &panel.content {
-        Content::Axes(axes) => Some(axes),
-        Content::Pie { .. } | Content::Matrix(_) => None,
-    }
 }
 
 /// The label that axes have, or `otherwise` where panels differ. One of categories may have none.
@@ -119,7 +105,7 @@ fn label(axis: &Axis) -> &str {
 /// Of panels with axes of their own what these are.
 fn named(panel: &Panel) -> String {
     let title = panel.title.iter().cloned();
-    let axes = axes(panel).map(|axes| format!("{} by {}", label(&axes.y), label(&axes.x)));
+    let axes = panel.axes().map(|axes| format!("{} by {}", label(&axes.y), label(&axes.x)));
     title.chain(axes).collect::<Vec<_>>().join(": ")
 }
 
