@@ -10,6 +10,7 @@ pub mod window;
 pub mod metric;
 pub mod phase;
 pub mod plot_data;
+pub mod derived;
 pub mod facts;
 pub mod doubt;
 pub mod checkpoints;

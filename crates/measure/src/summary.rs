@@ -2,8 +2,8 @@
 
 use crate::access::Access;
 use crate::checkpoints::CheckpointSummary;
-use crate::doubt::{self, SeenDoubt};
-use crate::facts::{Facts, StallTime, Time};
+use crate::derived::{Derived, StallTime, Time};
+use crate::doubt::{self, Doubt};
 use crate::metric::{self, Metric, NotMeasurable, Quantiles};
 use crate::phase::{self, Phase};
 use crate::record::{EpochRecord, HostEpoch, Record};
@@ -39,7 +39,7 @@ pub struct Summary {
     /// Latencies over the run.
     pub latency: Latencies,
     /// Reasons not to believe, the worst first.
-    pub doubts: Vec<SeenDoubt>,
+    pub doubts: Vec<Doubt>,
     /// What the run was bound by.
     pub verdict: Verdict,
     /// The same for each epoch.
@@ -149,14 +149,14 @@ pub struct Host {
 impl Summary {
     /// Of a record.
     pub fn of(record: &Record) -> Self {
-        let facts = Facts::of(record);
-        let doubts = doubt::of(&facts);
-        let verdict = verdict::of(&facts, &doubts);
+        let derived = Derived::of(record);
+        let doubts = doubt::doubts(&derived);
+        let verdict = verdict::of(&derived, &doubts);
         let run = |metric: &Metric| (metric.of_run)(record);
         let steps = if record.epochs.is_empty() {
             record.plan.train.steps_in_epoch(1)
         } else {
-            facts.steps
+            derived.steps
         };
         Summary {
             run_dir: None,
@@ -164,11 +164,11 @@ impl Summary {
             accelerators: record.plan.accelerators,
             epochs: Scope::all(record).count() as u64,
             steps,
-            au: Au::of(record, facts.au_sustained, run),
+            au: Au::of(record, derived.au_sustained, run),
             throughput: Throughput::of(run),
-            time: facts.time,
-            stall: facts.stall,
-            bytes: Bytes { logical: logical_bytes(&facts), device: facts.device_bytes },
+            time: derived.time,
+            stall: derived.stall,
+            bytes: Bytes { logical: logical_bytes(&derived), device: derived.device_bytes },
             access: Access::of(record),
             latency: Latencies {
                 open: metric::OPEN_LATENCY.of_run(record),
@@ -189,16 +189,16 @@ impl Summary {
 impl EvaluationSummary {
     /// `record`: as [`Record::of_evaluations`] makes it.
     fn of(record: &Record) -> Self {
-        let facts = Facts::of(record);
+        let derived = Derived::of(record);
         let run = |metric: &Metric| (metric.of_run)(record);
         EvaluationSummary {
             evaluations: Scope::all(record).count() as u64,
-            steps: facts.steps,
-            au: Au::of(record, facts.au_sustained, run),
+            steps: derived.steps,
+            au: Au::of(record, derived.au_sustained, run),
             throughput: Throughput::of(run),
-            time: facts.time,
-            stall: facts.stall,
-            bytes: Bytes { logical: logical_bytes(&facts), device: facts.device_bytes },
+            time: derived.time,
+            stall: derived.stall,
+            bytes: Bytes { logical: logical_bytes(&derived), device: derived.device_bytes },
             per_evaluation: record.epochs.iter().map(|e| EpochSummary::of(record, e)).collect(),
         }
     }
@@ -240,10 +240,10 @@ impl EpochSummary {
 }
 
 /// Where all epochs were broken off before all told, nothing is known.
-fn logical_bytes(facts: &Facts) -> Option<u64> {
-    let none_is_whole = Scope::all(facts.record).next().is_none();
-    let is_unknown = none_is_whole && !facts.record.epochs.is_empty();
-    (!is_unknown).then_some(facts.logical_bytes)
+fn logical_bytes(derived: &Derived) -> Option<u64> {
+    let none_is_whole = Scope::all(derived.record).next().is_none();
+    let is_unknown = none_is_whole && !derived.record.epochs.is_empty();
+    (!is_unknown).then_some(derived.logical_bytes)
 }
 
 fn read_bytes(epoch: &EpochRecord) -> u64 {
@@ -350,7 +350,7 @@ mod tests {
             ["count", "p50_s", "p90_s", "p99_s", "p99_9_s", "max_s"]
         );
         assert_eq!(keys(&value["verdict"]), ["name", "evidence"]);
-        assert_eq!(keys(&value["doubts"][0]), ["name", "severity", "evidence", "advice"]);
+        assert_eq!(keys(&value["doubts"][0]), ["name", "severity", "evidence", "advice", "facts"]);
         assert_eq!(value["per_epoch"][0]["epoch"], 1);
     }
 

@@ -4,7 +4,7 @@ use super::data::{
     Blocks, Details, FolderRun, FolderState, Latencies, Moments, PhasePoint, RunPoint, Stretch,
     StretchKind, TimeParts, Wait,
 };
-use feedrate_measure::doubt::{SeenDoubt, Severity};
+use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::phase::{Phase, PhaseKind, phases};
 use feedrate_measure::record::timeline::{Column, GpuTimeline};
@@ -109,7 +109,7 @@ pub fn processes(case: &Case) -> Option<u32> {
 }
 
 /// Those that a reader of the picture should know of.
-fn warnings(doubts: &[SeenDoubt]) -> Vec<String> {
+fn warnings(doubts: &[Doubt]) -> Vec<String> {
     let told = doubts.iter().filter(|doubt| doubt.severity != Severity::Note);
     told.map(|doubt| doubt.name.to_string()).collect()
 }

@@ -2,6 +2,7 @@
 
 use super::number::by_value;
 use super::{Report, Run};
+use crate::table::Cell;
 use feedrate_results::response::Response;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -94,6 +95,16 @@ impl Experiment {
 }
 
 impl Middle {
+    /// `95.0 [94.1, 95.9]`, or `95.0` of one run.
+    pub(super) fn cell(&self, text: fn(Option<f64>) -> String) -> Cell {
+        let middle = text(self.estimate);
+        let written = match self.interval {
+            Some((low, high)) => format!("{middle} [{}, {}]", text(Some(low)), text(Some(high))),
+            None => middle,
+        };
+        Cell { text: written, value: self.estimate }
+    }
+
     fn of(response: &str, values: &[f64]) -> Self {
         let found = Response::find(response).ok();
         match (values, found.and_then(|response| response.middle(values, CONFIDENCE))) {

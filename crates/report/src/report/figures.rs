@@ -1,11 +1,12 @@
 //! The figures of a report: every plot that its runs have enough for, drawn on a light and a dark ground.
 
 use super::number::significant;
-use super::{Figure, NotDrawn, Table};
-use crate::draw::figure::{self, Axes, Axis, Content, Layer, Panel, Scale};
+use super::{Figure, NotDrawn};
+use crate::draw::figure::{self, Axis, Content, Layer, Panel, Scale, Spread};
 use crate::draw::{Look, Theme, draw};
 use crate::plot::data::Data;
 use crate::plot::{Missing, PLOTS, Plot, figure_of};
+use crate::table::Table;
 use feedrate_results::response::Response;
 
 /// In the order of the plots, and those that the data have not enough for.
@@ -38,20 +39,20 @@ fn one(plot: &dyn Plot, data: &Data) -> Result<Figure, Missing> {
     })
 }
 
-/// Names that more than one is told by.
+/// Names of series; none where there is only one.
 fn series(drawn: &figure::Figure) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for (panel, layer) in
-        drawn.panels.iter().flat_map(|panel| panel.layers().iter().map(move |layer| (panel, layer)))
-    {
-        let label = match layer {
-            Layer::Series(series) => &series.label,
-            Layer::Bars(bars) => &bars.label,
-            Layer::Span(_) | Layer::Rule { .. } => continue,
-        };
-        let name = panel.series_name(label);
-        if !name.is_empty() && !names.contains(&name) {
-            names.push(name);
+    for panel in &drawn.panels {
+        for layer in panel.layers() {
+            let label = match layer {
+                Layer::Series(series) => &series.label,
+                Layer::Bars(bars) => &bars.label,
+                Layer::Span(_) | Layer::Rule { .. } => continue,
+            };
+            let name = panel.series_name(label);
+            if !name.is_empty() && !names.contains(&name) {
+                names.push(name);
+            }
         }
     }
     if names.len() < 2 { Vec::new() } else { names }
@@ -60,28 +61,30 @@ fn series(drawn: &figure::Figure) -> Vec<String> {
 /// Rows of a figure's table, about: of a timeline, which has thousands of points, every so many are kept.
 const VALUES_MAX: usize = 400;
 
-/// Series, place, value and interval of each mark, under the names of the axes. Columns that nothing stands in are left out.
+/// Panel, series, place, value, interval and number of runs of a mark.
+type Row = [String; 6];
+
+/// Each mark, under the names of the axes. Columns that nothing stands in are left out.
 fn values(drawn: &figure::Figure) -> Table {
-    let all = || drawn.panels.iter().filter_map(Panel::axes);
-    let x = heading(all().map(|axes| &axes.x), "x");
-    let y = heading(all().map(|axes| &axes.y), "y");
-    let are_of_all = x != "x" && y != "y";
-    let points: usize = drawn.panels.iter().flat_map(Panel::layers).map(points).sum();
-    let every = points.div_ceil(VALUES_MAX).max(1);
-    let mut rows = Vec::new();
+    let axes = || drawn.panels.iter().filter_map(Panel::axes);
+    let x = heading(axes().map(|axes| &axes.x), "x");
+    let y = heading(axes().map(|axes| &axes.y), "y");
+    let every = drawn.points().count().div_ceil(VALUES_MAX).max(1);
+    let mut rows: Vec<Row> = Vec::new();
     for panel in &drawn.panels {
-        let name = if are_of_all { panel.title.clone().unwrap_or_default() } else { named(panel) };
-        rows.extend(of_panel(panel, every).into_iter().map(|row| with(&name, row)));
+        let title = panel.title.clone();
+        let has_own_axes = x == "x" || y == "y";
+        let axes = panel.axes().filter(|_| has_own_axes);
+        let axes = axes.map(|axes| format!("{} by {}", label(&axes.y), label(&axes.x)));
+        let name = title.into_iter().chain(axes).collect::<Vec<_>>().join(": ");
+        add_panel(panel, &name, every, &mut rows);
     }
-    let columns = ["Panel".to_string(), "Series".into(), x, y, "95 % interval".into(), "n".into()];
-    let is_filled = |at: &usize| rows.iter().any(|row: &Vec<String>| !row[*at].is_empty());
-    let kept: Vec<usize> = (0..columns.len()).filter(is_filled).collect();
-    let only = |row: &[String]| kept.iter().map(|&at| row[at].clone()).collect();
     let title = match every {
         1 => drawn.title.clone(),
         every => format!("{}, one point of {every}", drawn.title),
     };
-    Table { title, columns: only(&columns), rows: rows.iter().map(|row| only(row)).collect() }
+    let columns = ["Panel", "Series", &x, &y, "95 % interval", "n"];
+    Table::from_text(title, columns, rows.into_iter().map(Vec::from)).without_empty_columns()
 }
 
 /// The label that axes have, or `otherwise` where panels differ. One of categories may have none.
@@ -102,80 +105,54 @@ fn label(axis: &Axis) -> &str {
     }
 }
 
-/// Of panels with axes of their own what these are.
-fn named(panel: &Panel) -> String {
-    let title = panel.title.iter().cloned();
-    let axes = panel.axes().map(|axes| format!("{} by {}", label(&axes.y), label(&axes.x)));
-    title.chain(axes).collect::<Vec<_>>().join(": ")
-}
-
-fn points(layer: &Layer) -> usize {
-    match layer {
-        Layer::Series(series) => series.points.len(),
-        Layer::Bars(_) | Layer::Span(_) | Layer::Rule { .. } => 0,
-    }
-}
-
-fn of_panel(panel: &Panel, every: usize) -> Vec<[String; 5]> {
-    let blank = String::new;
+fn add_panel(panel: &Panel, name: &str, every: usize, rows: &mut Vec<Row>) {
+    let row = |series: &str, x: String, y: String| -> Row {
+        [name.into(), series.into(), x, y, String::new(), String::new()]
+    };
     match &panel.content {
         Content::Axes(axes) => {
-            axes.layers.iter().flat_map(|layer| of_layer(panel, layer, axes, every)).collect()
-        }
-        Content::Pie { slices } => {
-            let of = |slice: &figure::Slice| {
-                let value = significant(Some(slice.value));
-                [slice.label.clone(), blank(), value, blank(), blank()]
-            };
-            slices.iter().map(of).collect()
-        }
-        Content::Matrix(matrix) => {
-            let mut rows = Vec::new();
-            for (name, cells) in matrix.rows.iter().zip(&matrix.cells) {
-                for (column, cell) in matrix.columns.iter().zip(cells) {
-                    let of = |cell: &figure::Cell| {
-                        [name.clone(), column.clone(), cell.text.clone(), blank(), blank()]
-                    };
-                    rows.extend(cell.as_ref().map(of));
+            for layer in &axes.layers {
+                match layer {
+                    Layer::Series(series) => {
+                        for point in series.points.iter().step_by(every) {
+                            let mut row = row(
+                                &panel.series_name(&series.label),
+                                at(&axes.x, point.x),
+                                at(&axes.y, point.y),
+                            );
+                            if let Some((low, high)) = point.low.zip(point.high) {
+                                let [low, high] = [low, high].map(|end| significant(Some(end)));
+                                row[4] = format!("{low} to {high}");
+                            }
+                            row[5] = point.runs.map_or(String::new(), |runs| runs.to_string());
+                            rows.push(row);
+                        }
+                    }
+                    Layer::Bars(bars) => rows.extend(bars.bars.iter().map(|bar| {
+                        let height = significant(Some(bar.to - bar.from));
+                        let label = panel.series_name(&bars.label);
+                        match bars.on {
+                            Spread::X => row(&label, at(&axes.x, bar.at), height),
+                            Spread::Y => row(&label, height, at(&axes.y, bar.at)),
+                        }
+                    })),
+                    Layer::Span(_) | Layer::Rule { .. } => {}
                 }
             }
-            rows
         }
-    }
-}
-
-fn with(title: &str, row: [String; 5]) -> Vec<String> {
-    std::iter::once(title.to_string()).chain(row).collect()
-}
-
-fn of_layer(panel: &Panel, layer: &Layer, axes: &Axes, every: usize) -> Vec<[String; 5]> {
-    let (x, y) = (&axes.x, &axes.y);
-    match layer {
-        Layer::Series(series) => series
-            .points
-            .iter()
-            .step_by(every)
-            .map(|point| {
-                let interval = point.low.zip(point.high).map_or(String::new(), |(low, high)| {
-                    format!("{} to {}", significant(Some(low)), significant(Some(high)))
-                });
-                let runs = point.runs.map_or(String::new(), |runs| runs.to_string());
-                [panel.series_name(&series.label), at(x, point.x), at(y, point.y), interval, runs]
-            })
-            .collect(),
-        Layer::Bars(bars) => bars
-            .bars
-            .iter()
-            .map(|bar| {
-                let (place, height) = (bar.at, significant(Some(bar.to - bar.from)));
-                let (x, y) = match bars.on {
-                    figure::Spread::X => (at(x, place), height),
-                    figure::Spread::Y => (height, at(y, place)),
-                };
-                [panel.series_name(&bars.label), x, y, String::new(), String::new()]
-            })
-            .collect(),
-        Layer::Span(_) | Layer::Rule { .. } => Vec::new(),
+        Content::Pie { slices } => rows.extend(
+            slices
+                .iter()
+                .map(|slice| row(&slice.label, String::new(), significant(Some(slice.value)))),
+        ),
+        Content::Matrix(matrix) => {
+            for (name, cells) in matrix.rows.iter().zip(&matrix.cells) {
+                for (column, cell) in matrix.columns.iter().zip(cells) {
+                    let text = cell.as_ref().map(|cell| cell.text.clone());
+                    rows.extend(text.map(|text| row(name, column.clone(), text)));
+                }
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, RunPoint};
 use crate::plot::points::{Depth, processes};
 use feedrate_analysis::findings::Observation;
-use feedrate_measure::doubt::{SeenDoubt, Severity};
+use feedrate_measure::doubt::{Doubt as SeenDoubt, Severity};
 use feedrate_measure::metric::{self, AU_WINDOWED, METRICS, NOMINAL_WINDOWED};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
@@ -371,7 +371,7 @@ fn point(case: &Case, record: &Record, place: Place) -> RunPoint {
 fn doubts(all: &[Gathered]) -> Vec<Doubt> {
     let mut found: Vec<Doubt> = Vec::new();
     for (index, one) in all.iter().enumerate() {
-        for SeenDoubt { name, severity, evidence, advice } in &one.doubts {
+        for SeenDoubt { name, severity, evidence, advice, .. } in &one.doubts {
             let seen =
                 Seen { run: Some(index), evidence: evidence.clone(), advice: advice.clone() };
             match found.iter_mut().find(|known| known.name == *name && known.severity == *severity)

@@ -1,102 +1,109 @@
-//! The two tables of a report, of experiments and of runs, whatever file they come to stand in: which columns, and what a cell says.
+//! The two tables of a report, of experiments and of runs: their columns, and what a cell says.
 
-use super::number::{UNKNOWN, megabytes, percent, significant, with_interval};
-use super::{Experiment, Middle, Report, Run};
+use super::number::{megabytes, percent, significant};
+use super::{Experiment, Middle, Report, Run, experiments};
+use crate::table::{Cell, Kind, Table};
 use std::collections::{BTreeMap, HashMap};
 
-/// A column of a table of `T`.
-pub(super) struct Column<T> {
-    /// Its heading, with the unit.
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    /// Whether this report needs it.
-    pub(super) is_wanted: fn(&Report) -> bool,
-    pub(super) of: fn(&Report, &T) -> Cell,
+/// All runs.
+pub(super) fn table_of_runs(report: &Report) -> Table {
+    let mut table = Table::new(
+        "One row a run. Its number leads to its record, a doubt to what was seen. Runs that are not used are grey.",
+    );
+    let runs: Vec<&Run> = report.runs.iter().collect();
+    if runs.iter().any(|run| run.unused.is_some()) {
+        let why = runs.iter().map(|run| run.unused.as_deref().unwrap_or_default());
+        table.add("Not used", Kind::Text, why);
+    }
+    add_settings(&mut table, report, &runs);
+    let au: [Percentage; 4] = [
+        ("AU all steps (%)", |run| run.au.all_steps_percent),
+        ("AU windowed (%)", |run| run.au.windowed_percent),
+        ("AU reported (%)", |run| run.au.reported_percent),
+        ("AU sustained (%)", |run| run.au.sustained_percent),
+    ];
+    for (name, of) in au {
+        let is_wanted = match name {
+            "AU reported (%)" => is_reported_otherwise(report),
+            "AU sustained (%)" => has_sustained(report),
+            _ => true,
+        };
+        if is_wanted {
+            let cells = runs.iter().map(|run| Cell::written(of(run), percent));
+            table.add(name, Kind::Utilisation, cells);
+        }
+    }
+    let read = runs.iter().map(|run| {
+        let cell = Cell::written(run.throughput.bytes_per_second, megabytes);
+        if run.throughput.is_estimated { estimated(cell) } else { cell }
+    });
+    table.add("Read (MB/s)", Kind::Rate, read);
+    let samples = runs.iter().map(|run| run.throughput.samples_per_second);
+    table.add("Samples/s", Kind::Rate, samples.map(|rate| Cell::written(rate, significant)));
+    table.add("Epochs", Kind::Number, runs.iter().map(|run| Some(run.epochs)));
+    table
 }
 
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Text,
-    Number,
-    /// Of 100.
-    Utilisation,
-    /// Of the highest of its column.
-    Rate,
+type Percentage = (&'static str, fn(&Run) -> Option<f64>);
+
+/// All experiments.
+pub(super) fn table_of_experiments(report: &Report) -> Table {
+    let mut table = Table::new(
+        "Means of n runs (of rates geometric), with 95 % intervals where there are several.",
+    );
+    let all = experiments(report);
+    let firsts: Vec<&Run> = all.iter().map(|one| &report.runs[one.runs[0]]).collect();
+    add_settings(&mut table, report, &firsts);
+    table.add("n", Kind::Number, all.iter().map(|one| Some(one.runs.len() as u64)));
+    let of_all = |of: fn(&Experiment) -> &Middle, text: fn(Option<f64>) -> String| {
+        all.iter().map(move |one| of(one).cell(text))
+    };
+    let kind = Kind::Utilisation;
+    table.add("AU all steps (%)", kind, of_all(|one| &one.au_all_steps_percent, percent));
+    table.add("AU windowed (%)", kind, of_all(|one| &one.au_windowed_percent, percent));
+    if has_sustained(report) {
+        table.add("AU sustained (%)", kind, of_all(|one| &one.au_sustained_percent, percent));
+    }
+    let read = all.iter().map(|one| {
+        let cell = one.bytes_per_second.cell(megabytes);
+        let mut runs = one.runs.iter().map(|&run| &report.runs[run]);
+        if runs.any(|run| run.throughput.is_estimated) { estimated(cell) } else { cell }
+    });
+    table.add("Read (MB/s)", Kind::Rate, read);
+    table.add("Samples/s", Kind::Rate, of_all(|one| &one.samples_per_second, significant));
+    table
 }
 
-/// What stands in a place.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Cell {
-    pub(super) text: String,
-    /// What it is sorted and shaded by.
-    pub(super) value: Option<f64>,
-}
-
-fn text(text: impl Into<String>) -> Cell {
-    Cell { text: text.into(), value: None }
-}
-
-fn number(value: Option<f64>, text: impl Fn(Option<f64>) -> String) -> Cell {
-    Cell { text: text(value), value }
-}
-
-fn count(value: Option<u64>) -> Cell {
-    let written = value.map_or(UNKNOWN.into(), |count| count.to_string());
-    Cell { text: written, value: value.map(|count| count as f64) }
-}
-
-/// A value of a factor: a number where it is one, so that 2 sorts before 10.
-fn level(value: &str) -> Cell {
-    Cell { text: value.into(), value: value.parse().ok().filter(|value: &f64| value.is_finite()) }
-}
-
-fn middle(middle: &Middle, text: impl Fn(Option<f64>) -> String) -> Cell {
-    Cell { text: with_interval(middle, text), value: middle.estimate }
-}
-
-fn source(report: &Report, index: usize) -> Cell {
-    text(report.sources.get(index).map_or("", |source| source.path.as_str()))
-}
-
-/// A rate whose bytes were not counted is marked.
-fn estimated(is_estimated: bool, cell: Cell) -> Cell {
-    match is_estimated && cell.value.is_some() {
-        true => Cell { text: format!("≈ {}", cell.text), ..cell },
-        false => cell,
+/// What runs were asked for; of an experiment its first run tells.
+fn add_settings(table: &mut Table, report: &Report, runs: &[&Run]) {
+    if report.has_several_sources() {
+        let path = |run: &&Run| report.sources.get(run.source).map_or("", |one| one.path.as_str());
+        table.add("Source", Kind::Text, runs.iter().map(path));
+    }
+    table.add("Workload", Kind::Text, runs.iter().map(|run| &run.workload));
+    table.add("Parameter", Kind::Text, runs.iter().map(|run| &run.parameter));
+    table.add("Value", Kind::Text, runs.iter().map(|run| Cell::level(&run.value)));
+    table.add("Procs", Kind::Number, runs.iter().map(|run| run.accelerators.map(u64::from)));
+    if is_varied_otherwise(report) {
+        table.add("Factors", Kind::Text, runs.iter().map(|run| other_levels(run)));
     }
 }
 
-fn read_by(run: &Run) -> Cell {
-    let rates = &run.throughput;
-    estimated(rates.is_estimated, number(rates.bytes_per_second, megabytes))
-}
-
-fn read_by_all(report: &Report, of: &Experiment) -> Cell {
-    let is_estimated = of.runs.iter().any(|&run| report.runs[run].throughput.is_estimated);
-    estimated(is_estimated, middle(&of.bytes_per_second, megabytes))
-}
-
-fn always(_: &Report) -> bool {
-    true
+/// A rate whose bytes were not counted is marked.
+fn estimated(cell: Cell) -> Cell {
+    let text = if cell.value.is_some() { format!("≈ {}", cell.text) } else { cell.text };
+    Cell { text, ..cell }
 }
 
 /// Only where files said something else than what follows from their steps.
 fn is_reported_otherwise(report: &Report) -> bool {
-    report.runs.iter().any(|run| {
-        let of = |value: Option<f64>| percent(value);
-        run.au.reported_percent.is_some()
-            && of(run.au.reported_percent) != of(run.au.windowed_percent)
-    })
+    let mut reported = report.runs.iter().filter(|run| run.au.reported_percent.is_some());
+    reported.any(|run| percent(run.au.reported_percent) != percent(run.au.windowed_percent))
 }
 
 /// DLIO's files do not tell it.
 fn has_sustained(report: &Report) -> bool {
     report.runs.iter().any(|run| run.au.sustained_percent.is_some())
-}
-
-fn has_unused(report: &Report) -> bool {
-    report.runs.iter().any(|run| run.unused.is_some())
 }
 
 /// Only where parameter and value do not say what sets experiments apart.
@@ -109,85 +116,8 @@ fn is_varied_otherwise(report: &Report) -> bool {
 }
 
 /// Levels of factors that have no column.
-fn levels(factors: &BTreeMap<String, String>, parameter: &str) -> Cell {
-    let has_column = |name: &str| name == "processes" || name == "source" || name == parameter;
-    let rest = factors.iter().filter(|(name, _)| !has_column(name));
-    text(rest.map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>().join(", "))
-}
-
-macro_rules! column {
-    ($name:literal, $kind:ident, $of:expr) => {
-        column!($name, $kind, $of, always)
-    };
-    ($name:literal, $kind:ident, $of:expr, $is_wanted:expr) => {
-        Column { name: $name, kind: Kind::$kind, is_wanted: $is_wanted, of: $of }
-    };
-}
-
-/// Of the table of runs.
-pub(super) static OF_RUNS: &[Column<Run>] = &[
-    column!("Not used", Text, |_, run| text(run.unused.as_deref().unwrap_or_default()), has_unused),
-    column!("Source", Text, |report, run| source(report, run.source), Report::has_several_sources),
-    column!("Workload", Text, |_, run| text(&run.workload)),
-    column!("Parameter", Text, |_, run| text(&run.parameter)),
-    column!("Value", Text, |_, run| level(&run.value)),
-    column!("Procs", Number, |_, run| count(run.accelerators.map(u64::from))),
-    column!("Factors", Text, |_, run| levels(&run.factors, &run.parameter), is_varied_otherwise),
-    column!("AU all steps (%)", Utilisation, |_, run| number(run.au.all_steps_percent, percent)),
-    column!("AU windowed (%)", Utilisation, |_, run| number(run.au.windowed_percent, percent)),
-    column!(
-        "AU reported (%)",
-        Utilisation,
-        |_, run| number(run.au.reported_percent, percent),
-        is_reported_otherwise
-    ),
-    column!(
-        "AU sustained (%)",
-        Utilisation,
-        |_, run| number(run.au.sustained_percent, percent),
-        has_sustained
-    ),
-    column!("Read (MB/s)", Rate, |_, run| read_by(run)),
-    column!("Samples/s", Rate, |_, run| number(run.throughput.samples_per_second, significant)),
-    column!("Epochs", Number, |_, run| count(Some(run.epochs))),
-];
-
-/// Of the table of experiments.
-pub(super) static OF_EXPERIMENTS: &[Column<Experiment>] = &[
-    column!("Source", Text, |report, of| source(report, of.source), Report::has_several_sources),
-    column!("Workload", Text, |_, of| text(&of.workload)),
-    column!("Parameter", Text, |_, of| text(&of.parameter)),
-    column!("Value", Text, |_, of| level(&of.value)),
-    column!("Procs", Number, |_, of| count(of.accelerators.map(u64::from))),
-    column!("Factors", Text, |_, of| levels(&of.factors, &of.parameter), is_varied_otherwise),
-    column!("n", Number, |_, of| count(Some(of.runs.len() as u64))),
-    column!("AU all steps (%)", Utilisation, |_, of| middle(&of.au_all_steps_percent, percent)),
-    column!("AU windowed (%)", Utilisation, |_, of| middle(&of.au_windowed_percent, percent)),
-    column!(
-        "AU sustained (%)",
-        Utilisation,
-        |_, of| middle(&of.au_sustained_percent, percent),
-        has_sustained
-    ),
-    column!("Read (MB/s)", Rate, read_by_all),
-    column!("Samples/s", Rate, |_, of| middle(&of.samples_per_second, significant)),
-];
-
-/// Those that this report needs.
-pub(super) fn wanted<T>(
-    report: &Report,
-    columns: &'static [Column<T>],
-) -> impl Iterator<Item = &'static Column<T>> {
-    columns.iter().filter(|column| (column.is_wanted)(report))
-}
-
-/// Headings, and the text of each row.
-pub(super) fn texts<T>(
-    report: &Report,
-    columns: &'static [Column<T>],
-    rows: &[T],
-) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let columns: Vec<&Column<T>> = wanted(report, columns).collect();
-    let row = |of: &T| columns.iter().map(|column| (column.of)(report, of).text).collect();
-    (columns.iter().map(|column| column.name).collect(), rows.iter().map(row).collect())
+fn other_levels(run: &Run) -> String {
+    let has_column = |name: &str| ["processes", "source", &run.parameter].contains(&name);
+    let rest = run.factors.iter().filter(|(name, _)| !has_column(name));
+    rest.map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>().join(", ")
 }

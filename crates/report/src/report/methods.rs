@@ -3,7 +3,8 @@
 
 use super::number::by_value;
 use super::settings::ROWS;
-use super::{Method, Source, Table};
+use super::{Method, Source};
+use crate::table::Table;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_measure::record::{StudyRun, System};
 use feedrate_results::runs::Settings;
@@ -361,13 +362,8 @@ pub(super) fn configuration(runs: &[Made]) -> Table {
         let says = |cell: &String| !(cell.is_empty() || is_of_emulated && is_zero(cell));
         cells.iter().any(says).then(|| std::iter::once(name.to_string()).chain(cells).collect())
     };
-    Table {
-        title: "Workflow configuration".into(),
-        columns: std::iter::once("Setting".to_string())
-            .chain(workloads.keys().map(|name| (*name).to_string()))
-            .collect(),
-        rows: ROWS.iter().filter_map(row).collect(),
-    }
+    let columns = std::iter::once("Setting").chain(workloads.keys().copied());
+    Table::from_text("Workflow configuration", columns, ROWS.iter().filter_map(row))
 }
 
 /// Component and specification of each machine, once.
@@ -379,11 +375,9 @@ pub(super) fn setups(runs: &[Made]) -> Vec<Table> {
             let kept: Vec<&str> = of.split(", ").filter(|word| !word.ends_with(" free")).collect();
             vec![name.clone(), kept.join(", ")]
         };
-        let table = Table {
-            title: format!("Experimental setup: {}", machine.hostname),
-            columns: vec!["Component".into(), "Specification".into()],
-            rows: machine.components.iter().map(part).collect(),
-        };
+        let title = format!("Experimental setup: {}", machine.hostname);
+        let rows = machine.components.iter().map(part);
+        let table = Table::from_text(title, ["Component", "Specification"], rows);
         if !setups.contains(&table) {
             setups.push(table);
         }

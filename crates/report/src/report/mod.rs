@@ -16,6 +16,7 @@ mod tests;
 pub use experiment::{Experiment, Middle, experiments};
 pub use gather::{of_results, plot_data};
 
+use crate::table::Table;
 use feedrate_analysis::findings::{Figures, Kind};
 use feedrate_measure::doubt::Severity;
 use serde::Serialize;
@@ -171,17 +172,6 @@ pub struct NotDrawn {
     pub why: String,
     /// What to do.
     pub hint: String,
-}
-
-/// Rows of text.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Table {
-    /// What it is.
-    pub title: String,
-    /// Headings.
-    pub columns: Vec<String>,
-    /// As long as `columns` each.
-    pub rows: Vec<Vec<String>>,
 }
 
 /// One run.

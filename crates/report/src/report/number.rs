@@ -1,10 +1,7 @@
 //! Numbers as the report writes them, in the units that its headings name. What is not known is a dash.
 
-use super::Middle;
+pub(super) use crate::table::UNKNOWN;
 use std::cmp::Ordering;
-
-/// What stands where nothing is known.
-pub(super) const UNKNOWN: &str = "–";
 
 /// `99.7`: percent, with one decimal.
 pub(super) fn percent(value: Option<f64>) -> String {
@@ -31,16 +28,6 @@ fn decimals(value: Option<f64>, places: usize) -> String {
     value
         .filter(|value| value.is_finite())
         .map_or(UNKNOWN.into(), |value| format!("{value:.places$}"))
-}
-
-/// `95.0 [94.1, 95.9]`, or `95.0` of one run.
-pub(super) fn with_interval(middle: &Middle, text: impl Fn(Option<f64>) -> String) -> String {
-    match middle.interval {
-        Some((low, high)) => {
-            format!("{} [{}, {}]", text(middle.estimate), text(Some(low)), text(Some(high)))
-        }
-        None => text(middle.estimate),
-    }
 }
 
 /// `2` before `10`, numbers before words.

@@ -263,8 +263,9 @@ fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_sho
     let names: Vec<_> = experiments.iter().map(|one| (&*one.parameter, &*one.value)).collect();
     assert_eq!(names, [("format", "npz"), ("format", "png")]);
     let figure = report.figures.iter().find(|figure| figure.name == "main_effects").unwrap();
-    assert_eq!(figure.values.columns, ["format", "Throughput (kB/s)", "95 % interval", "n"]);
-    let x: Vec<&str> = figure.values.rows.iter().map(|row| row[0].as_str()).collect();
+    let columns = figure.values.columns.iter().map(|column| column.name.as_str());
+    assert_eq!(columns.collect::<Vec<_>>(), ["format", "Throughput (kB/s)", "95 % interval", "n"]);
+    let x: Vec<&str> = figure.values.rows.iter().map(|row| row[0].text.as_str()).collect();
     assert_eq!(x, ["npz", "png"]);
     let page = (output::find("html").unwrap().write)(&report);
     let part = |of: &str| page.split_once(of).unwrap().1.split_once("</figure>").unwrap().0;

@@ -320,11 +320,12 @@ fn a_run_far_from_its_replicates_is_named() {
 #[test]
 fn invalid_runs_are_left_out_and_doubted_runs_named() {
     let mut runs = one_at_a_time(3, 0.01, &mut LegacyRandom::new(7));
-    let doubt = |name: &str, severity| SeenDoubt {
+    let doubt = |name: &str, severity| Doubt {
         name: name.into(),
         severity,
         evidence: "evidence".into(),
         advice: "advice".into(),
+        facts: Default::default(),
     };
     runs[0].doubts.push(doubt("incomplete_run", Severity::Invalid));
     runs[3].doubts.push(doubt("stale_data", Severity::Invalid));

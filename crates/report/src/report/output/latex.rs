@@ -2,8 +2,9 @@
 
 use super::Output;
 use super::words::{Word, words};
-use crate::report::grid::{Kind, OF_EXPERIMENTS, texts, wanted};
-use crate::report::{Report, Table, experiments};
+use crate::report::Report;
+use crate::report::grid::table_of_experiments;
+use crate::table::{Kind, Table};
 
 pub(super) static OUTPUT: Output = Output {
     name: "latex",
@@ -22,56 +23,43 @@ fn write(report: &Report) -> String {
         let items: Vec<String> = report.findings.iter().map(item).collect();
         parts.push(format!("\\begin{{enumerate}}\n{}\n\\end{{enumerate}}", items.join("\n")));
     }
-    let all = experiments(report);
-    let (heading, rows) = texts(report, OF_EXPERIMENTS, &all);
-    let columns: String = wanted(report, OF_EXPERIMENTS)
-        .map(|column| if column.kind == Kind::Text { 'l' } else { 'r' })
-        .collect();
-    let caption = "Utilisation (AU) and throughput: means of n runs (of rates geometric) with 95 % intervals.";
-    parts.push(table(caption, "tab:experiments", &columns, &heading, &rows));
-    for (number, of) in report.setups.iter().enumerate() {
-        parts.push(of_text(of, &format!("tab:setup{}", number + 1)));
+    let experiments = Table {
+        title: "Utilisation (AU) and throughput: means of n runs (of rates geometric) with 95 % intervals.".into(),
+        ..table_of_experiments(report)
+    };
+    parts.push(table(&experiments, "tab:experiments"));
+    for (number, of) in (1..).zip(&report.setups) {
+        parts.push(table(of, &format!("tab:setup{number}")));
     }
     if !report.configuration.rows.is_empty() {
-        parts.push(of_text(&report.configuration, "tab:configuration"));
+        parts.push(table(&report.configuration, "tab:configuration"));
     }
     parts.join("\n\n") + "\n"
-}
-
-fn of_text(of: &Table, label: &str) -> String {
-    let heading: Vec<&str> = of.columns.iter().map(String::as_str).collect();
-    table(&of.title, label, &"l".repeat(heading.len()), &heading, &of.rows)
 }
 
 /// Columns of a table that a column of a page may hold.
 const NARROW_MAX: usize = 5;
 
-fn table(
-    caption: &str,
-    label: &str,
-    columns: &str,
-    heading: &[&str],
-    rows: &[Vec<String>],
-) -> String {
-    let line = |cells: Vec<String>| format!("    {} \\\\", cells.join(" & "));
+fn table(table: &Table, label: &str) -> String {
     // Across both columns of a page, where one is too narrow.
-    let is_wide = NARROW_MAX < heading.len();
+    let is_wide = NARROW_MAX < table.columns.len();
     let environment = if is_wide { "table*" } else { "table" };
     let size = if is_wide { "  \\footnotesize\\setlength{\\tabcolsep}{3pt}\n" } else { "" };
-    let mut lines = vec![
-        format!("\\begin{{{environment}}}"),
-        format!("{size}  \\centering"),
-        format!("  \\caption{{{}}}", plain(caption)),
-        format!("  \\label{{{label}}}"),
-        format!("  \\begin{{tabular}}{{{columns}}}"),
-        "    \\toprule".into(),
-        line(heading.iter().map(|cell| plain(cell)).collect()),
-        "    \\midrule".into(),
-    ];
-    lines.extend(rows.iter().map(|row| line(row.iter().map(|cell| plain(cell)).collect())));
-    lines.extend(["    \\bottomrule", "  \\end{tabular}"].map(String::from));
-    lines.push(format!("\\end{{{environment}}}"));
-    lines.join("\n")
+    let columns = table.columns.iter();
+    let sides: String = columns.map(|of| if of.kind == Kind::Text { 'l' } else { 'r' }).collect();
+    let rows: String =
+        table.rows.iter().map(|row| line(row.iter().map(|cell| &cell.text))).collect();
+    let (caption, heading) =
+        (plain(&table.title), line(table.columns.iter().map(|column| &column.name)));
+    format!(
+        "\\begin{{{environment}}}\n{size}  \\centering\n  \\caption{{{caption}}}\n  \\label{{{label}}}\n  \\begin{{tabular}}{{{sides}}}\n    \\toprule\n\
+         {heading}    \\midrule\n{rows}    \\bottomrule\n  \\end{{tabular}}\n\\end{{{environment}}}"
+    )
+}
+
+fn line<'a>(cells: impl Iterator<Item = &'a String>) -> String {
+    let cells: Vec<String> = cells.map(|cell| plain(cell)).collect();
+    format!("    {} \\\\\n", cells.join(" & "))
 }
 
 fn sentence(text: &str) -> String {

@@ -2,8 +2,9 @@
 
 use super::Output;
 use super::words::{Word, glance, run_number, seen, words};
-use crate::report::grid::{OF_EXPERIMENTS, OF_RUNS, texts};
-use crate::report::{Report, Table, experiments};
+use crate::report::Report;
+use crate::report::grid::{table_of_experiments, table_of_runs};
+use crate::table::{Kind, Table};
 
 pub(super) static OUTPUT: Output = Output {
     name: "markdown",
@@ -39,8 +40,7 @@ fn write(report: &Report) -> String {
         parts.push(format!("{says} ({})", sentence(&one.hint)));
     }
     parts.push("## Experiments".into());
-    let (heading, rows) = texts(report, OF_EXPERIMENTS, &experiments(report));
-    parts.push(grid(&heading, &rows));
+    parts.push(table(&table_of_experiments(report)));
     parts.push("## Runs".into());
     parts.push(runs(report));
     parts.push("## Methods".into());
@@ -115,29 +115,29 @@ fn doubts(report: &Report) -> String {
 }
 
 fn runs(report: &Report) -> String {
-    let (mut heading, mut rows) = texts(report, OF_RUNS, &report.runs);
-    heading.insert(0, "Run");
-    heading.extend(["Doubts", "Folder"]);
-    for (index, (row, run)) in rows.iter_mut().zip(&report.runs).enumerate() {
-        row.insert(0, (index + 1).to_string());
-        row.extend([run.doubts.join(", "), run.path.clone()]);
-    }
-    grid(&heading, &rows)
+    let mut all = Table::new("");
+    all.add("Run", Kind::Number, (1..=report.runs.len() as u64).map(Some));
+    let more = table_of_runs(report);
+    all.columns.extend(more.columns);
+    all.rows.iter_mut().zip(more.rows).for_each(|(row, more)| row.extend(more));
+    all.add("Doubts", Kind::Text, report.runs.iter().map(|run| run.doubts.join(", ")));
+    all.add("Folder", Kind::Text, report.runs.iter().map(|run| &run.path));
+    table(&all)
 }
 
 fn table(table: &Table) -> String {
-    let heading: Vec<&str> = table.columns.iter().map(String::as_str).collect();
-    if heading.is_empty() { String::new() } else { grid(&heading, &table.rows) }
+    if table.columns.is_empty() {
+        return String::new();
+    }
+    let mut lines = vec![line(table.columns.iter().map(|column| &column.name))];
+    lines.push(format!("|{}", " --- |".repeat(table.columns.len())));
+    lines.extend(table.rows.iter().map(|row| line(row.iter().map(|cell| &cell.text))));
+    lines.join("\n")
 }
 
-fn grid(heading: &[&str], rows: &[Vec<String>]) -> String {
-    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-    let mut lines = vec![
-        line(heading.iter().map(|cell| plain(cell)).collect()),
-        line(vec!["---".into(); heading.len()]),
-    ];
-    lines.extend(rows.iter().map(|row| line(row.iter().map(|cell| plain(cell)).collect())));
-    lines.join("\n")
+fn line<'a>(cells: impl Iterator<Item = &'a String>) -> String {
+    let cells: Vec<String> = cells.map(|cell| plain(cell)).collect();
+    format!("| {} |", cells.join(" | "))
 }
 
 fn sentence(text: &str) -> String {

@@ -6,11 +6,8 @@
 mod html;
 mod markdown;
 mod csv;
-mod csv_std;
-mod tidy;
 mod latex;
 mod json;
-mod comma;
 mod words;
 #[cfg(test)]
 mod tests;
@@ -22,9 +19,9 @@ use std::path::Path;
 pub static OUTPUTS: &[&Output] = &[
     &html::OUTPUT,
     &markdown::OUTPUT,
-    &csv::OUTPUT,
-    &csv_std::OUTPUT,
-    &tidy::OUTPUT,
+    &csv::STUDY,
+    &csv::STUDY_WITH_DEVIATIONS,
+    &csv::TIDY,
     &latex::OUTPUT,
     &json::OUTPUT,
 ];
@@ -32,13 +29,13 @@ pub static OUTPUTS: &[&Output] = &[
 /// One of [`OUTPUTS`].
 #[derive(Debug)]
 pub struct Output {
-    /// What `--format` calls it.
+    /// The name for `--format`.
     pub name: &'static str,
     /// The ending of its files.
     pub extension: &'static str,
-    /// What it is, in a sentence.
+    /// A sentence about it.
     pub summary: &'static str,
-    /// The whole file. What the report does not know is left empty.
+    /// Make the whole file. Cells of unknown values are empty.
     pub write: fn(&Report) -> String,
 }
 
@@ -48,7 +45,7 @@ pub fn find(name: &str) -> Option<&'static Output> {
 }
 
 /// By the ending of a file's name.
-pub fn of_file(path: &Path) -> Option<&'static Output> {
+pub fn for_file(path: &Path) -> Option<&'static Output> {
     let extension = path.extension()?.to_str()?;
     OUTPUTS.iter().copied().find(|output| output.extension.eq_ignore_ascii_case(extension))
 }

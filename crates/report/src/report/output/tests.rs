@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::report::{
-    Au, Doubt, Fact, Figure, Finding, LeftOut, Method, Metric, NotDrawn, Run, Seen, Source,
-    Support, Table,
+    Au, Doubt, Fact, Figure, Finding, LeftOut, Method, Metric, NotDrawn, Run, Seen, Source, Support,
 };
+use crate::table::Table;
 use feedrate_analysis::findings::Kind;
 use feedrate_measure::doubt::Severity;
 
@@ -12,11 +12,7 @@ use feedrate_measure::doubt::Severity;
 const HOSTILE: &str = "</script><script>alert(1)</script>\"'&|\\[x](y)\n,$%_{}`~^#";
 
 fn report(name: &str) -> Report {
-    let table = || Table {
-        title: name.into(),
-        columns: vec!["Setting".into(), name.into()],
-        rows: vec![vec![name.into(), "2, 4".into()]],
-    };
+    let table = || Table::from_text(name, ["Setting", name], [vec![name.into(), "2, 4".into()]]);
     Report {
         title: name.into(),
         program: "feedrate".into(),
@@ -96,7 +92,7 @@ fn outputs_have_names_of_their_own_and_write_even_nothing() {
     for (file, expected) in
         [("a/r.html", Some("html")), ("r.CSV", Some("csv")), ("r.pdf", None), ("r", None)]
     {
-        assert_eq!(of_file(Path::new(file)).map(|output| output.name), expected);
+        assert_eq!(for_file(Path::new(file)).map(|output| output.name), expected);
     }
 }
 

@@ -1,23 +1,19 @@
 //! The figures of the page: pictures as they were drawn, on a light and a dark ground, and the numbers behind them.
 
-use super::tables::values_table;
+use super::tables::plain_table;
 use super::{sentence, slug};
 use crate::report::{Figure, NotDrawn, Report};
 use maud::{Markup, PreEscaped, html};
 
-pub(super) fn figures(report: &Report) -> Markup {
-    html! {
-        @if !report.figures.is_empty() || !report.not_drawn.is_empty() {
-            section #figures aria-labelledby="figures-heading" {
-                h2 #figures-heading { "Figures" }
-                div.figures { @for figure in &report.figures { (one(figure)) } }
-                @if !report.not_drawn.is_empty() {
-                    h3 { "Not drawn" }
-                    ul { @for one in &report.not_drawn { (not_drawn(one)) } }
-                }
-            }
+pub(super) fn figures(report: &Report) -> Option<Markup> {
+    let figures = html! {
+        div.figures { @for figure in &report.figures { (one(figure)) } }
+        @if !report.not_drawn.is_empty() {
+            h3 { "Not drawn" }
+            ul { @for one in &report.not_drawn { (not_drawn(one)) } }
         }
-    }
+    };
+    (!report.figures.is_empty() || !report.not_drawn.is_empty()).then_some(figures)
 }
 
 fn not_drawn(of: &NotDrawn) -> Markup {
@@ -44,7 +40,7 @@ fn one(figure: &Figure) -> Markup {
             }
             figcaption { (sentence(&figure.caption)) }
             @if !figure.values.rows.is_empty() {
-                details { summary { "Values" } (values_table(&figure.values)) }
+                details { summary { "Values" } (plain_table(&figure.values, &format!("Values: {}", figure.values.title))) }
             }
         }
     }

@@ -23,22 +23,41 @@ pub(super) static OUTPUT: Output = Output {
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
+/// A section of the page.
+struct Section {
+    id: &'static str,
+    heading: &'static str,
+    content: Markup,
+}
+
 fn write(report: &Report) -> String {
+    let all = [
+        ("findings", "Findings", sections::findings(report)),
+        ("doubts", "Doubts", sections::doubts(report)),
+        ("figures", "Figures", figures::figures(report)),
+        ("experiments", "Experiments", tables::experiments(report)),
+        ("runs", "Runs", tables::runs(report)),
+        ("methods", "Methods", sections::methods(report)),
+        ("setup", "Setup", sections::setup(report)),
+    ];
+    let there = all
+        .into_iter()
+        .filter_map(|(id, heading, content)| Some(Section { id, heading, content: content? }));
+    let sections: Vec<Section> = there.collect();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
             (head(report))
             body {
                 a.skip href="#findings" { "Skip to the findings" }
-                (banner(report))
+                (banner(report, &sections))
                 main {
-                    (sections::findings(report))
-                    (sections::doubts(report))
-                    (figures::figures(report))
-                    (tables::experiment_section(report))
-                    (tables::run_section(report))
-                    (sections::methods(report))
-                    (sections::setup(report))
+                    @for Section { id, heading, content } in &sections {
+                        section id=(id) aria-labelledby={ (id) "-heading" } {
+                            h2 id={ (id) "-heading" } { (heading) }
+                            (content)
+                        }
+                    }
                 }
                 footer { p { "Made by " (report.program) "." } }
                 script { (PreEscaped(SCRIPT)) }
@@ -69,21 +88,7 @@ fn head(report: &Report) -> Markup {
     }
 }
 
-/// What is in the page: (id, heading, whether this report has it).
-fn contents(report: &Report) -> Vec<(&'static str, &'static str)> {
-    let all = [
-        ("findings", "Findings", true),
-        ("doubts", "Doubts", true),
-        ("figures", "Figures", !report.figures.is_empty() || !report.not_drawn.is_empty()),
-        ("experiments", "Experiments", !report.runs.is_empty()),
-        ("runs", "Runs", !report.runs.is_empty()),
-        ("methods", "Methods", !report.methods.is_empty()),
-        ("setup", "Setup", !report.setups.is_empty()),
-    ];
-    all.into_iter().filter(|(.., has)| *has).map(|(id, name, _)| (id, name)).collect()
-}
-
-fn banner(report: &Report) -> Markup {
+fn banner(report: &Report, sections: &[Section]) -> Markup {
     html! {
         header {
             h1 { (report.title) }
@@ -95,9 +100,7 @@ fn banner(report: &Report) -> Markup {
             }
             nav aria-label="Contents" {
                 ul {
-                    @for (id, name) in contents(report) {
-                        li { a href={ "#" (id) } { (name) } }
-                    }
+                    @for one in sections { li { a href={ "#" (one.id) } { (one.heading) } } }
                 }
             }
         }
@@ -116,11 +119,6 @@ fn sentence(text: &str) -> Markup {
     }
 }
 
-/// Where the page tells of a run.
-fn run_link(index: usize) -> Markup {
-    html! { a href={ "#run-" (index + 1) } { (run_number(index)) } }
-}
-
 /// More of them than this are folded up.
 const LINKS_MAX: usize = 12;
 
@@ -128,7 +126,7 @@ fn links(runs: &[usize]) -> Markup {
     html! {
         @for (place, &run) in runs.iter().enumerate() {
             @if place > 0 { ", " }
-            (run_link(run))
+            a href={ "#run-" (run + 1) } { (run_number(run)) }
         }
     }
 }
@@ -143,7 +141,7 @@ fn run_links(runs: &[usize]) -> Markup {
     }
 }
 
-/// Of a doubt of the report: its own, where a name is there twice, of different severities, or two differ in marks only.
+/// The id of a doubt of the report: its own, where a name is there twice, of different severities, or two differ in marks only.
 fn doubt_id(report: &Report, index: usize) -> String {
     let slug_of = |doubt: &Doubt| slug(&doubt.name);
     let own = report.doubts.get(index).map(slug_of).unwrap_or_default();
@@ -153,7 +151,7 @@ fn doubt_id(report: &Report, index: usize) -> String {
     }
 }
 
-/// What an id may hold.
+/// A name as an id may hold it.
 fn slug(name: &str) -> String {
     let one = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     name.chars().map(one).collect()
