@@ -8,15 +8,12 @@ mod tests;
 
 pub use sides::{main_responses, sides};
 
-use crate::precision::{CONFIDENCE, POWER};
+use crate::precision::{ALPHA, CONFIDENCE, POWER};
 use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
 use feedrate_results::response::{Better, Response};
 use feedrate_results::runs::{LeftOut, Run, Runs, Settings};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Chance of a false finding that is accepted.
-pub const ALPHA: f64 = 1.0 - CONFIDENCE;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,6 +6,9 @@ use feedrate_results::response::Response;
 /// The confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
+/// Chance of a false finding that is accepted.
+pub const ALPHA: f64 = 1.0 - CONFIDENCE;
+
 /// Fewer runs stop nothing. An interval that is looked at after each run is found narrow when its runs lie together by chance; from five
 /// runs on it still holds the truth in 92 to 95 % of simulations, from two in 89 %.
 pub const REPLICATES_LEAST: u64 = 5;
