@@ -1,7 +1,7 @@
 //! The bytes of samples, as a function of (seed, file, sample, offset): anyone can make them or check them.
 //!
 //! Each block of 4096 bytes is a xoshiro256++ stream of its own, so any range can be made without what
-//! comes before it. Changing a byte of this changes every dataset: raise [`CONTENT_VERSION`] then.
+//! comes before it. Changing a byte of this changes every dataset: raise the version of every format then.
 //!
 //! Where content is to be compressible, each chunk of 512 bytes ends in zeros, and each block begins somewhere in that
 //! pattern, so that short samples get their share too. Where it is to repeat itself, whole stretches of 64 KiB are
@@ -13,9 +13,6 @@ use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::shape::{Element, Redundancy};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-
-/// Of the function from (seed, file, sample, offset) to bytes; part of a dataset's fingerprint.
-pub const CONTENT_VERSION: u32 = 1;
 
 /// Bytes that are made together.
 pub const BLOCK_BYTES: usize = 4096;

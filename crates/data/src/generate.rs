@@ -273,7 +273,10 @@ impl<'g> Generation<'g> {
         let begun = match Manifest::read(self.storage)? {
             None => Begun::Now,
             Some(manifest) => {
-                let differences = manifest.differences(self.plan);
+                let mut differences = manifest.differences(self.plan);
+                if differences.is_empty() {
+                    differences.extend(manifest.other_version());
+                }
                 if !differences.is_empty() {
                     return Err(GenerateError::OtherDataset { differences });
                 }

@@ -43,7 +43,7 @@ pub(crate) struct Want<'a> {
     pub(crate) check_files: bool,
 }
 
-/// Which dataset is read, as rank 0 decides it for all.
+/// The dataset to be read, decided by rank 0 for all.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Choice {
     /// Where it lies.
@@ -109,9 +109,10 @@ pub(crate) fn ready(
     let mut generated = None;
     if incomplete {
         // What is generated are the bytes of files, which not every engine reads.
-        let bytes = match serves_samples(plan) {
-            true => Arc::from(storage::open(&plan.storage.kind, &folder)?),
-            false => Arc::clone(&storage),
+        let bytes = if serves_samples(plan) {
+            Arc::from(storage::open(&plan.storage.kind, &folder)?)
+        } else {
+            Arc::clone(&storage)
         };
         let made = make(plan, &layout, &*bytes, ranks, quiet, interrupted);
         generated =
@@ -139,12 +140,11 @@ fn make(
     let comm = &*ranks.comm;
     // What is not in a folder each process has for itself.
     let shares = ranks.are_many() && is_in_folder(plan);
-    let (begun, part) = match shares {
-        true => {
-            let part = Part { index: comm.rank().into(), of: comm.size().into() };
-            (decided(comm, || Ok(generation.prepare()?))?, part)
-        }
-        false => (generation.prepare()?, Part::ALL),
+    let (begun, part) = if shares {
+        let part = Part { index: comm.rank().into(), of: comm.size().into() };
+        (decided(comm, || Ok(generation.prepare()?))?, part)
+    } else {
+        (generation.prepare()?, Part::ALL)
     };
     let bytes = plan::estimate(plan, &catalog()).file_bytes / part.of;
     let bar = progress::byte_bar("generating", bytes, quiet || !ranks.is_first());
@@ -216,8 +216,9 @@ pub(crate) fn folder(plan: &Plan, want: &Want) -> anyhow::Result<PathBuf> {
         }
         .into());
     }
-    let here = storage::open(&plan.storage.kind, want.root).ok();
-    if let Some(here) = here.filter(|_| want.root.join("manifest.json").exists()) {
+    if let Ok(here) = storage::open(&plan.storage.kind, want.root)
+        && want.root.join("manifest.json").exists()
+    {
         refuse_misfit(&*here, plan, want.root)?;
         return Ok(want.root.to_path_buf());
     }

@@ -5,7 +5,7 @@ use crate::exit::{Exit, UsageError, code_of};
 use crate::messages;
 use feedrate_run::comm::mpi::{self, ConnectError, Launcher};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
-use feedrate_run::drive::Signals;
+use feedrate_run::driver::Signals;
 use feedrate_run::{ranks, system};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How long a rank waits for the others, where nothing else is said.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What the command line says of processes.
+/// Options of the command line about processes.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     /// The MPI library; found by itself where it is not given.
@@ -173,7 +173,7 @@ fn connect(
 #[error("")]
 struct Known(Exit);
 
-/// What rank 0 decides, on all ranks; or on all the failure to decide, which rank 0 knows more of.
+/// Make rank 0's decision on all ranks; its failure to decide fails on all, and rank 0 tells more of it.
 pub(crate) fn decided<T: Serialize + DeserializeOwned>(
     comm: &dyn Comm,
     decide: impl FnOnce() -> anyhow::Result<T>,

@@ -38,13 +38,11 @@ fn page(summary: &Summary, record: &Record) -> String {
 
 fn head(summary: &Summary, record: &Record) -> String {
     let state = if summary.complete { "" } else { " (incomplete)" };
-    let what = match record.plan.is_checkpoints_alone() {
-        true => "checkpoints only".to_string(),
-        false => format!(
-            "{} of {}",
-            units::counted(summary.epochs, "epoch"),
-            units::counted(summary.steps, "step")
-        ),
+    let what = if record.plan.is_checkpoints_alone() {
+        "checkpoints only".to_string()
+    } else {
+        let epochs = units::counted(summary.epochs, "epoch");
+        format!("{epochs} of {}", units::counted(summary.steps, "step"))
     };
     format!(
         "{}: {}, {what}{state}\nVerdict: {}\n  {}",
@@ -165,7 +163,7 @@ fn latency(reads: &Quantiles) -> Option<String> {
 
 fn access(access: &Access) -> Option<String> {
     let requests = access.request_bytes.as_ref()?;
-    let common = requests.common.first().filter(|_| access.reads > 0)?;
+    let common = if access.reads > 0 { requests.common.first()? } else { return None };
     let share = |share: f64| format!("{:.0} %", 100.0 * share);
     // Of sizes that are all different none is common.
     let part = common.count as f64 / access.reads as f64;

@@ -33,7 +33,7 @@ pub enum Fact {
     List(Vec<String>),
 }
 
-/// Facts by name; a name ends with the unit: `au_windowed_percent`, `read_bytes`, `waited_s`, `stock_batches`.
+/// Facts by name; a name ends with the unit: `au_windowed_percent`, `read_bytes`, `waited_s`, `in_flight_batches`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Facts(BTreeMap<&'static str, Fact>);
@@ -210,7 +210,7 @@ mod tests {
             .with("delivered_bytes_per_second", 4e8)
             .with("whole_samples_per_second", 1.95)
             .with("waited_s", 0.5)
-            .with("stock_batches", 1_u64)
+            .with("in_flight_batches", 1_u64)
             .with("planned_steps", 1200_u64)
             .with("epoch", 2_u32)
             .with("why", "interrupted")
@@ -225,7 +225,7 @@ mod tests {
         check("{read_bytes} at {delivered_bytes_per_second}", "240 MB at 400 MB/s");
         check("{whole_samples_per_second:.2}, {whole_samples_per_second}", "1.95, 1.9 samples/s");
         check("{waited_s} in epoch {epoch}: {why}", "500 ms in epoch 2: interrupted");
-        check("{stock_batches} of {planned_steps}", "1 batch of 1,200 steps");
+        check("{in_flight_batches} of {planned_steps}", "1 batch of 1,200 steps");
         check("{seen}.", "a; b; c; d; e; and 2 more.");
         check("{seen:.1}", "a; and 6 more");
     }

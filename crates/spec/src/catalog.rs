@@ -166,7 +166,7 @@ pub struct LoaderEntry {
     /// Name, summary, abilities.
     pub member: &'static Member,
     /// Batches in flight or finished and not yet taken, of one accelerator: (read_threads, prefetch_size, batch_size).
-    pub stock_batches: fn(u32, u32, u64) -> u32,
+    pub batches_in_flight: fn(u32, u32, u64) -> u32,
 }
 
 /// All that is built in, collected by the binary from the families' tables.

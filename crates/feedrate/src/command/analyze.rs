@@ -114,7 +114,7 @@ fn row(index: usize, case: &Case) -> [String; 13] {
     ]
 }
 
-/// What was reported of checkpoints, a line for each run that has some.
+/// Reported figures of checkpoints, a line for each run that has some.
 fn checkpoints(cases: &[Case]) -> Option<String> {
     let mut lines = Vec::new();
     for (index, case) in cases.iter().enumerate() {

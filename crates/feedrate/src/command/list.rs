@@ -9,9 +9,10 @@ use crate::resolve;
 use crate::text;
 use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
+use feedrate_engine::loader;
 use feedrate_measure::{doubt, metric};
 use feedrate_report::plot::{PLOTS, Plot};
-use feedrate_run::{checkpoint, comm, compute, loader};
+use feedrate_run::{checkpoint, comm, compute};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::{self, Cache, Context, Request};
 use feedrate_spec::workload::{self, KEYS, Strictness};
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 
 /// A line of a list.
 pub(crate) struct Line {
-    /// What users write.
+    /// Name as users write it.
     pub(crate) name: String,
     /// One sentence.
     pub(crate) summary: String,

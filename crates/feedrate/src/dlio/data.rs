@@ -1,4 +1,4 @@
-//! Which files DLIO would read and write: exactly those in `data_folder/{train,valid}`.
+//! The files that DLIO would read and write: exactly those in `data_folder/{train,valid}`.
 
 use crate::dataset::{self, Choice};
 use anyhow::Context;
@@ -27,9 +27,10 @@ pub(super) fn found(
         if differences.is_empty() && manifest.state == State::Complete {
             return Ok(Choice { folder, foreign: false, incomplete: false });
         }
-        let why = match differences.is_empty() {
-            true => "its generation was broken off".to_string(),
-            false => differences.join("; "),
+        let why = if differences.is_empty() {
+            "its generation was broken off".to_string()
+        } else {
+            differences.join("; ")
         };
         misfit =
             Some(format!("the dataset in `{}` was made for other settings: {why}", root.display()));

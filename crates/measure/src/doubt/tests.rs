@@ -98,7 +98,7 @@ fn each_doubt_fires_on_its_case_and_is_silent_on_another() {
 #[test]
 fn facts_stand_beside_the_text() {
     let mut record = good();
-    record.plan.loader.stock_batches = 38;
+    record.plan.loader.batches_in_flight = 38;
     let seen = doubts(&Derived::of(&record));
     assert_eq!(names(&record), ["too_few_steps"]);
     let json = serde_json::to_string(&seen[0].facts).unwrap();

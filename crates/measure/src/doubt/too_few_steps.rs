@@ -21,8 +21,8 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     #[cfg(test)]
     cases: &[
         super::tests::fires("40 steps an epoch, and at least 44", |r| {
-            r.plan.loader.stock_batches = 11;
+            r.plan.loader.batches_in_flight = 11;
         }),
-        super::tests::silent(|r| r.plan.loader.stock_batches = 10),
+        super::tests::silent(|r| r.plan.loader.batches_in_flight = 10),
     ],
 };

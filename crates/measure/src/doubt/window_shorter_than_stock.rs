@@ -8,7 +8,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         name: "window_shorter_than_stock",
         severity: Severity::Warning,
         meaning: "The steps in the window are no more than the batches the loader may have stocked by then: au_windowed can be near 100 % where accelerators mostly idled.",
-        evidence: "{window_steps} are judged, and the loader may hold {stock_batches} by then",
+        evidence: "{window_steps} are judged, and the loader may hold {in_flight_batches} by then",
         advice: "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps",
     },
     check: Some(|derived| {
@@ -16,17 +16,21 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         let excluded =
             plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
         let window_steps = derived.steps.saturating_sub(excluded);
-        let stock_batches = plan.loader.stock_batches;
-        if derived.steps == 0 || u64::from(stock_batches) < window_steps {
+        let in_flight_batches = plan.loader.batches_in_flight;
+        if derived.steps == 0 || u64::from(in_flight_batches) < window_steps {
             return None;
         }
-        Some(Facts::new().with("window_steps", window_steps).with("stock_batches", stock_batches))
+        Some(
+            Facts::new()
+                .with("window_steps", window_steps)
+                .with("in_flight_batches", in_flight_batches),
+        )
     }),
     #[cfg(test)]
     cases: &[
         super::tests::fires("39 steps are judged, and the loader may hold 39", |r| {
-            r.plan.loader.stock_batches = 39;
+            r.plan.loader.batches_in_flight = 39;
         }),
-        super::tests::silent(|r| r.plan.loader.stock_batches = 10),
+        super::tests::silent(|r| r.plan.loader.batches_in_flight = 10),
     ],
 };

@@ -31,7 +31,7 @@ pub enum NotMeasurable {
 
 /// Steps of an epoch from which [`AU_SUSTAINED`] can be measured: four times the batches in flight.
 pub fn sustained_needs_steps(plan: &Plan) -> u64 {
-    let stock = u64::from(plan.loader.stock_batches);
+    let stock = u64::from(plan.loader.batches_in_flight);
     (4 * stock).max(plan.metric.exclude_start_steps.saturating_add(2))
 }
 

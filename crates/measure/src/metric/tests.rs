@@ -177,7 +177,7 @@ fn pipeline(steps: usize, read_ms: u64, compute_ms: u64, stock: usize) -> Record
         })
         .collect();
     let mut plan = plan(1, steps as u64);
-    plan.loader.stock_batches = stock as u32;
+    plan.loader.batches_in_flight = stock as u32;
     let mut epoch = epoch(1, vec![vec![block(0, &rows)]]);
     let last = starts.last().copied().unwrap_or(0);
     epoch.accelerators[0].last_read_start_ns = Some(last * 1_000_000);
@@ -226,7 +226,7 @@ fn a_short_window_lives_off_the_stock() {
     assert!(run(&AU_WINDOWED, &record).unwrap() > 98.9);
     assert!(run(&AU_ALL_STEPS, &record).unwrap() < 26.0);
     let mut record = record;
-    record.plan.loader.stock_batches = 8;
+    record.plan.loader.batches_in_flight = 8;
     assert_eq!(run(&AU_SUSTAINED, &record), None);
     assert_eq!(sustained_needs_steps(&record.plan), 32);
 }
@@ -264,7 +264,7 @@ fn sustained_says_why_not() {
         why(|r| r.epochs[0].accelerators[0].last_read_start_ns = None),
         Err(NotMeasurable::NoWindow)
     );
-    assert_eq!(why(|r| r.plan.loader.stock_batches = 6), Err(NotMeasurable::TooFewSteps));
+    assert_eq!(why(|r| r.plan.loader.batches_in_flight = 6), Err(NotMeasurable::TooFewSteps));
     assert_eq!(why(|r| r.epochs[0].accelerators.clear()), Err(NotMeasurable::TooFewSteps));
 }
 

@@ -6,7 +6,7 @@ use super::gpu::OpenGpus;
 use super::proc::{Proc, Totals};
 use crate::clock::Clock;
 use crate::comm::{CommError, Node};
-use crate::drive::Progress;
+use crate::driver::Progress;
 use crate::ranks::Ranks;
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};

@@ -5,6 +5,7 @@ pub mod sizes;
 pub mod layout;
 pub mod order;
 pub mod schedule;
+mod draws;
 pub mod state;
 mod evaluation;
 mod build;
@@ -142,7 +143,8 @@ pub struct LoaderPlan {
     /// `prefetch_size` as configured.
     pub prefetch_size: u32,
     /// Batches in flight or stocked, of one accelerator; the loader's own rule applied.
-    pub stock_batches: u32,
+    #[serde(alias = "stock_batches")]
+    pub batches_in_flight: u32,
     /// How accelerators share the samples of an epoch.
     pub file_access: FileAccess,
     /// Accelerators of which one reads for all; 1 where each reads for itself.

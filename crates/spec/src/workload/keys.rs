@@ -3,10 +3,11 @@
 //!
 //! A row: `field: type = Kind, "path" ["alias"], "default as YAML", "unit", effect, "meaning";`
 
+use super::overrides::literal;
 use super::time::{Time, TimeSpec};
 use super::tree::Node;
 use super::value::*;
-use crate::problem::{Place, Problems};
+use crate::problem::{Place, Problem, Problems};
 use crate::shape::Element;
 use std::collections::BTreeMap;
 
@@ -96,8 +97,8 @@ macro_rules! keys {
             pub(super) fn read(given: Given, problems: &mut Problems) -> Self {
                 let tree = &given.tree;
                 Workload {
-                    $($field: super::parse::value::<$kind>(tree, $path, $default, problems),)*
-                    $($our_field: super::parse::value::<$our_kind>(tree, $our_path, $our_default, problems),)*
+                    $($field: value::<$kind>(tree, $path, $default, problems),)*
+                    $($our_field: value::<$our_kind>(tree, $our_path, $our_default, problems),)*
                     given,
                 }
             }
@@ -119,6 +120,26 @@ macro_rules! keys {
             },)*
         ];
     };
+}
+
+/// The value of one key, its default where it is not given or is wrong.
+fn value<K: Kind>(tree: &Node, path: &str, default: &str, problems: &mut Problems) -> K::Value {
+    if let Some(node) = tree.at(path) {
+        match K::parse(node) {
+            Ok(value) => return value,
+            Err(Fault { message, hint, place }) => {
+                let problem =
+                    Problem::error(path, message).at(place.or_else(|| Some(node.place.clone())));
+                let hint =
+                    hint.unwrap_or_else(|| format!("leave it out for the default, `{default}`"));
+                problems.push(problem.hint(hint));
+            }
+        }
+    }
+    match literal(default).map(|node| K::parse(&node)) {
+        Some(Ok(value)) => value,
+        _ => unreachable!("every default of the table parses, by test: {path}"),
+    }
 }
 
 impl Workload {

@@ -122,7 +122,7 @@ struct Told {
     done: Done,
 }
 
-struct Lane {
+struct GpuLane {
     stream: Handle,
     told: Box<Told>,
 }
@@ -138,7 +138,7 @@ pub(super) struct Gpu {
     batch_bytes: usize,
     host: *mut c_void,
     memory: u64,
-    lanes: Vec<Lane>,
+    lanes: Vec<GpuLane>,
 }
 
 // SAFETY: handles of the driver may be used from any thread that has made the context its current one, which each method does.
@@ -206,7 +206,7 @@ impl Gpu {
         // SAFETY: writes a handle of the current context.
         let code = unsafe { (self.driver.symbols.create_stream)(&mut stream, STREAM_NON_BLOCKING) };
         self.driver.done("cuStreamCreate", code)?;
-        self.lanes.push(Lane { stream, told: Box::new(told) });
+        self.lanes.push(GpuLane { stream, told: Box::new(told) });
         Ok(())
     }
 
@@ -242,7 +242,7 @@ impl Gpu {
     /// Once all that was begun on the lane is over, its accelerator is told; by a thread of the driver.
     pub(super) fn tell_end(&self, lane: usize) -> Result<(), String> {
         self.make_current()?;
-        let Lane { stream, told } = &self.lanes[lane];
+        let GpuLane { stream, told } = &self.lanes[lane];
         let told: *const Told = &**told;
         // SAFETY: `told` lies in a box that stays until the stream is done, for which `drop` waits; it is only read.
         let code = unsafe {

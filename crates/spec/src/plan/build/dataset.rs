@@ -2,8 +2,9 @@
 
 use super::{Builder, Context};
 use crate::catalog::Unfit;
+use crate::plan::explain::estimate_with;
 use crate::plan::layout::Layout;
-use crate::plan::{DatasetPlan, Plan, estimate};
+use crate::plan::{DatasetPlan, Plan};
 use crate::problem::Problem;
 use crate::shape::{Compression, DIMS_MAX, Encoding, Redundancy};
 use crate::units;
@@ -113,14 +114,15 @@ impl Builder<'_> {
     }
 
     /// Whole batches that are kept must fit this machine.
-    pub(super) fn memory(&mut self, plan: &Plan, context: Context) {
-        let needed = estimate(plan, self.catalog).loader_memory_bytes;
+    pub(super) fn memory(&mut self, plan: &Plan, layout: &Layout, context: Context) {
+        let needed = estimate_with(plan, self.catalog, layout).loader_memory_bytes;
         let Some(memory) = context.memory_bytes.filter(|&memory| needed > memory as f64) else {
             return;
         };
-        let (key, leave) = match plan.loader.in_memory {
-            true => ("reader.read_type", "`reader.read_type=on_demand`"),
-            false => ("reader.materialize", "`reader.materialize=false`"),
+        let (key, leave) = if plan.loader.in_memory {
+            ("reader.read_type", "`reader.read_type=on_demand`")
+        } else {
+            ("reader.materialize", "`reader.materialize=false`")
         };
         self.error(
             key,
@@ -245,15 +247,9 @@ impl Builder<'_> {
     /// Whether the format takes files of these shapes.
     fn fits(&mut self, dataset: &DatasetPlan, layout: &Layout) {
         let Some(format) = self.catalog.format(&dataset.format).copied() else { return };
-        let unfit = std::cell::RefCell::new(None);
-        layout.sum(layout.files(), |shape| {
-            let mut first = unfit.borrow_mut();
-            if first.is_none() {
-                *first = (format.unfit)(shape, &dataset.encoding);
-            }
-            0
-        });
-        if let Some(Unfit { key, message, hint }) = unfit.into_inner() {
+        let mut shapes = layout.shapes(layout.files());
+        let unfit = shapes.find_map(|(shape, _)| (format.unfit)(&shape, &dataset.encoding));
+        if let Some(Unfit { key, message, hint }) = unfit {
             self.error(key, format!("format `{}`: {message}", dataset.format), &hint);
         }
     }
@@ -309,8 +305,8 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn sizes(&mut self, plan: &Plan) {
-        let dataset = &plan.dataset;
+    /// Whether the sizes of the files can be drawn.
+    pub(super) fn can_draw_sizes(&mut self, dataset: &DatasetPlan) -> bool {
         if dataset.record_stdev_bytes > 0.0
             && dataset.files_train + dataset.files_eval > DRAWN_FILES_MAX
         {
@@ -319,10 +315,13 @@ impl Builder<'_> {
                 "sizes of so many files cannot be drawn one by one".into(),
                 &format!("set it to 0, or use at most {DRAWN_FILES_MAX} files"),
             );
-            return;
+            return false;
         }
-        let layout = Layout::new(dataset);
-        self.fits(dataset, &layout);
+        true
+    }
+
+    pub(super) fn sizes(&mut self, dataset: &DatasetPlan, layout: &Layout) {
+        self.fits(dataset, layout);
         let Some(format) = self.catalog.format(&dataset.format) else { return };
         let total = layout.sum(layout.files(), |shape| {
             (format.file_bytes)(shape, &dataset.encoding).max(shape.payload_bytes())

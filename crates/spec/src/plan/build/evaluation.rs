@@ -68,10 +68,10 @@ impl Builder<'_> {
     ) -> LoaderPlan {
         let entry = self.catalog.loader(&loader.kind);
         let stock = |entry: &crate::catalog::LoaderEntry| {
-            (entry.stock_batches)(loader.workers, loader.prefetch_size, batch_size)
+            (entry.batches_in_flight)(loader.workers, loader.prefetch_size, batch_size)
         };
-        let stock_batches = entry.map_or(1, stock);
-        let mut loader = LoaderPlan { batch_size, stock_batches, ..loader.clone() };
+        let batches_in_flight = entry.map_or(1, stock);
+        let mut loader = LoaderPlan { batch_size, batches_in_flight, ..loader.clone() };
         self.hold(&mut loader, train);
         loader
     }

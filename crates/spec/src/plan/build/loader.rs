@@ -38,8 +38,8 @@ impl Builder<'_> {
             batch_size,
             workers,
             prefetch_size: w.reader_prefetch_size,
-            stock_batches: entry.map_or(1, |entry| {
-                (entry.stock_batches)(workers, w.reader_prefetch_size, batch_size)
+            batches_in_flight: entry.map_or(1, |entry| {
+                (entry.batches_in_flight)(workers, w.reader_prefetch_size, batch_size)
             }),
             file_access,
             group_accelerators: self.group_accelerators(accelerators),
@@ -87,7 +87,7 @@ impl Builder<'_> {
         // Beside those held there is the one asked for.
         let held = loader.held_batches.max(loader.held_at_start);
         if held > 0 {
-            loader.stock_batches = loader.stock_batches.max(1).saturating_add(held);
+            loader.batches_in_flight = loader.batches_in_flight.max(1).saturating_add(held);
         }
     }
 

@@ -10,6 +10,7 @@ mod doubts;
 mod mpio;
 mod unbuilt;
 
+use super::layout::Layout;
 use super::{
     Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule,
 };
@@ -129,12 +130,13 @@ impl Builder<'_> {
         if self.reads_through_mpi() {
             self.mpio(&mut plan);
         }
-        if !self.problems.has_errors() {
-            self.sizes(&plan);
-        }
-        if !self.problems.has_errors() && !self.request.generate_only {
-            self.memory(&plan, context);
-            plan.doubts = self.doubts(&plan, context);
+        if !self.problems.has_errors() && self.can_draw_sizes(&plan.dataset) {
+            let layout = Layout::new(&plan.dataset);
+            self.sizes(&plan.dataset, &layout);
+            if !self.problems.has_errors() && !self.request.generate_only {
+                self.memory(&plan, &layout, context);
+                plan.doubts = self.doubts(&plan, &layout, context);
+            }
         }
         plan
     }
@@ -172,16 +174,18 @@ impl Builder<'_> {
                 &format!("one process can start {THREADS_MAX}: use fewer accelerators or threads"),
             );
         }
-        let stock = u64::from(accelerators) * u64::from(loader.stock_batches);
+        let stock = u64::from(accelerators) * u64::from(loader.batches_in_flight);
         if stock > STOCK_MAX {
             let message = format!(
                 "`{}` batches in flight of each of {accelerators} accelerators",
-                loader.stock_batches
+                loader.batches_in_flight
             );
-            let key = match (self.w.reader_read_at_start, loader.held_batches) {
-                (true, _) => "reader.read_at_start",
-                (false, 0) => "reader.prefetch_size",
-                (false, _) => "reader.shuffle_size",
+            let key = if self.w.reader_read_at_start {
+                "reader.read_at_start"
+            } else if loader.held_batches > 0 {
+                "reader.shuffle_size"
+            } else {
+                "reader.prefetch_size"
             };
             self.error(key, message, &format!("use at most {STOCK_MAX} in all"));
         }
@@ -246,9 +250,10 @@ impl Builder<'_> {
             );
         }
         let train = TrainPlan {
-            epochs: match self.writes_checkpoints_alone() {
-                true => 0,
-                false => w.train_epochs.clamp(1, EPOCHS_MAX),
+            epochs: if self.writes_checkpoints_alone() {
+                0
+            } else {
+                w.train_epochs.clamp(1, EPOCHS_MAX)
             },
             steps_per_epoch: steps,
             total_steps: w.train_total_training_steps,
