@@ -4,8 +4,8 @@
 //! what rests on it no interval.
 
 use crate::precision::CONFIDENCE;
+use feedrate_measure::metric::{Metric, Unit};
 use feedrate_measure::stats::{Cell, Combination, Interval};
-use feedrate_results::response::{Response, Unit};
 
 /// The scale on which noise is nearest to normal, and effects add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Scale {
 
 impl Scale {
     /// The scale of a response.
-    pub fn of(response: &Response) -> Self {
+    pub fn of(response: &Metric) -> Self {
         if response.unit == Unit::Percent { Scale::Percent } else { Scale::Logarithm }
     }
 
@@ -32,7 +32,7 @@ impl Scale {
 }
 
 /// A value on the scale of its response; `None` where it has none, as what is not positive has no logarithm.
-pub fn scaled(response: &Response, value: f64) -> Option<f64> {
+pub fn scaled(response: &Metric, value: f64) -> Option<f64> {
     match Scale::of(response) {
         _ if !value.is_finite() => None,
         Scale::Percent => Some(value),
@@ -42,7 +42,7 @@ pub fn scaled(response: &Response, value: f64) -> Option<f64> {
 
 /// The mean of the means of cells, each as heavy however often it was run, in the unit of the response: of rates and durations the geometric mean. With its
 /// interval where each cell was repeated. `None` where a cell is empty, or a value is not on the scale.
-pub fn mean_of_cells(response: &Response, cells: &[Vec<f64>]) -> Option<(f64, Option<Interval>)> {
+pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Option<Interval>)> {
     if let [only] = cells
         && let Some(interval) = response.middle(only, CONFIDENCE)
     {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_mean_of_cells_has_the_interval_of_welch_and_satterthwaite() {
-        let au = Response::find("au_all_steps").unwrap();
+        let au = Metric::find("au_all_steps").unwrap();
         // Means 50 and 70; variances 4 and 16 of three runs each: √(20 ÷ 3) ÷ 2 with 20² ÷ (16 ÷ 2 + 256 ÷ 2) degrees of freedom.
         let cells = [vec![48.0, 50.0, 52.0], vec![66.0, 70.0, 74.0]];
         let (middle, interval) = mean_of_cells(au, &cells).unwrap();
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_cell_of_one_run_leaves_the_interval_open() {
-        let rate = Response::find("samples_per_second").unwrap();
+        let rate = Metric::find("samples_per_second").unwrap();
         let (middle, interval) = mean_of_cells(rate, &[vec![100.0, 100.0], vec![400.0]]).unwrap();
         assert!((middle - 200.0).abs() < 1e-9 && interval.is_none());
         assert_eq!(mean_of_cells(rate, &[vec![100.0], vec![0.0]]), None);

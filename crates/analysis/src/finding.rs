@@ -12,7 +12,7 @@ pub struct Finding {
     pub kind: Kind,
     /// Several where the same cannot be told of each.
     pub workloads: Vec<String>,
-    /// [`Response::name`](feedrate_results::response::Response::name); `None` where it is about several.
+    /// Name of the metric; `None` where it is about several.
     pub response: Option<&'static str>,
     /// The factors it is about.
     pub factors: Vec<String>,

@@ -6,10 +6,10 @@ use crate::design::Design;
 use crate::estimate::{Scale, scaled};
 use crate::finding::{Caveat, Effect, EffectUnit, Finding, Kind, Quantity, Subject};
 use crate::precision::CONFIDENCE;
+use feedrate_measure::metric::{Better, Metric};
 use feedrate_measure::stats::{
     Anova, Cell, Combination, Difference, Explained, Model, Term, anova, mean,
 };
-use feedrate_results::response::{Better, Response};
 use std::collections::BTreeSet;
 
 /// More levels, and pairs of them, take longer than their tests are worth, one by one.
@@ -17,7 +17,7 @@ const COLUMNS_MAX: usize = 200;
 
 /// Rates and durations are laid out as logarithms, percentages as they are: see [`Scale`].
 pub(super) struct DesignMatrix<'a> {
-    pub(super) response: &'static Response,
+    pub(super) response: &'static Metric,
     pub(super) scale: Scale,
     /// Of the runs that have the response. The baseline of each factor is one that others can be compared with.
     pub(super) design: Design,
@@ -48,10 +48,12 @@ pub(super) struct Contrast {
 
 impl<'a> DesignMatrix<'a> {
     /// Of a response that two runs have.
-    pub(super) fn new(group: &Group<'a>, response: &'static Response) -> Option<Self> {
+    pub(super) fn new(group: &Group<'a>, response: &'static Metric) -> Option<Self> {
         let all = group.runs;
-        let values: Vec<Option<f64>> =
-            all.iter().map(|run| scaled(response, *run.responses.get(response.name)?)).collect();
+        let values: Vec<Option<f64>> = all
+            .iter()
+            .map(|run| scaled(response, *run.responses.get(response.id.name())?))
+            .collect();
         let used: Vec<usize> =
             group.design.cells.iter().flat_map(|cell| cell.runs.clone()).collect();
         let used: Vec<usize> = used.into_iter().filter(|&run| values[run].is_some()).collect();
@@ -253,10 +255,10 @@ impl<'a> DesignMatrix<'a> {
         let runs: Vec<&Observation> =
             cells.into_iter().flat_map(|cell| self.runs[cell].iter().copied()).collect();
         let doubts: BTreeSet<&str> = runs.iter().flat_map(|run| warnings(run)).collect();
-        let doubts = doubts.into_iter().filter(|name| touches(name, self.response.name));
+        let doubts = doubts.into_iter().filter(|name| touches(name, self.response.id.name()));
         let names = factors.iter().map(|&factor| self.design.factors[factor].name.clone());
         Finding {
-            response: Some(self.response.name),
+            response: Some(self.response.id.name()),
             factors: names.collect(),
             caveats: doubts.map(|name| Caveat::RunsDoubted(name.into())).collect(),
             magnitude: 0.0,

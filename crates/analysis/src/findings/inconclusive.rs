@@ -157,7 +157,7 @@ fn of_reason(workload: &str, reason: usize, judged: &[Judged]) -> Option<Finding
     let runs = concerned.iter().flat_map(|(one, _)| one.matrix.runs.iter().flatten());
     let paths: BTreeSet<_> = runs.map(|run| run.path.clone()).collect();
     finding.evidence = paths.into_iter().collect();
-    finding.response = (concerned.len() == 1).then_some(first.matrix.response.name);
+    finding.response = (concerned.len() == 1).then_some(first.matrix.response.id.name());
     finding.magnitude = (REASONS - reason) as f64;
     Some(finding)
 }
@@ -170,7 +170,7 @@ fn questions(concerned: &[(&Judged, Vec<&OpenQuestion>)]) -> Open {
             questions.push(question.clone());
         }
     }
-    let responses = concerned.iter().map(|(one, _)| one.matrix.response.name).collect();
+    let responses = concerned.iter().map(|(one, _)| one.matrix.response.id.name()).collect();
     Open { questions, responses }
 }
 
@@ -203,5 +203,5 @@ fn noise(matrix: &DesignMatrix) -> Option<Noise> {
         true => samples_to_tell(least / noise, CONFIDENCE, POWER),
         false => Some(2),
     };
-    Some(Noise { response: matrix.response.name, deviation, runs, margin })
+    Some(Noise { response: matrix.response.id.name(), deviation, runs, margin })
 }

@@ -21,7 +21,7 @@ use crate::design::Design;
 use crate::finding::{Caveat, Finding, Inconclusive, Kind, Subject};
 use design_matrix::DesignMatrix;
 use feedrate_measure::doubt::{Doubt, Severity};
-use feedrate_results::response::Response;
+use feedrate_measure::metric::Metric;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub struct Observation {
     pub name: String,
     /// Factors that whoever made the run does not act on, and why.
     pub ignored: BTreeMap<String, String>,
-    /// By [`Response::name`], in its unit; without those that are not known.
+    /// By name, in its unit; without those that are not known.
     pub responses: BTreeMap<&'static str, f64>,
     /// Samples per second of each epoch, in order.
     pub epochs: Vec<f64>,
@@ -54,7 +54,7 @@ impl Observation {
 }
 
 /// One utilisation and one throughput: of each the one that most runs have, the truest first among equals.
-pub fn main_responses(observations: &[Observation]) -> Vec<&'static Response> {
+pub fn main_responses(observations: &[Observation]) -> Vec<&'static Metric> {
     let kinds: [&[&str]; 2] = [
         &["au_all_steps_percent", "au_windowed_percent"],
         &["delivered_bytes_per_second", "nominal_bytes_per_second", "samples_per_second"],
@@ -62,19 +62,19 @@ pub fn main_responses(observations: &[Observation]) -> Vec<&'static Response> {
     kinds.iter().filter_map(|names| commonest(observations, names)).collect()
 }
 
-fn commonest(observations: &[Observation], names: &[&str]) -> Option<&'static Response> {
+fn commonest(observations: &[Observation], names: &[&str]) -> Option<&'static Metric> {
     let known =
         |name: &str| observations.iter().filter(|one| one.responses.contains_key(name)).count();
     // The last of equals is the greatest.
     let (count, name) = names.iter().rev().map(|name| (known(name), name)).max_by_key(|of| of.0)?;
-    if count == 0 { None } else { Response::find(name).ok() }
+    if count == 0 { None } else { Metric::find(name).ok() }
 }
 
 /// Conclude what `runs`, which the designs are of, say of `responses`.
 pub fn findings(
     designs: &[Design],
     runs: &[Observation],
-    responses: &[&'static Response],
+    responses: &[&'static Metric],
 ) -> Vec<Finding> {
     let mut all = Vec::new();
     for design in designs {
@@ -105,7 +105,7 @@ fn add(all: &mut Vec<Finding>, finding: Finding) {
 fn of_workload(
     design: &Design,
     runs: &[Observation],
-    responses: &[&'static Response],
+    responses: &[&'static Metric],
 ) -> Vec<Finding> {
     let used = design.restricted(|_| true, |run| !runs[run].is_invalid());
     let group = Group { design: &used, runs };

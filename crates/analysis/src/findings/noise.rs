@@ -5,11 +5,11 @@ use super::{Observation, about};
 use crate::finding::{Caveat, Effect, EffectUnit, Finding, Kind, Quantity, Subject};
 use crate::precision::ALPHA;
 use crate::precision::CONFIDENCE;
+use feedrate_measure::metric::Metric;
 use feedrate_measure::stats::{
     NormalPlot, OUTLIER_SCORE, bootstrap_mean_interval, median_interval, modified_z_scores,
     normal_plot,
 };
-use feedrate_results::response::Response;
 
 /// Fewer runs have no interval of the median.
 pub const RUNS_LEAST: usize = 6;
@@ -32,7 +32,7 @@ fn outliers_of_cell(matrix: &DesignMatrix, at: usize) -> Option<Finding> {
     }
     let subject = Subject::Outliers { runs: named, of: runs.len() };
     let mut finding = about(Kind::Outlier, &matrix.design.workload, subject, &far);
-    finding.response = Some(matrix.response.name);
+    finding.response = Some(matrix.response.id.name());
     finding.effects = middles(matrix.response, runs);
     finding.caveats.push(Caveat::OutliersAreCommon);
     finding.is_supported = false;
@@ -76,9 +76,9 @@ fn at_least(some: usize, all: usize, share: f64) -> f64 {
 }
 
 /// Median of runs, and their mean where they are enough for an interval that takes no noise as normal.
-fn middles(response: &Response, of: &[&Observation]) -> Vec<Effect> {
+fn middles(response: &Metric, of: &[&Observation]) -> Vec<Effect> {
     let values: Vec<f64> =
-        of.iter().filter_map(|run| run.responses.get(response.name).copied()).collect();
+        of.iter().filter_map(|run| run.responses.get(response.id.name()).copied()).collect();
     let known = [
         (Quantity::Median, median_interval(&values, CONFIDENCE)),
         (Quantity::BootstrapMean, bootstrap_mean_interval(&values, CONFIDENCE)),

@@ -6,8 +6,8 @@ use crate::design::PROCESSES;
 use crate::finding::{Effect, EffectUnit, Finding, Kind, Subject};
 use crate::precision::ALPHA;
 use crate::precision::CONFIDENCE;
+use feedrate_measure::metric::Unit;
 use feedrate_measure::stats::{Combination, Difference, Interval};
-use feedrate_results::response::Unit;
 
 /// A number of processes whose throughput may be more than linear.
 pub(super) struct Superlinear {

@@ -348,16 +348,16 @@ fn metrics(case: &Case, record: &Record) -> Vec<Metric> {
     let is_known = |name: &str| {
         let has_rates = case.throughput.whole_samples_per_second.is_some();
         let has_bytes = case.throughput.whole_mib_per_second.is_some();
-        let is_of_steps = of_steps.iter().any(|metric| metric.name == name);
+        let is_of_steps = of_steps.iter().any(|metric| metric.label() == name);
         case.kind == Kind::Record
             || (is_of_steps
                 && (has_rates || !name.starts_with("samples"))
                 && (has_bytes || !name.starts_with("nominal")))
     };
     let value = |metric: &&metric::Metric| Metric {
-        name: metric.name.into(),
-        unit: metric.unit.into(),
-        value: (metric.of_run)(record).filter(|_| is_known(metric.name)),
+        name: metric.label().into(),
+        unit: metric.unit.name().into(),
+        value: (metric.of_run)(record).filter(|_| is_known(metric.label())),
     };
     let figure = |(name, unit, value): (&str, &str, Option<f64>)| Metric {
         name: name.into(),

@@ -10,8 +10,8 @@ use feedrate_analysis::finding::{
     WindowArtefact,
 };
 use feedrate_analysis::findings::RUNS_LEAST;
+use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_measure::stats::{Interval, STEADY_ROUNDS, ScalingDoubt};
-use feedrate_results::response::{Better, Response, Unit};
 use feedrate_spec::units::counted;
 
 /// Say a finding in one sentence.
@@ -119,12 +119,12 @@ pub fn sentence(finding: &Finding) -> String {
 
 /// The name of a response in sentences.
 pub(super) fn title(response: &str) -> &'static str {
-    Response::find(response).map_or("", |response| response.title)
+    Metric::find(response).map_or("", |response| response.title)
 }
 
 /// Whether differences of a response are points.
 pub(super) fn is_percent(response: &str) -> bool {
-    Response::find(response).is_ok_and(|response| response.unit == Unit::Percent)
+    Metric::find(response).is_ok_and(|response| response.unit == Unit::Percent)
 }
 
 fn tested(of: &Effect) -> String {
@@ -286,7 +286,7 @@ fn no_gain(of: &Effect, response: Option<&str>, margin: f64) -> String {
         if high < 0.0 { ("falls", [high, low]) } else { ("rises", [low, high]) };
     let digits = digits(high - low);
     let [least, most] = [least, most].map(|end| plain(end.abs(), digits));
-    let is_higher_better = Response::find(name).is_ok_and(|of| of.better == Better::Higher);
+    let is_higher_better = Metric::find(name).is_ok_and(|of| of.better == Better::Higher);
     let unit = unit(of);
     match is_higher_better == (low > 0.0) {
         true => {
@@ -343,7 +343,7 @@ fn unsteady(epochs: &Epochs) -> (&'static str, String) {
 
 /// The median, and the mean where there is one, of the runs that a finding on noise is about.
 fn middles(finding: &Finding) -> String {
-    let unit = finding.response.and_then(|name| Response::find(name).ok());
+    let unit = finding.response.and_then(|name| Metric::find(name).ok());
     let unit = unit.map_or(Unit::Percent, |response| response.unit);
     let text = |of: &Effect| {
         let name = if of.of == Quantity::Median { "median" } else { "mean (bootstrap)" };

@@ -3,3 +3,5 @@
 mod number;
 mod inconclusive;
 pub mod finding;
+#[cfg(test)]
+mod tests;
