@@ -8,15 +8,12 @@ mod tests;
 
 pub use sides::{main_responses, sides};
 
-use crate::precision::{CONFIDENCE, POWER};
+use crate::precision::{ALPHA, CONFIDENCE, POWER};
+use feedrate_measure::metric::{Better, Metric};
 use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
-use feedrate_results::response::{Better, Response};
 use feedrate_results::runs::{LeftOut, Run, Runs, Settings};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Chance of a false finding that is accepted.
-pub const ALPHA: f64 = 1.0 - CONFIDENCE;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,7 +66,7 @@ pub struct Differing {
 pub struct Finding {
     /// What was run.
     pub experiment: String,
-    /// [`Response::name`].
+    /// name.
     pub response: &'static str,
     /// The runs of A.
     pub a: Side,
@@ -138,7 +135,7 @@ impl Comparison {
 pub fn compare(
     a: Runs,
     b: Runs,
-    responses: &[&'static Response],
+    responses: &[&'static Metric],
     question: Question,
     pairing: Pairing,
 ) -> Comparison {
@@ -248,7 +245,7 @@ fn experiment(settings: &Settings, varying: &BTreeSet<String>) -> String {
 
 /// One response of both sides, before anything is said of it.
 struct Pair {
-    response: &'static Response,
+    response: &'static Metric,
     a: Side,
     b: Side,
     difference: Estimate,
@@ -261,7 +258,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn of(response: &'static Response, a: &[&Run], b: &[&Run], pairing: Pairing) -> Self {
+    fn of(response: &'static Metric, a: &[&Run], b: &[&Run], pairing: Pairing) -> Self {
         let turns = |runs: &[&Run]| runs.iter().map(|run| run.turn).collect::<Vec<_>>();
         let same_turns = turns(a) == turns(b);
         let (a, b) = (Side::of(response, a), Side::of(response, b));
@@ -296,7 +293,7 @@ impl Pair {
         let (a, b) = (&self.a, &self.b);
         if a.values.len().min(b.values.len()) < 2 {
             let few = [("A", a), ("B", b)].map(|(name, side)| match side.values.len() {
-                0 => format!("{name} has no {}", self.response.name),
+                0 => format!("{name} has no {}", self.response.id.name()),
                 n => format!("n = {n} in {name}"),
             });
             return Some(few.join(", "));
@@ -322,8 +319,9 @@ fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<String> {
 }
 
 impl Side {
-    fn of(response: &Response, runs: &[&Run]) -> Self {
-        let values: Vec<f64> = runs.iter().filter_map(|run| (response.of)(&run.summary)).collect();
+    fn of(response: &Metric, runs: &[&Run]) -> Self {
+        let values: Vec<f64> =
+            runs.iter().filter_map(|run| run.summary.figures.value(response)).collect();
         let middle = match response.middle(&values, CONFIDENCE) {
             Some(interval) => Estimate::from(interval),
             None => Estimate { estimate: stats::mean(&values), low: None, high: None },
@@ -355,7 +353,17 @@ fn judged(pairs: Vec<(String, Pair)>, question: Question) -> Vec<Finding> {
             }
         };
         let Pair { response, a, b, difference, .. } = pair;
-        Finding { experiment, response: response.name, a, b, difference, ratio, p, verdict, says }
+        Finding {
+            experiment,
+            response: response.id.name(),
+            a,
+            b,
+            difference,
+            ratio,
+            p,
+            verdict,
+            says,
+        }
     });
     findings.collect()
 }

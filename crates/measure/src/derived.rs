@@ -1,6 +1,6 @@
 //! What doubts and verdicts look at: the metrics of a record, computed once. No judgement here.
 
-use crate::metric::{self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, Metric};
+use crate::metric::{self, Metric, Values};
 use crate::record::{HostEpoch, IoCounters, Record};
 use crate::window::Scope;
 use feedrate_spec::plan::layout::Layout;
@@ -13,43 +13,16 @@ pub struct Derived<'a> {
     pub dataset_bytes: u64,
     /// Steps of the longest epoch.
     pub steps: u64,
-    /// Percent.
-    pub au_windowed: Option<f64>,
-    /// Percent.
-    pub au_all_steps: Option<f64>,
-    /// Percent.
-    pub au_sustained: Option<f64>,
+    /// Its metrics.
+    pub values: Values,
     /// Steps from which `au_sustained` can be measured.
     pub sustained_needs_steps: u64,
-    /// Of an accelerator, in the mean.
-    pub time: Time,
-    /// The parts of `time.load_s`.
-    pub stall: StallTime,
     /// Bytes that read calls returned.
     pub logical_bytes: u64,
     /// Bytes that came from storage; `None` if the kernel does not say.
     pub device_bytes: Option<u64>,
     /// Counters of all workers.
     pub io: IoTotals,
-}
-
-/// Seconds of an accelerator over the run, in the mean. `None` without epochs.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-#[expect(missing_docs, reason = "the metrics of these names say it")]
-pub struct Time {
-    pub load_s: Option<f64>,
-    pub compute_s: Option<f64>,
-    pub barrier_s: Option<f64>,
-}
-
-/// Seconds of an accelerator over the run, in the mean. `None` without epochs.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-#[expect(missing_docs, reason = "the metrics of these names say it")]
-pub struct StallTime {
-    pub open_s: Option<f64>,
-    pub read_s: Option<f64>,
-    pub decode_s: Option<f64>,
-    pub queue_s: Option<f64>,
 }
 
 /// Time of all workers of all accelerators over the run, by what they did.
@@ -68,21 +41,21 @@ impl<'a> Derived<'a> {
     pub fn of(record: &'a Record) -> Self {
         let layout = Layout::new(&record.plan.dataset);
         let payload = layout.sum(layout.files_train(), |shape| shape.payload_bytes());
-        let run = |metric: &Metric| (metric.of_run)(record);
         Derived {
             record,
             dataset_bytes: u64::try_from(payload).unwrap_or(u64::MAX),
             steps: Scope::each(record).map(Scope::steps).max().unwrap_or(0),
-            au_windowed: run(&AU_WINDOWED),
-            au_all_steps: run(&AU_ALL_STEPS),
-            au_sustained: run(&AU_SUSTAINED),
+            values: metric::values(record),
             sustained_needs_steps: metric::sustained_needs_steps(&record.plan),
-            time: Time::of(run),
-            stall: StallTime::of(run),
             logical_bytes: counters(record).map(|io| io.read_bytes).sum(),
             device_bytes: sum_known(record, |host| host.process_device_read_bytes),
             io: IoTotals::of(record),
         }
+    }
+
+    /// The value of a metric.
+    pub fn value(&self, metric: &Metric) -> Option<f64> {
+        self.values.get(&metric.id).map(|value| value.number)
     }
 
     /// Whether a throttle or delay stands for the storage, so that what lies behind it cannot matter: at least half of
@@ -120,29 +93,6 @@ impl<'a> Derived<'a> {
     /// Sum of a figure of the machine over epochs; `None` unless each has it.
     pub fn sum_of_host(&self, figure: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
         sum_known(self.record, figure)
-    }
-}
-
-impl Time {
-    /// From its three metrics.
-    pub fn of(value: impl Fn(&Metric) -> Option<f64>) -> Self {
-        Time {
-            load_s: value(&metric::LOAD_S),
-            compute_s: value(&metric::COMPUTE_S),
-            barrier_s: value(&metric::BARRIER_S),
-        }
-    }
-}
-
-impl StallTime {
-    /// From its four metrics.
-    pub fn of(value: impl Fn(&Metric) -> Option<f64>) -> Self {
-        StallTime {
-            open_s: value(&metric::STALL_OPEN),
-            read_s: value(&metric::STALL_READ),
-            decode_s: value(&metric::STALL_DECODE),
-            queue_s: value(&metric::STALL_QUEUE),
-        }
     }
 }
 

@@ -3,6 +3,10 @@
 use crate::checkpoints::{CheckpointSummary, Checkpoints};
 use crate::derived::Derived;
 use crate::doubt::{Doubt, Severity};
+use crate::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, BARRIER_S, COMPUTE_S, LOAD_S, STALL_DECODE, STALL_OPEN,
+    STALL_QUEUE, STALL_READ,
+};
 use crate::record::Record;
 use feedrate_spec::units;
 use serde::Serialize;
@@ -91,9 +95,10 @@ struct Times {
 
 impl Times {
     fn of(derived: &Derived) -> Option<Self> {
-        let load_s = derived.time.load_s?;
-        let (open_s, read_s, decode_s) =
-            (derived.stall.open_s?, derived.stall.read_s?, derived.stall.decode_s?);
+        let load_s = derived.value(&LOAD_S)?;
+        let open_s = derived.value(&STALL_OPEN)?;
+        let read_s = derived.value(&STALL_READ)?;
+        let decode_s = derived.value(&STALL_DECODE)?;
         // Queueing is for what the workers were busy with.
         let io = derived.io;
         let busy_ns = io.open_ns + io.read_ns + io.decode_ns;
@@ -101,13 +106,13 @@ impl Times {
             if busy_ns == 0 {
                 0.0
             } else {
-                derived.stall.queue_s.unwrap_or(0.0) * ns as f64 / busy_ns as f64
+                derived.value(&STALL_QUEUE).unwrap_or(0.0) * ns as f64 / busy_ns as f64
             }
         };
         (derived.steps > 0).then(|| Times {
             load_s,
-            compute_s: derived.time.compute_s.unwrap_or(0.0),
-            barrier_s: derived.time.barrier_s.unwrap_or(0.0),
+            compute_s: derived.value(&COMPUTE_S).unwrap_or(0.0),
+            barrier_s: derived.value(&BARRIER_S).unwrap_or(0.0),
             open_s: open_s + queue_share(io.open_ns),
             read_s: read_s + queue_share(io.read_ns),
             decode_s: decode_s + queue_share(io.decode_ns),
@@ -127,7 +132,8 @@ impl Times {
 /// Fed if the sustained utilisation, or without one that of all steps, reaches what the workload asks for. Otherwise the longest wait.
 fn bound(derived: &Derived, times: &Times) -> Bound {
     let target = derived.record.plan.metric.au_target_percent;
-    let reached = derived.au_sustained.or(derived.au_all_steps).is_some_and(|au| target <= au);
+    let au = derived.value(&AU_SUSTAINED).or(derived.value(&AU_ALL_STEPS));
+    let reached = au.is_some_and(|au| target <= au);
     if times.compute_s > 0.0 && reached {
         return Bound::ComputeBound;
     }

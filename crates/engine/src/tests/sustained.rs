@@ -82,8 +82,8 @@ fn check(case: Case) {
         case.loader, case.accelerators, case.workers, case.steps, case.compute_s
     );
     let needs = 4 * u64::from(record.plan.loader.batches_in_flight);
-    assert_eq!(summary.au.sustained_needs_steps, needs.max(3), "{name}");
-    match summary.au.sustained_percent {
+    assert_eq!(summary.figures.sustained_needs_steps, needs.max(3), "{name}");
+    match summary.figures.value(&metric::AU_SUSTAINED) {
         None => assert!(case.steps < needs, "{name}: not measurable"),
         Some(percent) => {
             assert!(case.steps >= needs, "{name}: measured with too few steps");
@@ -97,8 +97,9 @@ fn check(case: Case) {
 fn too_short_epochs_say_how_long_they_must_be() {
     for (workers, steps, needed) in [(4, 6, 16), (64, 50, 256)] {
         let case = Case { loader: "pytorch", accelerators: 1, workers, steps, compute_s: 0.01 };
-        let au = Summary::of(&record(case, 1e8)).au;
-        assert_eq!((au.sustained_percent, au.sustained_needs_steps), (None, needed));
+        let figures = Summary::of(&record(case, 1e8)).figures;
+        let au = figures.value(&metric::AU_SUSTAINED);
+        assert_eq!((au, figures.sustained_needs_steps), (None, needed));
     }
 }
 
@@ -107,7 +108,7 @@ fn too_short_epochs_say_how_long_they_must_be() {
 fn a_window_that_lives_off_the_stock_is_doubted() {
     let case = Case { loader: "pytorch", accelerators: 1, workers: 4, steps: 6, compute_s: 0.002 };
     let record = record(case, 1e8);
-    let all_steps = metric::find("au_all_steps").and_then(|m| (m.of_run)(&record)).unwrap();
+    let all_steps = (metric::AU_ALL_STEPS.of_run)(&record).unwrap();
     // Six reads of 10 ms, then the last compute: 62 ms, 12 of them computing.
     assert!((all_steps - 100.0 * 12.0 / 62.0).abs() < 1e-6, "{all_steps}");
     let doubts = Summary::of(&record).doubts;

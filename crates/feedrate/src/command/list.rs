@@ -83,9 +83,9 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Metrics => metric::METRICS
             .iter()
             .map(|m| Line {
-                name: m.name.into(),
-                summary: m.definition.into(),
-                notes: m.unit.into(),
+                name: m.label().into(),
+                summary: m.meaning(),
+                notes: m.unit.name().into(),
             })
             .collect(),
         Family::Doubts => {

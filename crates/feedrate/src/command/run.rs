@@ -11,6 +11,7 @@ use crate::resolve::{Resolved, Wish, resolve_for, unheeded};
 use crate::results::{self, Results};
 use crate::summary;
 use feedrate_measure::dlio::Invocation;
+use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::record::{Record, StudyRun};
 use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
@@ -153,7 +154,7 @@ fn refuse_contradictions(arguments: &RunArguments) -> Result<(), UsageError> {
 
 fn exit(arguments: &RunArguments, summary: &Summary) -> Exit {
     match arguments.fail_below_au {
-        Some(least) if summary.au.all_steps_percent.is_none_or(|au| au < least) => {
+        Some(least) if summary.figures.value(&AU_ALL_STEPS).is_none_or(|au| au < least) => {
             messages::say(format!(
                 "au_all_steps is below the {least} % that --fail-below-au asks for"
             ));

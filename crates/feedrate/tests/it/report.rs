@@ -2,7 +2,7 @@
 //! them are left in the target folder, under `tmp/report`.
 
 use crate::harness::{Test, venv_python};
-use feedrate_analysis::findings::Kind;
+use feedrate_analysis::finding::Kind;
 use feedrate_measure::doubt::Severity;
 use feedrate_report::report::output::find;
 use feedrate_report::report::{

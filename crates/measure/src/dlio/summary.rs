@@ -4,8 +4,8 @@ use super::{Evaluations, Object, host};
 use crate::checkpoints::dlio_four;
 use crate::derived::Derived;
 use crate::metric::{
-    AU_WINDOWED, DELIVERED_WINDOWED, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE,
-    SAMPLES_WINDOWED,
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WINDOWED, Metric, NOMINAL_WHOLE,
+    NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
 };
 use crate::record::{CheckpointKind, Record, System};
 use crate::window::Scope;
@@ -49,8 +49,8 @@ fn metric(derived: &Derived, evaluations: &Evaluations) -> Object {
         // DLIO leaves no step of an evaluation out of its throughput.
         nine(&mut object, "eval", &Derived::of(evaluations), [&SAMPLES_WHOLE, &NOMINAL_WHOLE]);
     }
-    object.put_known("train_au_all_steps_percentage", derived.au_all_steps);
-    object.put_known("train_au_sustained_percentage", derived.au_sustained);
+    object.put_known("train_au_all_steps_percentage", derived.value(&AU_ALL_STEPS));
+    object.put_known("train_au_sustained_percentage", derived.value(&AU_SUSTAINED));
     object.put_known(
         "train_io_delivered_mean_MB_per_second",
         mib((DELIVERED_WINDOWED.of_run)(record)),
@@ -72,7 +72,7 @@ fn nine(object: &mut Object, what: &str, derived: &Derived, [samples, bytes]: [&
     let number = |value: Option<f64>| value.map(Value::from);
     let list = |metric| each_epoch(record, metric).map(Value::from);
     put("au_percentage", list(&AU_WINDOWED));
-    put("au_mean_percentage", number(derived.au_windowed));
+    put("au_mean_percentage", number(derived.value(&AU_WINDOWED)));
     put("au_meet_expectation", meets_expectation(derived).map(Value::from));
     put("au_stdev_percentage", number(stdev(&AU_WINDOWED)));
     put("throughput_samples_per_second", list(samples));
@@ -107,5 +107,5 @@ fn each_epoch(record: &Record, metric: &Metric) -> Option<Vec<f64>> {
 /// `success` if the windowed utilisation reaches `metric.au`.
 pub(super) fn meets_expectation(derived: &Derived) -> Option<&'static str> {
     let target = derived.record.plan.metric.au_target_percent;
-    derived.au_windowed.map(|au| if target <= au { "success" } else { "fail" })
+    derived.value(&AU_WINDOWED).map(|au| if target <= au { "success" } else { "fail" })
 }

@@ -2,6 +2,7 @@
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
+use crate::metric::{AU_ALL_STEPS, AU_WINDOWED};
 
 /// Percentage points.
 const DIFFERENCE_MAX: f64 = 1.0;
@@ -15,7 +16,8 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         advice: "run more steps until they agree; until then, au_all_steps is what happened and au_sustained what would go on",
     },
     check: Some(|derived| {
-        let (windowed, all_steps) = (derived.au_windowed?, derived.au_all_steps?);
+        let windowed = derived.value(&AU_WINDOWED)?;
+        let all_steps = derived.value(&AU_ALL_STEPS)?;
         if (windowed - all_steps).abs() <= DIFFERENCE_MAX {
             return None;
         }

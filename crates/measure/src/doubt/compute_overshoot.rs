@@ -3,6 +3,7 @@
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::derived::Derived;
 use crate::facts::Facts;
+use crate::metric::COMPUTE_S;
 use crate::record::AcceleratorEpoch;
 use feedrate_spec::workload::TimeSpec;
 
@@ -41,7 +42,7 @@ fn check(derived: &Derived) -> Option<Facts> {
     if steps == 0 || configured_s <= 0.0 {
         return None;
     }
-    let lasted_s = derived.time.compute_s? / steps as f64;
+    let lasted_s = derived.value(&COMPUTE_S)? / steps as f64;
     if lasted_s <= configured_s * (1.0 + OVERSHOOT_MAX) {
         return None;
     }

@@ -6,6 +6,7 @@ use super::data::{
 };
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::histogram::Histogram;
+use feedrate_measure::metric;
 use feedrate_measure::phase::{Phase, PhaseKind, phases};
 use feedrate_measure::record::timeline::{Column, GpuTimeline};
 use feedrate_measure::record::{Block, CheckpointKind, EpochRecord, IoCounters, Record};
@@ -31,9 +32,9 @@ impl RunPoint {
     /// Of a record, with what is doubted of it among others.
     pub fn of_record(run: &Run, case: &Case, record: &Record, depth: Depth) -> Self {
         let summary = &run.summary;
-        let responses = RESPONSES.iter().filter_map(|response| {
-            Some((response.name, (response.of)(summary).filter(|value| value.is_finite())?))
-        });
+        let responses = RESPONSES
+            .iter()
+            .filter_map(|response| Some((response.id.name(), summary.figures.value(response)?)));
         RunPoint {
             path: run.path.display().to_string(),
             responses: responses.collect(),
@@ -116,16 +117,16 @@ fn warnings(doubts: &[Doubt]) -> Vec<String> {
 
 impl TimeParts {
     fn of(summary: &Summary) -> Option<Self> {
-        let (time, stall) = (&summary.time, &summary.stall);
+        let figures = &summary.figures;
         Some(TimeParts {
-            compute_s: time.compute_s?,
+            compute_s: figures.value(&metric::COMPUTE_S)?,
             wait: Wait::Split {
-                open_s: stall.open_s?,
-                read_s: stall.read_s?,
-                decode_s: stall.decode_s?,
-                queue_s: stall.queue_s?,
+                open_s: figures.value(&metric::STALL_OPEN)?,
+                read_s: figures.value(&metric::STALL_READ)?,
+                decode_s: figures.value(&metric::STALL_DECODE)?,
+                queue_s: figures.value(&metric::STALL_QUEUE)?,
             },
-            barrier_s: time.barrier_s?,
+            barrier_s: figures.value(&metric::BARRIER_S)?,
         })
     }
 

@@ -3,12 +3,13 @@
 
 use super::figures::figures;
 use super::methods::{self, Made};
-use super::settings::{factors, settings};
+use super::settings::settings;
 use super::told::told;
 use super::{Au, Doubt, LeftOut, Metric, Report, Run, Seen, Source, Throughput};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, RunPoint};
 use crate::plot::points::{Depth, processes};
+use feedrate_analysis::design::{Declared, Design, PROCESSES, SOURCE, designs};
 use feedrate_analysis::findings::Observation;
 use feedrate_measure::doubt::{Doubt as SeenDoubt, Severity};
 use feedrate_measure::metric::{self, AU_WINDOWED, METRICS, NOMINAL_WINDOWED};
@@ -21,7 +22,7 @@ use feedrate_results::files::StudyFiles;
 use feedrate_results::import::Kind;
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
-use feedrate_results::runs::{self, RunsError};
+use feedrate_results::runs::{self, RunsError, Settings};
 use feedrate_results::state::{History, Journal};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units::MIB;
@@ -65,7 +66,7 @@ pub fn of_results(
         }
         report.runs.push(one.run);
     }
-    report.findings = told(&report.runs, &observed);
+    report.findings = told(&report.runs, &found.designs, &observed);
     (report.figures, report.not_drawn) = figures(&data);
     if !made.is_empty() {
         report.methods = methods::methods(&made, &report.sources);
@@ -104,6 +105,8 @@ pub fn plot_data(
 struct Found {
     /// In the order they were started.
     all: Vec<Gathered>,
+    /// Of those with results, by their places among these.
+    designs: Vec<Design>,
     folders: Vec<FolderRun>,
     left_out: Vec<runs::LeftOut>,
 }
@@ -117,7 +120,12 @@ fn gather(
     let analysis = analyse(paths, threads)?;
     let is_whole = analysis.runs.len() <= detailed_max;
     let depth = if is_whole { Depth::Whole } else { Depth::Summary };
-    let mut found = Found { all: Vec::new(), folders: Vec::new(), left_out: analysis.left_out };
+    let mut found = Found {
+        all: Vec::new(),
+        designs: Vec::new(),
+        folders: Vec::new(),
+        left_out: analysis.left_out,
+    };
     for case in analysis.runs {
         // The analysis keeps no records: of thousands of runs they are too large.
         match load(&case.path, case.kind, &case.source) {
@@ -134,7 +142,7 @@ fn gather(
     found.folders.extend(unread);
     found.all.sort_by(|a, b| (&a.run.started, &a.run.path).cmp(&(&b.run.started, &b.run.path)));
     let sources = if paths.len() > 1 { source_names(paths) } else { Vec::new() };
-    name_factors(&mut found.all, &sources);
+    found.designs = name_factors(&mut found.all, &sources, &declared(paths)?);
     Ok(found)
 }
 
@@ -150,29 +158,45 @@ fn source_names(paths: &[PathBuf]) -> Vec<String> {
     paths.iter().map(name).collect()
 }
 
+/// What the CSV says of factors, where a study is what was asked for.
+fn declared(paths: &[PathBuf]) -> Result<Declared, RunsError> {
+    match paths {
+        [csv] if csv.is_file() => Ok(Declared::from_table(&StudyFiles::of(csv)?.table()?)),
+        _ => Ok(Declared::default()),
+    }
+}
+
 /// Say of each run with results which levels of its workload's factors it has: for findings and figures the same. `sources`: names of
 /// sources, where there are several.
-fn name_factors(all: &mut [Gathered], sources: &[String]) {
-    let mut workloads: BTreeMap<String, Vec<&mut Gathered>> = BTreeMap::new();
-    for one in all.iter_mut().filter(|one| one.has_result()) {
-        workloads.entry(one.run.workload.clone()).or_default().push(one);
-    }
-    for (workload, mut runs) in workloads {
-        let levels = factors(&runs.iter().map(|one| &one.made.settings).collect::<Vec<_>>());
-        for (one, mut levels) in runs.iter_mut().zip(levels) {
-            if let Some(source) = sources.get(one.run.source) {
-                levels.insert("source".into(), source.clone());
-            }
+fn name_factors(all: &mut [Gathered], sources: &[String], declared: &Declared) -> Vec<Design> {
+    let mut with_result: Vec<&mut Gathered> =
+        all.iter_mut().filter(|one| one.has_result()).collect();
+    let settings = |one: &&mut Gathered| {
+        let mut settings = one.made.settings.clone();
+        settings.insert("workload".into(), one.run.workload.clone());
+        settings.extend(sources.get(one.run.source).map(|name| (SOURCE.into(), name.clone())));
+        settings
+    };
+    let settings: Vec<Settings> = with_result.iter().map(settings).collect();
+    let designs = designs(&settings.iter().collect::<Vec<_>>(), declared);
+    for design in &designs {
+        for (cell, &run) in
+            design.cells.iter().flat_map(|cell| cell.runs.iter().map(move |run| (cell, run)))
+        {
+            let one = &mut with_result[run];
+            let mut levels = design.levels_of(cell);
+            levels.extend(sources.get(one.run.source).map(|name| (SOURCE.into(), name.clone())));
             one.run.factors.clone_from(&levels);
             one.made.experiment = format!("{:?} {levels:?}", one.run.accelerators);
             // Figures want the number of processes whether it differs or not.
-            levels.remove("processes");
-            levels.insert("workload".into(), workload.clone());
+            levels.remove(PROCESSES);
+            levels.insert("workload".into(), one.run.workload.clone());
             let accelerators = one.run.accelerators.map(|count| count.to_string());
             levels.extend(accelerators.map(|count| ("accelerators".to_string(), count)));
             one.point.settings = levels;
         }
     }
+    designs
 }
 
 /// How far a study is, where a study is what was asked for.
@@ -206,7 +230,6 @@ struct Gathered {
     doubts: Vec<SeenDoubt>,
     /// Of DLIO's runs.
     plan: Option<Plan>,
-    shown: BTreeMap<&'static str, f64>,
     epochs: Vec<f64>,
 }
 
@@ -247,23 +270,9 @@ impl Gathered {
         let epochs = metric::SAMPLES_WHOLE.of_epochs(record);
         let is_known = case.throughput.whole_samples_per_second.is_some();
         let epochs = epochs.into_iter().flatten().filter(|_| is_known).collect();
-        let shown = shown(&case);
         let name = case.short_path();
-        Gathered { run, name, made, point, doubts: case.doubts, plan, shown, epochs }
+        Gathered { run, name, made, point, doubts: case.doubts, plan, epochs }
     }
-}
-
-/// What was reported, and how far ranks differ: by these findings tell how large a doubt is.
-fn shown(case: &Case) -> BTreeMap<&'static str, f64> {
-    let all = [
-        ("au_reported_percent", case.au.reported_percent),
-        ("au_lowest_percent", case.skew.windowed_lowest_percent),
-        ("au_highest_percent", case.skew.windowed_highest_percent),
-        ("wait_excluded_percent", case.stall.excluded_percent),
-        ("reported_samples_per_second", case.throughput.reported_samples_per_second),
-        ("windowed_samples_per_second", case.throughput.windowed_samples_per_second),
-    ];
-    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 fn run(case: &Case, record: &Record, place: Place) -> Run {
@@ -339,16 +348,16 @@ fn metrics(case: &Case, record: &Record) -> Vec<Metric> {
     let is_known = |name: &str| {
         let has_rates = case.throughput.whole_samples_per_second.is_some();
         let has_bytes = case.throughput.whole_mib_per_second.is_some();
-        let is_of_steps = of_steps.iter().any(|metric| metric.name == name);
+        let is_of_steps = of_steps.iter().any(|metric| metric.label() == name);
         case.kind == Kind::Record
             || (is_of_steps
                 && (has_rates || !name.starts_with("samples"))
                 && (has_bytes || !name.starts_with("nominal")))
     };
     let value = |metric: &&metric::Metric| Metric {
-        name: metric.name.into(),
-        unit: metric.unit.into(),
-        value: (metric.of_run)(record).filter(|_| is_known(metric.name)),
+        name: metric.label().into(),
+        unit: metric.unit.name().into(),
+        value: (metric.of_run)(record).filter(|_| is_known(metric.label())),
     };
     let figure = |(name, unit, value): (&str, &str, Option<f64>)| Metric {
         name: name.into(),
@@ -387,29 +396,24 @@ fn doubts(all: &[Gathered]) -> Vec<Doubt> {
     found
 }
 
-/// The runs with results, as findings take them; those that must not be used are among them, to be told. By workload.
+/// The runs with results, as findings take them; those that must not be used are among them, to be told.
 fn observations(all: &[Gathered]) -> Vec<Observation> {
     let of = |(one, order): (&Gathered, Option<u32>)| {
-        let factors = one.run.factors.clone();
+        let factors = &one.run.factors;
         let why = |name: &String| Some((name.clone(), doubt::ignored(one.plan.as_ref()?, name)?));
         Observation {
             path: one.run.path.clone().into(),
             name: one.name.clone(),
-            workload: one.run.workload.clone(),
             ignored: factors.keys().filter_map(why).collect(),
-            factors,
             responses: one.point.responses.clone(),
             order,
-            shown: one.shown.clone(),
             epochs: one.epochs.clone(),
             doubts: one.doubts.clone(),
         }
     };
     let with_result: Vec<&Gathered> = all.iter().filter(|one| one.has_result()).collect();
     let orders = orders(&with_result);
-    let mut observations: Vec<Observation> = with_result.into_iter().zip(orders).map(of).collect();
-    observations.sort_by(|a, b| a.workload.cmp(&b.workload));
-    observations
+    with_result.into_iter().zip(orders).map(of).collect()
 }
 
 /// The place of each run in the order of running, within its source: its study's, or where a run has none, by when they were started, which `all` are in

@@ -17,7 +17,7 @@ pub use experiment::{Experiment, Middle, experiments};
 pub use gather::{of_results, plot_data};
 
 use crate::table::Table;
-use feedrate_analysis::findings::{Figures, Kind};
+use feedrate_analysis::finding::{EffectUnit, Kind};
 use feedrate_measure::doubt::Severity;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -78,11 +78,36 @@ pub struct Finding {
     /// What it rests on, beside the sentence: effects, intervals, p.
     pub figures: Vec<Fact>,
     /// The same as numbers.
-    pub numbers: Vec<Figures>,
+    pub numbers: Vec<Number>,
     /// Runs it rests on, as indexes of [`Report::runs`].
     pub runs: Vec<usize>,
     /// Why one may not believe it.
     pub doubts: Vec<String>,
+}
+
+/// A number of a finding.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Number {
+    /// The quantity: `8 against 4`.
+    pub of: String,
+    /// Its unit.
+    pub unit: EffectUnit,
+    /// The estimate.
+    pub value: f64,
+    /// Lower end of its interval.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// How often such an interval holds the truth, as a share; `null` without one.
+    pub confidence: Option<f64>,
+    /// Runs on the side that has fewer.
+    pub n: usize,
+    /// Chance of so much if there were nothing; corrected by Holm's method for all `tests` of the response.
+    pub p: Option<f64>,
+    /// Tests that p is corrected for.
+    pub tests: Option<usize>,
+    /// Share of the variation of the response, in percent.
+    pub share_percent: Option<f64>,
 }
 
 /// Whether a finding holds.

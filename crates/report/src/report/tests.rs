@@ -38,7 +38,7 @@ fn a_drift_is_told_of_records_that_name_no_order() {
     }
     let report = of_results(&[folder.path().into()], None, 1).unwrap();
     let drift =
-        report.findings.iter().find(|one| one.kind == feedrate_analysis::findings::Kind::Drift);
+        report.findings.iter().find(|one| one.kind == feedrate_analysis::finding::Kind::Drift);
     let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
     assert!(says.contains("from the first run to the last [−"), "{:?}", report.findings);
 }

@@ -1,27 +1,26 @@
-//! The findings of a report, as `findings` makes them, with links to the runs they rest on. Judges nothing itself.
+//! The findings of a report in words, with links to the runs they rest on. Judges nothing itself.
 
 use super::number::significant;
-use super::{Fact, Finding, Run, Support};
-use feedrate_analysis::findings::{
-    self, FigureUnit, Figures, Kind, Observation, findings, main_responses,
-};
-use std::collections::{BTreeSet, HashMap};
+use super::{Fact, Finding, Number, Run, Support};
+use crate::words::finding::{caveat, quantity, sentence};
+use feedrate_analysis::design::Design;
+use feedrate_analysis::finding::{self, Effect, EffectUnit, Kind};
+use feedrate_analysis::findings::{Observation, findings, main_responses};
+use std::collections::HashMap;
 
 /// What the runs say.
-pub(super) fn told(runs: &[Run], observations: &[Observation]) -> Vec<Finding> {
-    let responses = main_responses(observations);
+pub(super) fn told(runs: &[Run], designs: &[Design], observations: &[Observation]) -> Vec<Finding> {
     let place: HashMap<&str, usize> =
         runs.iter().enumerate().map(|(index, run)| (run.path.as_str(), index)).collect();
-    let workloads: BTreeSet<&str> = observations.iter().map(|one| one.workload.as_str()).collect();
-    let all = findings(observations, &responses);
-    all.into_iter().map(|finding| one(finding, 1 < workloads.len(), &place)).collect()
+    let all = findings(designs, observations, &main_responses(observations));
+    all.into_iter().map(|finding| one(finding, 1 < designs.len(), &place)).collect()
 }
 
-fn one(finding: findings::Finding, has_several: bool, place: &HashMap<&str, usize>) -> Finding {
+fn one(finding: finding::Finding, has_several: bool, place: &HashMap<&str, usize>) -> Finding {
     let support = match finding.kind {
         Kind::CannotTell => Support::CannotBeTold,
-        _ if !finding.supported => Support::Described,
-        _ if !finding.doubts.is_empty() => Support::Doubted,
+        _ if !finding.is_supported => Support::Described,
+        _ if !finding.caveats.is_empty() => Support::Doubted,
         _ => Support::Shown,
     };
     let evidence = finding.evidence.iter();
@@ -30,31 +29,45 @@ fn one(finding: findings::Finding, has_several: bool, place: &HashMap<&str, usiz
         .collect();
     runs.sort_unstable();
     runs.dedup();
+    let (says, workload) = (sentence(&finding), finding.workloads.join(", "));
+    let numbers: Vec<Number> = finding.effects.iter().map(number).collect();
     Finding {
-        says: match has_several {
-            true => format!("{}: {}", finding.workload, finding.sentence),
-            false => finding.sentence,
-        },
+        says: if has_several { format!("{workload}: {says}") } else { says },
         kind: finding.kind,
-        workload: finding.workload,
+        workload,
         response: finding.response,
         factors: finding.factors,
         support,
-        figures: finding.figures.iter().map(fact).collect(),
-        numbers: finding.figures,
+        figures: numbers.iter().map(fact).collect(),
+        numbers,
         runs,
-        doubts: finding.doubts,
+        doubts: finding.caveats.iter().map(caveat).collect(),
     }
 }
 
-fn fact(of: &Figures) -> Fact {
+fn number(of: &Effect) -> Number {
+    Number {
+        of: quantity(&of.of),
+        unit: of.unit,
+        value: of.estimate,
+        low: of.low,
+        high: of.high,
+        confidence: of.confidence(),
+        n: of.n,
+        p: of.p,
+        tests: of.tests,
+        share_percent: of.share_percent,
+    }
+}
+
+fn fact(of: &Number) -> Fact {
     let unit = match of.unit {
-        FigureUnit::Ratio => "ratio",
-        FigureUnit::Points => "difference in points",
-        FigureUnit::Efficiency => "share of linear growth",
-        FigureUnit::Share => "share",
-        FigureUnit::Processes => "processes",
-        FigureUnit::Response => "value",
+        EffectUnit::Ratio => "ratio",
+        EffectUnit::Points => "difference in points",
+        EffectUnit::Efficiency => "share of linear growth",
+        EffectUnit::Share => "share",
+        EffectUnit::Processes => "processes",
+        EffectUnit::Response => "value",
     };
     let shown = |value: f64| significant(Some(value));
     let interval = of

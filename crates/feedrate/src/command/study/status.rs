@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::messages;
 use crate::text;
 use feedrate_measure::doubt::Severity;
+use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE};
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_measure::summary::Summary;
 use feedrate_results::overview::{Cell, Counts, Factor, Overview, orphans};
@@ -135,11 +136,11 @@ fn rows(ledger: &Ledger, places: &[Place], all: bool) -> String {
 }
 
 fn au(summary: &Option<Summary>) -> Option<String> {
-    summary.as_ref()?.au.all_steps_percent.map(|au| format!("{au:.1} %"))
+    summary.as_ref()?.figures.value(&AU_ALL_STEPS).map(|au| format!("{au:.1} %"))
 }
 
 fn rate(summary: &Option<Summary>) -> Option<String> {
-    let rate = summary.as_ref()?.throughput.delivered_bytes_per_second.whole;
+    let rate = summary.as_ref()?.figures.value(&DELIVERED_WHOLE);
     rate.map(units::bytes_per_second)
 }
 

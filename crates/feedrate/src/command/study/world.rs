@@ -7,7 +7,6 @@ use anyhow::Context;
 use feedrate_data::manifest::Manifest;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
-use feedrate_measure::summary::Summary;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
 use feedrate_results::response::Response;
@@ -156,7 +155,7 @@ impl Host for World {
     }
 
     fn value(&mut self, run_dir: &Path, response: &Response) -> Option<f64> {
-        (response.of)(&Summary::of(&load_run(run_dir).ok()?))
+        (response.of_run)(&load_run(run_dir).ok()?)
     }
 
     fn stamp(&self) -> String {

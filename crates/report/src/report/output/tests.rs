@@ -5,7 +5,7 @@ use crate::report::{
     Au, Doubt, Fact, Figure, Finding, LeftOut, Method, Metric, NotDrawn, Run, Seen, Source, Support,
 };
 use crate::table::Table;
-use feedrate_analysis::findings::Kind;
+use feedrate_analysis::finding::Kind;
 use feedrate_measure::doubt::Severity;
 
 /// A name that is markup in everything that is written here.

@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn noise_that_is_not_normal_is_told_with_what_does_not_rest_on_that() {
     let mut random = LegacyRandom::new(3);
-    let runs: Vec<Observation> = (0..40)
+    let runs: Vec<Simulated> = (0..40)
         .map(|at| {
             let level = ["x", "y"][at % 2];
             let factor = if level == "y" { 4.0 } else { 1.0 };
@@ -30,7 +30,7 @@ fn noise_of_different_size_is_normal() {
     let mut told = 0;
     for _ in 0..200 {
         let levels = ["0", "1", "2", "3", "4", "5"];
-        let runs: Vec<Observation> = (0..48)
+        let runs: Vec<Simulated> = (0..48)
             .map(|at| {
                 let size = 0.002 * f64::from(1 << (at % 6));
                 let rate = 1e8 * (size * random.standard_normal()).exp();
@@ -55,7 +55,7 @@ fn shares_that_overlap_are_doubted() {
     }
     let found = all_of(&runs, &[RATE]);
     let effects: Vec<&Finding> = found.iter().filter(|one| one.kind == Kind::Effect).collect();
-    let is_doubted = |one: &&Finding| one.doubts.iter().any(|doubt| doubt.contains("overlap"));
+    let is_doubted = |one: &&Finding| one.caveats.iter().any(|of| caveat(of).contains("overlap"));
     assert_eq!(effects.iter().copied().filter(is_doubted).count(), 2, "{}", text(&found));
 }
 
@@ -86,7 +86,7 @@ fn what_is_not_acted_on_cannot_be_told() {
     });
     let found = all_of(&twice.collect::<Vec<_>>(), &[RATE]);
     let ignored = found.iter().find(|one| one.kind == Kind::CannotTell).unwrap();
-    insta::assert_snapshot!(ignored.sentence, @"cannot be told, because DLIO does not act on them: what `file_shuffle` (off and seed) and `sample_shuffle` (off and seed) do (files are read by name); runs that differ in nothing else are taken as repeats; feedrate's loaders obey them");
+    insta::assert_snapshot!(sentence(ignored), @"cannot be told, because DLIO does not act on them: what `file_shuffle` (off and seed) and `sample_shuffle` (off and seed) do (files are read by name); runs that differ in nothing else are taken as repeats; feedrate's loaders obey them");
     // Where some runs act on it, levels that both do not are not compared.
     let acted = runs.iter().filter(|one| one.factors["read_threads"] == "1").cloned();
     let acted = acted.map(|mut one| {
@@ -98,7 +98,7 @@ fn what_is_not_acted_on_cannot_be_told() {
     runs.extend(acted.collect::<Vec<_>>());
     let found = all_of(&runs, &[RATE]);
     let of_shuffle = found.iter().find(|one| one.factors == ["file_shuffle"]).unwrap();
-    assert_eq!((of_shuffle.kind, of_shuffle.figures.len()), (Kind::Effect, 1), "{}", text(&found));
+    assert_eq!((of_shuffle.kind, of_shuffle.effects.len()), (Kind::Effect, 1), "{}", text(&found));
 }
 
 /// One factor at a time from a baseline that has no run of its own, as in a study that was broken off.
@@ -131,9 +131,10 @@ fn levels_are_compared_where_they_can_be() {
 #[test]
 fn epochs_that_do_not_settle_are_told_with_figures() {
     let study = |epochs: &[&[f64]]| {
-        let of = |(at, epochs): (usize, &&[f64])| Observation {
-            epochs: epochs.to_vec(),
-            ..run(at, &[], &[])
+        let of = |(at, epochs): (usize, &&[f64])| {
+            let mut run = run(at, &[], &[]);
+            run.epochs = epochs.to_vec();
+            run
         };
         text(&all_of(&epochs.iter().enumerate().map(of).collect::<Vec<_>>(), &[]))
     };
@@ -150,13 +151,7 @@ fn epochs_that_do_not_settle_are_told_with_figures() {
 /// A run that read another's files makes no growth, and no law.
 #[test]
 fn growth_rests_on_no_invalid_run() {
-    let stale = Doubt {
-        name: "stale_data".into(),
-        severity: Severity::Invalid,
-        evidence: "other files".into(),
-        advice: "make them anew".into(),
-        facts: Default::default(),
-    };
+    let stale = doubt("stale_data", Severity::Invalid);
     let mut random = LegacyRandom::new(18);
     let mut runs = Vec::new();
     for _ in 0..3 {
@@ -170,7 +165,7 @@ fn growth_rests_on_no_invalid_run() {
     let found = all_of(&runs, &[RATE]);
     assert_eq!(found.iter().filter(|one| one.kind == Kind::LeftOut).count(), 1);
     let of_growth = |one: &&Finding| matches!(one.kind, Kind::Superlinear | Kind::Scaling);
-    let told: Vec<&str> = found.iter().filter(of_growth).map(|one| one.sentence.as_str()).collect();
+    let told: Vec<String> = found.iter().filter(of_growth).map(sentence).collect();
     assert!(told.iter().all(|one| !one.contains("more than") && !one.contains(" 8 ")), "{told:?}");
     assert!(told.iter().any(|one| one.contains("at 4 `processes` is 8")), "{told:?}");
 }
@@ -188,11 +183,11 @@ fn growth_that_turns_back_has_a_peak() {
         }
     }
     let found = all_of(&runs, &[RATE]);
-    let law = found.iter().find(|one| one.sentence.contains("Law")).unwrap();
-    insta::assert_snapshot!(law.sentence, @"throughput over `processes`, fitted to 6 numbers of them: by the Universal Scalability Law coherence is 0.40 % [0.39 %, 0.41 %] and contention 4.74 % [4.40 %, 5.08 %], most throughput at 15 processes (R² = 1.000); n = 5");
+    let law = found.iter().find(|one| sentence(one).contains("Law")).unwrap();
+    insta::assert_snapshot!(sentence(law), @"throughput over `processes`, fitted to 6 numbers of them: by the Universal Scalability Law coherence is 0.40 % [0.39 %, 0.41 %] and contention 4.74 % [4.40 %, 5.08 %], most throughput at 15 processes (R² = 1.000); n = 5");
     let number = |what: &str| {
-        let of = law.figures.iter().find(|one| one.of.ends_with(what)).unwrap();
-        (of.value, of.low.unwrap_or(f64::NAN), of.high.unwrap_or(f64::NAN))
+        let of = law.effects.iter().find(|one| quantity(&one.of).ends_with(what)).unwrap();
+        (of.estimate, of.low.unwrap_or(f64::NAN), of.high.unwrap_or(f64::NAN))
     };
     let contention = number("Law, contention");
     assert!(contention.1 < 0.05 && 0.05 < contention.2, "{contention:?}");
@@ -213,9 +208,9 @@ fn no_law_is_told_that_the_runs_do_not_bear_out() {
             }
         }
         let found = all_of(&runs, &[RATE]);
-        let law = found.iter().find(|one| one.sentence.to_lowercase().contains("law ")).unwrap();
-        assert!(law.figures.is_empty() == (law.kind == Kind::CannotTell), "{law:?}");
-        law.sentence.clone()
+        let law = found.iter().find(|one| sentence(one).to_lowercase().contains("law ")).unwrap();
+        assert!(law.effects.is_empty() == (law.kind == Kind::CannotTell), "{law:?}");
+        sentence(law)
     };
     for (points, reason) in [
         (&[("4", 1.0), ("6", 1.06), ("8", 0.96)][..], "reaches below 0 % and beyond 100 %"),
@@ -236,7 +231,7 @@ fn no_law_is_told_that_the_runs_do_not_bear_out() {
 /// What is no gain is a loss, a gain too small, or neither.
 #[test]
 fn a_fall_is_no_lack_of_gain() {
-    let sentence = |beyond: f64| {
+    let said = |beyond: f64| {
         let mut random = LegacyRandom::new(20);
         let mut runs = Vec::new();
         for _ in 0..5 {
@@ -247,11 +242,11 @@ fn a_fall_is_no_lack_of_gain() {
         }
         let found = all_of(&runs, &[RATE]);
         let same = found.iter().find(|one| one.kind == Kind::NoEffect).unwrap();
-        same.sentence.clone()
+        sentence(same)
     };
-    insta::assert_snapshot!(sentence(0.8), @"more than 2 `read_threads`: throughput falls by 19.8 to 20.1 %, n = 5");
-    insta::assert_snapshot!(sentence(1.01), @"more than 2 `read_threads`: throughput rises by at most 1.3 %, less than what matters (2 %), n = 5");
-    assert!(sentence(1.0).contains("no measurable gain of throughput (difference −"));
+    insta::assert_snapshot!(said(0.8), @"more than 2 `read_threads`: throughput falls by 19.8 to 20.1 %, n = 5");
+    insta::assert_snapshot!(said(1.01), @"more than 2 `read_threads`: throughput rises by at most 1.3 %, less than what matters (2 %), n = 5");
+    assert!(said(1.0).contains("no measurable gain of throughput (difference −"));
 }
 
 /// Two points of 5 % are no small matter.
@@ -259,14 +254,14 @@ fn a_fall_is_no_lack_of_gain() {
 fn small_percentages_have_a_small_margin() {
     let study = |of_b: f64| {
         let mut random = LegacyRandom::new(22);
-        let runs: Vec<Observation> = (0..12)
+        let runs: Vec<Simulated> = (0..12)
             .map(|at| {
                 let (level, au) = if at % 2 == 0 { ("x", 5.0) } else { ("y", of_b) };
                 run(at, &[("a", level)], &[(AU, au + 0.02 * random.standard_normal())])
             })
             .collect();
         let found = all_of(&runs, &[AU]);
-        (found[0].kind, found[0].sentence.contains("within 0.5 points of x"))
+        (found[0].kind, sentence(&found[0]).contains("within 0.5 points of x"))
     };
     assert_eq!(study(5.0), (Kind::NoEffect, true));
     assert_eq!(study(6.5), (Kind::Effect, false));

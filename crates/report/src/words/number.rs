@@ -1,6 +1,6 @@
 //! Numbers and lists as sentences have them: as many digits as the interval bears out. Judges nothing.
 
-use super::{FigureUnit, Figures};
+use feedrate_analysis::finding::{Effect, EffectUnit};
 
 /// Figures after the point that an interval of this width bears out.
 pub(super) fn digits(width: f64) -> usize {
@@ -45,10 +45,6 @@ pub(super) fn quoted(name: &str) -> String {
     format!("`{name}`")
 }
 
-pub(super) fn runs(n: usize) -> String {
-    format!("{n} run{}", if n == 1 { "" } else { "s" })
-}
-
 /// p, and how many tests it is corrected for.
 pub(super) fn chance(p: f64, tests: usize) -> String {
     let p = if p < 1e-4 { "p < 0.0001".to_string() } else { format!("p = {p:.4}") };
@@ -64,56 +60,79 @@ pub(super) fn share(percent: f64) -> String {
     }
 }
 
-/// What a value is against another: `2.7 × npz [2.5, 2.9]`, `12 % below npz [10 %, 14 %]`, `3.1 points below npz [2.9, 3.3]`.
-pub(super) fn against(other: &str, of: &Figures) -> String {
-    match of.unit {
-        FigureUnit::Points => moved(other, of, "points", |points| points),
-        _ if (2.0 / 3.0..=1.5).contains(&of.value) => {
-            moved(other, of, "%", |ratio| 100.0 * (ratio - 1.0))
-        }
-        _ => {
-            let Some((low, high)) = of.low.zip(of.high) else {
-                return format!("{} × {other}", plain(of.value, 2));
-            };
-            let text = |value| plain(value, digits(high - low));
-            format!("{} × {other} [{}, {}]", text(of.value), text(low), text(high))
+/// An effect beside what it is against: `2.7 × npz [2.5, 2.9]`, `12 % below npz [10 %, 14 %]`, `3.1 points below npz [2.9, 3.3]`.
+pub(super) fn against(other: &str, of: &Effect) -> String {
+    if of.unit == EffectUnit::Points || (2.0 / 3.0..=1.5).contains(&of.estimate) {
+        return moved(other, of);
+    }
+    match of.low.zip(of.high) {
+        None => format!("{} × {other}", plain(of.estimate, 2)),
+        Some((low, high)) => {
+            let digits = digits(high - low);
+            let [middle, low, high] = [of.estimate, low, high].map(|value| plain(value, digits));
+            format!("{middle} × {other} [{low}, {high}]")
         }
     }
 }
 
 /// By how much it is above or below. Both ends count in its direction; one on the other side has a minus.
-fn moved(other: &str, of: &Figures, unit: &str, change: impl Fn(f64) -> f64) -> String {
-    let by = change(of.value);
+fn moved(other: &str, of: &Effect) -> String {
+    let by = change(of, of.estimate);
     let (sign, word) = if by < 0.0 { (-1.0, "below") } else { (1.0, "above") };
+    let unit = unit(of);
     let Some((low, high)) = of.low.zip(of.high) else {
         return format!("{} {unit} {word} {other}", plain(by.abs(), 1));
     };
-    let ends = [sign * change(low), sign * change(high)];
+    let ends = [sign * change(of, low), sign * change(of, high)];
     let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-    let text = |value| plain(value, digits(high - low));
+    let digits = digits(high - low);
+    let [by, low, high] = [by.abs(), low, high].map(|value| plain(value, digits));
     let unit_of_end = if unit == "%" { " %" } else { "" };
-    format!(
-        "{} {unit} {word} {other} [{}{unit_of_end}, {}{unit_of_end}]",
-        text(by.abs()),
-        text(low),
-        text(high)
-    )
+    format!("{by} {unit} {word} {other} [{low}{unit_of_end}, {high}{unit_of_end}]")
 }
 
-/// `−0.1 to +0.4 %`: a difference without its middle. Ratios are told as percent.
-pub(super) fn range(low: f64, high: f64, unit: FigureUnit) -> String {
-    let (low, high, name) = match unit {
-        FigureUnit::Points => (low, high, "points"),
-        _ => (100.0 * (low - 1.0), 100.0 * (high - 1.0), "%"),
-    };
+/// A value of an effect as a change: a ratio in percent, points as they are.
+pub(super) fn change(of: &Effect, value: f64) -> f64 {
+    if of.unit == EffectUnit::Points { value } else { 100.0 * (value - 1.0) }
+}
+
+/// The unit of [`change`].
+pub(super) fn unit(of: &Effect) -> &'static str {
+    if of.unit == EffectUnit::Points { "points" } else { "%" }
+}
+
+/// The ends of an interval as changes.
+pub(super) fn ends(of: &Effect) -> Option<[f64; 2]> {
+    Some([change(of, of.low?), change(of, of.high?)])
+}
+
+/// `−0.1 to +0.4 %`: a difference without its middle.
+pub(super) fn range(of: &Effect) -> String {
+    let Some([low, high]) = ends(of) else { return String::new() };
     let digits = digits(high - low);
-    format!("{} to {} {name}", signed(low, digits), signed(high, digits))
+    format!("{} to {} {}", signed(low, digits), signed(high, digits), unit(of))
+}
+
+/// A share of linear growth: `73.8 % [73.1 %, 74.5 %]`.
+pub(super) fn efficiency(of: &Effect) -> String {
+    let Some((low, high)) = of.low.zip(of.high) else {
+        return format!("{:.0} %", 100.0 * of.estimate);
+    };
+    let [middle, low, high] = [of.estimate, low, high].map(|share| 100.0 * share);
+    let digits = digits(high - low);
+    format!("{middle:.digits$} % [{low:.digits$} %, {high:.digits$} %]")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_analysis::finding::Quantity;
     use feedrate_measure::stats::Interval;
+
+    fn effect(unit: EffectUnit, estimate: f64, ends: Option<(f64, f64)>) -> Effect {
+        let interval = ends.map(|(low, high)| Interval { estimate, low, high });
+        Effect::new(Quantity::Median, unit, estimate, interval, 5)
+    }
 
     #[test]
     fn digits_are_those_that_the_interval_bears_out() {
@@ -135,21 +154,17 @@ mod tests {
 
     #[test]
     fn a_level_is_told_against_another() {
-        let of = |unit, estimate, ends: Option<(f64, f64)>| {
-            let interval = ends.map(|(low, high)| Interval { estimate, low, high });
-            against("npz", &Figures::new("", unit, estimate, interval, 5))
-        };
-        let (ratio, points) = (FigureUnit::Ratio, FigureUnit::Points);
-        for (found, expected) in [
-            (of(ratio, 2.7, Some((2.5, 2.9))), "2.7 × npz [2.5, 2.9]"),
-            (of(ratio, 2.7, None), "2.70 × npz"),
-            (of(ratio, 0.88, Some((0.86, 0.90))), "12 % below npz [10 %, 14 %]"),
-            (of(ratio, 1.01, Some((0.998, 1.022))), "1.0 % above npz [−0.2 %, 2.2 %]"),
-            (of(points, -3.1, Some((-3.3, -2.9))), "3.1 points below npz [2.9, 3.3]"),
-            (of(points, 3.0, None), "3.0 points above npz"),
+        let (ratio, points) = (EffectUnit::Ratio, EffectUnit::Points);
+        for (of, expected) in [
+            (effect(ratio, 2.7, Some((2.5, 2.9))), "2.7 × npz [2.5, 2.9]"),
+            (effect(ratio, 2.7, None), "2.70 × npz"),
+            (effect(ratio, 0.88, Some((0.86, 0.90))), "12 % below npz [10 %, 14 %]"),
+            (effect(ratio, 1.01, Some((0.998, 1.022))), "1.0 % above npz [−0.2 %, 2.2 %]"),
+            (effect(points, -3.1, Some((-3.3, -2.9))), "3.1 points below npz [2.9, 3.3]"),
+            (effect(points, 3.0, None), "3.0 points above npz"),
         ] {
-            assert_eq!(found, expected);
+            assert_eq!(against("npz", &of), expected);
         }
-        assert_eq!(range(0.999, 1.004, ratio), "−0.1 to +0.4 %");
+        assert_eq!(range(&effect(ratio, 1.0, Some((0.999, 1.004)))), "−0.1 to +0.4 %");
     }
 }

@@ -2,8 +2,15 @@
 
 mod conditions;
 
-use super::*;
+use super::finding::{caveat, quantity, sentence};
+use feedrate_analysis::design::{Declared, designs};
+use feedrate_analysis::finding::{Finding, Kind};
+use feedrate_analysis::findings::{Observation, findings, main_responses};
+use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::metric::Metric;
 use feedrate_spec::plan::mt19937::LegacyRandom;
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 
 const AU: &str = "au_all_steps_percent";
 const RATE: &str = "delivered_bytes_per_second";
@@ -12,30 +19,69 @@ fn levels(of: &[(&str, &str)]) -> BTreeMap<String, String> {
     of.iter().map(|&(factor, level)| (factor.to_string(), level.to_string())).collect()
 }
 
-fn run(number: usize, of: &[(&str, &str)], responses: &[(&'static str, f64)]) -> Observation {
-    Observation {
-        path: format!("run-{number}").into(),
-        name: format!("run-{number}"),
-        workload: "unet3d".into(),
-        factors: levels(of),
-        responses: responses.iter().copied().collect(),
-        order: Some(number as u32),
-        ..Observation::default()
+/// A run with the levels of its factors.
+#[derive(Clone, Default)]
+struct Simulated {
+    workload: &'static str,
+    factors: BTreeMap<String, String>,
+    run: Observation,
+}
+
+impl Deref for Simulated {
+    type Target = Observation;
+
+    fn deref(&self) -> &Observation {
+        &self.run
     }
 }
 
-fn all_of(runs: &[Observation], names: &[&str]) -> Vec<Finding> {
-    let responses: Vec<&Response> =
-        names.iter().map(|name| Response::find(name).unwrap()).collect();
-    findings(runs, &responses)
+impl DerefMut for Simulated {
+    fn deref_mut(&mut self) -> &mut Observation {
+        &mut self.run
+    }
+}
+
+fn run(number: usize, of: &[(&str, &str)], responses: &[(&'static str, f64)]) -> Simulated {
+    let run = Observation {
+        path: format!("run-{number}").into(),
+        name: format!("run-{number}"),
+        responses: responses.iter().copied().collect(),
+        order: Some(number as u32),
+        ..Observation::default()
+    };
+    Simulated { workload: "unet3d", factors: levels(of), run }
+}
+
+fn all_of(runs: &[Simulated], names: &[&str]) -> Vec<Finding> {
+    let settings: Vec<BTreeMap<String, String>> = runs
+        .iter()
+        .map(|run| {
+            let workload = [("workload".to_string(), run.workload.to_string())];
+            run.factors.clone().into_iter().chain(workload).collect()
+        })
+        .collect();
+    let designs = designs(&settings.iter().collect::<Vec<_>>(), &Declared::default());
+    let runs: Vec<Observation> = runs.iter().map(|run| run.run.clone()).collect();
+    let responses: Vec<&Metric> = names.iter().map(|name| Metric::find(name).unwrap()).collect();
+    findings(&designs, &runs, &responses)
+}
+
+fn doubt(name: &str, severity: Severity) -> Doubt {
+    Doubt {
+        name: name.into(),
+        severity,
+        evidence: "evidence".into(),
+        advice: "advice".into(),
+        facts: Default::default(),
+    }
 }
 
 fn text(findings: &[Finding]) -> String {
-    let line = |one: &Finding| {
-        let doubts = one.doubts.iter().map(|doubt| format!("\n     doubt: {doubt}"));
-        format!("{}. {}{}", one.rank, one.sentence, doubts.collect::<String>())
+    let line = |(at, one): (usize, &Finding)| {
+        let doubts = one.caveats.iter().map(|of| format!("\n     doubt: {}", caveat(of)));
+        format!("{}. {}{}", at + 1, sentence(one), doubts.collect::<String>())
     };
-    findings.iter().map(line).collect::<Vec<_>>().join("\n")
+    findings.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Points of perf_2025, one factor at a time.
@@ -61,7 +107,7 @@ fn planted(factor: &str, level: &str) -> f64 {
 }
 
 /// Each point `replicates` times in random order, with log-normal noise.
-fn one_at_a_time(replicates: usize, noise: f64, random: &mut LegacyRandom) -> Vec<Observation> {
+fn one_at_a_time(replicates: usize, noise: f64, random: &mut LegacyRandom) -> Vec<Simulated> {
     let baseline: Vec<(&str, &str)> = FACTORS.iter().map(|&(name, base, _)| (name, base)).collect();
     let mut points = vec![(baseline.clone(), 1.0)];
     for (at, (name, _, others)) in FACTORS.iter().enumerate() {
@@ -87,7 +133,9 @@ fn one_run_of_each_is_described_and_not_judged() {
     let found = all_of(&runs, &[RATE]);
     let tested = |kind| matches!(kind, Kind::NotTested | Kind::CannotTell);
     assert!(
-        found.iter().all(|one| tested(one.kind) && one.supported == (one.kind == Kind::CannotTell))
+        found
+            .iter()
+            .all(|one| tested(one.kind) && one.is_supported == (one.kind == Kind::CannotTell))
     );
     insta::assert_snapshot!(text(&found), @"
     1. not tested: `processes` and throughput: at 1 it is 0.28 × that at 4; at 2 it is 0.54 × that at 4; at 8 it is 1.69 × that at 4; at 6 it is 34.3 % above that at 4
@@ -109,14 +157,14 @@ fn one_run_of_each_is_described_and_not_judged() {
 #[test]
 fn what_cannot_be_told_of_several_workloads_is_said_once() {
     let mut runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(1));
-    let others: Vec<Observation> =
-        runs.iter().map(|run| Observation { workload: "dlrm".into(), ..run.clone() }).collect();
+    let others: Vec<Simulated> =
+        runs.iter().map(|run| Simulated { workload: "dlrm", ..run.clone() }).collect();
     runs.extend(others);
     let found = all_of(&runs, &[RATE]);
-    let untold: Vec<&str> = found
+    let untold: Vec<String> = found
         .iter()
         .filter(|one| one.kind == Kind::CannotTell)
-        .map(|one| one.workload.as_str())
+        .map(|one| one.workloads.join(", "))
         .collect();
     assert_eq!(untold, ["dlrm, unet3d", "dlrm, unet3d"]);
 }
@@ -136,13 +184,13 @@ fn planted_effects_are_found_with_their_intervals() {
     7. cannot be told, because not all combinations of their levels were run: whether factors act together (6 of 6 pairs); a full factorial or a 2^k design would tell
     ");
     let format = found.iter().find(|one| one.factors == ["format"]).unwrap();
-    let figures = &format.figures[0];
+    let figures = &format.effects[0];
     assert!(figures.low.unwrap() < 2.7 && 2.7 < figures.high.unwrap());
     assert_eq!((figures.n, format.evidence.len()), (5, 15));
 }
 
 /// Two factors of two levels; throughput is doubled by b, and by a only with b.
-fn two_by_two(random: &mut LegacyRandom, noise: f64, name: &'static str) -> Vec<Observation> {
+fn two_by_two(random: &mut LegacyRandom, noise: f64, name: &'static str) -> Vec<Simulated> {
     let mut runs = Vec::new();
     for _ in 0..5 {
         for (a, b) in [("off", "1"), ("on", "1"), ("off", "8"), ("on", "8")] {
@@ -198,15 +246,16 @@ fn nothing_is_claimed_where_there_is_nothing() {
             }
         }
         let found = all_of(&runs, &[RATE]);
-        let claim =
-            |one: &Finding| one.supported && !matches!(one.kind, Kind::NoEffect | Kind::CannotTell);
+        let claim = |one: &Finding| {
+            one.is_supported && !matches!(one.kind, Kind::NoEffect | Kind::CannotTell)
+        };
         claimed += u32::from(found.iter().any(claim));
         // The interval of a planted ratio of 2.
-        let factor = |run: &Observation| if run.factors["a"] == "y" { 2.0 } else { 1.0 };
+        let factor = |run: &Simulated| if run.factors["a"] == "y" { 2.0 } else { 1.0 };
         runs.iter_mut().for_each(|run| *run.responses.get_mut(RATE).unwrap() *= factor(run));
         let found = all_of(&runs, &[RATE]);
         let of_a = found.iter().find(|one| one.factors == ["a"] && one.kind == Kind::Effect);
-        let figures = &of_a.unwrap().figures[0];
+        let figures = &of_a.unwrap().effects[0];
         held += u32::from(figures.low.unwrap() < 2.0 && 2.0 < figures.high.unwrap());
         studies += 1;
     }
@@ -223,7 +272,7 @@ fn a_drop_that_the_window_made_is_told() {
         run(3, &[("processes", "8")], &au(74.0, 59.2, 3.93e8)),
     ];
     let found = all_of(&runs, &["au_windowed", RATE]);
-    insta::assert_snapshot!(found[0].sentence, @"the drop from 6 to 8 `processes` in windowed utilisation (91.5 % to 74.0 %) is an artefact of the excluded first step: whole-epoch throughput rises by 31 % (33 % would be linear) and utilisation over all steps goes from 60.2 % to 59.2 %");
+    insta::assert_snapshot!(sentence(&found[0]), @"the drop from 6 to 8 `processes` in windowed utilisation (91.5 % to 74.0 %) is an artefact of the excluded first step: whole-epoch throughput rises by 31 % (33 % would be linear) and utilisation over all steps goes from 60.2 % to 59.2 %");
     assert_eq!((found[0].kind, found[1].kind), (Kind::Artefact, Kind::NotTested));
     // Without utilisation over all steps, throughput a process stands for it.
     let bare = runs.clone().map(|mut run| {
@@ -236,7 +285,7 @@ fn a_drop_that_the_window_made_is_told() {
         run(1, &[("read_threads", "1")], &au(99.1, 60.5, 2e8)),
         run(2, &[("read_threads", "8")], &au(99.0, 22.0, 0.72e8)),
     ];
-    insta::assert_snapshot!(all_of(&hidden, &["au_windowed"])[0].sentence, @"the drop from 1 to 8 `read_threads` in utilisation is hidden by the excluded first step (windowed, 99.1 % to 99.0 %): whole-epoch throughput falls by 64 % and utilisation over all steps goes from 60.5 % to 22.0 %");
+    insta::assert_snapshot!(sentence(&all_of(&hidden, &["au_windowed"])[0]), @"the drop from 1 to 8 `read_threads` in utilisation is hidden by the excluded first step (windowed, 99.1 % to 99.0 %): whole-epoch throughput falls by 64 % and utilisation over all steps goes from 60.5 % to 22.0 %");
     // A drop that the whole epoch shares is none.
     let real = [
         run(1, &[("processes", "6")], &au(91.5, 90.0, 3e8)),
@@ -306,7 +355,7 @@ fn a_drift_of_repeated_runs_is_told() {
 fn a_run_far_from_its_replicates_is_named() {
     let mut random = LegacyRandom::new(12);
     let mut rate = || 1e8 * (0.01 * random.standard_normal()).exp();
-    let mut runs: Vec<Observation> =
+    let mut runs: Vec<Simulated> =
         (0..12).map(|at| run(at, &[("a", "x")], &[(RATE, rate())])).collect();
     *runs[7].responses.get_mut(RATE).unwrap() *= 0.7;
     insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
@@ -320,40 +369,25 @@ fn a_run_far_from_its_replicates_is_named() {
 #[test]
 fn invalid_runs_are_left_out_and_doubted_runs_named() {
     let mut runs = one_at_a_time(3, 0.01, &mut LegacyRandom::new(7));
-    let doubt = |name: &str, severity| Doubt {
-        name: name.into(),
-        severity,
-        evidence: "evidence".into(),
-        advice: "advice".into(),
-        facts: Default::default(),
-    };
     runs[0].doubts.push(doubt("incomplete_run", Severity::Invalid));
     runs[3].doubts.push(doubt("stale_data", Severity::Invalid));
     runs[5].doubts.push(doubt("too_few_steps", Severity::Warning));
     runs[3].factors.insert("checkpoint".into(), "False".into());
     let found = all_of(&runs, &[RATE]);
     let of = |kind: Kind| found.iter().filter(move |one| one.kind == kind);
-    let told: Vec<&str> =
-        of(Kind::LeftOut).chain(of(Kind::Doubted)).map(|one| one.sentence.as_str()).collect();
+    let told: Vec<String> = of(Kind::LeftOut).map(sentence).collect();
     assert_eq!(
         told,
-        [
-            "left out as invalid: `incomplete_run` in 1 of 36 runs, `run-0`: evidence; to do: advice",
-            "left out as invalid: `stale_data` in 1 of 36 runs, `run-3`: evidence; to do: advice",
-            "`too_few_steps` in 1 of 34 runs, `run-5`: evidence; to do: advice",
-        ]
+        ["2 of 36 runs are left out as invalid: `incomplete_run` (1) and `stale_data` (1)"]
     );
     let lost = "cannot be told, because their only runs must not be used: what `checkpoint` (False) does; run these again";
-    assert!(of(Kind::CannotTell).any(|one| one.sentence == lost), "{}", text(&found));
+    assert!(of(Kind::CannotTell).any(|one| sentence(one) == lost), "{}", text(&found));
     // What was dropped is told before what the others say.
-    assert!(found[..2].iter().all(|one| one.kind == Kind::LeftOut), "{}", text(&found));
+    assert!(found[0].kind == Kind::LeftOut, "{}", text(&found));
     let is_used = |one: &&Finding| one.kind != Kind::LeftOut;
     assert!(found.iter().filter(is_used).all(|one| !one.evidence.contains(&"run-0".into())));
-    assert!(
-        found
-            .iter()
-            .any(|one| one.kind == Kind::Effect && one.doubts.contains(&"`too_few_steps`".into()))
-    );
+    assert!(found.iter().any(|one| one.kind == Kind::Effect
+        && one.caveats.iter().any(|of| caveat(of) == "`too_few_steps`")));
 }
 
 #[test]
@@ -386,7 +420,7 @@ fn what_a_design_confounds_is_told_or_doubted() {
     ");
     // Two factors that always change together.
     let both = |level| move |rate| run(1, &[("a", level), ("b", level)], &[(RATE, rate)]);
-    let mut runs: Vec<Observation> = [1.0, 1.1].map(both("x")).into();
+    let mut runs: Vec<Simulated> = [1.0, 1.1].map(both("x")).into();
     runs.extend([2.0, 2.1].map(both("y")));
     insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
     1. cannot be told, because other factors always changed with them: what `a` and `b` do to throughput; runs that change them alone would tell
@@ -407,14 +441,14 @@ fn runs_that_were_repeated_tell_how_many_the_others_take() {
     let found = all_of(&runs, &[RATE]);
     let untold: Vec<Finding> =
         found.into_iter().filter(|one| one.kind == Kind::CannotTell).collect();
-    insta::assert_snapshot!(untold[0].sentence, @"cannot be told, because there is one run of each (no replicates): what `file_shuffle`, `format`, `processes` and `read_threads` do to throughput; from the noise of throughput in repeated runs (1.0 %), 6 of each would tell 2 %");
+    insta::assert_snapshot!(sentence(&untold[0]), @"cannot be told, because there is one run of each (no replicates): what `file_shuffle`, `format`, `processes` and `read_threads` do to throughput; from the noise of throughput in repeated runs (1.0 %), 6 of each would tell 2 %");
 }
 
 #[test]
 fn the_main_responses_are_those_that_most_runs_have() {
     let names = |of: &[(&'static str, f64)]| {
-        let found = main_responses(&[run(1, &[], of)]);
-        found.iter().map(|response| response.name).collect::<Vec<_>>()
+        let found = main_responses(&[run(1, &[], of).run]);
+        found.iter().map(|response| response.id.name()).collect::<Vec<_>>()
     };
     assert_eq!(names(&[(AU, 1.0), ("au_windowed_percent", 1.0), (RATE, 1.0)]), [AU, RATE]);
     assert_eq!(names(&[("samples_per_second", 1.0)]), ["samples_per_second"]);
@@ -458,7 +492,7 @@ fn levels_that_always_changed_together_are_said() {
     let runs = (0..98)
         .map(|at| run(at, &[("a", &level(at)), ("b", &level(at))], &[(RATE, 1e8 + at as f64)]));
     let found = all_of(&runs.collect::<Vec<_>>(), &[RATE]);
-    assert!(found[0].sentence.contains("what `a` and `b` do to throughput"), "{}", text(&found));
+    assert!(sentence(&found[0]).contains("what `a` and `b` do to throughput"), "{}", text(&found));
     assert_eq!((found.len(), found[0].kind), (2, Kind::CannotTell));
 }
 
