@@ -4,12 +4,12 @@ use crate::cli::CompareArguments;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use feedrate_analysis::compare::{
-    Comparison, Differing, Estimate, Finding, Pairing, Question, Side, compare as compare_runs,
-    main_responses, sides,
+    Comparison, Differing, Estimate, Finding, Pairing, Question, Runs, Side,
+    compare as compare_runs, main_responses, sides,
 };
 use feedrate_analysis::precision;
+use feedrate_results::index::{LeftOut, RunsError};
 use feedrate_results::response::{Response, Unit};
-use feedrate_results::runs::{LeftOut, Runs, RunsError};
 use feedrate_spec::units;
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use crate::messages;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_report::report::output::{OUTPUTS, Output, find, for_file};
 use feedrate_report::report::{Report, of_results};
-use feedrate_results::runs::RunsError;
+use feedrate_results::index::RunsError;
 use std::path::{Path, PathBuf};
 
 const TO_STDOUT: &str = "markdown";

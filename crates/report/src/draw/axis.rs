@@ -9,7 +9,7 @@ const BEYOND: f64 = 0.5;
 /// The same of logarithmic axes, as a factor.
 const LOG_BEYOND: f64 = 1.5;
 
-/// What lies along an axis: a value, and its interval.
+/// Something that lies along an axis: a value, and its interval.
 pub(super) type Extent = (f64, Option<f64>, Option<f64>);
 
 /// An axis with its ends.

@@ -14,7 +14,7 @@ pub(super) type At = (f64, f64);
 #[derive(Debug)]
 pub(super) struct Canvas {
     pub(super) theme: Theme,
-    /// Of text.
+    /// Points of text.
     pub(super) size: f64,
     svg: String,
 }
@@ -82,7 +82,7 @@ impl Canvas {
         Canvas { theme, size, svg: String::new() }
     }
 
-    /// Of a text, as wide as it will be.
+    /// Width of a text.
     pub(super) fn width(&self, text: &str) -> f64 {
         font::width(text, self.size)
     }
@@ -189,7 +189,7 @@ impl Canvas {
         }
     }
 
-    /// What follows is of this series, until [`Canvas::end`].
+    /// Begin a group that belongs to a series, up to [`Canvas::end`].
     pub(super) fn begin(&mut self, series: &str) {
         self.push(format_args!("<g data-series=\"{}\">", escaped(series)));
     }

@@ -1,6 +1,7 @@
-//! What a figure shows: panels with axes, points, bars, spans, slices, cells. Data only; says nothing of places or colours.
+//! Data of a figure: panels with axes, points, bars, spans, slices, cells. Says nothing of places or colours.
 
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -189,7 +190,7 @@ pub struct Point {
     pub runs: Option<usize>,
     /// Their folders.
     #[serde(skip)]
-    pub folders: Vec<String>,
+    pub folders: Vec<PathBuf>,
 }
 
 /// Bars of one kind.
@@ -293,6 +294,18 @@ impl Point {
     /// Whether it is of one run, and has no interval.
     pub fn is_single(&self) -> bool {
         self.runs == Some(1) && self.low.is_none()
+    }
+}
+
+impl Axis {
+    /// An even axis.
+    pub fn linear(label: impl Into<String>, range: Range) -> Self {
+        Axis { label: label.into(), scale: Scale::Linear, range }
+    }
+
+    /// An axis of names.
+    pub fn categories(label: impl Into<String>, names: Vec<String>) -> Self {
+        Axis { label: label.into(), scale: Scale::Categories(names), range: Range::Tight }
     }
 }
 

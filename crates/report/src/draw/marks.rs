@@ -19,7 +19,7 @@ pub(super) fn mark(canvas: &mut Canvas, tone: Tone, at: At, half: f64, paint: Pa
     canvas.polygon(&points, paint, hint);
 }
 
-/// Of half its size each; none of a circle.
+/// Corners in half sizes of the mark; none of a circle.
 fn corners(number: usize) -> Vec<At> {
     match number % 6 {
         0 => vec![],

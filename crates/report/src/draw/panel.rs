@@ -284,8 +284,7 @@ fn extents(axes: &Axes, along: Spread) -> Vec<Extent> {
             Layer::Series(series) => extents.extend(series.points.iter().map(|point| {
                 let value = if along == Spread::X { point.x } else { point.y };
                 let has_interval = series.spread == along;
-                let [low, high] = [point.low, point.high].map(|end| end.filter(|_| has_interval));
-                (value, low, high)
+                if has_interval { (value, point.low, point.high) } else { (value, None, None) }
             })),
             Layer::Bars(bars) if bars.on != along => extents.extend(
                 bars.bars.iter().flat_map(|bar| [(bar.from, None, None), (bar.to, None, None)]),

@@ -1,17 +1,16 @@
 //! What pictures and captions tell: names, what marks and axes are, what was held and left out.
 
-use super::data::*;
-use super::tests::{one_at_a_time, run};
+use super::tests::{drawn_from, one_at_a_time, run, set};
 use super::*;
 use crate::draw::figure::{Content, Scale};
 use crate::draw::{Look, draw};
+use feedrate_measure::metric::DELIVERED_WHOLE;
+use feedrate_results::run::Run;
 
-fn of(name: &str, runs: Vec<RunPoint>) -> (Figure, Data) {
-    let data = Data { runs, ..Data::default() };
-    let plot = find(name).unwrap();
-    let response = plot.response().map(|name| Response::find(name).unwrap());
-    let figure = figure_of(plot, &data, response).unwrap_or_else(|missing| panic!("{missing}"));
-    (figure, data)
+fn of(name: &str, runs: Vec<Run>) -> (Figure, Data) {
+    let data = drawn_from(runs);
+    let figure = find(name).unwrap().figure(&data, None);
+    (figure.unwrap_or_else(|missing| panic!("{missing}")), data)
 }
 
 /// The texts of a drawing.
@@ -24,7 +23,7 @@ fn texts(figure: &Figure, width_in: f64) -> Vec<String> {
     texts.map(|node| node.text().unwrap_or_default().to_string()).collect()
 }
 
-fn setting(processes: f64, workers: f64, format: &str) -> RunPoint {
+fn setting(processes: f64, workers: f64, format: &str) -> Run {
     run("a", (processes, workers, format), 50.0, 1e7 * processes)
 }
 
@@ -85,10 +84,10 @@ fn the_axis_of_processes_is_even_where_its_names_have_room() {
 
 #[test]
 fn scaling_has_a_line_for_each_combination_that_has_one() {
-    let mut runs: Vec<RunPoint> = [(1.0, 1.0), (2.0, 1.0), (1.0, 4.0), (2.0, 4.0), (1.0, 8.0)]
+    let mut runs: Vec<Run> = [(1.0, 1.0), (2.0, 1.0), (1.0, 4.0), (2.0, 4.0), (1.0, 8.0)]
         .map(|(processes, workers)| setting(processes, workers, "npz"))
         .to_vec();
-    runs.iter_mut().enumerate().for_each(|(i, run)| run.path = i.to_string());
+    runs.iter_mut().enumerate().for_each(|(i, run)| run.path = i.to_string().into());
     let (figure, data) = of("scaling", runs);
     let texts = texts(&figure, 7.0);
     for name in ["ideal", "read_threads 1", "read_threads 4"] {
@@ -131,8 +130,8 @@ fn an_interval_that_is_cut_is_explained() {
     let mut runs =
         vec![setting(1.0, 1.0, "npz"), setting(1.0, 1.0, "npz"), setting(2.0, 1.0, "npz")];
     // Two runs that differ so much have an interval far beyond them.
-    runs[0].responses.insert("delivered_bytes_per_second", 1e6);
-    runs[1].responses.insert("delivered_bytes_per_second", 1e8);
+    set(&mut runs[0], &DELIVERED_WHOLE, 1e6);
+    set(&mut runs[1], &DELIVERED_WHOLE, 1e8);
     let (figure, _) = of("throughput_processes", runs);
     let words = "An interval that ends in an arrow goes on beyond the axis.";
     assert!(figure.caption.contains(words), "{}", figure.caption);

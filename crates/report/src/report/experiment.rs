@@ -3,11 +3,12 @@
 use super::number::by_value;
 use super::{Report, Run};
 use crate::table::Cell;
-use feedrate_results::response::Response;
+use feedrate_analysis::precision::CONFIDENCE;
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric, SAMPLES_WHOLE,
+};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
-
-const CONFIDENCE: f64 = 0.95;
+use std::collections::BTreeMap;
 
 /// Runs that asked for the same.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,17 +41,15 @@ pub struct Middle {
 /// In the order of source, workload, parameter, accelerators and value.
 pub fn experiments(report: &Report) -> Vec<Experiment> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut place: HashMap<Key<'_>, usize> = HashMap::new();
-    let used = report.runs.iter().enumerate().filter(|(_, run)| run.unused.is_none());
-    for (index, run) in used {
-        let group = *place.entry(key(run)).or_insert(groups.len());
-        match groups.get_mut(group) {
+    for (index, run) in report.runs.iter().enumerate().filter(|(_, run)| run.unused.is_none()) {
+        let same = groups.iter_mut().find(|group| report.runs[group[0]].replicates(run));
+        match same {
             Some(group) => group.push(index),
             None => groups.push(vec![index]),
         }
     }
     let mut found: Vec<Experiment> =
-        groups.into_iter().map(|runs| Experiment::of(&report.runs, runs)).collect();
+        groups.into_iter().map(|runs| Experiment::new(&report.runs, runs)).collect();
     found.sort_by(|a, b| {
         let first = |e: &Experiment| (e.source, e.workload.clone(), e.parameter.clone());
         let values = by_value(&a.value, &b.value);
@@ -60,35 +59,35 @@ pub fn experiments(report: &Report) -> Vec<Experiment> {
     found
 }
 
-type Key<'a> = (usize, [&'a str; 3], Option<u32>, &'a BTreeMap<String, String>);
-
-fn key(run: &Run) -> Key<'_> {
-    (run.source, [&run.workload, &run.parameter, &run.value], run.accelerators, &run.factors)
+impl Run {
+    fn replicates(&self, other: &Run) -> bool {
+        let varied = [&self.workload, &self.parameter, &self.value];
+        self.source == other.source
+            && varied == [&other.workload, &other.parameter, &other.value]
+            && self.accelerators == other.accelerators
+            && self.factors == other.factors
+    }
 }
 
 impl Experiment {
-    fn of(all: &[Run], runs: Vec<usize>) -> Self {
-        let middle = |response: &str, of: fn(&Run) -> Option<f64>| {
+    fn new(all: &[Run], runs: Vec<usize>) -> Self {
+        let first = all[runs[0]].clone();
+        let middle = |metric: &Metric, of: fn(&Run) -> Option<f64>| {
             let values: Vec<f64> = runs.iter().filter_map(|&run| of(&all[run])).collect();
-            Middle::of(response, &values)
+            Middle::new(metric, &values)
         };
-        let first = &all[runs[0]];
         Experiment {
             source: first.source,
-            workload: first.workload.clone(),
-            parameter: first.parameter.clone(),
-            value: first.value.clone(),
+            workload: first.workload,
+            parameter: first.parameter,
+            value: first.value,
             accelerators: first.accelerators,
-            factors: first.factors.clone(),
-            au_all_steps_percent: middle("au_all_steps", |run| run.au.all_steps_percent),
-            au_windowed_percent: middle("au_windowed", |run| run.au.windowed_percent),
-            au_sustained_percent: middle("au_sustained", |run| run.au.sustained_percent),
-            samples_per_second: middle("samples_per_second", |run| {
-                run.throughput.samples_per_second
-            }),
-            bytes_per_second: middle("delivered_bytes_per_second", |run| {
-                run.throughput.bytes_per_second
-            }),
+            factors: first.factors,
+            au_all_steps_percent: middle(&AU_ALL_STEPS, |run| run.au.all_steps_percent),
+            au_windowed_percent: middle(&AU_WINDOWED, |run| run.au.windowed_percent),
+            au_sustained_percent: middle(&AU_SUSTAINED, |run| run.au.sustained_percent),
+            samples_per_second: middle(&SAMPLES_WHOLE, |run| run.throughput.samples_per_second),
+            bytes_per_second: middle(&DELIVERED_WHOLE, |run| run.throughput.bytes_per_second),
             runs,
         }
     }
@@ -105,14 +104,12 @@ impl Middle {
         Cell { text: written, value: self.estimate }
     }
 
-    fn of(response: &str, values: &[f64]) -> Self {
-        let found = Response::find(response).ok();
-        match (values, found.and_then(|response| response.middle(values, CONFIDENCE))) {
-            (_, Some(of)) => {
-                Middle { estimate: Some(of.estimate), interval: Some((of.low, of.high)) }
-            }
-            ([only], None) => Middle { estimate: Some(*only), interval: None },
-            _ => Middle::default(),
+    fn new(metric: &Metric, values: &[f64]) -> Self {
+        let interval = metric.middle(values, CONFIDENCE);
+        let only = if let [only] = values { Some(*only) } else { None };
+        Middle {
+            estimate: interval.map(|of| of.estimate).or(only),
+            interval: interval.map(|of| (of.low, of.high)),
         }
     }
 }

@@ -5,18 +5,17 @@ use super::{Figure, NotDrawn};
 use crate::draw::figure::{self, Axis, Content, Layer, Panel, Scale, Spread};
 use crate::draw::{Look, Theme, draw};
 use crate::plot::data::Data;
-use crate::plot::{Missing, PLOTS, Plot, figure_of};
+use crate::plot::{Missing, PLOTS, Plot};
 use crate::table::Table;
-use feedrate_results::response::Response;
 
 /// In the order of the plots, and those that the data have not enough for.
 pub(super) fn figures(data: &Data) -> (Vec<Figure>, Vec<NotDrawn>) {
     let (mut figures, mut not_drawn) = (Vec::new(), Vec::new());
     for plot in PLOTS {
-        match one(*plot, data) {
+        match one(plot, data) {
             Ok(figure) => figures.push(figure),
             Err(Missing { message, hint }) => {
-                let name = plot.member().name.into();
+                let name = plot.member.name.into();
                 not_drawn.push(NotDrawn { name, why: message, hint });
             }
         }
@@ -24,12 +23,11 @@ pub(super) fn figures(data: &Data) -> (Vec<Figure>, Vec<NotDrawn>) {
     (figures, not_drawn)
 }
 
-fn one(plot: &dyn Plot, data: &Data) -> Result<Figure, Missing> {
-    let response = plot.response().and_then(|name| Response::find(name).ok());
-    let drawn = figure_of(plot, data, response)?;
+fn one(plot: &Plot, data: &Data) -> Result<Figure, Missing> {
+    let drawn = plot.figure(data, None)?;
     let svg = |theme| draw(&drawn, &Look { theme, ..Look::default() }).svg;
     Ok(Figure {
-        name: plot.member().name.into(),
+        name: plot.member.name.into(),
         title: drawn.title.clone(),
         caption: drawn.caption.clone(),
         svg: svg(Theme::Light),

@@ -3,37 +3,34 @@
 
 use super::figures::figures;
 use super::methods::{self, Made};
-use super::settings::settings;
 use super::told::told;
 use super::{Au, Doubt, LeftOut, Metric, Report, Run, Seen, Source, Throughput};
 use crate::plot::Needs;
-use crate::plot::data::{Data, FolderRun, RunPoint};
-use crate::plot::points::{Depth, processes};
-use feedrate_analysis::design::{Declared, Design, PROCESSES, SOURCE, designs};
+use crate::plot::data::{Data, FolderRun, processes};
+use feedrate_analysis::design::{Declared, Design, SOURCE, designs};
 use feedrate_analysis::findings::Observation;
-use feedrate_measure::doubt::{Doubt as SeenDoubt, Severity};
-use feedrate_measure::metric::{self, AU_WINDOWED, METRICS, NOMINAL_WINDOWED};
-use feedrate_measure::record::Record;
+use feedrate_measure::metric::{
+    self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, METRICS, NOMINAL_WINDOWED,
+    SAMPLES_WHOLE,
+};
 use feedrate_measure::record::file::RECORD_FILE;
-use feedrate_results::all::analyse;
-use feedrate_results::case::{Activity, Case, Loaded, load};
 use feedrate_results::doubt;
 use feedrate_results::files::StudyFiles;
-use feedrate_results::import::Kind;
+use feedrate_results::import::Origin;
+use feedrate_results::index::{self, ReadOptions, RunIndex, RunsError};
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
-use feedrate_results::runs::{self, RunsError, Settings};
+use feedrate_results::run::{self, Reason, Settings};
 use feedrate_results::state::{History, Journal};
-use feedrate_spec::plan::Plan;
 use feedrate_spec::units::MIB;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-/// Of so many runs the whole records are kept for figures, at most.
+/// Most runs of which the whole records are kept for figures.
 const DETAILED_MAX: usize = 64;
 
-/// Of all results below `paths`, each a folder or a study's CSV, read by so many threads. Links to records start from the folder `from`;
+/// Report on all results below `paths`, each a folder or a study's CSV, read by so many threads. Links to records start from the folder `from`;
 /// without one there are none.
 ///
 /// # Errors
@@ -43,40 +40,40 @@ pub fn of_results(
     from: Option<&Path>,
     threads: usize,
 ) -> Result<Report, RunsError> {
-    let found = gather(paths, from, threads, DETAILED_MAX)?;
-    let mut report = Report::default();
-    let left_out = |one: &runs::LeftOut| LeftOut {
-        path: one.path.display().to_string(),
-        why: one.why.clone(),
+    let found = Found::read(paths, &ReadOptions { threads, records_max: DETAILED_MAX })?;
+    let mut report = Report {
+        doubts: doubts(&found.runs),
+        left_out: found.unread.iter().map(left_out).collect(),
+        ..Report::default()
     };
-    report.left_out.extend(found.left_out.iter().map(left_out));
-    let count = |index: usize| found.all.iter().filter(|one| one.run.source == index).count();
-    let sources = paths.iter().enumerate();
-    report.sources = sources
-        .map(|(index, path)| Source { path: path.display().to_string(), runs: count(index) })
-        .collect();
-    report.doubts = doubts(&found.all);
-    let observed = observations(&found.all);
-    let mut data = Data { overview: overview(paths)?, folders: found.folders, ..Data::default() };
-    let mut made = Vec::new();
-    for one in found.all {
-        if one.run.unused.is_none() {
-            data.runs.push(one.point);
-            made.push(one.made);
-        }
-        report.runs.push(one.run);
+    for (index, path) in paths.iter().enumerate() {
+        let runs = found.sources.iter().filter(|source| **source == index).count();
+        report.sources.push(Source { path: path.display().to_string(), runs });
     }
-    report.findings = told(&report.runs, &found.designs, &observed);
-    (report.figures, report.not_drawn) = figures(&data);
+    let all = found.runs.iter().zip(&found.sources);
+    report.runs = all.map(|(run, source)| view(run, *source, from)).collect();
+    let mut made = Vec::new();
+    for (at, place) in found.results.iter().enumerate() {
+        let (run, source) = (&found.runs[*place], found.sources[*place]);
+        let factors = found.levels(at);
+        let experiment = format!("{:?} {factors:?}", run.accelerators);
+        report.runs[*place].factors = factors;
+        if run.usable.is_ok() {
+            made.push(Made { run, settings: &found.settings[at], source, experiment });
+        }
+    }
+    report.findings = told(&report.runs, &found.designs, &observations(&found));
     if !made.is_empty() {
         report.methods = methods::methods(&made, &report.sources);
     }
     report.setups = methods::setups(&made);
     report.configuration = methods::configuration(&made);
+    let overview = overview(paths)?;
+    (report.figures, report.not_drawn) = figures(&found.into_data(overview));
     Ok(report)
 }
 
-/// What a plot of all results below `paths` is drawn from, and what must not be drawn.
+/// Read the data of a plot of all results below `paths`, and name what must not be drawn.
 ///
 /// # Errors
 /// There is nothing to draw.
@@ -84,81 +81,109 @@ pub fn plot_data(
     paths: &[PathBuf],
     needs: Needs,
     threads: usize,
-) -> Result<(Data, Vec<runs::LeftOut>), RunsError> {
+) -> Result<(Data, Vec<index::LeftOut>), RunsError> {
     let overview = if needs == Needs::Progress { overview(paths)? } else { None };
     if overview.is_some() {
         return Ok((Data { overview, ..Data::default() }, Vec::new()));
     }
-    let detailed_max = if needs == Needs::Records { usize::MAX } else { 0 };
-    let mut found = gather(paths, None, threads, detailed_max)?;
-    let mut data = Data { folders: found.folders, ..Data::default() };
-    for one in found.all {
-        match one.why_unused() {
-            Some(why) => found.left_out.push(runs::LeftOut { path: one.run.path.into(), why }),
-            None => data.runs.push(one.point),
-        }
+    let records_max = if needs == Needs::Records { usize::MAX } else { 0 };
+    let mut found = Found::read(paths, &ReadOptions { threads, records_max })?;
+    let mut unused = std::mem::take(&mut found.unread);
+    for run in &found.runs {
+        let Err(reason) = &run.usable else { continue };
+        let why = match reason {
+            Reason::Invalid { doubt, evidence } => {
+                format!("{doubt}: {}", evidence.split(';').next().unwrap_or_default())
+            }
+            reason => reason.name().into(),
+        };
+        unused.push(index::LeftOut { path: run.path.clone(), why });
     }
-    Ok((data, found.left_out))
+    Ok((found.into_data(None), unused))
 }
 
 /// All runs below some folders.
 struct Found {
     /// In the order they were started.
-    all: Vec<Gathered>,
-    /// Of those with results, by their places among these.
+    runs: Vec<run::Run>,
+    /// The source of each.
+    sources: Vec<usize>,
+    /// Places of those that have results, be it such that must not be used.
+    results: Vec<usize>,
+    /// Settings of these, with the machine; and with the source, where there are several.
+    settings: Vec<Settings>,
+    /// Designs of these, by their places among these.
     designs: Vec<Design>,
+    unread: Vec<index::LeftOut>,
     folders: Vec<FolderRun>,
-    left_out: Vec<runs::LeftOut>,
 }
 
-fn gather(
-    paths: &[PathBuf],
-    from: Option<&Path>,
-    threads: usize,
-    detailed_max: usize,
-) -> Result<Found, RunsError> {
-    let analysis = analyse(paths, threads)?;
-    let is_whole = analysis.runs.len() <= detailed_max;
-    let depth = if is_whole { Depth::Whole } else { Depth::Summary };
-    let mut found = Found {
-        all: Vec::new(),
-        designs: Vec::new(),
-        folders: Vec::new(),
-        left_out: analysis.left_out,
-    };
-    for case in analysis.runs {
-        // The analysis keeps no records: of thousands of runs they are too large.
-        match load(&case.path, case.kind, &case.source) {
-            Ok(loaded) => {
-                let is_it = |path: &PathBuf| path.display().to_string() == case.source;
-                let source = paths.iter().position(is_it).unwrap_or(0);
-                found.folders.extend(FolderRun::of(&case));
-                found.all.push(Gathered::of(case, &loaded, Place { source, from, depth }));
-            }
-            Err(why) => found.left_out.push(runs::LeftOut { path: case.path.clone(), why }),
-        }
+impl Found {
+    fn read(paths: &[PathBuf], options: &ReadOptions) -> Result<Self, RunsError> {
+        let index = RunIndex::read(paths, options)?;
+        let (mut runs, unread) = (index.runs, index.unread);
+        let unread_folders = unread.iter().filter_map(|one| FolderRun::from_names(&one.path));
+        let folders = runs.iter().filter_map(FolderRun::from_run).chain(unread_folders).collect();
+        runs.sort_by_cached_key(|run| (run.started.clone(), run.path.clone()));
+        let source = |run: &run::Run| {
+            paths.iter().position(|path| path.display().to_string() == run.source).unwrap_or(0)
+        };
+        let sources: Vec<usize> = runs.iter().map(source).collect();
+        let has_result =
+            |at: &usize| matches!(runs[*at].usable, Ok(()) | Err(Reason::Invalid { .. }));
+        let results: Vec<usize> = (0..runs.len()).filter(has_result).collect();
+        let names = if paths.len() > 1 { source_names(paths) } else { Vec::new() };
+        let settings: Vec<Settings> =
+            results.iter().map(|&at| settings(&runs[at], names.get(sources[at]))).collect();
+        let designs = designs(&settings.iter().collect::<Vec<_>>(), &declared(paths)?);
+        Ok(Found { runs, sources, results, settings, designs, unread, folders })
     }
-    let unread = found.left_out.iter().filter_map(|one| FolderRun::of_unread(&one.path));
-    found.folders.extend(unread);
-    found.all.sort_by(|a, b| (&a.run.started, &a.run.path).cmp(&(&b.run.started, &b.run.path)));
-    let sources = if paths.len() > 1 { source_names(paths) } else { Vec::new() };
-    found.designs = name_factors(&mut found.all, &sources, &declared(paths)?);
-    Ok(found)
+
+    /// The levels of factors of one of those with results; and its source, where there are several.
+    fn levels(&self, at: usize) -> BTreeMap<String, String> {
+        let mut levels = BTreeMap::new();
+        for design in &self.designs {
+            if let Some(cell) = design.cells.iter().find(|cell| cell.runs.contains(&at)) {
+                levels = design.levels_of(cell);
+            }
+        }
+        let source = self.settings[at].get(SOURCE);
+        levels.extend(source.map(|source| (SOURCE.to_string(), source.clone())));
+        levels
+    }
+
+    fn into_data(self, overview: Option<Overview>) -> Data {
+        let results: BTreeSet<usize> = self.results.into_iter().collect();
+        let runs = self.runs.into_iter().enumerate().filter(|(at, _)| results.contains(at));
+        let runs = runs.map(|(_, run)| run).collect();
+        Data { runs, designs: self.designs, overview, folders: self.folders }
+    }
 }
 
 /// The last part of each path; the whole of it where several end alike.
 fn source_names(paths: &[PathBuf]) -> Vec<String> {
-    let name = |path: &PathBuf| {
+    let mut names = Vec::new();
+    for path in paths {
         let alike = paths.iter().filter(|other| other.file_name() == path.file_name()).count();
-        match path.file_name() {
-            Some(name) if alike == 1 => name.to_string_lossy().into_owned(),
-            _ => path.display().to_string(),
-        }
-    };
-    paths.iter().map(name).collect()
+        let name = path.file_name().filter(|_| alike == 1).unwrap_or(path.as_os_str());
+        names.push(name.to_string_lossy().into_owned());
+    }
+    names
 }
 
-/// What the CSV says of factors, where a study is what was asked for.
+fn settings(run: &run::Run, source: Option<&String>) -> Settings {
+    let mut settings = run.settings.clone();
+    let more = [
+        ("workload", Some(run.workload.clone())),
+        ("host", run.hostname.clone()),
+        ("hosts", run.hosts.map(|count| count.to_string())),
+        (SOURCE, source.cloned()),
+    ];
+    settings.extend(more.into_iter().filter_map(|(key, value)| Some((key.into(), value?))));
+    settings
+}
+
+/// Words of the CSV about factors, where a study is what was asked for.
 fn declared(paths: &[PathBuf]) -> Result<Declared, RunsError> {
     match paths {
         [csv] if csv.is_file() => Ok(Declared::from_table(&StudyFiles::of(csv)?.table()?)),
@@ -166,40 +191,7 @@ fn declared(paths: &[PathBuf]) -> Result<Declared, RunsError> {
     }
 }
 
-/// Say of each run with results which levels of its workload's factors it has: for findings and figures the same. `sources`: names of
-/// sources, where there are several.
-fn name_factors(all: &mut [Gathered], sources: &[String], declared: &Declared) -> Vec<Design> {
-    let mut with_result: Vec<&mut Gathered> =
-        all.iter_mut().filter(|one| one.has_result()).collect();
-    let settings = |one: &&mut Gathered| {
-        let mut settings = one.made.settings.clone();
-        settings.insert("workload".into(), one.run.workload.clone());
-        settings.extend(sources.get(one.run.source).map(|name| (SOURCE.into(), name.clone())));
-        settings
-    };
-    let settings: Vec<Settings> = with_result.iter().map(settings).collect();
-    let designs = designs(&settings.iter().collect::<Vec<_>>(), declared);
-    for design in &designs {
-        for (cell, &run) in
-            design.cells.iter().flat_map(|cell| cell.runs.iter().map(move |run| (cell, run)))
-        {
-            let one = &mut with_result[run];
-            let mut levels = design.levels_of(cell);
-            levels.extend(sources.get(one.run.source).map(|name| (SOURCE.into(), name.clone())));
-            one.run.factors.clone_from(&levels);
-            one.made.experiment = format!("{:?} {levels:?}", one.run.accelerators);
-            // Figures want the number of processes whether it differs or not.
-            levels.remove(PROCESSES);
-            levels.insert("workload".into(), one.run.workload.clone());
-            let accelerators = one.run.accelerators.map(|count| count.to_string());
-            levels.extend(accelerators.map(|count| ("accelerators".to_string(), count)));
-            one.point.settings = levels;
-        }
-    }
-    designs
-}
-
-/// How far a study is, where a study is what was asked for.
+/// The state of a study, where a study is what was asked for.
 fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
     let [csv] = paths else { return Ok(None) };
     if !csv.is_file() {
@@ -212,182 +204,80 @@ fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
     Ok(Some(Overview::of(&rows, &history)))
 }
 
-/// Where a run is from, and what is wanted of it.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    source: usize,
-    from: Option<&'a Path>,
-    depth: Depth,
+fn left_out(one: &index::LeftOut) -> LeftOut {
+    LeftOut { path: one.path.display().to_string(), why: one.why.clone() }
 }
 
-/// All that a report needs of a run.
-struct Gathered {
-    run: Run,
-    /// What sentences call it.
-    name: String,
-    made: Made,
-    point: RunPoint,
-    doubts: Vec<SeenDoubt>,
-    /// Of DLIO's runs.
-    plan: Option<Plan>,
-    epochs: Vec<f64>,
-}
-
-impl Gathered {
-    /// Whether it has results, be it such that must not be used.
-    fn has_result(&self) -> bool {
-        self.run.unused.as_ref().is_none_or(|why| self.run.doubts.contains(why))
-    }
-
-    /// Why it counts for no experiment, with what was seen.
-    fn why_unused(&self) -> Option<String> {
-        let why = self.run.unused.clone()?;
-        let seen = self.doubts.iter().find(|doubt| doubt.name == why);
-        let evidence = seen.and_then(|doubt| doubt.evidence.split(';').next());
-        Some(evidence.map_or(why.clone(), |evidence| format!("{why}: {evidence}")))
-    }
-
-    fn of(case: Case, loaded: &Loaded, place: Place) -> Self {
-        let record = &loaded.record;
-        let is_own = case.kind == Kind::Record;
-        let settings = settings(&case);
-        let point = point(&case, record, place);
-        let run = run(&case, record, place);
-        let made = Made {
-            source: place.source,
-            workload: run.workload.clone(),
-            experiment: String::new(),
-            started: run.started.clone(),
-            settings,
-            overrides: case.overrides.clone(),
-            place: runs::place(record),
-            machines: record.machines().to_vec(),
-            memory_bytes: record.system.memory_bytes,
-            study: record.study.as_deref().cloned(),
-            is_own,
-        };
-        let plan = loaded.imported.as_ref().map(|_| record.plan.clone());
-        let epochs = metric::SAMPLES_WHOLE.of_epochs(record);
-        let is_known = case.throughput.whole_samples_per_second.is_some();
-        let epochs = epochs.into_iter().flatten().filter(|_| is_known).collect();
-        let name = case.short_path();
-        Gathered { run, name, made, point, doubts: case.doubts, plan, epochs }
-    }
-}
-
-fn run(case: &Case, record: &Record, place: Place) -> Run {
-    let rates = &case.throughput;
-    let bytes_per_second = |mib: Option<f64>| mib.map(|rate| rate * MIB);
-    let is_known = rates.windowed_mib_per_second.is_some();
-    let stdev = NOMINAL_WINDOWED.stdev_over_epochs(record).filter(|_| is_known);
-    let file = ["summary.json", "dlio.log"].into_iter().find(|name| case.path.join(name).is_file());
-    let file = if case.kind == Kind::Record { Some(RECORD_FILE) } else { file };
-    let target = file.map_or(case.path.clone(), |name| case.path.join(name));
-    let accelerators = processes(case);
-    let is_told = case.parameter != "processes" || accelerators.is_some();
-    let value = if is_told { case.value.clone() } else { String::new() };
+/// A run as the report shows it; its factors are not known yet.
+fn view(of: &run::Run, source: usize, from: Option<&Path>) -> Run {
+    let file = match of.origin {
+        Origin::Feedrate => Some(RECORD_FILE),
+        _ => ["summary.json", "dlio.log"].into_iter().find(|name| of.path.join(name).is_file()),
+    };
+    let target = file.map_or(of.path.clone(), |name| of.path.join(name));
+    let accelerators = processes(of);
+    let is_told = of.parameter != "processes" || accelerators.is_some();
     Run {
-        path: case.path.display().to_string(),
-        link: place.from.and_then(|from| link(from, &target)),
-        source: place.source,
-        workload: case.workload.clone(),
-        parameter: case.parameter.clone(),
-        value,
-        replicate: case.replicate,
-        host: case.hostname.clone(),
-        hosts: case.hosts,
-        accelerators,
+        path: of.path.display().to_string(),
+        link: from.and_then(|from| link(from, &target)),
+        source,
+        workload: of.workload.clone(),
+        parameter: of.parameter.clone(),
+        value: if is_told { of.value.clone() } else { String::new() },
         factors: BTreeMap::new(),
-        started: case.started.clone().unwrap_or_default(),
-        epochs: case.epochs,
+        replicate: of.replicate,
+        host: of.hostname.clone(),
+        hosts: of.hosts,
+        accelerators,
+        started: of.started.clone().unwrap_or_default(),
+        epochs: of.epochs,
         au: Au {
-            reported_percent: case.au.reported_percent,
-            windowed_percent: case.au.windowed_percent,
-            windowed_stdev_percent: AU_WINDOWED.stdev_over_epochs(record),
-            all_steps_percent: case.au.all_steps_percent,
-            sustained_percent: case.au.sustained_percent,
+            reported_percent: of.reported_au_percent(),
+            windowed_percent: of.metric(&AU_WINDOWED),
+            windowed_stdev_percent: stdev(of, &AU_WINDOWED),
+            all_steps_percent: of.metric(&AU_ALL_STEPS),
+            sustained_percent: of.metric(&AU_SUSTAINED),
         },
         throughput: Throughput {
-            samples_per_second: rates.whole_samples_per_second,
-            bytes_per_second: bytes_per_second(rates.whole_read_mib_per_second),
-            is_estimated: case.kind != Kind::Record,
-            windowed_mib_per_second: rates.windowed_mib_per_second,
-            windowed_stdev_mib_per_second: stdev.map(|rate| rate / MIB),
+            samples_per_second: of.metric(&SAMPLES_WHOLE),
+            bytes_per_second: of.metric(&DELIVERED_WHOLE),
+            is_estimated: of.origin != Origin::Feedrate,
+            windowed_mib_per_second: of.metric(&NOMINAL_WINDOWED).map(|rate| rate / MIB),
+            windowed_stdev_mib_per_second: stdev(of, &NOMINAL_WINDOWED).map(|rate| rate / MIB),
         },
-        doubts: case.doubts.iter().map(|doubt| doubt.name.clone()).collect(),
-        unused: unused(case),
-        metrics: metrics(case, record),
+        doubts: of.doubts.iter().map(|doubt| doubt.name.clone()).collect(),
+        unused: of.usable.as_ref().err().map(|why| why.name().into()),
+        metrics: metrics(of),
     }
 }
 
-/// Why a run counts for no experiment.
-fn unused(case: &Case) -> Option<String> {
-    let invalid = case.doubts.iter().find(|doubt| doubt.severity == Severity::Invalid);
-    match (case.activity, &case.put_aside, invalid) {
-        (_, Some(word), _) => Some(word.clone()),
-        (Activity::Generation, ..) => Some("generated data only".into()),
-        (Activity::Checkpoints, ..) => Some("checkpoints only".into()),
-        (_, _, Some(doubt)) => Some(doubt.name.clone()),
-        _ if case.steps == 0 => Some("no steps".into()),
-        _ => None,
-    }
+/// Population deviation over the epochs that have a value.
+fn stdev(run: &run::Run, metric: &metric::Metric) -> Option<f64> {
+    run.metric(metric)?;
+    let series = run.series.get(&metric.id)?;
+    metric::stdev(&series.iter().copied().flatten().collect::<Vec<f64>>())
 }
 
-/// Of others' runs only what their files tell: they have steps, and no counters of reads.
-fn metrics(case: &Case, record: &Record) -> Vec<Metric> {
-    let of_steps = [
-        &metric::AU_WINDOWED,
-        &metric::AU_ALL_STEPS,
-        &metric::SAMPLES_WINDOWED,
-        &metric::SAMPLES_WHOLE,
-        &metric::NOMINAL_WINDOWED,
-        &metric::NOMINAL_WHOLE,
-        &metric::LOAD_S,
-        &metric::COMPUTE_S,
-    ];
-    let is_known = |name: &str| {
-        let has_rates = case.throughput.whole_samples_per_second.is_some();
-        let has_bytes = case.throughput.whole_mib_per_second.is_some();
-        let is_of_steps = of_steps.iter().any(|metric| metric.label() == name);
-        case.kind == Kind::Record
-            || (is_of_steps
-                && (has_rates || !name.starts_with("samples"))
-                && (has_bytes || !name.starts_with("nominal")))
-    };
-    let value = |metric: &&metric::Metric| Metric {
-        name: metric.label().into(),
-        unit: metric.unit.name().into(),
-        value: (metric.of_run)(record).filter(|_| is_known(metric.label())),
-    };
-    let figure = |(name, unit, value): (&str, &str, Option<f64>)| Metric {
-        name: name.into(),
-        unit: unit.into(),
-        value,
-    };
-    METRICS.iter().map(value).chain(case.figures().into_iter().map(figure)).collect()
-}
-
-/// Of a record what every plot may want; of others' runs, and of records that cannot be used, what their steps tell.
-fn point(case: &Case, record: &Record, place: Place) -> RunPoint {
-    let own = (case.kind == Kind::Record).then(|| runs::Run::of(&case.path, record).ok()).flatten();
-    match own {
-        Some(run) => RunPoint::of_record(&run, case, record, place.depth),
-        None => RunPoint::of_case(case, record, place.depth),
-    }
+fn metrics(run: &run::Run) -> Vec<Metric> {
+    let own = METRICS.iter().map(|one| (one.label(), one.unit.name(), run.metric(one)));
+    let all = own.chain(run.figures());
+    all.map(|(name, unit, value)| Metric { name: name.into(), unit: unit.into(), value }).collect()
 }
 
 /// Each doubt once, the worst first, then those of most runs.
-fn doubts(all: &[Gathered]) -> Vec<Doubt> {
+fn doubts(runs: &[run::Run]) -> Vec<Doubt> {
     let mut found: Vec<Doubt> = Vec::new();
-    for (index, one) in all.iter().enumerate() {
-        for SeenDoubt { name, severity, evidence, advice, .. } in &one.doubts {
-            let seen =
-                Seen { run: Some(index), evidence: evidence.clone(), advice: advice.clone() };
-            match found.iter_mut().find(|known| known.name == *name && known.severity == *severity)
-            {
+    for (index, run) in runs.iter().enumerate() {
+        for doubt in &run.doubts {
+            let (evidence, advice) = (doubt.evidence.clone(), doubt.advice.clone());
+            let seen = Seen { run: Some(index), evidence, advice };
+            let same =
+                |known: &&mut Doubt| known.name == doubt.name && known.severity == doubt.severity;
+            match found.iter_mut().find(same) {
                 Some(known) => known.seen.push(seen),
                 None => {
-                    found.push(Doubt { name: name.clone(), severity: *severity, seen: vec![seen] })
+                    let (name, severity) = (doubt.name.clone(), doubt.severity);
+                    found.push(Doubt { name, severity, seen: vec![seen] });
                 }
             }
         }
@@ -397,41 +287,50 @@ fn doubts(all: &[Gathered]) -> Vec<Doubt> {
 }
 
 /// The runs with results, as findings take them; those that must not be used are among them, to be told.
-fn observations(all: &[Gathered]) -> Vec<Observation> {
-    let of = |(one, order): (&Gathered, Option<u32>)| {
-        let factors = &one.run.factors;
-        let why = |name: &String| Some((name.clone(), doubt::ignored(one.plan.as_ref()?, name)?));
-        Observation {
-            path: one.run.path.clone().into(),
-            name: one.name.clone(),
-            ignored: factors.keys().filter_map(why).collect(),
-            responses: one.point.responses.clone(),
+fn observations(found: &Found) -> Vec<Observation> {
+    let orders = orders(found);
+    let mut observations = Vec::new();
+    for (at, (place, order)) in found.results.iter().zip(orders).enumerate() {
+        let run = &found.runs[*place];
+        let settings = (run.origin != Origin::Feedrate).then_some(&found.settings[at]);
+        let ignored = found.levels(at).into_keys().filter_map(|name| {
+            let why = doubt::ignored(settings?, &name)?;
+            Some((name, why))
+        });
+        let responses = METRICS.iter().filter_map(|one| Some((one.id.name(), run.metric(one)?)));
+        let epochs = run.series.get(&SAMPLES_WHOLE.id).into_iter().flatten();
+        observations.push(Observation {
+            path: run.path.clone(),
+            name: run.short_path(),
+            ignored: ignored.collect(),
+            responses: responses.collect(),
+            epochs: epochs.copied().flatten().collect(),
             order,
-            epochs: one.epochs.clone(),
-            doubts: one.doubts.clone(),
-        }
-    };
-    let with_result: Vec<&Gathered> = all.iter().filter(|one| one.has_result()).collect();
-    let orders = orders(&with_result);
-    with_result.into_iter().zip(orders).map(of).collect()
+            doubts: run.doubts.clone(),
+        });
+    }
+    observations
 }
 
-/// The place of each run in the order of running, within its source: its study's, or where a run has none, by when they were started, which `all` are in
-/// the order of. `None` where that is not known.
-fn orders(all: &[&Gathered]) -> Vec<Option<u32>> {
-    let of_study = |one: &Gathered| one.made.study.as_ref().and_then(|study| study.order);
-    let without: BTreeSet<usize> =
-        all.iter().filter(|one| of_study(one).is_none()).map(|one| one.run.source).collect();
+/// The place of each run with results in the order of running, within its source: its study's, or where a run has none, by when they were started. `None` where
+/// that is not known.
+fn orders(found: &Found) -> Vec<Option<u32>> {
+    let results = || found.results.iter().map(|&at| (&found.runs[at], found.sources[at]));
+    let of_study = |run: &run::Run| run.study.as_ref().and_then(|study| study.order);
+    let without = results().filter(|(run, _)| of_study(run).is_none());
+    let without: BTreeSet<usize> = without.map(|(_, source)| source).collect();
     let mut started: BTreeMap<usize, u32> = BTreeMap::new();
-    let order = |one: &&Gathered| {
-        if !without.contains(&one.run.source) {
-            return of_study(one);
+    let mut orders = Vec::new();
+    for (run, source) in results() {
+        if !without.contains(&source) {
+            orders.push(of_study(run));
+            continue;
         }
-        let place = started.entry(one.run.source).or_default();
-        *place += u32::from(!one.run.started.is_empty());
-        (!one.run.started.is_empty()).then_some(*place)
-    };
-    all.iter().map(order).collect()
+        let place = started.entry(source).or_default();
+        *place += u32::from(run.started.is_some());
+        orders.push(run.started.as_ref().map(|_| *place));
+    }
+    orders
 }
 
 /// The relative URL of a file, from a folder. Both may be relative to the working folder. `None` where it cannot be known.
@@ -448,11 +347,10 @@ fn link(from: &Path, to: &Path) -> Option<String> {
 /// Percent-encoded (RFC 3986), so that nothing but a name is left.
 fn escaped(name: &[u8]) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let one = |&byte: &u8| match is_plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
+    let one = |byte: u8| {
+        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
     };
-    name.iter().map(one).collect()
+    name.iter().copied().map(one).collect()
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ pub(super) fn table_of_experiments(report: &Report) -> Table {
     table
 }
 
-/// What runs were asked for; of an experiment its first run tells.
+/// Settings of runs; an experiment has those of its first run.
 fn add_settings(table: &mut Table, report: &Report, runs: &[&Run]) {
     if report.has_several_sources() {
         let path = |run: &&Run| report.sources.get(run.source).map_or("", |one| one.path.as_str());

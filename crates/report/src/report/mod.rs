@@ -4,7 +4,6 @@
 mod number;
 mod experiment;
 mod grid;
-mod settings;
 mod methods;
 mod figures;
 mod told;
@@ -29,7 +28,7 @@ pub struct Report {
     pub title: String,
     /// Program and version that made it.
     pub program: String,
-    /// What was looked at, in the order it was given.
+    /// Folders and studies that were given, in this order.
     pub sources: Vec<Source>,
     /// The most important first.
     pub findings: Vec<Finding>,
@@ -41,7 +40,7 @@ pub struct Report {
     pub not_drawn: Vec<NotDrawn>,
     /// In the order they were started.
     pub runs: Vec<Run>,
-    /// What was found and is not used.
+    /// Folders that are not used.
     pub left_out: Vec<LeftOut>,
     /// How the runs were made.
     pub methods: Vec<Method>,
@@ -65,9 +64,9 @@ pub struct Source {
 pub struct Finding {
     /// With its numbers and intervals.
     pub says: String,
-    /// What it is about.
+    /// Its subject.
     pub kind: Kind,
-    /// Of this workload; several are joined by commas.
+    /// The workload; several are joined by commas.
     pub workload: String,
     /// The response it is about; `null` where it is about several.
     pub response: Option<&'static str>,
@@ -75,13 +74,13 @@ pub struct Finding {
     pub factors: Vec<String>,
     /// Whether it holds.
     pub support: Support,
-    /// What it rests on, beside the sentence: effects, intervals, p.
+    /// Effects, intervals and p behind the sentence.
     pub figures: Vec<Fact>,
     /// The same as numbers.
     pub numbers: Vec<Number>,
     /// Runs it rests on, as indexes of [`Report::runs`].
     pub runs: Vec<usize>,
-    /// Why one may not believe it.
+    /// Reasons not to believe it.
     pub doubts: Vec<String>,
 }
 
@@ -162,7 +161,7 @@ pub struct Seen {
     pub run: Option<usize>,
     /// With figures.
     pub evidence: String,
-    /// What to do.
+    /// Advice.
     pub advice: String,
 }
 
@@ -172,9 +171,9 @@ pub struct Seen {
 pub struct Figure {
     /// A stable name, as `feedrate plot` has it.
     pub name: String,
-    /// What it shows.
+    /// Its heading.
     pub title: String,
-    /// What marks and intervals are, what was left out.
+    /// Explains marks and intervals, and names what was left out.
     pub caption: String,
     /// The picture on a light ground.
     #[serde(skip)]
@@ -193,9 +192,9 @@ pub struct Figure {
 pub struct NotDrawn {
     /// As `feedrate plot` has it.
     pub name: String,
-    /// What is missing.
+    /// Names what is missing.
     pub why: String,
-    /// What to do.
+    /// Advice.
     pub hint: String,
 }
 
@@ -210,13 +209,13 @@ pub struct Run {
     pub source: usize,
     /// The workload's name.
     pub workload: String,
-    /// What was varied: `batch_size`; of a baseline `processes`.
+    /// The parameter that was varied: `batch_size`; of a baseline `processes`.
     pub parameter: String,
-    /// To what.
+    /// Its value.
     pub value: String,
     /// Levels of the factors of its workload, by the names that findings and figures use.
     pub factors: BTreeMap<String, String>,
-    /// Which of the runs of its experiment: the study's number, or in the order they were started.
+    /// Number among the runs of its experiment: the study's, or in the order they were started.
     pub replicate: Option<u32>,
     /// The machine of rank 0.
     pub host: Option<String>,
@@ -234,7 +233,7 @@ pub struct Run {
     pub throughput: Throughput,
     /// Names of doubts.
     pub doubts: Vec<String>,
-    /// Why it counts for no experiment; `None` of one that does.
+    /// Reason why it counts for no experiment; `None` of one that does.
     pub unused: Option<String>,
     /// Every metric of it.
     pub metrics: Vec<Metric>,
@@ -249,9 +248,9 @@ pub struct Au {
     pub windowed_percent: Option<f64>,
     /// Its population deviation over epochs, which is no measure of replicates.
     pub windowed_stdev_percent: Option<f64>,
-    /// Of the whole time.
+    /// Over the whole time.
     pub all_steps_percent: Option<f64>,
-    /// What can go on.
+    /// The rate that can go on.
     pub sustained_percent: Option<f64>,
 }
 
@@ -280,12 +279,12 @@ pub struct Metric {
     pub value: Option<f64>,
 }
 
-/// What was found and is not used.
+/// A folder that is not used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// Its folder.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 

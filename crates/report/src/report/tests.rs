@@ -5,7 +5,7 @@ use feedrate_measure::example::simple;
 use feedrate_measure::record::file;
 use feedrate_measure::record::{Record, StudyRun};
 use feedrate_results::import::fake::Fake;
-use feedrate_results::runs::RunsError;
+use feedrate_results::index::RunsError;
 use std::path::Path;
 
 fn run(value: &str, au: f64) -> Run {

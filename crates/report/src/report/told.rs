@@ -8,7 +8,7 @@ use feedrate_analysis::finding::{self, Effect, EffectUnit, Kind};
 use feedrate_analysis::findings::{Observation, findings, main_responses};
 use std::collections::HashMap;
 
-/// What the runs say.
+/// Conclude what the runs say, and put it into words.
 pub(super) fn told(runs: &[Run], designs: &[Design], observations: &[Observation]) -> Vec<Finding> {
     let place: HashMap<&str, usize> =
         runs.iter().enumerate().map(|(index, run)| (run.path.as_str(), index)).collect();
@@ -77,10 +77,11 @@ fn fact(of: &Number) -> Fact {
     let mut value = format!("{}{interval}, n = {}", shown(of.value), of.n);
     let tests = of.tests.filter(|&tests| 1 < tests);
     let tests = tests.map_or(String::new(), |tests| format!(", corrected for {tests} tests"));
-    value += &of.p.map_or(String::new(), |p| match p < 1e-4 {
-        true => format!(", p < 0.0001{tests}"),
-        false => format!(", p = {p:.4}{tests}"),
-    });
+    value += &match of.p {
+        None => String::new(),
+        Some(p) if p < 1e-4 => format!(", p < 0.0001{tests}"),
+        Some(p) => format!(", p = {p:.4}{tests}"),
+    };
     value +=
         &of.share_percent.map_or(String::new(), |share| format!(", {share:.1} % of the variation"));
     Fact { name: format!("{unit}, {}", of.of), value }

@@ -8,7 +8,7 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Note,
     meaning: "DLIO reads model.model_size_bytes, and the config gives model.model_size: checkpoints are 10 KiB whatever the model, and their rates are of that.",
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
+        let imported = loaded.imported?;
         let model = imported.config.number(&["model.model_size"])?;
         let written_gib = imported.reported.as_ref()?.metric("checkpoint_size_GB")?;
         let written = written_gib * f64::from(1 << 30);

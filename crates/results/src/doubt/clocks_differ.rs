@@ -10,12 +10,12 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Warning,
     meaning: "Ranks that wait for each other in every step begin and end all blocks over a second apart, by the same time: their hosts' clocks differ. Whole epochs are taken on the clock of the first rank.",
     check: Check::OfRun(|loaded| {
-        let offsets = &loaded.clock_offsets_ns;
+        let offsets = &loaded.imported?.clock_offsets_ns;
         let (least, most) = (*offsets.iter().min()?, *offsets.iter().max()?);
         if most - least <= APART_MAX_NS {
             return None;
         }
-        let first = loaded.imported.as_ref()?.ranks.first()?;
+        let first = loaded.imported?.ranks.first()?;
         let others = || offsets.iter().copied().filter(|offset| *offset != 0);
         let seconds = |ns: i64| format!("{:+.2}", ns as f64 / 1e9);
         let (from, to) = (seconds(others().min()?), seconds(others().max()?));

@@ -1,8 +1,8 @@
 //! What was asked for is not what the results are of.
 
 use super::{Check, Doubt, Severity, found, some_of};
-use crate::case::Loaded;
 use crate::import::{Asked, Imported};
+use crate::run::Loaded;
 use crate::setting::Setting;
 use feedrate_spec::units::{self, MIB};
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Invalid,
     meaning: "Config, overrides, folder and result files say different things of the same run: the results may be of another config.",
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
+        let imported = loaded.imported?;
         let mut seen = Vec::new();
         no_counts(imported, &mut seen);
         counts(imported, &mut seen);
@@ -120,7 +120,7 @@ fn steps(loaded: &Loaded, imported: &Imported, seen: &mut Vec<String>) {
         return;
     };
     let Some(expected) = asked.steps(&imported.config, ranks) else { return };
-    if imported.ranks.is_empty() || loaded.case.steps == 0 {
+    if imported.ranks.is_empty() || loaded.run.steps == 0 {
         return;
     }
     let counts: Vec<u64> = imported
@@ -190,21 +190,21 @@ fn overrides(imported: &Imported, seen: &mut Vec<String>) {
 
 /// `4_batch_size_1` holds runs of 4 accelerators with that batch size.
 fn folder(loaded: &Loaded, seen: &mut Vec<String>) {
-    let case = &loaded.case;
-    let names = crate::case::Names::of(&case.path);
-    if let (Some(named), Some(found)) = (names.processes(), case.accelerators)
+    let run = loaded.run;
+    let names = crate::run::FolderNames::new(&run.path);
+    if let (Some(named), Some(found)) = (names.processes(), run.accelerators)
         && named != found
     {
         seen.push(format!("the folder's name says {named} accelerators, the files {found}"));
     }
     let of_name = names.varied(&[], None);
-    let is_named = of_name.0 != "processes" && !case.overrides.is_empty();
-    let name = Path::new(&case.path).parent().and_then(Path::file_name);
+    let is_named = of_name.0 != "processes" && !run.overrides.is_empty();
+    let name = Path::new(&run.path).parent().and_then(Path::file_name);
     let name = name.unwrap_or_default().to_string_lossy();
-    if is_named && !case.overrides.iter().any(|text| is_in_name(text, &name)) {
+    if is_named && !run.overrides.iter().any(|text| is_in_name(text, &name)) {
         seen.push(format!(
             "the folder `{name}` says {} {}, the overrides {} {}",
-            of_name.0, of_name.1, case.parameter, case.value
+            of_name.0, of_name.1, run.parameter, run.value
         ));
     }
 }

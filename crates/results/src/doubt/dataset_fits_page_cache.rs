@@ -1,21 +1,21 @@
 //! The dataset is smaller than memory.
 
 use super::{Check, Doubt, Severity, found};
-use crate::case::Activity;
+use crate::run::Activity;
 use feedrate_spec::units;
 
 pub(super) static DOUBT: Doubt = Doubt {
     name: "dataset_fits_page_cache",
     severity: Severity::Note,
     meaning: "The dataset is smaller than the memory of the hosts, so that it may have been read from the page cache and not from the storage, from the first epoch on if it was just made.",
-    check: Check::OfSet(|set, index| {
-        let case = &set.cases[index];
+    check: Check::OfSet(|relations, index| {
+        let run = &relations.runs[index];
         // A stale run read as many files of another.
-        let files = set.stale(index).map_or(case, |stale| &set.cases[stale.of]);
+        let files = relations.stale(index).map_or(run, |stale| &relations.runs[stale.of]);
         let sample = files.mean_sample_bytes.or(files.record_length_bytes)?;
-        let bytes = sample * case.files? as f64 * files.samples_per_file? as f64;
-        let memory = case.origin.memory_bytes?;
-        if case.activity != Activity::Training || memory as f64 <= bytes {
+        let bytes = sample * run.files? as f64 * files.samples_per_file? as f64;
+        let memory = run.dataset_use.memory_bytes?;
+        if run.activity != Activity::Training || memory as f64 <= bytes {
             return None;
         }
         found(

@@ -1,6 +1,7 @@
 //! Nothing is where DLIO's figures look.
 
 use super::{Check, Doubt, Severity, found};
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
 use feedrate_spec::units;
 
 pub(super) static DOUBT: Doubt = Doubt {
@@ -8,27 +9,27 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Invalid,
     meaning: "No step is inside the window: AU and throughput that DLIO reports are of none, and cannot be recomputed either.",
     check: Check::OfRun(|loaded| {
-        let case = &loaded.case;
-        let reported = loaded.imported.as_ref()?.reported.as_ref()?;
-        if case.steps == 0 || case.au.windowed_percent.is_some() {
+        let run = loaded.run;
+        let reported = loaded.imported?.reported.as_ref()?;
+        if run.steps == 0 || run.metric(&AU_WINDOWED).is_some() {
             return None;
         }
         let metric = &loaded.record.plan.metric;
         let excluded = metric.exclude_start_steps + metric.exclude_end_steps;
-        if excluded < case.steps {
+        if excluded < run.steps {
             return None;
         }
         let told = |name: &str, unit: &str| {
             let value = reported.any_metric(name);
             value.map_or(String::new(), |value| format!("; {value:.2} {unit} is reported"))
         };
-        let all_steps = case.au.all_steps_percent;
+        let all_steps = run.metric(&AU_ALL_STEPS);
         let all_steps =
             all_steps.map_or(String::new(), |au| format!("; over all steps AU is {au:.1} %"));
         found(
             format!(
                 "an epoch has {}, and the window leaves out {excluded}{}{}{all_steps}",
-                units::counted(case.steps, "step"),
+                units::counted(run.steps, "step"),
                 told("train_au_mean_percentage", "% AU"),
                 told("train_throughput_mean_samples_per_second", "samples/s"),
             ),

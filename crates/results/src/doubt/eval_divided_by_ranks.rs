@@ -7,7 +7,7 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Warning,
     meaning: "DLIO lists the evaluation figures of all ranks one after another instead of averaging utilisation and summing rates, and divides utilisation by the number of ranks.",
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
+        let imported = loaded.imported?;
         let reported = imported.reported.as_ref()?;
         let ranks = u64::from(imported.ranks_expected?);
         let entries = reported.list("eval_au_percentage")?.len() as u64;

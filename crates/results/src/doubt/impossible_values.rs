@@ -2,6 +2,7 @@
 
 use super::{Check, Doubt, Severity, found, some_of};
 use crate::import::Reported;
+use feedrate_measure::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
 use feedrate_spec::units;
 use serde_json::Value;
 
@@ -13,13 +14,13 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Warning,
     meaning: "Reported figures of training or evaluation are negative, infinite, no number, or a utilisation above 100 %: nothing that rests on them is right. What is recomputed from the ranks' steps does not.",
     check: Check::OfRun(|loaded| {
-        let seen = impossible(loaded.imported.as_ref()?.reported.as_ref()?);
+        let seen = impossible(loaded.imported?.reported.as_ref()?);
         if seen.is_empty() {
             return None;
         }
-        let case = &loaded.case;
-        let whole = case.throughput.whole_samples_per_second;
-        let recomputed = match (whole, case.au.all_steps_percent) {
+        let run = loaded.run;
+        let whole = run.metric(&SAMPLES_WHOLE);
+        let recomputed = match (whole, run.metric(&AU_ALL_STEPS)) {
             (Some(rate), Some(au)) => {
                 format!("over all steps it is {rate:.2} samples/s and AU {au:.1} %")
             }
@@ -29,7 +30,7 @@ pub(super) static DOUBT: Doubt = Doubt {
             format!(
                 "{}; an epoch has {}; {recomputed}",
                 some_of(&seen, 4),
-                units::counted(case.steps, "step")
+                units::counted(run.steps, "step")
             ),
             "use no figure of this summary: the recomputed ones stand beside them; run more steps, as DLIO's throughput counts two too few",
         )

@@ -7,7 +7,7 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Invalid,
     meaning: "Files of some ranks are not there or cannot be read: utilisation is of the others, and rates are not known.",
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
+        let imported = loaded.imported?;
         let missing = imported.ranks_missing();
         if missing.is_empty() || !imported.trains() {
             return None;

@@ -1,7 +1,7 @@
 //! Doubts of results that others wrote, and of sets of runs: named reasons not to believe a number, as `measure::doubt` has them of a record.
 //! One file a doubt, one row in [`DOUBTS`].
 //!
-//! To add one: write its file with a `pub(super) static DOUBT`, add its `mod` line and row here, a case in `tests.rs` where it fires and one
+//! To add one: write its file with a `pub(super) static DOUBT`, add its `mod` line and row here, a run in `tests.rs` where it fires and one
 //! where it does not, and its line in docs/guide/analyze.md. `feedrate list` and `describe` read the table.
 
 mod stale_data;
@@ -40,8 +40,8 @@ mod tests;
 
 pub use ignored_setting::ignored;
 
-use crate::case::Loaded;
-use crate::set::{Like, Set};
+use crate::relations::{Like, Relations};
+use crate::run::Loaded;
 use feedrate_measure::doubt::{Doubt as SeenDoubt, Severity, place as place_in_records};
 use feedrate_measure::facts::Facts;
 use feedrate_spec::units;
@@ -105,7 +105,7 @@ pub enum Check {
     /// One run.
     OfRun(fn(&Loaded) -> Option<Finding>),
     /// One run, by its index, among others.
-    OfSet(fn(&Set, usize) -> Option<Finding>),
+    OfSet(fn(&Relations, usize) -> Option<Finding>),
 }
 
 /// Those that a run deserves by itself.
@@ -117,10 +117,10 @@ pub fn of_run(loaded: &Loaded) -> Vec<SeenDoubt> {
 }
 
 /// Those that a run deserves among others.
-pub fn of_set(set: &Set, index: usize) -> Vec<SeenDoubt> {
+pub fn of_set(relations: &Relations, index: usize) -> Vec<SeenDoubt> {
     seen(|check| match check {
         Check::OfRun(_) => None,
-        Check::OfSet(check) => check(set, index),
+        Check::OfSet(check) => check(relations, index),
     })
 }
 
@@ -148,27 +148,27 @@ fn found(evidence: impl Into<String>, advice: &str) -> Option<Finding> {
 }
 
 /// How alike two runs waited.
-fn alike(set: &Set, index: usize, like: &Like) -> String {
+fn alike(relations: &Relations, index: usize, like: &Like) -> String {
     let (is, to) = if like.is_same() { ("is", "to") } else { ("misses", "by") };
     format!(
         "an epoch's waiting for data, step by step, {is} that of `{}` {to} {:.1} % ({} and {})",
-        set.cases[like.of].short_path(),
+        relations.runs[like.of].short_path(),
         like.apart * 100.0,
-        waited(set, index),
-        waited(set, like.of)
+        waited(relations, index),
+        waited(relations, like.of)
     )
 }
 
 /// What a third run waited, and for what.
-fn unlike(set: &Set, third: usize) -> String {
-    let case = &set.cases[third];
-    let bytes = case.mean_sample_bytes.or(case.record_length_bytes);
+fn unlike(relations: &Relations, third: usize) -> String {
+    let run = &relations.runs[third];
+    let bytes = run.mean_sample_bytes.or(run.record_length_bytes);
     let of = bytes.map_or(String::new(), |bytes| format!(" of {}", units::bytes(bytes as u64)));
-    format!("`{}` waited {} for samples{of}", case.short_path(), waited(set, third))
+    format!("`{}` waited {} for samples{of}", run.short_path(), waited(relations, third))
 }
 
-fn waited(set: &Set, index: usize) -> String {
-    units::seconds(set.cases[index].origin.waited_s())
+fn waited(relations: &Relations, index: usize) -> String {
+    units::seconds(relations.runs[index].dataset_use.waited_s())
 }
 
 /// A few of many, the rest counted.

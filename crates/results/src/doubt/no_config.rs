@@ -7,7 +7,7 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Note,
     meaning: "There is no readable `config.yaml`: dataset, batch size and loader are known only as far as other files tell, and what follows from them is missing.",
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
+        let imported = loaded.imported?;
         if imported.config.is_known() {
             return None;
         }

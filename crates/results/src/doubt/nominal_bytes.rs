@@ -11,13 +11,12 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Warning,
     meaning: "DLIO reports samples × record_length_bytes; its generator draws sizes, cuts draws below 1, and keeps the deviation whatever the length, so that files are of another size in the mean.",
     check: Check::OfRun(|loaded| {
-        let case = &loaded.case;
-        let (nominal, mean) = (case.record_length_bytes?, case.mean_sample_bytes?);
-        if !case.is_result() || (mean / nominal - 1.0).abs() <= DIFFERENCE_MAX {
+        let run = loaded.run;
+        let (nominal, mean) = (run.record_length_bytes?, run.mean_sample_bytes?);
+        if !run.is_result() || (mean / nominal - 1.0).abs() <= DIFFERENCE_MAX {
             return None;
         }
-        let rates = &case.throughput;
-        let rates = rates.reported_mib_per_second.zip(rates.reported_samples_per_second);
+        let rates = run.reported_mib_per_second().zip(run.reported_samples_per_second());
         // Of too few steps DLIO reports negative rates.
         let rates = rates.filter(|(mib, samples)| 0.0 < *mib && 0.0 < *samples);
         let rate = rates.map_or_else(String::new, |(mib, samples)| {

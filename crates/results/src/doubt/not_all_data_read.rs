@@ -7,11 +7,11 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Warning,
     meaning: "With this loader and format DLIO reads some files several times and others never, or no data at all: caches are hit more often than in training.",
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
+        let imported = loaded.imported?;
         let plan = &loaded.record.plan;
         let (loader, format) = (plan.loader.kind.as_str(), plan.dataset.format.as_str());
         let (ranks, files) = (imported.ranks_expected?, plan.dataset.files_train);
-        if !loaded.case.is_result() || !imported.config.is_known() {
+        if !loaded.run.is_result() || !imported.config.is_known() {
             return None;
         }
         let said = match (loader, format) {

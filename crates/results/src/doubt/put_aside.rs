@@ -7,7 +7,7 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Note,
     meaning: "A study put the run aside, as incomplete or superseded by a later one: it is no replicate.",
     check: Check::OfRun(|loaded| {
-        let aside = loaded.case.put_aside.as_deref()?;
+        let aside = loaded.run.put_aside.as_deref()?;
         found(
             format!("it lies in a folder `{aside}`"),
             "nothing: it is shown, and counts for nothing",

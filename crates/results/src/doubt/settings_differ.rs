@@ -10,14 +10,14 @@ pub(super) static DOUBT: Doubt = Doubt {
     name: "settings_differ",
     severity: Severity::Warning,
     meaning: "The config differs from most runs of its workload in keys that no override of the run names: an effect that it is compared for has other causes too.",
-    check: Check::OfSet(|set, index| {
-        let case = &set.cases[index];
-        let usual = set.usual(index).filter(|_| case.is_result())?;
-        let origin = &case.origin;
-        let differs: Vec<String> = origin
+    check: Check::OfSet(|relations, index| {
+        let run = &relations.runs[index];
+        let usual = relations.usual(index).filter(|_| run.is_result())?;
+        let used = &run.dataset_use;
+        let differs: Vec<String> = used
             .asked
             .iter()
-            .filter(|(key, _)| !origin.overridden.contains(key))
+            .filter(|(key, _)| !used.overridden.contains(key))
             .filter_map(|(key, own)| {
                 let (other, count) = usual.get(key.as_str())?;
                 let is_other = *other != own.as_str() && 1 < *count;

@@ -4,8 +4,8 @@
 //! file after file, so that the wait for it follows the bytes: in published results of unet3d to 1 %.
 
 use super::{Check, Doubt, Finding, Severity, alike, found, unlike};
-use crate::case::Case;
-use crate::set::{Set, Unsure};
+use crate::relations::{Relations, Unsure};
+use crate::run::Run;
 use feedrate_spec::units;
 
 /// Fewer ranks tell nothing.
@@ -21,20 +21,21 @@ pub(super) static DOUBT: Doubt = Doubt {
     name: "sizes_not_seen",
     severity: Severity::Warning,
     meaning: "Samples differ in bytes by what configs say, among the ranks' first batches or from another run's, and the waits for them hardly do: the run may have read another dataset, or something else than reading took the time.",
-    check: Check::OfSet(|set, index| {
-        let unsure = set.unsure(index).and_then(|unsure| among_runs(set, index, unsure));
-        unsure.or_else(|| among_ranks(set, index))
+    check: Check::OfSet(|relations, index| {
+        let unsure =
+            relations.unsure(index).and_then(|unsure| among_runs(relations, index, unsure));
+        unsure.or_else(|| among_ranks(relations, index))
     }),
 };
 
-fn among_runs(set: &Set, index: usize, unsure: &Unsure) -> Option<Finding> {
+fn among_runs(relations: &Relations, index: usize, unsure: &Unsure) -> Option<Finding> {
     let bytes = |index: usize| {
-        let case: &Case = &set.cases[index];
-        let mean = case.mean_sample_bytes.or(case.record_length_bytes)?;
+        let run: &Run = &relations.runs[index];
+        let mean = run.mean_sample_bytes.or(run.record_length_bytes)?;
         Some(units::bytes(mean as u64))
     };
     let which = match unsure.unlike {
-        Some(third) => unlike(set, third),
+        Some(third) => unlike(relations, third),
         None if unsure.like.is_same() => {
             "one of the two may have read the files of the other, and it cannot be told which"
                 .into()
@@ -44,7 +45,7 @@ fn among_runs(set: &Set, index: usize, unsure: &Unsure) -> Option<Finding> {
     found(
         format!(
             "{}, though a sample should have {} and has {} there; {which}",
-            alike(set, index, &unsure.like),
+            alike(relations, index, &unsure.like),
             bytes(index)?,
             bytes(unsure.like.of)?
         ),
@@ -56,12 +57,12 @@ fn among_runs(set: &Set, index: usize, unsure: &Unsure) -> Option<Finding> {
 const OTHERS_MAX: usize = 50;
 
 /// Where its own dataset was made last, or most runs of the workload show the same, something else than the sizes explains it: start-up of the workers, say.
-fn among_ranks(set: &Set, index: usize) -> Option<Finding> {
-    let case = &set.cases[index];
-    let unseen = unseen(case)?.filter(|_| !set.has_own_dataset(index))?;
-    let others = set.study(index).iter().take(OTHERS_MAX);
+fn among_ranks(relations: &Relations, index: usize) -> Option<Finding> {
+    let run = &relations.runs[index];
+    let unseen = unseen(run)?.filter(|_| !relations.has_own_dataset(index))?;
+    let others = relations.study(index).iter().take(OTHERS_MAX);
     let others: Vec<bool> =
-        others.filter_map(|other| Some(self::unseen(&set.cases[*other])?.is_some())).collect();
+        others.filter_map(|other| Some(self::unseen(&relations.runs[*other])?.is_some())).collect();
     let alike = others.iter().filter(|is_unseen| **is_unseen).count();
     if 1 < alike && others.len() < 2 * alike {
         return None;
@@ -70,7 +71,7 @@ fn among_ranks(set: &Set, index: usize) -> Option<Finding> {
     found(
         format!(
             "the first batches of {} ranks deviate by {:.1} % in bytes, the waits for them by {:.1} %",
-            case.origin.first_batch_bytes.len(),
+            run.dataset_use.first_batch_bytes.len(),
             spread * 100.0,
             of_waits * 100.0
         ),
@@ -79,15 +80,15 @@ fn among_ranks(set: &Set, index: usize) -> Option<Finding> {
 }
 
 /// Deviations of bytes and of waits, where waits do not follow bytes. `None` where nothing can be said.
-fn unseen(case: &Case) -> Option<Option<(f64, f64)>> {
-    let (bytes, waits) = (&case.origin.first_batch_bytes, &case.origin.first_waits_s);
+fn unseen(run: &Run) -> Option<Option<(f64, f64)>> {
+    let (bytes, waits) = (&run.dataset_use.first_batch_bytes, &run.dataset_use.first_waits_s);
     // The first epoch starts the workers, too.
-    if case.epochs < 2 || bytes.len() < RANKS_MIN || bytes.len() != waits.len() {
+    if run.epochs < 2 || bytes.len() < RANKS_MIN || bytes.len() != waits.len() {
         return None;
     }
     let (spread, follows) = (deviation(bytes)?, follows(bytes, waits)?);
     let of_waits = deviation(waits)?;
-    if spread < SPREAD_MIN || case.stall.load_percent? < WAITED_MIN_PERCENT {
+    if spread < SPREAD_MIN || run.step_times.load_percent? < WAITED_MIN_PERCENT {
         return None;
     }
     // Waits that differ more have another reason, such as a slow rank.

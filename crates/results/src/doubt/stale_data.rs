@@ -1,18 +1,19 @@
 //! The run read the dataset of another.
 
 use super::{Check, Doubt, Severity, alike, found, unlike};
-use crate::set::{Evidence, Set, Stale};
+use crate::relations::{Evidence, Relations, Stale};
+use feedrate_measure::metric::SAMPLES_WHOLE;
 use feedrate_spec::units::MIB;
 
 pub(super) static DOUBT: Doubt = Doubt {
     name: "stale_data",
     severity: Severity::Invalid,
     meaning: "The run read files that another run had made with other settings: its numbers are those of another dataset, and its MB/s are of a size it did not read.",
-    check: Check::OfSet(|set, index| {
-        let stale = set.stale(index)?;
-        let mut parts = vec![rests_on(set, stale)];
-        parts.extend(stale.like.as_ref().map(|like| alike(set, index, like)));
-        parts.extend(stale.unlike.map(|twin| unlike(set, twin)));
+    check: Check::OfSet(|relations, index| {
+        let stale = relations.stale(index)?;
+        let mut parts = vec![rests_on(relations, stale)];
+        parts.extend(stale.like.as_ref().map(|like| alike(relations, index, like)));
+        parts.extend(stale.unlike.map(|twin| unlike(relations, twin)));
         parts.extend(stale.fits.filter(|(own, other)| other < own).map(|(own, other)| {
             format!(
                 "the ranks' waits for first batches miss the bytes of that dataset by {:.1} %, those of its own by {:.1} %",
@@ -20,8 +21,8 @@ pub(super) static DOUBT: Doubt = Doubt {
                 own * 100.0
             )
         }));
-        parts.extend(rates(set, index, stale));
-        parts.extend(besides(set, index, stale));
+        parts.extend(rates(relations, index, stale));
+        parts.extend(besides(relations, index, stale));
         found(
             parts.join("; "),
             "make the dataset again before each run whose settings change it, in a folder of its own, and run this one again",
@@ -29,17 +30,20 @@ pub(super) static DOUBT: Doubt = Doubt {
     }),
 };
 
-fn rests_on(set: &Set, stale: &Stale) -> String {
+fn rests_on(relations: &Relations, stale: &Stale) -> String {
     let differs: Vec<String> = stale
         .differs
         .iter()
         .map(|(key, own, other)| format!("{key} {other}, and the run is said to have {own}"))
         .collect();
-    let other = set.cases[stale.of].short_path();
+    let other = relations.runs[stale.of].short_path();
     match stale.evidence {
         Evidence::Generation => format!(
             "the files were made last by `{other}`{}, with {}",
-            set.cases[stale.of].started.as_ref().map_or(String::new(), |at| format!(" ({at})")),
+            relations.runs[stale.of]
+                .started
+                .as_ref()
+                .map_or(String::new(), |at| format!(" ({at})")),
             differs.join("; ")
         ),
         Evidence::Results => {
@@ -49,13 +53,13 @@ fn rests_on(set: &Set, stale: &Stale) -> String {
 }
 
 /// What the rest of it rests on.
-fn besides(set: &Set, index: usize, stale: &Stale) -> Vec<String> {
-    let (case, other) = (&set.cases[index], &set.cases[stale.of]);
+fn besides(relations: &Relations, index: usize, stale: &Stale) -> Vec<String> {
+    let (run, other) = (&relations.runs[index], &relations.runs[stale.of]);
     let mut parts = Vec::new();
-    if case.origin.is_generation_unfinished {
+    if run.dataset_use.is_generation_unfinished {
         parts.push("its log does not say that its own generation was done".to_string());
     }
-    if let (Some(own), Some(host)) = (&case.hostname, &other.hostname)
+    if let (Some(own), Some(host)) = (&run.hostname, &other.hostname)
         && own != host
     {
         parts.push(format!("it ran on `{own}`, the other on `{host}`, in one folder by its path"));
@@ -70,9 +74,9 @@ fn besides(set: &Set, index: usize, stale: &Stale) -> Vec<String> {
 }
 
 /// What it reported, and what it read.
-fn rates(set: &Set, index: usize, stale: &Stale) -> Option<String> {
-    let rates = &set.cases[index].throughput;
-    let reported = rates.reported_mib_per_second?;
-    let read = rates.whole_samples_per_second? * set.cases[stale.of].mean_sample_bytes? / MIB;
+fn rates(relations: &Relations, index: usize, stale: &Stale) -> Option<String> {
+    let run = &relations.runs[index];
+    let reported = run.reported_mib_per_second()?;
+    let read = run.metric(&SAMPLES_WHOLE)? * relations.runs[stale.of].mean_sample_bytes? / MIB;
     Some(format!("{reported:.0} MiB/s are reported, over whole epochs it read {read:.0} MiB/s"))
 }

@@ -1,7 +1,8 @@
 //! More than twice as fast on twice as many accelerators.
 
 use super::{Check, Doubt, Severity, found};
-use crate::case::Case;
+use crate::run::Run;
+use feedrate_measure::metric::SAMPLES_WHOLE;
 
 /// Share above proportional.
 const ABOVE_MAX: f64 = 1.1;
@@ -10,21 +11,20 @@ pub(super) static DOUBT: Doubt = Doubt {
     name: "superlinear_scaling",
     severity: Severity::Warning,
     meaning: "A rate grows by over a tenth more than the accelerators do: a cache, a window that shrinks with the steps, or different settings, not the storage.",
-    check: Check::OfSet(|set, index| {
-        let case = &set.cases[index];
-        let own =
-            case.accelerators.filter(|_| case.is_result() && case.parameter == "processes")?;
-        let fewer = |other: &&Case| {
+    check: Check::OfSet(|relations, index| {
+        let run = &relations.runs[index];
+        let own = run.accelerators.filter(|_| run.is_result() && run.parameter == "processes")?;
+        let fewer = |other: &&Run| {
             let is_fewer = other.accelerators.is_some_and(|count| count < own);
-            is_fewer && other.parameter == "processes" && is_comparable(case, other)
+            is_fewer && other.parameter == "processes" && is_comparable(run, other)
         };
         // What read another dataset, or is wrong otherwise, is no base.
-        let sound = set.study(index).iter().filter(|other| set.is_sound(**other));
-        let others = sound.map(|other| &set.cases[*other]);
+        let sound = relations.study(index).iter().filter(|other| relations.is_sound(**other));
+        let others = sound.map(|other| &relations.runs[*other]);
         let base = others.filter(fewer).max_by_key(|other| other.accelerators)?;
         let grown = f64::from(own) / f64::from(base.accelerators?);
-        let reported = ratio(case, base, |case| case.throughput.reported_samples_per_second);
-        let whole = ratio(case, base, |case| case.throughput.whole_samples_per_second);
+        let reported = ratio(run, base, |run| run.reported_samples_per_second());
+        let whole = ratio(run, base, |run| run.metric(&SAMPLES_WHOLE));
         let above = |ratio: Option<f64>| ratio.is_some_and(|ratio| grown * ABOVE_MAX < ratio);
         if !above(reported) && !above(whole) {
             return None;
@@ -45,12 +45,11 @@ pub(super) static DOUBT: Doubt = Doubt {
 };
 
 /// The same dataset and batch.
-fn is_comparable(a: &Case, b: &Case) -> bool {
-    let of =
-        |case: &Case| (case.files, case.samples_per_file, case.batch_size, case.format.clone());
+fn is_comparable(a: &Run, b: &Run) -> bool {
+    let of = |run: &Run| (run.files, run.samples_per_file, run.batch_size, run.format.clone());
     of(a) == of(b) && a.record_length_bytes == b.record_length_bytes
 }
 
-fn ratio(a: &Case, b: &Case, of: impl Fn(&Case) -> Option<f64>) -> Option<f64> {
+fn ratio(a: &Run, b: &Run, of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
     Some(of(a)? / of(b).filter(|rate| *rate > 0.0)?)
 }

@@ -10,8 +10,8 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Warning,
     meaning: "The throughput in `summary.json` differs by more than half a percent from what DLIO makes of the rates of blocks that its ranks wrote in the same folder.",
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
-        let reported = loaded.case.throughput.reported_samples_per_second?;
+        let imported = loaded.imported?;
+        let reported = loaded.run.reported_samples_per_second()?;
         let of_blocks = imported.samples_per_second_of_blocks?;
         let listed = imported.reported.as_ref()?.list("train_throughput_samples_per_second");
         let is_whole = listed.is_none_or(|list| list.len() == imported.record.epochs.len());

@@ -11,7 +11,7 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Invalid,
     meaning: "Blocks end before they begin, or last less long than their steps: the wall clock, which DLIO's durations are of, was set meanwhile.",
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
+        let imported = loaded.imported?;
         let mut seen = imported.backwards.clone();
         let is_timed = |rank: u32| rank == 0 || imported.times_of_rank_0.is_none();
         for epoch in &loaded.record.epochs {

@@ -7,11 +7,11 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Note,
     meaning: "Older DLIO writes when blocks began and ended of rank 0 only, and so does its log: AU of the other ranks is of that time, which holds for them only as far as ranks wait for each other.",
     check: Check::OfRun(|loaded| {
-        let file = loaded.imported.as_ref()?.times_of_rank_0?;
+        let file = loaded.imported?.times_of_rank_0?;
         found(
             format!(
                 "`{file}` has the times of rank 0's blocks, which stand for those of all {} ranks",
-                loaded.imported.as_ref()?.ranks.len()
+                loaded.imported?.ranks.len()
             ),
             "say nothing of single ranks; for times of each, use a DLIO that writes `<rank>_per_epoch_stats.json`",
         )

@@ -7,7 +7,7 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Note,
     meaning: "The summary has figures of what did not happen: NaN for checkpoints that were not written, 0 for evaluations without a step.",
     check: Check::OfRun(|loaded| {
-        let reported = loaded.imported.as_ref()?.reported.as_ref()?;
+        let reported = loaded.imported?.reported.as_ref()?;
         let is_undefined =
             |name: &str| reported.any_metric(name).is_some_and(|value| !value.is_finite());
         let of_checkpoints = reported

@@ -7,7 +7,7 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Invalid,
     meaning: "Result files are empty, cut short or damaged: what they held is missing from the numbers.",
     check: Check::OfRun(|loaded| {
-        let unreadable = &loaded.imported.as_ref()?.unreadable;
+        let unreadable = &loaded.imported?.unreadable;
         if unreadable.is_empty() {
             return None;
         }

@@ -13,11 +13,11 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Warning,
     meaning: "A quarter or more of the time that accelerators waited for data lies in the steps that au_windowed leaves out, and several times what these steps are of all steps.",
     check: Check::OfRun(|loaded| {
-        let case = &loaded.case;
-        let (outside, waited) = (case.stall.excluded_percent?, case.stall.load_percent?);
+        let run = loaded.run;
+        let (outside, waited) = (run.step_times.excluded_percent?, run.step_times.load_percent?);
         let metric = &loaded.record.plan.metric;
         let excluded = metric.exclude_start_steps;
-        let share = excluded as f64 / case.steps.max(1) as f64 * 100.0;
+        let share = excluded as f64 / run.steps.max(1) as f64 * 100.0;
         if outside < OUTSIDE_MIN_PERCENT || outside < 2.0 * share || waited < WAITED_MIN_PERCENT {
             return None;
         }
@@ -25,7 +25,7 @@ pub(super) static DOUBT: Doubt = Doubt {
             format!(
                 "{outside:.1} % of the waiting for data is in the {} left out of {} ({waited:.1} % of the time was waited)",
                 units::counted(excluded, "step"),
-                case.steps
+                run.steps
             ),
             "believe au_all_steps; run more steps, so that one cold step weighs little",
         )

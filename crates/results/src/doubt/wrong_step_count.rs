@@ -1,7 +1,8 @@
 //! DLIO's throughput counts two steps too few, whatever its window leaves out.
 
 use super::{Check, Doubt, Severity, found};
-use crate::case::Loaded;
+use crate::run::Loaded;
+use feedrate_measure::metric::{SAMPLES_WHOLE, SAMPLES_WINDOWED};
 use feedrate_spec::units;
 
 /// Share by which a block's rate may miss DLIO's formula.
@@ -14,11 +15,11 @@ pub(super) static DOUBT: Doubt = Doubt {
     severity: Severity::Warning,
     meaning: "The reported throughput is (steps − 2) × batch ÷ the time of its window, which has more steps than that: too low, zero at two steps, negative at one.",
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
-        loaded.case.throughput.reported_samples_per_second?;
+        let imported = loaded.imported?;
+        loaded.run.reported_samples_per_second()?;
         // The summary may say something else, which is a doubt of its own.
         let of_blocks = imported.samples_per_second_of_blocks?;
-        let steps = loaded.case.steps;
+        let steps = loaded.run.steps;
         if !follows(loaded) {
             return None;
         }
@@ -26,12 +27,12 @@ pub(super) static DOUBT: Doubt = Doubt {
             + loaded.record.plan.metric.exclude_end_steps;
         let is_whole = imported.ranks_missing().is_empty();
         let inside = steps.saturating_sub(excluded);
-        let right = match loaded.case.throughput.windowed_samples_per_second {
+        let right = match loaded.run.metric(&SAMPLES_WINDOWED) {
             Some(right) => format!("with them it is {right:.2} samples/s"),
             None if is_whole => "there is none to count".into(),
             None => "that of all ranks is not known".into(),
         };
-        let whole = loaded.case.throughput.whole_samples_per_second;
+        let whole = loaded.run.metric(&SAMPLES_WHOLE);
         let whole = whole.map_or(String::new(), |whole| format!("; {whole:.2} over whole epochs"));
         let counted = i128::from(steps) - 2;
         let of_ranks = match is_whole {

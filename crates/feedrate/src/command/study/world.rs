@@ -11,7 +11,7 @@ use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
 use feedrate_results::response::Response;
 use feedrate_results::row::Row;
-use feedrate_results::runs::settings;
+use feedrate_results::run::settings;
 use feedrate_results::state::{Checked, Settings};
 use feedrate_run::clock::Clock;
 use feedrate_run::system::{self, Asker, BOUNDS, wait_until_quiet};

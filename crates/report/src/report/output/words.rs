@@ -45,7 +45,7 @@ pub(super) fn glance(report: &Report) -> String {
     parts.join(", ")
 }
 
-/// What was seen, and in which runs: the same words once.
+/// Evidence of a doubt, each with its runs: the same words once.
 pub(super) fn seen(doubt: &Doubt) -> Vec<(Vec<usize>, &str)> {
     let mut found: Vec<(Vec<usize>, &str)> = Vec::new();
     for seen in &doubt.seen {

@@ -2,27 +2,28 @@
 
 mod datasets;
 
-use crate::all::{Analysis, analyse};
-use crate::case::Case;
 use crate::import::fake::Fake;
+use crate::index::{ReadOptions, RunIndex};
+use crate::run::Run;
 use feedrate_measure::doubt::{Severity, find as of_records};
+use feedrate_measure::metric::SAMPLES_WHOLE;
 use std::fs;
 use std::path::Path;
 
 const GUIDE: &str = include_str!("../../../../../docs/guide/analyze.md");
 
-fn analysed(build: impl Fn(&Path)) -> (tempfile::TempDir, Analysis) {
+fn analysed(build: impl Fn(&Path)) -> (tempfile::TempDir, RunIndex) {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());
-    let analysis = analyse(&[folder.path().to_path_buf()], 2).unwrap();
+    let analysis = RunIndex::read(&[folder.path().into()], &ReadOptions::default()).unwrap();
     (folder, analysis)
 }
 
 /// Those runs, by the ends of their paths, that have the doubt.
-fn doubted(analysis: &Analysis, name: &str) -> Vec<(String, String)> {
-    let of = |case: &Case| {
-        let doubt = case.doubts.iter().find(|doubt| doubt.name == name)?;
-        Some((case.short_path(), doubt.evidence.clone()))
+fn doubted(analysis: &RunIndex, name: &str) -> Vec<(String, String)> {
+    let of = |run: &Run| {
+        let doubt = run.doubts.iter().find(|doubt| doubt.name == name)?;
+        Some((run.short_path(), doubt.evidence.clone()))
     };
     analysis.runs.iter().filter_map(of).collect()
 }
@@ -81,8 +82,8 @@ fn a_good_run_is_doubted_only_for_what_dlio_always_does() {
     let serious = analysis.runs[0].doubts.iter().filter(|d| d.severity != Severity::Note);
     let serious: Vec<&str> = serious.map(|doubt| doubt.name.as_str()).collect();
     assert_eq!(serious, ["wrong_step_count"]);
-    let case = &analysis.runs[0];
-    assert_eq!((case.parameter.as_str(), case.value.as_str(), case.steps), ("processes", "4", 40));
+    let run = &analysis.runs[0];
+    assert_eq!((run.parameter.as_str(), run.value.as_str(), run.steps), ("processes", "4", 40));
 }
 
 #[test]
@@ -168,7 +169,7 @@ fn broken_folders_are_doubted_and_stop_nothing() {
     let (_folder, analysis) =
         analysed(broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()));
     let threads = |name: &str| {
-        analysis.runs.iter().find(|case| case.path.ends_with(name)).unwrap().read_threads
+        analysis.runs.iter().find(|run| run.path.ends_with(name)).unwrap().read_threads
     };
     assert_eq!((threads("a"), threads("b")), (None, Some(4)));
 }
@@ -208,9 +209,7 @@ fn clocks_that_are_set_or_differ_are_doubted() {
         replace(&run.join("3_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000");
     };
     check("time_runs_backwards", &of, "a block of rank 3 in epoch 1 lasted", broken(short));
-    let whole = |build: &dyn Fn(&Path)| {
-        analysed(build).1.runs[0].throughput.whole_samples_per_second.unwrap()
-    };
+    let whole = |build: &dyn Fn(&Path)| analysed(build).1.runs[0].metric(&SAMPLES_WHOLE).unwrap();
     let (one_clock, two_clocks) = (whole(&broken(|_| ())), whole(&broken(ahead)));
     assert!((two_clocks / one_clock - 1.0).abs() < 1e-6, "{two_clocks}, not {one_clock}");
     let late = |run: &Path| {

@@ -1,4 +1,4 @@
-//! What of a run's making and steps doubts compare between runs: which dataset it was to read, where it lay, when, and how long first batches took.
+//! The dataset that a run was to read, where it lay and when, and how long first batches took: by this doubts tell whether it read another.
 
 use crate::import::{Config, Imported, same_text, time_of_name};
 use feedrate_measure::dlio::micros;
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// Accelerators and steps that are kept of a run, at most.
 const KEPT_MAX: usize = 1024;
 
-/// See the fields.
+/// The dataset it was to read, and signs of the one it read.
 #[derive(Clone, Debug, Default)]
-pub struct Origin {
+pub struct DatasetUse {
     /// Microseconds; only differences mean something.
     pub started_us: Option<i64>,
     /// Likewise.
@@ -45,21 +45,21 @@ pub struct Origin {
     pub fingerprint: Option<u64>,
 }
 
-impl Origin {
-    /// Of steps, whoever wrote them.
-    pub(super) fn of_record(record: &Record) -> Self {
-        Origin {
+impl DatasetUse {
+    /// From steps, whoever wrote them.
+    pub(super) fn from_steps(record: &Record) -> Self {
+        DatasetUse {
             started_us: micros(&record.started),
             ended_us: micros(&record.ended),
             first_waits_s: first_waits_s(record),
             waits_s: waits_s(record),
             fingerprint: fingerprint(record),
-            ..Origin::default()
+            ..DatasetUse::default()
         }
     }
 
-    /// What the config and the log add to it.
-    pub(super) fn of(path: &Path, imported: &Imported, known: Origin) -> Self {
+    /// With what config and log add to `known` from steps.
+    pub(super) fn from_files(path: &Path, imported: &Imported, known: DatasetUse) -> Self {
         let config = &imported.config;
         let asked = asked(config);
         let given = config.overrides.as_deref().unwrap_or_default();
@@ -68,7 +68,7 @@ impl Origin {
         let started_us = started_us.or_else(|| time_of_name(path));
         let generated_us = imported.log.generated.as_deref().and_then(micros).or(started_us);
         let is_done = is_generated(imported);
-        Origin {
+        DatasetUse {
             started_us,
             generated_us: generated_us.filter(|_| imported.generates() && is_done),
             is_generation_unfinished: imported.generates() && !is_done,
@@ -81,7 +81,16 @@ impl Origin {
         }
     }
 
-    /// What waited for data, over one epoch.
+    /// Of our records start, machines and plan must be the same, too: no machine starts two runs of a plan in the same microsecond.
+    pub(super) fn tell_apart(&mut self, record: &Record) {
+        let hostnames = record.machines().iter().map(|one| &one.hostname);
+        let plan = serde_json::to_string(&record.plan).unwrap_or_default();
+        let mut hasher = DefaultHasher::new();
+        (self.fingerprint, &record.started, hostnames.collect::<Vec<_>>(), plan).hash(&mut hasher);
+        self.fingerprint = Some(hasher.finish());
+    }
+
+    /// Time waited for data, over one epoch.
     pub fn waited_s(&self) -> f64 {
         self.waits_s.iter().sum()
     }

@@ -1,7 +1,7 @@
 //! Histories of one folder of data: what each run asked for, and which of them read something else.
 
-use crate::all::analyse;
 use crate::import::fake::Fake;
+use crate::index::{ReadOptions, RunIndex};
 use std::fs;
 
 /// A folder and what is changed in its files: name, from, to.
@@ -98,10 +98,10 @@ fn doubted(why: &str, steps: Vec<Step>) -> [Vec<String>; 2] {
             fs::remove_dir_all(written.join(".hydra")).unwrap();
         }
     }
-    let analysis = analyse(&[folder.path().to_path_buf()], 1).unwrap();
+    let index = RunIndex::read(&[folder.path().into()], &ReadOptions::default()).unwrap();
     let of = |name: &str| {
-        let is_stale = |case: &&crate::case::Case| case.doubts.iter().any(|one| one.name == name);
-        analysis.runs.iter().filter(is_stale).map(|case| case.short_path()).collect()
+        let is_stale = |run: &&crate::run::Run| run.doubts.iter().any(|one| one.name == name);
+        index.runs.iter().filter(is_stale).map(|run| run.short_path()).collect()
     };
     [of("stale_data"), of("sizes_not_seen")]
 }

@@ -1,26 +1,26 @@
 //! Many runs side by side: which belong together, which read the dataset of another, which are copies. Indexed once, so that thousands of runs are judged in no time.
 
 mod asked;
-mod alike;
-mod place;
-mod pair;
-mod stale;
+mod similarity;
+mod store;
+mod ambiguous;
+mod stale_dataset;
 #[cfg(test)]
 mod tests;
 
-pub use pair::Unsure;
-pub use stale::{Evidence, Like, Stale};
+pub use ambiguous::Unsure;
+pub use stale_dataset::{Evidence, Like, Stale};
 
-use crate::case::Case;
-use crate::import::Kind;
+use crate::import::Origin;
+use crate::run::Run;
 use feedrate_measure::doubt::Severity;
-use stale::Judged;
+use stale_dataset::Judged;
 use std::collections::{BTreeMap, HashMap};
 
 /// All runs of an analysis.
-pub struct Set<'a> {
+pub struct Relations<'a> {
     /// The runs.
-    pub cases: &'a [Case],
+    pub runs: &'a [Run],
     experiments: HashMap<Experiment<'a>, Vec<usize>>,
     studies: HashMap<Study<'a>, Vec<usize>>,
     usual: HashMap<Study<'a>, Usual<'a>>,
@@ -38,65 +38,65 @@ type Study<'a> = (&'a str, &'a str);
 /// By key, what most runs were asked for, and how many.
 pub type Usual<'a> = BTreeMap<&'a str, (&'a str, usize)>;
 
-fn experiment_of(case: &Case) -> Experiment<'_> {
-    (&case.source, &case.workload, case.accelerators, &case.parameter, &case.value)
+fn experiment_of(run: &Run) -> Experiment<'_> {
+    (&run.source, &run.workload, run.accelerators, &run.parameter, &run.value)
 }
 
-fn study_of(case: &Case) -> (&str, &str) {
-    (&case.source, &case.workload)
+fn study_of(run: &Run) -> (&str, &str) {
+    (&run.source, &run.workload)
 }
 
-impl<'a> Set<'a> {
-    /// Of `cases`, in any order.
-    pub fn of(cases: &'a [Case]) -> Self {
-        let mut set = Set {
-            cases,
+impl<'a> Relations<'a> {
+    /// Of `runs`, in any order.
+    pub fn new(runs: &'a [Run]) -> Self {
+        let mut relations = Relations {
+            runs,
             experiments: HashMap::new(),
             studies: HashMap::new(),
             usual: HashMap::new(),
             machines: HashMap::new(),
-            judged: stale::judged(cases),
+            judged: stale_dataset::judged(runs),
             copies: HashMap::new(),
         };
-        for (index, case) in cases.iter().enumerate() {
-            if case.is_result() {
-                set.experiments.entry(experiment_of(case)).or_default().push(index);
-                set.studies.entry(study_of(case)).or_default().push(index);
+        for (index, run) in runs.iter().enumerate() {
+            if run.is_result() {
+                relations.experiments.entry(experiment_of(run)).or_default().push(index);
+                relations.studies.entry(study_of(run)).or_default().push(index);
             }
-            if let Some(fingerprint) = case.origin.fingerprint {
-                let first = set.copies.entry(fingerprint).or_insert(index);
-                if copied(case) < copied(&cases[*first]) {
+            if let Some(fingerprint) = run.dataset_use.fingerprint {
+                let first = relations.copies.entry(fingerprint).or_insert(index);
+                if copied(run) < copied(&runs[*first]) {
                     *first = index;
                 }
             }
         }
-        for (study, members) in &set.studies {
-            set.usual.insert(*study, usual(cases, members));
-            let hosts = members.iter().filter_map(|index| cases[*index].hostname.as_deref());
+        for (study, members) in &relations.studies {
+            relations.usual.insert(*study, usual(runs, members));
+            let hosts = members.iter().filter_map(|index| runs[*index].hostname.as_deref());
             let most = most_common(hosts).filter(|(_, count)| members.len() < 2 * count);
-            set.machines.extend(most.map(|host| (*study, host)));
+            relations.machines.extend(most.map(|host| (*study, host)));
         }
-        set
+        relations
     }
 
     /// Runs of the same experiment that count, this one among them.
     pub fn replicates(&self, index: usize) -> &[usize] {
-        self.experiments.get(&experiment_of(&self.cases[index])).map_or(&[], Vec::as_slice)
+        self.experiments.get(&experiment_of(&self.runs[index])).map_or(&[], Vec::as_slice)
     }
 
     /// Runs of the same source and workload that count.
     pub fn study(&self, index: usize) -> &[usize] {
-        self.studies.get(&study_of(&self.cases[index])).map_or(&[], Vec::as_slice)
+        self.studies.get(&study_of(&self.runs[index])).map_or(&[], Vec::as_slice)
     }
 
     /// What most runs of the same study were asked for, by key, and how many: runs that override a key have no say in it.
     pub fn usual(&self, index: usize) -> Option<&Usual<'a>> {
-        self.usual.get(&study_of(&self.cases[index]))
+        self.usual.get(&study_of(&self.runs[index]))
     }
 
     /// The machine of most runs of the same study, and of how many.
     pub fn usual_machine(&self, index: usize) -> Option<(&'a str, usize)> {
-        self.machines.get(&study_of(&self.cases[index])).copied()
+        self.machines.get(&study_of(&self.runs[index])).copied()
     }
 
     /// What speaks for it that the run read the dataset of another.
@@ -120,32 +120,32 @@ impl<'a> Set<'a> {
     /// Whether nothing speaks against taking the run as a measure for others.
     pub fn is_sound(&self, index: usize) -> bool {
         let is_own = self.stale(index).is_none() && self.copy_of(index).is_none();
-        is_own && !is_invalid(&self.cases[index])
+        is_own && !is_invalid(&self.runs[index])
     }
 
     /// The run that began first of those with the same times of all steps, where that is another.
-    pub fn copy_of(&self, index: usize) -> Option<&Case> {
-        let first = *self.copies.get(&self.cases[index].origin.fingerprint?)?;
-        (first != index).then(|| &self.cases[first])
+    pub fn copy_of(&self, index: usize) -> Option<&Run> {
+        let first = *self.copies.get(&self.runs[index].dataset_use.fingerprint?)?;
+        (first != index).then(|| &self.runs[first])
     }
 }
 
 /// The least is the original: that which began first; of those that began at once, that which fits its folder and is not put aside.
-fn copied(case: &Case) -> (bool, Option<i64>, bool, bool) {
-    let started_us = case.origin.started_us;
-    (started_us.is_none(), started_us, is_invalid(case), case.put_aside.is_some())
+fn copied(run: &Run) -> (bool, Option<i64>, bool, bool) {
+    let started_us = run.dataset_use.started_us;
+    (started_us.is_none(), started_us, is_invalid(run), run.put_aside.is_some())
 }
 
-fn is_invalid(case: &Case) -> bool {
-    case.doubts.iter().any(|doubt| doubt.severity == Severity::Invalid)
+fn is_invalid(run: &Run) -> bool {
+    run.doubts.iter().any(|doubt| doubt.severity == Severity::Invalid)
 }
 
 /// By key, the value that most of `members` have without having asked for it.
-fn usual<'a>(cases: &'a [Case], members: &[usize]) -> Usual<'a> {
+fn usual<'a>(runs: &'a [Run], members: &[usize]) -> Usual<'a> {
     let mut counts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for case in members.iter().map(|index| &cases[*index]).filter(|c| c.kind != Kind::Record) {
-        for (key, value) in &case.origin.asked {
-            if !case.origin.overridden.contains(key) {
+    for run in members.iter().map(|index| &runs[*index]).filter(|c| c.origin != Origin::Feedrate) {
+        for (key, value) in &run.dataset_use.asked {
+            if !run.dataset_use.overridden.contains(key) {
                 counts.entry(key).or_default().push(value);
             }
         }

@@ -2,8 +2,8 @@
 //! and its summary tell: only where all of those use one folder of data.
 
 use super::{Study, study_of, usual};
-use crate::case::Case;
-use crate::import::Kind;
+use crate::import::Origin;
+use crate::run::Run;
 use feedrate_spec::workload::KEYS;
 use std::collections::{BTreeMap, HashMap};
 
@@ -40,42 +40,42 @@ const OF_TFRECORD: [&str; 3] = ["transfer_size", "shuffle_size", "computation_th
 /// A configured length and one that follows from rates differ by less.
 const SAME_LENGTH: f64 = 1e-3;
 
-/// For each case, what it asks; `None` where nobody knows.
-pub(super) fn of(cases: &[Case]) -> Vec<Option<Asked>> {
+/// For each run, what it asks; `None` where nobody knows.
+pub(super) fn of(runs: &[Run]) -> Vec<Option<Asked>> {
     let mut told: HashMap<Study, Vec<usize>> = HashMap::new();
-    for (index, case) in cases.iter().enumerate().filter(|(_, case)| case.origin.store.is_some()) {
-        told.entry(study_of(case)).or_default().push(index);
+    for (index, run) in runs.iter().enumerate().filter(|(_, run)| run.dataset_use.store.is_some()) {
+        told.entry(study_of(run)).or_default().push(index);
     }
     let is_one = |members: &Vec<usize>| {
-        let stores = || members.iter().map(|index| &cases[*index].origin.store);
+        let stores = || members.iter().map(|index| &runs[*index].dataset_use.store);
         stores().all(|store| Some(store) == stores().next())
     };
     let usual: HashMap<Study, (usize, Settings)> = told
         .iter()
         .filter(|(_, members)| is_one(members))
         .map(|(study, members)| {
-            let usual = usual(cases, members).into_iter();
+            let usual = usual(runs, members).into_iter();
             let settings = usual.map(|(key, (value, _))| (key.to_string(), value.to_string()));
             (*study, (members[0], settings.collect()))
         })
         .collect();
-    let of_case = |case: &Case| match &case.origin.store {
-        Some(store) => Some(Asked::new(case, store, &case.origin.asked)),
-        None if case.kind == Kind::Record => None,
+    let of_case = |run: &Run| match &run.dataset_use.store {
+        Some(store) => Some(Asked::new(run, store, &run.dataset_use.asked)),
+        None if run.origin == Origin::Feedrate => None,
         None => {
-            let (like, usual) = usual.get(&study_of(case))?;
-            let store = cases[*like].origin.store.as_ref()?;
-            Some(Asked { is_assumed: true, ..Asked::new(case, store, &assumed(case, usual)) })
+            let (like, usual) = usual.get(&study_of(run))?;
+            let store = runs[*like].dataset_use.store.as_ref()?;
+            Some(Asked { is_assumed: true, ..Asked::new(run, store, &assumed(run, usual)) })
         }
     };
-    cases.iter().map(of_case).collect()
+    runs.iter().map(of_case).collect()
 }
 
-/// What is usual, but for what the case's folder tells.
-fn assumed(case: &Case, usual: &Settings) -> Settings {
+/// What is usual, but for what the run's folder tells.
+fn assumed(run: &Run, usual: &Settings) -> Settings {
     let mut settings = usual.clone();
-    let keys: Vec<&str> = case.parameter.split(',').collect();
-    let values: Vec<&str> = case.value.split(',').collect();
+    let keys: Vec<&str> = run.parameter.split(',').collect();
+    let values: Vec<&str> = run.value.split(',').collect();
     for (key, value) in keys.iter().zip(&values).filter(|_| keys.len() == values.len()) {
         let is_named = |path: &str| path.rsplit_once('.').is_some_and(|(_, last)| last == *key);
         let sections = ["dataset.", "reader.", "train."];
@@ -87,10 +87,10 @@ fn assumed(case: &Case, usual: &Settings) -> Settings {
     let mut tell = |key: &str, value: Option<u64>| {
         settings.extend(value.map(|value| (key.to_string(), value.to_string())));
     };
-    tell("dataset.num_files_train", case.files);
-    tell("dataset.num_samples_per_file", case.samples_per_file);
-    tell("reader.batch_size", case.batch_size);
-    if let Some(length) = case.record_length_bytes {
+    tell("dataset.num_files_train", run.files);
+    tell("dataset.num_samples_per_file", run.samples_per_file);
+    tell("reader.batch_size", run.batch_size);
+    if let Some(length) = run.record_length_bytes {
         let key = "dataset.record_length_bytes".to_string();
         let known = settings.get(&key).and_then(|text| text.parse::<f64>().ok());
         if known.is_none_or(|known| SAME_LENGTH < (length / known - 1.0).abs()) {
@@ -101,15 +101,15 @@ fn assumed(case: &Case, usual: &Settings) -> Settings {
 }
 
 impl Asked {
-    fn new(case: &Case, store: &str, settings: &Settings) -> Self {
+    fn new(run: &Run, store: &str, settings: &Settings) -> Self {
         let given = |key: &str| settings.get(key).map(String::as_str);
         let of_root = [":", ".:", "./:"].iter().find_map(|plain| store.strip_prefix(plain));
         let folder = of_root.unwrap_or(store).to_string();
         let path = match folder.starts_with('/') {
             true => Some(folder.clone()),
-            false => case.origin.job_folder.as_ref().map(|job| format!("{job}/{folder}")),
+            false => run.dataset_use.job_folder.as_ref().map(|job| format!("{job}/{folder}")),
         };
-        let format = given("dataset.format").or(case.format.as_deref()).unwrap_or("tfrecord");
+        let format = given("dataset.format").or(run.format.as_deref()).unwrap_or("tfrecord");
         let reader = reader(settings);
         Asked {
             folder,

@@ -1,7 +1,7 @@
 //! Whether two runs used the same folder of data, as far as hosts and paths tell.
 
 use super::asked::Asked;
-use crate::case::Case;
+use crate::run::Run;
 
 /// How near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ const OF_ONE_HOST: [&str; 4] = ["/tmp/", "/var/tmp/", "/dev/shm/", "/run/"];
 /// Its first or second name, with or without digits after it, where disks of a host are mounted.
 const DISKS: [&str; 6] = ["local", "localscratch", "local_scratch", "localdisk", "nvme", "ssd"];
 
-pub(super) fn near(a: (&Case, &Asked), b: (&Case, &Asked)) -> Option<Near> {
+pub(super) fn near(a: (&Run, &Asked), b: (&Run, &Asked)) -> Option<Near> {
     let is_one_source = a.0.source == b.0.source;
     let is_one_folder = match (&a.1.path, &b.1.path) {
         (Some(a), Some(b)) => a == b,

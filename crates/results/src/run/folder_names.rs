@@ -20,16 +20,16 @@ const NOT_VARIED: [&str; 8] = [
 
 /// The names above a run's folder.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct FolderNames {
     experiment: Option<Experiment>,
     workload: Option<String>,
     put_aside: Option<String>,
 }
 
-impl Names {
+impl FolderNames {
     /// Of `<workload>/<processes>[_<parameter>_<value>]/[incomplete|superseded/]<time>/`, or of MLPerf Storage's
     /// `training/<workload>/run/<time>/`.
-    pub fn of(path: &Path) -> Self {
+    pub fn new(path: &Path) -> Self {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
         let mut above = absolute.ancestors().skip(1).filter_map(|folder| folder.file_name());
         let mut next = || above.next().map(|name| name.to_string_lossy().into_owned());
@@ -42,7 +42,7 @@ impl Names {
         let experiment = parent.as_deref().and_then(Experiment::parse);
         let is_mlperf = parent.as_deref().is_some_and(|name| ["run", "datagen"].contains(&name));
         let workload = if experiment.is_some() || is_mlperf { next() } else { None };
-        Names { experiment, workload, put_aside }
+        FolderNames { experiment, workload, put_aside }
     }
 
     /// Of an experiment's folder, the processes.
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     fn check(path: &str, overrides: &[&str], expected: (&str, &str, Option<&str>)) {
-        let names = Names::of(Path::new(path));
+        let names = FolderNames::new(Path::new(path));
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_string()).collect();
         let (parameter, value) =
             names.varied(&varied_overrides(&overrides), names.processes().or(Some(3)));
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn runs_that_were_put_aside_are_of_their_experiment() {
-        let names = Names::of(Path::new("/r/unet/4_batch_size_1/superseded/2025"));
+        let names = FolderNames::new(Path::new("/r/unet/4_batch_size_1/superseded/2025"));
         assert_eq!(
             (names.put_aside().as_deref(), names.processes()),
             (Some("superseded"), Some(4))

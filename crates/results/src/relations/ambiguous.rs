@@ -1,8 +1,8 @@
 //! Two runs that waited alike, step by step, for samples of different size, all else that matters the same, while both mostly waited: one of them read the files of
 //! the other. Tells which, or that it cannot be told; whoever came first.
 
-use super::alike::{EXPECTED_MAX, apart, differs, fits, is_as_by_bytes, is_better};
-use super::stale::{Evidence, Judged, Like, Stale, Store};
+use super::similarity::{EXPECTED_MAX, apart, differs, fits, is_as_by_bytes, is_better};
+use super::stale_dataset::{Evidence, Judged, Like, Stale, Store};
 
 /// See the fields.
 #[derive(Clone, Copy, Debug)]
@@ -70,17 +70,17 @@ impl Store<'_> {
     }
 
     fn side(&self, index: usize, like: Like, judged: &Judged) -> Side {
-        let (case, other) = (&self.cases[index], &self.cases[like.of]);
+        let (run, other) = (&self.runs[index], &self.runs[like.of]);
         let tells = |third: &&usize| {
-            let third_case = &self.cases[**third];
+            let third_case = &self.runs[**third];
             judged.stale[**third].is_none()
                 && self.is_near(index, **third)
-                && apart(case, third_case).is_some_and(|apart| EXPECTED_MAX < apart)
+                && apart(run, third_case).is_some_and(|apart| EXPECTED_MAX < apart)
                 && is_as_by_bytes(third_case, other)
-                && !is_as_by_bytes(third_case, case)
+                && !is_as_by_bytes(third_case, run)
         };
         let unlike = self.known(index).iter().find(tells).copied();
-        Side { index, like, fits: fits(case, other), unlike }
+        Side { index, like, fits: fits(run, other), unlike }
     }
 
     fn stale(&self, side: &Side) -> Option<Stale> {

@@ -1,6 +1,6 @@
 //! Bytes of a sample as DLIO's generator makes them, which is not what `record_length_bytes` says where sizes are drawn: a draw below 1 is cut.
 
-use crate::import::Config;
+use super::Config;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{DatasetPlan, Plan};
 
@@ -9,7 +9,7 @@ const PLAIN: [&str; 8] =
     ["npz", "npy", "hdf5", "tfrecord", "png", "indexed_binary", "mmap_indexed_binary", "raw"];
 
 /// Mean over the training files; `None` where the settings do not tell it: sizes of too many files, compression, formats that pack.
-pub fn mean_sample_bytes(config: &Config, dataset: &DatasetPlan) -> Option<f64> {
+pub(crate) fn mean_sample_bytes(config: &Config, dataset: &DatasetPlan) -> Option<f64> {
     let is_packed = config.text(&["dataset.compression"]).is_some_and(|name| name != "none");
     let asked =
         config.number(&["dataset.record_length_bytes_stdev", "dataset.record_length_stdev"]);
@@ -30,7 +30,7 @@ pub fn mean_sample_bytes(config: &Config, dataset: &DatasetPlan) -> Option<f64> 
 }
 
 /// Bytes of each rank's first batch, where sizes are drawn and the order is that of the names; else empty.
-pub(super) fn first_batch_bytes(plan: &Plan, ranks: u32) -> Vec<f64> {
+pub(crate) fn first_batch_bytes(plan: &Plan, ranks: u32) -> Vec<f64> {
     let dataset = &plan.dataset;
     let is_in_order = plan.loader.kind == "pytorch" && plan.loader.workers > 0;
     let is_drawn = dataset.record_stdev_bytes > 0.0 && dataset.samples_per_file == 1;
@@ -42,7 +42,7 @@ pub(super) fn first_batch_bytes(plan: &Plan, ranks: u32) -> Vec<f64> {
 
 /// The same of files in the order of their names. With DLIO's loader `pytorch` a rank has its share of the files one after another, and one worker reads a batch. Empty
 /// where files are too few.
-pub fn first_batch_bytes_of(dataset: &DatasetPlan, batch: u64, ranks: u32) -> Vec<f64> {
+pub(crate) fn first_batch_bytes_of(dataset: &DatasetPlan, batch: u64, ranks: u32) -> Vec<f64> {
     let ranks = u64::from(ranks);
     let fits = batch.checked_mul(ranks).is_some_and(|first| first <= dataset.files_train);
     if !fits || batch == 0 || ranks == 0 {

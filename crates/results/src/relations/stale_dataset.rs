@@ -4,13 +4,13 @@
 //! other settings. *Results*: see `pair.rs`. Where steps contradict what generations say, a dataset was made in between: they are those
 //! of the run's own dataset and not of the other, or the waits for first batches follow the sizes that DLIO draws for its own. That they are unlike the other's is not enough: a cache makes them so, too.
 
-use super::alike::{
-    EXPECTED_MAX, SAME_MAX, Shape, apart, bytes, differs, fits, is_better, shape, waits, would_show,
-};
+use super::ambiguous::{Pair, Unsure};
 use super::asked::{self, Asked};
-use super::pair::{Pair, Unsure};
-use super::place::{Near, near};
-use crate::case::{Activity, Case};
+use super::similarity::{
+    EXPECTED_MAX, SAME_MAX, Shape, apart, differs, fits, is_better, shape, waits, would_show,
+};
+use super::store::{Near, near};
+use crate::run::{Activity, Run};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a run read instead of its own dataset.
@@ -64,7 +64,7 @@ const LOOKED_AT_MAX: usize = 1000;
 /// Datasets that are remembered for each shape, at most.
 const REMEMBERED_MAX: usize = 64;
 
-/// What is known of each case.
+/// What is known of each run.
 pub(super) struct Judged {
     /// What speaks for it that it read the dataset of another.
     pub(super) stale: Vec<Option<Stale>>,
@@ -74,23 +74,23 @@ pub(super) struct Judged {
     pub(super) has_own: Vec<bool>,
 }
 
-pub(super) fn judged(cases: &[Case]) -> Judged {
-    let asked = asked::of(cases);
+pub(super) fn judged(runs: &[Run]) -> Judged {
+    let asked = asked::of(runs);
     let mut stores: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
     for (index, asked) in asked.iter().enumerate() {
-        if let (Some(asked), Some(_)) = (asked, cases[index].origin.started_us) {
+        if let (Some(asked), Some(_)) = (asked, runs[index].dataset_use.started_us) {
             stores.entry((&asked.format, &asked.subfolders)).or_default().push(index);
         }
     }
     let mut judged = Judged {
-        stale: vec![None; cases.len()],
-        unsure: vec![None; cases.len()],
-        has_own: vec![false; cases.len()],
+        stale: vec![None; runs.len()],
+        unsure: vec![None; runs.len()],
+        has_own: vec![false; runs.len()],
     };
     for mut members in stores.into_values() {
-        members.sort_by_key(|index| cases[*index].origin.started_us);
+        members.sort_by_key(|index| runs[*index].dataset_use.started_us);
         let mut store = Store {
-            cases,
+            runs,
             asked: &asked,
             changed: Vec::new(),
             by_shape: HashMap::new(),
@@ -108,7 +108,7 @@ pub(super) fn judged(cases: &[Case]) -> Judged {
 
 /// Files of one format, as time goes on.
 pub(super) struct Store<'a> {
-    pub(super) cases: &'a [Case],
+    pub(super) runs: &'a [Run],
     asked: &'a [Option<Asked>],
     /// What made files or removed them, in the order of time.
     changed: Vec<Change>,
@@ -147,7 +147,7 @@ impl<'a> Store<'a> {
 
     /// Runs that can be compared with this one.
     pub(super) fn known(&self, index: usize) -> &[usize] {
-        let shape = self.asked(index).map(|asked| shape(&self.cases[index], asked));
+        let shape = self.asked(index).map(|asked| shape(&self.runs[index], asked));
         shape.and_then(|shape| self.by_shape.get(&shape)).map_or(&[], Vec::as_slice)
     }
 
@@ -155,7 +155,7 @@ impl<'a> Store<'a> {
     pub(super) fn is_near(&self, index: usize, other: usize) -> bool {
         let both = self.asked(index).zip(self.asked(other));
         both.is_some_and(|(one, two)| {
-            near((&self.cases[index], one), (&self.cases[other], two)).is_some()
+            near((&self.runs[index], one), (&self.runs[other], two)).is_some()
         })
     }
 
@@ -169,20 +169,20 @@ impl<'a> Store<'a> {
         let is_own = |last: Last| {
             !last.is_weak && last.maker.is_some_and(|of| self.is_of_one_dataset(index, of))
         };
-        self.cases[index].origin.generated_us.is_some() || self.last(index).is_some_and(is_own)
+        self.runs[index].dataset_use.generated_us.is_some() || self.last(index).is_some_and(is_own)
     }
 
     fn next(&mut self, index: usize) -> Option<Stale> {
-        let (case, asked) = (&self.cases[index], self.asked(index)?);
-        let is_maker = case.origin.generated_us.is_some();
+        let (run, asked) = (&self.runs[index], self.asked(index)?);
+        let is_maker = run.dataset_use.generated_us.is_some();
         if is_maker {
             self.changed.push(Change::Made(index));
         }
         // It removes them when all else is done.
-        if !asked.keeps_files && case.ended.is_some() {
+        if !asked.keeps_files && run.ended.is_some() {
             self.changed.push(Change::Removed(index));
         }
-        if case.activity != Activity::Training || case.steps == 0 {
+        if run.activity != Activity::Training || run.steps == 0 {
             return None;
         }
         let stale = if is_maker { None } else { self.judge(index) };
@@ -191,20 +191,20 @@ impl<'a> Store<'a> {
             let mut known = self.known(index).to_vec();
             known.retain(|other| {
                 let is_twin = self.is_near(index, *other) && self.is_of_one_dataset(index, *other);
-                let apart = apart(case, &self.cases[*other]);
+                let apart = apart(run, &self.runs[*other]);
                 !is_twin || apart.is_none_or(|apart| EXPECTED_MAX < apart)
             });
             known.push(index);
             if REMEMBERED_MAX < known.len() {
                 known.remove(0);
             }
-            self.by_shape.insert(shape(case, asked), known);
+            self.by_shape.insert(shape(run, asked), known);
         }
         stale
     }
 
     fn judge(&mut self, index: usize) -> Option<Stale> {
-        let (case, asked) = (&self.cases[index], self.asked(index)?);
+        let (run, asked) = (&self.runs[index], self.asked(index)?);
         let last = self.last(index)?;
         let Some((of, maker)) = last.maker.and_then(|of| Some((of, self.asked(of)?))) else {
             self.pairs.extend(self.pairs(index, asked, last.since_us));
@@ -222,17 +222,17 @@ impl<'a> Store<'a> {
         let is_like = other.is_some_and(|other| {
             other.is_same() && own.is_none_or(|own| other.apart < NEARER * own.apart)
         });
-        let of_other = self.cases[of..=of].iter().chain(other.map(|one| &self.cases[one.of]));
-        let fits = of_other.filter_map(|other| fits(case, other)).next();
+        let of_other = self.runs[of..=of].iter().chain(other.map(|one| &self.runs[one.of]));
+        let fits = of_other.filter_map(|other| fits(run, other)).next();
         let fits_other = fits.is_some_and(|(own, other)| is_better((other, own)));
         let is_other = is_like || fits_other;
         // A short wait tells as well where the other's is another.
-        let is_told = waits(case) || other.is_some_and(|other| EXPECTED_MAX < other.apart);
+        let is_told = waits(run) || other.is_some_and(|other| EXPECTED_MAX < other.apart);
         let is_own = is_told
             && !is_other
             && (own.is_some_and(|own| own.is_same())
                 || fits.is_some_and(is_better)
-                || self.is_as_expected(case, &self.cases[of], (own, other)));
+                || self.is_as_expected(run, &self.runs[of], (own, other)));
         if is_own {
             self.changed.push(Change::Read(index));
         }
@@ -253,21 +253,22 @@ impl<'a> Store<'a> {
     /// Whether the waiting is as long as that of a run of its own dataset, or of the other's by their bytes, and not as long as that of the other's.
     fn is_as_expected(
         &self,
-        case: &Case,
-        maker: &Case,
+        run: &Run,
+        maker: &Run,
         (own, other): (Option<Like>, Option<Like>),
     ) -> bool {
-        let waited = |run: Option<Like>| Some(self.cases[run?.of].origin.waited_s());
-        let ratio = bytes(case).zip(bytes(maker)).map(|(own, other)| own / other);
+        let waited = |run: Option<Like>| Some(self.runs[run?.of].dataset_use.waited_s());
+        let ratio = run.sample_bytes().zip(maker.sample_bytes()).map(|(own, other)| own / other);
         let of_other = waited(other).or_else(|| Some(waited(own)? / ratio?));
         let of_own = waited(own).or_else(|| Some(waited(other)? * ratio?));
-        let is = |expected: f64| (case.origin.waited_s() / expected - 1.0).abs() <= EXPECTED_MAX;
+        let is =
+            |expected: f64| (run.dataset_use.waited_s() / expected - 1.0).abs() <= EXPECTED_MAX;
         of_own.is_some_and(is) && of_other.is_some_and(|expected| !is(expected))
     }
 
     /// What is known of the folder before the run.
     fn last(&self, index: usize) -> Option<Last> {
-        let (case, asked) = (&self.cases[index], self.asked(index)?);
+        let (run, asked) = (&self.runs[index], self.asked(index)?);
         let mut maker: Option<(usize, Near)> = None;
         let mut removed = None;
         // Files of each number of them have names of their own.
@@ -277,10 +278,10 @@ impl<'a> Store<'a> {
         for change in self.changed.iter().rev().take(LOOKED_AT_MAX) {
             let (Change::Made(by) | Change::Removed(by) | Change::Read(by)) = *change;
             let how = self.asked(by).and_then(|by_asked| {
-                near((case, asked), (&self.cases[by], by_asked)).map(|how| (by_asked, how))
+                near((run, asked), (&self.runs[by], by_asked)).map(|how| (by_asked, how))
             });
             let Some((by_asked, how)) = how else { continue };
-            if case.origin.started_us < self.cases[by].origin.generated_us {
+            if run.dataset_use.started_us < self.runs[by].dataset_use.generated_us {
                 // It was still at it.
                 continue;
             }
@@ -290,7 +291,7 @@ impl<'a> Store<'a> {
             }
             if *change == Change::Read(by) {
                 if maker.is_none() && differs(asked, by_asked).is_empty() {
-                    let since_us = self.cases[by].origin.started_us;
+                    let since_us = self.runs[by].dataset_use.started_us;
                     return Some(Last { maker: Some(by), since_us, is_weak: false });
                 }
                 // What was made before it need not lie there any more.
@@ -298,16 +299,16 @@ impl<'a> Store<'a> {
                 continue;
             }
             maker = maker.or(Some((by, how)));
-            lie_there.entry(self.cases[by].files).or_insert(by);
+            lie_there.entry(self.runs[by].files).or_insert(by);
             if differs(asked, by_asked).is_empty() {
                 made_its_own.0 |= how == Near::Same;
                 made_its_own.1 |= how == Near::OtherHost;
             }
-            if maker.is_some_and(|(_, how)| how == Near::Same) && self.is_enough(case, &lie_there) {
+            if maker.is_some_and(|(_, how)| how == Near::Same) && self.is_enough(run, &lie_there) {
                 break;
             }
         }
-        let removed_us = removed.and_then(|by: usize| self.cases[by].origin.ended_us);
+        let removed_us = removed.and_then(|by: usize| self.runs[by].dataset_use.ended_us);
         let Some((of, how)) = maker else {
             return Some(Last { maker: None, since_us: removed_us, is_weak: false });
         };
@@ -315,16 +316,16 @@ impl<'a> Store<'a> {
         let is_elsewhere = how == Near::OtherHost && made_its_own == (true, true);
         Some(Last {
             maker: Some(of),
-            since_us: self.cases[of].origin.generated_us,
-            is_weak: is_unsure || is_elsewhere || !self.is_enough(case, &lie_there),
+            since_us: self.runs[of].dataset_use.generated_us,
+            is_weak: is_unsure || is_elsewhere || !self.is_enough(run, &lie_there),
         })
     }
 
     /// Whether as many files lie there as the run read.
-    fn is_enough(&self, case: &Case, lie_there: &BTreeMap<Option<u64>, usize>) -> bool {
+    fn is_enough(&self, run: &Run, lie_there: &BTreeMap<Option<u64>, usize>) -> bool {
         let there: u64 =
             lie_there.keys().flatten().fold(0, |sum, files| sum.saturating_add(*files));
-        lie_there.contains_key(&None) || case.files.is_none_or(|files| files <= there)
+        lie_there.contains_key(&None) || run.files.is_none_or(|files| files <= there)
     }
 
     /// Of the runs of one dataset, the one that waited most alike.
@@ -336,7 +337,7 @@ impl<'a> Store<'a> {
 
     fn likes(&self, index: usize) -> impl Iterator<Item = Like> {
         let like = move |of: &usize| {
-            let apart = apart(&self.cases[index], &self.cases[*of])?;
+            let apart = apart(&self.runs[index], &self.runs[*of])?;
             Some(Like { of: *of, apart })
         };
         self.known(index).iter().filter_map(like)
@@ -344,13 +345,13 @@ impl<'a> Store<'a> {
 
     /// With runs since the last generation that waited about alike, for samples of another size.
     fn pairs(&self, later: usize, asked: &Asked, since_us: Option<i64>) -> Vec<Pair> {
-        let case = &self.cases[later];
+        let run = &self.runs[later];
         let is_pair = |earlier: &Like| {
-            let other = &self.cases[earlier.of];
+            let other = &self.runs[earlier.of];
             let is_other =
                 self.is_near(later, earlier.of) && !self.is_of_one_dataset(later, earlier.of);
-            let is_about_alike = earlier.apart <= EXPECTED_MAX && would_show(case, other);
-            is_other && is_about_alike && since_us <= other.origin.started_us
+            let is_about_alike = earlier.apart <= EXPECTED_MAX && would_show(run, other);
+            is_other && is_about_alike && since_us <= other.dataset_use.started_us
         };
         // Work on samples takes as long for small ones.
         let pairs = self.likes(later).filter(|_| !asked.preprocesses).filter(is_pair);
