@@ -76,7 +76,7 @@ const FAMILIES: &[Family] = &[
     },
     Family { folder: "crates/analysis/src/advice", shared: &[] },
     Family {
-        folder: "crates/report/src/report/output",
+        folder: "crates/report/src/output",
         shared: &[("words", "sentences with names in them, in each markup")],
     },
 ];

@@ -4,8 +4,9 @@ use crate::cli::ReportArguments;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use feedrate_measure::record::file::write_atomically;
-use feedrate_report::report::output::{OUTPUTS, Output, find, for_file};
-use feedrate_report::report::{Report, of_results};
+use feedrate_report::gather::of_results;
+use feedrate_report::output::{OUTPUTS, Output, find, for_file};
+use feedrate_report::report::Report;
 use feedrate_results::index::RunsError;
 use std::path::{Path, PathBuf};
 

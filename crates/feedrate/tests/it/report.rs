@@ -4,7 +4,7 @@
 use crate::harness::{Test, venv_python};
 use feedrate_analysis::finding::Kind;
 use feedrate_measure::doubt::Severity;
-use feedrate_report::report::output::find;
+use feedrate_report::output::find;
 use feedrate_report::report::{
     Au, Doubt, Fact, Figure, Finding, NotDrawn, Report, Run, Seen, Source, Support, Throughput,
 };

@@ -1,8 +1,8 @@
 //! How the runs were made, in sentences and tables: what was the same in all, what was varied, on what, in which order, how often. Nothing is
 //! said that no record holds.
 
-use super::number::by_value;
-use super::{Method, Source};
+use crate::number::by_value;
+use crate::report::{Method, Source};
 use crate::table::Table;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_results::import::Origin;

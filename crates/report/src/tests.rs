@@ -1,6 +1,9 @@
 //! What a report says: experiments, and what own records come to.
 
-use super::*;
+use crate::experiment::experiments;
+use crate::gather::of_results;
+use crate::output;
+use crate::report::*;
 use feedrate_measure::example::simple;
 use feedrate_measure::record::file;
 use feedrate_measure::record::{Record, StudyRun};

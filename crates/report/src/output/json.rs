@@ -1,7 +1,8 @@
 //! The whole report as an object, but for the pictures.
 
 use super::Output;
-use crate::report::{Report, experiments};
+use crate::experiment::experiments;
+use crate::report::Report;
 use serde_json::json;
 
 pub(super) static OUTPUT: Output = Output {

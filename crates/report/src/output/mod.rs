@@ -12,7 +12,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use super::Report;
+use crate::report::Report;
 use std::path::Path;
 
 /// Every output, in the order that help shows them. Of several with the same ending, a file's name asks for the first.

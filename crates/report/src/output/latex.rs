@@ -2,8 +2,8 @@
 
 use super::Output;
 use super::words::{Word, words};
+use crate::grid::table_of_experiments;
 use crate::report::Report;
-use crate::report::grid::table_of_experiments;
 use crate::table::{Kind, Table};
 
 pub(super) static OUTPUT: Output = Output {

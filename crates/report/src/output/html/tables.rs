@@ -1,7 +1,7 @@
 //! The tables of the page. Those of experiments and runs can be sorted and filtered; colour repeats what the text says.
 
 use super::doubt_id;
-use crate::report::grid::{table_of_experiments, table_of_runs};
+use crate::grid::{table_of_experiments, table_of_runs};
 use crate::report::{Report, Run};
 use crate::table::{Cell, Kind, Table};
 use feedrate_measure::doubt::Severity;

@@ -2,8 +2,8 @@
 
 use super::Output;
 use super::words::{Word, glance, run_number, seen, words};
+use crate::grid::{table_of_experiments, table_of_runs};
 use crate::report::Report;
-use crate::report::grid::{table_of_experiments, table_of_runs};
 use crate::table::{Kind, Table};
 
 pub(super) static OUTPUT: Output = Output {

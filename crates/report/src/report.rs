@@ -1,19 +1,4 @@
-//! The report of one or several sources of results: what it says, as plain data, and the files it can be. Whoever reads results fills it;
-//! nothing here computes a number of a run or judges one.
-
-mod number;
-mod experiment;
-mod grid;
-mod methods;
-mod figures;
-mod told;
-mod gather;
-pub mod output;
-#[cfg(test)]
-mod tests;
-
-pub use experiment::{Experiment, Middle, experiments};
-pub use gather::{of_results, plot_data};
+//! The report of one or several sources of results, as plain data: `gather` fills it, `output` writes it.
 
 use crate::table::Table;
 use feedrate_analysis::finding::{EffectUnit, Kind};

@@ -1,7 +1,8 @@
 //! The two tables of a report, of experiments and of runs: their columns, and what a cell says.
 
-use super::number::{megabytes, percent, significant};
-use super::{Experiment, Middle, Report, Run, experiments};
+use crate::experiment::{Experiment, Middle, experiments};
+use crate::number::{megabytes, percent, significant};
+use crate::report::{Report, Run};
 use crate::table::{Cell, Kind, Table};
 use std::collections::{BTreeMap, HashMap};
 

@@ -35,7 +35,7 @@ pub(super) fn glance(report: &Report) -> String {
     let count = |n: usize, what: &str| units::counted(n as u64, what);
     let mut parts = vec![
         count(report.runs.len(), "run"),
-        count(crate::report::experiments(report).len(), "experiment"),
+        count(crate::experiment::experiments(report).len(), "experiment"),
         count(report.findings.len(), "finding"),
         format!("{} with doubts", count(report.doubted_runs(), "run")),
     ];

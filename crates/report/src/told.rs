@@ -1,7 +1,7 @@
 //! The findings of a report in words, with links to the runs they rest on. Judges nothing itself.
 
-use super::number::significant;
-use super::{Fact, Finding, Number, Run, Support};
+use crate::number::significant;
+use crate::report::{Fact, Finding, Number, Run, Support};
 use crate::words::finding::{caveat, quantity, sentence};
 use feedrate_analysis::design::Design;
 use feedrate_analysis::finding::{self, Effect, EffectUnit, Kind};

@@ -1,12 +1,12 @@
 //! A report of results, whoever wrote them: reads the folders that were asked for, and puts together what others say of them. Decides nothing about
 //! what a number means.
 
-use super::figures::figures;
-use super::methods::{self, Made};
-use super::told::told;
-use super::{Au, Doubt, LeftOut, Metric, Report, Run, Seen, Source, Throughput};
+use crate::figures::figures;
+use crate::methods::{self, Made};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, processes};
+use crate::report::{Au, Doubt, LeftOut, Metric, Report, Run, Seen, Source, Throughput};
+use crate::told::told;
 use feedrate_analysis::design::{Declared, Design, SOURCE, designs};
 use feedrate_analysis::findings::Observation;
 use feedrate_measure::metric::{

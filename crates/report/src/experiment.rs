@@ -1,7 +1,7 @@
 //! Experiments: runs that replicate each other, and the middle of what they measured. A run is one value, its epochs are none.
 
-use super::number::by_value;
-use super::{Report, Run};
+use crate::number::by_value;
+use crate::report::{Report, Run};
 use crate::table::Cell;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::{

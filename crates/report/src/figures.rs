@@ -1,11 +1,11 @@
 //! The figures of a report: every plot that its runs have enough for, drawn on a light and a dark ground.
 
-use super::number::significant;
-use super::{Figure, NotDrawn};
 use crate::draw::figure::{self, Axis, Content, Layer, Panel, Scale, Spread};
 use crate::draw::{Look, Theme, draw};
+use crate::number::significant;
 use crate::plot::data::Data;
 use crate::plot::{Missing, PLOTS, Plot};
+use crate::report::{Figure, NotDrawn};
 use crate::table::Table;
 
 /// In the order of the plots, and those that the data have not enough for.
