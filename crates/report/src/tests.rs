@@ -4,6 +4,7 @@ use crate::experiment::experiments;
 use crate::gather::of_results;
 use crate::output;
 use crate::report::*;
+use feedrate_analysis::finding::Kind;
 use feedrate_measure::example::simple;
 use feedrate_measure::record::file;
 use feedrate_measure::record::{Record, StudyRun};
@@ -40,8 +41,7 @@ fn a_drift_is_told_of_records_that_name_no_order() {
         );
     }
     let report = of_results(&[folder.path().into()], None, 1).unwrap();
-    let drift =
-        report.findings.iter().find(|one| one.kind == feedrate_analysis::finding::Kind::Drift);
+    let drift = report.findings.iter().find(|one| one.kind == Kind::Drift);
     let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
     assert!(says.contains("from the first run to the last [−"), "{:?}", report.findings);
 }

@@ -123,7 +123,7 @@ fn stale_exemptions(family: &Family, files: &[(&str, &File)]) -> Vec<Finding> {
         .collect()
 }
 
-/// What a file names inside its family.
+/// Names that a file uses inside its family.
 fn sibling_paths(family: &Family, file: &File) -> Vec<(String, usize)> {
     let Some((_, folder)) = family.folder.split_once("/src/") else { return Vec::new() };
     let above: Vec<&str> = folder.split('/').collect();

@@ -159,7 +159,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), 1.0);
         let (a, _) = both(folder.path(), folder.path());
-        let of = |name: &str| Metric::find(name).unwrap().of_run(&a.runs[0]);
+        let of = |name: &str| a.runs[0].metric(Metric::find(name).unwrap());
         assert_eq!(of("au_sustained"), None);
         // Of 6.15 s a rank waits 4.05 to 4.35 s.
         let stall = of("stall").unwrap();

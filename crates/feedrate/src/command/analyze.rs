@@ -10,7 +10,7 @@ use feedrate_measure::metric::{
     NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
 };
 use feedrate_results::index::{ReadOptions, RunIndex, RunsError};
-use feedrate_results::run::{MetricId, Run};
+use feedrate_results::run::Run;
 use feedrate_spec::units::{self, MIB};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ fn object(run: &Run) -> Value {
 }
 
 fn throughput(run: &Run) -> Value {
-    let provenance = run.values.get(&MetricId(DELIVERED_WHOLE.name)).map(|value| value.provenance);
+    let provenance = run.values.get(&DELIVERED_WHOLE.id).map(|value| value.provenance);
     json!({
         "reported_samples_per_second": run.reported_samples_per_second(),
         "reported_mib_per_second": run.reported_mib_per_second(),

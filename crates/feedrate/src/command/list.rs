@@ -99,7 +99,8 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
             // Of the same name, the meaning is that of a record's.
             let of_results = feedrate_results::doubt::DOUBTS
                 .iter()
-                .filter(|d| doubt::find(d.name).is_none())
+                .map(|row| &row.kind)
+                .filter(|kind| doubt::find(kind.name).is_none())
                 .map(|d| line(d.name, d.meaning, d.severity));
             of_records.chain(of_results).collect()
         }

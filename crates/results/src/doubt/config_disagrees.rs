@@ -1,13 +1,16 @@
-//! What was asked for is not what the results are of.
+//! Results of another config than the one beside them.
 
-use super::{Check, Doubt, Severity, found, some_of};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
 use crate::import::{Asked, Imported};
 use crate::run::Loaded;
 use crate::setting::Setting;
+use feedrate_measure::facts::Facts;
 use feedrate_spec::units::{self, MIB};
 use std::path::Path;
 
-/// What a run cannot have less of than one, or of the record's length than any.
+/// No run has less than one of these; of the record's length any part will do.
 const COUNTS: [&str; 7] = [
     "dataset.num_files_train",
     "dataset.num_samples_per_file",
@@ -22,10 +25,14 @@ const COUNT_MAX: f64 = 1e15;
 /// Share by which a rate may miss samples × record length.
 const RATE_TOLERANCE: f64 = 0.005;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "config_disagrees",
-    severity: Severity::Invalid,
-    meaning: "Config, overrides, folder and result files say different things of the same run: the results may be of another config.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "config_disagrees",
+        severity: Severity::Invalid,
+        meaning: "Config, overrides, folder and result files say different things of the same run: the results may be of another config.",
+        evidence: "{contradictions:.5}",
+        advice: "find out which of them is right before using any figure; folders may have been mixed up",
+    },
     check: Check::OfRun(|loaded| {
         let imported = loaded.imported?;
         let mut seen = Vec::new();
@@ -36,17 +43,15 @@ pub(super) static DOUBT: Doubt = Doubt {
         sizes(imported, &mut seen);
         overrides(imported, &mut seen);
         folder(loaded, &mut seen);
-        if seen.is_empty() {
-            return None;
-        }
-        found(
-            some_of(&seen, 5),
-            "find out which of them is right before using any figure; folders may have been mixed up",
-        )
+        (!seen.is_empty()).then(|| Facts::new().with("contradictions", seen))
     }),
+    #[cfg(test)]
+    fires: |root| {
+        tests::edit_good(root, ".hydra/config.yaml", "files_train: 1120", "files_train: 2240")
+    },
 };
 
-/// What no run can have been of.
+/// Counts that no run can have had.
 fn no_counts(imported: &Imported, seen: &mut Vec<String>) {
     let config = &imported.config;
     if !imported.trains() || imported.record.epochs.is_empty() {

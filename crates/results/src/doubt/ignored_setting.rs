@@ -1,31 +1,35 @@
-//! What was varied has no effect in DLIO.
+//! A setting that was varied and has no effect in DLIO.
 
-use super::{Check, Doubt, Severity, found};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
 use crate::run::Settings;
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "ignored_setting",
-    severity: Severity::Warning,
-    meaning: "The run differs from its baseline only in what DLIO ignores with this loader and format: a difference between them is noise, and no difference says nothing about the setting.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "ignored_setting",
+        severity: Severity::Warning,
+        meaning: "The run differs from its baseline only in what DLIO ignores with this loader and format: a difference between them is noise, and no difference says nothing about the setting.",
+        evidence: "{ignored}",
+        advice: "do not read an effect of this setting out of these runs; feedrate's loaders obey it",
+    },
     check: Check::OfRun(|loaded| {
-        loaded.imported?;
-        let told: Vec<String> = loaded
-            .run
-            .parameter
-            .split(',')
-            .filter_map(|key| Some(format!("{key}: {}", ignored(&loaded.run.settings, key)?)))
-            .collect();
-        if told.is_empty() {
-            return None;
+        let (_, settings) = (loaded.imported?, &loaded.run.settings);
+        let mut told = Vec::new();
+        for key in loaded.run.parameter.split(',') {
+            told.extend(ignored(settings, key).map(|why| format!("{key}: {why}")));
         }
-        found(
-            told.join("; "),
-            "do not read an effect of this setting out of these runs; feedrate's loaders obey it",
-        )
+        (!told.is_empty()).then(|| Facts::new().with("ignored", told))
     }),
+    #[cfg(test)]
+    fires: |root| {
+        let overrides = vec!["reader.file_shuffle=off"];
+        tests::Fake { overrides, ..tests::good() }.write(root, "w/4_file_shuffle_off/a");
+    },
 };
 
-/// Why DLIO does not act on a setting, by its key or the last word of it, in a run of these settings: see its `torch_data_loader.py`, `tf_reader.py`.
+/// The reason for which DLIO does not act on a setting, by its key or the last word of it, in a run of these settings: see its `torch_data_loader.py`, `tf_reader.py`.
 pub fn ignored(settings: &Settings, key: &str) -> Option<String> {
     let text = |key: &str| settings.get(key).map_or("", String::as_str);
     let count = |key: &str, default: u32| text(key).parse().unwrap_or(default);

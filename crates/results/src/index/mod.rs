@@ -271,7 +271,7 @@ fn judge(runs: &mut [Run]) {
     let among: Vec<(Vec<Doubt>, Option<Option<f64>>)> = (0..runs.len())
         .map(|index| {
             let read = relations.stale(index).map(|stale| runs[stale.of].mean_sample_bytes);
-            (doubt::of_set(&relations, index), read)
+            (doubt::among_runs(&relations, index), read)
         })
         .collect();
     for (run, (doubts, read)) in runs.iter_mut().zip(among) {

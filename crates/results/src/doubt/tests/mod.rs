@@ -2,13 +2,14 @@
 
 mod datasets;
 
-use crate::import::fake::Fake;
+pub(super) use crate::import::fake::Fake;
 use crate::index::{ReadOptions, RunIndex};
 use crate::run::Run;
 use feedrate_measure::doubt::{Severity, find as of_records};
+use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::SAMPLES_WHOLE;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const GUIDE: &str = include_str!("../../../../../docs/guide/analyze.md");
 
@@ -40,7 +41,7 @@ fn check(name: &str, of: &[&str], evidence: &str, build: impl Fn(&Path)) {
 }
 
 /// Forty steps that are all alike, of a dataset larger than memory.
-fn good() -> Fake {
+pub(super) fn good() -> Fake {
     Fake {
         files: 1120,
         record_length: 200_000_000,
@@ -49,7 +50,7 @@ fn good() -> Fake {
     }
 }
 
-fn large() -> Fake {
+pub(super) fn large() -> Fake {
     Fake { record_length: 400_000_000, slower: 4.0, ..Fake::default() }
 }
 
@@ -59,19 +60,48 @@ fn replace(path: &Path, from: &str, to: &str) {
     fs::write(path, text.replace(from, to)).unwrap();
 }
 
+/// A run whose first step waits long.
+pub(super) fn cold(root: &Path) -> PathBuf {
+    Fake::default().write(root, "w/4/a")
+}
+
+pub(super) fn edit_good(root: &Path, file: &str, from: &str, to: &str) {
+    replace(&good().write(root, "w/4/a").join(file), from, to);
+}
+
+pub(super) fn edit_cold(root: &Path, file: &str, from: &str, to: &str) {
+    replace(&cold(root).join(file), from, to);
+}
+
+pub(super) fn remove_good(root: &Path, file: &str) {
+    fs::remove_file(good().write(root, "w/4/a").join(file)).unwrap();
+}
+
+#[test]
+fn each_doubt_fires_on_its_case_with_facts() {
+    for row in super::DOUBTS {
+        let (_folder, index) = analysed(row.fires);
+        let mut seen = index.runs.iter().flat_map(|run| &run.doubts);
+        let seen = seen.find(|doubt| doubt.name == row.kind.name);
+        let seen = seen.unwrap_or_else(|| panic!("`{}` did not fire", row.kind.name));
+        assert!(!seen.evidence.is_empty() && seen.facts != Facts::new(), "{seen:?}");
+        assert!(!seen.evidence.contains(['{', '[']), "{seen:?}");
+    }
+}
+
 #[test]
 fn names_are_told_once_and_mean_one_severity() {
-    let names: Vec<&str> = super::DOUBTS.iter().map(|doubt| doubt.name).collect();
-    for (index, doubt) in super::DOUBTS.iter().enumerate() {
-        assert!(!names[..index].contains(&doubt.name), "{}", doubt.name);
-        assert!(doubt.meaning.ends_with('.'), "{}", doubt.name);
-        if let Some(of_record) = of_records(doubt.name) {
-            assert_eq!(of_record.severity, doubt.severity, "{}", doubt.name);
+    let names: Vec<&str> = super::DOUBTS.iter().map(|row| row.kind.name).collect();
+    for (index, kind) in super::DOUBTS.iter().map(|row| &row.kind).enumerate() {
+        assert!(!names[..index].contains(&kind.name), "{}", kind.name);
+        assert!(kind.meaning.ends_with('.'), "{}", kind.name);
+        if let Some(of_record) = of_records(kind.name) {
+            assert_eq!(of_record.severity, kind.severity, "{}", kind.name);
         }
         assert!(
-            GUIDE.contains(&format!("| `{}` | {} |", doubt.name, doubt.severity.name())),
+            GUIDE.contains(&format!("| `{}` | {} |", kind.name, kind.severity.name())),
             "{}",
-            doubt.name
+            kind.name
         );
     }
 }

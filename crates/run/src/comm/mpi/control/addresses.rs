@@ -1,16 +1,17 @@
-//! By which addresses other machines may reach this one.
+//! Addresses by which other machines may reach this one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Its name, then its addresses, IPv4 first.
 pub(super) fn of_this_machine(host: &str) -> Vec<String> {
-    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let mut addresses: Vec<IpAddr> = of_fib_trie(&read("/proc/net/fib_trie"));
-    addresses.extend(of_if_inet6(&read("/proc/net/if_inet6")));
-    let name = (!host.is_empty()).then(|| host.to_owned());
-    let mut all: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+    let v4 = std::fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
+    let v6 = std::fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
+    let mut all: Vec<String> =
+        of_fib_trie(&v4).iter().chain(&of_if_inet6(&v6)).map(IpAddr::to_string).collect();
     // A name may resolve to loopback on its own machine, but the others look it up for themselves.
-    all.extend(name);
+    if !host.is_empty() {
+        all.push(host.to_owned());
+    }
     all
 }
 
@@ -33,12 +34,12 @@ fn of_fib_trie(text: &str) -> Vec<IpAddr> {
 
 /// 32 hex digits, then index, prefix length, scope (0: global), flags and name.
 fn of_if_inet6(text: &str) -> Vec<IpAddr> {
-    let global = |line: &str| {
+    let global = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         let digits = u128::from_str_radix(words.next()?, 16).ok()?;
         (words.nth(2)? == "00").then(|| Ipv6Addr::from(digits).into())
-    };
-    text.lines().filter_map(global).collect()
+    });
+    global.collect()
 }
 
 #[cfg(test)]

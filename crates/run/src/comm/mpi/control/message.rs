@@ -1,6 +1,5 @@
-//! What ranks say on the channel: a line of JSON each.
+//! Messages of the control channel: a line of JSON each.
 
-use crate::comm::mpi::link::Late;
 use crate::comm::{CommError, End};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -12,17 +11,26 @@ pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 /// A reason is cut to this.
 const REASON_BYTES_MAX: usize = 4 << 10;
 
-/// Where rank 0 listens.
+/// The place where rank 0 listens.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Meeting {
+pub(in super::super) struct Meeting {
     pub(super) addresses: Vec<String>,
     pub(super) port: u16,
     /// Who knows it is a rank of this run.
     pub(super) token: String,
 }
 
+/// The fate of a wait that lasts longer than the timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in super::super) enum OnTimeout {
+    /// It goes on while those who did not come live: they may be at work alone.
+    Waits,
+    /// It ends.
+    Ends,
+}
+
 /// A line.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Message {
     /// To the hub, first of all.
     Hello { token: String, rank: u32 },
@@ -31,20 +39,20 @@ pub(super) enum Message {
     /// To the hub: this rank goes no further.
     GaveUp { end: End },
     /// To the hub: this rank has waited in its operation of that number for so long.
-    Late { operation: u64, waited_ms: u64, late: Late },
+    Late { operation: u64, waited: Duration, on_timeout: OnTimeout },
     /// To all: how many operations have you begun?
     Count,
     /// The answer.
     Begun { operations: u64 },
-    /// To all: those who did not come are at work.
-    Alive,
+    /// To all: these did not come, but are at work. New where it was not said of them before.
+    Busy { ranks: Vec<u32>, waited: Duration, is_new: bool },
     /// To all: a rank is lost.
     Lost { rank: u32, host: String, end: End },
     /// To all: ranks did not come.
-    Missing { ranks: Vec<u32>, waited_ms: u64 },
-    /// The connection ends now, and that is no death. From a rank: nothing of MPI is under way in it; from the hub: in none, so
-    /// that all can end MPI together.
-    Bye { idle: bool },
+    Missing { ranks: Vec<u32>, waited: Duration },
+    /// The connection ends now, and that is no death. From a rank: whether anything of MPI is under way in it, and whether all
+    /// leave without a failure; from the hub: whether none has anything under way, so that all can end MPI together.
+    Bye { idle: bool, orderly: bool },
 }
 
 impl Message {
@@ -55,30 +63,11 @@ impl Message {
         Message::GaveUp { end }
     }
 
-    /// Nothing that ends an operation is told otherwise.
-    pub(super) fn of(error: &CommError) -> Option<Self> {
-        match error {
-            CommError::Lost { rank, host, end } => {
-                Some(Message::Lost { rank: *rank, host: host.clone(), end: end.clone() })
-            }
-            CommError::Missing { ranks, waited } => Some(Message::Missing {
-                ranks: ranks.clone(),
-                waited_ms: waited.as_millis() as u64,
-            }),
-            _ => None,
-        }
-    }
-
-    /// What it says has ended the operations of all.
-    pub(super) fn error(&self) -> Option<CommError> {
+    /// The error with which it ends the operations of all.
+    pub(super) fn error(self) -> Option<CommError> {
         match self {
-            Message::Lost { rank, host, end } => {
-                Some(CommError::Lost { rank: *rank, host: host.clone(), end: end.clone() })
-            }
-            Message::Missing { ranks, waited_ms } => Some(CommError::Missing {
-                ranks: ranks.clone(),
-                waited: Duration::from_millis(*waited_ms),
-            }),
+            Message::Lost { rank, host, end } => Some(CommError::Lost { rank, host, end }),
+            Message::Missing { ranks, waited } => Some(CommError::Missing { ranks, waited }),
             _ => None,
         }
     }
@@ -103,19 +92,17 @@ mod tests {
 
     #[test]
     fn ends_are_told_as_they_were_seen() {
-        let check = |error: CommError| {
-            let line = serde_json::to_vec(&Message::of(&error).unwrap()).unwrap();
+        let check = |message: Message, error: CommError| {
+            let line = serde_json::to_vec(&message).unwrap();
             assert!(!line.contains(&b'\n'));
             assert_eq!(Message::parse(&line).unwrap().error(), Some(error));
         };
-        check(CommError::Lost {
-            rank: 3,
-            host: "n1".to_owned(),
-            end: End::Failed("a\nb".to_owned()),
-        });
-        check(CommError::Lost { rank: 1, host: String::new(), end: End::Interrupted });
-        check(CommError::Missing { ranks: vec![1, 2], waited: Duration::from_millis(1_500) });
-        assert_eq!(Message::of(&CommError::Stopped), None);
+        let (host, end) = ("n1".to_owned(), End::Failed("a\nb".to_owned()));
+        let message = Message::Lost { rank: 3, host: host.clone(), end: end.clone() };
+        check(message, CommError::Lost { rank: 3, host, end });
+        let (ranks, waited) = (vec![1, 2], Duration::from_millis(1_500));
+        let message = Message::Missing { ranks: ranks.clone(), waited };
+        check(message, CommError::Missing { ranks, waited });
     }
 
     #[test]
