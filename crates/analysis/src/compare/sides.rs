@@ -172,7 +172,7 @@ fn summary(case: &Case, record: &Record) -> Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Pairing, Question, Verdict, compare};
+    use crate::compare::{Note, Pairing, Question, Verdict, compare};
     use feedrate_measure::example::simple;
     use feedrate_measure::record::file;
     use feedrate_results::import::fake::Fake;
@@ -287,7 +287,10 @@ mod tests {
         );
         assert!(!differs.contains(&"loader.piece_bytes"), "{differs:?}");
         assert!(
-            found.notes.iter().any(|note| note.contains("not the same program")),
+            found
+                .notes
+                .iter()
+                .any(|note| matches!(note, Note::Differs(of) if of.setting == "program")),
             "{:?}",
             found.notes
         );
