@@ -216,13 +216,13 @@ pub struct Levels {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "said above")]
 pub struct Open {
-    pub questions: Vec<Question>,
+    pub questions: Vec<Unanswered>,
     pub responses: Vec<&'static str>,
 }
 
 /// Something that a design may tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum Unanswered {
     /// A factor; some of its levels only, where these are named.
     Factor(Levels),
     /// Two factors together.

@@ -82,7 +82,7 @@ fn keep_common(run: &mut Run) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Pairing, Question, Verdict, compare};
+    use crate::compare::{Note, Pairing, Question, Verdict, compare};
     use feedrate_measure::example::simple;
     use feedrate_measure::record::file;
     use feedrate_results::import::fake::Fake;
@@ -197,7 +197,10 @@ mod tests {
         );
         assert!(!differs.contains(&"loader.piece_bytes"), "{differs:?}");
         assert!(
-            found.notes.iter().any(|note| note.contains("not the same program")),
+            found
+                .notes
+                .iter()
+                .any(|note| matches!(note, Note::Differs(of) if of.setting == "program")),
             "{:?}",
             found.notes
         );

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 /// The factors of a study, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Declared {
-    factors: BTreeMap<String, Levels>,
+    factors: BTreeMap<String, DeclaredLevels>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Levels {
+struct DeclaredLevels {
     /// In the order of the CSV.
     names: Vec<String>,
     baseline: Option<Baseline>,
@@ -55,7 +55,7 @@ impl Declared {
     }
 
     fn read_comment(&mut self, comment: &str) {
-        let parts = comment.strip_prefix("factor ").and_then(|rest| rest.split_once(": "));
+        let parts = comment.strip_prefix("factor ").and_then(|rest| rest.split_once(':'));
         let Some((head, levels)) = parts else { return };
         let key = head.split_once(" (").map_or(head, |(_, key)| key.trim_end_matches(')'));
         let name = factor_name(key);
