@@ -1,4 +1,4 @@
-//! What developers and CI run: `cargo xtask ci|quick|setup|tidy|bench`. No part of the product.
+//! Commands for developers and CI: `cargo xtask ci|quick|setup|tidy|bench`. No part of the product.
 
 mod shell;
 mod setup;

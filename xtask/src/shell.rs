@@ -33,7 +33,7 @@ pub(crate) fn run_with(
     Ok(())
 }
 
-/// What a command prints; silent otherwise.
+/// Output of a command that must succeed; nothing is shown.
 pub(crate) fn output(folder: &Path, program: &str, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).stderr(Stdio::inherit());

@@ -4,12 +4,13 @@
 
 mod sides;
 
-pub use sides::{main_responses, sides};
+pub use sides::{Runs, main_responses, sides};
 
 use crate::precision::{ALPHA, CONFIDENCE, POWER};
 use feedrate_measure::metric::{Better, Metric};
 use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
-use feedrate_results::runs::{LeftOut, Run, Runs, Settings};
+use feedrate_results::index::LeftOut;
+use feedrate_results::run::{Run, Settings};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -223,8 +224,13 @@ fn grouped<'a>(runs: &'a [Run], apart: &BTreeSet<&str>) -> BTreeMap<Settings, Ve
         groups.entry(settings).or_default().push(run);
     }
     // Those of one turn stay in the order of their start.
-    groups.values_mut().for_each(|runs| runs.sort_by_key(|run| run.turn));
+    groups.values_mut().for_each(|runs| runs.sort_by_key(|run| turn(run)));
     groups
+}
+
+/// Block and replicate, where a study says them: runs of two experiments in the same turn were made side by side.
+fn turn(run: &Run) -> (Option<u32>, Option<u32>) {
+    run.study.as_ref().map_or((None, None), |study| (study.block, study.replicate))
 }
 
 /// Constant in all of A and in all of B, and not the same.
@@ -296,7 +302,7 @@ struct Pair {
 
 impl Pair {
     fn of(response: &'static Metric, a: &[&Run], b: &[&Run], pairing: Pairing) -> Self {
-        let turns = |runs: &[&Run]| runs.iter().map(|run| run.turn).collect::<Vec<_>>();
+        let turns = |runs: &[&Run]| runs.iter().map(|run| turn(run)).collect::<Vec<_>>();
         let same_turns = turns(a) == turns(b);
         let (a, b) = (Side::of(response, a), Side::of(response, b));
         let unpaired = match pairing {
@@ -352,8 +358,7 @@ fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<Ground> {
 
 impl Side {
     fn of(response: &Metric, runs: &[&Run]) -> Self {
-        let values: Vec<f64> =
-            runs.iter().filter_map(|run| run.summary.figures.value(response)).collect();
+        let values: Vec<f64> = runs.iter().filter_map(|run| run.metric(response)).collect();
         let middle = match response.middle(&values, CONFIDENCE) {
             Some(interval) => Estimate::from(interval),
             None => Estimate { estimate: stats::mean(&values), low: None, high: None },

@@ -10,6 +10,7 @@
 //! find it.
 
 use feedrate_spec::plan::DatasetPlan;
+use feedrate_spec::plan::seeds::{content_of_file, scatter};
 use feedrate_spec::shape::{Element, Redundancy};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -59,7 +60,7 @@ impl Content {
     /// What follows is of dataset file number `file`.
     pub fn start(&mut self, file: u64) {
         self.file = file;
-        self.file_key = mix(mix(self.seed) ^ file);
+        self.file_key = content_of_file(self.seed, file);
     }
 
     /// The dataset file it was started on.
@@ -69,8 +70,8 @@ impl Content {
 
     fn stream(&self, sample: u64, element: Element) -> Stream {
         Stream {
-            key: mix(self.file_key ^ sample),
-            pool_key: mix(mix(self.seed) ^ POOL_FILE),
+            key: scatter(self.file_key ^ sample),
+            pool_key: content_of_file(self.seed, POOL_FILE),
             redundancy: self.redundancy,
             mask: mask(element),
         }
@@ -154,8 +155,8 @@ impl Stream {
     /// Blocks of equal keys are equal.
     fn block_key(&self, block: u64) -> u64 {
         match self.copied(block / STRETCH_BLOCKS) {
-            Some(stretch) => mix(mix(self.pool_key ^ stretch) ^ (block % STRETCH_BLOCKS)),
-            None => mix(self.key ^ block),
+            Some(stretch) => scatter(scatter(self.pool_key ^ stretch) ^ (block % STRETCH_BLOCKS)),
+            None => scatter(self.key ^ block),
         }
     }
 
@@ -229,14 +230,6 @@ fn mask(element: Element) -> u64 {
 
 fn block_of(offset: u64) -> (u64, usize) {
     (offset / BLOCK_BYTES as u64, (offset % BLOCK_BYTES as u64) as usize)
-}
-
-/// One step of SplitMix64 (Steele, Lea, Flood 2014): a bijection that scatters neighbouring numbers.
-fn mix(x: u64) -> u64 {
-    let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 /// Training or evaluations, as one process reads them.
 pub struct ReadJob {
-    /// What was decided.
+    /// The plan.
     pub plan: Plan,
     /// The plan's accelerators that are in this process; within it they are counted from 0.
     pub own: Range<u32>,
     /// Where the files are.
     pub layout: Layout,
-    /// Of the layout: where those of the plan begin.
+    /// The place in the layout where those of the plan begin.
     first_file: u64,
     format: &'static dyn Format,
     /// Who reads what.
@@ -33,7 +33,7 @@ pub struct ReadJob {
     trusts_plan: bool,
 }
 
-/// Why samples cannot be read.
+/// The reason why samples cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The plan names a member that is not built in.
@@ -52,7 +52,7 @@ pub enum ReadError {
     Format {
         /// The file, relative to the dataset's folder.
         path: String,
-        /// What is wrong.
+        /// The fault.
         source: FormatError,
     },
 }
@@ -192,7 +192,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Of `accelerator`, counted within this process.
+    /// For `accelerator`, counted within this process.
     pub fn new(job: &ReadJob, accelerator: u32) -> Self {
         let order = Order::of_epoch(&job.plan.dataset, &job.plan.loader, 1);
         let share = Share::new(&job.plan, job.own.start + accelerator);
@@ -216,7 +216,7 @@ impl Shard {
 
 /// A task being read, one sample after another.
 pub struct Reading {
-    /// What was claimed.
+    /// The claimed task.
     pub task: Task,
     /// Its epoch, from 1.
     pub epoch: u32,
@@ -225,7 +225,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Of a task of `queue`.
+    /// For a task of `queue`.
     pub fn new(task: Task, queue: &Queue) -> Self {
         Reading { epoch: queue.epoch_of(task.batch), step: queue.step_of(task.batch), task }
     }

@@ -21,7 +21,7 @@ pub struct SimulatedStorage {
     pub bytes_per_second: Option<f64>,
     /// Behind each read.
     pub latency_ns: u64,
-    /// Of each open.
+    /// For each open.
     pub open_ns: u64,
     /// Decoding of one worker; `None` takes no time.
     pub decode_bytes_per_second: Option<f64>,

@@ -3,7 +3,7 @@
 use crate::cli::LaunchArguments;
 use crate::exit::{Exit, UsageError, code_of};
 use crate::messages;
-use feedrate_run::comm::mpi::{self, ConnectError, Launcher};
+use feedrate_run::comm::mpi::{self, ConnectError, Launched, Launcher};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
 use feedrate_run::driver::Signals;
 use feedrate_run::{ranks, system};
@@ -119,9 +119,13 @@ pub(crate) fn together(
     })
 }
 
+fn launched() -> Option<Launched> {
+    mpi::launched(|name| std::env::var(name).ok())
+}
+
 /// Several processes of `srun` without help for MPI, which some libraries answer by ending them; and whether this one is to tell.
 fn refuse_plain_srun(launch: &Launch) -> Option<(UsageError, bool)> {
-    let launched = mpi::launched(|name| std::env::var(name).ok())?;
+    let launched = launched()?;
     let many = launched.size.is_none_or(|size| size > 1);
     if launched.by != Launcher::Slurm || !many || launch.library.is_some() {
         return None;
@@ -154,6 +158,7 @@ fn connect(
         interrupted.store(true, Relaxed);
     };
     let options = mpi::Options {
+        launched: launched(),
         library: launch.library.clone(),
         rank_timeout: launch.timeout,
         stop: Arc::clone(&signals.interrupted),

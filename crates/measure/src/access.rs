@@ -18,7 +18,7 @@ pub struct Access {
     pub request_bytes: Option<RequestBytes>,
 }
 
-/// What read calls returned.
+/// Sizes of reads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RequestBytes {
     /// Reads by size, in Darshan's bins, those without any left out.
@@ -38,7 +38,7 @@ pub struct Common {
 }
 
 impl Access {
-    /// Of a record.
+    /// Sum up a record.
     pub fn of(record: &Record) -> Self {
         let io = metric::access_of_run(record);
         let counted = io.reads == 0 || io.access.reads() > 0;

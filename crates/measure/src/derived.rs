@@ -1,4 +1,4 @@
-//! What doubts and verdicts look at: the metrics of a record, computed once. No judgement here.
+//! Input of doubts and verdicts: the metrics of a record, computed once. No judgement here.
 
 use crate::metric::{self, Metric, Values};
 use crate::record::{HostEpoch, IoCounters, Record};
@@ -7,7 +7,7 @@ use feedrate_spec::plan::layout::Layout;
 
 /// A record and what follows from it.
 pub struct Derived<'a> {
-    /// What happened.
+    /// The record.
     pub record: &'a Record,
     /// Payload of the training files.
     pub dataset_bytes: u64,
@@ -37,7 +37,7 @@ pub struct IoTotals {
 }
 
 impl<'a> Derived<'a> {
-    /// Of a record.
+    /// Compute them.
     pub fn of(record: &'a Record) -> Self {
         let layout = Layout::new(&record.plan.dataset);
         let payload = layout.sum(layout.files_train(), |shape| shape.payload_bytes());

@@ -87,7 +87,7 @@ pub struct Figures {
     pub access: Option<Access>,
 }
 
-/// What the machine did meanwhile.
+/// The machine meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "as in `HostEpoch`")]
 pub struct Host {

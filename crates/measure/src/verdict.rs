@@ -11,7 +11,7 @@ use crate::record::Record;
 use feedrate_spec::units;
 use serde::Serialize;
 
-/// What the run was bound by.
+/// Bottleneck of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {

@@ -8,14 +8,13 @@ pub mod table;
 pub mod hook;
 pub mod place;
 pub mod import;
-pub mod response;
 pub mod state;
 pub mod files;
 pub mod overview;
-pub mod runs;
-pub mod case;
-pub mod set;
+pub mod run;
+pub mod response;
+pub mod relations;
 pub mod doubt;
-pub mod all;
+pub mod index;
 
 pub use import::load_run;

@@ -20,9 +20,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// DLIO counts them all as of its first epoch.
 const EPOCH: u32 = 1;
 
-/// What such a run needs.
+/// A run of checkpoints only.
 pub struct CheckpointOnly<'a> {
-    /// What is written.
+    /// The checkpoints.
     pub plan: &'a CheckpointPlan,
     /// The processes of the run.
     pub ranks: &'a Ranks,
@@ -30,7 +30,7 @@ pub struct CheckpointOnly<'a> {
     pub cold: bool,
     /// The run's clock.
     pub clock: Clock,
-    /// What samples the run meanwhile.
+    /// Samples the run meanwhile.
     pub timeline: Option<&'a TimelineSampler>,
     /// `major:minor` under the checkpoints.
     pub device: Option<&'a str>,
@@ -64,8 +64,9 @@ impl CheckpointOnly<'_> {
                 record.stopped_because = Some("interrupted".into());
                 break;
             }
-            let one = || self.one(&mut saver, number, reads_back);
-            match TimelineSampler::apart(self.timeline, one) {
+            let done =
+                TimelineSampler::apart(self.timeline, || self.one(&mut saver, number, reads_back));
+            match done {
                 Ok(done) => self.add(record, done),
                 Err(error) => {
                     outcome = Err(error);
@@ -85,9 +86,10 @@ impl CheckpointOnly<'_> {
                 vec![host]
             }
         };
-        let hosts = match self.ranks.are_many() && hosts.len() > 1 {
-            true => EpochRecord::hosts(&hosts, &record.processes, record.machines()),
-            false => (hosts.into_iter().next().unwrap_or_default(), Vec::new()),
+        let hosts = if hosts.len() > 1 {
+            EpochRecord::hosts(&hosts, &record.processes, record.machines())
+        } else {
+            (hosts.into_iter().next().unwrap_or_default(), Vec::new())
         };
         if let Some(epoch) = record.epochs.last_mut() {
             (epoch.host, epoch.nodes) = hosts;

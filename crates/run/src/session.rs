@@ -22,7 +22,7 @@ const WARM_SHARE_MIN: f64 = 0.95;
 
 /// A run, beside its drivers.
 pub struct Session<'a> {
-    /// What was decided.
+    /// The plan that is run.
     pub plan: &'a Plan,
     /// The processes of the run.
     pub ranks: &'a Ranks,
@@ -46,9 +46,9 @@ pub struct Session<'a> {
 
 /// The drivers of epochs, and of evaluations where there are any.
 pub struct Drivers<'d> {
-    /// Of training.
+    /// For training.
     pub training: &'d mut RealDriver,
-    /// Of evaluations, over their own files.
+    /// For evaluations, over their own files.
     pub evaluation: Option<&'d mut RealDriver>,
 }
 
@@ -259,7 +259,7 @@ impl Session<'_> {
         Ok(self.residency())
     }
 
-    /// What cannot be asked is not known; it stops no run. One process asks for its machine.
+    /// The dataset in the page cache. One process asks for its machine; that it cannot be known stops no run.
     fn residency(&self) -> Residency {
         if !self.ranks.is_first_of_node() {
             return Residency::default();
@@ -292,7 +292,7 @@ impl Session<'_> {
         })
     }
 
-    /// What the page cache held against the user's wish when an epoch began.
+    /// Doubts of an epoch that began with a page cache other than the user asked for.
     fn cache_doubts(&self, epoch: &EpochRecord, machines: &[System]) -> Vec<PlanDoubt> {
         match self.plan.train.cache {
             Cache::Cold => not_cold(epoch, machines, self.cold_bytes_max()),
@@ -406,9 +406,9 @@ fn place(saver: &mut Option<Saver>, record: &mut Record) {
 
 /// From the first block's start to the last block's end: what a driver does before and after is not the epoch's.
 fn extent(accelerators: &[AcceleratorEpoch], now_ns: u64) -> (u64, u64) {
-    let blocks = || accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
-    let start_ns = blocks().map(|block| block.start_ns).min().unwrap_or(now_ns);
-    let end_ns = blocks().map(|block| block.end_ns).max().unwrap_or(now_ns);
+    let blocks = accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
+    let start_ns = blocks.clone().map(|block| block.start_ns).min().unwrap_or(now_ns);
+    let end_ns = blocks.map(|block| block.end_ns).max().unwrap_or(now_ns);
     (start_ns, end_ns.max(start_ns))
 }
 

@@ -12,6 +12,9 @@ pub(super) static NO_FILE_CIRCLES: Check = Check {
     find: no_file_circles,
 };
 
+/// Imports that are followed from one module to the next.
+const IMPORTS_MAX: usize = 8;
+
 /// A module by its path from the root of its crate.
 type Module = Vec<String>;
 /// The modules that a module uses.
@@ -67,9 +70,11 @@ fn resolve(files: &[(Module, &File)]) -> Uses {
 fn owner(paths: &BTreeMap<&Module, Vec<Module>>, path: &[String], depth: usize) -> Option<Module> {
     let len = (0..=path.len()).rev().find(|&len| paths.contains_key(&path[..len].to_vec()))?;
     let module = path[..len].to_vec();
-    let Some(item) = path.get(len).filter(|_| depth < 8) else { return Some(module) };
-    let import =
-        paths[&module].iter().find(|import| import.last() == Some(item) && import.len() > 1);
+    let item = path.get(len);
+    if depth > IMPORTS_MAX || item.is_none() {
+        return Some(module);
+    }
+    let import = paths[&module].iter().find(|import| import.last() == item && import.len() > 1);
     import.and_then(|import| owner(paths, import, depth + 1)).or(Some(module))
 }
 

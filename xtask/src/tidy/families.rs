@@ -68,20 +68,16 @@ const FAMILIES: &[Family] = &[
         folder: "crates/report/src/plot",
         shared: &[
             ("data", "what every plot is drawn from"),
-            ("points", "makes what every plot is drawn from"),
-            ("groups", "replicates, factors and the axes of responses, the same in every plot"),
+            ("block", "runs by their design: cells, names and marks, the same in every plot"),
+            ("response", "the axes of responses and of processes"),
             ("caption", "what marks, intervals and axes are, in the words of every caption"),
-            ("compared", "runs that differ in nothing else, for all plots of factors"),
             ("against", "a response against processes, whichever it is"),
         ],
     },
     Family { folder: "crates/analysis/src/advice", shared: &[] },
     Family {
-        folder: "crates/report/src/report/output",
-        shared: &[
-            ("comma", "lines of a CSV, whatever their columns"),
-            ("words", "sentences with names in them, in each markup"),
-        ],
+        folder: "crates/report/src/output",
+        shared: &[("words", "sentences with names in them, in each markup")],
     },
 ];
 
@@ -127,7 +123,7 @@ fn stale_exemptions(family: &Family, files: &[(&str, &File)]) -> Vec<Finding> {
         .collect()
 }
 
-/// What a file names inside its family.
+/// Names that a file uses inside its family.
 fn sibling_paths(family: &Family, file: &File) -> Vec<(String, usize)> {
     let Some((_, folder)) = family.folder.split_once("/src/") else { return Vec::new() };
     let above: Vec<&str> = folder.split('/').collect();

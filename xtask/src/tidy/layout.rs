@@ -3,7 +3,7 @@
 use super::repo::{File, Repo};
 use super::{Check, Finding};
 
-/// What each crate may use. The arrows of ARCHITECTURE.md.
+/// The crates that each crate may use: the arrows of ARCHITECTURE.md.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("spec", &[]),
     ("data", &["spec"]),

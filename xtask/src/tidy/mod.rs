@@ -25,7 +25,7 @@ use std::path::Path;
 struct Check {
     /// The rule as a sentence.
     rule: &'static str,
-    /// What to do where it is broken.
+    /// The remedy.
     advice: &'static str,
     /// Where it is broken.
     find: fn(&Repo) -> Vec<Finding>,

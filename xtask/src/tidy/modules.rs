@@ -41,7 +41,7 @@ fn order_in(repo: &Repo, package: &str) -> Vec<Finding> {
     findings
 }
 
-/// What a file names by `use`, `crate::`, `super::` or `self::`: paths from the root of its crate, with their lines.
+/// Paths that a file names by `use`, `crate::`, `super::` or `self::`, from the root of its crate, with their lines.
 /// Names of other crates look as if they were below the file's own module.
 pub(super) fn used_paths(file: &File) -> Vec<(Vec<String>, usize)> {
     let own: Vec<String> =

@@ -11,7 +11,7 @@ pub(super) struct Token {
     pub(super) line: usize,
 }
 
-/// What a piece of source is.
+/// Kind of a piece of source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Code,

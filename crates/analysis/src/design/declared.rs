@@ -1,9 +1,9 @@
 //! What the CSV of a study says of its factors: the order of their levels, and the baseline. Text in, names out; reads no file.
 
 use super::Factor;
-use feedrate_results::case::ROWS;
 use feedrate_results::import::same_text;
 use feedrate_results::row::Row;
+use feedrate_results::run::ROWS;
 use feedrate_results::setting::{pieces, unquoted};
 use feedrate_results::table::{Entry, Table};
 use std::collections::BTreeMap;

@@ -6,8 +6,7 @@ mod tests;
 
 pub use declared::Declared;
 
-use feedrate_results::case::{ROWS, factor};
-use feedrate_results::runs::Settings;
+use feedrate_results::run::{ROWS, Settings, factor};
 use feedrate_results::setting::number;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -26,7 +26,7 @@ pub trait Loader: Sync {
     /// The next work of `worker`, which must then be finished; `None` where nothing may be begun yet.
     fn claim(&self, queue: &Queue, worker: &mut WorkerState) -> Option<Task>;
 
-    /// Which workers may have work now that `batch` can be begun.
+    /// The workers that may have work now that `batch` can be begun.
     fn wakes(&self, _queue: &Queue, _batch: u64) -> Wakes {
         Wakes::Any
     }

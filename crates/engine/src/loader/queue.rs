@@ -278,7 +278,7 @@ impl Queue {
         true
     }
 
-    /// Of `batch` and those to be held beside it.
+    /// Among `batch` and those to be held beside it.
     fn first_missing(&self, batch: u64) -> Option<u64> {
         let held = self.held[usize::from(self.epoch_of(batch) > 1)];
         let last = (batch + held).min(self.published.load(Relaxed).max(1) - 1).max(batch);

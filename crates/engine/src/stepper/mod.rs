@@ -157,7 +157,7 @@ impl Stepper {
         &self.recorder
     }
 
-    /// What the epoch was, so far.
+    /// The epoch so far.
     pub fn finish(&mut self) -> Vec<AcceleratorEpoch> {
         self.recorder.finish()
     }

@@ -24,7 +24,7 @@ pub struct StepTimes {
 struct AcceleratorTimes {
     epoch: AcceleratorEpoch,
     block: Block,
-    /// Of the step it is in.
+    /// In the current step.
     stall: Stall,
     /// When the state it is in began.
     since_ns: u64,
@@ -49,7 +49,7 @@ impl Recorder {
         }
     }
 
-    /// What follows belongs to another block, of at most `steps` steps.
+    /// End the block; another begins, of at most `steps` steps.
     pub fn end_block(&mut self, steps: u64) {
         for lane in &mut self.accelerators {
             let block = std::mem::replace(&mut lane.block, empty_block(steps));

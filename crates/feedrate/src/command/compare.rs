@@ -4,13 +4,13 @@ use crate::cli::CompareArguments;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use feedrate_analysis::compare::{
-    ComparedResponse, Comparison, Differing, Estimate, Pairing, Question, Side,
+    ComparedResponse, Comparison, Differing, Estimate, Pairing, Question, Runs, Side,
     compare as compare_runs, main_responses, sides,
 };
 use feedrate_analysis::precision;
 use feedrate_report::words::comparison::{note, percent, verdict};
+use feedrate_results::index::{LeftOut, RunsError};
 use feedrate_results::response::{Response, Unit};
-use feedrate_results::runs::{LeftOut, Runs, RunsError};
 use feedrate_spec::units;
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What DLIO's files say about the machine.
+//! The machine in DLIO's files.
 
 use super::Object;
 use crate::derived::Derived;
@@ -12,7 +12,7 @@ pub(super) fn gib(bytes: u64) -> f64 {
     bytes as f64 / GIB
 }
 
-/// What each of the machines reads of the dataset, if they share it evenly.
+/// Bytes of the dataset that each machine reads, if they share it evenly.
 pub(super) fn bytes_per_host(derived: &Derived) -> u64 {
     derived.dataset_bytes / derived.record.machines().len() as u64
 }
@@ -35,7 +35,7 @@ pub(super) fn cpu_count(system: &System) -> Option<u32> {
     Some(system.all_cpus()).filter(|cpus| *cpus > 0)
 }
 
-/// What DLIO does not tell of each machine; `None` if nothing is known of any.
+/// Facts about each machine that DLIO does not tell; `None` if nothing is known of any.
 pub(super) fn machines(derived: &Derived) -> Option<Vec<Value>> {
     let machines: Vec<Object> = derived.record.machines().iter().map(machine).collect();
     let is_known = machines.iter().any(|machine| !machine.0.is_empty());

@@ -68,7 +68,7 @@ fn running(log: &mut Log, at: &str, doing: &[String], processes: u32) {
     log.output(at, &format!("Running DLIO [{doing}] with {processes} process(es)"));
 }
 
-/// What happened before the first epoch.
+/// Lines before the first epoch.
 fn before(log: &mut Log, invocation: &Invocation) {
     for warning in &invocation.warnings {
         log.line(&format!("[WARNING] {warning}"));
@@ -261,7 +261,7 @@ fn checkpoint_lines(log: &mut Log, scope: Scope, number: usize, checkpoint: &Che
     log.output(&at(checkpoint.end_ns), &ended);
 }
 
-/// What each accelerator did in each step of block `block`, before which there were `before`. Processing is loading and computing,
+/// Lines of each accelerator in each step of block `block`, before which there were `before`. Processing is loading and computing,
 /// as in DLIO's `proc`.
 fn step_lines(log: &mut Log, scope: Scope, block: usize, before: usize) {
     let samples = scope.plan.loader.batch_size;

@@ -27,17 +27,17 @@ use std::path::Path;
 pub struct Invocation {
     /// `hydra.output_subdir`, `.hydra`; empty where none is wanted.
     pub subfolder: String,
-    /// What lies in it, as YAML.
+    /// Its files, as YAML.
     pub hydra: HydraText,
     /// The parts of the workflow, as DLIO names them; those of the plan where it is empty.
     pub doing: Vec<String>,
     /// When the making of the dataset began and ended, where it was asked for.
     pub generation: Option<(String, String)>,
-    /// What is said before the first epoch.
+    /// Lines before the first epoch.
     pub warnings: Vec<String>,
 }
 
-/// What `.hydra/` holds, as YAML.
+/// Files of `.hydra/`, as YAML.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HydraText {
     /// `config.yaml`: the resolved workload.

@@ -40,7 +40,7 @@ pub static CONSECUTIVE: Metric = Metric {
     ..METRIC
 };
 
-/// What reading costs beside what was wanted.
+/// Bytes read for a byte that was wanted.
 pub static AMPLIFICATION: Metric = Metric {
     id: MetricId("read_amplification"),
     title: "read amplification",

@@ -1,4 +1,4 @@
-//! What the pipeline can go on delivering: the rate of reading against the rate that full utilisation needs.
+//! Utilisation that the pipeline can go on delivering: the rate of reading against the rate that full utilisation needs.
 //!
 //! Neither the stock filled while step 1 waited nor living off it at the end is credited. Pauses between blocks are cut out.
 
@@ -26,7 +26,7 @@ pub static AU_SUSTAINED: Metric = Metric {
     ..METRIC
 };
 
-/// Why an epoch has no sustained utilisation.
+/// Reason why an epoch has no sustained utilisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotMeasurable {
     /// Fewer than [`sustained_needs_steps`].
@@ -43,10 +43,10 @@ pub fn sustained_needs_steps(plan: &Plan) -> u64 {
     (4 * stock).max(plan.metric.exclude_start_steps.saturating_add(2))
 }
 
-/// Of one epoch, in percent.
+/// Sustained utilisation of one epoch, in percent.
 ///
 /// # Errors
-/// Why it cannot be measured.
+/// It cannot be measured.
 pub fn sustained(scope: Scope) -> Result<f64, NotMeasurable> {
     let accelerators = &scope.epoch.accelerators;
     let mut sum = 0.0;

@@ -26,7 +26,7 @@ pub static AU_WINDOWED: Metric = Metric {
     ..METRIC
 };
 
-/// Of one block; `None` if no step is in its window.
+/// Utilisation of one block; `None` if no step is in its window.
 pub fn block_au_percent(window: Window) -> Option<f64> {
     Some(window.compute_ns() as f64 / window.time_ns()? as f64 * 100.0)
 }

@@ -4,7 +4,7 @@ use super::{
     Basis, Better, METRIC, Metric, MetricId, Shown, Unit, sum_over_accelerators, sum_over_epochs,
 };
 
-/// What read calls returned.
+/// Bytes that read calls returned.
 pub static LOGICAL_BYTES: Metric = Metric {
     id: MetricId("logical_bytes"),
     title: "bytes read",
@@ -21,7 +21,7 @@ pub static LOGICAL_BYTES: Metric = Metric {
     ..METRIC
 };
 
-/// What came from storage. Unknown where the kernel does not say.
+/// Bytes that came from storage. Unknown where the kernel does not say.
 pub static DEVICE_BYTES: Metric = Metric {
     id: MetricId("device_bytes"),
     title: "bytes from the device",

@@ -83,7 +83,7 @@ pub struct Metric {
     pub title: &'static str,
     /// How values are written, and how they vary.
     pub unit: Unit,
-    /// Which way is good.
+    /// Whether more or less is good.
     pub better: Better,
     /// One sentence without its full stop.
     pub definition: &'static str,
@@ -95,11 +95,11 @@ pub struct Metric {
     pub basis: &'static [Basis],
     /// Place on the page of a run.
     pub shown: Shown,
-    /// Of one accelerator in one epoch.
+    /// Value of one accelerator in one epoch.
     pub of_accelerator: fn(Scope, &AcceleratorEpoch) -> Option<f64>,
-    /// Of one epoch, over its accelerators; `None` where not all have told.
+    /// Value of one epoch, over its accelerators; `None` where not all have told.
     pub of_epoch: fn(Scope) -> Option<f64>,
-    /// Of the run, over the epochs of which all accelerators have told.
+    /// Value of the run, over the epochs of which all accelerators have told.
     pub of_run: fn(&Record) -> Option<f64>,
     /// From totals of epochs, where there are no step times.
     pub of_totals: Option<fn(&[EpochTotals]) -> Option<f64>>,
@@ -187,7 +187,7 @@ impl Unit {
     }
 }
 
-/// Which way is good.
+/// Whether more or less is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Better {
@@ -204,7 +204,7 @@ pub enum Shown {
     Composed,
 }
 
-/// What must be known of a run for a metric. A record of ours knows all of it.
+/// Knowledge of a run that a metric needs. A record of ours has all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Load and compute time of each step, and when blocks began and ended.
@@ -224,7 +224,7 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// What a record of ours knows.
+    /// The basis of a record of ours.
     pub const ALL: &'static [Basis] = &[
         Basis::Steps,
         Basis::Barriers,

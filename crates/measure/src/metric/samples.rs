@@ -51,7 +51,7 @@ pub static SAMPLES_WHOLE: Metric = Metric {
     ..METRIC
 };
 
-/// Of one block; `None` if no step is in its window.
+/// Rate of one block; `None` if no step is in its window.
 pub fn block_samples_per_second(scope: Scope, window: Window) -> Option<f64> {
     Some(window.steps() as f64 / seconds(window.time_ns()?) * scope.plan.loader.batch_size as f64)
 }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct StudyRun {
     /// The CSV of the study.
     pub study: String,
-    /// What its replicates have in common: `4_batch_size_1`.
+    /// Name that its replicates have in common: `4_batch_size_1`.
     pub experiment: String,
-    /// What its row sets beside its columns, as it was written.
+    /// Overrides that its row sets beside its columns, as it was written.
     pub overrides: Vec<String>,
     /// Number among replicates.
     #[serde(default, skip_serializing_if = "Option::is_none")]

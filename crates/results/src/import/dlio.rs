@@ -1,6 +1,7 @@
 //! The folder of a DLIO run, of any age, whole or not: what its files tell as a [`Record`], so that every metric and doubt of one can be had of it. Only
 //! I/O counters are not in there, as no file has them. What cannot be read is told and left out.
 
+use super::clocks;
 use super::config::{self, Config};
 use super::json;
 use super::log::{self, LOG, Log};
@@ -48,6 +49,8 @@ pub struct Imported {
     pub times_of_rank_0: Option<&'static str>,
     /// Why the run is not whole.
     pub missing: Vec<String>,
+    /// By accelerator of the record, how far its clock was ahead of that of the first; its blocks are on that. Empty where clocks agree.
+    pub clock_offsets_ns: Vec<i64>,
 }
 
 /// A block as its rank reported it.
@@ -110,6 +113,7 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         backwards: steps.backwards,
         times_of_rank_0: steps.times_of_rank_0,
         missing,
+        clock_offsets_ns: Vec::new(),
     };
     imported.record.system = machine::system(imported.reported.as_ref(), &steps.machine);
     imported.blocks = blocks_with_window(&imported.record, &steps.rates);
@@ -119,6 +123,7 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         imported.record.plan.train.compute = TimeSpec::None;
     }
     imported.find_missing();
+    imported.clock_offsets_ns = clocks::align(&mut imported.record);
     imported
 }
 

@@ -10,6 +10,8 @@ mod steps;
 mod machine;
 mod dlio;
 mod find;
+mod sample_bytes;
+mod clocks;
 #[cfg(any(test, feature = "example"))]
 pub mod fake;
 #[cfg(test)]
@@ -18,10 +20,11 @@ mod tests;
 pub use config::{Config, same_text};
 pub use dlio::{DLIO, Imported, ReportedBlock};
 pub(crate) use find::time_of_name;
-pub use find::{Closed, Found, Kind, find};
+pub use find::{Closed, Found, Origin, find};
 pub use log::Log;
 pub use plan::Asked;
 pub use reported::Reported;
+pub(crate) use sample_bytes::{first_batch_bytes, first_batch_bytes_of, mean_sample_bytes};
 
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::{self, RecordFileError};

@@ -64,7 +64,7 @@ impl RealEffects {
         }
     }
 
-    /// What this process waits for may have to come from others, which may go on no more.
+    /// Fail if other processes, for which this one may have to wait, go on no more.
     pub(super) fn look_at_others(&self) {
         if let Some(lost) = self.comm.ended() {
             self.shared.fail(lost.into());

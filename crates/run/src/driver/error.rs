@@ -1,11 +1,11 @@
-//! Why a run stopped, and what to do.
+//! Reasons why a run stopped, and what to do.
 
 use crate::checkpoint::CheckpointError;
 use crate::comm::{CommError, End};
 use feedrate_data::storage::StorageError;
 use feedrate_engine::job::ReadError;
 
-/// Why a run stopped.
+/// The reason why a run stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Samples could not be read.
@@ -38,7 +38,7 @@ pub enum RunError {
     /// There is no memory to read into.
     #[error("cannot map a reading buffer of {bytes} bytes: {source}")]
     Memory {
-        /// Of one worker.
+        /// Asked for by one worker.
         bytes: usize,
         /// The system's reason.
         source: std::io::Error,
@@ -48,7 +48,7 @@ pub enum RunError {
     Thread {
         /// Its number.
         worker: usize,
-        /// Of how many.
+        /// Workers that were to be started.
         workers: usize,
         /// The system's reason.
         source: std::io::Error,
@@ -66,7 +66,7 @@ impl RunError {
         }
     }
 
-    /// What the other ranks are to be told.
+    /// The end that the other ranks are to be told.
     pub fn end(&self) -> End {
         self.of_ranks().map_or_else(|| End::Failed(self.to_string()), CommError::end)
     }

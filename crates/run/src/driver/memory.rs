@@ -5,7 +5,7 @@ use feedrate_spec::plan::order::SampleId;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What the workers of each group have read.
+/// Samples that the workers of each group have read.
 pub(super) struct SampleMemory {
     groups: Vec<RwLock<HashMap<SampleId, Arc<[u8]>>>>,
 }

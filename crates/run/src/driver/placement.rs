@@ -1,4 +1,4 @@
-//! Which worker thread reads for which accelerators. A place is a worker thread, counted over the process; a group of
+//! Says which worker thread reads for which accelerators. A place is a worker thread, counted over the process; a group of
 //! accelerators of which one reads for all may begin or end in other processes.
 
 use feedrate_engine::job::ReadJob;

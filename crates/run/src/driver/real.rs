@@ -89,9 +89,9 @@ impl Progress {
 /// An epoch as it was: fewer steps than asked for where it was interrupted or failed.
 #[derive(Debug)]
 pub struct Epoch {
-    /// What each accelerator did.
+    /// Each accelerator's.
     pub accelerators: Vec<AcceleratorEpoch>,
-    /// Why it ended early, if something broke.
+    /// The reason why it ended early, if something broke.
     pub failure: Option<RunError>,
 }
 
@@ -319,7 +319,7 @@ impl RealDriver {
         }
     }
 
-    /// What its workers do, for whoever looks on.
+    /// The work done so far, for whoever looks on.
     pub fn progress(&self) -> Progress {
         Progress(Arc::clone(&self.shared))
     }

@@ -37,9 +37,9 @@ pub(super) struct Shared {
     pub(super) kept: Vec<Mutex<Vec<u8>>>,
     /// Samples that were read once, where they stay.
     pub(super) memory: Option<SampleMemory>,
-    /// Which files each accelerator read in this epoch.
+    /// Files that each accelerator read in this epoch.
     pub(super) touched: Touched,
-    /// Of each reading accelerator, where not all its workers may decode at once.
+    /// One for each reading accelerator, where not all its workers may decode at once.
     pub(super) decoders: Vec<Gate>,
 }
 
@@ -91,7 +91,7 @@ impl Shared {
         shared
     }
 
-    /// What the worker at `place` reads.
+    /// The storage that the worker at `place` reads.
     pub(super) fn storage_of(&self, place: usize) -> &Arc<dyn Storage> {
         let GroupStorages { asked, served } = &self.groups;
         let (group, worker) = (self.placement.group_of(place), self.placement.worker_of(place));

@@ -1,4 +1,4 @@
-//! Which files each accelerator read since the epoch began: a bit for each. Nobody waits for anybody.
+//! The files that each accelerator read since the epoch began: a bit for each. Nobody waits for anybody.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,7 +13,7 @@ pub(super) struct Touched {
 }
 
 impl Touched {
-    /// Of `files` files.
+    /// For `files` files.
     pub(super) fn new(accelerators: u32, files: u64) -> Self {
         let words_each = files.div_ceil(64);
         let words = words_each.saturating_mul(u64::from(accelerators));
@@ -39,8 +39,7 @@ impl Touched {
     /// How many files `accelerator` read, which are forgotten. `None` where that was not kept.
     pub(super) fn take(&self, accelerator: usize) -> Option<u64> {
         let words = self.words.get(accelerator * self.words_each..)?.get(..self.words_each)?;
-        let files = |word: &AtomicU64| u64::from(word.swap(0, Relaxed).count_ones());
-        Some(words.iter().map(files).sum())
+        Some(words.iter().map(|word| u64::from(word.swap(0, Relaxed).count_ones())).sum())
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Worker<'s> {
     buffer: AlignedBuffer,
     /// Reads begin and end at multiples of this.
     block_bytes: usize,
-    /// What of a file was read into it last.
+    /// The bytes of a file that were read into it last.
     held: Range<u64>,
     preprocess: Durations,
     /// Where a sample's payload comes to be kept in the process's memory.
@@ -280,7 +280,7 @@ impl<'s> Worker<'s> {
         ReadError::new(&self.reader, source).into()
     }
 
-    /// What was counted, to whoever collects it.
+    /// Hand what was counted to whoever collects it.
     fn hand_over(&mut self) {
         let mut counters = self.handle().counters.lock().unwrap_or_else(PoisonError::into_inner);
         counters.clear();
@@ -325,7 +325,7 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// Of the storage, since the counters were last taken: never within a task.
+/// Operations of the storage since the counters were last taken, which is never within a task.
 fn operations(io: &Recorded) -> u64 {
     io.counters.opens + io.counters.reads
 }

@@ -3,6 +3,7 @@
 mod recorded;
 mod throttle;
 mod delay;
+mod slots;
 mod collective;
 mod together;
 

@@ -14,7 +14,7 @@ pub struct Recorded {
     /// When the last thing ended.
     at_ns: u64,
     sample_began_ns: u64,
-    /// Of the task being read.
+    /// Times of the task being read.
     pub task: ReadTimes,
     /// Since they were last taken.
     pub counters: IoCounters,
@@ -131,7 +131,7 @@ impl Recorded {
         self.task.decode_ns += self.lap();
     }
 
-    /// What was read has been decoded and checked.
+    /// The bytes that were read have been decoded and checked.
     pub fn decoded(&mut self) {
         let ns = self.lap();
         self.task.decode_ns += ns;

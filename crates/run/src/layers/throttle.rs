@@ -4,7 +4,8 @@ use super::{pass_on, pass_on_but_reading};
 use crate::clock::Clock;
 use feedrate_data::storage::{Handle, Storage, StorageError};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// One server of a known rate, and a latency behind it that does not occupy it.
 pub struct Throttled {
@@ -35,15 +36,13 @@ impl Throttled {
         }
     }
 
-    /// When a read of `bytes` that arrived at `now_ns` is served.
+    /// The time at which a read of `bytes` that arrived at `now_ns` is served.
     fn served_at(&self, now_ns: u64, bytes: usize) -> u64 {
         let service_ns = (bytes as f64 * self.ns_per_byte) as u64;
-        let after = |free_at: u64| free_at.max(now_ns) + service_ns;
         let before = self
             .free_at_ns
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free_at| Some(after(free_at)))
-            .unwrap_or_else(|unchanged| unchanged);
-        after(before) + self.latency_ns
+            .fetch_update(Relaxed, Relaxed, |free_at| Some(free_at.max(now_ns) + service_ns));
+        before.unwrap_or_else(|unchanged| unchanged).max(now_ns) + service_ns + self.latency_ns
     }
 }
 

@@ -2,13 +2,16 @@
 //! own. That all ask for the same things in the same order is the planner's to see to.
 
 use super::pass_on_but_reading;
-use crate::comm::{CommError, SharedFiles};
+use super::slots::Slots;
+use crate::comm::{CommError, SharedFile, SharedFiles};
 use feedrate_data::storage::{Handle, Storage, StorageError};
-use std::io::Error;
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Acquire;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const NOT_OPEN: &str = "the file is not open";
 
 /// Reads through `files`.
 pub struct Together {
@@ -20,11 +23,11 @@ pub struct Together {
     /// All have done all their work, and will close what they have open.
     complete: Arc<AtomicBool>,
     /// One worker uses it: nobody waits for it.
-    open: Mutex<Vec<Option<Open>>>,
+    open: Mutex<Slots<Open>>,
 }
 
 struct Open {
-    file: u64,
+    file: Box<dyn SharedFile>,
     bytes: u64,
 }
 
@@ -42,7 +45,7 @@ impl Together {
         Together { inner, files, folder, stop, complete, open: Mutex::default() }
     }
 
-    fn open_files(&self) -> MutexGuard<'_, Vec<Option<Open>>> {
+    fn open_files(&self) -> MutexGuard<'_, Slots<Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -51,44 +54,40 @@ impl Storage for Together {
     pass_on_but_reading!();
 
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        let refused = |source| StorageError::new("open", self.folder.join(path), source);
-        let missing = || refused(Error::from(std::io::ErrorKind::NotFound));
-        let bytes = self.inner.stat(path)?.ok_or_else(missing)?;
-        let file = self.files.open(&self.folder.join(path));
-        let file = file.map_err(|error| refused(Error::other(error)))?;
-        let mut open = self.open_files();
-        let free = open.iter().position(Option::is_none).unwrap_or(open.len());
-        if free == open.len() {
-            open.push(None);
-        }
-        open[free] = Some(Open { file, bytes });
-        Ok(Handle::of(free as u64))
+        let full = self.folder.join(path);
+        let Some(bytes) = self.inner.stat(path)? else {
+            return Err(StorageError::new("open", full, Error::from(ErrorKind::NotFound)));
+        };
+        let file = self.files.open(&full);
+        let file = file.map_err(|error| StorageError::new("open", full, Error::other(error)))?;
+        Ok(Handle::of(self.open_files().insert(Open { file, bytes })))
     }
 
     fn len(&self, file: Handle) -> Result<u64, StorageError> {
-        match self.open_files().get(file.number() as usize) {
-            Some(Some(open)) => Ok(open.bytes),
-            _ => Err(self.refused("stat", Error::other("the file is not open"))),
-        }
+        let open = self.open_files();
+        let open = open.get(file.number());
+        open.map(|open| open.bytes).ok_or_else(|| self.refused("stat", Error::other(NOT_OPEN)))
     }
 
     fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
         let open = self.open_files();
-        let Some(Some(Open { file, bytes })) = open.get(file.number() as usize) else {
-            return Err(self.refused("read", Error::other("the file is not open")));
+        let Some(Open { file, bytes }) = open.get(file.number()) else {
+            return Err(self.refused("read", Error::other(NOT_OPEN)));
         };
         // Some libraries say that they have read what lies beyond the end.
         let len = bytes.saturating_sub(offset).min(buffer.len() as u64) as usize;
-        let read = self.files.read_at_all(*file, offset, &mut buffer[..len]);
+        let read = file.read_at_all(offset, &mut buffer[..len]);
         read.map_err(|error: CommError| self.refused("read", Error::other(error)))
     }
 
     fn close(&self, file: Handle) {
-        let open = self.open_files().get_mut(file.number() as usize).and_then(Option::take);
-        let alone = self.stop.load(Acquire) && !self.complete.load(Acquire);
-        if let Some(open) = open.filter(|_| !alone) {
+        let open = self.open_files().take(file.number());
+        let is_alone = self.stop.load(Acquire) && !self.complete.load(Acquire);
+        if let Some(open) = open
+            && !is_alone
+        {
             // Of a file that was only read nothing is lost.
-            let _ = self.files.close(open.file);
+            let _ = open.file.close();
         }
     }
 }
@@ -116,18 +115,20 @@ mod tests {
     }
 
     impl SharedFiles for Calls {
-        fn open(&self, path: &Path) -> Result<u64, CommError> {
+        fn open(&self, path: &Path) -> Result<Box<dyn SharedFile>, CommError> {
             self.add(format!("open {}", path.display()));
-            Ok(70)
+            Ok(Box::new(self.clone()))
         }
+    }
 
-        fn read_at_all(&self, file: u64, at: u64, bytes: &mut [u8]) -> Result<usize, CommError> {
-            self.add(format!("read {} of {file} at {at}", bytes.len()));
+    impl SharedFile for Calls {
+        fn read_at_all(&self, at: u64, bytes: &mut [u8]) -> Result<usize, CommError> {
+            self.add(format!("read {} at {at}", bytes.len()));
             Ok(bytes.len())
         }
 
-        fn close(&self, file: u64) -> Result<(), CommError> {
-            self.add(format!("close {file}"));
+        fn close(self: Box<Self>) -> Result<(), CommError> {
+            self.add("close".into());
             Ok(())
         }
     }
@@ -161,8 +162,8 @@ mod tests {
         complete.store(true, Release);
         together.close(handle);
         let said = calls.0.lock().unwrap().join(", ");
-        let (open, closed) = ("open /data/a", "close 70");
-        let reads = "read 8 of 70 at 0, read 2 of 70 at 8, read 0 of 70 at 12";
+        let (open, closed) = ("open /data/a", "close");
+        let reads = "read 8 at 0, read 2 at 8, read 0 at 12";
         assert_eq!(said, format!("{open}, {reads}, {closed}, {open}, {open}, {closed}"));
     }
 }

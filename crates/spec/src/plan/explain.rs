@@ -1,4 +1,4 @@
-//! What a plan will do, before it does it: bytes, steps, least times, memory.
+//! The figures of a plan before it is run: bytes, steps, least times, memory.
 
 use super::layout::Layout;
 use super::{FileAccess, Plan, ShufflePlan};
@@ -34,7 +34,7 @@ pub struct Estimate {
     pub loader_memory_bytes: f64,
 }
 
-/// What keeps a sample in memory beside its payload.
+/// Bytes that a sample kept in memory takes beside its payload.
 const SLOT_BYTES: u64 = 40;
 
 /// Reading buffer of a worker where neither workload nor format says how large.

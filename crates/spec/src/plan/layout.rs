@@ -54,7 +54,7 @@ impl Layout {
         self.train.files
     }
 
-    /// What file `file` holds.
+    /// Shape of file `file`.
     pub fn shape(&self, file: u64) -> FileShape {
         let dims = match &self.dims {
             FileDims::Constant(dims) => *dims,

@@ -3,6 +3,7 @@
 pub mod mt19937;
 pub mod sizes;
 pub mod layout;
+pub mod seeds;
 pub mod order;
 pub mod schedule;
 mod draws;
@@ -47,7 +48,7 @@ pub struct Plan {
     /// Evaluations between epochs; `None` where the run has none.
     #[serde(default)]
     pub evaluation: Option<EvaluationPlan>,
-    /// What is judged, and what is left out of the window.
+    /// The target for utilisation, and the steps left out of the window.
     pub metric: MetricPlan,
     /// Whether what happens is sampled while the run goes on.
     #[serde(default)]
@@ -61,9 +62,9 @@ pub struct Plan {
 pub struct PlanDoubt {
     /// Stable name in snake_case, one of the doubt table's.
     pub name: String,
-    /// What was seen, with figures.
+    /// The observation, with figures.
     pub evidence: String,
-    /// What to do.
+    /// The remedy.
     pub advice: String,
 }
 
@@ -72,7 +73,7 @@ pub struct PlanDoubt {
 pub struct DatasetPlan {
     /// Format name.
     pub format: String,
-    /// Of its data files, without the dot.
+    /// Extension of its data files, without the dot.
     pub extension: String,
     /// Training files.
     pub files_train: u64,
@@ -98,7 +99,7 @@ pub struct DatasetPlan {
     pub encoding: Encoding,
     /// Seed of the content.
     pub content_seed: u64,
-    /// What compression and deduplication find in the content.
+    /// Share of the content that compression and deduplication save.
     #[serde(default)]
     pub redundancy: Redundancy,
 }
@@ -225,7 +226,7 @@ pub struct TrainPlan {
     /// The compute that carries steps out on devices; without it they are waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_devices: Option<String>,
-    /// What is done with the page cache. Plans of before 0.2 say `cold`, or not.
+    /// State of the page cache before epochs. Plans of before 0.2 have a flag `cold`.
     #[serde(default, alias = "cold", deserialize_with = "cache_or_cold")]
     pub cache: Cache,
     /// When accelerators wait for each other.
@@ -233,11 +234,11 @@ pub struct TrainPlan {
     pub barrier: Barrier,
 }
 
-/// What is done with the page cache.
+/// State of the page cache before epochs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cache {
-    /// Nothing.
+    /// Left as it is.
     #[default]
     AsIs,
     /// It is emptied of the dataset before each epoch.
@@ -271,7 +272,7 @@ pub enum Barrier {
     AtEnd,
 }
 
-/// What is judged.
+/// The target for utilisation, and the window it is judged in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricPlan {
     /// `metric.au` in percent.
@@ -294,15 +295,15 @@ pub struct CheckpointPlan {
     /// Steps from one to the next, counted anew in each epoch; where this is given, epochs are not counted.
     #[serde(default)]
     pub steps_between: Option<u64>,
-    /// How a state lies in a file; the files' extension.
+    /// Format of the files, and their extension.
     pub format: String,
-    /// What each rank writes.
+    /// The state that each rank writes.
     pub state: state::StatePlan,
-    /// Over all ranks.
+    /// Bytes over all ranks.
     pub total_bytes: u64,
-    /// Over all ranks.
+    /// Files over all ranks.
     pub total_files: u64,
-    /// Of the rank that writes most.
+    /// Bytes of the rank that writes most.
     pub rank_bytes_max: u64,
     /// Whether it is synced before it counts as written.
     pub fsync: bool,
@@ -312,7 +313,7 @@ pub struct CheckpointPlan {
     /// Whether training goes on while it is written.
     #[serde(default)]
     pub asynchronous: bool,
-    /// How many of a run are kept; all where it is not given.
+    /// Number of checkpoints of a run that are kept; all where it is not given.
     #[serde(default)]
     pub keep_last: Option<u64>,
     /// The run is of checkpoints only; `None` where they come between steps or epochs.

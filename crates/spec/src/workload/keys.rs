@@ -11,45 +11,45 @@ use crate::problem::{Place, Problem, Problems};
 use crate::shape::Element;
 use std::collections::BTreeMap;
 
-/// What is known of one key.
+/// Description of one key.
 #[derive(Debug)]
 pub struct KeyInfo {
     /// The dotted key.
     pub path: &'static str,
     /// Other dotted keys that mean it.
     pub aliases: &'static [&'static str],
-    /// What kind of value it takes.
+    /// Kind of value it takes.
     pub kind: &'static str,
     /// The default as YAML text.
     pub default: &'static str,
-    /// What a number counts; empty for none.
+    /// Unit of a number; empty for none.
     pub unit: &'static str,
-    /// What it means, in one sentence.
+    /// Its meaning, in one sentence.
     pub meaning: &'static str,
-    /// What it does.
+    /// Its effect in this version.
     pub effect: Effect,
-    /// Whose key it is.
+    /// Program that reads it.
     pub origin: Origin,
 }
 
-/// What a key does in this version.
+/// Effect of a key in this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// It takes effect.
     Now,
     /// It belongs to something that is not built yet; a plan that would reach it is refused.
     NotYet {
-        /// What is not built.
+        /// The missing feature.
         feature: &'static str,
     },
     /// It is accepted and changes nothing.
     Nothing {
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
 }
 
-/// Whose key it is.
+/// Program that reads a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// DLIO reads it.
@@ -63,7 +63,7 @@ pub enum Origin {
 /// Whole sections with a second name.
 pub(super) const SECTION_ALIASES: &[(&str, &str)] = &[("data_reader", "reader")];
 
-/// What was written: the tree of file and overrides.
+/// The tree of file and overrides, and where each key was written.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
     pub(super) tree: Node,
@@ -84,7 +84,7 @@ macro_rules! keys {
         feedrate { $($our_field:ident: $our_type:ty = $our_kind:ident, $our_path:literal, $our_default:literal, $our_unit:literal, $our_meaning:literal;)* }
         ignored { $($old_path:literal, $old_meaning:literal;)* }
     ) => {
-        /// What the user asks for: every key, with its default where it is not given.
+        /// Every key of a workload, with its default where it is not given.
         #[derive(Clone, Debug)]
         pub struct Workload {
             $(#[doc = concat!("`", $path, "`: ", $meaning)] pub $field: $type,)*

@@ -1,4 +1,4 @@
-//! What the user asks for: DLIO's workload YAML, its keys, and overrides as Hydra writes them.
+//! Workloads as users ask for them: DLIO's YAML, its keys, and overrides as Hydra writes them.
 
 mod time;
 mod tree;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Problems that are listed; more are counted.
 const PROBLEMS_MAX: usize = 100;
 
-/// What a key is that nobody knows.
+/// Treatment of unknown keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
     /// It stops the command, as `feedrate` does.

@@ -15,7 +15,7 @@ fn bytes_stay_what_they_were() {
     let rgb = encoded(jpeg(), &shape(&[40, 41, 3], Element::Uint8, 1), 1000);
     assert_eq!(
         [crc32fast::hash(&grey[0]), crc32fast::hash(&rgb[0])],
-        [3_171_540_184, 3_187_898_403]
+        [3_171_540_184, 4_276_294_790]
     );
 }
 
@@ -38,7 +38,7 @@ fn pictures_are_noise_and_not_each_other() {
         let [width, shared] = [&a, &b]
             .map(|other| mean(&|i| (f64::from(a[i]) - of_a) * (f64::from(other[i]) - of_b)));
         // Uniform noise is 73.9 wide; of colours less is left.
-        let wanted = if dims.len() == 2 { 74.2 } else { 62.4 };
+        let wanted = if dims.len() == 2 { 74.2 } else { 53.4 };
         assert!((of_a - 127.5).abs() < 1.0, "{dims:?}: {of_a}");
         assert!((width.sqrt() - wanted).abs() < 2.0, "{dims:?}: {}", width.sqrt());
         assert!((shared / width).abs() < 0.02, "{dims:?}: {shared}");

@@ -11,7 +11,7 @@ use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
 use feedrate_results::response::Response;
 use feedrate_results::row::Row;
-use feedrate_results::runs::settings;
+use feedrate_results::run::settings;
 use feedrate_results::state::{Checked, Settings};
 use feedrate_run::clock::Clock;
 use feedrate_run::system::{self, Asker, BOUNDS, wait_until_quiet};
@@ -189,8 +189,8 @@ impl World {
             return Ok(Vec::new());
         }
         let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
-        let times = (QUIET_LOOK, self.quiet_wait);
-        let quiet = wait_until_quiet(folder, times, &BOUNDS, &self.clock, &self.interrupted);
+        let (limit, stop) = (self.quiet_wait, &self.interrupted);
+        let quiet = wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop);
         match self.is_stopped() {
             true => Err(Ended::Stopped),
             false => Ok(quiet.doubt().into_iter().collect()),

@@ -20,7 +20,7 @@ fn run(au: f64, change: impl Fn(&mut Record)) -> Run {
     let mut record = simple(&[(load_ms, 1000, 0, 1_000_000); 20]);
     record.plan = feedrate_spec::plan::Plan { accelerators: 1, ..plan(1, 20) };
     change(&mut record);
-    Run::of(Path::new("run"), &record).unwrap()
+    Run::from_record(Path::new("run"), &record)
 }
 
 fn runs(values: &[f64], change: impl Fn(&mut Record) + Copy) -> Runs {

@@ -29,12 +29,12 @@ macro_rules! symbols {
     ($($field:ident = $symbol:literal ($($argument:ty),*);)*) => {
         struct Symbols {
             $($field: unsafe extern "C" fn($($argument),*) -> Code,)*
-            /// What the functions are in.
+            /// Has the functions.
             _library: Library,
         }
 
         impl Symbols {
-            fn of(library: Library) -> Result<Self, libloading::Error> {
+            fn find(library: Library) -> Result<Self, libloading::Error> {
                 Ok(Symbols {
                     // SAFETY: the types are those that cuda.h gives these names, and the library stays loaded beside them.
                     $($field: unsafe { *library.get::<unsafe extern "C" fn($($argument),*) -> Code>($symbol)? },)*
@@ -82,7 +82,7 @@ impl Driver {
         // SAFETY: loading runs the library's initialisers; it is NVIDIA's driver, or what the user puts in its place.
         let library = unsafe { Library::new(LIBRARY) };
         let symbols =
-            library.and_then(Symbols::of).map_err(|error| format!("{LIBRARY}: {error}"))?;
+            library.and_then(Symbols::find).map_err(|error| format!("{LIBRARY}: {error}"))?;
         let driver = Driver { symbols };
         // SAFETY: takes flags, of which there are none.
         driver.done("cuInit", unsafe { (driver.symbols.init)(0) })?;
@@ -104,10 +104,11 @@ impl Driver {
         let mut text = null();
         // SAFETY: writes a pointer to a string that lasts as long as the library, or null.
         unsafe { (self.symbols.error_string)(code, &mut text) };
-        let told = match text.is_null() {
-            true => "an unknown error".into(),
+        let told = if text.is_null() {
+            "an unknown error".into()
+        } else {
             // SAFETY: not null, so it is such a string.
-            false => unsafe { CStr::from_ptr(text) }.to_string_lossy(),
+            unsafe { CStr::from_ptr(text) }.to_string_lossy()
         };
         Err(format!("{call} failed with {code}: {told}"))
     }

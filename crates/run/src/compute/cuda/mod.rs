@@ -49,7 +49,7 @@ struct Cuda {
 
 struct Calibrated {
     gpu: Gpu,
-    /// What a step takes beside its kernel: to begin it, to copy, and to hear of its end.
+    /// Time of a step beside its kernel: to begin it, to copy, and to hear of its end.
     overhead_ns: u64,
 }
 

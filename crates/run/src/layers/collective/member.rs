@@ -8,7 +8,7 @@ use std::io::Error;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Of one worker: what it reads comes from `reader`.
+/// The storage of one worker: everything it reads comes from `reader`.
 pub(super) struct Member {
     /// For what is not reading.
     inner: Arc<dyn Storage>,
@@ -31,7 +31,8 @@ impl Member {
     pub(super) fn new(
         inner: Arc<dyn Storage>,
         peers: Arc<dyn Peers>,
-        (reader, tag): (u32, u32),
+        reader: u32,
+        tag: u32,
         stop: Arc<AtomicBool>,
     ) -> Self {
         Member { inner, peers, reader, tag, stop, memory: Mutex::default() }
@@ -61,12 +62,13 @@ impl Member {
 
     /// The number that answers what was asked.
     fn answer(&self, memory: &mut Memory, action: &'static str) -> Result<u64, StorageError> {
-        let lost = |error: CommError| self.lost(error);
-        self.receive(&mut memory.answer, ANSWER_BYTES).map_err(lost)?;
+        let came = self.receive(&mut memory.answer, ANSWER_BYTES);
+        came.map_err(|error| self.lost(error))?;
         match answer_of(&memory.answer) {
             Some(Ok(number)) => Ok(number),
             Some(Err(bytes)) => {
-                self.receive(&mut memory.content, bytes as usize).map_err(lost)?;
+                let came = self.receive(&mut memory.content, bytes as usize);
+                came.map_err(|error| self.lost(error))?;
                 Err(self.refused(action, &memory.content))
             }
             None => Err(self.garbled()),

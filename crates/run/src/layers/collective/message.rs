@@ -1,4 +1,4 @@
-//! What a member asks of its reader, and what that answers: numbers of fixed length, then bytes of a length they say.
+//! Requests of a member to its reader, and the answers: numbers of fixed length, then bytes of a length they say.
 
 use serde::{Deserialize, Serialize};
 
@@ -40,9 +40,9 @@ impl Request {
     }
 
     /// `None` where it is none.
-    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
-        let [what, file, offset, len] = numbers(bytes)?;
-        Some(match what {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let [kind, file, offset, len] = numbers(bytes)?;
+        Some(match kind {
             1 => Request::Open { path_bytes: file },
             2 => Request::Length { file },
             3 => Request::Read { file, offset, len },
@@ -76,7 +76,7 @@ pub(super) fn answer_of(bytes: &[u8]) -> Option<Answer> {
     }
 }
 
-/// What the reader's storage said.
+/// The reader's storage refused.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Refusal {
     pub(super) path: std::path::PathBuf,
@@ -87,7 +87,10 @@ pub(super) struct Refusal {
 
 fn numbers<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
     let (words, rest) = bytes.as_chunks::<8>();
-    let words: &[[u8; 8]; N] = words.try_into().ok().filter(|_| rest.is_empty())?;
+    if !rest.is_empty() {
+        return None;
+    }
+    let words: &[[u8; 8]; N] = words.try_into().ok()?;
     Some(words.map(u64::from_le_bytes))
 }
 
@@ -104,10 +107,10 @@ mod tests {
             Request::Close { file: 2 },
             Request::Leave,
         ] {
-            assert_eq!(Request::of(&request.bytes()), Some(request));
+            assert_eq!(Request::from_bytes(&request.bytes()), Some(request));
         }
-        assert_eq!(Request::of(&[9; REQUEST_BYTES]), None);
-        assert_eq!(Request::of(&[1; 8]), None);
+        assert_eq!(Request::from_bytes(&[9; REQUEST_BYTES]), None);
+        assert_eq!(Request::from_bytes(&[1; 8]), None);
         for answer in [Ok(u64::MAX), Err(20)] {
             assert_eq!(answer_of(&answer_bytes(answer)), Some(answer));
         }

@@ -26,39 +26,43 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What the workers of a process read, worker by worker, where their group is in several processes. Empty where none is.
+/// Storages that the workers of a process read from, worker by worker, where their group is in several processes. Empty where none is.
 #[derive(Clone, Default)]
 pub struct GroupStorages {
-    /// Of this process's first group: its reader is elsewhere.
+    /// For this process's first group, whose reader is elsewhere.
     pub asked: Vec<Arc<dyn Storage>>,
-    /// Of its last group: it reads for members elsewhere too.
+    /// For its last group, where it reads for members elsewhere too.
     pub served: Vec<Arc<dyn Storage>>,
 }
 
-/// Whom this process has to do with.
+/// Processes that this one has to do with.
 #[derive(Debug, PartialEq, Eq)]
 struct Neighbours {
-    /// Who reads for its first accelerators; `None` where it does so itself.
+    /// The reader of its first accelerators; `None` where it does so itself.
     reader: Option<u32>,
-    /// For whom it reads.
+    /// Those it reads for.
     members: Vec<u32>,
 }
 
 impl Neighbours {
-    /// Of process `rank` of `processes`, which share `accelerators` in groups of `group`.
-    fn of(rank: u32, processes: u32, accelerators: u32, group: u32) -> Self {
-        let own = |rank| shard(accelerators.into(), processes, rank);
-        let (here, group) = (own(rank), u64::from(group));
-        let before = here.start % group;
-        let with = |accelerator| (0..processes).find(|&rank| own(rank).contains(&accelerator));
-        let reader = if before > 0 { with(here.start - before) } else { None };
+    /// Those of process `rank` of `processes`, which share `accelerators` in groups of `group`.
+    fn new(rank: u32, processes: u32, accelerators: u32, group: u32) -> Self {
+        let (accelerators, group) = (u64::from(accelerators), u64::from(group));
+        let here = shard(accelerators, processes, rank);
+        let first = here.start / group * group;
         let last = here.end.saturating_sub(1) / group * group;
-        let leads = !here.is_empty() && here.start <= last;
-        let later = (rank + 1..processes).filter(|&rank| {
-            let there = own(rank);
-            !there.is_empty() && there.start < last + group
-        });
-        Neighbours { reader, members: if leads { later.collect() } else { Vec::new() } }
+        let mut neighbours = Neighbours { reader: None, members: Vec::new() };
+        for rank in 0..processes {
+            let there = shard(accelerators, processes, rank);
+            if first < here.start && there.contains(&first) {
+                neighbours.reader = Some(rank);
+            }
+            let leads = here.start <= last && here.end <= there.start;
+            if leads && !here.is_empty() && !there.is_empty() && there.start < last + group {
+                neighbours.members.push(rank);
+            }
+        }
+        neighbours
     }
 }
 
@@ -96,13 +100,13 @@ impl Collective {
         stop: &Arc<AtomicBool>,
     ) -> Result<Option<Self>, CommError> {
         let (size, group) = (ranks.comm.size(), plan.loader.group_accelerators.max(1));
-        let first = |rank| shard(plan.accelerators.into(), size, rank).start;
-        if (0..size).all(|rank| first(rank).is_multiple_of(group.into())) {
+        let mut shards = (0..size).map(|rank| shard(plan.accelerators.into(), size, rank));
+        if shards.all(|shard| shard.start.is_multiple_of(group.into())) {
             return Ok(None);
         }
         Ok(Some(Collective {
             peers: ranks.comm.peers()?,
-            neighbours: Neighbours::of(ranks.comm.rank(), size, plan.accelerators, group),
+            neighbours: Neighbours::new(ranks.comm.rank(), size, plan.accelerators, group),
             workers: plan.loader.workers.max(1),
             tags: 0,
             threads: Vec::new(),
@@ -111,7 +115,7 @@ impl Collective {
         }))
     }
 
-    /// What the workers of one job read, and those who read `storage` for members elsewhere started. Every process has to ask for
+    /// Storages for the workers of one job, with those who read `storage` for members elsewhere started. Every process has to ask for
     /// the same jobs in the same order.
     ///
     /// # Errors
@@ -124,7 +128,7 @@ impl Collective {
             if let Some(reader) = self.neighbours.reader {
                 let (peers, stop) = (Arc::clone(&self.peers), Arc::clone(&self.stop));
                 let inner = Arc::clone(storage);
-                storages.asked.push(Arc::new(Member::new(inner, peers, (reader, tag), stop)));
+                storages.asked.push(Arc::new(Member::new(inner, peers, reader, tag, stop)));
             }
             if self.neighbours.members.is_empty() {
                 continue;
@@ -133,7 +137,7 @@ impl Collective {
             let own: Arc<dyn Storage> = Arc::new(InTurn::new(Arc::clone(storage), turn));
             for &member in &self.neighbours.members {
                 let (peers, abandoned) = (Arc::clone(&self.peers), Arc::clone(&self.abandoned));
-                let line = Line::new(Arc::clone(&own), peers, (member, tag), abandoned);
+                let line = Line::new(Arc::clone(&own), peers, member, tag, abandoned);
                 let name = format!("for{member}w{tag}");
                 let thread = std::thread::Builder::new().name(name).spawn(|| line.serve())?;
                 self.threads.push(thread);

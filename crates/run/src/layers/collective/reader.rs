@@ -1,5 +1,6 @@
 //! Reads for one worker of a process that has no reader of its own, on a thread of its own.
 
+use super::super::slots::Slots;
 use super::message::{REQUEST_BYTES, Refusal, Request, answer_bytes};
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::comm::{CommError, Peers};
@@ -8,7 +9,7 @@ use std::io::Error;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What is asked for at once, at most: more than any worker's buffer.
+/// No more is read at once, which is more than any worker's buffer.
 const READ_BYTES_MAX: u64 = 1 << 30;
 /// As long as any system takes.
 const PATH_BYTES_MAX: u64 = 1 << 16;
@@ -22,8 +23,8 @@ pub(super) struct Line {
     /// The member is not to be waited for any more.
     stop: Arc<AtomicBool>,
     /// By the number that the member has.
-    files: Vec<Option<Handle>>,
-    /// What is read comes here, aligned as storages like it, and is copied into `content` to be sent.
+    files: Slots<Handle>,
+    /// Reads go here, aligned as storages like it, and are copied into `content` to be sent.
     buffer: Option<AlignedBuffer>,
     answer: Vec<u8>,
     content: Vec<u8>,
@@ -33,18 +34,28 @@ impl Line {
     pub(super) fn new(
         storage: Arc<dyn Storage>,
         peers: Arc<dyn Peers>,
-        (member, tag): (u32, u32),
+        member: u32,
+        tag: u32,
         stop: Arc<AtomicBool>,
     ) -> Self {
-        let (files, answer, content) = (Vec::new(), Vec::new(), Vec::new());
-        Line { storage, peers, member, tag, stop, files, buffer: None, answer, content }
+        Line {
+            storage,
+            peers,
+            member,
+            tag,
+            stop,
+            files: Slots::default(),
+            buffer: None,
+            answer: Vec::new(),
+            content: Vec::new(),
+        }
     }
 
     /// Answer until the member takes leave, or nobody is there any more.
     pub(super) fn serve(mut self) {
         // What broke is known to the member too, and told by it.
         let _ = self.answer_all();
-        for file in self.files.drain(..).flatten() {
+        for file in self.files.drain() {
             self.storage.close(file);
         }
     }
@@ -53,7 +64,7 @@ impl Line {
         let mut request = vec![0; REQUEST_BYTES];
         loop {
             request = self.peers.receive(self.member, self.tag, request, &self.stop)?;
-            match Request::of(&request) {
+            match Request::from_bytes(&request) {
                 Some(Request::Open { path_bytes }) => {
                     let path = self.path(path_bytes)?;
                     let opened = self.open(&path);
@@ -72,7 +83,7 @@ impl Line {
                     }
                 }
                 Some(Request::Close { file }) => {
-                    if let Some(file) = self.files.get_mut(file as usize).and_then(Option::take) {
+                    if let Some(file) = self.files.take(file) {
                         self.storage.close(file);
                     }
                 }
@@ -92,19 +103,14 @@ impl Line {
     }
 
     fn open(&mut self, path: &str) -> Result<u64, StorageError> {
-        let file = self.storage.open(path)?;
-        let free = self.files.iter().position(Option::is_none).unwrap_or(self.files.len());
-        if free == self.files.len() {
-            self.files.push(None);
-        }
-        self.files[free] = Some(file);
-        Ok(free as u64)
+        Ok(self.files.insert(self.storage.open(path)?))
     }
 
     fn file(&self, number: u64) -> Result<Handle, StorageError> {
-        let file = self.files.get(number as usize).copied().flatten();
-        let unknown = || format!("file {number} of rank {}", self.member);
-        file.ok_or_else(|| StorageError::new("find", unknown(), Error::other("it is not open")))
+        self.files.get(number).copied().ok_or_else(|| {
+            let unknown = format!("file {number} of rank {}", self.member);
+            StorageError::new("find", unknown, Error::other("it is not open"))
+        })
     }
 
     fn read(&mut self, file: u64, offset: u64, len: u64) -> Result<u64, StorageError> {
@@ -113,8 +119,9 @@ impl Line {
             Some(buffer) => Ok(buffer),
             None => AlignedBuffer::new(len + ALIGN),
         };
-        let no_memory = |error| StorageError::new("read", "a reading buffer", error);
-        let buffer = self.buffer.insert(buffer.map_err(no_memory)?);
+        let buffer =
+            buffer.map_err(|error| StorageError::new("read", "a reading buffer", error))?;
+        let buffer = self.buffer.insert(buffer);
         let bytes = buffer.aligned_like(offset, len);
         let read = self.storage.read_at(file, offset, bytes)?;
         self.content.clear();

@@ -10,7 +10,7 @@ use std::path::Path;
 fn groups_are_cut_by_processes_wherever_they_are() {
     let check = |accelerators, processes, group, expected: &[(Option<u32>, &[u32])]| {
         for (rank, &(reader, members)) in expected.iter().enumerate() {
-            let found = Neighbours::of(rank as u32, processes, accelerators, group);
+            let found = Neighbours::new(rank as u32, processes, accelerators, group);
             let members = members.to_vec();
             assert_eq!(found, Neighbours { reader, members }, "{rank} of {processes}, {group}");
         }
@@ -39,7 +39,7 @@ fn who_reads_for_others_has_their_share_of_the_storage() {
 
 fn of_one_group(size: u32) -> Vec<Collective> {
     let collective = |rank: Threads| Collective {
-        neighbours: Neighbours::of(rank.rank(), size, size, size),
+        neighbours: Neighbours::new(rank.rank(), size, size, size),
         peers: rank.peers().unwrap(),
         workers: 2,
         tags: 0,

@@ -27,8 +27,8 @@ impl Turn {
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let own = numbers.next;
         numbers.next += 1;
-        let waits = |numbers: &mut Numbers| numbers.served != own;
-        drop(self.changed.wait_while(numbers, waits).unwrap_or_else(PoisonError::into_inner));
+        let taken = self.changed.wait_while(numbers, |numbers| numbers.served != own);
+        drop(taken.unwrap_or_else(PoisonError::into_inner));
         Taken(self)
     }
 }

@@ -5,17 +5,16 @@ use crate::catalog::Unfit;
 use crate::plan::explain::estimate_with;
 use crate::plan::layout::Layout;
 use crate::plan::{DatasetPlan, Plan};
-use crate::problem::Problem;
 use crate::shape::{Compression, DIMS_MAX, Encoding, Redundancy};
 use crate::units;
 
-/// No file system holds more.
+/// Upper limit of files: no file system holds more.
 const FILES_MAX: u64 = 1 << 40;
 /// Positions in an epoch are counted exactly, in floating point too.
 const SAMPLES_MAX: u64 = 1 << 53;
-/// Each is made before the first file.
+/// Upper limit of folders: each is made before the first file.
 const FOLDERS_MAX: u64 = 1_000_000;
-/// Of deflate.
+/// Highest level of deflate.
 const COMPRESSION_LEVEL_MAX: u32 = 9;
 /// Drawn sizes are walked one by one.
 const DRAWN_FILES_MAX: u64 = 100_000_000;
@@ -197,9 +196,10 @@ impl Builder<'_> {
             && !format.compressions.contains(&compression)
         {
             let others: Vec<&str> = format.compressions.iter().map(|c| c.name()).collect();
-            let hint = match others.is_empty() {
-                true => "leave it out, or use `none`".to_string(),
-                false => format!("use `none` or one of: {}", others.join(", ")),
+            let hint = if others.is_empty() {
+                "leave it out, or use `none`".to_string()
+            } else {
+                format!("use `none` or one of: {}", others.join(", "))
             };
             let message = format!(
                 "format `{}` has no compression `{}`",
@@ -239,7 +239,7 @@ impl Builder<'_> {
         let heeds = format.heeds.contains(&key);
         if !heeds && self.w.is_given(key) {
             let message = format!("format `{}` takes no notice of it", format.member.name);
-            self.problems.push(Problem::warning(key, message).at(self.w.place(key).cloned()));
+            self.warning(key, message, "");
         }
         heeds
     }
@@ -336,19 +336,15 @@ impl Builder<'_> {
         if dataset.record_stdev_bytes > dataset.record_bytes {
             let mean = layout.sum(layout.files(), |shape| shape.payload_bytes()) as f64
                 / (layout.files().max(1) * dataset.samples_per_file.max(1)) as f64;
-            let key = "dataset.record_length_bytes_stdev";
-            self.problems.push(
-                Problem::warning(
-                    key,
-                    format!(
-                        "the deviation `{}` is larger than the record: sizes are cut off at one element, their mean is {} instead of {}",
-                        dataset.record_stdev_bytes,
-                        units::bytes(mean as u64),
-                        units::bytes(dataset.record_bytes as u64)
-                    ),
-                )
-                .at(self.w.place(key).cloned())
-                .hint("scale the deviation with the record"),
+            self.warning(
+                "dataset.record_length_bytes_stdev",
+                format!(
+                    "the deviation `{}` is larger than the record: sizes are cut off at one element, their mean is {} instead of {}",
+                    dataset.record_stdev_bytes,
+                    units::bytes(mean as u64),
+                    units::bytes(dataset.record_bytes as u64)
+                ),
+                "scale the deviation with the record",
             );
         }
     }

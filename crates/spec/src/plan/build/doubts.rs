@@ -8,7 +8,7 @@ use crate::plan::{Cache, CheckpointPlan, Plan, PlanDoubt};
 use crate::shape::FileShape;
 use crate::units;
 
-/// What a page cache gives a reader at least: a slower throttle hides it.
+/// Lower limit of a page cache's throughput: a slower throttle hides it.
 const PAGE_CACHE_BYTES_PER_SECOND: f64 = 1e9;
 
 impl Builder<'_> {

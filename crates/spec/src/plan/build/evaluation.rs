@@ -2,7 +2,6 @@
 
 use super::{Builder, RECORDED_STEPS_MAX, sharing};
 use crate::plan::{Barrier, DatasetPlan, EvaluationPlan, LoaderPlan, TrainPlan, schedule};
-use crate::problem::Problem;
 
 impl Builder<'_> {
     /// The evaluations that this plan reaches.
@@ -21,10 +20,8 @@ impl Builder<'_> {
             return None;
         }
         if dataset.files_eval == 0 {
-            let place = w.place("workflow.evaluation").cloned();
             let message = "there are no evaluation files: nothing is evaluated".to_string();
-            let problem = Problem::warning("workflow.evaluation", message).at(place);
-            self.problems.push(problem.hint("set `dataset.num_files_eval`"));
+            self.warning("workflow.evaluation", message, "set `dataset.num_files_eval`");
             return None;
         }
         let batch_size = w.reader_batch_size_eval;

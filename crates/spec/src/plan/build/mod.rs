@@ -8,7 +8,6 @@ mod compute;
 mod dataset;
 mod doubts;
 mod mpio;
-mod unbuilt;
 
 use super::layout::Layout;
 use super::{
@@ -26,12 +25,12 @@ const RECORDED_EPOCHS_MAX: u64 = 1 << 20;
 const RECORDED_STEPS_MAX: u64 = 1 << 26;
 /// Threads of one process: each has two mappings beside its buffer, and Linux allows 65,530 (`vm.max_map_count`).
 const THREADS_MAX: u64 = 16_000;
-/// Of a step's compute, and of the work on a sample: a day.
+/// Upper limit of a step's compute and of the work on a sample: a day.
 const WAIT_MAX_S: f64 = 86_400.0;
 /// Batches in flight of all accelerators; each has its slot.
 const STOCK_MAX: u64 = 1 << 22;
 
-/// What the command line says beside the workload.
+/// Settings of the command line beside the workload.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The workload's name.
@@ -40,7 +39,7 @@ pub struct Request {
     pub accelerators: Option<u32>,
     /// `--scale`: share of the files and samples.
     pub scale: f64,
-    /// Of the run, which share the accelerators; `None` where nothing is run now.
+    /// Processes that share the accelerators; `None` where nothing is run now.
     pub processes: Option<u32>,
     /// `--shrink-records`: share of each record.
     pub shrink_records: f64,
@@ -52,12 +51,12 @@ pub struct Request {
     pub generate_only: bool,
 }
 
-/// What the planner may know of the world, passed in so that it stays pure.
+/// Facts about this machine, passed in so that the planner stays pure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context<'w> {
     /// Memory of this machine, for the page-cache doubt.
     pub memory_bytes: Option<u64>,
-    /// Free where checkpoints are written.
+    /// Free space where checkpoints are written.
     pub checkpoint_free_bytes: Option<u64>,
     /// Devices that the compute asked for can use, or why it can use none; `None` where nobody looked.
     pub devices: Option<Result<u32, &'w str>>,
@@ -104,7 +103,9 @@ impl Builder<'_> {
         self.hold_batches(&mut loader, &train);
         if self.trains() {
             self.limits(&loader, accelerators);
-            self.unbuilt_reading();
+            if self.w.workflow_profiling {
+                self.error("workflow.profiling", "is not supported yet".into(), "set it to false");
+            }
         }
         self.something_to_do();
         let evaluation = self.evaluation(&dataset, &loader, &train, accelerators);
@@ -142,8 +143,16 @@ impl Builder<'_> {
     }
 
     fn error(&mut self, key: &str, message: String, hint: &str) {
-        let place = self.w.place(key).cloned();
-        let problem = Problem::error(key, message).at(place);
+        self.problem(Problem::error(key, message), hint);
+    }
+
+    fn warning(&mut self, key: &str, message: String, hint: &str) {
+        self.problem(Problem::warning(key, message), hint);
+    }
+
+    fn problem(&mut self, problem: Problem, hint: &str) {
+        let place = self.w.place(&problem.key).cloned();
+        let problem = problem.at(place);
         self.problems.push(if hint.is_empty() { problem } else { problem.hint(hint) });
     }
 
@@ -159,7 +168,7 @@ impl Builder<'_> {
         n.clamp(1, ACCELERATORS_MAX)
     }
 
-    /// What one process can hold.
+    /// Refuses more threads, batches or time than one process can have.
     fn limits(&mut self, loader: &LoaderPlan, accelerators: u32) {
         let readers = accelerators.div_ceil(loader.group_accelerators.max(1));
         let threads = u64::from(readers) * u64::from(loader.workers.max(1));
@@ -303,12 +312,12 @@ impl Builder<'_> {
         }
     }
 
-    /// Samples are read.
+    /// Whether samples are read.
     fn trains(&self) -> bool {
         !self.request.generate_only && self.w.workflow_train
     }
 
-    /// Checkpoints are all that the run is of.
+    /// Whether the run does nothing but checkpoints.
     fn writes_checkpoints_alone(&self) -> bool {
         !self.request.generate_only && !self.w.workflow_train && self.w.workflow_checkpoint
     }

@@ -18,7 +18,7 @@ impl Builder<'_> {
         self.trains() && self.w.reader_file_access == "mpio"
     }
 
-    /// What lets processes make different calls, or none, is refused. A sample is one read.
+    /// Refuses whatever would let processes make different calls, or none. A sample is one read.
     pub(super) fn mpio(&mut self, plan: &mut Plan) {
         self.one_reader_a_process(plan.accelerators);
         self.same_files(plan);
@@ -144,7 +144,7 @@ impl Builder<'_> {
 
 type Uneven = (&'static str, String, Option<&'static str>);
 
-/// Why samples of a file may take different numbers of reads.
+/// The reason why samples of a file may take different numbers of reads.
 fn uneven(format: &FormatEntry, dataset: &DatasetPlan) -> Option<Uneven> {
     let encoding = &dataset.encoding;
     let name = format.member.name;
