@@ -52,7 +52,13 @@ const FAMILIES: &[Family] = &[
             ("manifest", "what a whole checkpoint consists of, whatever its format"),
         ],
     },
-    Family { folder: "crates/run/src/layers", shared: &[] },
+    Family {
+        folder: "crates/run/src/layers",
+        shared: &[
+            ("slots", "open files by number, in every layer that has its own"),
+            ("once", "reads made once for a group, within a process or for others too"),
+        ],
+    },
     Family { folder: "crates/measure/src/metric", shared: &[] },
     Family { folder: "crates/measure/src/doubt", shared: &[] },
     Family { folder: "crates/results/src/doubt", shared: &[] },

@@ -37,7 +37,7 @@ pub struct RunIndex {
 pub struct LeftOut {
     /// Its folder.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
