@@ -2,12 +2,12 @@
 
 use crate::words::comparison::{note, verdict};
 use feedrate_analysis::compare::{
-    ComparedResponse, Comparison, Pairing, Question, Verdict, compare,
+    ComparedResponse, Comparison, Pairing, Question, Runs, Verdict, compare,
 };
 use feedrate_measure::example::{plan, simple};
 use feedrate_measure::metric::Metric;
 use feedrate_measure::record::{Record, StudyRun};
-use feedrate_results::runs::{Run, Runs};
+use feedrate_results::run::Run;
 use std::path::Path;
 
 fn au() -> &'static Metric {
