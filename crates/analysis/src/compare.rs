@@ -14,7 +14,7 @@ use feedrate_results::run::{Run, Settings};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is asked.
+/// The question that a comparison answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Question {
     /// Are they the same within this share?
@@ -35,7 +35,7 @@ pub enum Pairing {
 /// All that was compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// What A and B differ in throughout.
+    /// Settings that A and B differ in throughout.
     pub differs_in: Vec<Differing>,
     /// Each experiment and response.
     pub findings: Vec<ComparedResponse>,
@@ -47,7 +47,7 @@ pub struct Comparison {
     pub left_out_of_a: Vec<LeftOut>,
     /// Runs of B that are not compared.
     pub left_out_of_b: Vec<LeftOut>,
-    /// What may be behind a difference beside what was set.
+    /// Circumstances that may be behind a difference beside what was set.
     #[serde(skip)]
     pub notes: Vec<Note>,
 }
@@ -74,7 +74,7 @@ pub enum Note {
 /// One response of one experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct ComparedResponse {
-    /// What was run.
+    /// The experiment.
     pub experiment: String,
     /// name.
     pub response: &'static str,
@@ -88,9 +88,9 @@ pub struct ComparedResponse {
     pub ratio: Option<Estimate>,
     /// Chance of a ratio so far from 1 if there were none; corrected for the number of findings by Holm's method.
     pub p: Option<f64>,
-    /// What can be said.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why.
+    /// The reason for it.
     #[serde(skip)]
     pub ground: Ground,
 }
@@ -115,7 +115,7 @@ pub struct Estimate {
     pub high: Option<f64>,
 }
 
-/// What can be said of two sides.
+/// The verdict on two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -292,11 +292,11 @@ struct Pair {
     a: Side,
     b: Side,
     difference: Estimate,
-    /// Of logarithms; `None` where there are too few values, or one is not positive.
+    /// Difference of logarithms; `None` where there are too few values, or one is not positive.
     log_ratio: Option<Difference>,
     ratio: Option<f64>,
     pairing: Pairing,
-    /// Why runs that should be pairs are none.
+    /// The reason why runs that should be pairs are none.
     unpaired: Option<Ground>,
 }
 
@@ -331,7 +331,7 @@ impl Pair {
         Pair { response, a, b, difference, log_ratio, ratio, pairing, unpaired }
     }
 
-    /// Why nothing can be said, where nothing can.
+    /// Find what stands in the way of a verdict.
     fn obstacle(&self) -> Option<Ground> {
         let (a, b) = (self.a.values.len(), self.b.values.len());
         if a.min(b) < 2 {
@@ -342,7 +342,7 @@ impl Pair {
     }
 }
 
-/// Why the runs of two sides are no pairs; `None` where they are.
+/// Find why the runs of two sides are no pairs; `None` where they are.
 fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<Ground> {
     let is_whole = |side: &Side| side.values.len() == side.runs;
     if a.runs != b.runs {
@@ -373,7 +373,7 @@ impl From<Interval> for Estimate {
     }
 }
 
-/// What can be said of each, all together. Differences are corrected for their number, so that none is found by trying often; whether all hold
+/// Judge all of them together. Differences are corrected for their number, so that none is found by trying often; whether all hold
 /// within the margin is one question, for which each may be asked at the full chance (intersection-union, Berger, Technometrics 24, 1982).
 fn judged(pairs: Vec<(String, Pair)>, question: Question) -> Vec<ComparedResponse> {
     let known = |pair: &Pair| pair.log_ratio.filter(|_| pair.obstacle().is_none())?.p();

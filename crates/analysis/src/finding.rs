@@ -196,7 +196,7 @@ pub enum Inconclusive {
     TooNoisy(Vec<(Noise, Vec<String>, Vec<Effect>)>),
     /// Another factor always changed with it. One more cell would tell.
     Confounded { of: Open, lacking: Option<Vec<(String, String)>> },
-    /// Of factors together: a third one always changed with them.
+    /// A third factor always changed with these.
     Aliased(Open),
     /// Not all combinations of two factors were run.
     NotCrossed { missing: usize, pairs: usize },

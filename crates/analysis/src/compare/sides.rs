@@ -53,7 +53,7 @@ fn holds_dlio(path: &Path) -> bool {
     found.iter().any(|one| one.origin != Origin::Feedrate)
 }
 
-/// What is compared where nothing is asked for: utilisation, and throughput in the truest unit that all runs have.
+/// Responses that are compared where none is asked for: utilisation, and throughput in the truest unit that all runs have.
 pub fn main_responses(a: &Runs, b: &Runs) -> Vec<&'static Metric> {
     let has = |name: &str| {
         let response = Metric::find(name);

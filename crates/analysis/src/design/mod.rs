@@ -50,7 +50,7 @@ pub struct Factor {
 /// Runs with the same levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Of each factor, which of its levels.
+    /// The place of its level for each factor.
     pub levels: Vec<usize>,
     /// Places in the list that the design was made of.
     pub runs: Vec<usize>,

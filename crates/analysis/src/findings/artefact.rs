@@ -14,7 +14,7 @@ const MOVED_MIN: f64 = 1.0;
 const MOVED_MIN_UNTESTED: f64 = 5.0;
 /// Utilisation over all steps that moves by less, in points, is not missed.
 const HIDDEN_MIN: f64 = 5.0;
-/// Of a change of the one figure, the other has at least this share; otherwise the window made it, or hides it.
+/// Share of a change of the one figure that the other has at least; otherwise the window made it, or hides it.
 const SHARE_MIN: f64 = 1.0 / 3.0;
 
 const WINDOWED: &str = "au_windowed_percent";
@@ -57,7 +57,7 @@ struct Step<'a> {
     linear: Option<f64>,
 }
 
-/// What the runs of a level say by the window and as a whole.
+/// The runs of a level, by the window and as a whole.
 struct LevelRuns<'a> {
     runs: Vec<&'a Observation>,
     windowed: f64,

@@ -19,13 +19,13 @@ const COLUMNS_MAX: usize = 200;
 pub(super) struct DesignMatrix<'a> {
     pub(super) response: &'static Metric,
     pub(super) scale: ResponseScale,
-    /// Of the runs that have the response. The baseline of each factor is one that others can be compared with.
+    /// The design of the runs that have the response. The baseline of each factor is one that others can be compared with.
     pub(super) design: Design,
     /// The baselines of the design as it was given.
     baselines: Vec<usize>,
     /// In the order of those of the design.
     pub(super) cells: Vec<Cell>,
-    /// Of each cell, in the order of its values.
+    /// The runs of each cell, in the order of its values.
     pub(super) runs: Vec<Vec<&'a Observation>>,
     /// Pairs of factors of which all combinations of levels were run.
     pub(super) pairs: Vec<(usize, usize)>,
@@ -35,7 +35,7 @@ pub(super) struct DesignMatrix<'a> {
     full: Model,
     /// Factors alone.
     additive: Model,
-    /// Of factors, then pairs.
+    /// Terms of factors, then those of pairs.
     anova: Anova,
     anova_additive: Anova,
 }
@@ -47,7 +47,7 @@ pub(super) struct Contrast {
 }
 
 impl<'a> DesignMatrix<'a> {
-    /// Of a response that two runs have.
+    /// Lay out a response that at least two runs have.
     pub(super) fn new(group: &UsedRuns<'a>, response: &'static Metric) -> Option<Self> {
         let all = group.runs;
         let values: Vec<Option<f64>> = all

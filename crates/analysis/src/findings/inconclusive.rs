@@ -17,7 +17,7 @@ pub(super) enum OpenPoint {
     Noise { factor: String, widest: Effect },
     /// Another factor always changed with it.
     Confounded(Unanswered),
-    /// Of factors together: a third one always changed with them.
+    /// A third factor always changed with these.
     Aliased(Unanswered),
     /// Not all combinations of two factors were run.
     NotCrossed { missing: usize, pairs: usize },
@@ -126,7 +126,7 @@ pub(super) fn only_left_out(all: &Design, group: &UsedRuns) -> Option<Finding> {
     Some(Finding { factors, magnitude: REASONS as f64 + 2.0, ..finding })
 }
 
-/// What is open of all responses of a workload.
+/// Questions that stay open, over all responses of a workload.
 pub(super) fn open(workload: &str, judged: &[Judged]) -> Vec<Finding> {
     (0..REASONS).filter_map(|reason| of_reason(workload, reason, judged)).collect()
 }

@@ -88,7 +88,7 @@ pub fn findings(
     all
 }
 
-/// What cannot be told of several workloads for the same reason is said once.
+/// Add a finding; something that cannot be told of several workloads for the same reason is said once.
 fn add(all: &mut Vec<Finding>, finding: Finding) {
     let same = all
         .iter_mut()
