@@ -8,16 +8,13 @@ mod tests;
 
 pub use sides::{Runs, main_responses, sides};
 
-use crate::precision::{CONFIDENCE, POWER};
+use crate::precision::{ALPHA, CONFIDENCE, POWER};
+use feedrate_measure::metric::{Better, Metric};
 use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
 use feedrate_results::index::LeftOut;
-use feedrate_results::response::{Better, Response};
 use feedrate_results::run::{Run, Settings};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Chance of a false finding that is accepted.
-pub const ALPHA: f64 = 1.0 - CONFIDENCE;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +67,7 @@ pub struct Differing {
 pub struct Finding {
     /// What was run.
     pub experiment: String,
-    /// [`Response::name`].
+    /// name.
     pub response: &'static str,
     /// The runs of A.
     pub a: Side,
@@ -139,7 +136,7 @@ impl Comparison {
 pub fn compare(
     a: Runs,
     b: Runs,
-    responses: &[&'static Response],
+    responses: &[&'static Metric],
     question: Question,
     pairing: Pairing,
 ) -> Comparison {
@@ -254,7 +251,7 @@ fn experiment(settings: &Settings, varying: &BTreeSet<String>) -> String {
 
 /// One response of both sides, before anything is said of it.
 struct Pair {
-    response: &'static Response,
+    response: &'static Metric,
     a: Side,
     b: Side,
     difference: Estimate,
@@ -267,7 +264,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn of(response: &'static Response, a: &[&Run], b: &[&Run], pairing: Pairing) -> Self {
+    fn of(response: &'static Metric, a: &[&Run], b: &[&Run], pairing: Pairing) -> Self {
         let turns = |runs: &[&Run]| runs.iter().map(|run| turn(run)).collect::<Vec<_>>();
         let same_turns = turns(a) == turns(b);
         let (a, b) = (Side::of(response, a), Side::of(response, b));
@@ -328,7 +325,7 @@ fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<String> {
 }
 
 impl Side {
-    fn of(response: &Response, runs: &[&Run]) -> Self {
+    fn of(response: &Metric, runs: &[&Run]) -> Self {
         let values: Vec<f64> = runs.iter().filter_map(|run| run.metric(response)).collect();
         let middle = match response.middle(&values, CONFIDENCE) {
             Some(interval) => Estimate::from(interval),

@@ -43,7 +43,7 @@ impl Content {
     }
 
     /// The content of a dataset, at file 0.
-    pub fn of(plan: &DatasetPlan) -> Self {
+    pub fn from_plan(plan: &DatasetPlan) -> Self {
         Content::redundant(plan.content_seed, plan.redundancy)
     }
 

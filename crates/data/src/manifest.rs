@@ -82,7 +82,7 @@ pub enum ManifestError {
 
 impl Manifest {
     /// The manifest of a dataset of which nothing is there yet.
-    pub fn of(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Self {
+    pub fn new(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Self {
         let entry = format.entry();
         let total_bytes = layout.sum(layout.files(), |shape| plan.file_bytes(&entry, shape));
         Manifest {

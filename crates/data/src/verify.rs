@@ -80,7 +80,7 @@ pub fn verify(
     let parts = format.parts();
     let state = || {
         let sink = CompareSink::new(storage, &watch, parts.len(), Extent::Whole);
-        (sink, Content::of(plan), String::new())
+        (sink, Content::from_plan(plan), String::new())
     };
     let walked =
         for_each_file(layout.files(), threads, &watch, state, |(sink, content, path), file| {

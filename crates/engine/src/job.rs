@@ -122,6 +122,13 @@ impl ReadJob {
         self.own.len() as u32
     }
 
+    /// Whether what `accelerator` reads is counted as its own, not as another's of which it is told.
+    pub fn reads_for_itself(&self, accelerator: u32) -> bool {
+        let loader = &self.plan.loader;
+        let leads = (self.own.start + accelerator).is_multiple_of(loader.group_accelerators.max(1));
+        leads || !loader.is_broadcast()
+    }
+
     /// Reading threads of one accelerator; without workers one thread stands for the training's own.
     pub fn workers(&self) -> u32 {
         self.plan.loader.workers.max(1)
@@ -168,7 +175,7 @@ impl ReadJob {
     /// Takes the payload of one worker.
     pub fn sink(&self) -> Sink {
         let dataset = &self.plan.dataset;
-        Sink::new(self.plan.loader.verify.then(|| (Content::of(dataset), dataset.element)))
+        Sink::new(self.plan.loader.verify.then(|| (Content::from_plan(dataset), dataset.element)))
     }
 
     /// Bytes read at once.

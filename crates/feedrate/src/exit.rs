@@ -73,7 +73,10 @@ pub(crate) fn code_of(error: &anyhow::Error) -> Exit {
 
 fn is_interruption(error: &anyhow::Error) -> bool {
     error.is::<Interrupted>()
-        || matches!(error.downcast_ref(), Some(GenerateError::Cancelled { .. }))
+        || matches!(
+            error.downcast_ref(),
+            Some(GenerateError::Cancelled { .. } | GenerateError::Busy { .. })
+        )
         || of_ranks(error).is_some_and(CommError::is_interruption)
 }
 

@@ -1,8 +1,8 @@
 //! What is compared: the runs below a folder, of our records or of DLIO's files, or those of a study's rows. Says of each that is not why.
 
+use feedrate_measure::metric::Metric;
 use feedrate_results::import::{Origin, find, same_text};
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
-use feedrate_results::response::Response;
 use feedrate_results::run::{ROWS, Run};
 use std::path::{Path, PathBuf};
 
@@ -54,18 +54,15 @@ fn holds_dlio(path: &Path) -> bool {
 }
 
 /// What is compared where nothing is asked for: utilisation, and throughput in the truest unit that all runs have.
-pub fn main_responses(a: &Runs, b: &Runs) -> Vec<&'static Response> {
+pub fn main_responses(a: &Runs, b: &Runs) -> Vec<&'static Metric> {
     let has = |name: &str| {
-        let response = Response::find(name);
+        let response = Metric::find(name);
         let mut all = a.runs.iter().chain(&b.runs);
         all.all(|run| response.as_ref().is_ok_and(|response| run.metric(response).is_some()))
     };
     let rates = ["delivered_bytes_per_second", "samples_per_second"];
     let rate = rates.into_iter().find(|name| has(name)).unwrap_or(rates[0]);
-    ["au_all_steps_percent", rate]
-        .into_iter()
-        .filter_map(|name| Response::find(name).ok())
-        .collect()
+    ["au_all_steps_percent", rate].into_iter().filter_map(|name| Metric::find(name).ok()).collect()
 }
 
 fn is_of_dlio(run: &Run) -> bool {
@@ -162,7 +159,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), 1.0);
         let (a, _) = both(folder.path(), folder.path());
-        let of = |name: &str| a.runs[0].metric(Response::find(name).unwrap());
+        let of = |name: &str| a.runs[0].metric(Metric::find(name).unwrap());
         assert_eq!(of("au_sustained"), None);
         // Of 6.15 s a rank waits 4.05 to 4.35 s.
         let stall = of("stall").unwrap();
@@ -188,7 +185,7 @@ mod tests {
         let found = compare(
             a,
             b,
-            &[Response::find("au_all_steps").unwrap()],
+            &[Metric::find("au_all_steps").unwrap()],
             Question::Within(0.02),
             Pairing::None,
         );

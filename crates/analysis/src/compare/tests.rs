@@ -5,8 +5,8 @@ use feedrate_measure::example::{plan, simple};
 use feedrate_measure::record::{Record, StudyRun};
 use std::path::Path;
 
-fn au() -> &'static Response {
-    Response::find("au_all_steps").unwrap()
+fn au() -> &'static Metric {
+    Metric::find("au_all_steps").unwrap()
 }
 
 /// A run of utilisation `au` percent, changed.
@@ -93,7 +93,7 @@ fn not_worse_is_asked_on_one_side_only() {
     let question = Question::NoWorseThan(0.02);
     check(&STEADY, &better, question, Verdict::NotWorse, "not worse by more than 2 %");
     check(&better, &STEADY, question, Verdict::Differs, "differs: B is worse, by 5.2 %");
-    let stall = Response::find("stall").unwrap();
+    let stall = Metric::find("stall").unwrap();
     let verdict = |a: &[f64], b: &[f64]| {
         compare(plain(a), plain(b), &[stall], question, Pairing::None).findings[0].verdict
     };
@@ -200,7 +200,7 @@ fn many_findings_are_corrected_for_their_number() {
     let (a, b) = ([90.0, 86.0, 94.0, 91.0], [85.0, 83.0, 88.0, 80.5]);
     let alone = finding(&a, &b, WITHIN, Pairing::None);
     assert_eq!(alone.verdict, Verdict::Differs, "{:?}", alone.p);
-    let two = [au(), Response::find("au_windowed").unwrap()];
+    let two = [au(), Metric::find("au_windowed").unwrap()];
     let both = compare(plain(&a), plain(&b), &two, WITHIN, Pairing::None).findings;
     assert!((both[0].p.unwrap() - 2.0 * alone.p.unwrap()).abs() < 1e-3);
     assert!(both.iter().all(|one| one.verdict == Verdict::CannotTell), "{both:?}");
@@ -219,7 +219,7 @@ fn other_machines_are_told() {
 
 #[test]
 fn a_response_that_runs_do_not_have_is_said() {
-    let sustained = Response::find("au_sustained").unwrap();
+    let sustained = Metric::find("au_sustained").unwrap();
     let nothing_read = |record: &mut Record| record.epochs[0].accelerators[0].io.read_bytes = 0;
     let found =
         compare(runs(&STEADY, nothing_read), plain(&STEADY), &[sustained], WITHIN, Pairing::None);

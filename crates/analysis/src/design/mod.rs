@@ -16,6 +16,9 @@ pub const UNSET: &str = "unset";
 /// The factor that counts accelerators.
 pub const PROCESSES: &str = "processes";
 
+/// The setting that names where runs were found, where there are several such places. It stays a factor whatever changed with it.
+pub const SOURCE: &str = "source";
+
 /// The runs of one workload, laid out by what they were asked for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Design {
@@ -73,9 +76,10 @@ impl Design {
             }
             let name = factor(key);
             let twin = factors.iter_mut().find(|(_, other)| *other == of_runs);
-            match twin.filter(|_| !declared.has(name)) {
-                Some((twin, _)) => twin.followers.push(name.into()),
-                None => factors.push(Factor::new(key, levels, of_runs, declared)),
+            let is_own = declared.has(name) || name == SOURCE;
+            match twin {
+                Some((twin, _)) if !is_own => twin.followers.push(name.into()),
+                _ => factors.push(Factor::new(key, levels, of_runs, declared)),
             }
         }
         factors.sort_by(|a, b| a.0.name.cmp(&b.0.name));

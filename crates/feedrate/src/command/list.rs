@@ -71,7 +71,7 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
         Family::Launches => launch::LAUNCHES.iter().map(|l| member(l.member())).collect(),
         Family::Designs => design::DESIGNS.iter().map(|d| design(d)).collect(),
-        Family::Plots => PLOTS.iter().map(|p| plot(*p)).collect(),
+        Family::Plots => PLOTS.iter().map(|p| plot(p)).collect(),
         Family::Keys => KEYS
             .iter()
             .map(|key| Line {
@@ -112,9 +112,9 @@ fn member(member: &Member) -> Line {
     Line { name: member.name.into(), summary: member.summary.into(), notes: abilities.join(", ") }
 }
 
-fn plot(plot: &dyn Plot) -> Line {
+fn plot(plot: &Plot) -> Line {
     let notes = plot.response().map_or(String::new(), |name| format!("--response {name}"));
-    Line { notes, ..member(plot.member()) }
+    Line { notes, ..member(&plot.member) }
 }
 
 fn design(design: &Design) -> Line {

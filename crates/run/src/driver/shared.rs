@@ -6,7 +6,7 @@ use super::memory::SampleMemory;
 use super::placement::Placement;
 use super::touched::Touched;
 use crate::clock::Clock;
-use crate::layers::GroupStorages;
+use crate::layers::{self, GroupStorages};
 use crossbeam_queue::ArrayQueue;
 use feedrate_data::storage::Storage;
 use feedrate_engine::job::ReadJob;
@@ -22,6 +22,8 @@ pub(super) struct Shared {
     pub(super) job: ReadJob,
     pub(super) placement: Placement,
     groups: GroupStorages,
+    /// Of each group, where nothing of `groups` is in its place.
+    own: Vec<Arc<dyn Storage>>,
     pub(super) clock: Clock,
     pub(super) queues: Vec<Queue>,
     pub(super) workers: Vec<WorkerHandle>,
@@ -61,11 +63,20 @@ impl Shared {
     ) -> Self {
         let (placement, loader) = (Placement::new(&job), &job.plan.loader);
         let accelerators = job.accelerators() as usize;
+        let own = (0..placement.groups()).map(|group| {
+            let takers = placement.accelerators_of(group * job.workers() as usize).len() as u32;
+            if loader.is_broadcast() {
+                layers::read_once(&job.storage, takers)
+            } else {
+                Arc::clone(&job.storage)
+            }
+        });
         let mut shared = Shared {
             ready: ArrayQueue::new(accelerators),
             computed: ArrayQueue::new(accelerators),
             queues: job.queues(),
             workers: (0..placement.places()).map(|_| WorkerHandle::default()).collect(),
+            own: own.collect(),
             groups,
             stop,
             flush_wanted: AtomicU32::new(0),
@@ -98,9 +109,9 @@ impl Shared {
         let others = match group {
             0 if !asked.is_empty() => asked,
             last if last + 1 == self.placement.groups() => served,
-            _ => return &self.job.storage,
+            _ => return &self.own[group],
         };
-        others.get(worker as usize).unwrap_or(&self.job.storage)
+        others.get(worker as usize).unwrap_or(&self.own[group])
     }
 
     /// A batch that an accelerator waits for is whole.

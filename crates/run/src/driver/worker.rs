@@ -254,7 +254,9 @@ impl<'s> Worker<'s> {
             self.shared.touched.mark(*accelerator, file);
         }
         io.followed(come, self.reader.has_read(start, come as u64));
-        queue.add_read_bytes(come as u64);
+        if io.reads_itself {
+            queue.add_read_bytes(come as u64);
+        }
         let bytes = come.saturating_sub(before).min(len);
         self.held = offset..offset + bytes as u64;
         Ok(bytes)
@@ -342,7 +344,11 @@ impl<'s> WorkerLane<'s> {
             queue: &shared.queues[accelerator as usize],
             state: WorkerState::new(shared.placement.worker_of(place)),
             shard: Shard::new(&shared.job, accelerator),
-            io: Recorded::new(Arc::clone(shared.storage_of(place)), shared.clock),
+            io: Recorded::new(
+                Arc::clone(shared.storage_of(place)),
+                shared.clock,
+                shared.job.reads_for_itself(accelerator),
+            ),
         }
     }
 }

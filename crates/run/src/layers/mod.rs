@@ -4,6 +4,7 @@ mod recorded;
 mod throttle;
 mod delay;
 mod slots;
+mod once;
 mod collective;
 mod together;
 
@@ -13,6 +14,7 @@ pub use recorded::Recorded;
 pub use throttle::Throttled;
 pub use together::Together;
 
+use self::once::{Kept, Once};
 use crate::clock::Clock;
 use feedrate_data::storage::Storage;
 use feedrate_spec::plan::StoragePlan;
@@ -40,6 +42,11 @@ pub fn layered(
         storage = Arc::new(Delayed::new(storage, clock, plan.delay_s, Arc::clone(stop)));
     }
     storage
+}
+
+/// `storage` for a group of `takers` accelerators of this process that all read the same: each read is made once.
+pub fn read_once(storage: &Arc<dyn Storage>, takers: u32) -> Arc<dyn Storage> {
+    Arc::new(Once::new(Arc::clone(storage), Kept::new(takers)))
 }
 
 /// Implements [`Storage`] for a layer by passing on all but `open` and `read_at`.

@@ -14,6 +14,8 @@ pub struct Recorded {
     /// When the last thing ended.
     at_ns: u64,
     sample_began_ns: u64,
+    /// Else another of its group reads, and what comes is counted as from memory.
+    pub reads_itself: bool,
     /// Times of the task being read.
     pub task: ReadTimes,
     /// Since they were last taken.
@@ -21,13 +23,14 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Around `storage`.
-    pub fn new(storage: Arc<dyn Storage>, clock: Clock) -> Self {
+    /// Around `storage`, of which an accelerator reads itself or is told what another reads.
+    pub fn new(storage: Arc<dyn Storage>, clock: Clock, reads_itself: bool) -> Self {
         Recorded {
             storage,
             clock,
             at_ns: 0,
             sample_began_ns: 0,
+            reads_itself,
             task: ReadTimes::default(),
             counters: IoCounters::default(),
         }
@@ -62,8 +65,10 @@ impl Recorded {
         let result = self.storage.open(path);
         let ns = self.lap();
         self.count_open(ns);
-        self.counters.opens += 1;
-        self.counters.open_latency.record(ns);
+        if self.reads_itself {
+            self.counters.opens += 1;
+            self.counters.open_latency.record(ns);
+        }
         result
     }
 
@@ -92,20 +97,29 @@ impl Recorded {
         let ns = self.lap();
         self.task.read_ns += ns;
         self.counters.read_ns += ns;
-        self.counters.reads += 1;
-        self.counters.read_latency.record(ns);
-        self.counters.read_bytes += *result.as_ref().unwrap_or(&0) as u64;
+        let bytes = *result.as_ref().unwrap_or(&0) as u64;
+        if self.reads_itself {
+            self.counters.reads += 1;
+            self.counters.read_latency.record(ns);
+            self.counters.read_bytes += bytes;
+        } else {
+            self.counters.memory_bytes += bytes;
+        }
         result
     }
 
     /// The last read returned `bytes`, and was this to the one before it.
     pub fn followed(&mut self, bytes: usize, follows: Follows) {
-        self.counters.access.read(bytes as u64, follows);
+        if self.reads_itself {
+            self.counters.access.read(bytes as u64, follows);
+        }
     }
 
     /// The sample was read, not found in memory.
     pub fn sample_read(&mut self, payload_bytes: Option<u64>) {
-        self.counters.access.sample(payload_bytes);
+        if self.reads_itself {
+            self.counters.access.sample(payload_bytes);
+        }
     }
 
     /// Close.

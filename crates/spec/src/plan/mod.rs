@@ -184,6 +184,13 @@ pub struct LoaderPlan {
     pub check_crc: bool,
 }
 
+impl LoaderPlan {
+    /// Whether one of each group reads the samples of all, which are the same, and sends them to the others.
+    pub fn is_broadcast(&self) -> bool {
+        self.file_access == FileAccess::Same && self.group_accelerators > 1
+    }
+}
+
 /// How accelerators share the samples of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -263,7 +263,7 @@ keys! {
         reader_file_shuffle: Shuffle = ShuffleKind, "reader.file_shuffle", "off", "", Effect::Now, "Order of files.";
         reader_sample_shuffle: Shuffle = ShuffleKind, "reader.sample_shuffle", "off", "", Effect::Now, "Order of samples.";
         reader_shuffle_size: u64 = Count, "reader.shuffle_size", "1024", "samples", Effect::Now, "Size of the shuffle buffer of loader `tensorflow`.";
-        reader_file_access: String = FileAccess, "reader.file_access", "multi", "", Effect::Now, "How accelerators share files: `multi` gives each its own, in `shared` all read the same file at a time and each its own samples, in `same` all read the same samples, in `collective` one of a group reads for all, in other processes too, in `mpio` all processes of MPI read together.";
+        reader_file_access: String = FileAccess, "reader.file_access", "multi", "", Effect::Now, "How accelerators share files: `multi` gives each its own, in `shared` all read the same file at a time and each its own samples, in `same` all read the same samples, in `collective` one of a group reads for all, in other processes too, in `broadcast` one of a group reads what all of it need alike and sends it to the others, in `mpio` all processes of MPI read together.";
         reader_read_type_memory: bool = InMemory, "reader.read_type", "on_demand", "", Effect::Now,
             "Read each sample when it is needed, or once: then it stays in the memory of the accelerator that read it.";
         reader_transfer_size: Option<u64> = OptionalBytes, "reader.transfer_size", "null", "bytes", Effect::Now,
@@ -349,7 +349,7 @@ keys! {
         reader_read_at_start: bool = Flag, "reader.read_at_start", "false", "",
             "Read all of the first epoch before its first step, as applications do that load their data at start.";
         reader_collective_size: u32 = Count32, "reader.collective_size", "0", "accelerators",
-            "Accelerators of a group of which one reads for all, with `file_access: collective`; 0 is all of them.";
+            "Accelerators of a group of which one reads for all, with `file_access: collective` or `broadcast`; 0 is all of them.";
         checkpoint_format: Option<String> = OptionalText, "checkpoint.format", "null", "",
             "How a state lies in a file: `pt` (torch.save), `safetensors` or `raw`; without it `pt` where the framework is pytorch.";
         checkpoint_asynchronous: bool = Flag, "checkpoint.asynchronous", "false", "",

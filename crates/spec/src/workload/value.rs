@@ -224,7 +224,7 @@ choices! {
     Compression: "none" | "gzip" | "lzf" | "bz2" | "zip" | "xz";
     Sampler: "auto" | "iterative" | "index" | "none";
     ProcessStart: "fork" | "spawn" | "forkserver";
-    FileAccess: "multi" | "shared" | "same" | "collective" | "mpio" | "posix";
+    FileAccess: "multi" | "shared" | "same" | "collective" | "broadcast" | "mpio" | "posix";
     Scaling: "strong" | "weak";
     CheckpointType: "rank_zero" | "all_ranks";
     CheckpointMode: "default" | "subset";

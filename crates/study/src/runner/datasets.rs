@@ -138,9 +138,9 @@ impl Runner<'_> {
     }
 
     fn delete(&mut self, folder: &Path) -> Result<(), RunnerError> {
-        // Whoever reads a dataset shares the lock of its manifest.
-        if let Ok(manifest) = fs::File::open(folder.join("manifest.json"))
-            && manifest.try_lock().is_err()
+        // Whoever makes or reads a dataset holds its lock.
+        if let Ok(lock) = fs::File::open(folder.join(".feedrate.lock"))
+            && lock.try_lock().is_err()
         {
             self.host.tell(News::InUse { folder: folder.to_path_buf() });
             return Ok(());

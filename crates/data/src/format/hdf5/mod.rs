@@ -7,6 +7,7 @@
 
 mod plan;
 mod metadata;
+mod places;
 mod write;
 mod checksum;
 mod blocks;
@@ -15,8 +16,8 @@ mod header;
 mod message;
 mod group;
 mod open;
-mod index;
 mod arrays;
+mod index;
 mod piece;
 mod filter;
 mod cursor;

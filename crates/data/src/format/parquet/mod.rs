@@ -11,12 +11,13 @@
 //! sample, instead of keeping a whole row group in memory: a group that is left early is read only in part.
 
 mod thrift;
-mod write;
+mod unpack;
+mod layout;
 mod deflate;
+mod write;
 mod footer;
 mod page;
 mod hybrid;
-mod unpack;
 mod values;
 mod chunk;
 mod cursor;
@@ -68,7 +69,7 @@ impl Format for Parquet {
             compressions: &[Compression::Gzip],
             heeds: &["dataset.compression_level", "dataset.row_group_samples"],
             unfit,
-            ..FormatEntry::new(&MEMBER, write::file_bytes)
+            ..FormatEntry::new(&MEMBER, layout::file_bytes)
         }
     }
 

@@ -49,7 +49,7 @@ fn every_size_of_row_group_is_read_in_every_order() {
         for rows in [1, 2, 7, 64, 5000] {
             let encoding = groups_of(rows);
             let parts = encoded_as(parquet(), &shape, &encoding, 5000);
-            assert_eq!(parts[0].len() as u64, write::file_bytes(&shape, &encoding));
+            assert_eq!(parts[0].len() as u64, layout::file_bytes(&shape, &encoding));
             for piece_bytes in [4096, 1 << 20] {
                 read_in_orders(&shape, &parts, piece_bytes);
             }
@@ -66,7 +66,7 @@ fn compressed_row_groups_are_read_in_every_order() {
             let encoding = packed_groups_of(rows, level);
             let parts = encoded_as(parquet(), &shape, &encoding, 5000);
             assert_eq!(parts, encoded_as(parquet(), &shape, &encoding, 1 << 20));
-            let expected = write::file_bytes(&shape, &encoding) as f64;
+            let expected = layout::file_bytes(&shape, &encoding) as f64;
             let is_tiny = shape.sample_bytes() < 100;
             let made = parts[0].len() as f64 / expected;
             assert!(is_tiny || (made - 1.0).abs() < 0.06, "{made} {dims:?} {level}");
@@ -237,7 +237,7 @@ fn what_cannot_be_written_says_why() {
     `6400001` samples in row groups of 64 are more than 100000 groups
     ");
     // Asked for all the same.
-    assert_eq!(write::file_bytes(&shape(&[1], Element::Uint8, u64::MAX), &groups_of(0)), u64::MAX);
+    assert_eq!(layout::file_bytes(&shape(&[1], Element::Uint8, u64::MAX), &groups_of(0)), u64::MAX);
 }
 
 /// What the limits of writing and of reading promise each other.
@@ -245,7 +245,7 @@ fn what_cannot_be_written_says_why() {
 fn the_longest_footer_can_be_read() {
     let size = 40_000_000_000_000;
     let shape = shape(&[size / GROUPS_MAX], Element::Uint8, GROUPS_MAX);
-    let bytes = write::file_bytes(&shape, &groups_of(1));
+    let bytes = layout::file_bytes(&shape, &groups_of(1));
     assert!(bytes - shape.payload_bytes() < FOOTER_BYTES_MAX + GROUPS_MAX * 100);
 }
 

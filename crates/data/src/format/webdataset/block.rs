@@ -84,9 +84,10 @@ pub(super) fn read(block: &Block, at: u64) -> Result<Option<Header>, FormatError
     };
     // Negative, or of more than 64 bits: `tar` looks at the last 8 bytes alone.
     let is_beyond = block[SIZE] >= 0x80 && block[SIZE..][..4] != [0x80, 0, 0, 0];
-    let bytes = header.entry_size().ok().filter(|_| !is_beyond);
-    let bytes = bytes.ok_or_else(|| error("a tar header whose size is not a number"))?;
-    Ok(Some(Header { kind, bytes }))
+    match header.entry_size() {
+        Ok(bytes) if !is_beyond => Ok(Some(Header { kind, bytes })),
+        _ => Err(error("a tar header whose size is not a number")),
+    }
 }
 
 /// Append the member's path to `path`.

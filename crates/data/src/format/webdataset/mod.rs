@@ -2,8 +2,8 @@
 //! `<key>.cls` and an array in `<key>.npy`, where the key is unique in the dataset.
 
 mod block;
-mod members;
 mod pax;
+mod members;
 #[cfg(test)]
 mod tests;
 

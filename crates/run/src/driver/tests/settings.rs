@@ -93,3 +93,24 @@ fn without_a_barrier_each_accelerator_goes_its_own_way() {
         last_wait_and_end(&epoch);
     }
 }
+
+/// The first of each group reads what all need alike, once; the others are told.
+#[test]
+fn one_of_a_group_reads_for_all_who_read_the_same() {
+    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+        let mut plan = with(Case { loader, accelerators: 5, workers: 2, ..CASE }, |loader| {
+            loader.file_access = FileAccess::Same;
+            loader.group_accelerators = 3;
+        });
+        plan.dataset.files_train = 40;
+        for epochs in two_epochs(&plan) {
+            for (accelerator, epoch) in epochs.iter().enumerate() {
+                let read = if accelerator % 3 == 0 { 40 * SAMPLE_BYTES } else { 0 };
+                let io = &epoch.io;
+                assert_eq!((io.samples, io.read_bytes), (40, read), "{loader} {accelerator}");
+                assert_eq!(io.read_bytes + io.memory_bytes, 40 * SAMPLE_BYTES);
+                assert_eq!(io.opens > 0, read > 0, "{loader} {accelerator}");
+            }
+        }
+    }
+}

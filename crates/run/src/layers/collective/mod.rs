@@ -11,6 +11,7 @@ mod tests;
 use self::member::Member;
 use self::reader::Line;
 use self::turn::{InTurn, Turn};
+use super::once::{Kept, Once};
 use crate::comm::{CommError, Peers};
 use crate::ranks::Ranks;
 use feedrate_data::storage::Storage;
@@ -81,6 +82,8 @@ pub struct Collective {
     peers: Arc<dyn Peers>,
     neighbours: Neighbours,
     workers: u32,
+    /// Accelerators of the group that this process reads for, where all read the same.
+    takers: Option<u32>,
     /// Tags given out.
     tags: u32,
     threads: Vec<JoinHandle<()>>,
@@ -108,6 +111,10 @@ impl Collective {
             peers: ranks.comm.peers()?,
             neighbours: Neighbours::new(ranks.comm.rank(), size, plan.accelerators, group),
             workers: plan.loader.workers.max(1),
+            takers: plan.loader.is_broadcast().then(|| {
+                let last = ranks.own.end.saturating_sub(1) / group * group;
+                group.min(plan.accelerators - last)
+            }),
             tags: 0,
             threads: Vec::new(),
             stop: Arc::clone(stop),
@@ -122,6 +129,7 @@ impl Collective {
     /// A thread could not be started.
     pub fn storages(&mut self, storage: &Arc<dyn Storage>) -> std::io::Result<GroupStorages> {
         let mut storages = GroupStorages::default();
+        let kept = self.takers.map(Kept::new);
         let tags = self.tags..self.tags + self.workers;
         self.tags = tags.end;
         for tag in tags {
@@ -134,7 +142,10 @@ impl Collective {
                 continue;
             }
             let turn = Arc::new(Turn::default());
-            let own: Arc<dyn Storage> = Arc::new(InTurn::new(Arc::clone(storage), turn));
+            let mut own: Arc<dyn Storage> = Arc::new(InTurn::new(Arc::clone(storage), turn));
+            if let Some(kept) = &kept {
+                own = Arc::new(Once::new(own, Arc::clone(kept)));
+            }
             for &member in &self.neighbours.members {
                 let (peers, abandoned) = (Arc::clone(&self.peers), Arc::clone(&self.abandoned));
                 let line = Line::new(Arc::clone(&own), peers, member, tag, abandoned);

@@ -42,6 +42,7 @@ fn of_one_group(size: u32) -> Vec<Collective> {
         neighbours: Neighbours::new(rank.rank(), size, size, size),
         peers: rank.peers().unwrap(),
         workers: 2,
+        takers: None,
         tags: 0,
         threads: Vec::new(),
         stop: Arc::default(),

@@ -133,7 +133,7 @@ impl Builder<'_> {
     fn file_access(&mut self) -> FileAccess {
         match self.w.reader_file_access.as_str() {
             "shared" | "collective" => FileAccess::Shared,
-            "same" => FileAccess::Same,
+            "same" | "broadcast" => FileAccess::Same,
             "posix" => {
                 self.in_vain("reader.file_access", "`posix` is read as `multi`");
                 FileAccess::Multi
@@ -145,9 +145,17 @@ impl Builder<'_> {
 
     fn group_accelerators(&mut self, accelerators: u32) -> u32 {
         let key = "reader.collective_size";
-        if self.w.reader_file_access != "collective" {
-            self.in_vain(key, "only `reader.file_access=collective` has groups");
+        let access = self.w.reader_file_access.as_str();
+        if !["collective", "broadcast"].contains(&access) {
+            self.in_vain(key, "only `reader.file_access=collective` and `broadcast` have groups");
             return 1;
+        }
+        if access == "broadcast" && self.w.reader_read_type_memory {
+            self.error(
+                "reader.read_type",
+                "`memory` keeps accelerators from asking for the same samples".into(),
+                "use `on_demand` with `file_access: broadcast`",
+            );
         }
         match self.w.reader_collective_size {
             0 => accelerators,

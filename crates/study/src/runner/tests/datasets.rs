@@ -27,8 +27,8 @@ fn a_dataset_that_others_made_anew_or_read_is_not_deleted() {
     study.run(&mut study.world(), unneeded.clone()).unwrap();
     assert!(mine.exists());
     fs::write(mine.join("made-by-study"), claim).unwrap();
-    fs::write(mine.join("manifest.json"), "").unwrap();
-    let reader = fs::File::open(mine.join("manifest.json")).unwrap();
+    fs::write(mine.join(".feedrate.lock"), "").unwrap();
+    let reader = fs::File::open(mine.join(".feedrate.lock")).unwrap();
     reader.lock_shared().unwrap();
     let mut world = study.world();
     study.run(&mut world, unneeded.clone()).unwrap();
