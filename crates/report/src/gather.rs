@@ -259,9 +259,19 @@ fn stdev(run: &run::Run, metric: &metric::Metric) -> Option<f64> {
 }
 
 fn metrics(run: &run::Run) -> Vec<Metric> {
-    let own = METRICS.iter().map(|one| (one.label(), one.unit.name(), run.metric(one)));
-    let all = own.chain(run.figures());
-    all.map(|(name, unit, value)| Metric { name: name.into(), unit: unit.into(), value }).collect()
+    let own = METRICS.iter().map(|one| Metric {
+        name: one.label().into(),
+        unit: one.unit.name().into(),
+        value: run.metric(one),
+        provenance: run.metric(one).and_then(|_| Some(run.values.get(&one.id)?.provenance)),
+    });
+    let figures = run.figures().into_iter().map(|(name, unit, value)| Metric {
+        name: name.into(),
+        unit: unit.into(),
+        value,
+        provenance: None,
+    });
+    own.chain(figures).collect()
 }
 
 /// Each doubt once, the worst first, then those of most runs.
