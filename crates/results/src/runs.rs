@@ -4,7 +4,7 @@ use crate::files::{FilesError, StudyFiles};
 use crate::import::{Kind, find};
 use crate::place::{SUPERSEDED, label};
 use crate::row::Row;
-use crate::state::{History, IsCopy, Journal, JournalError, Status, places};
+use crate::state::{Status, StudyState};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file;
@@ -94,10 +94,6 @@ pub enum RunsError {
     Nothing(PathBuf),
     #[error(transparent)]
     Study(#[from] FilesError),
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    #[error(transparent)]
-    Copy(#[from] IsCopy),
 }
 
 impl RunsError {
@@ -110,7 +106,7 @@ impl RunsError {
 /// All runs in the folder `path` and below it: folders that hold a record. Links are not followed. Of a study's CSV, the runs of its rows.
 ///
 /// # Errors
-/// There is none, or the folder, the study or its journal cannot be read.
+/// There is none, or the folder, the study cannot be read.
 pub fn runs_of(path: &Path) -> Result<Runs, RunsError> {
     let mut found = Runs::default();
     match path.is_file() {
@@ -145,24 +141,21 @@ fn of_study(csv: &Path, found: &mut Runs) -> Result<(), RunsError> {
 /// The folders of the results of a study's rows; and those that are marked and have none.
 ///
 /// # Errors
-/// The study or its journal cannot be read.
+/// The study cannot be read.
 pub fn folders_of_study(csv: &Path) -> Result<(Vec<PathBuf>, Vec<LeftOut>), RunsError> {
-    let files = StudyFiles::of(csv)?;
+    let files = StudyFiles::new(csv)?;
     let table = files.table()?;
-    let mut history = History::of(Journal::read(&files.journal())?);
-    history.come_along(&files.csv)?;
+    let state = StudyState::read(&files)?;
     let rows: Vec<Row> = table.rows().cloned().collect();
     let (mut folders, mut left_out) = (Vec::new(), Vec::new());
-    for (row, place) in rows.iter().zip(places(&rows, &history)) {
-        match place.status {
-            Status::Done(Some(attempt)) | Status::Unmarked(attempt) => {
-                folders.push(attempt.run_dir.clone());
-            }
-            Status::Done(None) => {
+    for (row, place) in rows.iter().zip(state.places(&rows)) {
+        match place.result() {
+            Some(attempt) => folders.push(attempt.run_dir.clone()),
+            None if place.status == Status::Done => {
                 let why = format!("the study has no result of {}", label(row, &rows));
                 left_out.push(LeftOut { path: csv.into(), why });
             }
-            Status::Pending | Status::SetBack(_) | Status::Failed(..) | Status::Left(_) => {}
+            None => {}
         }
     }
     Ok((folders, left_out))

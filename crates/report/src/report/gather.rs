@@ -22,7 +22,7 @@ use feedrate_results::import::Kind;
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
 use feedrate_results::runs::{self, RunsError};
-use feedrate_results::state::{History, Journal};
+use feedrate_results::state::StudyState;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units::MIB;
 use std::cmp::Reverse;
@@ -181,11 +181,9 @@ fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
     if !csv.is_file() {
         return Ok(None);
     }
-    let files = StudyFiles::of(csv)?;
+    let files = StudyFiles::new(csv)?;
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-    let mut history = History::of(Journal::read(&files.journal())?);
-    history.come_along(&files.csv)?;
-    Ok(Some(Overview::of(&rows, &history)))
+    Ok(Some(Overview::new(&rows, &StudyState::read(&files)?)))
 }
 
 /// Where a run is from, and what is wanted of it.

@@ -100,7 +100,7 @@ fn ended_by(status: WaitStatus) -> Ended {
     }
 }
 
-/// What is waited for beside stdin.
+/// Events to wait for beside the end of stdin.
 struct Watch {
     children: UnixStream,
     signals: UnixStream,
@@ -112,12 +112,12 @@ struct Watch {
 enum Stage {
     Going,
     Told {
-        /// Of the timer since then.
+        /// Rings of the timer since then.
         rings: u64,
     },
 }
 
-/// What has happened.
+/// Events since the last look.
 struct Happened {
     wants_stop: bool,
     rings: u64,

@@ -18,7 +18,7 @@ use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::{self, Duration};
 use feedrate_spec::units;
 use feedrate_study::bash::quoted;
-use script::{Job, Processes, Told, Work, folder, launch as launch_by, script};
+use script::{BatchJob, Processes, Told, Work, folder, launch as launch_by, script};
 use std::path::Path;
 
 /// The limit is so many times what was estimated,
@@ -107,7 +107,7 @@ fn job(
     name: &str,
     time: String,
     array: Option<u32>,
-) -> Result<Job, UsageError> {
+) -> Result<BatchJob, UsageError> {
     let word = |flag: &str, text: &Option<String>| match text {
         Some(text) if !is_word(text) => {
             Err(UsageError { message: format!("`{flag} {text}` is no single word"), hint: None })
@@ -122,7 +122,7 @@ fn job(
         });
     }
     let name: String = name.chars().filter(|c| !c.is_whitespace()).collect();
-    Ok(Job {
+    Ok(BatchJob {
         name: format!("feedrate-{name}"),
         partition: word("--partition", &batch.partition)?,
         account: word("--account", &batch.account)?,
