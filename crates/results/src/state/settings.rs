@@ -24,7 +24,7 @@ pub struct StudySettings {
     pub scale: f64,
     /// Share of each record's bytes.
     pub shrink_records: f64,
-    /// StudyState of the page cache before each run that says nothing else.
+    /// State of the page cache before each run that says nothing else.
     pub cache: String,
     /// How processes are started.
     pub launching: Launching,

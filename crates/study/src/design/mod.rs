@@ -83,7 +83,7 @@ pub struct Laid {
     pub aliases: Option<Aliases>,
 }
 
-/// DesignOptions of a design as they were written: name and words.
+/// Options of a design as they were written: name and words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DesignOptions(pub Vec<(String, Vec<String>)>);
 

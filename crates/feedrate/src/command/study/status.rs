@@ -103,7 +103,7 @@ fn bar(counts: &Counts, width: usize) -> String {
 
 fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> String {
     let mut table =
-        text::table(["Row", "Run", "StudyState", "AU all", "Delivered", "Took", "Doubts"]);
+        text::table(["Row", "Run", "State", "AU all", "Delivered", "Took", "Doubts"]);
     let order = in_order(&ledger.rows);
     let shown = if all { order.len() } else { order.len().min(ROWS_MAX) };
     for &index in &order[..shown] {
