@@ -1,35 +1,103 @@
-//! All that CI does, in the order in which a mistake is cheapest to find.
+//! All that CI does, in the order in which a mistake is cheapest to find; and `quick`, what an edit needs of it.
 
-use crate::shell::{run, run_with, works};
+use crate::shell::{output, run, run_with, works};
 use crate::{setup, tidy};
-use anyhow::Result;
+use anyhow::{Result, bail};
+use std::collections::BTreeSet;
 use std::path::Path;
+
+/// Lints and tests take all crates with the feature that users may leave out, so that each is one build. `cargo doc` compiles them without it.
+const EVERYTHING: &[&str] = &["--workspace", "--features", "libhdf5"];
 
 /// Stops at the first step that fails.
 pub(crate) fn ci(root: &Path) -> Result<()> {
     setup::for_tests(root)?;
-    tidy::tidy(root)?;
-    run(root, "cargo", &["fmt", "--all", "--check"])?;
-    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    run(root, "cargo", &lints)?;
-    if works("cargo", &["nextest", "--version"]) {
-        run(root, "cargo", &["nextest", "run", "--workspace"])?;
+    check_sources(root)?;
+    if has_nextest() {
+        nextest(root, &[])?;
     } else {
-        run(root, "cargo", &["test", "--workspace", "--all-targets"])?;
+        run(root, "cargo", &[&["test", "--all-targets"], EVERYTHING].concat())?;
     }
-    run(root, "cargo", &["test", "--workspace", "--doc"])?;
-    libhdf5(root)?;
     let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     run_with(root, "cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
-/// The feature that the default build is without: its lints, HDF5's library beside our reader, and each format with it.
-fn libhdf5(root: &Path) -> Result<()> {
-    let feature = ["--features", "libhdf5"];
-    let lints = ["clippy", "--package", "feedrate-data", "--package", "feedrate", "--all-targets"];
-    run(root, "cargo", &[&lints[..], &feature, &["--", "-D", "warnings"]].concat())?;
-    let library = ["test", "--package", "feedrate-data", "--lib", "--test", "interop"];
-    run(root, "cargo", &[&library[..], &feature, &["--", "hdf5", "engine"]].concat())?;
-    let pairs = ["test", "--package", "feedrate", "--test", "it"];
-    run(root, "cargo", &[&pairs[..], &feature, &["--", "engine"]].concat())
+/// Checks the sources, and runs the short tests of the crates that changed since `revision` and of those above them.
+pub(crate) fn quick(root: &Path, revision: Option<&str>) -> Result<()> {
+    if !has_nextest() {
+        bail!("there is no `cargo nextest`\n  hint: `cargo install --locked cargo-nextest`");
+    }
+    let paths = changed_paths(root, revision)?;
+    check_sources(root)?;
+    let Some(tests) = tests_of(&paths) else { return Ok(()) };
+    nextest(root, &["--profile", "quick", "--filterset", &tests])
+}
+
+fn check_sources(root: &Path) -> Result<()> {
+    tidy::tidy(root)?;
+    run(root, "cargo", &["fmt", "--all", "--check"])?;
+    let lints = ["--all-targets", "--", "-D", "warnings"];
+    run(root, "cargo", &[&["clippy"], EVERYTHING, &lints].concat())
+}
+
+fn has_nextest() -> bool {
+    works("cargo", &["nextest", "--version"])
+}
+
+fn nextest(root: &Path, more: &[&str]) -> Result<()> {
+    run(root, "cargo", &[&["nextest", "run"], EVERYTHING, more].concat())
+}
+
+/// Files that differ from `revision`, committed or not; by default from where this branch left `main`.
+fn changed_paths(root: &Path, revision: Option<&str>) -> Result<String> {
+    let base = match revision {
+        Some(revision) => revision.to_string(),
+        None => output(root, "git", &["merge-base", "HEAD", "main"])?,
+    };
+    let tracked = output(root, "git", &["diff", "--name-only", base.trim()])?;
+    let new = output(root, "git", &["ls-files", "--others", "--exclude-standard"])?;
+    Ok(tracked + &new)
+}
+
+/// nextest's filter for the tests that these files may break; `None` where no test reads them.
+fn tests_of(paths: &str) -> Option<String> {
+    let packages: BTreeSet<String> = paths.lines().filter_map(package_of).collect();
+    let filters: Vec<String> = packages.iter().map(|package| format!("rdeps({package})")).collect();
+    (!filters.is_empty()).then(|| filters.join(" + "))
+}
+
+/// The package that a file belongs to, as a pattern for nextest: `*` where tests of any package may read it.
+fn package_of(path: &str) -> Option<String> {
+    let (folder, rest) = path.split_once('/').unwrap_or(("", path));
+    match folder {
+        "crates" => match rest.split_once('/')?.0 {
+            "feedrate" => Some("=feedrate".to_string()),
+            name => Some(format!("=feedrate-{name}")),
+        },
+        "xtask" => Some("=xtask".to_string()),
+        "bench" => None,
+        "" if rest.ends_with(".md") => None,
+        _ => Some("*".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_tested_in_its_crate_and_those_above() {
+        let check = |paths: &str, expected: Option<&str>| {
+            assert_eq!(tests_of(paths).as_deref(), expected, "{paths}");
+        };
+        check("", None);
+        check("README.md\nbench/run.py\n", None);
+        check("crates/data/src/lib.rs\ncrates/data/src/tests.rs", Some("rdeps(=feedrate-data)"));
+        check(
+            "xtask/src/ci.rs\ncrates/feedrate/Cargo.toml",
+            Some("rdeps(=feedrate) + rdeps(=xtask)"),
+        );
+        check("Cargo.lock", Some("rdeps(*)"));
+        check("workloads/quickstart.yaml", Some("rdeps(*)"));
+    }
 }

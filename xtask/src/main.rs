@@ -1,4 +1,4 @@
-//! What developers and CI run: `cargo xtask ci|setup|tidy|bench`. No part of the product.
+//! Commands for developers and CI: `cargo xtask ci|quick|setup|tidy|bench`. No part of the product.
 
 mod shell;
 mod setup;
@@ -12,9 +12,12 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <command>
 
-  ci            all that CI does: setup, format, lints, tests, docs, tidy
+  ci            all that CI does: setup, tidy, format, lints, tests, docs
+  quick [REV]   what an edit needs of it: tidy, format, lints, and the short tests of the crates that differ
+                from REV (by default from where the branch left main) and of those above them
   setup         install what the tests need into .venv; `--bench`: what the benchmarks need as well
-  tidy          check the rules of the source tree (also run by `cargo test -p xtask`)
+  tidy          check the rules of the source tree (also run by `cargo test -p xtask`); `--lower`: write the
+                budgets of rules that are broken less often than before
   bench [...]   build for release and run bench/run.py with these arguments";
 
 fn main() -> ExitCode {
@@ -33,9 +36,12 @@ fn command(words: &[&str]) -> Result<()> {
     let root = workspace_root();
     match words {
         ["ci"] => ci::ci(&root),
+        ["quick"] => ci::quick(&root, None),
+        ["quick", revision] => ci::quick(&root, Some(revision)),
         ["setup"] => setup::for_tests(&root),
         ["setup", "--bench"] => setup::for_tests(&root).and_then(|()| setup::for_bench(&root)),
         ["tidy"] => tidy::tidy(&root),
+        ["tidy", "--lower"] => tidy::lower_budgets(&root),
         ["bench", rest @ ..] => bench(&root, rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// Run to the end with our own output.
 pub(crate) fn run(folder: &Path, program: &str, arguments: &[&str]) -> Result<()> {
@@ -18,6 +19,7 @@ pub(crate) fn run_with(
 ) -> Result<()> {
     let line = format!("{program} {}", arguments.join(" "));
     eprintln!("\n$ {line}");
+    let start = Instant::now();
     let status = Command::new(program)
         .args(arguments)
         .envs(variables.iter().copied())
@@ -27,7 +29,19 @@ pub(crate) fn run_with(
     if !status.success() {
         bail!("`{line}` failed: {status}");
     }
+    eprintln!("({} s)", start.elapsed().as_secs());
     Ok(())
+}
+
+/// Output of a command that must succeed; nothing is shown.
+pub(crate) fn output(folder: &Path, program: &str, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder).stderr(Stdio::inherit());
+    let output = command.output().with_context(|| format!("cannot start `{program}`"))?;
+    if !output.status.success() {
+        bail!("`{program} {}` failed: {}", arguments.join(" "), output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{program}` prints no UTF-8"))
 }
 
 /// Whether a command starts and succeeds. Silent.

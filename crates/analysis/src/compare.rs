@@ -296,7 +296,7 @@ impl Pair {
         let (a, b) = (&self.a, &self.b);
         if a.values.len().min(b.values.len()) < 2 {
             let few = [("A", a), ("B", b)].map(|(name, side)| match side.values.len() {
-                0 => format!("{name} has no {}", self.response.name),
+                0 => format!("{name} has no {}", self.response.id.name()),
                 n => format!("n = {n} in {name}"),
             });
             return Some(few.join(", "));
@@ -323,7 +323,8 @@ fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<String> {
 
 impl Side {
     fn of(response: &Response, runs: &[&Run]) -> Self {
-        let values: Vec<f64> = runs.iter().filter_map(|run| (response.of)(&run.summary)).collect();
+        let values: Vec<f64> =
+            runs.iter().filter_map(|run| run.summary.figures.value(response)).collect();
         let middle = match response.middle(&values, CONFIDENCE) {
             Some(interval) => Estimate::from(interval),
             None => Estimate { estimate: stats::mean(&values), low: None, high: None },
@@ -355,7 +356,17 @@ fn judged(pairs: Vec<(String, Pair)>, question: Question) -> Vec<Finding> {
             }
         };
         let Pair { response, a, b, difference, .. } = pair;
-        Finding { experiment, response: response.name, a, b, difference, ratio, p, verdict, says }
+        Finding {
+            experiment,
+            response: response.id.name(),
+            a,
+            b,
+            difference,
+            ratio,
+            p,
+            verdict,
+            says,
+        }
     });
     findings.collect()
 }

@@ -1,5 +1,6 @@
 //! Concludes from runs: factors and cells, effects, findings, comparison. Data out; draws and prints nothing.
 
+pub mod design;
 pub mod precision;
 pub mod compare;
 pub mod findings;

@@ -1,7 +1,7 @@
 //! The bytes of samples, as a function of (seed, file, sample, offset): anyone can make them or check them.
 //!
 //! Each block of 4096 bytes is a xoshiro256++ stream of its own, so any range can be made without what
-//! comes before it. Changing a byte of this changes every dataset: raise [`CONTENT_VERSION`] then.
+//! comes before it. Changing a byte of this changes every dataset: raise the version of every format then.
 //!
 //! Where content is to be compressible, each chunk of 512 bytes ends in zeros, and each block begins somewhere in that
 //! pattern, so that short samples get their share too. Where it is to repeat itself, whole stretches of 64 KiB are
@@ -10,12 +10,10 @@
 //! find it.
 
 use feedrate_spec::plan::DatasetPlan;
+use feedrate_spec::plan::seeds::{content_of_file, scatter};
 use feedrate_spec::shape::{Element, Redundancy};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-
-/// Of the function from (seed, file, sample, offset) to bytes; part of a dataset's fingerprint.
-pub const CONTENT_VERSION: u32 = 1;
 
 /// Bytes that are made together.
 pub const BLOCK_BYTES: usize = 4096;
@@ -45,7 +43,7 @@ impl Content {
     }
 
     /// The content of a dataset, at file 0.
-    pub fn of(plan: &DatasetPlan) -> Self {
+    pub fn from_plan(plan: &DatasetPlan) -> Self {
         Content::redundant(plan.content_seed, plan.redundancy)
     }
 
@@ -62,7 +60,7 @@ impl Content {
     /// What follows is of dataset file number `file`.
     pub fn start(&mut self, file: u64) {
         self.file = file;
-        self.file_key = mix(mix(self.seed) ^ file);
+        self.file_key = content_of_file(self.seed, file);
     }
 
     /// The dataset file it was started on.
@@ -72,8 +70,8 @@ impl Content {
 
     fn stream(&self, sample: u64, element: Element) -> Stream {
         Stream {
-            key: mix(self.file_key ^ sample),
-            pool_key: mix(mix(self.seed) ^ POOL_FILE),
+            key: scatter(self.file_key ^ sample),
+            pool_key: content_of_file(self.seed, POOL_FILE),
             redundancy: self.redundancy,
             mask: mask(element),
         }
@@ -157,8 +155,8 @@ impl Stream {
     /// Blocks of equal keys are equal.
     fn block_key(&self, block: u64) -> u64 {
         match self.copied(block / STRETCH_BLOCKS) {
-            Some(stretch) => mix(mix(self.pool_key ^ stretch) ^ (block % STRETCH_BLOCKS)),
-            None => mix(self.key ^ block),
+            Some(stretch) => scatter(scatter(self.pool_key ^ stretch) ^ (block % STRETCH_BLOCKS)),
+            None => scatter(self.key ^ block),
         }
     }
 
@@ -232,14 +230,6 @@ fn mask(element: Element) -> u64 {
 
 fn block_of(offset: u64) -> (u64, usize) {
     (offset / BLOCK_BYTES as u64, (offset % BLOCK_BYTES as u64) as usize)
-}
-
-/// One step of SplitMix64 (Steele, Lea, Flood 2014): a bijection that scatters neighbouring numbers.
-fn mix(x: u64) -> u64 {
-    let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 pub use crate::foreign::{ForeignError, Probe, Probed, probe_foreign};
 
 use crate::content::Content;
-use crate::format::{self, Format};
-use crate::manifest::{self, Manifest, ManifestError, State};
+use crate::manifest::{Manifest, ManifestError, State};
+use crate::names::{Names, first_stranger};
 use crate::sink::{CompareSink, Extent, WriteSink};
-use crate::storage::{Storage, StorageError, is_unfinished};
+use crate::storage::{Storage, StorageError};
 pub use crate::walk::Watch;
 use crate::walk::for_each_file;
 use feedrate_spec::catalog::Ability;
@@ -15,7 +15,6 @@ use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::units;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -75,6 +74,22 @@ pub enum GenerateError {
         /// On the device.
         free_bytes: u64,
     },
+    /// Somebody else has its lock, and nobody wanted to wait any longer.
+    #[error("interrupted while waiting for {}", .holder.as_deref().unwrap_or("runs that read the dataset"))]
+    Busy {
+        /// As [`crate::lock::Attempt::Busy`] has it.
+        holder: Option<String>,
+    },
+    /// Somebody else changed files meanwhile.
+    #[error(
+        "its files have {} where {} were made: somebody else has changed them", units::bytes(*.there_bytes), units::bytes(*.total_bytes)
+    )]
+    Changed {
+        /// Of all files, as they are.
+        there_bytes: u64,
+        /// Of all files, as they were made.
+        total_bytes: u64,
+    },
     /// Somebody wanted it to end. What was made is kept.
     #[error(
         "interrupted after {files} of {files_total} files{}; the next generation goes on from there", of_part(*part)
@@ -107,7 +122,10 @@ impl GenerateError {
             GenerateError::NoSpace { .. } => Some(
                 "free space on the device, point `--data` (`dataset.data_folder`) elsewhere, or use fewer files (`--scale`, `dataset.num_files_train`)",
             ),
-            GenerateError::NoFormat(_) | GenerateError::Cancelled { .. } => None,
+            GenerateError::Changed { .. } => Some("generate it again: what is right is kept"),
+            GenerateError::NoFormat(_)
+            | GenerateError::Busy { .. }
+            | GenerateError::Cancelled { .. } => None,
         }
     }
 }
@@ -136,78 +154,6 @@ pub fn generate(
     let made = generation.make(begun, Part::ALL, threads, &Watch::new(progress, cancel))?;
     generation.complete(made)?;
     Ok(made)
-}
-
-/// Refuse to put the dataset of `plan` in the place of the one that `manifest` describes: files of others lie there, or even then
-/// there would be no room.
-///
-/// # Errors
-/// See [`GenerateError`].
-pub fn refuse_replacing(
-    manifest: &Manifest,
-    plan: &DatasetPlan,
-    storage: &dyn Storage,
-) -> Result<(), GenerateError> {
-    let old = Layout::new(&manifest.settings);
-    let old_format = find(&manifest.settings)?;
-    let folders: HashSet<String> = old.folders().into_iter().collect();
-    let mut own = HashSet::new();
-    let mut old_bytes = 0u64;
-    each_path(&old, old_format, |path| {
-        old_bytes = old_bytes.saturating_add(storage.stat(path)?.unwrap_or(0));
-        own.insert(path.to_string());
-        Ok(())
-    })?;
-    for folder in &folders {
-        for name in storage.list(folder)? {
-            let path = format!("{folder}/{name}");
-            if !is_unfinished(&name) && !own.contains(&path) && !folders.contains(&path) {
-                return Err(GenerateError::Strangers { path });
-            }
-        }
-    }
-    let needed_bytes = Manifest::of(plan, &Layout::new(plan), find(plan)?).total_bytes;
-    match storage.free_bytes()?.map(|free_bytes| free_bytes.saturating_add(old_bytes)) {
-        Some(free_bytes) if needed_bytes > free_bytes => {
-            Err(GenerateError::NoSpace { needed_bytes, free_bytes })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn find(plan: &DatasetPlan) -> Result<&'static dyn Format, GenerateError> {
-    format::find(&plan.format).ok_or_else(|| GenerateError::NoFormat(plan.format.clone()))
-}
-
-/// Every file of a dataset, its parts each by itself.
-fn each_path(
-    layout: &Layout,
-    format: &dyn Format,
-    mut visit: impl FnMut(&str) -> Result<(), StorageError>,
-) -> Result<(), StorageError> {
-    let (mut path, mut part_path) = (String::new(), String::new());
-    for file in 0..layout.files() {
-        layout.write_path(file, &mut path);
-        for part in format.parts() {
-            part.write_path(&path, &mut part_path);
-            visit(&part_path)?;
-        }
-    }
-    Ok(())
-}
-
-/// Remove the files of a dataset that was generated, and its manifest. Broken off at any moment, it leaves a manifest that does
-/// not say that all are there, or none.
-///
-/// # Errors
-/// See [`GenerateError`].
-pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<(), GenerateError> {
-    let plan = &manifest.settings;
-    let format = find(plan)?;
-    Manifest { state: State::Generating, ..manifest.clone() }.write(storage)?;
-    each_path(&Layout::new(plan), format, |path| storage.remove(path))?;
-    storage.remove(manifest::FILE_NAME)?;
-    Ok(())
 }
 
 /// Whether files may be there already.
@@ -244,10 +190,8 @@ impl Part {
 
 /// A generation in its steps, so that several processes can share it: one prepares, each makes its part, one completes.
 pub struct Generation<'g> {
-    plan: &'g DatasetPlan,
-    layout: &'g Layout,
+    names: Names<'g>,
     storage: &'g dyn Storage,
-    format: &'static dyn Format,
 }
 
 impl<'g> Generation<'g> {
@@ -260,20 +204,30 @@ impl<'g> Generation<'g> {
         layout: &'g Layout,
         storage: &'g dyn Storage,
     ) -> Result<Option<Self>, GenerateError> {
-        let format = find(plan)?;
-        let generation = Generation { plan, layout, storage, format };
-        Ok((!format.member().has(Ability::NoFiles)).then_some(generation))
+        let names = Names::new(plan, layout);
+        let names = names.ok_or_else(|| GenerateError::NoFormat(plan.format.clone()))?;
+        let has_files = !names.format.member().has(Ability::NoFiles);
+        Ok(has_files.then_some(Generation { names, storage }))
     }
 
-    /// Refuse what cannot work before anything is written, then say in a manifest what is being made.
+    /// Refuse what cannot work before anything is written or removed, then say in a manifest what is being made.
+    /// Whoever calls it holds the dataset's lock.
     ///
     /// # Errors
     /// See [`GenerateError`].
     pub fn prepare(&self) -> Result<Begun, GenerateError> {
+        let folders = self.names.folders();
         let begun = match Manifest::read(self.storage)? {
-            None => Begun::Now,
+            // Nothing of ours can lie there.
+            None => match first_stranger(self.storage, &folders, |_| false)? {
+                Some(path) => return Err(GenerateError::Strangers { path }),
+                None => Begun::Now,
+            },
             Some(manifest) => {
-                let differences = manifest.differences(self.plan);
+                let mut differences = manifest.differences(self.names.plan);
+                if differences.is_empty() {
+                    differences.extend(manifest.other_version());
+                }
                 if !differences.is_empty() {
                     return Err(GenerateError::OtherDataset { differences });
                 }
@@ -282,8 +236,7 @@ impl<'g> Generation<'g> {
         };
         self.storage.make_dir("")?;
         self.check_space(begun)?;
-        let folders = self.folders();
-        self.sweep(&folders, begun)?;
+        self.names.sweep(self.storage)?;
         self.manifest().write(self.storage)?;
         for folder in &folders {
             self.storage.make_dir(folder)?;
@@ -291,17 +244,8 @@ impl<'g> Generation<'g> {
         Ok(begun)
     }
 
-    /// All that files and their parts lie in.
-    fn folders(&self) -> Vec<String> {
-        let mut folders = self.layout.folders();
-        for part in self.format.parts().iter().filter(|part| !part.folder.is_empty()) {
-            folders.extend(["train", "valid"].map(|split| format!("{}/{split}", part.folder)));
-        }
-        folders
-    }
-
     fn manifest(&self) -> Manifest {
-        Manifest::of(self.plan, self.layout, self.format)
+        Manifest::new(self.names.plan, self.names.layout, self.names.format)
     }
 
     fn check_space(&self, begun: Begun) -> Result<(), GenerateError> {
@@ -318,28 +262,11 @@ impl<'g> Generation<'g> {
 
     fn bytes_there(&self) -> Result<u64, StorageError> {
         let mut bytes = 0u64;
-        each_path(self.layout, self.format, |path| {
+        self.names.each(|path| {
             bytes = bytes.saturating_add(self.storage.stat(path)?.unwrap_or(0));
             Ok(())
         })?;
         Ok(bytes)
-    }
-
-    /// Remove files whose writing was broken off. Where nothing was begun, nothing else may lie there.
-    fn sweep(&self, folders: &[String], begun: Begun) -> Result<(), GenerateError> {
-        let own: HashSet<&str> = folders.iter().map(String::as_str).collect();
-        self.storage.remove(&format!(".{}.part", manifest::FILE_NAME))?;
-        for folder in folders {
-            for name in self.storage.list(folder)? {
-                let path = format!("{folder}/{name}");
-                if is_unfinished(&name) {
-                    self.storage.remove(&path)?;
-                } else if begun == Begun::Now && !own.contains(path.as_str()) {
-                    return Err(GenerateError::Strangers { path });
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Make the files of `part`, and have them on the device.
@@ -353,7 +280,7 @@ impl<'g> Generation<'g> {
         threads: usize,
         watch: &Watch,
     ) -> Result<Generated, GenerateError> {
-        let files = part.files(self.layout.files());
+        let files = part.files(self.names.layout.files());
         let (files_kept, bytes_kept) = (AtomicU64::new(0), AtomicU64::new(0));
         let made = for_each_file(
             files,
@@ -386,12 +313,16 @@ impl<'g> Generation<'g> {
         Ok(Generated { files_written, files_kept, bytes_written, bytes_kept })
     }
 
-    /// All parts are made: say so in the manifest.
+    /// All parts are made: look at the lengths of all files, and say so in the manifest.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// They are not as long as they were made, or the manifest cannot be written.
     pub fn complete(&self, made: Generated) -> Result<(), GenerateError> {
         let total_bytes = made.bytes_written + made.bytes_kept;
+        let there_bytes = self.bytes_there()?;
+        if there_bytes != total_bytes {
+            return Err(GenerateError::Changed { there_bytes, total_bytes });
+        }
         Manifest { state: State::Complete, total_bytes, ..self.manifest() }.write(self.storage)?;
         Ok(())
     }
@@ -408,11 +339,11 @@ struct Maker<'g> {
 
 impl<'g> Maker<'g> {
     fn new(generation: &'g Generation<'g>, watch: &'g Watch<'g>) -> Self {
-        let parts = generation.format.parts().len();
+        let parts = generation.names.format.parts().len();
         let storage = generation.storage;
         Maker {
             generation,
-            content: Content::of(generation.plan),
+            content: Content::from_plan(generation.names.plan),
             writer: WriteSink::new(watch, parts),
             comparer: CompareSink::new(storage, watch, parts, Extent::Ends),
             path: String::new(),
@@ -420,13 +351,13 @@ impl<'g> Maker<'g> {
     }
 
     fn layout_path(&mut self, file: u64) {
-        self.generation.layout.write_path(file, &mut self.path);
+        self.generation.names.layout.write_path(file, &mut self.path);
         self.content.start(file);
     }
 
     /// The file's bytes, if it is there, of the right length, and right at both ends.
     fn bytes_there(&mut self, file: u64) -> Result<Option<u64>, StorageError> {
-        let Generation { format, layout, plan, .. } = self.generation;
+        let Names { format, layout, plan } = self.generation.names;
         let opened = self.comparer.begin(&self.path, format.parts());
         let shape = layout.shape(file);
         let compared = match opened {
@@ -440,7 +371,7 @@ impl<'g> Maker<'g> {
     }
 
     fn write(&mut self, file: u64) -> Result<(), StorageError> {
-        let Generation { format, layout, storage, plan, .. } = self.generation;
+        let Generation { names: Names { format, layout, plan }, storage } = self.generation;
         let shape = layout.shape(file);
         let written = self
             .writer

@@ -11,8 +11,11 @@ pub mod format;
 mod walk;
 mod sink;
 pub mod manifest;
+mod names;
+pub mod lock;
 mod foreign;
 pub mod generate;
+pub mod removal;
 pub mod verify;
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! What a dataset is: every setting that changes its bytes, a fingerprint of them, the length of each file, and
 //! whether all of it is there. Lies beside the dataset as [`FILE_NAME`].
 
-use crate::content::CONTENT_VERSION;
-use crate::format::Format;
+use crate::format::{self, Format};
 use crate::storage::{Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -29,7 +28,7 @@ pub struct Manifest {
     pub state: State,
     /// Of the settings.
     pub fingerprint: Fingerprint,
-    /// Of the function that makes payload.
+    /// [`Format::version`] of the feedrate that made it.
     pub content_version: u32,
     /// Every setting that changes bytes.
     pub settings: DatasetPlan,
@@ -83,7 +82,7 @@ pub enum ManifestError {
 
 impl Manifest {
     /// The manifest of a dataset of which nothing is there yet.
-    pub fn of(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Self {
+    pub fn new(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Self {
         let entry = format.entry();
         let total_bytes = layout.sum(layout.files(), |shape| plan.file_bytes(&entry, shape));
         Manifest {
@@ -93,7 +92,7 @@ impl Manifest {
                 algorithm: "fnv1a-128 of the canonical settings".to_string(),
                 hex: Self::fingerprint_of(plan),
             },
-            content_version: CONTENT_VERSION,
+            content_version: format.version(),
             settings: plan.clone(),
             total_bytes: u64::try_from(total_bytes).unwrap_or(u64::MAX),
             files: runs(plan, layout, format),
@@ -105,7 +104,8 @@ impl Manifest {
         let settings = settings(plan);
         let told = settings.iter().filter(|(key, value)| !is_as_before(key, value));
         let settings: Vec<String> = told.map(|(key, value)| format!("{key}={value}")).collect();
-        let text = format!("content={CONTENT_VERSION}\n{}", settings.join("\n"));
+        // Of all versions, so that older datasets are found under their folder's name.
+        let text = format!("content=1\n{}", settings.join("\n"));
         format!("{:032x}", fnv1a_128(text.as_bytes()))
     }
 
@@ -162,7 +162,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// One line for each setting in which the dataset and `plan` differ; none if it fits.
+    /// One line for each setting in which the dataset and `plan` differ; none if it can be read for it. A whole dataset of
+    /// an older version is read as it is.
     pub fn differences(&self, plan: &DatasetPlan) -> Vec<String> {
         let (has, wants) = (settings(&self.settings), settings(plan));
         let mut lines: Vec<String> = wants
@@ -173,14 +174,24 @@ impl Manifest {
                     .then(|| format!("{key}: dataset has {held}, the plan wants {wanted}"))
             })
             .collect();
-        if self.content_version != CONTENT_VERSION {
-            let held = self.content_version;
-            lines.push(format!(
-                "content_version: dataset has {held}, the plan wants {CONTENT_VERSION}"
-            ));
+        let is_readable =
+            self.state == State::Complete && self.content_version < version(&self.settings);
+        if !is_readable {
+            lines.extend(self.other_version());
         }
         lines
     }
+
+    /// A line where files of it are not made the way that this feedrate makes them.
+    pub fn other_version(&self) -> Option<String> {
+        let (held, made) = (self.content_version, version(&self.settings));
+        (held != made)
+            .then(|| format!("content_version: dataset has {held}, this feedrate makes {made}"))
+    }
+}
+
+fn version(plan: &DatasetPlan) -> u32 {
+    format::find(&plan.format).map_or(0, Format::version)
 }
 
 /// Whether a file that is named by it lies in the folder that it is meant for.

@@ -14,6 +14,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+mod safety;
+
 const THREADS: usize = 3;
 
 fn plan(format: &str) -> DatasetPlan {
@@ -178,13 +180,17 @@ fn a_half_written_file_is_not_taken_for_whole() {
         };
         change(storage, &path_of(&plan, 4), tail);
         storage.remove(&path_of(&plan, 5)).unwrap();
-        let part = format!("train/0/.{}.part", "img_00_of_12");
+        let name = path_of(&plan, 0).split_once("/0/").unwrap().1.to_string();
+        let parts = ["", ".4711-3"].map(|unique| format!("train/0/.{name}{unique}.part"));
+        let stranger = "train/0/.mydownload.part";
         drop(storage.create("train/0/x").map(|mut file| file.write(b"x")));
-        change_or_make(storage, &part);
+        parts.iter().for_each(|part| change_or_make(storage, part));
+        change_or_make(storage, stranger);
         let repaired = made(&plan, storage).unwrap();
         assert_eq!((repaired.files_written, repaired.files_kept), (5, 9));
         assert_eq!(verified(&plan, storage).bad_files, 0);
-        assert_eq!(storage.stat(&part).unwrap(), None);
+        parts.iter().for_each(|part| assert_eq!(storage.stat(part).unwrap(), None));
+        assert_eq!(storage.stat(stranger).unwrap(), Some(4));
     });
 }
 
@@ -378,7 +384,7 @@ fn a_deflated_dataset_is_as_small_as_was_asked() {
         let plan = DatasetPlan { redundancy, encoding, ..plan("npz") };
         let layout = Layout::new(&plan);
         let format = format::find("npz").unwrap();
-        let estimate = Manifest::of(&plan, &layout, format).total_bytes as f64;
+        let estimate = Manifest::new(&plan, &layout, format).total_bytes as f64;
         let found = made(&plan, &*storage).unwrap().bytes_written as f64;
         let payload = layout.sum(layout.files(), |shape| shape.payload_bytes()) as f64;
         assert!((found / payload - share).abs() < 0.02, "{found} of {payload}");

@@ -2,6 +2,7 @@
 
 use crate::content::Content;
 use crate::format;
+use crate::manifest::{Manifest, ManifestError};
 use crate::sink::{CompareSink, Difference, Extent};
 use crate::storage::{Storage, StorageError};
 use crate::walk::{Watch, for_each_file};
@@ -48,6 +49,12 @@ pub enum VerifyError {
     /// The storage refused.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// Its manifest cannot be read.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// Its files were made by another version of their format.
+    #[error("only the feedrate that made it can compare its files: {0}")]
+    OtherVersion(String),
 }
 
 /// Compare every byte of the dataset of `plan`. `progress` gets files and bytes done so far, from any thread;
@@ -65,12 +72,15 @@ pub fn verify(
 ) -> Result<Report, VerifyError> {
     let format =
         format::find(&plan.format).ok_or_else(|| VerifyError::NoFormat(plan.format.clone()))?;
+    if let Some(version) = Manifest::read(storage)?.and_then(|manifest| manifest.other_version()) {
+        return Err(VerifyError::OtherVersion(version));
+    }
     let watch = Watch::new(progress, cancel);
     let bad = Mutex::new(Bad::default());
     let parts = format.parts();
     let state = || {
         let sink = CompareSink::new(storage, &watch, parts.len(), Extent::Whole);
-        (sink, Content::of(plan), String::new())
+        (sink, Content::from_plan(plan), String::new())
     };
     let walked =
         for_each_file(layout.files(), threads, &watch, state, |(sink, content, path), file| {

@@ -61,7 +61,7 @@ pub(crate) static WORKLOADS: &[Bundled] = bundled![
 ];
 
 impl Bundled {
-    /// What it stands for: the first sentence of its comment.
+    /// Its purpose: the first sentence of its comment.
     pub(crate) fn summary(&self) -> String {
         let comment: Vec<&str> =
             self.yaml.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();

@@ -2,7 +2,8 @@
 
 use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
-use feedrate_run::{checkpoint, compute, loader};
+use feedrate_engine::loader;
+use feedrate_run::{checkpoint, compute};
 use feedrate_spec::catalog::Catalog;
 
 /// The catalog of this binary.

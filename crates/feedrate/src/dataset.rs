@@ -1,12 +1,14 @@
 //! Finds, makes or refuses the dataset of a plan. Datasets of different settings live side by side.
 
 use crate::catalog::catalog;
+use crate::dataset_lock;
 use crate::exit::UsageError;
 use crate::launch::decided;
 use crate::messages;
 use crate::progress;
-use anyhow::Context;
-use feedrate_data::generate::{self, Generated, Generation, Part, Watch};
+use anyhow::{Context, bail};
+use feedrate_data::generate::{self, Begun, Generated, Generation, Part, Watch};
+use feedrate_data::lock::{Access, DatasetLock};
 use feedrate_data::manifest::{self, Manifest, State};
 use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
 use feedrate_run::ranks::Ranks;
@@ -14,7 +16,6 @@ use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{self, FileAccess, Plan};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -29,8 +30,8 @@ pub(crate) struct Dataset {
     pub(crate) layout: Layout,
     /// The files are what the plan says.
     pub(crate) trusts_plan: bool,
-    /// Locked for as long as the dataset is read: whoever would delete it asks for the lock.
-    _manifest: Option<File>,
+    /// Held for as long as the dataset is read: whoever would change it waits.
+    _lock: Option<DatasetLock>,
 }
 
 /// How a dataset is to be got.
@@ -43,7 +44,7 @@ pub(crate) struct Want<'a> {
     pub(crate) check_files: bool,
 }
 
-/// Which dataset is read, as rank 0 decides it for all.
+/// The dataset to be read, decided by rank 0 for all.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Choice {
     /// Where it lies.
@@ -52,6 +53,8 @@ pub(crate) struct Choice {
     pub(crate) foreign: bool,
     /// Files may be missing.
     pub(crate) incomplete: bool,
+    /// Then every file is looked at, even where another process says meanwhile that all are there.
+    pub(crate) check_files: bool,
 }
 
 /// The dataset of `plan`: found, or to be generated. What is foreign is looked at.
@@ -60,11 +63,11 @@ pub(crate) fn choose(plan: &Plan, want: &Want) -> anyhow::Result<Choice> {
     let storage = storage::open(&plan.storage.kind, &folder)?;
     if want.foreign {
         probe(plan, &*storage, &folder)?;
-        return Ok(Choice { folder, foreign: true, incomplete: false });
+        return Ok(Choice { folder, foreign: true, incomplete: false, check_files: false });
     }
     let incomplete =
         needs_files(plan, &*storage) && (want.check_files || !is_complete(&*storage, plan)?);
-    Ok(Choice { folder, foreign: false, incomplete })
+    Ok(Choice { folder, foreign: false, incomplete, check_files: want.check_files })
 }
 
 /// Refuse files that are not what `plan` wants.
@@ -103,30 +106,49 @@ pub(crate) fn ready(
     quiet: bool,
     interrupted: &AtomicBool,
 ) -> anyhow::Result<(Dataset, Option<Generated>)> {
-    let Choice { folder, foreign, incomplete } = choice;
+    let Choice { folder, incomplete, .. } = &choice;
     let layout = Layout::new(&plan.dataset);
-    let storage: Arc<dyn Storage> = Arc::from(open(plan, &folder)?);
+    let storage: Arc<dyn Storage> = Arc::from(open(plan, folder)?);
     let mut generated = None;
-    if incomplete {
+    if *incomplete {
         // What is generated are the bytes of files, which not every engine reads.
-        let bytes = match serves_samples(plan) {
-            true => Arc::from(storage::open(&plan.storage.kind, &folder)?),
-            false => Arc::clone(&storage),
+        let bytes = if serves_samples(plan) {
+            Arc::from(storage::open(&plan.storage.kind, folder)?)
+        } else {
+            Arc::clone(&storage)
         };
-        let made = make(plan, &layout, &*bytes, ranks, quiet, interrupted);
+        let made = make(plan, &choice, &layout, &*bytes, ranks, quiet, interrupted);
         generated =
             Some(made.with_context(|| {
                 format!("cannot generate the dataset in `{}`", folder.display())
             })?);
     }
-    let manifest = File::open(folder.join(manifest::FILE_NAME)).ok();
-    // Where a file system knows no locks, nobody is asked.
-    let _manifest = manifest.filter(|file| file.try_lock_shared().is_ok());
-    Ok((Dataset { folder, storage, layout, trusts_plan: !foreign, _manifest }, generated))
+    let lock = lock_to_read(plan, &choice, interrupted)?;
+    let Choice { folder, foreign, .. } = choice;
+    Ok((Dataset { folder, storage, layout, trusts_plan: !foreign, _lock: lock }, generated))
+}
+
+/// The shared lock of a dataset of ours, which is whole.
+fn lock_to_read(
+    plan: &Plan,
+    choice: &Choice,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<Option<DatasetLock>> {
+    let folder = &choice.folder;
+    if !is_in_folder(plan) || !folder.join(manifest::FILE_NAME).exists() {
+        return Ok(None);
+    }
+    let lock = dataset_lock::wait(folder, Access::Shared, interrupted)?;
+    let storage = storage::open(&plan.storage.kind, folder)?;
+    if !choice.foreign && needs_files(plan, &*storage) && !is_complete(&*storage, plan)? {
+        bail!("the dataset in `{}` was replaced meanwhile: run it again", folder.display());
+    }
+    Ok(lock)
 }
 
 fn make(
     plan: &Plan,
+    choice: &Choice,
     layout: &Layout,
     storage: &dyn Storage,
     ranks: &Ranks,
@@ -139,13 +161,22 @@ fn make(
     let comm = &*ranks.comm;
     // What is not in a folder each process has for itself.
     let shares = ranks.are_many() && is_in_folder(plan);
-    let (begun, part) = match shares {
-        true => {
-            let part = Part { index: comm.rank().into(), of: comm.size().into() };
-            (decided(comm, || Ok(generation.prepare()?))?, part)
+    let mut lock = None;
+    let mut prepare = || -> anyhow::Result<Option<Begun>> {
+        if is_in_folder(plan) {
+            lock = dataset_lock::wait(&choice.folder, Access::Exclusive, interrupted)?;
         }
-        false => (generation.prepare()?, Part::ALL),
+        // Another process may have made it meanwhile.
+        let is_made = !choice.check_files && is_complete(storage, plan)?;
+        Ok(if is_made { None } else { Some(generation.prepare()?) })
     };
+    let (begun, part) = if shares {
+        let part = Part { index: comm.rank().into(), of: comm.size().into() };
+        (decided(comm, prepare)?, part)
+    } else {
+        (prepare()?, Part::ALL)
+    };
+    let Some(begun) = begun else { return Ok(Generated::default()) };
     let bytes = plan::estimate(plan, &catalog()).file_bytes / part.of;
     let bar = progress::byte_bar("generating", bytes, quiet || !ranks.is_first());
     let show = |_files: u64, bytes: u64| bar.set_position(bytes);
@@ -160,6 +191,7 @@ fn make(
     if ranks.is_first() || !shares {
         generation.complete(made)?;
     }
+    drop(lock);
     comm.barrier()?;
     Ok(made)
 }
@@ -216,8 +248,9 @@ pub(crate) fn folder(plan: &Plan, want: &Want) -> anyhow::Result<PathBuf> {
         }
         .into());
     }
-    let here = storage::open(&plan.storage.kind, want.root).ok();
-    if let Some(here) = here.filter(|_| want.root.join("manifest.json").exists()) {
+    if let Ok(here) = storage::open(&plan.storage.kind, want.root)
+        && want.root.join("manifest.json").exists()
+    {
         refuse_misfit(&*here, plan, want.root)?;
         return Ok(want.root.to_path_buf());
     }

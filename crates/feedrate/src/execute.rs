@@ -7,11 +7,12 @@ use crate::progress::TrainingLine;
 use crate::results::{self, Results};
 use crate::sharing::Sharing;
 use anyhow::Context;
+use feedrate_engine::job::ReadJob;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
-use feedrate_run::alone::Alone;
+use feedrate_run::checkpoint_only::CheckpointOnly;
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
-use feedrate_run::drive::{Driver, Job, Progress, RealDriver, Signals};
+use feedrate_run::driver::{Progress, RealDriver, Signals};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Drivers, Session};
 use feedrate_run::system;
@@ -39,7 +40,7 @@ pub(crate) trait Talk {
 pub(crate) struct Execution<'a> {
     /// The processes.
     pub(crate) ranks: &'a Ranks,
-    /// What was measured so far: on rank 0 by all, elsewhere here.
+    /// Measurements so far: on rank 0 of all ranks, elsewhere of this one.
     pub(crate) record: Record,
     /// Where it goes; `None` where another process keeps it.
     pub(crate) results: Option<&'a Results>,
@@ -58,7 +59,7 @@ impl Execution<'_> {
     /// Train on `dataset`, or without one write checkpoints; then write down what came of it.
     ///
     /// # Errors
-    /// What broke the run, or why its results could not be written.
+    /// The run failed, or its results could not be written.
     pub(crate) fn run(&mut self, plan: &Plan, dataset: Option<&Dataset>) -> anyhow::Result<()> {
         let outcome = self.save().and_then(|()| {
             let clock = self.meet()?;
@@ -68,7 +69,7 @@ impl Execution<'_> {
             }
         });
         // A lost rank stops the others as an interruption does.
-        let lost = self.ranks.comm.ended().filter(|_| !self.record.complete);
+        let lost = if self.record.complete { None } else { self.ranks.comm.ended() };
         let outcome = if is_interruption(lost.as_ref(), &outcome) {
             self.record.stopped_because = Some("interrupted".into());
             Ok(())
@@ -104,22 +105,21 @@ impl Execution<'_> {
         let (ranks, signals) = (self.ranks, self.signals);
         let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals)?;
         let trusts = dataset.trusts_plan;
-        let own = || ranks.own.clone();
-        let mut job = Job::new(plan, own(), sharing.storage()?, trusts)?;
-        job.groups = sharing.groups(&job.storage)?;
-        let mut evaluations = None;
-        if plan.evaluation.is_some() {
-            evaluations = Job::of_evaluations(plan, own(), sharing.storage()?, trusts)?;
-        }
-        if let Some(job) = &mut evaluations {
-            job.groups = sharing.groups(&job.storage)?;
-        }
-        let spins = session::may_spin(&job, ranks, system::idle_cores());
+        let spins = session::may_spin(ranks, system::idle_cores());
         self.record.compute_spins = spins;
-        let driver =
-            |job| RealDriver::new(job, clock, Arc::clone(&ranks.comm), signals.clone(), spins);
-        let mut evaluation = evaluations.map(driver).transpose()?;
-        let mut training = driver(job)?;
+        let job = ReadJob::new(plan, ranks.own.clone(), sharing.storage()?, trusts)?;
+        let groups = sharing.groups(&job.storage)?;
+        let mut evaluation = None;
+        if plan.evaluation.is_some() {
+            let (own, storage) = (ranks.own.clone(), sharing.storage()?);
+            if let Some(job) = ReadJob::for_evaluations(plan, own, storage, trusts)? {
+                let groups = sharing.groups(&job.storage)?;
+                let (comm, signals) = (Arc::clone(&ranks.comm), signals.clone());
+                evaluation = Some(RealDriver::new(job, groups, clock, comm, signals, spins)?);
+            }
+        }
+        let (comm, own_signals) = (Arc::clone(&ranks.comm), signals.clone());
+        let mut training = RealDriver::new(job, groups, clock, comm, own_signals, spins)?;
         let outcome = self.epochs((plan, dataset, clock), &mut training, &mut evaluation);
         if outcome.is_ok() && self.record.complete {
             sharing.completed();
@@ -160,10 +160,7 @@ impl Execution<'_> {
                 keeper.keep(record);
             },
         };
-        let drivers = Drivers {
-            training: &mut *training,
-            evaluation: evaluation.as_mut().map(|driver| driver as &mut dyn Driver),
-        };
+        let drivers = Drivers { training: &mut *training, evaluation: evaluation.as_mut() };
         let outcome = session.run(drivers, &mut self.record);
         drop((line, timeline));
         let left_behind =
@@ -183,7 +180,7 @@ impl Execution<'_> {
         let mut keeper = Keeper::new(self.results);
         let timeline = timeline(plan, clock, device.as_deref(), Vec::new())?;
         let (talk, signals) = (&mut *self.talk, self.signals);
-        let mut alone = Alone {
+        let mut run = CheckpointOnly {
             plan: checkpoint,
             ranks: self.ranks,
             cold: plan.train.cache == Cache::Cold,
@@ -197,7 +194,7 @@ impl Execution<'_> {
                 keeper.keep(record);
             },
         };
-        Ok(alone.run(&mut self.record)?)
+        Ok(run.run(&mut self.record)?)
     }
 
     /// `major:minor` under what is tested.
@@ -217,7 +214,7 @@ fn is_interruption(lost: Option<&CommError>, outcome: &anyhow::Result<()>) -> bo
     }
 }
 
-/// What is under test: the dataset, or the checkpoints where there is none.
+/// Folder under test: the dataset's, or the checkpoints' where there is none.
 fn under_test<'p>(plan: &'p Plan, dataset: Option<&'p Dataset>) -> Option<&'p Path> {
     match (dataset, &plan.checkpoint) {
         (Some(dataset), _) => Some(&dataset.folder),
@@ -226,7 +223,7 @@ fn under_test<'p>(plan: &'p Plan, dataset: Option<&'p Dataset>) -> Option<&'p Pa
     }
 }
 
-/// What samples the run, unless the plan wants none.
+/// Sampler of the run, unless the plan wants none.
 fn timeline(
     plan: &Plan,
     clock: Clock,
@@ -252,7 +249,10 @@ impl<'a> Keeper<'a> {
 
     fn keep(&mut self, record: &Record) {
         let begun = Instant::now();
-        let Some(results) = self.results.filter(|_| begun >= self.next_save) else { return };
+        if begun < self.next_save {
+            return;
+        }
+        let Some(results) = self.results else { return };
         if let Err(error) = results.save(record) {
             messages::say(format!("warning: {error:#}"));
         }

@@ -3,12 +3,12 @@
 use feedrate_data::generate::GenerateError;
 use feedrate_run::checkpoint::CheckpointError;
 use feedrate_run::comm::CommError;
-use feedrate_run::drive::RunError;
+use feedrate_run::driver::RunError;
 use feedrate_spec::problem::Problems;
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
-/// What the process returns.
+/// Exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Exit {
     /// Done.
@@ -37,7 +37,7 @@ impl From<Exit> for ExitCode {
 pub(crate) struct UsageError {
     /// A lowercase fragment.
     pub(crate) message: String,
-    /// What to do.
+    /// The command.
     pub(crate) hint: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Interrupted(pub(crate) String);
     "only {available} steps can be made of the data, and `train.total_training_steps` is {wanted}"
 )]
 pub(crate) struct TooManySteps {
-    /// Of all epochs.
+    /// Steps of all epochs.
     pub(crate) available: u64,
     /// `train.total_training_steps`.
     pub(crate) wanted: u64,
@@ -73,7 +73,10 @@ pub(crate) fn code_of(error: &anyhow::Error) -> Exit {
 
 fn is_interruption(error: &anyhow::Error) -> bool {
     error.is::<Interrupted>()
-        || matches!(error.downcast_ref(), Some(GenerateError::Cancelled { .. }))
+        || matches!(
+            error.downcast_ref(),
+            Some(GenerateError::Cancelled { .. } | GenerateError::Busy { .. })
+        )
         || of_ranks(error).is_some_and(CommError::is_interruption)
 }
 

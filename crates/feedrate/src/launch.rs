@@ -3,9 +3,9 @@
 use crate::cli::LaunchArguments;
 use crate::exit::{Exit, UsageError, code_of};
 use crate::messages;
-use feedrate_run::comm::mpi::{self, ConnectError, Launcher};
+use feedrate_run::comm::mpi::{self, ConnectError, Launched, Launcher};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
-use feedrate_run::drive::Signals;
+use feedrate_run::driver::Signals;
 use feedrate_run::{ranks, system};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How long a rank waits for the others, where nothing else is said.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What the command line says of processes.
+/// Options of the command line about processes.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     /// The MPI library; found by itself where it is not given.
@@ -119,9 +119,13 @@ pub(crate) fn together(
     })
 }
 
+fn launched() -> Option<Launched> {
+    mpi::launched(|name| std::env::var(name).ok())
+}
+
 /// Several processes of `srun` without help for MPI, which some libraries answer by ending them; and whether this one is to tell.
 fn refuse_plain_srun(launch: &Launch) -> Option<(UsageError, bool)> {
-    let launched = mpi::launched(|name| std::env::var(name).ok())?;
+    let launched = launched()?;
     let many = launched.size.is_none_or(|size| size > 1);
     if launched.by != Launcher::Slurm || !many || launch.library.is_some() {
         return None;
@@ -154,6 +158,7 @@ fn connect(
         interrupted.store(true, Relaxed);
     };
     let options = mpi::Options {
+        launched: launched(),
         library: launch.library.clone(),
         rank_timeout: launch.timeout,
         stop: Arc::clone(&signals.interrupted),
@@ -173,7 +178,7 @@ fn connect(
 #[error("")]
 struct Known(Exit);
 
-/// What rank 0 decides, on all ranks; or on all the failure to decide, which rank 0 knows more of.
+/// Make rank 0's decision on all ranks; its failure to decide fails on all, and rank 0 tells more of it.
 pub(crate) fn decided<T: Serialize + DeserializeOwned>(
     comm: &dyn Comm,
     decide: impl FnOnce() -> anyhow::Result<T>,

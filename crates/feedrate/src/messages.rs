@@ -4,8 +4,9 @@ use crate::exit::UsageError;
 use feedrate_data::generate::{ForeignError, GenerateError};
 use feedrate_data::storage::StorageError;
 use feedrate_data::verify::VerifyError;
+use feedrate_engine::job::ReadError;
 use feedrate_measure::record::file::RecordFileError;
-use feedrate_run::drive::RunError;
+use feedrate_run::driver::RunError;
 use feedrate_spec::problem::Problems;
 use std::fmt::Display;
 
@@ -71,6 +72,9 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
         }
         if let Some(run) = cause.downcast_ref::<RunError>() {
             return run.hint().map(str::to_string);
+        }
+        if let Some(read) = cause.downcast_ref::<ReadError>() {
+            return read.hint().map(str::to_string);
         }
         cause.downcast_ref::<StorageError>()?.hint().map(str::to_string)
     })

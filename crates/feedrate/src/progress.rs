@@ -1,6 +1,6 @@
 //! The live line of each phase, on stderr. Without a terminal, plain lines now and then.
 
-use feedrate_run::drive::Live;
+use feedrate_run::driver::Live;
 use feedrate_spec::units;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;

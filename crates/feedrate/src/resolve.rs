@@ -15,20 +15,20 @@ use std::path::{Path, PathBuf};
 
 /// A workload and its plan.
 pub(crate) struct Resolved {
-    /// What was asked.
+    /// The workload as asked for.
     pub(crate) workload: Workload,
-    /// What was decided.
+    /// The plan made of it.
     pub(crate) plan: Plan,
-    /// What there is.
+    /// The members to choose from.
     pub(crate) catalog: Catalog,
     /// Where datasets lie.
     pub(crate) data_root: PathBuf,
 }
 
-/// What a command wants of the plan.
+/// The part of a plan that a command needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wish {
-    /// Of the run; `None` where nothing is run now.
+    /// Folder of the run; `None` where nothing is run now.
     pub(crate) processes: Option<u32>,
     /// `--cold`, `--warm`.
     pub(crate) cache: Cache,
@@ -93,10 +93,9 @@ pub(crate) fn plan_of(
     request: &Request,
     catalog: &Catalog,
 ) -> Result<(Plan, Problems), Problems> {
-    let devices = match request.generate_only {
-        true => None,
-        false => workload.compute.as_deref().and_then(compute::count_devices),
-    };
+    let compute = workload.compute.as_deref();
+    let devices =
+        if request.generate_only { None } else { compute.and_then(compute::count_devices) };
     let checkpoints = Path::new(&workload.checkpoint_checkpoint_folder);
     let context = Context {
         memory_bytes: system::memory_bytes(),
@@ -180,7 +179,7 @@ pub(crate) fn entropy() -> u64 {
 pub(crate) struct Unheeded {
     /// `reader.pin_memory`.
     pub(crate) key: &'static str,
-    /// Why.
+    /// The reason.
     pub(crate) reason: &'static str,
 }
 

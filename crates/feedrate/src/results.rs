@@ -46,28 +46,21 @@ pub(crate) fn root(asked: Option<&Path>, workload: &Workload) -> PathBuf {
     asked.or(own).unwrap_or(Path::new("results")).to_path_buf()
 }
 
-/// What Hydra writes beside the results of a run: `task` and `hydra` are the overrides as typed, of the workload and of Hydra.
+/// Files that Hydra writes beside the results of a run: `task` and `hydra` are the overrides as typed, of the workload and of Hydra.
 pub(crate) fn hydra_text(
-    (task, hydra): (&[String], &[String]),
+    task: &[String],
+    hydra: &[String],
     name: &str,
     workload: &Workload,
     run_dir: &Path,
     subfolder: &str,
 ) -> HydraText {
-    let list = |texts: &[String], indent: &str| match texts.is_empty() {
-        true => format!("{indent}[]\n"),
-        false => texts.iter().map(|text| format!("{indent}- {}\n", yaml_text(text))).collect(),
-    };
-    let under = |key: &str, texts: &[String]| match texts.is_empty() {
-        true => format!("    {key}: []\n"),
-        false => format!("    {key}:\n{}", list(texts, "    ")),
-    };
     let cwd = std::env::current_dir().unwrap_or_default();
     let path = |path: &Path| yaml_text(&path.display().to_string());
     let subfolder = if subfolder.is_empty() { "null".into() } else { yaml_text(subfolder) };
     let text = [
         format!("hydra:\n  run:\n    dir: {}\n  output_subdir: {subfolder}\n", path(run_dir)),
-        format!("  overrides:\n{}{}", under("hydra", hydra), under("task", task)),
+        format!("  overrides:\n{}{}", yaml_entry("hydra", hydra), yaml_entry("task", task)),
         "  job:\n    name: dlio_benchmark\n    chdir: null\n    config_name: config\n".into(),
         format!(
             "  runtime:\n    cwd: {}\n    output_dir: {}\n",
@@ -76,7 +69,25 @@ pub(crate) fn hydra_text(
         ),
         format!("    choices:\n      workload: {}\n", yaml_text(name)),
     ];
-    HydraText { config: resolved_yaml(workload), overrides: list(task, ""), hydra: text.concat() }
+    HydraText {
+        config: resolved_yaml(workload),
+        overrides: yaml_list(task, ""),
+        hydra: text.concat(),
+    }
+}
+
+fn yaml_entry(key: &str, texts: &[String]) -> String {
+    if texts.is_empty() {
+        return format!("    {key}: []\n");
+    }
+    format!("    {key}:\n{}", yaml_list(texts, "    "))
+}
+
+fn yaml_list(texts: &[String], indent: &str) -> String {
+    if texts.is_empty() {
+        return format!("{indent}[]\n");
+    }
+    texts.iter().map(|text| format!("{indent}- {}\n", yaml_text(text))).collect()
 }
 
 /// Make the folder of a run that starts now.
@@ -118,7 +129,7 @@ pub(crate) fn take_run_dir(run_dir: &Path) -> anyhow::Result<PathBuf> {
     Ok(run_dir.to_path_buf())
 }
 
-/// What a study says of its run.
+/// Read a study's description of its run.
 pub(crate) fn read_study_run(file: &Path) -> anyhow::Result<StudyRun> {
     let text = fs::read(file)
         .map_err(|source| feedrate_data::storage::StorageError::new("read", file, source))?;

@@ -1,18 +1,18 @@
-//! What the processes of a run read from: each from its own storage, from another's, or all together from one.
+//! The storage that the processes of a run read from: each from its own, from another's, or all together from one.
 
 use crate::dataset::Dataset;
 use anyhow::Context;
 use feedrate_data::storage::Storage;
 use feedrate_run::clock::Clock;
-use feedrate_run::drive::Signals;
+use feedrate_run::driver::Signals;
+use feedrate_run::layers::{self, Collective, GroupStorages, Together};
 use feedrate_run::ranks::Ranks;
-use feedrate_run::wrap::{self, Collective, GroupStorages, Together};
 use feedrate_spec::plan::{FileAccess, Plan, StoragePlan};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Release;
 
-/// Of one process. Every process makes one, and asks it for the same things in the same order.
+/// State of one process. Every process makes one, and asks it for the same things in the same order.
 pub(crate) struct Sharing<'a> {
     dataset: &'a Dataset,
     ranks: &'a Ranks,
@@ -20,7 +20,7 @@ pub(crate) struct Sharing<'a> {
     signals: &'a Signals,
     /// Its share of the emulated storage.
     plan: StoragePlan,
-    /// What each process has for itself; `None` where all read together.
+    /// Storage of this process; `None` where all read together.
     own: Option<Arc<dyn Storage>>,
     /// Where groups are in several processes.
     collective: Option<Collective>,
@@ -38,12 +38,13 @@ impl<'a> Sharing<'a> {
     ) -> anyhow::Result<Self> {
         let (rank, size) = (ranks.comm.rank(), ranks.comm.size());
         let group = plan.loader.group_accelerators;
-        let share = wrap::share_read(rank, size, plan.accelerators, group);
+        let share = layers::share_read(rank, size, plan.accelerators, group);
         let own_plan = ranks.storage(&plan.storage, share);
         let collective = Collective::begin(ranks, plan, &signals.stop)
             .context("one accelerator of a group cannot read for those of other processes")?;
-        let own = (plan.loader.file_access != FileAccess::Mpio)
-            .then(|| wrap::wrapped(&own_plan, Arc::clone(&dataset.storage), clock, &signals.stop));
+        let own = (plan.loader.file_access != FileAccess::Mpio).then(|| {
+            layers::layered(&own_plan, Arc::clone(&dataset.storage), clock, &signals.stop)
+        });
         Ok(Sharing {
             dataset,
             ranks,
@@ -56,7 +57,7 @@ impl<'a> Sharing<'a> {
         })
     }
 
-    /// What one job reads.
+    /// Storage that one job reads.
     pub(crate) fn storage(&self) -> anyhow::Result<Arc<dyn Storage>> {
         if let Some(own) = &self.own {
             return Ok(Arc::clone(own));
@@ -70,10 +71,10 @@ impl<'a> Sharing<'a> {
             Arc::clone(stop),
             Arc::clone(complete),
         );
-        Ok(wrap::wrapped(&self.plan, Arc::new(together), self.clock, stop))
+        Ok(layers::layered(&self.plan, Arc::new(together), self.clock, stop))
     }
 
-    /// What a job that reads `storage` reads where its groups are in several processes.
+    /// Storage that a job reads instead of `storage` where its groups are in several processes.
     pub(crate) fn groups(&mut self, storage: &Arc<dyn Storage>) -> anyhow::Result<GroupStorages> {
         match &mut self.collective {
             Some(collective) => collective
@@ -90,9 +91,9 @@ impl<'a> Sharing<'a> {
 
     /// Nobody reads any more. Waits for those that this process reads for, if the run is complete.
     pub(crate) fn end(self, is_complete: bool) -> anyhow::Result<()> {
-        match self.collective.filter(|_| is_complete) {
-            Some(collective) => Ok(collective.finish()?),
-            None => Ok(()),
+        match self.collective {
+            Some(collective) if is_complete => Ok(collective.finish()?),
+            _ => Ok(()),
         }
     }
 }

@@ -2,12 +2,16 @@
 
 use crate::messages;
 use crate::text;
-use feedrate_measure::access::Access;
 use feedrate_measure::checkpoints::Checkpoints;
-use feedrate_measure::metric::{NotMeasurable, Quantiles};
+use feedrate_measure::metric::{
+    AMPLIFICATION, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, CONSECUTIVE,
+    DELIVERED_WHOLE, DELIVERED_WINDOWED, DEVICE_BYTES, DURATION_S, FILES, LOAD_S, LOGICAL_BYTES,
+    METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, NotMeasurable, Quantiles, SAMPLES_WHOLE,
+    SAMPLES_WINDOWED, SEQUENTIAL, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, Shown,
+};
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
-use feedrate_measure::summary::{Au, EpochSummary, EvaluationSummary, Rate, Summary};
+use feedrate_measure::summary::{EpochSummary, EvaluationSummary, Figures, Summary};
 use feedrate_spec::units;
 
 /// Print one JSON object, or the summary for people.
@@ -38,13 +42,11 @@ fn page(summary: &Summary, record: &Record) -> String {
 
 fn head(summary: &Summary, record: &Record) -> String {
     let state = if summary.complete { "" } else { " (incomplete)" };
-    let what = match record.plan.is_checkpoints_alone() {
-        true => "checkpoints only".to_string(),
-        false => format!(
-            "{} of {}",
-            units::counted(summary.epochs, "epoch"),
-            units::counted(summary.steps, "step")
-        ),
+    let what = if record.plan.is_checkpoints_alone() {
+        "checkpoints only".to_string()
+    } else {
+        let epochs = units::counted(summary.epochs, "epoch");
+        format!("{epochs} of {}", units::counted(summary.steps, "step"))
     };
     format!(
         "{}: {}, {what}{state}\nVerdict: {}\n  {}",
@@ -57,47 +59,47 @@ fn head(summary: &Summary, record: &Record) -> String {
 
 fn figures(summary: &Summary, record: &Record) -> String {
     let target = record.plan.metric.au_target_percent;
-    let rate = &summary.throughput;
-    let bytes = |rate: Rate| both(rate, units::bytes_per_second);
     let mut rows = vec![
-        ("AU all steps", format!("{}   nothing left out", percent(summary.au.all_steps_percent))),
+        (
+            "AU all steps",
+            format!("{}   nothing left out", percent(summary.figures.value(&AU_ALL_STEPS))),
+        ),
         (
             "AU windowed",
             format!(
                 "{}   first {} left out, as DLIO; asked for: {target:.0} %",
-                percent(summary.au.windowed_percent),
+                percent(summary.figures.value(&AU_WINDOWED)),
                 steps(record.plan.metric.exclude_start_steps)
             ),
         ),
-        ("AU sustained", sustained(&summary.au)),
-        ("Delivered", bytes(rate.delivered_bytes_per_second)),
-        ("Nominal", bytes(rate.nominal_bytes_per_second)),
-        ("Samples", both(rate.samples_per_second, |r| units::per_second(r, "samples"))),
+        ("AU sustained", sustained(&summary.figures)),
+        ("Delivered", both(summary, &DELIVERED_WHOLE, &DELIVERED_WINDOWED)),
+        ("Nominal", both(summary, &NOMINAL_WHOLE, &NOMINAL_WINDOWED)),
+        ("Samples", both(summary, &SAMPLES_WHOLE, &SAMPLES_WINDOWED)),
         (
             "Time",
             shares(&[
-                ("load", summary.time.load_s),
-                ("compute", summary.time.compute_s),
-                ("barrier", summary.time.barrier_s),
+                ("load", summary.figures.value(&LOAD_S)),
+                ("compute", summary.figures.value(&COMPUTE_S)),
+                ("barrier", summary.figures.value(&BARRIER_S)),
             ]),
         ),
     ];
-    let stall = &summary.stall;
-    if summary.time.load_s.is_some_and(|s| s > 0.0) {
+    if summary.figures.value(&LOAD_S).is_some_and(|s| s > 0.0) {
         rows.push((
             "Stall",
             shares(&[
-                ("open", stall.open_s),
-                ("read", stall.read_s),
-                ("decode", stall.decode_s),
-                ("queue", stall.queue_s),
+                ("open", summary.figures.value(&STALL_OPEN)),
+                ("read", summary.figures.value(&STALL_READ)),
+                ("decode", summary.figures.value(&STALL_DECODE)),
+                ("queue", summary.figures.value(&STALL_QUEUE)),
             ]),
         ));
     }
-    if let Some(latency) = latency(&summary.latency.read) {
+    if let Some(latency) = latency(&summary.figures.read_latency) {
         rows.push(("Read latency", latency));
     }
-    if let Some(access) = access(&summary.access) {
+    if let Some(access) = access(&summary.figures) {
         rows.push(("Access", access));
     }
     if let Some(evaluation) = &summary.evaluation {
@@ -111,26 +113,28 @@ fn figures(summary: &Summary, record: &Record) -> String {
                 .filter_map(|(what, all)| all.as_ref().map(|all| (what, checkpoints(all)))),
         );
     }
-    let device = summary.bytes.device.map_or("unknown".into(), units::bytes);
+    let device = known(&summary.figures, &DEVICE_BYTES, "unknown");
     rows.push((
         "Bytes",
         format!(
             "{} read, {device} from the device",
-            summary.bytes.logical.map_or("unknown".into(), units::bytes)
+            known(&summary.figures, &LOGICAL_BYTES, "unknown")
         ),
     ));
+    let own = METRICS.iter().filter(|metric| metric.shown == Shown::OwnLine);
+    let own = own.map(|metric| (metric.title, known(&summary.figures, metric, "-")));
+    rows.extend(own);
     text::rows(&rows)
 }
 
 fn evaluation(evaluation: &EvaluationSummary) -> String {
-    let rate = evaluation.throughput.delivered_bytes_per_second.whole;
     format!(
         "{} of {}: AU all steps {}, windowed {}, {}",
         units::counted(evaluation.evaluations, "evaluation"),
         units::counted(evaluation.steps, "step"),
-        percent(evaluation.au.all_steps_percent),
-        percent(evaluation.au.windowed_percent),
-        rate.map_or("-".into(), units::bytes_per_second),
+        known(&evaluation.figures, &AU_ALL_STEPS, "-"),
+        known(&evaluation.figures, &AU_WINDOWED, "-"),
+        known(&evaluation.figures, &DELIVERED_WHOLE, "-"),
     )
 }
 
@@ -163,9 +167,10 @@ fn latency(reads: &Quantiles) -> Option<String> {
     ))
 }
 
-fn access(access: &Access) -> Option<String> {
+fn access(figures: &Figures) -> Option<String> {
+    let access = figures.access.as_ref()?;
     let requests = access.request_bytes.as_ref()?;
-    let common = requests.common.first().filter(|_| access.reads > 0)?;
+    let common = if access.reads > 0 { requests.common.first()? } else { return None };
     let share = |share: f64| format!("{:.0} %", 100.0 * share);
     // Of sizes that are all different none is common.
     let part = common.count as f64 / access.reads as f64;
@@ -173,25 +178,23 @@ fn access(access: &Access) -> Option<String> {
         0.01.. => vec![format!("{} of reads {}", share(part), units::bytes(common.bytes))],
         _ => vec!["reads of many sizes".into()],
     };
-    let orders =
-        [("sequential", access.sequential_share), ("consecutive", access.consecutive_share)];
-    for (name, value) in orders {
-        words.extend(value.map(|value| format!("{name} {}", share(value))));
+    for (name, metric) in [("sequential", &SEQUENTIAL), ("consecutive", &CONSECUTIVE)] {
+        words.extend(figures.value(metric).map(|value| format!("{name} {}", share(value))));
     }
-    words.extend(access.files.map(|files| units::counted(files, "file") + " an accelerator"));
-    let amplification = access.read_amplification;
+    words.extend(figures.value(&FILES).map(|files| FILES.unit.text(files) + " an accelerator"));
+    let amplification = figures.value(&AMPLIFICATION);
     words.extend(amplification.map(|ratio| format!("{ratio:.2} bytes read to one of payload")));
     Some(words.join(" · "))
 }
 
-fn sustained(au: &Au) -> String {
-    if au.sustained_percent.is_some() {
-        return format!("{}   what the storage can keep up", percent(au.sustained_percent));
+fn sustained(figures: &Figures) -> String {
+    if let Some(au) = figures.value(&AU_SUSTAINED) {
+        return format!("{}   what the storage can keep up", percent(Some(au)));
     }
-    let why = match au.sustained_missing {
+    let why = match figures.sustained_missing {
         Some(NotMeasurable::NothingRead) => "nothing was read".into(),
         Some(NotMeasurable::NoWindow) => "reading was over before the window began".into(),
-        _ => format!("run at least {} steps an epoch", units::count(au.sustained_needs_steps)),
+        _ => format!("run at least {} steps an epoch", units::count(figures.sustained_needs_steps)),
     };
     format!("not measurable: {why}")
 }
@@ -218,16 +221,12 @@ fn epochs(epochs: &[EpochSummary]) -> String {
         table.add_row([
             epoch.epoch.to_string(),
             epoch.steps.to_string(),
-            epoch.duration_s.map_or("-".into(), units::seconds),
-            percent(epoch.au.all_steps_percent),
-            percent(epoch.au.windowed_percent),
-            percent(epoch.au.sustained_percent),
-            epoch
-                .throughput
-                .delivered_bytes_per_second
-                .whole
-                .map_or("-".into(), units::bytes_per_second),
-            epoch.bytes.device.map_or("-".into(), units::bytes),
+            known(&epoch.figures, &DURATION_S, "-"),
+            known(&epoch.figures, &AU_ALL_STEPS, "-"),
+            known(&epoch.figures, &AU_WINDOWED, "-"),
+            known(&epoch.figures, &AU_SUSTAINED, "-"),
+            known(&epoch.figures, &DELIVERED_WHOLE, "-"),
+            known(&epoch.figures, &DEVICE_BYTES, "-"),
         ]);
     }
     text::lines(&table)
@@ -281,13 +280,9 @@ pub(crate) fn epoch_line(epoch: &EpochSummary, epochs: u32) -> String {
         "epoch {}/{epochs}: {} in {}, AU {}, {}",
         epoch.epoch,
         units::counted(epoch.steps, "step"),
-        epoch.duration_s.map_or("-".into(), units::seconds),
-        percent(epoch.au.all_steps_percent),
-        epoch
-            .throughput
-            .delivered_bytes_per_second
-            .whole
-            .map_or("-".into(), units::bytes_per_second),
+        known(&epoch.figures, &DURATION_S, "-"),
+        known(&epoch.figures, &AU_ALL_STEPS, "-"),
+        known(&epoch.figures, &DELIVERED_WHOLE, "-"),
     )
 }
 
@@ -327,9 +322,13 @@ fn percent(value: Option<f64>) -> String {
     value.map_or("-".into(), |value| format!("{value:.1} %"))
 }
 
-fn both(rate: Rate, text: impl Fn(f64) -> String) -> String {
-    let one = |value: Option<f64>| value.map_or("-".into(), &text);
-    format!("{} over whole epochs, {} in the window", one(rate.whole), one(rate.windowed))
+fn known(figures: &Figures, metric: &Metric, unknown: &str) -> String {
+    figures.value(metric).map_or(unknown.into(), |value| metric.unit.text(value))
+}
+
+fn both(summary: &Summary, whole: &Metric, windowed: &Metric) -> String {
+    let [whole, windowed] = [whole, windowed].map(|metric| known(&summary.figures, metric, "-"));
+    format!("{whole} over whole epochs, {windowed} in the window")
 }
 
 fn shares(parts: &[(&str, Option<f64>)]) -> String {

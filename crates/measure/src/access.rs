@@ -1,29 +1,24 @@
-//! The object `access` of the summary: how files were read over the run.
+//! Reads of a run by size and number; the shares of reads in order are metrics.
 
 use crate::metric;
 use crate::record::Record;
 use crate::record::access::BIN_NAMES;
-use crate::window::Scope;
 use serde::{Serialize, Serializer};
 
 /// So many common sizes are told, as Darshan's ACCESS1 to ACCESS4.
 const COMMON_SIZES: usize = 4;
 
 /// How files were read.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the metrics and counters of these names say it")]
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the counters of these names say it")]
 pub struct Access {
     pub reads: u64,
     pub opens: u64,
-    pub files: Option<u64>,
     /// `null` where the record does not say.
     pub request_bytes: Option<RequestBytes>,
-    pub sequential_share: Option<f64>,
-    pub consecutive_share: Option<f64>,
-    pub read_amplification: Option<f64>,
 }
 
-/// What read calls returned.
+/// Sizes of reads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RequestBytes {
     /// Reads by size, in Darshan's bins, those without any left out.
@@ -43,19 +38,14 @@ pub struct Common {
 }
 
 impl Access {
-    /// Of a record.
+    /// Sum up a record.
     pub fn of(record: &Record) -> Self {
         let io = metric::access_of_run(record);
         let counted = io.reads == 0 || io.access.reads() > 0;
-        let value = |metric: &metric::Metric| (metric.of_run)(record);
         Access {
             reads: io.reads,
             opens: io.opens,
-            files: metric::most_files(Scope::all(record)),
             request_bytes: counted.then(|| RequestBytes::of(&io.access)),
-            sequential_share: value(&metric::SEQUENTIAL),
-            consecutive_share: value(&metric::CONSECUTIVE),
-            read_amplification: value(&metric::AMPLIFICATION),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What checkpoints took: of those that were written, and of those that were read. Reads nothing but a record.
+//! Cost of checkpoints: of those that were written, and of those that were read. Reads nothing but a record.
 
 use crate::metric::{mean, stdev};
 use crate::record::{CheckpointKind, CheckpointRecord, RankCheckpoint, Record};
@@ -21,7 +21,7 @@ pub struct CheckpointSummary {
 pub struct Checkpoints {
     /// How many.
     pub count: u64,
-    /// Of one.
+    /// Bytes of one.
     pub bytes: u64,
     /// Mean of their durations, each until its last rank was done.
     pub duration_s: Option<f64>,
@@ -38,7 +38,7 @@ pub struct Checkpoints {
 }
 
 impl CheckpointSummary {
-    /// Of a record; `None` where it has none.
+    /// Sum up a record; `None` where it has none.
     pub fn of(record: &Record) -> Option<Self> {
         let of_kind = |kind| Checkpoints::of(&record.checkpoints_of(kind).collect::<Vec<_>>());
         let (save, load) = (of_kind(CheckpointKind::Save), of_kind(CheckpointKind::Load));

@@ -47,7 +47,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             batch_size: 1,
             workers: 1,
             prefetch_size: 2,
-            stock_batches: 2,
+            batches_in_flight: 2,
             file_access: FileAccess::Multi,
             group_accelerators: 1,
             interleaved_files: 1,

@@ -1,171 +1,247 @@
-//! What doubts and verdicts look at: the metrics of a record, computed once. No judgement here.
+//! Facts behind a sentence, by name, and the sentence that a template makes of them. Units are told by names alone.
 
-use crate::metric::{self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, Metric};
-use crate::record::{HostEpoch, IoCounters, Record};
-use crate::window::Scope;
-use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::units;
+use serde::Serialize;
+use std::collections::BTreeMap;
 
-/// A record and what follows from it.
-pub struct Facts<'a> {
-    /// What happened.
-    pub record: &'a Record,
-    /// Payload of the training files.
-    pub dataset_bytes: u64,
-    /// Steps of the longest epoch.
-    pub steps: u64,
-    /// Percent.
-    pub au_windowed: Option<f64>,
-    /// Percent.
-    pub au_all_steps: Option<f64>,
-    /// Percent.
-    pub au_sustained: Option<f64>,
-    /// Steps from which `au_sustained` can be measured.
-    pub sustained_needs_steps: u64,
-    /// Of an accelerator, in the mean.
-    pub time: Time,
-    /// The parts of `time.load_s`.
-    pub stall: StallTime,
-    /// Bytes that read calls returned.
-    pub logical_bytes: u64,
-    /// Bytes that came from storage; `None` if the kernel does not say.
-    pub device_bytes: Option<u64>,
-    /// Counters of all workers.
-    pub io: IoTotals,
+/// Items of a list that a sentence names where its template does not say.
+const NAMED_MAX: usize = 5;
+
+/// Nouns that names of counts end with.
+const NOUNS: [&str; 11] = [
+    "accelerator",
+    "batch",
+    "checkpoint",
+    "core",
+    "epoch",
+    "file",
+    "process",
+    "rank",
+    "run",
+    "sample",
+    "step",
+];
+
+/// A number, text, or list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Fact {
+    Count(u64),
+    Number(f64),
+    Text(String),
+    List(Vec<String>),
 }
 
-/// Seconds of an accelerator over the run, in the mean. `None` without epochs.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-#[expect(missing_docs, reason = "the metrics of these names say it")]
-pub struct Time {
-    pub load_s: Option<f64>,
-    pub compute_s: Option<f64>,
-    pub barrier_s: Option<f64>,
-}
+/// Facts by name; a name ends with the unit: `au_windowed_percent`, `read_bytes`, `waited_s`, `in_flight_batches`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Facts(BTreeMap<&'static str, Fact>);
 
-/// Seconds of an accelerator over the run, in the mean. `None` without epochs.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-#[expect(missing_docs, reason = "the metrics of these names say it")]
-pub struct StallTime {
-    pub open_s: Option<f64>,
-    pub read_s: Option<f64>,
-    pub decode_s: Option<f64>,
-    pub queue_s: Option<f64>,
-}
+impl Facts {
+    /// No facts yet.
+    pub fn new() -> Self {
+        Facts::default()
+    }
 
-/// Time of all workers of all accelerators over the run, by what they did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the counters of these names say it")]
-pub struct IoTotals {
-    pub opens: u64,
-    pub reads: u64,
-    pub open_ns: u64,
-    pub read_ns: u64,
-    pub decode_ns: u64,
-}
+    /// With one more.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, fact: impl Into<Fact>) -> Self {
+        self.0.insert(name, fact.into());
+        self
+    }
 
-impl<'a> Facts<'a> {
-    /// Of a record.
-    pub fn of(record: &'a Record) -> Self {
-        let layout = Layout::new(&record.plan.dataset);
-        let payload = layout.sum(layout.files_train(), |shape| shape.payload_bytes());
-        let run = |metric: &Metric| (metric.of_run)(record);
-        Facts {
-            record,
-            dataset_bytes: u64::try_from(payload).unwrap_or(u64::MAX),
-            steps: Scope::each(record).map(Scope::steps).max().unwrap_or(0),
-            au_windowed: run(&AU_WINDOWED),
-            au_all_steps: run(&AU_ALL_STEPS),
-            au_sustained: run(&AU_SUSTAINED),
-            sustained_needs_steps: metric::sustained_needs_steps(&record.plan),
-            time: Time::of(run),
-            stall: StallTime::of(run),
-            logical_bytes: counters(record).map(|io| io.read_bytes).sum(),
-            device_bytes: sum_known(record, |host| host.process_device_read_bytes),
-            io: IoTotals::of(record),
+    /// With one more, where it is known.
+    #[must_use]
+    pub fn with_known(self, name: &'static str, fact: Option<impl Into<Fact>>) -> Self {
+        match fact {
+            Some(fact) => self.with(name, fact),
+            None => self,
         }
     }
 
-    /// Whether a throttle or delay stands for the storage, so that what lies behind it cannot matter: at least half of
-    /// the time in its operations is theirs.
-    pub fn storage_is_emulated(&self) -> bool {
-        let plan = &self.record.plan;
-        let storage = &plan.storage;
-        // A throttle serves one read after another: that many wait for each that is served.
-        let readers = f64::from(plan.accelerators) * f64::from(plan.loader.workers.max(1));
-        let served_s =
-            storage.throttle_bytes_per_second.map_or(0.0, |rate| self.logical_bytes as f64 / rate);
-        let waits_s = self.io.reads as f64 * (storage.throttle_latency_s + storage.delay_s)
-            + self.io.opens as f64 * storage.delay_s;
-        let busy_s = (self.io.open_ns + self.io.read_ns) as f64 / 1e9;
-        let emulated_s = served_s * readers + waits_s;
-        emulated_s > 0.0 && emulated_s >= busy_s / 2.0
+    /// The fact of a name.
+    pub fn get(&self, name: &str) -> Option<&Fact> {
+        self.0.get(name)
     }
 
-    /// Share of the logical bytes that no device gave: the page cache did. `None` where that cannot be known, where nothing was
-    /// read, and where the storage is emulated.
-    pub fn cached_share(&self) -> Option<f64> {
-        let has_cache = self.record.epochs.iter().any(|e| e.host.resident_before_bytes.is_some());
-        if self.storage_is_emulated() || !has_cache || self.logical_bytes == 0 {
-            return None;
+    /// Fill in a template.
+    ///
+    /// `{name}` is the fact with its unit, as people read it; `{name:.2}` the number alone with two decimals, or two items of a list at most.
+    /// `[this {name}|that {other}|else]` is the first alternative whose facts are all known, or nothing.
+    pub fn render(&self, template: &str) -> String {
+        let mut text = String::new();
+        let mut rest = template;
+        while let Some((before, choice)) = rest.split_once('[') {
+            text += &self.filled(before).unwrap_or_default();
+            let (choice, after) = choice.split_once(']').unwrap_or((choice, ""));
+            text += &choice.split('|').find_map(|part| self.filled(part)).unwrap_or_default();
+            rest = after;
         }
-        let from_device = self.device_bytes?.min(self.logical_bytes);
-        Some(1.0 - from_device as f64 / self.logical_bytes as f64)
+        text + &self.filled(rest).unwrap_or_default()
     }
 
-    /// Bytes in the page cache when an epoch began, at most.
-    pub fn resident_bytes(&self) -> Option<u64> {
-        self.record.epochs.iter().filter_map(|epoch| epoch.host.resident_before_bytes).max()
-    }
-
-    /// Sum of a figure of the machine over epochs; `None` unless each has it.
-    pub fn sum_of_host(&self, figure: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
-        sum_known(self.record, figure)
+    /// `None` where a fact is not known.
+    fn filled(&self, template: &str) -> Option<String> {
+        let mut parts = template.split('{');
+        let mut text = parts.next()?.to_string();
+        for part in parts {
+            let (place, after) = part.split_once('}')?;
+            let (name, precision) = place.split_once(":.").unwrap_or((place, ""));
+            let fact = self.get(name)?;
+            text += &match precision.parse() {
+                Ok(precision) => fact.with_precision(precision),
+                Err(_) => fact.with_unit(name),
+            };
+            text += after;
+        }
+        Some(text)
     }
 }
 
-impl Time {
-    /// From its three metrics.
-    pub fn of(value: impl Fn(&Metric) -> Option<f64>) -> Self {
-        Time {
-            load_s: value(&metric::LOAD_S),
-            compute_s: value(&metric::COMPUTE_S),
-            barrier_s: value(&metric::BARRIER_S),
+impl Fact {
+    fn with_precision(&self, precision: usize) -> String {
+        match self {
+            Fact::Number(number) => format!("{number:.precision$}"),
+            Fact::List(items) => some_of(items, precision),
+            Fact::Count(_) | Fact::Text(_) => self.with_unit(""),
+        }
+    }
+
+    /// `name` ends with the unit.
+    fn with_unit(&self, name: &str) -> String {
+        match self {
+            Fact::Count(count) if name.ends_with("_bytes") => units::bytes(*count),
+            Fact::Count(count) => {
+                let noun = name.rsplit('_').next().unwrap_or_default();
+                match NOUNS.iter().find(|one| noun.strip_prefix(**one).is_some_and(is_plural)) {
+                    Some(noun) => units::counted(*count, noun),
+                    None => units::count(*count),
+                }
+            }
+            Fact::Number(number) => number_with_unit(*number, name),
+            Fact::Text(text) => text.clone(),
+            Fact::List(items) => some_of(items, NAMED_MAX),
         }
     }
 }
 
-impl StallTime {
-    /// From its four metrics.
-    pub fn of(value: impl Fn(&Metric) -> Option<f64>) -> Self {
-        StallTime {
-            open_s: value(&metric::STALL_OPEN),
-            read_s: value(&metric::STALL_READ),
-            decode_s: value(&metric::STALL_DECODE),
-            queue_s: value(&metric::STALL_QUEUE),
-        }
+/// The first few, the rest counted.
+fn some_of(items: &[String], most: usize) -> String {
+    let shown = items[..items.len().min(most)].join("; ");
+    match items.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
     }
 }
 
-impl IoTotals {
-    fn of(record: &Record) -> Self {
-        counters(record).fold(IoTotals::default(), |total, io| IoTotals {
-            opens: total.opens + io.opens,
-            reads: total.reads + io.reads,
-            open_ns: total.open_ns + io.open_ns,
-            read_ns: total.read_ns + io.read_ns,
-            decode_ns: total.decode_ns + io.decode_ns,
-        })
+fn is_plural(ending: &str) -> bool {
+    ending == "s" || ending == "es"
+}
+
+fn number_with_unit(number: f64, name: &str) -> String {
+    if name.ends_with("bytes_per_second") {
+        units::bytes_per_second(number)
+    } else if name.ends_with("mib_per_second") {
+        format!("{number:.0} MiB/s")
+    } else if name.ends_with("samples_per_second") {
+        format!("{number:.1} samples/s")
+    } else if name.ends_with("_percent") {
+        format!("{number:.1} %")
+    } else if name.ends_with("_bytes") {
+        units::bytes(number as u64)
+    } else if name.ends_with("_s") {
+        units::seconds(number)
+    } else {
+        number.to_string()
     }
 }
 
-fn counters(record: &Record) -> impl Iterator<Item = &IoCounters> {
-    Scope::all(record)
-        .flat_map(|scope| &scope.epoch.accelerators)
-        .map(|accelerator| &accelerator.io)
+impl From<u64> for Fact {
+    fn from(count: u64) -> Self {
+        Fact::Count(count)
+    }
 }
 
-fn sum_known(record: &Record, figure: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
-    let mut epochs = Scope::all(record).peekable();
-    epochs.peek()?;
-    epochs.map(|scope| figure(&scope.epoch.host)).sum()
+impl From<u32> for Fact {
+    fn from(count: u32) -> Self {
+        Fact::Count(count.into())
+    }
+}
+
+impl From<usize> for Fact {
+    fn from(count: usize) -> Self {
+        Fact::Count(count as u64)
+    }
+}
+
+impl From<f64> for Fact {
+    fn from(number: f64) -> Self {
+        Fact::Number(number)
+    }
+}
+
+impl From<&str> for Fact {
+    fn from(text: &str) -> Self {
+        Fact::Text(text.into())
+    }
+}
+
+impl From<String> for Fact {
+    fn from(text: String) -> Self {
+        Fact::Text(text)
+    }
+}
+
+impl From<Vec<String>> for Fact {
+    fn from(items: Vec<String>) -> Self {
+        Fact::List(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(template: &str, expected: &str) {
+        let facts = Facts::new()
+            .with("au_percent", 48.25)
+            .with("read_bytes", 240_000_000_u64)
+            .with("delivered_bytes_per_second", 4e8)
+            .with("whole_samples_per_second", 1.95)
+            .with("waited_s", 0.5)
+            .with("in_flight_batches", 1_u64)
+            .with("planned_steps", 1200_u64)
+            .with("epoch", 2_u32)
+            .with("why", "interrupted")
+            .with("seen", ["a", "b", "c", "d", "e", "f", "g"].map(String::from).to_vec())
+            .with_known("missing", None::<f64>);
+        assert_eq!(facts.render(template), expected);
+    }
+
+    #[test]
+    fn numbers_have_the_units_of_their_names() {
+        check("{au_percent}", "48.2 %");
+        check("{read_bytes} at {delivered_bytes_per_second}", "240 MB at 400 MB/s");
+        check("{whole_samples_per_second:.2}, {whole_samples_per_second}", "1.95, 1.9 samples/s");
+        check("{waited_s} in epoch {epoch}: {why}", "500 ms in epoch 2: interrupted");
+        check("{in_flight_batches} of {planned_steps}", "1 batch of 1,200 steps");
+        check("{seen}.", "a; b; c; d; e; and 2 more.");
+        check("{seen:.1}", "a; and 6 more");
+    }
+
+    #[test]
+    fn a_part_is_told_where_its_facts_are_known() {
+        check("{epoch}[, {missing} more]", "2");
+        check("[{missing} of {epoch}|{epoch}|none]: {why}", "2: interrupted");
+        check("[{missing}|none]", "none");
+        check("a [b", "a b");
+    }
+
+    #[test]
+    fn facts_are_plain_json() {
+        let facts = Facts::new().with("b_s", 0.5).with("a_steps", 3_u64).with("why", "so");
+        let text = serde_json::to_string(&facts).unwrap();
+        assert_eq!(text, r#"{"a_steps":3,"b_s":0.5,"why":"so"}"#);
+    }
 }

@@ -71,7 +71,7 @@ impl Histogram {
         Some(middle(bucket).min(self.max_ns))
     }
 
-    /// What was counted, ascending: about how long, to one sixteenth, and how often.
+    /// The counts, ascending: about how long, to one sixteenth, and how often.
     pub fn counts(&self) -> Vec<(u64, u64)> {
         self.filled().map(|(bucket, count)| (middle(bucket).min(self.max_ns), count)).collect()
     }

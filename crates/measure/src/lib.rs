@@ -1,4 +1,4 @@
-//! What happened and what it means: records, metrics, doubts, verdicts, and DLIO's result files.
+//! Measures: records, metrics, doubts, verdicts, and DLIO's result files.
 //!
 //! A metric is a function of a [`record::Record`]; it can be recomputed years later from the file.
 //! Nothing here has a clock, and only `record::file` touches the disk.
@@ -10,6 +10,7 @@ pub mod window;
 pub mod metric;
 pub mod phase;
 pub mod plot_data;
+pub mod derived;
 pub mod facts;
 pub mod doubt;
 pub mod checkpoints;

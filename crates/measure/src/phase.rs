@@ -10,7 +10,7 @@ use std::ops::Range;
 /// Before and after a checkpoint are as long as it took times this, at most.
 pub const AROUND_CHECKPOINT: u64 = 10;
 
-/// What a phase is.
+/// Kind of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseKind {
@@ -47,11 +47,11 @@ impl PhaseKind {
 /// epochs and evaluations delivered and device bytes and processors are the record's own exact ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Phase {
-    /// What it is.
+    /// Its kind.
     pub phase: PhaseKind,
-    /// Of the epoch, or the one before the evaluation, or the checkpoint's.
+    /// Number of the epoch, or the one before the evaluation, or the checkpoint's.
     pub epoch: u32,
-    /// What was done with the checkpoint; `None` of others.
+    /// Whether the checkpoint was saved or loaded; `None` of others.
     pub checkpoint: Option<CheckpointKind>,
     /// Steps of the epoch that were done when the checkpoint was written; `None` of others.
     pub after_step: Option<u64>,

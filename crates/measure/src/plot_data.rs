@@ -1,4 +1,4 @@
-//! What plots are drawn from: the timeline and the phases of a run as csv. Only forms are made here, no numbers.
+//! Data of plots: the timeline and the phases of a run as csv. Only forms are made here, no numbers.
 
 use crate::phase::{Phase, PhaseKind, phases, stall_shares};
 use crate::record::timeline::{Column, Timeline};

@@ -1,15 +1,17 @@
 //! The summary of a run: the object of `--json`. Every number follows from the record; `null` is "cannot be known".
+//! Metrics are at the paths of their rows, so that a new one is here without being named.
 
 use crate::access::Access;
 use crate::checkpoints::CheckpointSummary;
-use crate::doubt::{self, SeenDoubt};
-use crate::facts::{Facts, StallTime, Time};
-use crate::metric::{self, Metric, NotMeasurable, Quantiles};
+use crate::derived::Derived;
+use crate::doubt::{self, Doubt};
+use crate::metric::{self, METRICS, Metric, NotMeasurable, Quantiles, Values};
 use crate::phase::{self, Phase};
 use crate::record::{EpochRecord, HostEpoch, Record};
 use crate::verdict::{self, Verdict};
 use crate::window::{Scope, seconds};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, json};
 
 /// One run, summed up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,23 +26,12 @@ pub struct Summary {
     pub epochs: u64,
     /// Steps of an epoch: of the longest that ran, else as planned.
     pub steps: u64,
-    /// Utilisation over the run.
-    pub au: Au,
-    /// Rates over the run.
-    pub throughput: Throughput,
-    /// Seconds of an accelerator, in the mean.
-    pub time: Time,
-    /// The parts of `time.load_s`.
-    pub stall: StallTime,
-    /// Bytes over the run.
-    pub bytes: Bytes,
-    /// How files were read over the run.
-    pub access: Access,
-    /// Latencies over the run.
-    pub latency: Latencies,
+    /// Metrics over the run.
+    #[serde(flatten)]
+    pub figures: Figures,
     /// Reasons not to believe, the worst first.
-    pub doubts: Vec<SeenDoubt>,
-    /// What the run was bound by.
+    pub doubts: Vec<Doubt>,
+    /// The bound on the run's speed.
     pub verdict: Verdict,
     /// The same for each epoch.
     pub per_epoch: Vec<EpochSummary>,
@@ -60,13 +51,8 @@ pub struct Summary {
 pub struct EpochSummary {
     pub epoch: u32,
     pub steps: u64,
-    pub duration_s: Option<f64>,
-    pub au: Au,
-    pub throughput: Throughput,
-    pub time: Time,
-    pub stall: StallTime,
-    pub bytes: Bytes,
-    pub latency: Latencies,
+    #[serde(flatten)]
+    pub figures: Figures,
     pub host: Host,
 }
 
@@ -76,65 +62,32 @@ pub struct EpochSummary {
 pub struct EvaluationSummary {
     pub evaluations: u64,
     pub steps: u64,
-    pub au: Au,
-    pub throughput: Throughput,
-    pub time: Time,
-    pub stall: StallTime,
-    pub bytes: Bytes,
+    #[serde(flatten)]
+    pub figures: Figures,
     /// One for each; its epoch is the one it came after.
     pub per_evaluation: Vec<EpochSummary>,
 }
 
-/// The three utilisations in percent.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the metrics of these names say it")]
-pub struct Au {
-    pub windowed_percent: Option<f64>,
-    pub all_steps_percent: Option<f64>,
-    pub sustained_percent: Option<f64>,
+/// All metrics of a run or an epoch, and what stands beside them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figures {
+    /// Those that are known.
+    pub values: Values,
+    /// Steps from which sustained utilisation can be measured.
     pub sustained_needs_steps: u64,
-    /// Why there is no `sustained_percent`.
-    #[serde(skip)]
+    /// The reason why there is none.
     pub sustained_missing: Option<NotMeasurable>,
+    /// Quantiles of opens.
+    pub open_latency: Quantiles,
+    /// Quantiles of reads.
+    pub read_latency: Quantiles,
+    /// Quantiles of samples.
+    pub sample_latency: Quantiles,
+    /// How files were read; of runs only.
+    pub access: Option<Access>,
 }
 
-/// Three rates, each in the window and over whole epochs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the metrics of these names say it")]
-pub struct Throughput {
-    pub delivered_bytes_per_second: Rate,
-    pub nominal_bytes_per_second: Rate,
-    pub samples_per_second: Rate,
-}
-
-/// One rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Rate {
-    /// Over the window of au_windowed.
-    pub windowed: Option<f64>,
-    /// Over whole epochs.
-    pub whole: Option<f64>,
-}
-
-/// Bytes that read calls returned, and bytes from the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the metrics of these names say it")]
-pub struct Bytes {
-    /// `null` where not all accelerators have told.
-    pub logical: Option<u64>,
-    pub device: Option<u64>,
-}
-
-/// Quantiles of the three latencies.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the metrics of these names say it")]
-pub struct Latencies {
-    pub open: Quantiles,
-    pub read: Quantiles,
-    pub sample: Quantiles,
-}
-
-/// What the machine did meanwhile.
+/// The machine meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "as in `HostEpoch`")]
 pub struct Host {
@@ -147,16 +100,15 @@ pub struct Host {
 }
 
 impl Summary {
-    /// Of a record.
+    /// Sum up a record.
     pub fn of(record: &Record) -> Self {
-        let facts = Facts::of(record);
-        let doubts = doubt::of(&facts);
-        let verdict = verdict::of(&facts, &doubts);
-        let run = |metric: &Metric| (metric.of_run)(record);
+        let derived = Derived::of(record);
+        let doubts = doubt::doubts(&derived);
+        let verdict = verdict::of(&derived, &doubts);
         let steps = if record.epochs.is_empty() {
             record.plan.train.steps_in_epoch(1)
         } else {
-            facts.steps
+            derived.steps
         };
         Summary {
             run_dir: None,
@@ -164,17 +116,7 @@ impl Summary {
             accelerators: record.plan.accelerators,
             epochs: Scope::all(record).count() as u64,
             steps,
-            au: Au::of(record, facts.au_sustained, run),
-            throughput: Throughput::of(run),
-            time: facts.time,
-            stall: facts.stall,
-            bytes: Bytes { logical: logical_bytes(&facts), device: facts.device_bytes },
-            access: Access::of(record),
-            latency: Latencies {
-                open: metric::OPEN_LATENCY.of_run(record),
-                read: metric::READ_LATENCY.of_run(record),
-                sample: metric::SAMPLE_LATENCY.of_run(record),
-            },
+            figures: Figures::of_run(&derived),
             doubts,
             verdict,
             per_epoch: record.epochs.iter().map(|epoch| EpochSummary::of(record, epoch)).collect(),
@@ -189,44 +131,25 @@ impl Summary {
 impl EvaluationSummary {
     /// `record`: as [`Record::of_evaluations`] makes it.
     fn of(record: &Record) -> Self {
-        let facts = Facts::of(record);
-        let run = |metric: &Metric| (metric.of_run)(record);
+        let derived = Derived::of(record);
         EvaluationSummary {
             evaluations: Scope::all(record).count() as u64,
-            steps: facts.steps,
-            au: Au::of(record, facts.au_sustained, run),
-            throughput: Throughput::of(run),
-            time: facts.time,
-            stall: facts.stall,
-            bytes: Bytes { logical: logical_bytes(&facts), device: facts.device_bytes },
+            steps: derived.steps,
+            figures: Figures::of_run(&derived),
             per_evaluation: record.epochs.iter().map(|e| EpochSummary::of(record, e)).collect(),
         }
     }
 }
 
 impl EpochSummary {
-    /// Of an epoch of a record.
+    /// Sum up an epoch of a record.
     pub fn of(record: &Record, epoch: &EpochRecord) -> Self {
         let scope = Scope { plan: &record.plan, epoch };
-        let value = |metric: &Metric| (metric.of_epoch)(scope);
         let host = if scope.is_whole() { epoch.host.clone() } else { HostEpoch::default() };
         EpochSummary {
             epoch: epoch.number,
             steps: scope.steps(),
-            duration_s: scope.wall_s(),
-            au: Au::of_epoch(scope, value),
-            throughput: Throughput::of(value),
-            time: Time::of(value),
-            stall: StallTime::of(value),
-            bytes: Bytes {
-                logical: scope.is_whole().then(|| read_bytes(epoch)),
-                device: host.process_device_read_bytes,
-            },
-            latency: Latencies {
-                open: metric::OPEN_LATENCY.of_epoch(scope),
-                read: metric::READ_LATENCY.of_epoch(scope),
-                sample: metric::SAMPLE_LATENCY.of_epoch(scope),
-            },
+            figures: Figures::of_epoch(scope),
             host: Host {
                 cpu_busy_share: host.cpu_busy_share,
                 process_cpu_s: host.process_cpu_ns.map(seconds),
@@ -239,49 +162,77 @@ impl EpochSummary {
     }
 }
 
-/// Where all epochs were broken off before all told, nothing is known.
-fn logical_bytes(facts: &Facts) -> Option<u64> {
-    let none_is_whole = Scope::all(facts.record).next().is_none();
-    let is_unknown = none_is_whole && !facts.record.epochs.is_empty();
-    (!is_unknown).then_some(facts.logical_bytes)
-}
-
-fn read_bytes(epoch: &EpochRecord) -> u64 {
-    epoch.accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum()
-}
-
-impl Au {
-    fn of(record: &Record, sustained: Option<f64>, run: impl Fn(&Metric) -> Option<f64>) -> Self {
-        let missing = || Scope::all(record).find_map(|scope| metric::sustained(scope).err());
-        Au {
-            windowed_percent: run(&metric::AU_WINDOWED),
-            all_steps_percent: run(&metric::AU_ALL_STEPS),
-            sustained_percent: sustained,
-            sustained_needs_steps: metric::sustained_needs_steps(&record.plan),
-            sustained_missing: if sustained.is_none() { missing() } else { None },
+impl Figures {
+    fn of_run(derived: &Derived) -> Self {
+        let record = derived.record;
+        let is_sustained = derived.value(&metric::AU_SUSTAINED).is_some();
+        let missing = Scope::all(record).find_map(|scope| metric::sustained(scope).err());
+        Figures {
+            values: derived.values.clone(),
+            sustained_needs_steps: derived.sustained_needs_steps,
+            sustained_missing: if is_sustained { None } else { missing },
+            open_latency: metric::OPEN_LATENCY.of_run(record),
+            read_latency: metric::READ_LATENCY.of_run(record),
+            sample_latency: metric::SAMPLE_LATENCY.of_run(record),
+            access: Some(Access::of(record)),
         }
     }
 
-    fn of_epoch(scope: Scope, value: impl Fn(&Metric) -> Option<f64>) -> Self {
-        let sustained = metric::sustained(scope);
-        Au {
-            windowed_percent: value(&metric::AU_WINDOWED),
-            all_steps_percent: value(&metric::AU_ALL_STEPS),
-            sustained_percent: sustained.ok(),
+    fn of_epoch(scope: Scope) -> Self {
+        Figures {
+            values: metric::values_of_epoch(scope),
             sustained_needs_steps: metric::sustained_needs_steps(scope.plan),
-            sustained_missing: sustained.err(),
+            sustained_missing: metric::sustained(scope).err(),
+            open_latency: metric::OPEN_LATENCY.of_epoch(scope),
+            read_latency: metric::READ_LATENCY.of_epoch(scope),
+            sample_latency: metric::SAMPLE_LATENCY.of_epoch(scope),
+            access: None,
         }
+    }
+
+    /// The value of a metric.
+    pub fn value(&self, metric: &Metric) -> Option<f64> {
+        self.values.get(&metric.id).map(|value| value.number)
     }
 }
 
-impl Throughput {
-    fn of(value: impl Fn(&Metric) -> Option<f64>) -> Self {
-        let rate = |windowed, whole| Rate { windowed: value(windowed), whole: value(whole) };
-        Throughput {
-            delivered_bytes_per_second: rate(&metric::DELIVERED_WINDOWED, &metric::DELIVERED_WHOLE),
-            nominal_bytes_per_second: rate(&metric::NOMINAL_WINDOWED, &metric::NOMINAL_WHOLE),
-            samples_per_second: rate(&metric::SAMPLES_WINDOWED, &metric::SAMPLES_WHOLE),
+impl Serialize for Figures {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut tree = Map::new();
+        for metric in METRICS {
+            let number = self.value(metric);
+            let json = if metric.unit.is_count() {
+                json!(number.map(|number| number as u64))
+            } else {
+                json!(number)
+            };
+            put(&mut tree, metric.path, json);
         }
+        put(&mut tree, "au.sustained_needs_steps", json!(self.sustained_needs_steps));
+        put(&mut tree, "latency.open", json!(self.open_latency));
+        put(&mut tree, "latency.read", json!(self.read_latency));
+        put(&mut tree, "latency.sample", json!(self.sample_latency));
+        match &self.access {
+            Some(access) => {
+                put(&mut tree, "access.reads", json!(access.reads));
+                put(&mut tree, "access.opens", json!(access.opens));
+                put(&mut tree, "access.request_bytes", json!(access.request_bytes));
+            }
+            None => drop(tree.remove("access")),
+        }
+        tree.serialize(serializer)
+    }
+}
+
+/// Put a value at a path of keys with dots between.
+fn put(tree: &mut Map<String, serde_json::Value>, path: &str, json: serde_json::Value) {
+    let Some((key, rest)) = path.split_once('.') else {
+        tree.insert(path.into(), json);
+        return;
+    };
+    let inner = tree.entry(key).or_insert_with(|| json!({}));
+    if let Some(inner) = inner.as_object_mut() {
+        put(inner, rest, json);
     }
 }
 
@@ -308,10 +259,11 @@ mod tests {
             "au",
             "throughput",
             "time",
+            "duration_s",
             "stall",
+            "latency",
             "bytes",
             "access",
-            "latency",
             "doubts",
             "verdict",
             "per_epoch",
@@ -323,26 +275,26 @@ mod tests {
         assert_eq!(keys(&value), top);
         assert_eq!(
             keys(&value["au"]),
-            ["windowed_percent", "all_steps_percent", "sustained_percent", "sustained_needs_steps"]
+            ["all_steps_percent", "windowed_percent", "sustained_percent", "sustained_needs_steps"]
         );
         assert_eq!(
             keys(&value["throughput"]),
-            ["delivered_bytes_per_second", "nominal_bytes_per_second", "samples_per_second"]
+            ["samples_per_second", "delivered_bytes_per_second", "nominal_bytes_per_second"]
         );
         assert_eq!(keys(&value["throughput"]["samples_per_second"]), ["windowed", "whole"]);
         assert_eq!(keys(&value["time"]), ["load_s", "compute_s", "barrier_s"]);
-        assert_eq!(keys(&value["stall"]), ["open_s", "read_s", "decode_s", "queue_s"]);
+        assert_eq!(keys(&value["stall"]), ["percent", "open_s", "read_s", "decode_s", "queue_s"]);
         assert_eq!(keys(&value["bytes"]), ["logical", "device"]);
         assert_eq!(
             keys(&value["access"]),
             [
-                "reads",
-                "opens",
-                "files",
-                "request_bytes",
                 "sequential_share",
                 "consecutive_share",
-                "read_amplification"
+                "read_amplification",
+                "files",
+                "reads",
+                "opens",
+                "request_bytes"
             ]
         );
         assert_eq!(
@@ -350,7 +302,7 @@ mod tests {
             ["count", "p50_s", "p90_s", "p99_s", "p99_9_s", "max_s"]
         );
         assert_eq!(keys(&value["verdict"]), ["name", "evidence"]);
-        assert_eq!(keys(&value["doubts"][0]), ["name", "severity", "evidence", "advice"]);
+        assert_eq!(keys(&value["doubts"][0]), ["name", "severity", "evidence", "advice", "facts"]);
         assert_eq!(value["per_epoch"][0]["epoch"], 1);
     }
 
@@ -369,7 +321,10 @@ mod tests {
         assert!(value["latency"]["open"]["p50_s"].is_null());
         assert!(value["access"]["request_bytes"].is_null() && value["access"]["files"].is_null());
         let nothing = Summary::of(&record(plan(2, 7), vec![]));
-        assert_eq!((nothing.steps, nothing.epochs, nothing.au.all_steps_percent), (7, 0, None));
+        assert_eq!(
+            (nothing.steps, nothing.epochs, nothing.figures.value(&metric::AU_ALL_STEPS)),
+            (7, 0, None)
+        );
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! The verdict: what held the accelerators up, with the evidence in bytes and seconds. No advice here.
 
 use crate::checkpoints::{CheckpointSummary, Checkpoints};
-use crate::doubt::{SeenDoubt, Severity};
-use crate::facts::Facts;
+use crate::derived::Derived;
+use crate::doubt::{Doubt, Severity};
+use crate::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, BARRIER_S, COMPUTE_S, LOAD_S, STALL_DECODE, STALL_OPEN,
+    STALL_QUEUE, STALL_READ,
+};
 use crate::record::Record;
 use feedrate_spec::units;
 use serde::Serialize;
 
-/// What the run was bound by.
+/// Bottleneck of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
@@ -58,24 +62,24 @@ impl Bound {
 }
 
 /// Judge a record whose doubts are known.
-pub fn of(facts: &Facts, doubts: &[SeenDoubt]) -> Verdict {
+pub fn of(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     if let Some(doubt) = doubts.iter().find(|doubt| doubt.severity == Severity::Invalid) {
         return Verdict { name: Bound::Invalid, evidence: sentence(&doubt.evidence) };
     }
-    if facts.record.plan.is_checkpoints_alone() {
-        return Verdict { name: Bound::CheckpointsOnly, evidence: checkpoints(facts.record) };
+    if derived.record.plan.is_checkpoints_alone() {
+        return Verdict { name: Bound::CheckpointsOnly, evidence: checkpoints(derived.record) };
     }
-    let Some(times) = Times::of(facts) else {
+    let Some(times) = Times::of(derived) else {
         return Verdict { name: Bound::Invalid, evidence: "No step was finished.".into() };
     };
-    let bound = bound(facts, &times);
-    let cached = facts.cached_share().is_some_and(|share| CACHED_SHARE_MAX < share);
+    let bound = bound(derived, &times);
+    let cached = derived.cached_share().is_some_and(|share| CACHED_SHARE_MAX < share);
     let name = match bound {
         Bound::ComputeBound | Bound::StorageBound if cached => Bound::CacheFed,
         other => other,
     };
     let mut evidence = times.sentence();
-    evidence.push_str(&reason(name, facts, &times));
+    evidence.push_str(&reason(name, derived, &times));
     Verdict { name, evidence }
 }
 
@@ -90,24 +94,25 @@ struct Times {
 }
 
 impl Times {
-    fn of(facts: &Facts) -> Option<Self> {
-        let load_s = facts.time.load_s?;
-        let (open_s, read_s, decode_s) =
-            (facts.stall.open_s?, facts.stall.read_s?, facts.stall.decode_s?);
+    fn of(derived: &Derived) -> Option<Self> {
+        let load_s = derived.value(&LOAD_S)?;
+        let open_s = derived.value(&STALL_OPEN)?;
+        let read_s = derived.value(&STALL_READ)?;
+        let decode_s = derived.value(&STALL_DECODE)?;
         // Queueing is for what the workers were busy with.
-        let io = facts.io;
+        let io = derived.io;
         let busy_ns = io.open_ns + io.read_ns + io.decode_ns;
         let queue_share = |ns: u64| {
             if busy_ns == 0 {
                 0.0
             } else {
-                facts.stall.queue_s.unwrap_or(0.0) * ns as f64 / busy_ns as f64
+                derived.value(&STALL_QUEUE).unwrap_or(0.0) * ns as f64 / busy_ns as f64
             }
         };
-        (facts.steps > 0).then(|| Times {
+        (derived.steps > 0).then(|| Times {
             load_s,
-            compute_s: facts.time.compute_s.unwrap_or(0.0),
-            barrier_s: facts.time.barrier_s.unwrap_or(0.0),
+            compute_s: derived.value(&COMPUTE_S).unwrap_or(0.0),
+            barrier_s: derived.value(&BARRIER_S).unwrap_or(0.0),
             open_s: open_s + queue_share(io.open_ns),
             read_s: read_s + queue_share(io.read_ns),
             decode_s: decode_s + queue_share(io.decode_ns),
@@ -125,9 +130,10 @@ impl Times {
 }
 
 /// Fed if the sustained utilisation, or without one that of all steps, reaches what the workload asks for. Otherwise the longest wait.
-fn bound(facts: &Facts, times: &Times) -> Bound {
-    let target = facts.record.plan.metric.au_target_percent;
-    let reached = facts.au_sustained.or(facts.au_all_steps).is_some_and(|au| target <= au);
+fn bound(derived: &Derived, times: &Times) -> Bound {
+    let target = derived.record.plan.metric.au_target_percent;
+    let au = derived.value(&AU_SUSTAINED).or(derived.value(&AU_ALL_STEPS));
+    let reached = au.is_some_and(|au| target <= au);
     if times.compute_s > 0.0 && reached {
         return Bound::ComputeBound;
     }
@@ -146,10 +152,12 @@ fn bound(facts: &Facts, times: &Times) -> Bound {
     }
 }
 
-fn reason(name: Bound, facts: &Facts, times: &Times) -> String {
-    let bytes = units::bytes(facts.logical_bytes);
-    let device = match facts.device_bytes {
-        _ if facts.storage_is_emulated() => " through the throttle or delay asked for".to_string(),
+fn reason(name: Bound, derived: &Derived, times: &Times) -> String {
+    let bytes = units::bytes(derived.logical_bytes);
+    let device = match derived.device_bytes {
+        _ if derived.storage_is_emulated() => {
+            " through the throttle or delay asked for".to_string()
+        }
         Some(device) => format!(", {} of them from the device", units::bytes(device)),
         None => String::new(),
     };
@@ -162,7 +170,7 @@ fn reason(name: Bound, facts: &Facts, times: &Times) -> String {
             format!(" Reading was {}: {bytes} were read{device}.", of_load(times.read_s))
         }
         Bound::MetadataBound => {
-            let opens = units::count(facts.io.opens);
+            let opens = units::count(derived.io.opens);
             format!(
                 " Opening and closing was {}: {opens} files were opened for {bytes}.",
                 of_load(times.open_s)
@@ -176,7 +184,7 @@ fn reason(name: Bound, facts: &Facts, times: &Times) -> String {
             )
         }
         Bound::ComputeBound => {
-            let target = facts.record.plan.metric.au_target_percent;
+            let target = derived.record.plan.metric.au_target_percent;
             format!(
                 " The storage kept up with the {target:.0} % asked for: {bytes} were read{device}."
             )
@@ -228,8 +236,8 @@ mod tests {
     fn check(expected: Bound, evidence: &str, change: impl Fn(&mut Record)) {
         let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
         change(&mut record);
-        let facts = Facts::of(&record);
-        let verdict = of(&facts, &doubt::of(&facts));
+        let derived = Derived::of(&record);
+        let verdict = of(&derived, &doubt::doubts(&derived));
         assert_eq!(verdict.name, expected, "{}", verdict.evidence);
         assert!(verdict.evidence.contains(evidence), "{}", verdict.evidence);
         assert_eq!(serde_json::to_value(verdict.name).unwrap(), verdict.name.name());

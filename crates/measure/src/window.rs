@@ -1,4 +1,4 @@
-//! Which steps count: DLIO's window of a block (`statscounter.py:compute_metrics_train`), in nanoseconds.
+//! The steps that count: DLIO's window of a block (`statscounter.py:compute_metrics_train`), in nanoseconds.
 //! Counts and sums only; what they mean is a metric's business.
 
 use crate::record::{AcceleratorEpoch, Block, EpochRecord, Record};
@@ -7,9 +7,9 @@ use feedrate_spec::plan::Plan;
 /// One epoch, and the plan it followed.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// What was decided.
+    /// The plan it followed.
     pub plan: &'a Plan,
-    /// What happened.
+    /// The epoch.
     pub epoch: &'a EpochRecord,
 }
 

@@ -5,8 +5,8 @@ use crate::doubt;
 use crate::import::{Found, Kind, find};
 use crate::runs::{LeftOut, RunsError, folders_of_study};
 use crate::set::Set;
-use feedrate_measure::doubt::{SeenDoubt, of as of_records};
-use feedrate_measure::facts::Facts;
+use feedrate_measure::derived::Derived;
+use feedrate_measure::doubt::{Doubt, doubts as of_records};
 use feedrate_measure::record::file::RECORD_FILE;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -110,8 +110,8 @@ fn with_own_doubts(loaded: Loaded) -> Case {
     if is_known {
         let knows_loader = loaded.imported.as_ref().is_none_or(|one| one.config.is_known());
         let of_loader = ["too_few_steps", "window_shorter_than_stock"];
-        let facts = Facts::of(&loaded.record);
-        let of_steps = of_records(&facts).into_iter();
+        let derived = Derived::of(&loaded.record);
+        let of_steps = of_records(&derived).into_iter();
         doubts.extend(of_steps.filter(|d| knows_loader || !of_loader.contains(&d.name.as_str())));
     }
     Case { doubts, ..loaded.case }
@@ -119,7 +119,7 @@ fn with_own_doubts(loaded: Loaded) -> Case {
 
 fn judge(cases: &mut [Case]) {
     let set = Set::of(cases);
-    let of_set: Vec<Vec<SeenDoubt>> =
+    let of_set: Vec<Vec<Doubt>> =
         (0..cases.len()).map(|index| doubt::of_set(&set, index)).collect();
     let read: Vec<Option<f64>> = (0..cases.len())
         .map(|index| set.stale(index).map(|stale| cases[stale.of].mean_sample_bytes))

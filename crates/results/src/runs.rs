@@ -228,9 +228,9 @@ const NO_SETTINGS: &[&str] = &[
     "checkpoint.total_files",
     "dataset.extension",
     "doubts",
+    "loader.batches_in_flight",
     "loader.held_at_start",
     "loader.held_batches",
-    "loader.stock_batches",
     "metric.au_target_percent",
     "train.steps_per_epoch",
 ];

@@ -48,6 +48,14 @@ enum Line {
     Row { text: String, row: Box<Row> },
 }
 
+/// A comment, without its `#`, or a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "said above")]
+pub enum Entry<'a> {
+    Comment(&'a str),
+    Row(&'a Row),
+}
+
 impl Table {
     /// A new table: `comments` above the rows.
     pub fn new(rows: Vec<Row>, comments: &[String]) -> Self {
@@ -131,6 +139,15 @@ impl Table {
         self.lines.iter().filter_map(|line| match line {
             Line::Row { row, .. } => Some(&**row),
             Line::Other(_) | Line::Header(_) => None,
+        })
+    }
+
+    /// Comments and rows, in the order of the file.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.lines.iter().filter_map(|line| match line {
+            Line::Row { row, .. } => Some(Entry::Row(row)),
+            Line::Other(text) => text.trim().strip_prefix('#').map(|of| Entry::Comment(of.trim())),
+            Line::Header(_) => None,
         })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What the kernel may wake a sleeper too late by.
+/// The kernel may wake a sleeper so much too late.
 const LATE_NS: u64 = 100_000;
 /// Sleepers look at their stop flag at least so often.
 const SLICE_NS: u64 = 50_000_000;

@@ -53,15 +53,16 @@ impl Ranks {
         self.comm.size() > 1
     }
 
-    /// What this process may take of the emulated storage if it reads for `share` of the accelerators: a limit is over all of
-    /// them.
+    /// The emulated storage of this process if it reads for `share` of the accelerators: a limit is over all of them.
     pub fn storage(&self, plan: &StoragePlan, share: f64) -> StoragePlan {
+        let mut own = plan.clone();
         // Who reads nothing has no limit to keep.
-        let limit = plan.throttle_bytes_per_second.filter(|_| share > 0.0);
-        StoragePlan { throttle_bytes_per_second: limit.map(|rate| rate * share), ..plan.clone() }
+        let limit = if share > 0.0 { plan.throttle_bytes_per_second } else { None };
+        own.throttle_bytes_per_second = limit.map(|rate| rate * share);
+        own
     }
 
-    /// What every process has, in the order of ranks, on rank 0; nothing elsewhere.
+    /// The values of all processes, in the order of ranks, on rank 0; nothing elsewhere.
     ///
     /// # Errors
     /// As of [`CommError`].
@@ -106,7 +107,7 @@ pub fn tell<T: Serialize>(comm: &dyn Comm, value: &T) -> Result<(), CommError> {
     comm.broadcast(&encoded(value)?).map(drop)
 }
 
-/// What rank 0 tells, on the others.
+/// Hear what rank 0 tells, on the others.
 ///
 /// # Errors
 /// As of [`CommError`].

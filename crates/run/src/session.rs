@@ -3,8 +3,7 @@
 use crate::checkpoint::{Due, Saved, Saver};
 use crate::clock::Clock;
 use crate::comm::End;
-use crate::drive::{Driver, Epoch, Job, RunError};
-use crate::engine::Training;
+use crate::driver::{Epoch, RealDriver, RunError};
 use crate::ranks::Ranks;
 use crate::system::{Residency, Sampler, TimelineSampler, file_bytes, residency};
 use feedrate_data::storage::{Storage, StorageError};
@@ -21,9 +20,9 @@ const WARM_THREADS: usize = 8;
 /// Share of the dataset that may be said to be all of it: the kernel needs memory for itself too.
 const WARM_SHARE_MIN: f64 = 0.95;
 
-/// What a run needs beside its driver.
+/// A run, beside its drivers.
 pub struct Session<'a> {
-    /// What was decided.
+    /// The plan that is run.
     pub plan: &'a Plan,
     /// The processes of the run.
     pub ranks: &'a Ranks,
@@ -45,12 +44,12 @@ pub struct Session<'a> {
     pub on_epoch: &'a mut dyn FnMut(&Record),
 }
 
-/// Who carries out epochs, and evaluations where there are any.
+/// The drivers of epochs, and of evaluations where there are any.
 pub struct Drivers<'d> {
-    /// Training.
-    pub training: &'d mut dyn Driver,
-    /// Evaluation, over the files of [`Job::of_evaluations`].
-    pub evaluation: Option<&'d mut dyn Driver>,
+    /// For training.
+    pub training: &'d mut RealDriver,
+    /// For evaluations, over their own files.
+    pub evaluation: Option<&'d mut RealDriver>,
 }
 
 impl Session<'_> {
@@ -59,8 +58,8 @@ impl Session<'_> {
     /// # Errors
     /// A sample could not be read; the record holds the epochs before, and what there is of this one.
     pub fn run(&mut self, drivers: Drivers<'_>, record: &mut Record) -> Result<(), RunError> {
-        let new_saver = |plan| Saver::new(plan, self.clock, self.ranks.clone());
-        let mut saver = self.plan.checkpoint.as_ref().map(new_saver);
+        let checkpoint = self.plan.checkpoint.as_ref();
+        let mut saver = checkpoint.map(|plan| Saver::new(plan, self.clock, self.ranks.clone()));
         let outcome = self.epochs(drivers, &mut saver, record);
         match &outcome {
             Ok(Ended::Complete) => {}
@@ -93,21 +92,17 @@ impl Session<'_> {
         saver: &mut Option<Saver>,
         record: &mut Record,
     ) -> Result<Ended, RunError> {
-        let mut training = Training::new(self.plan, self.ranks.own.clone());
-        let mut evaluation = self.evaluation(drivers.evaluation);
+        let Drivers { training, mut evaluation } = drivers;
         let mut last = None;
         for number in 1..=self.plan.train.epochs_run() {
             let before = self.prepare_cache(last)?;
             self.ranks.comm.barrier()?;
-            let trained =
-                self.epoch((number, &mut *saver), drivers.training, &mut training, before, record);
+            let trained = self.epoch(number, saver, training, before, record);
             last = Some(trained.residency);
             let outcome = trained.outcome.and_then(|steps| {
                 self.checkpoint(number, steps, saver)?;
                 match &mut evaluation {
-                    Some(evaluation) if !(self.interrupted)() => {
-                        self.evaluate(number, evaluation, record)
-                    }
+                    Some(driver) if !(self.interrupted)() => self.evaluate(number, driver, record),
                     _ => Ok(()),
                 }
             });
@@ -126,17 +121,19 @@ impl Session<'_> {
     /// Train for one epoch.
     fn epoch(
         &self,
-        (number, saver): (u32, &mut Option<Saver>),
-        driver: &mut dyn Driver,
-        training: &mut Training,
+        number: u32,
+        saver: &mut Option<Saver>,
+        driver: &mut RealDriver,
         before: Residency,
         record: &mut Record,
     ) -> Trained {
         let steps = self.plan.train.steps_in_epoch(number);
         let sampler = Sampler::start(self.device, self.clock);
-        let mut pause = |step| self.save(saver, Due { epoch: number, steps: step, step });
-        let epoch =
-            TimelineSampler::apart(self.timeline, || driver.epoch(training, steps, &mut pause));
+        let epoch = TimelineSampler::apart(self.timeline, || {
+            driver.epoch(steps, &mut |step| {
+                self.save(saver, Due { epoch: number, steps: step, step })
+            })
+        });
         let host = sampler.finish();
         let now_ns = driver.now_ns();
         let residency = self.residency();
@@ -155,27 +152,21 @@ impl Session<'_> {
         Trained { outcome: outcome.map(|()| steps), residency }
     }
 
-    /// Who evaluates, if anybody.
-    fn evaluation<'d>(&self, driver: Option<&'d mut dyn Driver>) -> Option<Evaluation<'d>> {
-        let plan = self.plan.of_evaluations()?;
-        Some(Evaluation { driver: driver?, training: Training::new(&plan, self.ranks.own.clone()) })
-    }
-
     /// The evaluation that is due after an epoch.
     fn evaluate(
         &self,
         number: u32,
-        evaluation: &mut Evaluation<'_>,
+        driver: &mut RealDriver,
         record: &mut Record,
     ) -> Result<(), RunError> {
-        let Some(plan) = self.plan.evaluation.as_ref().filter(|plan| plan.is_due(number)) else {
+        let Some(plan) = &self.plan.evaluation else { return Ok(()) };
+        if !plan.is_due(number) {
             return Ok(());
-        };
+        }
         self.ranks.comm.barrier()?;
         let sampler = Sampler::start(self.device, self.clock);
-        let Evaluation { driver, training } = evaluation;
         let epoch = TimelineSampler::apart(self.timeline, || {
-            driver.epoch(training, plan.train.steps_per_epoch, &mut |_| Ok(()))
+            driver.epoch(plan.train.steps_per_epoch, &mut |_| Ok(()))
         });
         let (host, now_ns) = (sampler.finish(), driver.now_ns());
         let (own, outcome) = self.written(number, epoch, now_ns, host, record);
@@ -216,8 +207,8 @@ impl Session<'_> {
                 Err(error) => (own, Err(error.into())),
             },
         };
-        let wall = |ns| (self.wall)(self.clock.wall_at(ns));
-        let (started, ended) = (wall(epoch.start_ns), wall(epoch.end_ns));
+        let started = (self.wall)(self.clock.wall_at(epoch.start_ns));
+        let ended = (self.wall)(self.clock.wall_at(epoch.end_ns));
         (EpochRecord { started, ended, ..epoch }, outcome)
     }
 
@@ -268,7 +259,7 @@ impl Session<'_> {
         Ok(self.residency())
     }
 
-    /// What cannot be asked is not known; it stops no run. One process asks for its machine.
+    /// The dataset in the page cache. One process asks for its machine; that it cannot be known stops no run.
     fn residency(&self) -> Residency {
         if !self.ranks.is_first_of_node() {
             return Residency::default();
@@ -287,24 +278,12 @@ impl Session<'_> {
 
     /// Several files at once: of small ones a storage is slow to open one after another.
     fn warm(&self) -> Result<(), StorageError> {
-        let (storage, layout, files) = (self.storage, self.layout, self.layout.files());
         let next = AtomicU64::new(0);
-        let read = |is_over: &dyn Fn() -> bool| {
-            let mut path = String::new();
-            loop {
-                let file = next.fetch_add(1, Relaxed);
-                if file >= files || is_over() {
-                    next.store(files, Relaxed);
-                    return Ok(());
-                }
-                layout.write_path(file, &mut path);
-                storage.warm(&path).inspect_err(|_| next.store(files, Relaxed))?;
-            }
-        };
         std::thread::scope(|scope| {
-            let others: Vec<_> =
-                (1..WARM_THREADS).map(|_| scope.spawn(|| read(&|| false))).collect();
-            let own = read(self.interrupted);
+            let others: Vec<_> = (1..WARM_THREADS)
+                .map(|_| scope.spawn(|| warm_files(self.storage, self.layout, &next, &|| false)))
+                .collect();
+            let own = warm_files(self.storage, self.layout, &next, self.interrupted);
             let joined = others.into_iter().map(|other| match other.join() {
                 Ok(outcome) => outcome,
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -313,7 +292,7 @@ impl Session<'_> {
         })
     }
 
-    /// What the page cache held against the user's wish when an epoch began.
+    /// Doubts of an epoch that began with a page cache other than the user asked for.
     fn cache_doubts(&self, epoch: &EpochRecord, machines: &[System]) -> Vec<PlanDoubt> {
         match self.plan.train.cache {
             Cache::Cold => not_cold(epoch, machines, self.cold_bytes_max()),
@@ -332,61 +311,83 @@ impl Session<'_> {
     }
 }
 
+/// Read one file after another into the page cache, until all are, one cannot be, or `is_over`.
+fn warm_files(
+    storage: &dyn Storage,
+    layout: &Layout,
+    next: &AtomicU64,
+    is_over: &dyn Fn() -> bool,
+) -> Result<(), StorageError> {
+    let (files, mut path) = (layout.files(), String::new());
+    loop {
+        let file = next.fetch_add(1, Relaxed);
+        if file >= files || is_over() {
+            next.store(files, Relaxed);
+            return Ok(());
+        }
+        layout.write_path(file, &mut path);
+        storage.warm(&path).inspect_err(|_| next.store(files, Relaxed))?;
+    }
+}
+
 /// The machines of which more than `cold_bytes_max` of the dataset was in the page cache when an epoch began.
 fn not_cold(epoch: &EpochRecord, machines: &[System], cold_bytes_max: u64) -> Vec<PlanDoubt> {
-    let is_warm = |resident: Option<u64>| resident.is_none_or(|bytes| bytes > cold_bytes_max);
-    let advice = "other processes may hold the files open or mapped; drop caches as root, or use a larger dataset";
-    resident_where(epoch, machines, is_warm, |resident, place| PlanDoubt {
-        name: "not_cold".into(),
-        evidence: format!("{resident} of the dataset was {place}"),
-        advice: advice.into(),
-    })
-}
-
-/// The machines of which less than nearly all `file_bytes` of the dataset were in the page cache when an epoch began.
-fn not_warm(epoch: &EpochRecord, machines: &[System], file_bytes: Option<u64>) -> Vec<PlanDoubt> {
-    let enough = file_bytes.map(|bytes| (bytes as f64 * WARM_SHARE_MIN) as u64);
-    let is_cold =
-        |resident: Option<u64>| resident.is_none_or(|bytes| enough.is_none_or(|e| bytes < e));
-    let all = file_bytes.map_or("unknown size".into(), units::bytes);
-    let advice = "the page cache takes no more than the memory that is free: use a smaller dataset, or leave `--warm` out";
-    resident_where(epoch, machines, is_cold, |resident, place| PlanDoubt {
-        name: "not_warm".into(),
-        evidence: format!("{resident} of the dataset's {all} was {place}"),
-        advice: advice.into(),
-    })
-}
-
-/// A doubt for each machine whose share of the dataset in the page cache is none that was asked for.
-fn resident_where(
-    epoch: &EpochRecord,
-    machines: &[System],
-    is_doubtful: impl Fn(Option<u64>) -> bool,
-    doubt: impl Fn(&str, &str) -> PlanDoubt,
-) -> Vec<PlanDoubt> {
-    let each =
-        if epoch.nodes.is_empty() { std::slice::from_ref(&epoch.host) } else { &epoch.nodes };
-    let doubtful =
-        each.iter().zip(machines).filter(|(host, _)| is_doubtful(host.resident_before_bytes));
-    doubtful
-        .map(|(host, machine)| {
-            let resident =
-                host.resident_before_bytes.map_or("an unknown part".into(), units::bytes);
-            let several = machines.len() > 1;
-            let of = if several { format!(" of {}", machine.hostname) } else { String::new() };
-            doubt(&resident, &format!("in the page cache{of} when epoch {} began", epoch.number))
+    resident_in(epoch, machines)
+        .filter(|machine| machine.bytes.is_none_or(|bytes| bytes > cold_bytes_max))
+        .map(|machine| PlanDoubt {
+            name: "not_cold".into(),
+            evidence: format!("{} of the dataset was {}", machine.part, machine.place),
+            advice: "other processes may hold the files open or mapped; drop caches as root, or use a larger dataset".into(),
         })
         .collect()
 }
 
-/// An epoch that was, and what it left in the page cache.
+/// The machines of which less than nearly all `file_bytes` of the dataset were in the page cache when an epoch began.
+fn not_warm(epoch: &EpochRecord, machines: &[System], file_bytes: Option<u64>) -> Vec<PlanDoubt> {
+    let enough = file_bytes.map_or(u64::MAX, |bytes| (bytes as f64 * WARM_SHARE_MIN) as u64);
+    let all = file_bytes.map_or("unknown size".into(), units::bytes);
+    resident_in(epoch, machines)
+        .filter(|machine| machine.bytes.is_none_or(|bytes| bytes < enough))
+        .map(|machine| PlanDoubt {
+            name: "not_warm".into(),
+            evidence: format!("{} of the dataset's {all} was {}", machine.part, machine.place),
+            advice: "the page cache takes no more than the memory that is free: use a smaller dataset, or leave `--warm` out".into(),
+        })
+        .collect()
+}
+
+/// The dataset in the page cache of a machine when an epoch began.
+struct ResidentIn {
+    bytes: Option<u64>,
+    /// "949 B", "an unknown part".
+    part: String,
+    /// "in the page cache of node3 when epoch 2 began".
+    place: String,
+}
+
+fn resident_in(epoch: &EpochRecord, machines: &[System]) -> impl Iterator<Item = ResidentIn> {
+    let hosts =
+        if epoch.nodes.is_empty() { std::slice::from_ref(&epoch.host) } else { &epoch.nodes };
+    hosts.iter().zip(machines).map(|(host, machine)| {
+        let bytes = host.resident_before_bytes;
+        let of =
+            if machines.len() > 1 { format!(" of {}", machine.hostname) } else { String::new() };
+        ResidentIn {
+            bytes,
+            part: bytes.map_or("an unknown part".into(), units::bytes),
+            place: format!("in the page cache{of} when epoch {} began", epoch.number),
+        }
+    })
+}
+
+/// An epoch after its end, with the page cache as it left it.
 struct Trained {
     /// Its steps.
     outcome: Result<u64, RunError>,
     residency: Residency,
 }
 
-/// How the epochs ended, where nothing broke.
+/// The end of the epochs, where nothing broke.
 #[derive(PartialEq, Eq)]
 enum Ended {
     Complete,
@@ -403,22 +404,17 @@ fn place(saver: &mut Option<Saver>, record: &mut Record) {
     }
 }
 
-struct Evaluation<'d> {
-    driver: &'d mut dyn Driver,
-    training: Training,
-}
-
 /// From the first block's start to the last block's end: what a driver does before and after is not the epoch's.
 fn extent(accelerators: &[AcceleratorEpoch], now_ns: u64) -> (u64, u64) {
-    let blocks = || accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
-    let start_ns = blocks().map(|block| block.start_ns).min().unwrap_or(now_ns);
-    let end_ns = blocks().map(|block| block.end_ns).max().unwrap_or(now_ns);
+    let blocks = accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
+    let start_ns = blocks.clone().map(|block| block.start_ns).min().unwrap_or(now_ns);
+    let end_ns = blocks.map(|block| block.end_ns).max().unwrap_or(now_ns);
     (start_ns, end_ns.max(start_ns))
 }
 
 /// Whether a conductor may spin before deadlines: never when the machine's accelerators outnumber its idle cores.
-pub fn may_spin(job: &Job, ranks: &Ranks, idle_cores: u32) -> bool {
-    job.accelerators().saturating_mul(ranks.comm.node().local_size) <= idle_cores
+pub fn may_spin(ranks: &Ranks, idle_cores: u32) -> bool {
+    (ranks.own.len() as u32).saturating_mul(ranks.comm.node().local_size) <= idle_cores
 }
 
 #[cfg(test)]

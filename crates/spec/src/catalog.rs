@@ -1,4 +1,4 @@
-//! What plug-in families tell the planner: names, abilities, sizes. Data, no behaviour of theirs.
+//! Data about the members of plug-in families for the planner: names, abilities, sizes.
 
 use crate::shape::{Compression, Encoding, FileShape};
 
@@ -23,7 +23,7 @@ pub enum Ability {
     InFolder,
     /// The length of a file cannot be told before it is made.
     EstimatedSize,
-    /// What is read back resembles what was written, and is not equal.
+    /// Data read back resembles what was written, and is not equal.
     Lossy,
     /// The file does not say what it holds: only its length can be compared with a plan.
     Undescribed,
@@ -40,7 +40,7 @@ pub enum Ability {
     Mapped,
     /// Reads go past the page cache, in whole blocks.
     BypassesPageCache,
-    /// Of an engine: it serves samples by a library of their format, and not the bytes of files. Of a format: it has one.
+    /// An engine serves samples by a library of their format, and not the bytes of files; a format has such a library.
     ServesSamples,
     /// The storage's files are read by an engine of choice.
     Engines,
@@ -98,7 +98,7 @@ pub struct Member {
     pub name: &'static str,
     /// One sentence.
     pub summary: &'static str,
-    /// What it can do or needs.
+    /// Abilities and needs.
     pub abilities: &'static [Ability],
 }
 
@@ -114,9 +114,9 @@ impl Member {
 pub struct FormatEntry {
     /// Name, summary, abilities.
     pub member: &'static Member,
-    /// Of the data file, without the dot.
+    /// Extension of the data file, without the dot.
     pub extension: &'static str,
-    /// Beside none.
+    /// Compressions it takes, beside none.
     pub compressions: &'static [Compression],
     /// Keys of the encoding, beside `dataset.compression`, that it heeds: `dataset.hdf5.chunk_dims`.
     pub heeds: &'static [&'static str],
@@ -125,7 +125,7 @@ pub struct FormatEntry {
     pub file_bytes: fn(&FileShape, &Encoding) -> u64,
     /// Bytes read at once where nobody says how many; `None` takes what is fastest.
     pub piece_bytes: Option<u64>,
-    /// Why files of this shape and encoding cannot be written, if they cannot.
+    /// The reason why files of this shape and encoding cannot be written; `None` where they can.
     pub unfit: fn(&FileShape, &Encoding) -> Option<Unfit>,
 }
 
@@ -136,7 +136,7 @@ pub struct Unfit {
     pub key: &'static str,
     /// A lowercase fragment with the value in backticks: "`3` samples in an image".
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub hint: String,
 }
 
@@ -166,7 +166,7 @@ pub struct LoaderEntry {
     /// Name, summary, abilities.
     pub member: &'static Member,
     /// Batches in flight or finished and not yet taken, of one accelerator: (read_threads, prefetch_size, batch_size).
-    pub stock_batches: fn(u32, u32, u64) -> u32,
+    pub batches_in_flight: fn(u32, u32, u64) -> u32,
 }
 
 /// All that is built in, collected by the binary from the families' tables.
@@ -182,7 +182,7 @@ pub struct Catalog {
     pub checkpoints: Vec<&'static Member>,
     /// Loaders.
     pub loaders: Vec<LoaderEntry>,
-    /// What carries steps out.
+    /// Ways to carry steps out.
     pub computes: Vec<&'static Member>,
 }
 

@@ -1,4 +1,4 @@
-//! What is asked and what is decided: units, problems, the catalog of plug-ins, workloads and plans.
+//! Workloads (what is asked) and plans (what is decided), with units, problems and the catalog of plug-ins.
 //!
 //! Everything here is a function of its arguments. No file, clock, environment variable, rank or
 //! random source is read, so the same workload and catalog give the same plan everywhere.

@@ -47,7 +47,7 @@ pub struct Problem {
     pub key: String,
     /// A lowercase fragment, the offending value in backticks.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub hint: Option<String>,
 }
 

@@ -39,48 +39,36 @@ impl Element {
         Element::Float64,
     ];
 
+    /// Its name, its `descr`, and its bytes.
+    fn row(self) -> (&'static str, &'static str, u64) {
+        match self {
+            Element::Uint8 => ("uint8", "|u1", 1),
+            Element::Int8 => ("int8", "|i1", 1),
+            Element::Uint16 => ("uint16", "<u2", 2),
+            Element::Int16 => ("int16", "<i2", 2),
+            Element::Uint32 => ("uint32", "<u4", 4),
+            Element::Int32 => ("int32", "<i4", 4),
+            Element::Uint64 => ("uint64", "<u8", 8),
+            Element::Int64 => ("int64", "<i8", 8),
+            Element::Float16 => ("float16", "<f2", 2),
+            Element::Float32 => ("float32", "<f4", 4),
+            Element::Float64 => ("float64", "<f8", 8),
+        }
+    }
+
     /// Bytes of one element.
     pub fn bytes(self) -> u64 {
-        match self {
-            Element::Uint8 | Element::Int8 => 1,
-            Element::Uint16 | Element::Int16 | Element::Float16 => 2,
-            Element::Uint32 | Element::Int32 | Element::Float32 => 4,
-            Element::Uint64 | Element::Int64 | Element::Float64 => 8,
-        }
+        self.row().2
     }
 
     /// numpy's name, as in `record_element_type`.
     pub fn name(self) -> &'static str {
-        match self {
-            Element::Uint8 => "uint8",
-            Element::Int8 => "int8",
-            Element::Uint16 => "uint16",
-            Element::Int16 => "int16",
-            Element::Uint32 => "uint32",
-            Element::Int32 => "int32",
-            Element::Uint64 => "uint64",
-            Element::Int64 => "int64",
-            Element::Float16 => "float16",
-            Element::Float32 => "float32",
-            Element::Float64 => "float64",
-        }
+        self.row().0
     }
 
     /// The `descr` of an npy header, little-endian.
     pub fn npy_descr(self) -> &'static str {
-        match self {
-            Element::Uint8 => "|u1",
-            Element::Int8 => "|i1",
-            Element::Uint16 => "<u2",
-            Element::Int16 => "<i2",
-            Element::Uint32 => "<u4",
-            Element::Int32 => "<i4",
-            Element::Uint64 => "<u8",
-            Element::Int64 => "<i8",
-            Element::Float16 => "<f2",
-            Element::Float32 => "<f4",
-            Element::Float64 => "<f8",
-        }
+        self.row().1
     }
 }
 
@@ -110,7 +98,7 @@ impl Dims {
     }
 }
 
-/// What one file holds: `samples` samples of the same dimensions and element type.
+/// Content of one file: `samples` samples of the same dimensions and element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileShape {
     /// Dimensions of each sample.
@@ -190,7 +178,7 @@ pub struct Redundancy {
 pub struct Encoding {
     /// Inside the file.
     pub compression: Compression,
-    /// Of the compression, 0 to 9.
+    /// Level of the compression, 0 to 9.
     pub compression_level: u32,
     /// HDF5: dimensions of a chunk, the samples' axis first; empty means one contiguous piece.
     pub chunk_dims: Vec<u64>,

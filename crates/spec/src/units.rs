@@ -157,10 +157,10 @@ fn three_digits(value: f64) -> String {
         _ => 2,
     };
     let text = format!("{value:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => text,
+    if text.contains('.') {
+        return text.trim_end_matches('0').trim_end_matches('.').to_string();
     }
+    text
 }
 
 #[cfg(test)]

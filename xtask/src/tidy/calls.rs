@@ -39,8 +39,8 @@ fn find_calls(repo: &Repo, places: &[&str], is_call: fn(&[Token], usize) -> bool
         repo.live_rust().filter(|file| places.iter().all(|place| !file.path.starts_with(place)));
     for file in strangers {
         let tokens = file.live_tokens();
-        for i in (0..tokens.len()).filter(|&i| is_call(&tokens, i)) {
-            let what = format!("calls `{}`", call_text(&tokens, i));
+        for i in (0..tokens.len()).filter(|&i| is_call(tokens, i)) {
+            let what = format!("calls `{}`", call_text(tokens, i));
             findings.push(Finding::new(&file.path, tokens[i].line, what));
         }
     }

@@ -1,9 +1,10 @@
 //! Rules about plug-in families: members do not know each other, formats and storages do not either.
 
-use super::modules::{crate_paths, first_words};
+use super::modules::used_paths;
 use super::repo::{File, Repo};
 use super::tokens::{Token, reads};
 use super::{Check, Finding};
+use std::collections::BTreeMap;
 
 /// A folder of members.
 struct Family {
@@ -37,7 +38,7 @@ const FAMILIES: &[Family] = &[
     },
     Family { folder: "crates/data/src/storage/engine", shared: &[] },
     Family {
-        folder: "crates/run/src/loader",
+        folder: "crates/engine/src/loader",
         shared: &[("queue", "counts batches for every loader and driver")],
     },
     Family { folder: "crates/run/src/comm", shared: &[] },
@@ -51,7 +52,7 @@ const FAMILIES: &[Family] = &[
             ("manifest", "what a whole checkpoint consists of, whatever its format"),
         ],
     },
-    Family { folder: "crates/run/src/wrap", shared: &[] },
+    Family { folder: "crates/run/src/layers", shared: &[] },
     Family { folder: "crates/measure/src/metric", shared: &[] },
     Family { folder: "crates/measure/src/doubt", shared: &[] },
     Family { folder: "crates/results/src/doubt", shared: &[] },
@@ -126,24 +127,70 @@ fn stale_exemptions(family: &Family, files: &[(&str, &File)]) -> Vec<Finding> {
         .collect()
 }
 
-/// What a file names inside its family: `super::x`, `crate::family::x`.
+/// Names that a file uses inside its family.
 fn sibling_paths(family: &Family, file: &File) -> Vec<(String, usize)> {
-    let tokens = file.live_tokens();
-    let Some((_, modules)) = family.folder.split_once("/src/") else { return Vec::new() };
-    let above = file.modules().map_or(0, |own| own.len() - modules.split('/').count());
-    let up = ["super", "::"].repeat(above);
-    let down: Vec<&str> =
-        ["crate", "::"].into_iter().chain(modules.split('/').flat_map(|m| [m, "::"])).collect();
-    let mut paths = Vec::new();
-    for i in 0..tokens.len() {
-        for pattern in [&up, &down] {
-            let starts = i == 0 || tokens[i - 1].text != "::";
-            if starts && !pattern.is_empty() && reads(&tokens, i, pattern) {
-                first_words(&tokens, i + pattern.len(), &mut paths);
+    let Some((_, folder)) = family.folder.split_once("/src/") else { return Vec::new() };
+    let above: Vec<&str> = folder.split('/').collect();
+    let paths = used_paths(file).into_iter();
+    paths
+        .filter(|(path, _)| path.iter().zip(&above).filter(|(a, b)| a == *b).count() == above.len())
+        .filter_map(|(path, line)| Some((path.into_iter().nth(above.len())?, line)))
+        .collect()
+}
+
+pub(super) static NAMES_NOT_COMPARED: Check = Check {
+    rule: "nobody outside a family compares a member's name",
+    advice: "declare an ability in the family's `mod.rs`, and ask for it",
+    find: names_not_compared,
+};
+
+/// Members' names that YAML has for other things.
+const AMBIGUOUS_NAMES: &[&str] = &["\"none\"", "\"null\"", "\"file\""];
+
+fn names_not_compared(repo: &Repo) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let names = member_names(repo);
+    for file in repo.live_rust() {
+        let tokens = file.live_tokens();
+        for (i, token) in tokens.iter().enumerate() {
+            let families = names.get(token.literal.as_str());
+            let is_strange = families.is_some_and(|families| {
+                families.iter().all(|folder| !file.path.starts_with(folder))
+            });
+            if is_strange && is_compared(tokens, i) {
+                findings.push(Finding::new(
+                    &file.path,
+                    token.line,
+                    format!("compares {}", token.literal),
+                ));
             }
         }
     }
-    paths
+    findings
+}
+
+/// Literals in `name: "…"` below the folders of families, with those folders.
+fn member_names(repo: &Repo) -> BTreeMap<String, Vec<&'static str>> {
+    let mut names: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for family in FAMILIES {
+        for file in repo.live_rust().filter(|file| file.path.starts_with(family.folder)) {
+            let tokens = file.live_tokens();
+            for i in (2..tokens.len()).filter(|&i| reads(tokens, i - 2, &["name", ":", "\""])) {
+                names.entry(tokens[i].literal.clone()).or_default().push(family.folder);
+            }
+        }
+    }
+    names.retain(|name, _| !AMBIGUOUS_NAMES.contains(&name.as_str()));
+    names
+}
+
+/// Whether the literal at `i` stands beside `==` or `!=`, or is a pattern.
+fn is_compared(tokens: &[Token], i: usize) -> bool {
+    let behind: [&[&str]; 3] = [&["=", "=", "\""], &["!", "=", "\""], &["\"", "|", "\""]];
+    let before: [&[&str]; 4] =
+        [&["\"", "!", "="], &["\"", "=", "="], &["\"", "=", ">"], &["\"", "|", "\""]];
+    let is_behind = i >= 2 && behind.iter().any(|marks| reads(tokens, i - 2, marks));
+    is_behind || before.iter().any(|marks| reads(tokens, i, marks))
 }
 
 /// Where one of the two may name the other: (file, why).
@@ -165,11 +212,10 @@ fn format_and_storage_apart(repo: &Repo) -> Vec<Finding> {
                 && MEETING_POINTS.iter().all(|(path, _)| *path != file.path)
         });
         for file in strangers {
-            let tokens: Vec<Token> = file.live_tokens();
-            let depth = file.modules().map_or(0, |modules| modules.len());
-            let used = crate_paths(&tokens, depth).into_iter().filter(|(used, _)| used == other);
+            let paths = used_paths(file).into_iter();
+            let strange = paths.filter(|(path, _)| path.first().is_some_and(|used| used == other));
             findings.extend(
-                used.map(|(_, line)| Finding::new(&file.path, line, format!("names `{other}`"))),
+                strange.map(|(_, line)| Finding::new(&file.path, line, format!("names `{other}`"))),
             );
         }
     }

@@ -8,8 +8,11 @@ mod tokens;
 mod text;
 mod layout;
 mod modules;
+mod circles;
 mod families;
 mod calls;
+mod idioms;
+mod budget;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +25,7 @@ use std::path::Path;
 struct Check {
     /// The rule as a sentence.
     rule: &'static str,
-    /// What to do where it is broken.
+    /// The remedy.
     advice: &'static str,
     /// Where it is broken.
     find: fn(&Repo) -> Vec<Finding>,
@@ -53,10 +56,18 @@ static CHECKS: &[&Check] = &[
     &layout::CRATE_DIRECTIONS,
     &modules::MODULE_ORDER,
     &modules::NO_DEAD_FILE,
+    &circles::NO_FILE_CIRCLES,
     &families::MEMBERS_APART,
+    &families::NAMES_NOT_COMPARED,
     &families::FORMAT_AND_STORAGE_APART,
     &calls::ONLY_THE_BINARY_PRINTS,
     &calls::ONLY_THE_CLOCK_TELLS_TIME,
+    &idioms::NO_MATCH_ON_BOOL,
+    &idioms::NO_FILTER_AS_IF,
+    &idioms::NO_TUPLE_PARAMETERS,
+    &idioms::NO_FN_OF,
+    &idioms::DOCS_BEGIN_PLAINLY,
+    &idioms::NO_DOC_TESTS,
     &text::FILES_SAY_WHAT_THEY_ARE,
     &text::SHORT_FUNCTIONS,
     &text::SHORT_FILES,
@@ -78,12 +89,16 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Writes the smaller budgets of a tree that became better.
+pub(crate) fn lower_budgets(root: &Path) -> Result<()> {
+    budget::lower(root, &Repo::read(root)?, CHECKS)
+}
+
 /// The message of a broken rule; `None` where it holds.
 fn report(check: &Check, repo: &Repo) -> Option<String> {
-    let findings = (check.find)(repo);
-    if findings.is_empty() {
+    let lines = budget::off_budget(check, repo);
+    if lines.is_empty() {
         return None;
     }
-    let places: Vec<String> = findings.iter().map(Finding::to_string).collect();
-    Some(format!("tidy: {}\n{}\n  hint: {}", check.rule, places.join("\n"), check.advice))
+    Some(format!("tidy: {}\n{}\n  hint: {}", check.rule, lines.join("\n"), check.advice))
 }

@@ -20,7 +20,7 @@ fn order_in(repo: &Repo, package: &str) -> Vec<Finding> {
     let root =
         ["lib.rs", "main.rs"].iter().find_map(|name| repo.file(&format!("{package}/src/{name}")));
     let Some(root) = root else { return Vec::new() };
-    let order = declared(&root.tokens());
+    let order = declared(root.tokens());
     let place = |name: &str| order.iter().position(|module| module == name);
     let mut findings = Vec::new();
     for file in repo.live_rust().filter(|file| file.package() == package) {
@@ -29,43 +29,67 @@ fn order_in(repo: &Repo, package: &str) -> Vec<Finding> {
         else {
             continue;
         };
-        for (used, line) in crate_paths(&file.live_tokens(), modules.len()) {
-            if place(&used).is_some_and(|used_place| own_place < used_place) {
+        for (path, line) in used_paths(file) {
+            let Some(used) = path.first() else { continue };
+            if place(used).is_some_and(|used_place| own_place < used_place) {
                 let what = format!("`{own}` uses `{used}`, which comes after it");
                 findings.push(Finding::new(&file.path, line, what));
             }
         }
     }
+    findings.dedup();
     findings
 }
 
-/// Modules of the crate's root that a file `depth` modules deep names, with the line.
-pub(super) fn crate_paths(tokens: &[Token], depth: usize) -> Vec<(String, usize)> {
-    let supers = ["super", "::"].repeat(depth);
+/// Paths that a file names by `use`, `crate::`, `super::` or `self::`, from the root of its crate, with their lines.
+/// Names of other crates look as if they were below the file's own module.
+pub(super) fn used_paths(file: &File) -> Vec<(Vec<String>, usize)> {
+    let own: Vec<String> =
+        file.modules().unwrap_or_default().into_iter().map(String::from).collect();
+    let tokens = file.live_tokens();
     let mut paths = Vec::new();
     for i in 0..tokens.len() {
-        if reads(tokens, i, &["crate", "::"]) {
-            first_words(tokens, i + 2, &mut paths);
-        } else if depth > 0 && reads(tokens, i, &supers) && !(i > 0 && tokens[i - 1].text == "::") {
-            first_words(tokens, i + supers.len(), &mut paths);
+        let before = i.checked_sub(1).map_or("", |before| &tokens[before].text);
+        let is_root = matches!(tokens[i].text.as_str(), "crate" | "super" | "self");
+        if before == "use" || (is_root && before != "::" && reads(tokens, i + 1, &["::"])) {
+            add_paths(tokens, i, own.clone(), &mut paths);
         }
     }
     paths
 }
 
-/// The name at `i`, or the first name of each entry of a group `{a::b, c}`.
-pub(super) fn first_words(tokens: &[Token], i: usize, words: &mut Vec<(String, usize)>) {
-    let Some(token) = tokens.get(i) else { return };
-    if is_word(&token.text) {
-        words.push((token.text.clone(), token.line));
+/// The path at `i`, or each path of a group `{a::b, c}`, behind `prefix`.
+fn add_paths(
+    tokens: &[Token],
+    mut i: usize,
+    mut prefix: Vec<String>,
+    paths: &mut Vec<(Vec<String>, usize)>,
+) {
+    while let Some(token) = tokens.get(i) {
+        match token.text.as_str() {
+            "crate" => prefix.clear(),
+            "super" => drop(prefix.pop()),
+            "self" => {}
+            "{" => return add_group(tokens, i, &prefix, paths),
+            name => prefix.push(name.to_string()),
+        }
+        if !reads(tokens, i + 1, &["::"]) {
+            return paths.push((prefix, token.line));
+        }
+        i += 2;
     }
-    if token.text != "{" {
-        return;
-    }
-    let end = closing(tokens, i) - 1;
-    let mut at = i + 1;
+}
+
+fn add_group(
+    tokens: &[Token],
+    open: usize,
+    prefix: &[String],
+    paths: &mut Vec<(Vec<String>, usize)>,
+) {
+    let end = closing(tokens, open) - 1;
+    let mut at = open + 1;
     while at < end {
-        words.push((tokens[at].text.clone(), tokens[at].line));
+        add_paths(tokens, at, prefix.to_vec(), paths);
         while at < end && tokens[at].text != "," {
             at = if tokens[at].text == "{" { closing(tokens, at) } else { at + 1 };
         }
@@ -88,7 +112,7 @@ fn no_dead_file(repo: &Repo) -> Vec<Finding> {
             continue;
         };
         let folder = children_folder(repo, file);
-        for module in declared(&file.tokens()) {
+        for module in declared(file.tokens()) {
             open.push(format!("{folder}/{module}.rs"));
             open.push(format!("{folder}/{module}/mod.rs"));
         }

@@ -1,9 +1,10 @@
 //! The text files of the tree, read once. Checks see this and nothing else, so that tests can plant files.
 
 use super::tokens::{Token, cut_tests, tokens};
-use anyhow::{Context, Result, bail};
+use crate::shell::output;
+use anyhow::{Context, Result};
+use std::cell::OnceCell;
 use std::path::Path;
-use std::process::Command;
 
 /// All text files that git tracks or would track.
 pub(super) struct Repo {
@@ -16,25 +17,20 @@ pub(super) struct File {
     pub(super) path: String,
     /// Its text.
     pub(super) text: String,
+    tokens: OnceCell<Vec<Token>>,
+    live_tokens: OnceCell<Vec<Token>>,
 }
 
 impl Repo {
     /// Ask git for the files, and read those that are text.
     pub(super) fn read(root: &Path) -> Result<Self> {
-        let listing = Command::new("git")
-            .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
-            .current_dir(root)
-            .output()
-            .context("tidy needs `git` to list the files")?;
-        if !listing.status.success() {
-            bail!("git ls-files: {}", String::from_utf8_lossy(&listing.stderr).trim());
-        }
-        let paths = String::from_utf8(listing.stdout).context("a file name is not UTF-8")?;
+        let listing = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"];
+        let paths = output(root, "git", &listing).context("tidy asks `git` for the files")?;
         let mut files = Vec::new();
         for path in paths.split('\0').filter(|path| !path.is_empty()) {
             // A file deleted and not yet committed is listed and cannot be read; binary files are no text.
             if let Ok(text) = std::fs::read_to_string(root.join(path)) {
-                files.push(File { path: path.to_string(), text });
+                files.push(File::new(path, text));
             }
         }
         Ok(Repo { files })
@@ -42,9 +38,8 @@ impl Repo {
 
     /// A tree of planted files.
     #[cfg(test)]
-    pub(super) fn of(files: &[(&str, &str)]) -> Self {
-        let file = |&(path, text): &(&str, &str)| File { path: path.into(), text: text.into() };
-        Repo { files: files.iter().map(file).collect() }
+    pub(super) fn planted(files: &[(&str, &str)]) -> Self {
+        Repo { files: files.iter().map(|(path, text)| File::new(path, text.to_string())).collect() }
     }
 
     /// Every text file.
@@ -75,6 +70,10 @@ impl Repo {
 }
 
 impl File {
+    fn new(path: &str, text: String) -> Self {
+        File { path: path.to_string(), text, tokens: OnceCell::new(), live_tokens: OnceCell::new() }
+    }
+
     /// The folder of its package; empty outside `crates/` and `xtask/`.
     pub(super) fn package(&self) -> &str {
         if self.path.starts_with("xtask/") {
@@ -98,13 +97,13 @@ impl File {
     }
 
     /// Its tokens, without comments and the content of literals.
-    pub(super) fn tokens(&self) -> Vec<Token> {
-        tokens(&self.text)
+    pub(super) fn tokens(&self) -> &[Token] {
+        self.tokens.get_or_init(|| tokens(&self.text))
     }
 
     /// The same without what only tests compile.
-    pub(super) fn live_tokens(&self) -> Vec<Token> {
-        cut_tests(self.tokens())
+    pub(super) fn live_tokens(&self) -> &[Token] {
+        self.live_tokens.get_or_init(|| cut_tests(self.tokens()))
     }
 
     fn is_test(&self) -> bool {

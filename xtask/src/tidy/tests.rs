@@ -2,7 +2,7 @@
 
 use super::repo::Repo;
 use super::tokens::{cut_tests, tokens};
-use super::{Check, calls, families, layout, modules, report, text};
+use super::{Check, budget, calls, circles, families, idioms, layout, modules, report, text};
 
 /// The rule holds in the tree we are in.
 fn holds(check: &Check) {
@@ -14,7 +14,7 @@ fn holds(check: &Check) {
 
 /// The rule finds `expected` (`path:line: what`) in planted files, and nothing else.
 fn finds(check: &Check, files: &[(&str, &str)], expected: &[&str]) {
-    let repo = Repo::of(files);
+    let repo = Repo::planted(files);
     let findings: Vec<String> =
         (check.find)(&repo).iter().map(|finding| finding.to_string().trim().to_string()).collect();
     assert_eq!(findings, expected);
@@ -41,6 +41,16 @@ fn members_of_a_family_do_not_import_each_other() {
 }
 
 #[test]
+fn nobody_outside_a_family_compares_a_members_name() {
+    holds(&families::NAMES_NOT_COMPARED);
+}
+
+#[test]
+fn no_files_of_a_crate_use_each_other_in_a_circle() {
+    holds(&circles::NO_FILE_CIRCLES);
+}
+
+#[test]
 fn formats_and_storages_do_not_import_each_other() {
     holds(&families::FORMAT_AND_STORAGE_APART);
 }
@@ -53,6 +63,20 @@ fn only_the_binary_prints_and_exits() {
 #[test]
 fn only_the_clock_tells_the_time() {
     holds(&calls::ONLY_THE_CLOCK_TELLS_TIME);
+}
+
+#[test]
+fn plain_things_are_said_plainly() {
+    holds(&idioms::NO_MATCH_ON_BOOL);
+    holds(&idioms::NO_FILTER_AS_IF);
+    holds(&idioms::NO_TUPLE_PARAMETERS);
+    holds(&idioms::NO_FN_OF);
+    holds(&idioms::DOCS_BEGIN_PLAINLY);
+}
+
+#[test]
+fn docs_hold_no_code_to_be_run() {
+    holds(&idioms::NO_DOC_TESTS);
 }
 
 #[test]
@@ -185,8 +209,8 @@ fn planted_member_imports_are_found() {
             (&format!("{format}/npy_header.rs"), ""),
             (&format!("{format}/npy_stream.rs"), ""),
             (&format!("{format}/whole_image.rs"), ""),
-            ("crates/run/src/loader/pytorch.rs", "use super::queue::Queue;\n"),
-            ("crates/run/src/loader/queue.rs", ""),
+            ("crates/engine/src/loader/pytorch.rs", "use super::queue::Queue;\n"),
+            ("crates/engine/src/loader/queue.rs", ""),
             ("crates/run/src/comm/solo.rs", "const TEXT: &str = \"use super::threads\";\n"),
             ("crates/run/src/comm/threads.rs", ""),
         ],
@@ -195,6 +219,105 @@ fn planted_member_imports_are_found() {
             "crates/data/src/format/npz.rs:1: `npz` imports `npy`",
             "crates/data/src/format/hdf5/mod.rs:2: `hdf5` imports `npz`",
             "crates/data/src/format/hdf5/chunk.rs:2: `hdf5` imports `npy`",
+        ],
+    );
+}
+
+#[test]
+fn planted_comparisons_of_names_are_found() {
+    let stranger = "fn f(x: &str) -> bool {\n  let y = \"npz\";\n  x == \"npz\"\n    || \"npz\" != x\n    \
+                    || matches!(x, \"raw\" | \"npz\")\n}\nfn g(x: &str) {\n  match x {\n    \"npz\" => {}\n  }\n}\n\
+                    #[cfg(test)]\nfn t() { x == \"npz\" }\n";
+    finds(
+        &families::NAMES_NOT_COMPARED,
+        &[
+            ("crates/data/src/format/npz.rs", "static X: Row = Row { name: \"npz\" };"),
+            ("crates/data/src/format/mod.rs", "fn f(x: &str) -> bool { x == \"npz\" }"),
+            ("crates/run/src/x.rs", stranger),
+        ],
+        &[
+            "crates/run/src/x.rs:3: compares \"npz\"",
+            "crates/run/src/x.rs:4: compares \"npz\"",
+            "crates/run/src/x.rs:5: compares \"npz\"",
+            "crates/run/src/x.rs:9: compares \"npz\"",
+        ],
+    );
+}
+
+#[test]
+fn planted_circles_are_found() {
+    finds(
+        &circles::NO_FILE_CIRCLES,
+        &[
+            ("crates/x/Cargo.toml", ""),
+            ("crates/x/src/lib.rs", "mod a;\nmod f;\npub use f::C;\n"),
+            // A parent and its children are no circle; what it hands on from one child to another is.
+            ("crates/x/src/a.rs", "use crate::f::Trait;\n"),
+            (
+                "crates/x/src/f/mod.rs",
+                "mod b;\nmod c;\nmod d;\npub use c::C;\npub trait Trait {}\n",
+            ),
+            ("crates/x/src/f/b.rs", "use super::{C, Trait};\n"),
+            ("crates/x/src/f/c.rs", "fn f() { super::d::g() }\n#[cfg(test)]\nuse super::b::B;\n"),
+            ("crates/x/src/f/d.rs", "use crate::f::{Trait, b::{self, B}};\nuse std::fmt;\n"),
+        ],
+        &[
+            "crates/x/src/f/b.rs:1: in a circle with `f::c`, `f::d`",
+            "crates/x/src/f/c.rs:1: in a circle with `f::b`, `f::d`",
+            "crates/x/src/f/d.rs:1: in a circle with `f::b`, `f::c`",
+        ],
+    );
+}
+
+#[test]
+fn planted_idioms_are_found() {
+    let check = |check: &Check, source: &str, expected: &[usize]| {
+        let repo = Repo::planted(&[("crates/x/src/a.rs", source)]);
+        let lines: Vec<usize> = (check.find)(&repo).iter().map(|finding| finding.line).collect();
+        assert_eq!(lines, expected, "{source}");
+    };
+    let source = "match a {\n true => b,\n _ => c }\nmatch f(A { a }) { false => {}\n _ => {} }\n\
+                  match a { Some(true) => b, _ => c }\nmatch a { true if b => c, _ => d }\n";
+    check(&idioms::NO_MATCH_ON_BOOL, source, &[1, 4]);
+    check(&idioms::NO_FILTER_AS_IF, "a\n .filter(|_| b)\n .filter(|c| b)\n", &[2]);
+    let source = "fn f((a, b): (A, B)) {}\nfn g(a: A,\n (b, mut c): (B, C)) {}\nfn h(a: (A, B)) {}\n\
+                  list.map(|(a, b): (A, B)| a);\nfn i((a,): A, P { b, c }: P) {}\n";
+    check(&idioms::NO_TUPLE_PARAMETERS, source, &[1, 2]);
+    check(&idioms::NO_FN_OF, "fn of(a: A) {}\nfn of_a() {}\nfn of<T>() {}\nlet of = 1;\n", &[1, 3]);
+    let source =
+        "//! Of a.\n/// What it is.\n// Why not.\n/// Whatever.\nfn f() {} // Of\n/// A.\n";
+    check(&idioms::DOCS_BEGIN_PLAINLY, source, &[1, 2]);
+    check(&idioms::NO_DOC_TESTS, "/// A:\n///\n/// ```\n/// a();\n", &[3]);
+}
+
+#[test]
+fn budgets_are_kept_and_only_fall() {
+    let check = |budget: &str, source: &str, expected: &[&str]| {
+        let budgets = format!("no function is called `of` | {budget}\n");
+        let repo = Repo::planted(&[
+            ("crates/x/Cargo.toml", ""),
+            ("crates/x/src/a.rs", source),
+            ("xtask/budgets.txt", &budgets),
+        ]);
+        assert_eq!(budget::off_budget(&idioms::NO_FN_OF, &repo), expected);
+    };
+    check("crates/x | 1", "fn of() {}", &[]);
+    check("crates/y | 0", "", &[]);
+    check("crates/y | 0", "fn of() {}", &["  crates/x/src/a.rs:1: `fn of`"]);
+    check(
+        "crates/x | 1",
+        "fn of() {}\nfn of() {}",
+        &[
+            "  crates/x/src/a.rs:1: `fn of`",
+            "  crates/x/src/a.rs:2: `fn of`",
+            "  xtask/budgets.txt: 2 in crates/x, 1 allowed",
+        ],
+    );
+    check(
+        "crates/x | 2",
+        "fn of() {}",
+        &[
+            "  xtask/budgets.txt: 2 allowed in crates/x, 1 left: lower it by `cargo xtask tidy --lower`",
         ],
     );
 }
@@ -369,6 +492,6 @@ fn tests_are_cut_out() {
     let source = "a; #[cfg(test)] use b::{c}; #[cfg(all(test, unix))] mod d { e } #[test] fn f() {} \
                   #[cfg(not(test))] g; #[cfg(test)] mod h; i";
     let words: Vec<String> =
-        cut_tests(tokens(source)).into_iter().map(|token| token.text).collect();
+        cut_tests(&tokens(source)).into_iter().map(|token| token.text).collect();
     assert_eq!(words.join(" "), "a ; # [ cfg ( not ( test ) ) ] g ; i");
 }

@@ -41,12 +41,12 @@ fn long_functions(file: &File) -> Vec<Finding> {
         let mut open = i + 2;
         while open < tokens.len() && !matches!(tokens[open].text.as_str(), "{" | ";") {
             let group = matches!(tokens[open].text.as_str(), "(" | "[");
-            open = if group { closing(&tokens, open) } else { open + 1 };
+            open = if group { closing(tokens, open) } else { open + 1 };
         }
-        if !reads(&tokens, open, &["{"]) {
+        if !reads(tokens, open, &["{"]) {
             continue;
         }
-        let close = closing(&tokens, open) - 1;
+        let close = closing(tokens, open) - 1;
         // Lines strictly between the braces' lines; `line` counts from 1, `code` from 0.
         let between = tokens[open].line..tokens[close].line.saturating_sub(1);
         let lines = code.get(between).map_or(0, |lines| lines.iter().filter(|&&line| line).count());
@@ -141,14 +141,14 @@ fn no_silenced_lints(repo: &Repo) -> Vec<Finding> {
     for file in repo.rust() {
         let tokens = file.tokens();
         for i in 0..tokens.len() {
-            let name = if reads(&tokens, i, &["#", "!", "["]) {
+            let name = if reads(tokens, i, &["#", "!", "["]) {
                 i + 3
-            } else if reads(&tokens, i, &["#", "["]) {
+            } else if reads(tokens, i, &["#", "["]) {
                 i + 2
             } else {
                 continue;
             };
-            let attribute = &tokens[name..closing(&tokens, name - 1)];
+            let attribute = &tokens[name..closing(tokens, name - 1)];
             let reasoned = attribute.iter().any(|token| token.text == "reason");
             let what = match attribute[0].text.as_str() {
                 "allow" => "`allow`",

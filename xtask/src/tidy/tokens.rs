@@ -5,11 +5,13 @@
 pub(super) struct Token {
     /// As written; `"` for any string or character.
     pub(super) text: String,
+    /// A string or character as written, with its quotes; otherwise empty.
+    pub(super) literal: String,
     /// From 1.
     pub(super) line: usize,
 }
 
-/// What a piece of source is.
+/// Kind of a piece of source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Code,
@@ -24,7 +26,9 @@ pub(super) fn tokens(source: &str) -> Vec<Token> {
     for (kind, piece) in pieces(source) {
         match kind {
             Kind::Code => code_tokens(piece, line, &mut tokens),
-            Kind::Literal => tokens.push(Token { text: "\"".into(), line }),
+            Kind::Literal => {
+                tokens.push(Token { text: "\"".into(), literal: piece.to_string(), line });
+            }
             Kind::Comment => {}
         }
         line += piece.matches('\n').count();
@@ -59,13 +63,13 @@ pub(super) fn lines_of_code(source: &str) -> Vec<bool> {
 }
 
 /// Without items under `#[cfg(test)]` and `#[test]`.
-pub(super) fn cut_tests(tokens: Vec<Token>) -> Vec<Token> {
+pub(super) fn cut_tests(tokens: &[Token]) -> Vec<Token> {
     let mut kept = Vec::with_capacity(tokens.len());
     let mut i = 0;
     while i < tokens.len() {
-        let attribute = attribute_end(&tokens, i);
+        let attribute = attribute_end(tokens, i);
         match attribute {
-            Some(end) if is_test_attribute(&tokens[i..end]) => i = item_end(&tokens, end),
+            Some(end) if is_test_attribute(&tokens[i..end]) => i = item_end(tokens, end),
             Some(end) => {
                 kept.extend_from_slice(&tokens[i..end]);
                 i = end;
@@ -145,7 +149,7 @@ fn code_tokens(code: &str, first_line: usize, tokens: &mut Vec<Token>) {
         };
         let (text, after) = rest.split_at(len);
         if !first.is_whitespace() {
-            tokens.push(Token { text: text.to_string(), line });
+            tokens.push(Token { text: text.to_string(), literal: String::new(), line });
         }
         line += usize::from(first == '\n');
         rest = after;

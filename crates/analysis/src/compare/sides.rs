@@ -1,8 +1,12 @@
 //! What is compared: the runs below a folder, of our records or of DLIO's files, or those of a study's rows. Says of each that is not why.
 
 use feedrate_measure::doubt::Severity;
+use feedrate_measure::metric::{
+    AU_SUSTAINED, BARRIER_S, Basis, DELIVERED_WHOLE, DELIVERED_WINDOWED, METRICS, NOMINAL_WHOLE,
+    NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, SAMPLES_WINDOWED, STALL_PERCENT, Value,
+};
 use feedrate_measure::record::Record;
-use feedrate_measure::summary::{Rate, Summary, Throughput};
+use feedrate_measure::summary::Summary;
 use feedrate_results::all::{Analysis, analyse};
 use feedrate_results::case::{Activity, Case, ROWS, load};
 use feedrate_results::import::{DLIO, Kind, find, same_text};
@@ -38,11 +42,11 @@ pub fn sides(a: &Path, b: &Path, threads: usize) -> Result<(Runs, Runs), RunsErr
 /// What is compared where nothing is asked for: utilisation, and throughput in the truest unit that all runs have.
 pub fn main_responses(a: &Runs, b: &Runs) -> Vec<&'static Response> {
     let has = |name: &str| {
-        let of = Response::find(name).map(|response| response.of);
+        let response = Response::find(name);
         a.runs
             .iter()
             .chain(&b.runs)
-            .all(|run| of.as_ref().is_ok_and(|of| of(&run.summary).is_some()))
+            .all(|run| response.as_ref().is_ok_and(|of| run.summary.figures.value(of).is_some()))
     };
     let rates = ["delivered_bytes_per_second", "samples_per_second"];
     let rate = rates.into_iter().find(|name| has(name)).unwrap_or(rates[0]);
@@ -143,24 +147,27 @@ fn run(case: &Case, record: &Record) -> Run {
 /// What DLIO's files do not tell is not known: a record that was made of them has 0 there.
 fn summary(case: &Case, record: &Record) -> Summary {
     let mut summary = Summary::of(record);
+    let values = &mut summary.figures.values;
+    for metric in METRICS.iter().filter(|metric| !metric.basis.contains(&Basis::Steps)) {
+        values.remove(&metric.id);
+    }
     let rates = &case.throughput;
     let bytes = |mib: Option<f64>| mib.map(|mib| mib * MIB);
-    let rate = |windowed, whole| Rate { windowed, whole };
-    summary.throughput = Throughput {
-        delivered_bytes_per_second: rate(None, bytes(rates.whole_read_mib_per_second)),
-        nominal_bytes_per_second: rate(
-            bytes(rates.windowed_mib_per_second),
-            bytes(rates.whole_mib_per_second),
-        ),
-        samples_per_second: rate(rates.windowed_samples_per_second, rates.whole_samples_per_second),
-    };
-    summary.au.sustained_percent = None;
-    let stall = &case.stall;
-    let seconds_per_percent = summary.time.load_s.zip(stall.load_percent);
-    let seconds_per_percent = seconds_per_percent.filter(|(_, percent)| 0.0 < *percent);
-    summary.time.barrier_s = seconds_per_percent
-        .zip(stall.barrier_percent)
-        .map(|((load_s, percent), barrier_percent)| load_s / percent * barrier_percent);
+    let stall = case.stall.load_percent.filter(|percent| 0.0 < *percent);
+    for (metric, number, provenance) in [
+        (&DELIVERED_WINDOWED, None, Provenance::Estimated),
+        (&DELIVERED_WHOLE, bytes(rates.whole_read_mib_per_second), Provenance::Estimated),
+        (&NOMINAL_WINDOWED, bytes(rates.windowed_mib_per_second), Provenance::Recomputed),
+        (&NOMINAL_WHOLE, bytes(rates.whole_mib_per_second), Provenance::Recomputed),
+        (&SAMPLES_WINDOWED, rates.windowed_samples_per_second, Provenance::Recomputed),
+        (&SAMPLES_WHOLE, rates.whole_samples_per_second, Provenance::Recomputed),
+        (&AU_SUSTAINED, None, Provenance::Recomputed),
+        (&BARRIER_S, None, Provenance::Recomputed),
+        (&STALL_PERCENT, stall, Provenance::Recomputed),
+    ] {
+        values.remove(&metric.id);
+        values.extend(number.map(|number| (metric.id, Value { number, provenance })));
+    }
     summary.doubts.clone_from(&case.doubts);
     summary
 }
@@ -199,7 +206,7 @@ mod tests {
         Fake { train: false, generate: true, ..Fake::default() }.write(b.path(), "made");
         let (a, b) = both(a.path(), b.path());
         let responses = main_responses(&a, &b);
-        let names: Vec<&str> = responses.iter().map(|one| one.name).collect();
+        let names: Vec<&str> = responses.iter().map(|one| one.id.name()).collect();
         assert_eq!(names, ["au_all_steps_percent", "delivered_bytes_per_second"]);
         let found = compare(a, b, &responses, Question::Within(0.02), Pairing::None);
         let told: Vec<(&str, Verdict, usize)> = found
@@ -245,7 +252,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), 1.0);
         let (a, _) = both(folder.path(), folder.path());
-        let of = |name: &str| (Response::find(name).unwrap().of)(&a.runs[0].summary);
+        let of = |name: &str| a.runs[0].summary.figures.value(Response::find(name).unwrap());
         assert_eq!(of("au_sustained"), None);
         // Of 6.15 s a rank waits 4.05 to 4.35 s.
         let stall = of("stall").unwrap();

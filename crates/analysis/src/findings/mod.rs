@@ -17,7 +17,7 @@ mod untold;
 mod tests;
 
 use crate::precision::CONFIDENCE;
-use feedrate_measure::doubt::{SeenDoubt, Severity};
+use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::stats::Interval;
 use feedrate_results::response::Response;
 use serde::Serialize;
@@ -50,7 +50,7 @@ pub struct Observation {
     /// Its place in the order of running, within its source.
     pub order: Option<u32>,
     /// Reasons not to believe it. With an invalid one it is left out.
-    pub doubts: Vec<SeenDoubt>,
+    pub doubts: Vec<Doubt>,
 }
 
 /// A sentence, and what it rests on.

@@ -38,7 +38,7 @@ pub(super) fn outliers(sheet: &Sheet) -> Vec<Finding> {
         );
         let of: Vec<&Observation> = far.iter().map(|(run, _)| *run).collect();
         let mut finding = about(Kind::Outlier, sheet.workload, sentence, &of);
-        finding.response = Some(sheet.response.name);
+        finding.response = Some(sheet.response.id.name());
         finding.figures = figures;
         finding.doubts.push("of ten runs with normal noise one set in eight has such a run".into());
         finding.supported = false;
@@ -94,7 +94,7 @@ fn at_least(some: usize, all: usize, share: f64) -> f64 {
 /// Median of runs, and their mean where they are enough for an interval that takes no noise as normal.
 fn middles(response: &Response, of: &[&Observation]) -> (String, Vec<Figures>) {
     let values: Vec<f64> =
-        of.iter().filter_map(|run| run.responses.get(response.name).copied()).collect();
+        of.iter().filter_map(|run| run.responses.get(response.id.name()).copied()).collect();
     let n = values.len();
     let known = [
         ("median", median_interval(&values, CONFIDENCE)),

@@ -75,7 +75,7 @@ impl<'a> Sheet<'a> {
     ) -> Option<Self> {
         let value = |one: &Observation| {
             let value =
-                one.responses.get(response.name).copied().filter(|value| value.is_finite())?;
+                one.responses.get(response.id.name()).copied().filter(|value| value.is_finite())?;
             match response.unit {
                 Unit::Percent => Some(value),
                 // What is not positive has no logarithm.
@@ -287,14 +287,14 @@ impl<'a> Sheet<'a> {
         let cells: BTreeSet<usize> = cells.into_iter().collect();
         let runs: Vec<&'a Observation> =
             cells.into_iter().flat_map(|cell| self.runs[cell].iter().copied()).collect();
-        let touches = |name: &&str| trust::touches(name, self.response.name);
+        let touches = |name: &&str| trust::touches(name, self.response.id.name());
         let doubts: BTreeSet<&str> =
             runs.iter().flat_map(|run| trust::warnings(run)).filter(touches).collect();
         Finding {
             rank: 0,
             kind,
             workload: self.workload.into(),
-            response: Some(self.response.name),
+            response: Some(self.response.id.name()),
             factors: factors.iter().map(|&factor| self.factors[factor].name.clone()).collect(),
             sentence,
             figures: Vec::new(),

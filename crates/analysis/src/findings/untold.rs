@@ -183,7 +183,7 @@ fn of_reason(workload: &str, reason: Reason, judged: &[Judged]) -> Option<Findin
     let paths = concerned.iter().flat_map(|one| one.sheet.runs.iter().flatten());
     let paths: BTreeSet<_> = paths.map(|run| run.path.clone()).collect();
     finding.evidence = paths.into_iter().collect();
-    finding.response = (concerned.len() == 1).then_some(first.sheet.response.name);
+    finding.response = (concerned.len() == 1).then_some(first.sheet.response.id.name());
     finding.magnitude = REASONS.len() as f64 - reason as usize as f64;
     Some(finding)
 }

@@ -5,7 +5,7 @@
 //! Reads what others write too: quoted numbers, spaces, CRLF, blank lines, missing numbers as NaN; and the rows of
 //! DLIO 2.0.0, which wrote their index before them and the columns' above.
 
-use super::text::{self, Line, Number, Row, Syntax, TextCursor, Token, Values, Wrong, plain_run};
+use super::text::{self, Line, Row, Syntax, TextCursor, Token, Values, Wrong};
 use super::{Content, Cursor, CursorOptions, FileSink, Format, SinkError};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::shape::{Compression, Encoding, FileShape};
@@ -61,14 +61,9 @@ impl Syntax for Fields {
         text.strip_prefix(b",0,1").is_some_and(|rest| matches!(rest.first(), Some(b',' | b'\n')))
     }
 
-    fn read<N: Number>(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong> {
+    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong> {
         let mut at = 0;
         loop {
-            if self.token.is_empty() {
-                let (used, count) = plain_run::<N>(text, at, values.slots::<N>());
-                values.advance::<N>(count);
-                at += used;
-            }
             if values.is_full() {
                 return Ok((at, Row::Full));
             }
@@ -77,7 +72,7 @@ impl Syntax for Fields {
                 self.token.keep(rest)?;
                 return Ok((text.len(), Row::GoesOn));
             };
-            self.field::<N>(at, &rest[..end], values)?;
+            self.field(at, &rest[..end], values)?;
             at += end + 1;
             if rest[end] == b'\n' {
                 return Ok((at, Row::Over));
@@ -85,24 +80,21 @@ impl Syntax for Fields {
         }
     }
 
-    fn end<N: Number>(&mut self, values: &mut Values) -> Result<(), Wrong> {
-        self.field::<N>(0, &[], values)
+    fn end(&mut self, values: &mut Values) -> Result<(), Wrong> {
+        self.field(0, &[], values)
     }
 }
 
 impl Fields {
     /// The field that ends in `bytes`.
-    fn field<N: Number>(
-        &mut self,
-        at: usize,
-        bytes: &[u8],
-        values: &mut Values,
-    ) -> Result<(), Wrong> {
+    fn field(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), Wrong> {
         let field = self.token.whole(bytes)?.trim_ascii();
         let bare = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\""));
         let bare = bare.unwrap_or(field).trim_ascii();
-        let number = if bare.is_empty() { N::missing() } else { N::parse(bare) };
-        values.push(at, number, field)?;
+        match bare {
+            [] => values.push_missing(at, field)?,
+            _ => values.push(at, bare)?,
+        }
         self.token.clear();
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! `json.dumps(x.tolist())` or `pandas.to_json(orient="records", lines=True)` are read too: of nested arrays the numbers
 //! in order, of objects the values. `NaN`, `Infinity` and `null` are floats, as Python has them.
 
-use super::text::{self, Line, Number, Row, Syntax, TextCursor, Token, Values, Wrong, plain_run};
+use super::text::{self, Line, Row, Syntax, TextCursor, Token, Values, Wrong};
 use super::{Content, Cursor, CursorOptions, FileSink, Format, SinkError};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::shape::{Compression, Encoding, FileShape};
@@ -82,14 +82,11 @@ impl Syntax for Tokens {
         self.token.clear();
     }
 
-    fn read<N: Number>(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong> {
+    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong> {
         let mut at = 0;
         loop {
-            if matches!(self.next, Next::Value | Next::First) {
-                at += self.run::<N>(text, at, values);
-                if values.is_full() {
-                    return Ok((at, Row::Full));
-                }
+            if values.is_full() {
+                return Ok((at, Row::Full));
             }
             let Some(&byte) = text.get(at) else { return Ok((at, Row::GoesOn)) };
             if self.begins_number(byte) {
@@ -98,7 +95,7 @@ impl Syntax for Tokens {
                     self.token.keep(rest)?;
                     return Ok((text.len(), Row::GoesOn));
                 };
-                self.number::<N>(at, &rest[..end], values)?;
+                self.number(at, &rest[..end], values)?;
                 at += end;
                 continue;
             }
@@ -110,7 +107,7 @@ impl Syntax for Tokens {
         }
     }
 
-    fn end<N: Number>(&mut self, _values: &mut Values) -> Result<(), Wrong> {
+    fn end(&mut self, _values: &mut Values) -> Result<(), Wrong> {
         match self.next {
             Next::LineEnd => {
                 self.next = Next::Value;
@@ -126,34 +123,18 @@ impl Tokens {
         self.objects & 1 == 1
     }
 
-    /// Plain numbers of an array.
-    fn run<N: Number>(&mut self, text: &[u8], from: usize, values: &mut Values) -> usize {
-        if self.depth == 0 || self.in_object() || !self.token.is_empty() {
-            return 0;
-        }
-        let (used, count) = plain_run::<N>(text, from, values.slots::<N>());
-        values.advance::<N>(count);
-        if count > 0 {
-            self.next = Next::Value;
-        }
-        used
-    }
-
     fn begins_number(&self, byte: u8) -> bool {
         let wanted = matches!(self.next, Next::Value | Next::First) && self.depth > 0;
         let apart = ends_number(byte) || matches!(byte, b'[' | b'{' | b'"' | b':');
         wanted && (!self.token.is_empty() || !apart)
     }
 
-    fn number<N: Number>(
-        &mut self,
-        at: usize,
-        bytes: &[u8],
-        values: &mut Values,
-    ) -> Result<(), Wrong> {
+    fn number(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), Wrong> {
         let field = self.token.whole(bytes)?;
-        let number = if field == b"null" { N::missing() } else { N::parse(field) };
-        values.push(at, number, field)?;
+        match field {
+            b"null" => values.push_missing(at, field)?,
+            _ => values.push(at, field)?,
+        }
         self.token.clear();
         self.next = Next::After;
         Ok(())

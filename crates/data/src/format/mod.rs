@@ -90,6 +90,11 @@ pub trait Format: Sync {
         (self.entry().file_bytes)(shape, encoding)
     }
 
+    /// Raised when the bytes of its files change: datasets of other versions are read, but neither completed nor verified.
+    fn version(&self) -> u32 {
+        1
+    }
+
     /// Write one file, of a shape and encoding that the row calls fit. `content`, which was started on the file,
     /// fills payload; pieces go to `sink` in order, and may be patched. Equal input makes equal bytes.
     ///

@@ -3,11 +3,13 @@
 //! Two buffers are claimed once and reused: the file's bytes and its pixels. What is written is made row by row.
 
 use super::{
-    Content, Cursor, CursorOptions, FormatError, Need, PayloadSink, check_sample, compare_shapes,
-    cut_off, in_words, piece_len,
+    Content, Cursor, CursorOptions, FileSink, FormatError, Need, PayloadSink, SinkError,
+    check_sample, compare_shapes, cut_off, in_words, piece_len,
 };
 use feedrate_spec::catalog::Unfit;
 use feedrate_spec::shape::{Element, FileShape};
+use std::fmt::Display;
+use std::io;
 
 /// Pixels of a foreign picture, at most: memory is claimed for them on the word of a file.
 const FOREIGN_PIXEL_BYTES_MAX: u64 = 1 << 30;
@@ -212,6 +214,43 @@ impl<'c> Drawn<'c> {
             self.given += now.len();
             rest = later;
         }
+    }
+}
+
+/// Part 0 of a sink as libraries write to it.
+pub(super) struct SinkWriter<'s> {
+    sink: &'s mut dyn FileSink,
+    refused: Option<SinkError>,
+}
+
+impl<'s> SinkWriter<'s> {
+    pub(super) fn new(sink: &'s mut dyn FileSink) -> Self {
+        SinkWriter { sink, refused: None }
+    }
+
+    /// The sink's own word, where it refused some of what a library wrote.
+    pub(super) fn finish(self, encoded: Result<(), impl Display>) -> Result<(), SinkError> {
+        match (self.refused, encoded) {
+            (Some(refused), _) => Err(refused),
+            (None, Err(error)) => {
+                Err(SinkError::new("encode", "", io::Error::other(error.to_string())))
+            }
+            (None, Ok(())) => Ok(()),
+        }
+    }
+}
+
+impl io::Write for SinkWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.sink.write(0, bytes).map_err(|refused| {
+            self.refused = Some(refused);
+            io::Error::from(io::ErrorKind::Other)
+        })?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! A file system, read by one of the engines.
 //!
 //! Paths are opened relative to the root's descriptor. A file being
-//! written is `.<name>.part` until it is committed.
+//! written is `.<name>.<process>-<number>.part` until it is committed.
 
 use super::engine::Engine;
 use super::{Handle, Storage, StorageError, StorageKind, WriteFile};
@@ -128,13 +128,23 @@ impl Storage for File {
         std::fs::create_dir_all(&whole).map_err(|source| StorageError::new("make", whole, source))
     }
 
+    /// Under a name that no other process writes to.
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
-        let part = part_path(path);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
-        let create = || fs::openat(self.root.find()?, &part, flags, Mode::from_raw_mode(0o666));
-        let fd = create().map_err(|errno| self.root.error("create", path, errno))?;
-        let root = Arc::clone(&self.root);
-        Ok(Box::new(Part { root, fd, path: path.to_string(), part, state: State::Partial }))
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let process = std::process::id();
+        let mut number = 0;
+        loop {
+            let part = part_path(path, process, number);
+            let create = || fs::openat(self.root.find()?, &part, flags, Mode::from_raw_mode(0o666));
+            match create() {
+                Ok(fd) => {
+                    let (root, path) = (Arc::clone(&self.root), path.to_string());
+                    return Ok(Box::new(Part { root, fd, path, part, state: State::Partial }));
+                }
+                Err(Errno::EXIST) => number += 1,
+                Err(errno) => return Err(self.root.error("create", path, errno)),
+            }
+        }
     }
 
     fn remove(&self, path: &str) -> Result<(), StorageError> {
@@ -142,6 +152,18 @@ impl Storage for File {
         match remove() {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(self.root.error("remove", path, errno)),
+        }
+    }
+
+    fn remove_dir(&self, path: &str) -> Result<(), StorageError> {
+        let whole = self.root.path.join(path);
+        match std::fs::remove_dir(&whole) {
+            Err(error)
+                if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) =>
+            {
+                Err(StorageError::new("remove", whole, error))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -201,12 +223,12 @@ impl Storage for File {
     }
 }
 
-/// `train/a.npz` is written as `train/.a.npz.part`.
-fn part_path(path: &str) -> String {
-    match path.rsplit_once('/') {
-        Some((folder, name)) => format!("{folder}/.{name}.part"),
-        None => format!(".{path}.part"),
-    }
+/// `train/a.npz` is written as `train/.a.npz.4711-0.part`.
+fn part_path(path: &str, process: u32, number: u32) -> String {
+    let (folder, name) = path
+        .rsplit_once('/')
+        .map_or(("", path), |(_, name)| (&path[..path.len() - name.len()], name));
+    format!("{folder}.{name}.{process}-{number}.part")
 }
 
 #[derive(PartialEq, Eq)]

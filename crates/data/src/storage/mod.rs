@@ -55,9 +55,18 @@ pub fn open_by(
     (kind.open)(root, engine)
 }
 
-/// Whether a name in a folder is that of a file whose writing was broken off.
-pub(crate) fn is_unfinished(name: &str) -> bool {
-    name.starts_with('.') && name.ends_with(".part")
+/// The name of the file whose writing was broken off and left `name`: of `.a.npz.4711-0.part`, `a.npz`.
+pub(crate) fn part_of(name: &str) -> Option<&str> {
+    let inner = name.strip_prefix('.')?.strip_suffix(".part")?;
+    // Older versions had one part a file.
+    match inner.rsplit_once('.') {
+        Some((whole, unique)) if is_unique(unique) => Some(whole),
+        _ => Some(inner),
+    }
+}
+
+fn is_unique(text: &str) -> bool {
+    text.contains('-') && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
 /// An open file of a storage: a token only that storage can make and read. It must not be used after it was given to
@@ -127,6 +136,14 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The backend's own.
     fn remove(&self, path: &str) -> Result<(), StorageError>;
+
+    /// Remove a folder if it is empty; absence is fine. Storages without folders do nothing.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn remove_dir(&self, _path: &str) -> Result<(), StorageError> {
+        Ok(())
+    }
 
     /// Names in a folder, sorted; empty where there is no such folder.
     ///

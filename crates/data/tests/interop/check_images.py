@@ -50,7 +50,7 @@ def check(case):
 
 
 def check_beside_noise(case, x):
-    """Ours is drawn, not made of pixels: as large as Pillow's of noise where edges count little, and about as wide."""
+    """Ours is as large as Pillow's of noise where edges count little, and about as wide."""
     dims = case["dims"]
     if min(dims[:2]) < 200:
         return

@@ -79,7 +79,7 @@ fn check_ours(encoding: &Encoding, element: Element, samples: u64, dims: &[u64])
     let shape = layout.shape(0);
     let library = by_library(folder.path());
     let (mut own, mut alone) = (cursor(false), cursor(true));
-    let mut content = Content::of(&plan);
+    let mut content = Content::from_plan(&plan);
     for sample in 0..samples {
         let ours = read(&*storage, &path, &mut *own, sample, Some(&shape)).unwrap();
         let theirs = read(&*library, &path, &mut *alone, sample, Some(&shape)).unwrap();

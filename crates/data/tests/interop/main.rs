@@ -87,7 +87,7 @@ fn write_dataset(
     let layout = Layout::new(&plan);
     let storage = storage::open("file", folder).unwrap();
     generate(&plan, &layout, &*storage, 2, &|_, _| {}, &AtomicBool::new(false)).unwrap();
-    let mut content = Content::of(&plan);
+    let mut content = Content::from_plan(&plan);
     let case = |file| {
         let mut path = String::new();
         layout.write_path(file, &mut path);

@@ -15,7 +15,7 @@ pub(crate) struct CompareArguments {
     pub(crate) a: PathBuf,
     /// The same, to be compared with A.
     pub(crate) b: PathBuf,
-    /// What is compared; may be given several times [default: au_all_steps_percent and delivered_bytes_per_second; samples_per_second where runs of DLIO do not tell the bytes].
+    /// Response to compare; may be given several times [default: au_all_steps_percent and delivered_bytes_per_second; samples_per_second where runs of DLIO do not tell the bytes].
     #[arg(long = "response", value_name = "NAME")]
     pub(crate) responses: Vec<String>,
     /// Show that A and B are the same within this share [default: 2%].

@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 const EXIT_CODES: &str = "\
 Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but what was asked for does not hold; 130 interrupted.";
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Generate what is missing, train, and say whether the storage kept up.
@@ -77,7 +77,7 @@ pub(crate) enum Command {
     BenchCrc(BenchArguments),
 }
 
-/// Which workload, where its data lies, how large.
+/// The workload, the folder of its data, its scale.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DataArguments {
     /// A bundled workload's name (`feedrate list workloads`), or a YAML file.
@@ -148,7 +148,7 @@ pub(crate) struct RunArguments {
 }
 
 impl RunArguments {
-    /// What is done with the page cache.
+    /// Treatment of the page cache.
     pub(crate) fn cache(&self) -> plan::Cache {
         match (self.cold, self.warm) {
             (true, _) => plan::Cache::Cold,
@@ -195,7 +195,7 @@ pub(crate) struct PostprocessArguments {
 /// `feedrate list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// What to list.
+    /// Kind of thing to list.
     #[arg(value_enum, default_value_t = Family::Workloads)]
     pub(crate) family: Family,
     /// One JSON object on stdout.
@@ -238,10 +238,10 @@ pub(crate) struct SlurmArguments {
     /// Time limit, as Slurm writes it [default: an estimate from the plan, doubled, and ten minutes].
     #[arg(long, value_name = "TIME")]
     pub(crate) time: Option<String>,
-    /// What the storage is taken to move for that estimate, all nodes together.
+    /// Storage rate assumed for that estimate, all nodes together.
     #[arg(long, value_name = "RATE", default_value = "500MB/s")]
     pub(crate) storage_rate: String,
-    /// What starts the processes.
+    /// Launcher of the processes.
     #[arg(long, value_enum, default_value_t = SlurmLauncher::Srun)]
     pub(crate) launcher: SlurmLauncher,
     /// Repeat the job so often, one after another, as an array.
@@ -249,7 +249,7 @@ pub(crate) struct SlurmArguments {
     pub(crate) array: Option<NonZeroU32>,
 }
 
-/// What is asked of Slurm, whatever runs in the job.
+/// Options for Slurm, whatever runs in the job.
 #[derive(Debug, Args)]
 pub(crate) struct BatchArguments {
     /// Write the script to this file instead of stdout.
@@ -281,7 +281,7 @@ pub(crate) struct BatchArguments {
     pub(crate) chdir: Option<PathBuf>,
 }
 
-/// What starts the processes of a job.
+/// Launchers of a job's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum SlurmLauncher {
     /// Slurm itself.
@@ -302,7 +302,7 @@ pub(crate) enum SlurmMpi {
 /// `feedrate supervise`.
 #[derive(Debug, Args)]
 pub(crate) struct SuperviseArguments {
-    /// What bash runs.
+    /// Command that bash runs.
     #[arg(long, value_name = "FILE")]
     pub(crate) script: PathBuf,
     /// Run by bash when the script did not end well, and all that it started is gone.
@@ -328,21 +328,21 @@ pub(crate) struct BenchArguments {
     /// How long to measure.
     #[arg(long, default_value_t = 2.0)]
     pub(crate) seconds: f64,
-    /// Which checksum.
+    /// Checksum to measure.
     #[arg(long, value_enum, default_value_t = Checksum::Crc32)]
     pub(crate) checksum: Checksum,
 }
 
-/// What formats check their bytes with.
+/// Checksums that formats use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Checksum {
-    /// Of zip, and so of npz.
+    /// CRC-32, of zip and so of npz.
     Crc32,
-    /// Of tfrecord.
+    /// CRC-32C, of tfrecord.
     Crc32c,
 }
 
-/// What can be listed.
+/// Things that can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Family {
     /// Bundled workloads.

@@ -12,7 +12,7 @@ Several paths are told apart by their names.
   feedrate plot au_processes results -o au.svg
   feedrate plot status study.csv -o status.png --width 7")]
 pub(crate) struct PlotArguments {
-    /// Which plot (`feedrate list plots`).
+    /// Name of the plot (`feedrate list plots`).
     pub(crate) name: String,
     /// Folders of runs, folders above those of several, or CSVs of studies.
     #[arg(required = true, value_name = "PATH")]
@@ -38,7 +38,7 @@ pub(crate) struct PlotArguments {
     /// Replace the picture if it is there.
     #[arg(long)]
     pub(crate) force: bool,
-    /// What is drawn as one JSON object on stdout; the picture only where `--output` asks for it.
+    /// Print the data drawn as one JSON object on stdout; write the picture only with `--output`.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -12,7 +12,7 @@ pub(crate) struct ReportArguments {
     /// Write it to this file, whose ending says what it is: html, md, csv, tex or json [default: Markdown on stdout].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// What to write: html, markdown, csv, csv-std, tidy, latex or json [default: by the ending of FILE].
+    /// Format to write: html, markdown, csv, csv-std, tidy, latex or json [default: by the ending of FILE].
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
     /// Its heading [default: `Report on` and what was given].

@@ -18,10 +18,10 @@ pub(crate) struct ScaleArguments {
     /// The response holds from this value on: for utilisations a percentage.
     #[arg(long, visible_alias = "at-least", value_name = "VALUE")]
     pub(crate) au: f64,
-    /// What must hold; of a response that should be low, `--au` is the most.
+    /// Condition to hold; for a response that should be low, `--au` is the upper limit.
     #[arg(long, value_name = "NAME", default_value = "au_sustained_percent")]
     pub(crate) response: String,
-    /// What is made larger: `accelerators`, or a numeric key of the workload such as `reader.read_threads`.
+    /// Quantity to increase: `accelerators`, or a numeric key of the workload such as `reader.read_threads`.
     #[arg(long, value_name = "KEY", default_value = ACCELERATORS)]
     pub(crate) key: String,
     /// The smallest number.

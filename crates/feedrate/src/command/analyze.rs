@@ -4,7 +4,7 @@ use crate::cli::AnalyzeArguments;
 use crate::exit::{Exit, UsageError};
 use crate::{messages, text};
 use comfy_table::CellAlignment;
-use feedrate_measure::doubt::{SeenDoubt, Severity};
+use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_results::all::{Analysis, analyse};
 use feedrate_results::case::Case;
 use feedrate_results::runs::RunsError;
@@ -114,7 +114,7 @@ fn row(index: usize, case: &Case) -> [String; 13] {
     ]
 }
 
-/// What was reported of checkpoints, a line for each run that has some.
+/// Reported figures of checkpoints, a line for each run that has some.
 fn checkpoints(cases: &[Case]) -> Option<String> {
     let mut lines = Vec::new();
     for (index, case) in cases.iter().enumerate() {
@@ -148,7 +148,7 @@ fn serious(case: &Case) -> String {
 
 /// Each doubt once, with the runs that deserve it: the worst first, then those of most runs.
 fn by_doubt(cases: &[Case]) -> Vec<String> {
-    let mut found: BTreeMap<(Severity, &str), Vec<(usize, &SeenDoubt)>> = BTreeMap::new();
+    let mut found: BTreeMap<(Severity, &str), Vec<(usize, &Doubt)>> = BTreeMap::new();
     for (index, case) in cases.iter().enumerate() {
         for doubt in &case.doubts {
             found.entry((doubt.severity, &doubt.name)).or_default().push((index, doubt));
@@ -159,7 +159,7 @@ fn by_doubt(cases: &[Case]) -> Vec<String> {
     found.iter().map(|((severity, name), runs)| block(cases, *severity, name, runs)).collect()
 }
 
-fn block(cases: &[Case], severity: Severity, name: &str, runs: &[(usize, &SeenDoubt)]) -> String {
+fn block(cases: &[Case], severity: Severity, name: &str, runs: &[(usize, &Doubt)]) -> String {
     let head = format!("{}: {name}, {}", severity.name(), units::counted(runs.len() as u64, "run"));
     let mut lines = vec![head];
     for (index, doubt) in runs.iter().take(NAMED_MAX) {

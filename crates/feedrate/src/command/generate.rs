@@ -9,7 +9,7 @@ use crate::launch::{Launch, decided, together};
 use crate::messages;
 use crate::resolve::{Resolved, Wish, resolve_for};
 use feedrate_run::comm::Comm;
-use feedrate_run::drive::Signals;
+use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::{plan, units};
 use std::sync::Arc;

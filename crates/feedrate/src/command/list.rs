@@ -9,9 +9,10 @@ use crate::resolve;
 use crate::text;
 use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
+use feedrate_engine::loader;
 use feedrate_measure::{doubt, metric};
 use feedrate_report::plot::{PLOTS, Plot};
-use feedrate_run::{checkpoint, comm, compute, loader};
+use feedrate_run::{checkpoint, comm, compute};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::{self, Cache, Context, Request};
 use feedrate_spec::workload::{self, KEYS, Strictness};
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 
 /// A line of a list.
 pub(crate) struct Line {
-    /// What users write.
+    /// Name as users write it.
     pub(crate) name: String,
     /// One sentence.
     pub(crate) summary: String,
@@ -82,9 +83,9 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Metrics => metric::METRICS
             .iter()
             .map(|m| Line {
-                name: m.name.into(),
-                summary: m.definition.into(),
-                notes: m.unit.into(),
+                name: m.label().into(),
+                summary: m.meaning(),
+                notes: m.unit.name().into(),
             })
             .collect(),
         Family::Doubts => {
@@ -93,7 +94,8 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
                 summary: meaning.into(),
                 notes: severity.name().into(),
             };
-            let of_records = doubt::DOUBTS.iter().map(|d| line(d.name, d.meaning, d.severity));
+            let of_records =
+                doubt::DOUBTS.iter().map(|d| &d.kind).map(|d| line(d.name, d.meaning, d.severity));
             // Of the same name, the meaning is that of a record's.
             let of_results = feedrate_results::doubt::DOUBTS
                 .iter()

@@ -58,7 +58,7 @@ fn describe(resolved: &Resolved, estimate: &Estimate, unheeded: &[Unheeded]) -> 
     out
 }
 
-/// What is read, and how fast it must come.
+/// The data to be read, and the rate at which it must come.
 fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, String)> {
     let plan = &resolved.plan;
     let mut rows = vec![
@@ -152,7 +152,7 @@ fn loader(resolved: &Resolved) -> String {
         loader.kind,
         loader.batch_size,
         units::counted(loader.workers.into(), "worker"),
-        units::counted(loader.stock_batches.into(), "batch"),
+        units::counted(loader.batches_in_flight.into(), "batch"),
     )
 }
 

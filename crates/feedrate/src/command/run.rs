@@ -11,10 +11,11 @@ use crate::resolve::{Resolved, Wish, resolve_for, unheeded};
 use crate::results::{self, Results};
 use crate::summary;
 use feedrate_measure::dlio::Invocation;
+use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::record::{Record, StudyRun};
 use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
-use feedrate_run::drive::Signals;
+use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::Plan;
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     together(&launch, &signals, |comm| run_on(comm, arguments, &signals))
 }
 
-/// What rank 0 decides.
+/// Decision of rank 0.
 #[derive(Serialize, Deserialize)]
 struct Decision {
     plan: Plan,
@@ -122,14 +123,11 @@ fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision,
             messages::say(format!("note: no effect: {key}"));
         }
     }
-    let choice = match resolved.plan.is_checkpoints_alone() {
-        true => None,
-        false => {
-            let want =
-                Want { root: &resolved.data_root, foreign: data.foreign, check_files: false };
-            Some(dataset::choose(&resolved.plan, &want)?)
-        }
-    };
+    let mut choice = None;
+    if !resolved.plan.is_checkpoints_alone() {
+        let want = Want { root: &resolved.data_root, foreign: data.foreign, check_files: false };
+        choice = Some(dataset::choose(&resolved.plan, &want)?);
+    }
     let study = arguments.study.as_deref().map(results::read_study_run).transpose()?;
     let run_dir = match &arguments.run_dir {
         Some(run_dir) => results::take_run_dir(run_dir)?,
@@ -156,7 +154,7 @@ fn refuse_contradictions(arguments: &RunArguments) -> Result<(), UsageError> {
 
 fn exit(arguments: &RunArguments, summary: &Summary) -> Exit {
     match arguments.fail_below_au {
-        Some(least) if summary.au.all_steps_percent.is_none_or(|au| au < least) => {
+        Some(least) if summary.figures.value(&AU_ALL_STEPS).is_none_or(|au| au < least) => {
             messages::say(format!(
                 "au_all_steps is below the {least} % that --fail-below-au asks for"
             ));
@@ -183,7 +181,9 @@ impl Told {
 
 impl Talk for Told {
     fn epoch(&mut self, record: &Record) {
-        if let Some(epoch) = record.epochs.last().filter(|_| self.tells_epochs) {
+        if self.tells_epochs
+            && let Some(epoch) = record.epochs.last()
+        {
             let epoch = EpochSummary::of(record, epoch);
             messages::say(summary::epoch_line(&epoch, self.epochs));
         }
@@ -191,7 +191,9 @@ impl Talk for Told {
 
     fn checkpoint(&mut self, record: &Record) {
         let last = record.epochs.last().and_then(|epoch| epoch.checkpoints.last());
-        if let Some(checkpoint) = last.filter(|_| self.tells) {
+        if self.tells
+            && let Some(checkpoint) = last
+        {
             messages::say(summary::checkpoint_line(checkpoint));
         }
     }
@@ -201,11 +203,11 @@ impl Talk for Told {
     }
 }
 
-/// What Hydra would have written beside the results.
+/// Files that Hydra would have written beside the results.
 fn invocation(resolved: &Resolved, arguments: &RunArguments, run_dir: &Path) -> Invocation {
     let mut typed = vec![format!("workload={}", resolved.plan.workload)];
     typed.extend(arguments.data.overrides.iter().cloned());
     let (name, workload) = (&resolved.plan.workload, &resolved.workload);
-    let hydra = results::hydra_text((&typed, &[]), name, workload, run_dir, ".hydra");
+    let hydra = results::hydra_text(&typed, &[], name, workload, run_dir, ".hydra");
     Invocation { subfolder: ".hydra".into(), hydra, ..Invocation::default() }
 }

@@ -4,7 +4,7 @@ use crate::launch::timeout;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a command line asks for.
+/// A parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arguments {
     /// Print something and end.
@@ -25,11 +25,11 @@ pub(super) struct Arguments {
     pub(super) task: Vec<String>,
     /// `hydra.KEY=VALUE`, as typed.
     pub(super) hydra: Vec<String>,
-    /// What is ignored, and why.
+    /// Arguments that are ignored, with the reason.
     pub(super) warnings: Vec<String>,
 }
 
-/// What is printed instead of a run.
+/// Text that is printed instead of running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Show {
     /// `--help`.
@@ -63,7 +63,7 @@ impl Arguments {
     /// Read a command line without the program's name.
     ///
     /// # Errors
-    /// What is wrong, and what to do.
+    /// The problem, and its remedy.
     pub(super) fn parse(words: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut arguments = Arguments::default();
         let mut words = words.into_iter().peekable();
@@ -185,7 +185,7 @@ impl Arguments {
     }
 }
 
-/// What `--info` may be asked for; all of it is shown whichever is asked for.
+/// Topics of `--info`; all are shown whichever is asked for.
 const INFO: &[&str] = &["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"];
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use jiff::Zoned;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// What is bundled of DLIO's own package: a name among these is taken from the package even where `--config-dir` has it too, since
+/// Workloads of DLIO's own package: a name among these is taken from the package even where `--config-dir` has it too, since
 /// Hydra searches the package first.
 const OF_DLIO: &[&str] = &[
     "default",
@@ -38,15 +38,15 @@ const OF_DLIO: &[&str] = &[
 pub(super) struct Composed {
     /// Its name.
     pub(super) name: String,
-    /// What it says.
+    /// Its text.
     pub(super) workload: Workload,
-    /// What the user should know.
+    /// Warnings for the user.
     pub(super) warnings: Vec<String>,
     /// Hydra's folder of the run.
     pub(super) run_dir: PathBuf,
     /// In it.
     pub(super) subfolder: String,
-    /// What lies there.
+    /// Its files.
     pub(super) hydra: HydraText,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn compose(arguments: &Arguments) -> anyhow::Result<Composed> {
     let run_dir = PathBuf::from(interpolated(run_dir, &workload)?);
     let subfolder = own.subfolder.unwrap_or_else(|| ".hydra".into());
     let typed = (&arguments.task[..], &arguments.hydra[..]);
-    let hydra = hydra_text(typed, name, &workload, &run_dir, &subfolder);
+    let hydra = hydra_text(typed.0, typed.1, name, &workload, &run_dir, &subfolder);
     Ok(Composed { name: name.to_string(), workload, warnings, run_dir, subfolder, hydra })
 }
 

@@ -1,12 +1,13 @@
-//! Which files DLIO would read and write: exactly those in `data_folder/{train,valid}`.
+//! The files that DLIO would read and write: exactly those in `data_folder/{train,valid}`.
 
 use crate::dataset::{self, Choice};
+use crate::{dataset_lock, interrupt};
 use anyhow::Context;
-use feedrate_data::generate;
+use feedrate_data::lock::Access;
 use feedrate_data::manifest::{Manifest, State};
-use feedrate_data::storage::{self, Storage};
+use feedrate_data::removal;
+use feedrate_data::storage;
 use feedrate_spec::plan::Plan;
-use feedrate_spec::plan::layout::Layout;
 use std::path::Path;
 
 /// The files in `root` to train on; what is not as `plan` wants it is refused. May leave evaluation files that nobody reads out
@@ -19,17 +20,18 @@ pub(super) fn found(
     let folder = root.to_path_buf();
     let storage = storage::open(&plan.storage.kind, root)?;
     if !dataset::needs_files(plan, &*storage) {
-        return Ok(Choice { folder, foreign: false, incomplete: false });
+        return Ok(Choice { folder, foreign: false, incomplete: false, check_files: false });
     }
     let mut misfit = None;
     if let Some(manifest) = Manifest::read(&*storage)? {
         let differences = manifest.differences(&plan.dataset);
         if differences.is_empty() && manifest.state == State::Complete {
-            return Ok(Choice { folder, foreign: false, incomplete: false });
+            return Ok(Choice { folder, foreign: false, incomplete: false, check_files: false });
         }
-        let why = match differences.is_empty() {
-            true => "its generation was broken off".to_string(),
-            false => differences.join("; "),
+        let why = if differences.is_empty() {
+            "its generation was broken off".to_string()
+        } else {
+            differences.join("; ")
         };
         misfit =
             Some(format!("the dataset in `{}` was made for other settings: {why}", root.display()));
@@ -45,7 +47,7 @@ pub(super) fn found(
         }
         None => probed?,
     }
-    Ok(Choice { folder, foreign: true, incomplete: false })
+    Ok(Choice { folder, foreign: true, incomplete: false, check_files: false })
 }
 
 /// A dataset of other settings that feedrate made, and that gives way, as DLIO writes over what is there.
@@ -59,13 +61,14 @@ pub(super) fn made(
 ) -> anyhow::Result<(Choice, Option<Replaced>)> {
     let storage = storage::open(&plan.storage.kind, root)?;
     let incomplete = dataset::needs_files(plan, &*storage);
-    let choice = Choice { folder: root.to_path_buf(), foreign: false, incomplete };
+    let choice =
+        Choice { folder: root.to_path_buf(), foreign: false, incomplete, check_files: true };
     let Some(manifest) = Manifest::read(&*storage)? else { return Ok((choice, None)) };
     let differences = manifest.differences(&plan.dataset);
     if differences.is_empty() {
         return Ok((choice, None));
     }
-    generate::refuse_replacing(&manifest, &plan.dataset, &*storage).with_context(|| {
+    removal::refuse_replacing(&manifest, &plan.dataset, &*storage).with_context(|| {
         format!("cannot replace the dataset of other settings in `{}`", root.display())
     })?;
     warnings.push(format!(
@@ -80,20 +83,14 @@ impl Replaced {
     /// Remove it from `root`.
     pub(super) fn remove(&self, plan: &Plan, root: &Path) -> anyhow::Result<()> {
         let storage = storage::open(&plan.storage.kind, root)?;
-        remove(&self.0, &*storage, root)
+        let _lock = if dataset::is_in_folder(plan) {
+            dataset_lock::wait(root, Access::Exclusive, &interrupt::flag())?
+        } else {
+            None
+        };
+        removal::remove(&self.0, &*storage)
             .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))
     }
-}
-
-fn remove(manifest: &Manifest, storage: &dyn Storage, root: &Path) -> anyhow::Result<()> {
-    generate::remove(manifest, storage)?;
-    let mut folders = Layout::new(&manifest.settings).folders();
-    folders.sort_by_key(|folder| std::cmp::Reverse(folder.matches('/').count()));
-    for folder in folders {
-        // One in which something else lies stays.
-        let _ = std::fs::remove_dir(root.join(folder));
-    }
-    Ok(())
 }
 
 /// Whether `plan` evaluates, and no files lie in the evaluation files' folder.

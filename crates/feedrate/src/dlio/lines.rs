@@ -21,7 +21,7 @@ pub(super) enum Level {
     Critical = 50,
 }
 
-/// Of DLIO's `OUTPUT` lines.
+/// Level of DLIO's `OUTPUT` lines.
 const OUTPUT: u8 = 35;
 
 impl Level {
@@ -66,7 +66,7 @@ impl Lines {
         Lines { level, tells, said: HashMap::new() }
     }
 
-    /// What the log has beyond what was said.
+    /// Say the lines of the log that were not said yet.
     pub(super) fn say(&mut self, log: &str) {
         if !self.tells {
             return;

@@ -20,7 +20,7 @@ use compose::{Composed, compose};
 use feedrate_measure::dlio::{self, Invocation};
 use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
-use feedrate_run::drive::Signals;
+use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::{Cache, Plan, Request};
 use feedrate_spec::workload::{Workload, yaml_at};
@@ -103,12 +103,12 @@ fn start(arguments: &Arguments) -> anyhow::Result<Exit> {
     together(&launch, &signals, |comm| run_on(comm, arguments, level, &signals))
 }
 
-/// What rank 0 decides for all.
+/// Decision of rank 0 for all.
 #[derive(Serialize, Deserialize)]
 struct Decision {
     /// The data to be made.
     generation: Option<(Plan, Choice)>,
-    /// What is done then, and on which data; without data checkpoints alone.
+    /// The run that follows and its data; without data, checkpoints alone.
     run: Option<(Plan, Option<Choice>)>,
     /// Where the results go.
     folder: PathBuf,
@@ -279,8 +279,9 @@ fn accelerators(
     workload: &Workload,
 ) -> Result<Option<u32>, UsageError> {
     let asked = |text: &String| text.trim_start_matches('+').starts_with("workload.accelerators=");
-    let own = workload.accelerators.filter(|_| arguments.overrides.iter().any(asked));
-    let all = if arguments.accelerators_per_rank.is_none() { own } else { None };
+    let is_asked =
+        arguments.accelerators_per_rank.is_none() && arguments.overrides.iter().any(asked);
+    let all = if is_asked { workload.accelerators } else { None };
     let accelerators = launch::accelerators(processes, all, arguments.accelerators_per_rank)?;
     Ok(accelerators.or(Some(processes)))
 }

@@ -1,4 +1,4 @@
-//! What `dlio_benchmark` says of itself.
+//! Help texts of `dlio_benchmark`.
 
 /// `--help`.
 pub(super) const HELP: &str = "\

@@ -271,7 +271,7 @@ fn check_sizes(row: &Row, access: &Value) {
 fn check_when(row: &Row, record: &Value) {
     let name = row.name;
     let loader = &record["plan"]["loader"];
-    let stock = loader["stock_batches"].as_u64().unwrap();
+    let stock = loader["batches_in_flight"].as_u64().unwrap();
     let epochs = record["epochs"].as_array().unwrap();
     for (number, epoch) in epochs.iter().enumerate() {
         for accelerator in epoch["accelerators"].as_array().unwrap() {

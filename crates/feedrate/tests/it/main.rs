@@ -60,5 +60,7 @@ mod compare;
 mod report;
 /// The largest number that holds.
 mod scale;
+/// Numbers that stay.
+mod golden;
 /// Plots of runs and studies.
 mod plot;

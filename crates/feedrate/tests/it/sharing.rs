@@ -102,6 +102,25 @@ fn one_process_of_a_group_opens_the_files_and_sends_to_the_others() {
     assert!(answer.code != 0 && answer.stderr.contains("cannot open"), "{}", answer.stderr);
 }
 
+#[test]
+fn one_process_of_a_group_broadcasts_what_all_need_alike() {
+    for launcher in LAUNCHERS {
+        let test = with_data(4, &[0, 2], &[]);
+        let more = ["reader.file_access=broadcast", "reader.collective_size=2"];
+        let record = record(&test, &run(&test, launcher, 4, &more));
+        for epoch in record["epochs"].as_array().unwrap() {
+            for (rank, accelerator) in epoch["accelerators"].as_array().unwrap().iter().enumerate()
+            {
+                let io = &accelerator["io"];
+                assert_eq!(io["samples"], 64, "{rank}: {io}");
+                let reads = io["read_bytes"].as_u64().unwrap() > 0;
+                assert_eq!(reads, rank % 2 == 0, "{rank}: {io}");
+                assert_eq!(io["memory_bytes"].as_u64().unwrap() > 0, !reads, "{rank}: {io}");
+            }
+        }
+    }
+}
+
 /// Eight accelerators in groups of three, in three processes: of two, three and three.
 #[test]
 fn a_group_may_end_within_a_process() {

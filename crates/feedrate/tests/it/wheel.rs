@@ -6,6 +6,8 @@ use crate::harness::{Answer, Test, venv_python};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+const LIKE_TESTS: &str = "--profile dev --features libhdf5";
+
 /// An environment in the test's folder into which `./python` is installed.
 fn installed(test: &Test) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -15,8 +17,11 @@ fn installed(test: &Test) -> PathBuf {
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
         .args(["--no-deps", "--no-build-isolation", "--no-index", "--prefix"])
         .args([prefix.as_os_str(), root.join("python").as_os_str()])
-        // What the tests are built of is there already.
-        .env("MATURIN_PEP517_ARGS", "--profile dev")
+        // Most of what it is built of is there already.
+        .env(
+            "MATURIN_PEP517_ARGS",
+            if cfg!(feature = "libhdf5") { LIKE_TESTS } else { "--profile dev" },
+        )
         .env("PATH", with_path(python.parent().unwrap()))
         .output()
         .unwrap();

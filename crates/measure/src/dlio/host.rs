@@ -1,7 +1,7 @@
-//! What DLIO's files say about the machine.
+//! The machine in DLIO's files.
 
 use super::Object;
-use crate::facts::Facts;
+use crate::derived::Derived;
 use crate::record::System;
 use serde_json::Value;
 
@@ -12,32 +12,32 @@ pub(super) fn gib(bytes: u64) -> f64 {
     bytes as f64 / GIB
 }
 
-/// What each of the machines reads of the dataset, if they share it evenly.
-pub(super) fn bytes_per_host(facts: &Facts) -> u64 {
-    facts.dataset_bytes / facts.record.machines().len() as u64
+/// Bytes of the dataset that each machine reads, if they share it evenly.
+pub(super) fn bytes_per_host(derived: &Derived) -> u64 {
+    derived.dataset_bytes / derived.record.machines().len() as u64
 }
 
 /// 1 if what a machine reads of the dataset fits into its memory.
-pub(super) fn potential_caching(facts: &Facts, system: &System) -> Option<u64> {
+pub(super) fn potential_caching(derived: &Derived, system: &System) -> Option<u64> {
     let memory_bytes = system.memory_bytes?;
-    Some(u64::from(bytes_per_host(facts) < memory_bytes))
+    Some(u64::from(bytes_per_host(derived) < memory_bytes))
 }
 
 /// A value of each machine, in their order; `None` if one is not known.
 pub(super) fn each<T: Into<Value>>(
-    facts: &Facts,
+    derived: &Derived,
     value: impl Fn(&System) -> Option<T>,
 ) -> Option<Vec<T>> {
-    facts.record.machines().iter().map(value).collect()
+    derived.record.machines().iter().map(value).collect()
 }
 
 pub(super) fn cpu_count(system: &System) -> Option<u32> {
     Some(system.all_cpus()).filter(|cpus| *cpus > 0)
 }
 
-/// What DLIO does not tell of each machine; `None` if nothing is known of any.
-pub(super) fn machines(facts: &Facts) -> Option<Vec<Value>> {
-    let machines: Vec<Object> = facts.record.machines().iter().map(machine).collect();
+/// Facts about each machine that DLIO does not tell; `None` if nothing is known of any.
+pub(super) fn machines(derived: &Derived) -> Option<Vec<Value>> {
+    let machines: Vec<Object> = derived.record.machines().iter().map(machine).collect();
     let is_known = machines.iter().any(|machine| !machine.0.is_empty());
     is_known.then(|| machines.into_iter().map(Value::from).collect())
 }

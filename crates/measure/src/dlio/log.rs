@@ -6,7 +6,7 @@ use super::host::gib;
 use super::summary::meets_expectation;
 use super::{Evaluations, Invocation};
 use crate::checkpoints::dlio_four;
-use crate::facts::Facts;
+use crate::derived::Derived;
 use crate::metric::{
     AU_WINDOWED, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
     block_au_percent, block_samples_per_second, mean, stdev,
@@ -68,7 +68,7 @@ fn running(log: &mut Log, at: &str, doing: &[String], processes: u32) {
     log.output(at, &format!("Running DLIO [{doing}] with {processes} process(es)"));
 }
 
-/// What happened before the first epoch.
+/// Lines before the first epoch.
 fn before(log: &mut Log, invocation: &Invocation) {
     for warning in &invocation.warnings {
         log.line(&format!("[WARNING] {warning}"));
@@ -261,7 +261,7 @@ fn checkpoint_lines(log: &mut Log, scope: Scope, number: usize, checkpoint: &Che
     log.output(&at(checkpoint.end_ns), &ended);
 }
 
-/// What each accelerator did in each step of block `block`, before which there were `before`. Processing is loading and computing,
+/// Lines of each accelerator in each step of block `block`, before which there were `before`. Processing is loading and computing,
 /// as in DLIO's `proc`.
 fn step_lines(log: &mut Log, scope: Scope, block: usize, before: usize) {
     let samples = scope.plan.loader.batch_size;
@@ -316,7 +316,7 @@ fn block_lines(log: &mut Log, scope: Scope, number: usize, block: &Block, window
 }
 
 fn end(log: &mut Log, record: &Record, evaluations: &Evaluations, folder: &Path) {
-    let facts = Facts::of(record);
+    let derived = Derived::of(record);
     let both_of = |record: &Record, metric: &Metric, unit: f64| {
         let (mean, stdev) = ((metric.of_run)(record)?, metric.stdev_over_epochs(record)?);
         Some(format!("{:.4} ({:.4})", mean / unit, stdev / unit))
@@ -331,7 +331,7 @@ fn end(log: &mut Log, record: &Record, evaluations: &Evaluations, folder: &Path)
     };
     let [save_rate, save_rate_stdev, save_s, save_s_stdev] = of_kind(CheckpointKind::Save);
     let [load_rate, load_rate_stdev, load_s, load_s_stdev] = of_kind(CheckpointKind::Load);
-    let eval_meets = evaluations.0.as_ref().and_then(|e| meets_expectation(&Facts::of(e)));
+    let eval_meets = evaluations.0.as_ref().and_then(|e| meets_expectation(&Derived::of(e)));
     log.output(&record.ended, &format!("Saved outputs in {}", folder.display()));
     log.output("", "Averaged metric over all steps/epochs");
     log.line(RULE);
@@ -340,7 +340,7 @@ fn end(log: &mut Log, record: &Record, evaluations: &Evaluations, folder: &Path)
         ("Training Accelerator Utilization [AU] (%)", both(&AU_WINDOWED, 1.0)),
         ("Training Throughput (samples/second)", both(&SAMPLES_WINDOWED, 1.0)),
         ("Training I/O Throughput (MB/second)", both(&NOMINAL_WINDOWED, MIB)),
-        ("train_au_meet_expectation", meets_expectation(&facts).map(str::to_string)),
+        ("train_au_meet_expectation", meets_expectation(&derived).map(str::to_string)),
         ("Checkpoint save duration (seconds)", pair(save_s, save_s_stdev)),
         ("Checkpoint save I/O Throughput (GB/second)", pair(save_rate, save_rate_stdev)),
         ("Checkpoint load duration (seconds)", pair(load_s, load_s_stdev)),

@@ -13,7 +13,7 @@ mod tests;
 
 pub use timestamp::micros;
 
-use crate::facts::Facts;
+use crate::derived::Derived;
 use crate::record::Record;
 use crate::record::file::{RecordFileError, make_folder, write_all_atomically};
 use crate::window::Scope;
@@ -27,17 +27,17 @@ use std::path::Path;
 pub struct Invocation {
     /// `hydra.output_subdir`, `.hydra`; empty where none is wanted.
     pub subfolder: String,
-    /// What lies in it, as YAML.
+    /// Its files, as YAML.
     pub hydra: HydraText,
     /// The parts of the workflow, as DLIO names them; those of the plan where it is empty.
     pub doing: Vec<String>,
     /// When the making of the dataset began and ended, where it was asked for.
     pub generation: Option<(String, String)>,
-    /// What is said before the first epoch.
+    /// Lines before the first epoch.
     pub warnings: Vec<String>,
 }
 
-/// What `.hydra/` holds, as YAML.
+/// Files of `.hydra/`, as YAML.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HydraText {
     /// `config.yaml`: the resolved workload.
@@ -63,14 +63,14 @@ pub fn write(
     beside: Vec<(String, Vec<u8>)>,
 ) -> Result<(), RecordFileError> {
     make_folder(&folder.join(&invocation.subfolder))?;
-    let facts = Facts::of(record);
+    let derived = Derived::of(record);
     let evaluations = Evaluations(record.of_evaluations());
     let mut files = beside;
     for rank in 0..record.plan.accelerators as usize {
         let name = format!("{rank}_output.json");
         files.push((
             name.clone(),
-            python_json(&folder.join(name), &output::of(&facts, &evaluations, rank))?,
+            python_json(&folder.join(name), &output::of(&derived, &evaluations, rank))?,
         ));
         let name = format!("{rank}_per_epoch_stats.json");
         files
@@ -81,8 +81,10 @@ pub fn write(
         }
     }
     let name = "summary.json".to_string();
-    files
-        .push((name.clone(), python_json(&folder.join(name), &summary::of(&facts, &evaluations))?));
+    files.push((
+        name.clone(),
+        python_json(&folder.join(name), &summary::of(&derived, &evaluations))?,
+    ));
     let log =
         log::of(record, &evaluations, invocation, Extent { folder: Some(folder), steps_of: None });
     files.push(("dlio.log".into(), log.into_bytes()));

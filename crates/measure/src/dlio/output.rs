@@ -1,21 +1,21 @@
 //! `<rank>_output.json`: every step of one accelerator.
 
 use super::{Evaluations, Object, host};
-use crate::facts::Facts;
+use crate::derived::Derived;
 use crate::metric::{block_au_percent, block_samples_per_second};
 use crate::record::{AcceleratorEpoch, Block, EpochRecord};
 use crate::window::{Scope, Window, seconds};
 use serde_json::Value;
 
-pub(super) fn of(facts: &Facts, evaluations: &Evaluations, rank: usize) -> Value {
-    let record = facts.record;
+pub(super) fn of(derived: &Derived, evaluations: &Evaluations, rank: usize) -> Value {
+    let record = derived.record;
     let node = record.machine_of(rank);
     let system = record.machines().get(node).unwrap_or(&record.system);
     let mut output = Object::default();
     output.put_known("host_memory_GB", system.memory_bytes.map(host::gib));
     output.put_known("host_cpu_count", host::cpu_count(system));
     output.put_text("host_processor_name", &system.processor);
-    output.put_known("potential_caching", host::potential_caching(facts, system));
+    output.put_known("potential_caching", host::potential_caching(derived, system));
     output.put_known("host_cpuinfo", host::lines(&system.cpuinfo));
     output.put_known("host_meminfo", host::lines(&system.meminfo));
     for scope in Scope::each(record) {

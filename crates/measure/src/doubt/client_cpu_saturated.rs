@@ -1,27 +1,34 @@
 //! This machine had no processor left.
 
-use super::{Doubt, Severity, found};
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::facts::Facts;
 use crate::record::System;
 
 const BUSY_SHARE_MAX: f64 = 0.95;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "client_cpu_saturated",
-    severity: Severity::Warning,
-    meaning: "All cores of this machine were busy: it may be the client that is slow, not the storage.",
-    check: |facts| {
-        let shares = facts.record.epochs.iter().filter_map(|epoch| epoch.host.cpu_busy_share);
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "client_cpu_saturated",
+        severity: Severity::Warning,
+        meaning: "All cores of this machine were busy: it may be the client that is slow, not the storage.",
+        evidence: "the {cores} were {busy_percent:.0} % busy in an epoch",
+        advice: "use fewer accelerators or workers on this machine, stop other programs, or check less (`--verify`, checksums)",
+    },
+    check: Some(|derived| {
+        let shares = derived.record.epochs.iter().filter_map(|epoch| epoch.host.cpu_busy_share);
         let busiest = shares.fold(0.0, f64::max);
         if busiest <= BUSY_SHARE_MAX {
             return None;
         }
-        found(
-            format!(
-                "the {} cores were {:.0} % busy in an epoch",
-                facts.record.machines().iter().map(System::all_cpus).sum::<u32>(),
-                busiest * 100.0
-            ),
-            "use fewer accelerators or workers on this machine, stop other programs, or check less (`--verify`, checksums)",
-        )
-    },
+        let cores: u32 = derived.record.machines().iter().map(System::all_cpus).sum();
+        Some(Facts::new().with("cores", cores).with("busy_percent", busiest * 100.0))
+    }),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires("the 8 cores were 97 % busy", |r| {
+            r.epochs[2].host.cpu_busy_share = Some(0.97);
+        }),
+        super::tests::silent(|r| r.epochs[2].host.cpu_busy_share = Some(0.9)),
+        super::tests::silent(|r| r.epochs[2].host.cpu_busy_share = None),
+    ],
 };

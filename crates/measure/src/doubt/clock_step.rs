@@ -1,27 +1,37 @@
 //! The wall clock was set during the run.
 
-use super::{Doubt, Severity, found};
-use feedrate_spec::units;
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::facts::Facts;
 
 /// Time services slew by at most 500 parts in a million; twice that is a step.
 const SLEW_MAX: f64 = 1e-3;
 const STEP_MIN_NS: u64 = 10_000_000;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "clock_step",
-    severity: Severity::Note,
-    meaning: "The wall clock was set during an epoch: timestamps are off, durations are not, as they come from the monotonic clock.",
-    check: |facts| {
-        let (epoch, step_ns) = facts.record.epochs.iter().find_map(|epoch| {
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "clock_step",
+        severity: Severity::Note,
+        meaning: "The wall clock was set during an epoch: timestamps are off, durations are not, as they come from the monotonic clock.",
+        evidence: "it moved by {moved_s} in epoch {epoch}",
+        advice: "trust the durations; do not compare timestamps with other machines' logs",
+    },
+    check: Some(|derived| {
+        derived.record.epochs.iter().find_map(|epoch| {
             let step_ns = epoch.host.clock_step_ns?;
             let slewed_ns = epoch.end_ns.saturating_sub(epoch.start_ns) as f64 * SLEW_MAX;
-            let is_step =
-                STEP_MIN_NS < step_ns.unsigned_abs() && slewed_ns < step_ns.unsigned_abs() as f64;
-            is_step.then_some((epoch.number, step_ns))
-        })?;
-        found(
-            format!("it moved by {} in epoch {epoch}", units::seconds(step_ns as f64 / 1e9)),
-            "trust the durations; do not compare timestamps with other machines' logs",
-        )
-    },
+            if step_ns.unsigned_abs() <= STEP_MIN_NS || step_ns.unsigned_abs() as f64 <= slewed_ns {
+                return None;
+            }
+            let moved_s = step_ns as f64 / 1e9;
+            Some(Facts::new().with("moved_s", moved_s).with("epoch", epoch.number))
+        })
+    }),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires("it moved by -2 s in epoch 2", |r| {
+            r.epochs[1].host.clock_step_ns = Some(-2_000_000_000);
+        }),
+        super::tests::silent(|r| r.epochs[1].host.clock_step_ns = Some(15_000_000)),
+        super::tests::silent(|r| r.epochs[1].host.clock_step_ns = None),
+    ],
 };

@@ -1,49 +1,54 @@
 //! The waits or device steps that stand for compute were longer than asked for.
 
-use super::{Doubt, Severity, found};
-use feedrate_spec::units;
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::derived::Derived;
+use crate::facts::Facts;
+use crate::metric::COMPUTE_S;
+use crate::record::AcceleratorEpoch;
 use feedrate_spec::workload::TimeSpec;
 
 /// Share of the configured time.
 const OVERSHOOT_MAX: f64 = 0.01;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "compute_overshoot",
-    severity: Severity::Warning,
-    meaning: "Steps' compute lasted more than one percent longer than configured: the accelerators asked for less data than they should have.",
-    check: |facts| {
-        // A drawn time has no configured value to compare with.
-        let TimeSpec::Constant { mean: configured_s } = facts.record.plan.train.compute else {
-            return None;
-        };
-        let steps: u64 = facts
-            .record
-            .epochs
-            .iter()
-            .filter_map(|e| e.accelerators.first())
-            .map(|a| a.steps())
-            .sum();
-        if steps == 0 || configured_s <= 0.0 {
-            return None;
-        }
-        let lasted_s = facts.time.compute_s? / steps as f64;
-        if lasted_s <= configured_s * (1.0 + OVERSHOOT_MAX) {
-            return None;
-        }
-        found(
-            format!(
-                "a step's compute lasted {} in the mean, {} is configured",
-                units::seconds(lasted_s),
-                units::seconds(configured_s)
-            ),
-            match facts.record.plan.train.on_devices {
-                None => {
-                    "leave a core idle: use fewer accelerators or workers on this machine, or stop other programs"
-                }
-                Some(_) => {
-                    "a step lasts at least as long as the copy of its batch: use smaller batches, longer steps, or a device for each accelerator"
-                }
-            },
-        )
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "compute_overshoot",
+        severity: Severity::Warning,
+        meaning: "Steps' compute lasted more than one percent longer than configured: the accelerators asked for less data than they should have.",
+        evidence: "a step's compute lasted {step_compute_s} in the mean, {configured_s} is configured",
+        advice: "[on {device}, a step lasts at least as long as the copy of its batch: use smaller batches, longer steps, or a device for each accelerator\
+                 |leave a core idle: use fewer accelerators or workers on this machine, or stop other programs]",
     },
+    check: Some(check),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires("lasted 500 ms in the mean, 490 ms is configured", |r| {
+            r.plan.train.compute = TimeSpec::Constant { mean: 0.49 };
+        }),
+        super::tests::silent(|r| r.plan.train.compute = TimeSpec::Constant { mean: 0.496 }),
+        super::tests::silent(|r| {
+            r.plan.train.compute = TimeSpec::Normal { mean: 0.4, stdev: 0.1 };
+        }),
+        super::tests::silent(|r| r.plan.train.compute = TimeSpec::None),
+    ],
 };
+
+fn check(derived: &Derived) -> Option<Facts> {
+    let train = &derived.record.plan.train;
+    // A drawn time has no configured value to compare with.
+    let TimeSpec::Constant { mean: configured_s } = train.compute else { return None };
+    let first = derived.record.epochs.iter().filter_map(|epoch| epoch.accelerators.first());
+    let steps: u64 = first.map(AcceleratorEpoch::steps).sum();
+    if steps == 0 || configured_s <= 0.0 {
+        return None;
+    }
+    let lasted_s = derived.value(&COMPUTE_S)? / steps as f64;
+    if lasted_s <= configured_s * (1.0 + OVERSHOOT_MAX) {
+        return None;
+    }
+    let facts = Facts::new()
+        .with("step_compute_s", lasted_s)
+        .with("configured_s", configured_s)
+        .with_known("device", train.on_devices.clone());
+    Some(facts)
+}

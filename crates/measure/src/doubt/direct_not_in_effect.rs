@@ -1,25 +1,33 @@
 //! O_DIRECT was asked for, and the device was not read.
 
-use super::{Doubt, Severity, found};
-use feedrate_spec::units;
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::facts::Facts;
 
 /// Whole blocks make the device give rather more than less.
 const CACHED_SHARE_MAX: f64 = 0.1;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "direct_not_in_effect",
-    severity: Severity::Warning,
-    meaning: "Reads were to go past the page cache (O_DIRECT), and fewer bytes came from the device: the file system takes no notice, or lies in memory.",
-    check: |facts| {
-        let direct = facts.record.plan.storage.engine.as_deref() == Some("direct");
-        facts.cached_share().filter(|&share| direct && CACHED_SHARE_MAX < share)?;
-        found(
-            format!(
-                "{} were read and {} came from the device",
-                units::bytes(facts.logical_bytes),
-                units::bytes(facts.device_bytes.unwrap_or(0)),
-            ),
-            "point `--data` at a file system on a device, or use `storage.engine=psync` with `--cold`",
-        )
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "direct_not_in_effect",
+        severity: Severity::Warning,
+        meaning: "Reads were to go past the page cache (O_DIRECT), and fewer bytes came from the device: the file system takes no notice, or lies in memory.",
+        evidence: "{read_bytes} were read and {device_bytes} came from the device",
+        advice: "point `--data` at a file system on a device, or use `storage.engine=psync` with `--cold`",
     },
+    check: Some(|derived| {
+        let is_direct = derived.record.plan.storage.engine.as_deref() == Some("direct");
+        if !is_direct || derived.cached_share()? <= CACHED_SHARE_MAX {
+            return None;
+        }
+        let facts = Facts::new().with("read_bytes", derived.logical_bytes);
+        Some(facts.with("device_bytes", derived.device_bytes?))
+    }),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires("240 MB were read and 0 B came from the device", |r| {
+            super::tests::nothing_from_device(r);
+            r.plan.storage.engine = Some("direct".into());
+        }),
+        super::tests::silent(|r| r.plan.storage.engine = Some("direct".into())),
+    ],
 };

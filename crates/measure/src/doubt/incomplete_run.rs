@@ -1,33 +1,40 @@
 //! The run did not reach its end.
 
-use super::{Doubt, Severity, found};
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::derived::Derived;
+use crate::facts::Facts;
 use crate::window::Scope;
-use feedrate_spec::units;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "incomplete_run",
-    severity: Severity::Invalid,
-    meaning: "The run was interrupted or failed: what it measured is kept, and is no result.",
-    check: |facts| {
-        let record = facts.record;
-        if record.complete {
-            return None;
-        }
-        let why =
-            record.stopped_because.as_deref().unwrap_or("it was killed, or is still going on");
-        let planned = record.plan.train.epochs_run();
-        let evidence = match record.plan.is_checkpoints_alone() {
-            true => {
-                let done = record.epochs.iter().map(|epoch| epoch.checkpoints.len()).sum::<usize>();
-                format!(
-                    "{} were written and read: {why}",
-                    units::counted(done as u64, "checkpoint")
-                )
-            }
-            false => {
-                format!("{} of {planned} epochs are there: {why}", Scope::all(record).count())
-            }
-        };
-        found(evidence, "run again to the end")
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "incomplete_run",
+        severity: Severity::Invalid,
+        meaning: "The run was interrupted or failed: what it measured is kept, and is no result.",
+        evidence: "[{checkpoints} were written and read|{epochs_done} of {epochs_planned} epochs are there]: {why}",
+        advice: "run again to the end",
     },
+    check: Some(check),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires("3 of 5 epochs are there: interrupted", |r| {
+            (r.complete, r.plan.train.epochs, r.stopped_because) =
+                (false, 5, Some("interrupted".into()));
+        }),
+        super::tests::silent(|r| r.stopped_because = Some("interrupted".into())),
+    ],
 };
+
+fn check(derived: &Derived) -> Option<Facts> {
+    let record = derived.record;
+    if record.complete {
+        return None;
+    }
+    let why = record.stopped_because.as_deref().unwrap_or("it was killed, or is still going on");
+    let facts = Facts::new().with("why", why);
+    if record.plan.is_checkpoints_alone() {
+        let done: usize = record.epochs.iter().map(|epoch| epoch.checkpoints.len()).sum();
+        return Some(facts.with("checkpoints", done));
+    }
+    let done = Scope::all(record).count();
+    Some(facts.with("epochs_done", done).with("epochs_planned", record.plan.train.epochs_run()))
+}

@@ -1,7 +1,7 @@
 //! Doubts: named reasons not to believe a number. One file a doubt, one row in [`DOUBTS`].
 //!
-//! To add one: write its file with a `pub(super) static DOUBT`, add its `mod` line and row here, and a case in `tests.rs` where it
-//! fires and one where it does not. `feedrate list`, `describe` and the contract tests read the table.
+//! To add one: write its file with a `pub(super) static DOUBT`, which holds a case where it fires and one where it does not; add its
+//! `mod` line and row here. `feedrate list`, `describe` and the contract tests read the table.
 
 mod incomplete_run;
 mod planned;
@@ -20,12 +20,13 @@ mod clock_step;
 #[cfg(test)]
 mod tests;
 
+use crate::derived::Derived;
 use crate::facts::Facts;
 use feedrate_spec::plan::PlanDoubt;
 use serde::Serialize;
 
-/// Every doubt, in the order they are shown within a severity.
-pub static DOUBTS: &[&Doubt] = &[
+/// Every doubt of records, in the order they are shown within a severity.
+pub static DOUBTS: &[&RecordDoubt] = &[
     &incomplete_run::DOUBT,
     &planned::RECORDS_SHRUNK,
     &planned::NOT_COLD,
@@ -56,15 +57,41 @@ pub static DOUBTS: &[&Doubt] = &[
 ];
 
 /// A row of the table.
-pub struct Doubt {
+pub struct RecordDoubt {
+    /// Name, severity and text.
+    pub kind: DoubtKind,
+    /// Looks for it in what follows from a record; `None` for what is noticed while planning or running.
+    pub check: Option<fn(&Derived) -> Option<Facts>>,
+    /// Records where it fires and where it does not.
+    #[cfg(test)]
+    cases: &'static [tests::Case],
+}
+
+/// Whatever has this name means the same: in records, imports and sets of runs.
+pub struct DoubtKind {
     /// Stable name in snake_case.
     pub name: &'static str,
     /// How bad it is.
     pub severity: Severity,
-    /// What is doubted and why, in one sentence.
+    /// The reason not to believe, in one sentence.
     pub meaning: &'static str,
-    /// Looks for it.
-    pub check: fn(&Facts) -> Option<Finding>,
+    /// Template of the evidence: see [`Facts::render`].
+    pub evidence: &'static str,
+    /// Template of the advice.
+    pub advice: &'static str,
+}
+
+impl DoubtKind {
+    /// The doubt that these facts make.
+    pub fn seen(&self, facts: Facts) -> Doubt {
+        Doubt {
+            name: self.name.into(),
+            severity: self.severity,
+            evidence: facts.render(self.evidence),
+            advice: facts.render(self.advice),
+            facts,
+        }
+    }
 }
 
 /// How much a doubt takes from the numbers. The worst comes first.
@@ -90,59 +117,54 @@ impl Severity {
     }
 }
 
-/// What a check saw.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// With figures.
-    pub evidence: String,
-    /// What to do.
-    pub advice: String,
-}
-
-/// A doubt that a record deserves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "as in `Doubt` and `Finding`")]
-pub struct SeenDoubt {
+/// A doubt that a run deserves, whoever wrote its results.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Doubt {
+    /// That of its row.
     pub name: String,
+    /// How bad it is.
     pub severity: Severity,
+    /// The facts in a sentence.
     pub evidence: String,
+    /// How to get rid of it.
     pub advice: String,
+    /// None of a doubt that came as text: from a plan, or from a record of an older version.
+    pub facts: Facts,
 }
 
 /// All doubts a record deserves, the worst first: those that its figures show, those of its plan, those seen while it ran.
-pub fn of(facts: &Facts) -> Vec<SeenDoubt> {
-    let mut seen: Vec<SeenDoubt> =
-        DOUBTS.iter().filter_map(|doubt| seen_in(doubt, facts)).collect();
-    for known in facts.record.doubts.iter().chain(&facts.record.plan.doubts) {
+pub fn doubts(derived: &Derived) -> Vec<Doubt> {
+    let mut seen: Vec<Doubt> = Vec::new();
+    for row in DOUBTS {
+        let facts = row.check.and_then(|check| check(derived));
+        seen.extend(facts.map(|facts| row.kind.seen(facts)));
+    }
+    for known in derived.record.doubts.iter().chain(&derived.record.plan.doubts) {
         if seen.iter().all(|doubt| doubt.name != known.name) {
             seen.push(passed_on(known));
         }
     }
-    let place = |name: &str| DOUBTS.iter().position(|doubt| doubt.name == name);
-    seen.sort_by_key(|doubt| (doubt.severity, place(&doubt.name).unwrap_or(DOUBTS.len())));
+    seen.sort_by_key(|doubt| (doubt.severity, place(&doubt.name)));
     seen
 }
 
-/// The doubt of a name.
-pub fn find(name: &str) -> Option<&'static Doubt> {
-    DOUBTS.iter().copied().find(|doubt| doubt.name == name)
+/// The kind of a name.
+pub fn find(name: &str) -> Option<&'static DoubtKind> {
+    DOUBTS.iter().map(|row| &row.kind).find(|kind| kind.name == name)
 }
 
-fn seen_in(doubt: &Doubt, facts: &Facts) -> Option<SeenDoubt> {
-    let Finding { evidence, advice } = (doubt.check)(facts)?;
-    Some(SeenDoubt { name: doubt.name.into(), severity: doubt.severity, evidence, advice })
+/// Position in the table; unknown names come last.
+pub fn place(name: &str) -> usize {
+    DOUBTS.iter().position(|row| row.kind.name == name).unwrap_or(DOUBTS.len())
 }
 
 /// A name that this table does not have is another version's, and is taken seriously.
-fn passed_on(known: &PlanDoubt) -> SeenDoubt {
-    SeenDoubt {
+fn passed_on(known: &PlanDoubt) -> Doubt {
+    Doubt {
         name: known.name.clone(),
-        severity: find(&known.name).map_or(Severity::Warning, |doubt| doubt.severity),
+        severity: find(&known.name).map_or(Severity::Warning, |kind| kind.severity),
         evidence: known.evidence.clone(),
         advice: known.advice.clone(),
+        facts: Facts::new(),
     }
-}
-
-fn found(evidence: impl Into<String>, advice: &str) -> Option<Finding> {
-    Some(Finding { evidence: evidence.into(), advice: advice.into() })
 }

@@ -1,40 +1,60 @@
 //! Somebody else used the device.
 
-use super::{Doubt, Severity, found};
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::derived::Derived;
+use crate::facts::Facts;
 use crate::record::CheckpointKind;
-use feedrate_spec::units;
 
 /// Less than this is the system's own.
 const OTHERS_MIN_BYTES: u64 = 16 << 20;
 /// Share of what the device moved in all.
 const OTHERS_SHARE_MAX: f64 = 0.1;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "other_io",
-    severity: Severity::Warning,
-    meaning: "The device under the dataset moved many bytes for others during the epochs: the rates are lower than the storage's.",
-    check: |facts| {
-        let ours = facts.device_bytes?;
-        let read = facts.sum_of_host(|host| host.device_read_bytes)?;
-        let written = facts.sum_of_host(|host| host.device_write_bytes).unwrap_or(0);
-        let saves = facts.record.checkpoints_of(CheckpointKind::Save);
-        let saved: u64 = saves.map(|checkpoint| checkpoint.bytes).sum();
-        // A file system writes a little more than it was given.
-        let written = written.saturating_sub(saved + saved / 10);
-        let read_by_others = read.saturating_sub(ours);
-        let others = read_by_others + written;
-        let all = ours + others;
-        if others < OTHERS_MIN_BYTES || others as f64 <= OTHERS_SHARE_MAX * all as f64 {
-            return None;
-        }
-        found(
-            format!(
-                "besides the {} of this run, the device read {} and wrote {} during the epochs",
-                units::bytes(ours),
-                units::bytes(read_by_others),
-                units::bytes(written)
-            ),
-            "wait until other jobs, and the writeback of freshly generated files (`sync`), are done; then run again",
-        )
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "other_io",
+        severity: Severity::Warning,
+        meaning: "The device under the dataset moved many bytes for others during the epochs: the rates are lower than the storage's.",
+        evidence: "besides the {own_bytes} of this run, the device read {others_read_bytes} and wrote {others_written_bytes} during the epochs",
+        advice: "wait until other jobs, and the writeback of freshly generated files (`sync`), are done; then run again",
     },
+    check: Some(check),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires("the device read 40 MB and wrote 0 B", |r| {
+            r.epochs[0].host.device_read_bytes = Some(120_000_000);
+        }),
+        super::tests::fires("read 0 B and wrote 50 MB", |r| {
+            r.epochs[2].host.device_write_bytes = Some(50_000_000);
+        }),
+        super::tests::silent(|r| r.epochs[0].host.device_read_bytes = Some(81_000_000)),
+        super::tests::silent(|r| r.epochs[0].host.device_read_bytes = None),
+        super::tests::silent(|r| r.epochs[0].host.device_write_bytes = Some(20_000_000)),
+        super::tests::silent(|r| {
+            r.epochs[0].host.device_write_bytes = Some(210_000_000);
+            let saved = r#"{"start_ns": 0, "end_ns": 1, "bytes": 200000000}"#;
+            r.epochs[0].checkpoints = vec![serde_json::from_str(saved).unwrap()];
+        }),
+    ],
 };
+
+fn check(derived: &Derived) -> Option<Facts> {
+    let ours = derived.device_bytes?;
+    let read = derived.sum_of_host(|host| host.device_read_bytes)?;
+    let written = derived.sum_of_host(|host| host.device_write_bytes).unwrap_or(0);
+    let saves = derived.record.checkpoints_of(CheckpointKind::Save);
+    let saved: u64 = saves.map(|checkpoint| checkpoint.bytes).sum();
+    // A file system writes a little more than it was given.
+    let written_by_others = written.saturating_sub(saved + saved / 10);
+    let read_by_others = read.saturating_sub(ours);
+    let others = read_by_others + written_by_others;
+    let all = ours + others;
+    if others < OTHERS_MIN_BYTES || others as f64 <= OTHERS_SHARE_MAX * all as f64 {
+        return None;
+    }
+    let facts = Facts::new()
+        .with("own_bytes", ours)
+        .with("others_read_bytes", read_by_others)
+        .with("others_written_bytes", written_by_others);
+    Some(facts)
+}

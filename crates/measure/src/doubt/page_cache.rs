@@ -1,28 +1,58 @@
 //! Memory served what storage should have.
 
-use super::{Doubt, Severity, found};
-use feedrate_spec::units;
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::facts::Facts;
 
 /// Share of the bytes; reads are rounded to pages, so that the device gives rather more than less.
 const CACHED_SHARE_MAX: f64 = 0.01;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "page_cache",
-    severity: Severity::Warning,
-    meaning: "Part of the dataset was read from the page cache, not from the storage: rates can exceed what the storage can do.",
-    check: |facts| {
-        let share = facts.cached_share().filter(|&share| CACHED_SHARE_MAX < share)?;
-        let resident = facts.resident_bytes().unwrap_or(0);
-        found(
-            format!(
-                "{} were read and {} came from the device ({:.0} % from memory); {} of the dataset's {} were in the page cache when an epoch began",
-                units::bytes(facts.logical_bytes),
-                units::bytes(facts.device_bytes.unwrap_or(0)),
-                share * 100.0,
-                units::bytes(resident),
-                units::bytes(facts.dataset_bytes),
-            ),
-            "use `--cold`, or a dataset of at least five times the memory",
-        )
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "page_cache",
+        severity: Severity::Warning,
+        meaning: "Part of the dataset was read from the page cache, not from the storage: rates can exceed what the storage can do.",
+        evidence: "{read_bytes} were read and {device_bytes} came from the device ({from_memory_percent:.0} % from memory); {resident_bytes} of the dataset's {dataset_bytes} were in the page cache when an epoch began",
+        advice: "use `--cold`, or a dataset of at least five times the memory",
     },
+    check: Some(|derived| {
+        let share = derived.cached_share().filter(|&share| CACHED_SHARE_MAX < share)?;
+        let facts = Facts::new()
+            .with("read_bytes", derived.logical_bytes)
+            .with("device_bytes", derived.device_bytes?)
+            .with("from_memory_percent", share * 100.0)
+            .with("resident_bytes", derived.resident_bytes().unwrap_or(0))
+            .with("dataset_bytes", derived.dataset_bytes);
+        Some(facts)
+    }),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires(
+            "240 MB were read and 200 MB came from the device (17 % from memory)",
+            |r| from_device(r, 40_000_000),
+        ),
+        super::tests::silent(|r| from_device(r, 79_000_000)),
+        super::tests::silent(|r| from_device(r, 90_000_000)),
+        super::tests::fires("100 % from memory", super::tests::nothing_from_device),
+        super::tests::silent(|r| {
+            super::tests::nothing_from_device(r);
+            r.plan.storage.throttle_bytes_per_second = Some(1e6);
+        }),
+        super::tests::fires("100 % from memory", |r| {
+            super::tests::nothing_from_device(r);
+            r.plan.storage.throttle_bytes_per_second = Some(1e13);
+        }),
+        super::tests::silent(|r| {
+            r.epochs.iter_mut().for_each(|e| e.host.process_device_read_bytes = None);
+        }),
+        super::tests::silent(|r| {
+            super::tests::nothing_from_device(r);
+            r.epochs.iter_mut().for_each(|e| e.host.resident_before_bytes = None);
+        }),
+    ],
 };
+
+#[cfg(test)]
+fn from_device(record: &mut crate::record::Record, bytes: u64) {
+    record.epochs[1].host.process_device_read_bytes = Some(bytes);
+    record.epochs[1].host.device_read_bytes = Some(bytes);
+}

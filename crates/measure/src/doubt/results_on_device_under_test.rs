@@ -1,20 +1,37 @@
 //! Results are written to the device that is measured.
 
-use super::{Doubt, Severity, found};
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "results_on_device_under_test",
-    severity: Severity::Note,
-    meaning: "Results are written to the device under the dataset; they are small, and written between epochs.",
-    check: |facts| {
-        let (data, results) =
-            (facts.record.system.data_mount.as_ref()?, facts.record.system.results_mount.as_ref()?);
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "results_on_device_under_test",
+        severity: Severity::Note,
+        meaning: "Results are written to the device under the dataset; they are small, and written between epochs.",
+        evidence: "both lie on `{source}` ({device}), mounted at `{mount_point}`",
+        advice: "give `--results` a folder on another device",
+    },
+    check: Some(|derived| {
+        let system = &derived.record.system;
+        let (data, results) = (system.data_mount.as_ref()?, system.results_mount.as_ref()?);
         if data.device.is_empty() || data.device != results.device {
             return None;
         }
-        found(
-            format!("both lie on `{}` ({}), mounted at `{}`", data.source, data.device, data.point),
-            "give `--results` a folder on another device",
-        )
-    },
+        let facts = Facts::new()
+            .with("source", data.source.as_str())
+            .with("device", data.device.as_str())
+            .with("mount_point", data.point.as_str());
+        Some(facts)
+    }),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires("8:1", |r| {
+            r.system.results_mount.clone_from(&r.system.data_mount);
+        }),
+        super::tests::silent(|r| r.system.results_mount = None),
+        super::tests::silent(|r| {
+            let nowhere = Some(crate::record::Mount::default());
+            (r.system.results_mount, r.system.data_mount) = (nowhere.clone(), nowhere);
+        }),
+    ],
 };

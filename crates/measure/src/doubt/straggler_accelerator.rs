@@ -1,46 +1,68 @@
 //! One accelerator holds up all others.
 
-use super::{Doubt, Severity, found};
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::facts::Facts;
+use crate::record::Record;
 use crate::window::{Scope, seconds};
-use feedrate_spec::units;
 
-/// Of the median.
+/// Multiple of the median.
 const SLOWER_MAX: f64 = 1.2;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "straggler_accelerator",
-    severity: Severity::Warning,
-    meaning: "One accelerator took much longer to load and compute than the others, which waited for it at the barrier.",
-    check: |facts| {
-        let mut own_s: Vec<(f64, usize)> = own_times_s(facts.record).into_iter().zip(0..).collect();
-        own_s.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (slowest_s, slowest) = *own_s.last()?;
-        let (median_s, _) = own_s[(own_s.len() - 1) / 2];
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "straggler_accelerator",
+        severity: Severity::Warning,
+        meaning: "One accelerator took much longer to load and compute than the others, which waited for it at the barrier.",
+        evidence: "accelerator {accelerator} loaded and computed for {busy_s}, the median one for {median_busy_s}",
+        advice: "look at the files it reads and the workers it has; with drawn record sizes, use more steps",
+    },
+    check: Some(|derived| {
+        let mut busy_s: Vec<(f64, usize)> = busy_s(derived.record).into_iter().zip(0..).collect();
+        busy_s.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (slowest_s, slowest) = *busy_s.last()?;
+        let (median_s, _) = busy_s[(busy_s.len() - 1) / 2];
         if slowest_s <= SLOWER_MAX * median_s {
             return None;
         }
-        found(
-            format!(
-                "accelerator {slowest} loaded and computed for {}, the median one for {}",
-                units::seconds(slowest_s),
-                units::seconds(median_s)
-            ),
-            "look at the files it reads and the workers it has; with drawn record sizes, use more steps",
-        )
-    },
+        let facts = Facts::new()
+            .with("accelerator", slowest)
+            .with("busy_s", slowest_s)
+            .with("median_busy_s", median_s);
+        Some(facts)
+    }),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires(
+            "accelerator 1 loaded and computed for 3 min, the median one for 2 min",
+            |r| slower(r, 500),
+        ),
+        super::tests::silent(|r| slower(r, 150)),
+    ],
 };
 
 /// Load and compute of each accelerator over the run.
-fn own_times_s(record: &crate::record::Record) -> Vec<f64> {
-    let epochs = || Scope::all(record).map(|scope| scope.epoch);
-    let count = epochs().map(|epoch| epoch.accelerators.len()).max().unwrap_or(0);
-    let mut own_s = vec![0.0; count];
-    for epoch in epochs() {
-        for (own_s, accelerator) in own_s.iter_mut().zip(&epoch.accelerators) {
+fn busy_s(record: &Record) -> Vec<f64> {
+    let count = Scope::all(record).map(|scope| scope.epoch.accelerators.len()).max().unwrap_or(0);
+    let mut busy_s = vec![0.0; count];
+    for scope in Scope::all(record) {
+        for (busy_s, accelerator) in busy_s.iter_mut().zip(&scope.epoch.accelerators) {
             let times =
                 accelerator.blocks.iter().flat_map(|b| b.load_ns.iter().chain(&b.compute_ns));
-            *own_s += seconds(times.sum());
+            *busy_s += seconds(times.sum());
         }
     }
-    own_s
+    busy_s
+}
+
+/// Time of each step moves from the barrier of the others to the load of accelerator 1.
+#[cfg(test)]
+fn slower(record: &mut Record, by_ms: u64) {
+    for epoch in &mut record.epochs {
+        for (i, accelerator) in epoch.accelerators.iter_mut().enumerate() {
+            let block = &mut accelerator.blocks[0];
+            let times = if i == 1 { &mut block.load_ns } else { &mut block.barrier_ns };
+            times.iter_mut().for_each(|ns| *ns += by_ms * 1_000_000);
+            block.end_ns += 40 * by_ms * 1_000_000;
+        }
+    }
 }

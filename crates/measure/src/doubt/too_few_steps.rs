@@ -1,23 +1,28 @@
 //! No steady state can be seen in so few steps.
 
-use super::{Doubt, Severity, found};
-use feedrate_spec::units;
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "too_few_steps",
-    severity: Severity::Warning,
-    meaning: "An epoch has fewer steps than four times the batches in flight: au_sustained is not measurable, and start-up weighs on the other figures.",
-    check: |facts| {
-        let needed = facts.sustained_needs_steps;
-        if facts.steps == 0 || needed <= facts.steps {
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "too_few_steps",
+        severity: Severity::Warning,
+        meaning: "An epoch has fewer steps than four times the batches in flight: au_sustained is not measurable, and start-up weighs on the other figures.",
+        evidence: "{epoch_steps} an epoch, and at least {steps_needed} are needed to see a steady state",
+        advice: "use more files (a larger `--scale`, or `dataset.num_files_train`), a smaller batch, or fewer reading threads",
+    },
+    check: Some(|derived| {
+        let needed = derived.sustained_needs_steps;
+        if derived.steps == 0 || needed <= derived.steps {
             return None;
         }
-        found(
-            format!(
-                "{} an epoch, and at least {needed} are needed to see a steady state",
-                units::counted(facts.steps, "step")
-            ),
-            "use more files (a larger `--scale`, or `dataset.num_files_train`), a smaller batch, or fewer reading threads",
-        )
-    },
+        Some(Facts::new().with("epoch_steps", derived.steps).with("steps_needed", needed))
+    }),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires("40 steps an epoch, and at least 44", |r| {
+            r.plan.loader.batches_in_flight = 11;
+        }),
+        super::tests::silent(|r| r.plan.loader.batches_in_flight = 10),
+    ],
 };

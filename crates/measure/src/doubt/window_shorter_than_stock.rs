@@ -1,23 +1,36 @@
 //! The window is so short that it may live off the batches stocked up while step 1 waited.
 
-use super::{Doubt, Severity, found};
+use super::{DoubtKind, RecordDoubt, Severity};
+use crate::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "window_shorter_than_stock",
-    severity: Severity::Warning,
-    meaning: "The steps in the window are no more than the batches the loader may have stocked by then: au_windowed can be near 100 % where accelerators mostly idled.",
-    check: |facts| {
-        let plan = &facts.record.plan;
+pub(super) static DOUBT: RecordDoubt = RecordDoubt {
+    kind: DoubtKind {
+        name: "window_shorter_than_stock",
+        severity: Severity::Warning,
+        meaning: "The steps in the window are no more than the batches the loader may have stocked by then: au_windowed can be near 100 % where accelerators mostly idled.",
+        evidence: "{window_steps} are judged, and the loader may hold {in_flight_batches} by then",
+        advice: "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps",
+    },
+    check: Some(|derived| {
+        let plan = &derived.record.plan;
         let excluded =
             plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
-        let window = facts.steps.saturating_sub(excluded);
-        let stock = u64::from(plan.loader.stock_batches);
-        if facts.steps == 0 || stock < window {
+        let window_steps = derived.steps.saturating_sub(excluded);
+        let in_flight_batches = plan.loader.batches_in_flight;
+        if derived.steps == 0 || u64::from(in_flight_batches) < window_steps {
             return None;
         }
-        found(
-            format!("{window} steps are judged, and the loader may hold {stock} batches by then"),
-            "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps",
+        Some(
+            Facts::new()
+                .with("window_steps", window_steps)
+                .with("in_flight_batches", in_flight_batches),
         )
-    },
+    }),
+    #[cfg(test)]
+    cases: &[
+        super::tests::fires("39 steps are judged, and the loader may hold 39", |r| {
+            r.plan.loader.batches_in_flight = 39;
+        }),
+        super::tests::silent(|r| r.plan.loader.batches_in_flight = 10),
+    ],
 };

@@ -1,49 +1,77 @@
 //! How files were read: the shares of reads in order, what was read beside the payload, files.
 
-use super::Metric;
+use super::{Basis, Better, METRIC, Metric, MetricId, Shown, Unit};
 use crate::record::{AcceleratorEpoch, IoCounters, Record};
 use crate::window::Scope;
 
 /// In ascending order.
 pub static SEQUENTIAL: Metric = Metric {
-    name: "sequential_share",
-    unit: "share",
-    definition: "Of the reads that follow another in the same open file, those at or after its end, over accelerators and epochs (POSIX_SEQ_READS of Darshan; feedrate counts for each \
-                 worker).",
+    id: MetricId("sequential_share"),
+    title: "sequential reads",
+    unit: Unit::Share,
+    better: Better::Higher,
+    definition: "Of the reads that follow another in the same open file, those at or after its end, over accelerators and epochs",
+    source: "POSIX_SEQ_READS of Darshan; feedrate counts for each \
+                 worker",
+    path: "access.sequential_share",
+    basis: &[Basis::Reads],
+    shown: Shown::Composed,
     of_accelerator: |_, accelerator| sequential(&accelerator.io),
     of_epoch: |scope| sequential(&of_epoch(scope)?),
     of_run: |record| sequential(&of_run(record)),
+    ..METRIC
 };
 
 /// One right after the other.
 pub static CONSECUTIVE: Metric = Metric {
-    name: "consecutive_share",
-    unit: "share",
-    definition: "Of the reads that follow another in the same open file, those right at its end, over accelerators and epochs (POSIX_CONSEC_READS of Darshan; feedrate counts for each \
-                 worker).",
+    id: MetricId("consecutive_share"),
+    title: "consecutive reads",
+    unit: Unit::Share,
+    better: Better::Higher,
+    definition: "Of the reads that follow another in the same open file, those right at its end, over accelerators and epochs",
+    source: "POSIX_CONSEC_READS of Darshan; feedrate counts for each \
+                 worker",
+    path: "access.consecutive_share",
+    basis: &[Basis::Reads],
+    shown: Shown::Composed,
     of_accelerator: |_, accelerator| consecutive(&accelerator.io),
     of_epoch: |scope| consecutive(&of_epoch(scope)?),
     of_run: |record| consecutive(&of_run(record)),
+    ..METRIC
 };
 
-/// What reading costs beside what was wanted.
+/// Bytes read for a byte that was wanted.
 pub static AMPLIFICATION: Metric = Metric {
-    name: "read_amplification",
-    unit: "ratio",
-    definition: "Bytes that read calls returned, to a byte of payload of the samples that were read (feedrate).",
+    id: MetricId("read_amplification"),
+    title: "read amplification",
+    unit: Unit::Ratio,
+    better: Better::Lower,
+    definition: "Bytes that read calls returned, to a byte of payload of the samples that were read",
+    source: "feedrate",
+    path: "access.read_amplification",
+    basis: &[Basis::Reads],
+    shown: Shown::Composed,
     of_accelerator: |_, accelerator| amplification(&accelerator.io),
     of_epoch: |scope| amplification(&of_epoch(scope)?),
     of_run: |record| amplification(&of_run(record)),
+    ..METRIC
 };
 
 /// Files of a rank.
 pub static FILES: Metric = Metric {
-    name: "files_read",
-    unit: "files",
-    definition: "Files that samples were read of, each once: the most of one accelerator in one epoch (feedrate).",
+    id: MetricId("files_read"),
+    title: "files an accelerator read",
+    unit: Unit::Files,
+    better: Better::Lower,
+    definition: "Files that samples were read of, each once: the most of one accelerator in one epoch",
+    source: "feedrate",
+    path: "access.files",
+    basis: &[Basis::Reads],
+    shown: Shown::Composed,
     of_accelerator: |_, accelerator| files(&accelerator.io).map(|files| files as f64),
     of_epoch: |scope| most_files([scope].into_iter()).map(|files| files as f64),
     of_run: |record| most_files(Scope::all(record)).map(|files| files as f64),
+    ..METRIC
 };
 
 /// Counters of all accelerators over the run.
@@ -52,7 +80,7 @@ pub(crate) fn of_run(record: &Record) -> IoCounters {
 }
 
 /// The most files that one accelerator read in one epoch.
-pub(crate) fn most_files<'a>(epochs: impl Iterator<Item = Scope<'a>>) -> Option<u64> {
+fn most_files<'a>(epochs: impl Iterator<Item = Scope<'a>>) -> Option<u64> {
     let whole = epochs.filter(|scope| scope.is_whole());
     let all = whole.flat_map(|scope| &scope.epoch.accelerators);
     all.map(|accelerator| files(&accelerator.io)).collect::<Option<Vec<_>>>()?.into_iter().max()
@@ -120,7 +148,7 @@ mod tests {
     fn a_record_that_did_not_count_has_none() {
         let record = simple(&[(1, 1, 1, 300)]);
         for metric in [&SEQUENTIAL, &CONSECUTIVE, &AMPLIFICATION, &FILES] {
-            assert_eq!((metric.of_run)(&record), None, "{}", metric.name);
+            assert_eq!((metric.of_run)(&record), None, "{}", metric.id.name());
         }
     }
 }

@@ -1,17 +1,27 @@
 //! Accelerator utilisation over every step: what really happened.
 
-use super::{Metric, mean_over_accelerators, mean_over_epochs};
+use super::{
+    Basis, Better, METRIC, Metric, MetricId, Shown, Unit, mean_over_accelerators, mean_over_epochs,
+};
 use crate::record::AcceleratorEpoch;
 use crate::window::Scope;
 
 /// The metric.
 pub static AU_ALL_STEPS: Metric = Metric {
-    name: "au_all_steps",
-    unit: "percent",
-    definition: "Compute time of all steps ÷ length of their blocks, nothing excluded, mean over accelerators and epochs (feedrate).",
+    id: MetricId("au_all_steps_percent"),
+    label: "au_all_steps",
+    title: "utilisation over all steps",
+    unit: Unit::Percent,
+    better: Better::Higher,
+    definition: "Compute time of all steps ÷ length of their blocks, nothing excluded, mean over accelerators and epochs",
+    source: "feedrate",
+    path: "au.all_steps_percent",
+    basis: &[Basis::Steps],
+    shown: Shown::Composed,
     of_accelerator,
     of_epoch: |scope| mean_over_accelerators(scope, of_accelerator),
     of_run: |record| mean_over_epochs(record, AU_ALL_STEPS.of_epoch),
+    ..METRIC
 };
 
 fn of_accelerator(_: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {

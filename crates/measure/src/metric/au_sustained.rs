@@ -1,24 +1,32 @@
-//! What the pipeline can go on delivering: the rate of reading against the rate that full utilisation needs.
+//! Utilisation that the pipeline can go on delivering: the rate of reading against the rate that full utilisation needs.
 //!
 //! Neither the stock filled while step 1 waited nor living off it at the end is credited. Pauses between blocks are cut out.
 
-use super::{Metric, mean_over_epochs};
+use super::{Basis, Better, METRIC, Metric, MetricId, Shown, Unit, mean_over_epochs};
 use crate::record::AcceleratorEpoch;
 use crate::window::{Scope, seconds, step_end_ns};
 use feedrate_spec::plan::Plan;
 
 /// The metric.
 pub static AU_SUSTAINED: Metric = Metric {
-    name: "au_sustained",
-    unit: "percent",
+    id: MetricId("au_sustained_percent"),
+    label: "au_sustained",
+    title: "sustained utilisation",
+    unit: Unit::Percent,
+    better: Better::Higher,
     definition: "min(1, batches read per second by all loaders × mean compute time ÷ accelerators), reading taken between the end of the excluded \
-                 steps and the last step that ends before the loaders start their last read, pauses between blocks cut out; mean over the epochs that have enough steps (feedrate).",
+                 steps and the last step that ends before the loaders start their last read, pauses between blocks cut out; mean over the epochs that have enough steps",
+    source: "feedrate",
+    path: "au.sustained_percent",
+    basis: &[Basis::Steps, Basis::Reads],
+    shown: Shown::Composed,
     of_accelerator: |scope, accelerator| utilisation(scope, accelerator).ok().map(percent),
     of_epoch: |scope| sustained(scope).ok(),
     of_run: |record| mean_over_epochs(record, AU_SUSTAINED.of_epoch),
+    ..METRIC
 };
 
-/// Why an epoch has no sustained utilisation.
+/// Reason why an epoch has no sustained utilisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotMeasurable {
     /// Fewer than [`sustained_needs_steps`].
@@ -31,14 +39,14 @@ pub enum NotMeasurable {
 
 /// Steps of an epoch from which [`AU_SUSTAINED`] can be measured: four times the batches in flight.
 pub fn sustained_needs_steps(plan: &Plan) -> u64 {
-    let stock = u64::from(plan.loader.stock_batches);
+    let stock = u64::from(plan.loader.batches_in_flight);
     (4 * stock).max(plan.metric.exclude_start_steps.saturating_add(2))
 }
 
-/// Of one epoch, in percent.
+/// Sustained utilisation of one epoch, in percent.
 ///
 /// # Errors
-/// Why it cannot be measured.
+/// It cannot be measured.
 pub fn sustained(scope: Scope) -> Result<f64, NotMeasurable> {
     let accelerators = &scope.epoch.accelerators;
     let mut sum = 0.0;

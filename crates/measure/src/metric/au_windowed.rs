@@ -1,21 +1,32 @@
 //! DLIO's and MLPerf Storage's accelerator utilisation: the steps in the window only.
 
-use super::{Metric, mean_over_accelerators, mean_over_epochs};
+use super::{
+    Basis, Better, METRIC, Metric, MetricId, Shown, Unit, mean_over_accelerators, mean_over_epochs,
+};
 use crate::record::AcceleratorEpoch;
 use crate::window::{Scope, Window};
 
 /// The metric.
 pub static AU_WINDOWED: Metric = Metric {
-    name: "au_windowed",
-    unit: "percent",
+    id: MetricId("au_windowed_percent"),
+    label: "au_windowed",
+    title: "windowed utilisation",
+    unit: Unit::Percent,
+    better: Better::Higher,
     definition: "Compute time of the steps in the window ÷ (length of the block − load and compute time of the steps left out), blocks \
-                 weighted by their steps, mean over accelerators and epochs (DLIO, statscounter.py; MLPerf Storage's AU).",
+                 weighted by their steps, mean over accelerators and epochs",
+    source: "DLIO, statscounter.py; MLPerf Storage's AU",
+    path: "au.windowed_percent",
+    basis: &[Basis::Steps],
+    shown: Shown::Composed,
+    reported_as: Some(("train_au_mean_percentage", 1.0)),
     of_accelerator,
     of_epoch: |scope| mean_over_accelerators(scope, of_accelerator),
     of_run: |record| mean_over_epochs(record, AU_WINDOWED.of_epoch),
+    ..METRIC
 };
 
-/// Of one block; `None` if no step is in its window.
+/// Utilisation of one block; `None` if no step is in its window.
 pub fn block_au_percent(window: Window) -> Option<f64> {
     Some(window.compute_ns() as f64 / window.time_ns()? as f64 * 100.0)
 }

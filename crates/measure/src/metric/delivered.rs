@@ -1,25 +1,43 @@
 //! Bytes per second that read calls really returned.
 
-use super::{Metric, mean_over_epochs, sum_over_accelerators};
+use super::{
+    Basis, Better, METRIC, Metric, MetricId, Shown, Unit, mean_over_epochs, rate,
+    sum_over_accelerators,
+};
 use crate::record::AcceleratorEpoch;
 use crate::window::{Scope, seconds};
 
 /// In the window.
 pub static DELIVERED_WINDOWED: Metric = Metric {
-    name: "delivered_bytes_per_second_windowed",
-    unit: "bytes/s",
+    id: MetricId("delivered_bytes_per_second_windowed"),
+    title: "throughput in the window",
+    unit: Unit::BytesPerSecond,
+    better: Better::Higher,
     definition: "Bytes that read calls returned between the end of the last step before the window and the end of its last step ÷ that time, \
-                 summed over accelerators, mean over epochs (feedrate).",
+                 summed over accelerators, mean over epochs",
+    source: "feedrate",
+    path: "throughput.delivered_bytes_per_second.windowed",
+    basis: &[Basis::Steps, Basis::Reads],
+    shown: Shown::Composed,
     of_accelerator: windowed,
     of_epoch: |scope| sum_over_accelerators(scope, windowed),
     of_run: |record| mean_over_epochs(record, DELIVERED_WINDOWED.of_epoch),
+    ..METRIC
 };
 
 /// Over whole epochs.
 pub static DELIVERED_WHOLE: Metric = Metric {
-    name: "delivered_bytes_per_second_whole",
-    unit: "bytes/s",
-    definition: "Bytes that read calls of all accelerators returned ÷ length of the epochs (feedrate).",
+    id: MetricId("delivered_bytes_per_second"),
+    label: "delivered_bytes_per_second_whole",
+    title: "throughput",
+    unit: Unit::BytesPerSecond,
+    better: Better::Higher,
+    definition: "Bytes that read calls of all accelerators returned ÷ length of the epochs",
+    source: "feedrate",
+    path: "throughput.delivered_bytes_per_second.whole",
+    basis: &[Basis::Steps, Basis::Reads],
+    shown: Shown::Composed,
+    of_totals: Some(|epochs| rate(epochs, |epoch| epoch.read_bytes)),
     of_accelerator: whole,
     of_epoch: |scope| sum_over_accelerators(scope, whole),
     of_run: |record| {
@@ -29,6 +47,7 @@ pub static DELIVERED_WHOLE: Metric = Metric {
             scopes().flat_map(|s| &s.epoch.accelerators).map(|a| a.io.read_bytes).sum();
         (wall_s > 0.0).then(|| bytes as f64 / wall_s)
     },
+    ..METRIC
 };
 
 fn windowed(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {

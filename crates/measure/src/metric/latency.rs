@@ -1,6 +1,6 @@
 //! How long single opens, reads and samples took: quantiles of the merged histograms.
 
-use super::Metric;
+use super::{Basis, Better, METRIC, Metric, MetricId, Shown, Unit};
 use crate::histogram::Histogram;
 use crate::record::{AcceleratorEpoch, IoCounters, Record};
 use crate::window::{Scope, seconds};
@@ -16,12 +16,19 @@ pub struct Latency {
 /// Open calls.
 pub static OPEN_LATENCY: Latency = Latency {
     metric: Metric {
-        name: "open_latency_p99_s",
-        unit: "s",
-        definition: "99 % of open calls took no longer, to one sixteenth, over accelerators and epochs (feedrate; p50, p90, p99.9 and max stand beside it).",
+        id: MetricId("open_latency_p99_s"),
+        title: "99th percentile of open latency",
+        unit: Unit::Seconds,
+        better: Better::Lower,
+        definition: "99 % of open calls took no longer, to one sixteenth, over accelerators and epochs",
+        source: "feedrate; p50, p90, p99.9 and max stand beside it",
+        path: "latency.open.p99_s",
+        basis: &[Basis::Reads],
+        shown: Shown::Composed,
         of_accelerator: |_, accelerator| p99(&accelerator.io.open_latency),
         of_epoch: |scope| OPEN_LATENCY.of_epoch(scope).p99_s,
         of_run: |record| OPEN_LATENCY.of_run(record).p99_s,
+        ..METRIC
     },
     histogram: |io| &io.open_latency,
 };
@@ -29,12 +36,19 @@ pub static OPEN_LATENCY: Latency = Latency {
 /// Read calls.
 pub static READ_LATENCY: Latency = Latency {
     metric: Metric {
-        name: "read_latency_p99_s",
-        unit: "s",
-        definition: "99 % of read calls took no longer, to one sixteenth, over accelerators and epochs (feedrate; p50, p90, p99.9 and max stand beside it).",
+        id: MetricId("read_latency_p99_s"),
+        title: "99th percentile of read latency",
+        unit: Unit::Seconds,
+        better: Better::Lower,
+        definition: "99 % of read calls took no longer, to one sixteenth, over accelerators and epochs",
+        source: "feedrate; p50, p90, p99.9 and max stand beside it",
+        path: "latency.read.p99_s",
+        basis: &[Basis::Reads],
+        shown: Shown::Composed,
         of_accelerator: |_, accelerator| p99(&accelerator.io.read_latency),
         of_epoch: |scope| READ_LATENCY.of_epoch(scope).p99_s,
         of_run: |record| READ_LATENCY.of_run(record).p99_s,
+        ..METRIC
     },
     histogram: |io| &io.read_latency,
 };
@@ -42,13 +56,20 @@ pub static READ_LATENCY: Latency = Latency {
 /// Whole samples: open, reads, decoding.
 pub static SAMPLE_LATENCY: Latency = Latency {
     metric: Metric {
-        name: "sample_latency_p99_s",
-        unit: "s",
-        definition: "99 % of samples were read and decoded in no longer, to one sixteenth, over accelerators and epochs (feedrate; p50, p90, p99.9 and max \
-                     stand beside it).",
+        id: MetricId("sample_latency_p99_s"),
+        title: "99th percentile of sample latency",
+        unit: Unit::Seconds,
+        better: Better::Lower,
+        definition: "99 % of samples were read and decoded in no longer, to one sixteenth, over accelerators and epochs",
+        source: "feedrate; p50, p90, p99.9 and max \
+                     stand beside it",
+        path: "latency.sample.p99_s",
+        basis: &[Basis::Reads],
+        shown: Shown::Composed,
         of_accelerator: |_, accelerator| p99(&accelerator.io.sample_latency),
         of_epoch: |scope| SAMPLE_LATENCY.of_epoch(scope).p99_s,
         of_run: |record| SAMPLE_LATENCY.of_run(record).p99_s,
+        ..METRIC
     },
     histogram: |io| &io.sample_latency,
 };

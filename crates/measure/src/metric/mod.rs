@@ -1,7 +1,7 @@
 //! Metrics: one file a metric, one row (or one for each variant) in [`METRICS`]. A metric reads a record and nothing else.
 //!
-//! To add one: write its file with a `pub static` [`Metric`], add its `mod` line and row here, and its entry in
-//! docs/guide/numbers.md. `feedrate list`, `describe` and the contract tests read the table.
+//! To add one: write its file with a `pub static` [`Metric`], add its `mod` line and row here, and its entry in docs/guide/numbers.md.
+//! It is then in `run`, `show`, `--json`, `list`, `describe`, the csv of reports, `--response` and on the axes of plots.
 
 mod au_windowed;
 mod au_all_steps;
@@ -10,6 +10,7 @@ mod samples;
 mod delivered;
 mod nominal;
 mod time;
+mod duration;
 mod stall;
 mod latency;
 mod bytes;
@@ -17,23 +18,28 @@ mod access;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use access::of_run as access_of_run;
 pub use access::{AMPLIFICATION, CONSECUTIVE, FILES, SEQUENTIAL};
-pub(crate) use access::{most_files, of_run as access_of_run};
 pub use au_all_steps::AU_ALL_STEPS;
 pub use au_sustained::{AU_SUSTAINED, NotMeasurable, sustained, sustained_needs_steps};
 pub use au_windowed::{AU_WINDOWED, block_au_percent};
 pub use bytes::{DEVICE_BYTES, LOGICAL_BYTES};
 pub use delivered::{DELIVERED_WHOLE, DELIVERED_WINDOWED};
+pub use duration::DURATION_S;
 pub use latency::{OPEN_LATENCY, Quantiles, READ_LATENCY, SAMPLE_LATENCY};
 pub use nominal::{NOMINAL_WHOLE, NOMINAL_WINDOWED};
 pub use samples::{SAMPLES_WHOLE, SAMPLES_WINDOWED, block_samples_per_second};
-pub use stall::{STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ};
+pub use stall::{STALL_DECODE, STALL_OPEN, STALL_PERCENT, STALL_QUEUE, STALL_READ};
 pub use time::{BARRIER_S, COMPUTE_S, LOAD_S};
 
 pub use crate::stats::mean;
 
 use crate::record::{AcceleratorEpoch, Record};
+use crate::stats::{self, Interval};
 use crate::window::Scope;
+use feedrate_spec::units;
+use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Every metric, in the order the docs show them.
 pub static METRICS: &[&Metric] = &[
@@ -49,6 +55,8 @@ pub static METRICS: &[&Metric] = &[
     &LOAD_S,
     &COMPUTE_S,
     &BARRIER_S,
+    &DURATION_S,
+    &STALL_PERCENT,
     &STALL_OPEN,
     &STALL_READ,
     &STALL_DECODE,
@@ -65,22 +73,290 @@ pub static METRICS: &[&Metric] = &[
 ];
 
 /// A number that follows from a record. `None` is "cannot be known", and never stands for 0.
+#[derive(Debug)]
 pub struct Metric {
-    /// Stable name in snake_case.
-    pub name: &'static str,
-    /// Its unit.
-    pub unit: &'static str,
-    /// One sentence, with its source.
+    /// Name in `--response`, columns and JSON.
+    pub id: MetricId,
+    /// Name in lists, which have the unit beside it; empty where it is that of `id`.
+    pub label: &'static str,
+    /// Subject of sentences and axes.
+    pub title: &'static str,
+    /// How values are written, and how they vary.
+    pub unit: Unit,
+    /// Whether more or less is good.
+    pub better: Better,
+    /// One sentence without its full stop.
     pub definition: &'static str,
-    /// Of one accelerator in one epoch.
+    /// Paper or program that defines it so.
+    pub source: &'static str,
+    /// Place in the JSON of a summary, by keys with dots between.
+    pub path: &'static str,
+    /// All of this must be known.
+    pub basis: &'static [Basis],
+    /// Place on the page of a run.
+    pub shown: Shown,
+    /// Value of one accelerator in one epoch.
     pub of_accelerator: fn(Scope, &AcceleratorEpoch) -> Option<f64>,
-    /// Of one epoch, over its accelerators; `None` where not all have told.
+    /// Value of one epoch, over its accelerators; `None` where not all have told.
     pub of_epoch: fn(Scope) -> Option<f64>,
-    /// Of the run, over the epochs of which all accelerators have told.
+    /// Value of the run, over the epochs of which all accelerators have told.
     pub of_run: fn(&Record) -> Option<f64>,
+    /// From totals of epochs, where there are no step times.
+    pub of_totals: Option<fn(&[EpochTotals]) -> Option<f64>>,
+    /// Key of DLIO's `summary.json`, and what to multiply its number by.
+    pub reported_as: Option<(&'static str, f64)>,
+}
+
+/// Fields that most rows leave as they are here.
+const METRIC: Metric = Metric {
+    id: MetricId(""),
+    label: "",
+    title: "",
+    unit: Unit::Ratio,
+    better: Better::Higher,
+    definition: "",
+    source: "",
+    path: "",
+    basis: &[],
+    shown: Shown::OwnLine,
+    of_accelerator: |_, _| None,
+    of_epoch: |_| None,
+    of_run: |_| None,
+    of_totals: None,
+    reported_as: None,
+};
+
+/// Stable name of a metric in snake_case, with its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct MetricId(&'static str);
+
+impl MetricId {
+    /// The name.
+    pub fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+/// Unit of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Unit {
+    Percent,
+    SamplesPerSecond,
+    BytesPerSecond,
+    Seconds,
+    Bytes,
+    Files,
+    Share,
+    Ratio,
+}
+
+impl Unit {
+    /// As lists have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Percent => "percent",
+            Unit::SamplesPerSecond => "samples/s",
+            Unit::BytesPerSecond => "bytes/s",
+            Unit::Seconds => "s",
+            Unit::Bytes => "bytes",
+            Unit::Files => "files",
+            Unit::Share => "share",
+            Unit::Ratio => "ratio",
+        }
+    }
+
+    /// A value as people read it.
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Unit::Percent => format!("{value:.1} %"),
+            Unit::SamplesPerSecond => units::per_second(value, "samples"),
+            Unit::BytesPerSecond => units::bytes_per_second(value),
+            Unit::Seconds => units::seconds(value),
+            Unit::Bytes => units::bytes(value as u64),
+            Unit::Files => units::counted(value as u64, "file"),
+            Unit::Share => format!("{:.0} %", 100.0 * value),
+            Unit::Ratio => format!("{value:.2}"),
+        }
+    }
+
+    /// Whether values are whole numbers.
+    pub fn is_count(self) -> bool {
+        matches!(self, Unit::Bytes | Unit::Files)
+    }
+}
+
+/// Whether more or less is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Better {
+    Higher,
+    Lower,
+}
+
+/// Place of a metric on the page of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// On a line of its own.
+    OwnLine,
+    /// On a line that is composed of several, or on none.
+    Composed,
+}
+
+/// Knowledge of a run that a metric needs. A record of ours has all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// Load and compute time of each step, and when blocks began and ended.
+    Steps,
+    /// Waits at the barrier.
+    Barriers,
+    /// The steps of every rank.
+    AllRanks,
+    /// Samples in a batch.
+    BatchSize,
+    /// Configured bytes of a sample.
+    RecordLength,
+    /// Counters and times of opens, reads and decoding.
+    Reads,
+    /// Counters of the machine.
+    Host,
+}
+
+impl Basis {
+    /// The basis of a record of ours.
+    pub const ALL: &'static [Basis] = &[
+        Basis::Steps,
+        Basis::Barriers,
+        Basis::AllRanks,
+        Basis::BatchSize,
+        Basis::RecordLength,
+        Basis::Reads,
+        Basis::Host,
+    ];
+}
+
+/// Totals of one epoch over all accelerators, of a run whose step times are not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct EpochTotals {
+    pub duration_s: f64,
+    pub samples: Option<f64>,
+    pub nominal_bytes: Option<f64>,
+    pub read_bytes: Option<f64>,
+}
+
+/// How a number came to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provenance {
+    /// From what a run of ours counted and timed.
+    Measured,
+    /// From the step times or totals that another program left.
+    Recomputed,
+    /// From a model of what was not counted.
+    Estimated,
+    /// As another program or a publication says.
+    Reported,
+}
+
+/// A number, and how it came to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Value {
+    pub number: f64,
+    pub provenance: Provenance,
+}
+
+/// Values of a run; without those that cannot be known.
+pub type Values = BTreeMap<MetricId, Value>;
+
+/// Values of a record of ours.
+pub fn values(record: &Record) -> Values {
+    collect(Provenance::Measured, |metric| (metric.of_run)(record))
+}
+
+/// Values of one epoch of a record of ours.
+pub fn values_of_epoch(scope: Scope) -> Values {
+    collect(Provenance::Measured, |metric| (metric.of_epoch)(scope))
+}
+
+/// Values of a record that is made of another program's step times, as far as `known` is enough for them.
+pub fn recomputed(record: &Record, known: &[Basis]) -> Values {
+    collect(Provenance::Recomputed, |metric| {
+        let is_known = metric.basis.iter().all(|basis| known.contains(basis));
+        if is_known { (metric.of_run)(record) } else { None }
+    })
+}
+
+/// Values that follow from totals of epochs.
+pub fn recomputed_from_totals(epochs: &[EpochTotals]) -> Values {
+    collect(Provenance::Recomputed, |metric| metric.of_totals?(epochs))
+}
+
+/// Values that DLIO's `summary.json` reports; `number` looks up a key.
+pub fn reported(number: impl Fn(&str) -> Option<f64>) -> Values {
+    collect(Provenance::Reported, |metric| {
+        let (key, factor) = metric.reported_as?;
+        Some(number(key)? * factor)
+    })
+}
+
+fn collect(provenance: Provenance, number: impl Fn(&Metric) -> Option<f64>) -> Values {
+    let mut values = Values::new();
+    for metric in METRICS {
+        if let Some(number) = number(metric).filter(|number| number.is_finite()) {
+            values.insert(metric.id, Value { number, provenance });
+        }
+    }
+    values
+}
+
+/// No metric has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no response `{0}`")]
+pub struct UnknownMetric(pub String);
+
+impl UnknownMetric {
+    /// Names that there are.
+    pub fn hint(&self) -> String {
+        let names: Vec<&str> = METRICS.iter().map(|metric| metric.id.name()).collect();
+        format!("one of {}", names.join(", "))
+    }
 }
 
 impl Metric {
+    /// By its name in responses or lists, with or without `_percent`.
+    ///
+    /// # Errors
+    /// The name is unknown.
+    pub fn find(name: &str) -> Result<&'static Metric, UnknownMetric> {
+        let found = METRICS.iter().copied().find(|metric| {
+            let id = metric.id.name();
+            id == name || metric.label() == name || id.strip_suffix("_percent") == Some(name)
+        });
+        found.ok_or_else(|| UnknownMetric(name.into()))
+    }
+
+    /// Name in lists, which have the unit beside it.
+    pub fn label(&self) -> &'static str {
+        if self.label.is_empty() { self.id.name() } else { self.label }
+    }
+
+    /// Definition and source in a sentence.
+    pub fn meaning(&self) -> String {
+        format!("{} ({}).", self.definition, self.source)
+    }
+
+    /// The middle of several runs, and its interval: the mean of percentages, the geometric mean of rates and durations, which vary by
+    /// factors. `None` of fewer than two runs.
+    pub fn middle(&self, values: &[f64], confidence: f64) -> Option<Interval> {
+        match self.unit {
+            Unit::Percent => stats::percent_interval(values, confidence),
+            _ => stats::geometric_mean_interval(values, confidence),
+        }
+    }
+
     /// The value of each epoch of which all accelerators have told.
     pub fn of_epochs(&self, record: &Record) -> Vec<Option<f64>> {
         Scope::all(record).map(self.of_epoch).collect()
@@ -90,11 +366,6 @@ impl Metric {
     pub fn stdev_over_epochs(&self, record: &Record) -> Option<f64> {
         stdev(&self.of_epochs(record).into_iter().flatten().collect::<Vec<_>>())
     }
-}
-
-/// The metric of a name.
-pub fn find(name: &str) -> Option<&'static Metric> {
-    METRICS.iter().copied().find(|metric| metric.name == name)
 }
 
 /// Population standard deviation, as `numpy.std`; `None` of nothing.
@@ -136,6 +407,13 @@ fn each_accelerator(
 ) -> Option<Vec<f64>> {
     let accelerators = scope.is_whole().then_some(&scope.epoch.accelerators)?;
     accelerators.iter().map(|accelerator| of_accelerator(scope, accelerator)).collect()
+}
+
+/// Sum of a total ÷ length of all epochs, if each has it.
+fn rate(epochs: &[EpochTotals], total: fn(&EpochTotals) -> Option<f64>) -> Option<f64> {
+    let duration_s: f64 = epochs.iter().map(|epoch| epoch.duration_s).sum();
+    let total: f64 = epochs.iter().map(total).sum::<Option<f64>>()?;
+    (duration_s > 0.0).then(|| total / duration_s)
 }
 
 fn sum(values: &[f64]) -> Option<f64> {

@@ -1,5 +1,7 @@
 //! Metrics on step lists made by hand, their laws, and the contract of every row.
 
+mod rows;
+
 use super::*;
 use crate::example::{accelerator, block, epoch, plan, record, simple};
 use crate::record::{Block, EpochRecord};
@@ -125,7 +127,7 @@ fn a_missing_value_is_missing() {
         [&AU_WINDOWED, &SAMPLES_WINDOWED, &NOMINAL_WINDOWED, &DELIVERED_WINDOWED, &AU_SUSTAINED]
     {
         for record in [&no_steps, &one_step, &nothing] {
-            assert_eq!(run(metric, record), None, "{}", metric.name);
+            assert_eq!(run(metric, record), None, "{}", metric.id.name());
         }
     }
     assert_eq!(run(&AU_ALL_STEPS, &one_step), Some(50.0));
@@ -177,7 +179,7 @@ fn pipeline(steps: usize, read_ms: u64, compute_ms: u64, stock: usize) -> Record
         })
         .collect();
     let mut plan = plan(1, steps as u64);
-    plan.loader.stock_batches = stock as u32;
+    plan.loader.batches_in_flight = stock as u32;
     let mut epoch = epoch(1, vec![vec![block(0, &rows)]]);
     let last = starts.last().copied().unwrap_or(0);
     epoch.accelerators[0].last_read_start_ns = Some(last * 1_000_000);
@@ -226,7 +228,7 @@ fn a_short_window_lives_off_the_stock() {
     assert!(run(&AU_WINDOWED, &record).unwrap() > 98.9);
     assert!(run(&AU_ALL_STEPS, &record).unwrap() < 26.0);
     let mut record = record;
-    record.plan.loader.stock_batches = 8;
+    record.plan.loader.batches_in_flight = 8;
     assert_eq!(run(&AU_SUSTAINED, &record), None);
     assert_eq!(sustained_needs_steps(&record.plan), 32);
 }
@@ -264,7 +266,7 @@ fn sustained_says_why_not() {
         why(|r| r.epochs[0].accelerators[0].last_read_start_ns = None),
         Err(NotMeasurable::NoWindow)
     );
-    assert_eq!(why(|r| r.plan.loader.stock_batches = 6), Err(NotMeasurable::TooFewSteps));
+    assert_eq!(why(|r| r.plan.loader.batches_in_flight = 6), Err(NotMeasurable::TooFewSteps));
     assert_eq!(why(|r| r.epochs[0].accelerators.clear()), Err(NotMeasurable::TooFewSteps));
 }
 
@@ -295,29 +297,6 @@ fn histograms_of_all_accelerators_count() {
     assert_eq!((quantiles.count, quantiles.max_s), (100, Some(0.005)));
     assert!((quantiles.p99_s.unwrap() / 1e-6 - 1.0).abs() < 1.0 / 16.0);
     assert_eq!(READ_LATENCY.of_run(&record).p50_s, None);
-}
-
-#[test]
-fn every_row_is_complete() {
-    let names: std::collections::HashSet<_> = METRICS.iter().map(|metric| metric.name).collect();
-    assert_eq!(names.len(), METRICS.len());
-    for metric in METRICS {
-        assert!(
-            metric.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
-            "{}",
-            metric.name
-        );
-        assert!(
-            metric.definition.ends_with('.')
-                && !metric.definition.contains("  ")
-                && !metric.unit.is_empty(),
-            "{}",
-            metric.name
-        );
-        let sources = ["feedrate", "DLIO", "proc(5)"];
-        assert!(sources.iter().any(|source| metric.definition.contains(source)), "{}", metric.name);
-        assert!(find(metric.name).is_some_and(|found| std::ptr::eq(found, *metric)));
-    }
 }
 
 /// Records of 0 to 3 epochs, 1 to 3 accelerators, 0 to 2 blocks, steps of 0 to 5 s.
@@ -377,7 +356,7 @@ proptest! {
                 each.chain([(metric.of_epoch)(scope)])
             });
             for value in epochs.chain([(metric.of_run)(&record)]).flatten() {
-                prop_assert!(value.is_finite() && 0.0 <= value, "{}: {}", metric.name, value);
+                prop_assert!(value.is_finite() && 0.0 <= value, "{}: {}", metric.id.name(), value);
             }
         }
     }
@@ -385,7 +364,7 @@ proptest! {
     #[test]
     fn utilisation_is_at_most_whole(record in records()) {
         for metric in [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED] {
-            prop_assert!((metric.of_run)(&record).is_none_or(|au| au <= 100.0 + 1e-9), "{}", metric.name);
+            prop_assert!((metric.of_run)(&record).is_none_or(|au| au <= 100.0 + 1e-9), "{}", metric.id.name());
         }
     }
 
@@ -393,7 +372,7 @@ proptest! {
     fn the_time_of_day_does_not_matter(record in records(), ns in 0..u64::MAX / 4) {
         let later = shifted(&record, ns);
         for metric in METRICS {
-            prop_assert_eq!((metric.of_run)(&record), (metric.of_run)(&later), "{}", metric.name);
+            prop_assert_eq!((metric.of_run)(&record), (metric.of_run)(&later), "{}", metric.id.name());
         }
     }
 }
@@ -412,17 +391,21 @@ fn an_epoch_of_which_not_all_told_counts_for_nothing() {
     broken.epochs[2].host.process_device_read_bytes = Some(7);
     let last = Scope { plan: &broken.plan, epoch: &broken.epochs[2] };
     for metric in METRICS {
-        assert_eq!((metric.of_epoch)(last), None, "{}", metric.name);
-        assert_eq!((metric.of_run)(&broken), (metric.of_run)(&both), "{}", metric.name);
-        assert_eq!(metric.of_epochs(&broken).len(), 2, "{}", metric.name);
+        assert_eq!((metric.of_epoch)(last), None, "{}", metric.id.name());
+        assert_eq!((metric.of_run)(&broken), (metric.of_run)(&both), "{}", metric.id.name());
+        assert_eq!(metric.of_epochs(&broken).len(), 2, "{}", metric.id.name());
     }
     broken.plan.train.epochs = 3;
     broken.complete = false;
     let summary = crate::summary::Summary::of(&broken);
     assert_eq!((summary.epochs, summary.per_epoch.len()), (2, 3));
-    assert_eq!(summary.per_epoch[2].bytes.logical, None);
+    assert_eq!(summary.per_epoch[2].figures.value(&LOGICAL_BYTES), None);
     assert!(summary.doubts[0].evidence.starts_with("2 of 3 epochs"), "{:?}", summary.doubts);
     assert_eq!(summary.phases[2].delivered_bytes_per_second, None);
     broken.epochs.drain(..2);
-    assert_eq!(crate::summary::Summary::of(&broken).bytes.logical, None, "none is whole");
+    assert_eq!(
+        crate::summary::Summary::of(&broken).figures.value(&LOGICAL_BYTES),
+        None,
+        "none is whole"
+    );
 }

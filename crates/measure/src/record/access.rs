@@ -15,7 +15,7 @@ pub const BIN_NAMES: [&str; BINS] = [
 /// Sizes that are counted singly. Every size of more than one in so many reads is among them.
 const SIZES: usize = 16;
 
-/// What a read did after the one before it in the same open file.
+/// Place of a read after the one before it in the same open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Follows {
     /// It is the first since the file was opened.
@@ -30,7 +30,7 @@ pub enum Follows {
 }
 
 impl Follows {
-    /// Of a read at `offset`, after one that ended at `last_end`.
+    /// Place of a read at `offset`, after one that ended at `last_end`.
     #[inline]
     pub fn of(last_end: Option<u64>, offset: u64) -> Self {
         match last_end {
@@ -51,9 +51,9 @@ pub struct Access {
     pub common: CommonSizes,
     /// Reads that followed another in the same open file: all but the first of each.
     pub following: u64,
-    /// Of those, at or after the end of the one before: `POSIX_SEQ_READS`.
+    /// Those of them at or after the end of the one before: `POSIX_SEQ_READS`.
     pub sequential: u64,
-    /// Of those, right at its end: `POSIX_CONSEC_READS`.
+    /// Those of them right at its end: `POSIX_CONSEC_READS`.
     pub consecutive: u64,
     /// Samples that were read, those from memory not among them.
     pub samples_read: u64,
@@ -122,11 +122,11 @@ pub struct CommonSizes {
 /// A size of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommonSize {
-    /// What reads returned.
+    /// Bytes that each returned.
     pub bytes: u64,
     /// How many of them, at most.
     pub count: u64,
-    /// Of these so many may have been others, of sizes that are no longer in the table.
+    /// Number of them that may have been others, of sizes that are no longer in the table.
     pub excess: u64,
 }
 
@@ -209,7 +209,7 @@ impl CommonSizes {
         self.table.iter().any(|size| size.count > 0 && size.bytes == bytes)
     }
 
-    /// What a size that is not in the table may have been counted, at most.
+    /// Most that a size which is not in the table may have been counted.
     fn floor(&self) -> u64 {
         self.table[self.rarest()].count
     }

@@ -27,7 +27,7 @@ pub enum RecordFileError {
 }
 
 impl RecordFileError {
-    /// What to do about it.
+    /// A way to mend it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             RecordFileError::Io { source, .. } => match source.kind() {
@@ -199,7 +199,7 @@ struct Version {
     version: u32,
 }
 
-/// What metrics rely on: every step and every sample has all its figures.
+/// Check what metrics rely on: every step and every sample has all its figures.
 fn find_damage(record: &Record) -> Option<String> {
     if record.timeline.as_ref().is_some_and(|timeline| !timeline.is_even()) {
         return Some("the columns of its timeline differ in length".into());

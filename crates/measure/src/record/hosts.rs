@@ -1,9 +1,9 @@
-//! What several processes and machines did, as if they were one.
+//! Several processes and machines, as if they were one.
 
 use super::{EpochRecord, HostEpoch, Process, System};
 
 impl HostEpoch {
-    /// Of the processes of one machine: what is a process's adds up, what is the machine's is told by the first.
+    /// Add up processes of one machine: what is a process's adds up, what is the machine's is told by the first.
     pub fn of_processes(parts: &[HostEpoch]) -> HostEpoch {
         HostEpoch {
             process_device_read_bytes: sum(parts, |part| part.process_device_read_bytes),
@@ -12,7 +12,7 @@ impl HostEpoch {
         }
     }
 
-    /// Of machines, each with its number of CPUs: bytes add up, shares are means over all CPUs, the clock is the worst one.
+    /// Add up machines, each with its number of CPUs: bytes add up, shares are means over all CPUs, the clock is the worst one.
     pub fn of_machines(parts: &[HostEpoch], cpus: &[u32]) -> HostEpoch {
         let steps_ns = parts.iter().filter_map(|part| part.clock_step_ns);
         let files = parts.iter().map(|part| part.resident_sampled_share);
@@ -45,7 +45,7 @@ fn busy_share(parts: &[HostEpoch], cpus: &[u32]) -> Option<f64> {
 }
 
 impl EpochRecord {
-    /// What all processes and machines did, and of several machines what each.
+    /// All processes and machines together, and of several machines each.
     pub fn hosts(
         parts: &[HostEpoch],
         processes: &[Process],

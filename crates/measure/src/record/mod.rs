@@ -26,7 +26,7 @@ pub struct Record {
     pub version: u32,
     /// The program and version that wrote it.
     pub program: String,
-    /// What was decided.
+    /// The plan.
     pub plan: Plan,
     /// The machine; of several the one of rank 0.
     pub system: System,
@@ -42,7 +42,7 @@ pub struct Record {
     pub ended: String,
     /// Whether the run reached its end.
     pub complete: bool,
-    /// Why it did not, where it did not.
+    /// Reason why it did not, where it did not.
     pub stopped_because: Option<String>,
     /// Whether compute waits spun over their last stretch.
     pub compute_spins: bool,
@@ -53,7 +53,7 @@ pub struct Record {
     /// Evaluations, in order; each has the number of the epoch that it came after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evaluations: Vec<EpochRecord>,
-    /// What happened when; `None` where it was switched off, and of old records.
+    /// Timeline; `None` where it was switched off, and of old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
     /// Doubts seen while running or planning that no metric can recompute.
@@ -114,7 +114,7 @@ pub struct Process {
     pub id: u32,
     /// How many accelerators it had; they follow those of the process before.
     pub accelerators: u32,
-    /// What was added to its clock so that it shows the time of rank 0.
+    /// Time added to its clock so that it shows the time of rank 0.
     pub clock_offset_ns: i64,
     /// By which that may be wrong.
     pub clock_error_ns: u64,
@@ -135,9 +135,9 @@ pub struct EpochRecord {
     pub ended: String,
     /// One entry for each accelerator, in their order.
     pub accelerators: Vec<AcceleratorEpoch>,
-    /// What the machine did meanwhile; of several, all together.
+    /// The machine meanwhile; of several, all together.
     pub host: HostEpoch,
-    /// What each of the machines did; empty where there was one.
+    /// Each of the machines meanwhile; empty where there was one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<HostEpoch>,
     /// Checkpoints of the epoch, in order.
@@ -155,7 +155,7 @@ pub struct CheckpointRecord {
     pub start_ns: u64,
     /// From the start of the run.
     pub end_ns: u64,
-    /// Of all files.
+    /// Bytes of all files.
     pub bytes: u64,
     /// Steps of the epoch that were done by then.
     #[serde(default)]
@@ -166,12 +166,12 @@ pub struct CheckpointRecord {
     /// How long it waited for syncs of folders and manifest, which no rank makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder_sync_ns: Option<u64>,
-    /// What each rank that took part did, in their order; empty in records that do not tell.
+    /// Each rank that took part, in their order; empty in records that do not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankCheckpoint>,
 }
 
-/// What is done with a checkpoint.
+/// Direction of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckpointKind {
@@ -197,20 +197,20 @@ impl CheckpointKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[u64; 5]", into = "[u64; 5]")]
 pub struct RankCheckpoint {
-    /// Whose.
+    /// Its number.
     pub rank: u64,
     /// From the start of the run.
     pub start_ns: u64,
     /// From the start of the run.
     pub end_ns: u64,
-    /// Of its files, headers and all.
+    /// Bytes of its files, headers and all.
     pub bytes: u64,
-    /// Of that time, how long it waited for syncs.
+    /// Part of that time that it waited for syncs.
     pub sync_ns: u64,
 }
 
 impl RankCheckpoint {
-    /// Of all its files.
+    /// Time for all its files.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }
@@ -274,7 +274,7 @@ pub struct AcceleratorEpoch {
     pub last_read_start_bytes: u64,
     /// Where the waits for batches went.
     pub stall: Stall,
-    /// What the workers of this accelerator did.
+    /// Counters of the workers of this accelerator.
     pub io: IoCounters,
 }
 
@@ -384,7 +384,7 @@ impl IoCounters {
     }
 }
 
-/// What the machine did during an epoch. `None` is "not known".
+/// The machine during an epoch. `None` is "not known".
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostEpoch {
     /// `read_bytes` of `/proc/self/io`: what this process caused to be fetched from storage.

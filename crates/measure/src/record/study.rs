@@ -14,9 +14,9 @@ pub struct StudyRun {
     /// The key of its row: rows with the same key ask for the same run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What its replicates have in common: `4_batch_size_1`.
+    /// Name that its replicates have in common: `4_batch_size_1`.
     pub experiment: String,
-    /// What its row sets beside its columns, as it was written.
+    /// Overrides that its row sets beside its columns, as it was written.
     pub overrides: Vec<String>,
     /// Number among replicates.
     #[serde(default, skip_serializing_if = "Option::is_none")]

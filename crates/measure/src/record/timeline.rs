@@ -1,4 +1,4 @@
-//! What happened when: one row for each 100 ms of a run, kept in columns of differences. No clock, no file.
+//! Timeline of a run: one row for each 100 ms of a run, kept in columns of differences. No clock, no file.
 //!
 //! Epochs, evaluations, checkpoints and the waits of accelerators are not in it: the record has their exact times.
 
@@ -27,7 +27,7 @@ pub struct Timeline {
     pub operations: Column,
     /// Bytes given to write calls by this process: checkpoints, and results that are saved meanwhile.
     pub written_bytes: Column,
-    /// What this process caused to be fetched from storage.
+    /// Bytes that this process caused to be fetched from storage.
     pub process_device_read_bytes: Column,
     /// Bytes read from the block device under the dataset, by anybody.
     pub device_read_bytes: Column,
@@ -43,7 +43,7 @@ pub struct Timeline {
     pub cached_bytes: Column,
     /// The GPUs of the machine; `None` where there are none, or none that tell.
     pub gpus: Option<Vec<GpuTimeline>>,
-    /// Why not.
+    /// Reason why no GPU is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus_unknown_because: Option<String>,
 }
@@ -61,7 +61,7 @@ pub struct GpuTimeline {
     pub power_mw: Vec<Option<u64>>,
 }
 
-/// What is added to a timeline at once.
+/// One row of a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in `Timeline`")]
 pub struct Sample {
@@ -78,7 +78,7 @@ pub struct Sample {
     pub cached_bytes: Option<u64>,
 }
 
-/// What one GPU shows at a moment.
+/// State of one GPU at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in `GpuTimeline`")]
 pub struct GpuSample {
@@ -249,7 +249,7 @@ impl Timeline {
 
 /// The first column that does not add up.
 const CACHED: usize = 9;
-/// Of the columns, those that are about a process, not its machine.
+/// Columns that are about a process, not its machine.
 const OF_PROCESS: [usize; 5] = [0, 1, 2, 3, 8];
 
 /// Add to `mine`, whose samples end at `ends_ns`, what is in `theirs`, whose samples lie between the times of `bounds_ns`. What lies
@@ -295,7 +295,7 @@ impl Sample {
     }
 }
 
-/// Of what is known, each weighted; `None` where nothing is.
+/// Weighted mean of what is known; `None` where nothing is.
 fn mean(values: &[Option<u64>], weights: &[u64]) -> Option<u64> {
     let known =
         || values.iter().zip(weights).filter_map(|(value, weight)| Some(((*value)?, *weight)));

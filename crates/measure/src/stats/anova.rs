@@ -12,9 +12,9 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 pub struct Anova {
     /// In the order of the terms that were asked for.
     pub terms: Vec<Explained>,
-    /// Of all runs about the mean of all.
+    /// Sum of squares of all runs about the mean of all.
     pub total: f64,
-    /// What no term explains.
+    /// Residual: the part that no term explains.
     pub error: Squares,
     /// The part of the error within cells; of no degrees of freedom where there are no replicates.
     pub pure: Squares,
@@ -42,7 +42,7 @@ impl Squares {
 pub struct Explained {
     /// Its squares.
     pub part: Squares,
-    /// Of the total, 0 to 1; `None` where nothing varies.
+    /// Share of the total, 0 to 1; `None` where nothing varies.
     pub share: Option<f64>,
     /// Mean square ÷ that of the noise; `None` where either has no degrees of freedom, or there is no noise at all.
     pub f: Option<f64>,
@@ -50,7 +50,7 @@ pub struct Explained {
     pub p: Option<f64>,
 }
 
-/// Of terms fitted to cells. `counts` are the levels of each factor.
+/// Analyse terms fitted to cells. `counts` are the levels of each factor.
 pub fn anova(cells: &[Cell], counts: &[usize], terms: &[Term]) -> Anova {
     let values: Vec<f64> = cells.iter().flat_map(|cell| &cell.values).copied().collect();
     let middle = mean(&values).unwrap_or(0.0);

@@ -9,7 +9,7 @@ use feedrate_spec::plan::order::mix;
 pub const BOOTSTRAP_VALUES_LEAST: usize = 15;
 const RESAMPLES: usize = 1000;
 
-/// Of the mean, by the bootstrap-t (Efron and Tibshirani, An Introduction to the Bootstrap, ch. 12.5; Hall, Annals of Statistics 16, 1988). The same for the
+/// Interval of the mean, by the bootstrap-t (Efron and Tibshirani, An Introduction to the Bootstrap, ch. 12.5; Hall, Annals of Statistics 16, 1988). The same for the
 /// same values, in any order. `None` of fewer than [`BOOTSTRAP_VALUES_LEAST`], or where none vary.
 pub fn bootstrap_mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let n = values.len();
@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(bootstrap_mean_interval(&[1.0; 20], 0.95), None);
     }
 
-    /// Of many values of little skew it is Student's interval: 1 to 40, whose mean of 20.5 has a standard error of 1.848.
+    /// For many values of little skew it is Student's interval: 1 to 40, whose mean of 20.5 has a standard error of 1.848.
     #[test]
     fn without_skew_it_is_students() {
         let mut values: Vec<f64> = (1..=40).map(f64::from).collect();

@@ -65,12 +65,12 @@ impl Difference {
     }
 }
 
-/// Of the mean: Student's t with n − 1 degrees of freedom (Jain 1991, ch. 13.2). `None` of fewer than two values.
+/// Interval of the mean: Student's t with n − 1 degrees of freedom (Jain 1991, ch. 13.2). `None` of fewer than two values.
 pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     of_mean(values)?.interval(confidence)
 }
 
-/// Of the mean of percentages, within 0 to 100: Student's t on the scale of the logit, standard error by the delta method (Agresti, Categorical Data
+/// Interval of the mean of percentages, within 0 to 100: Student's t on the scale of the logit, standard error by the delta method (Agresti, Categorical Data
 /// Analysis, 2013, ch. 16.1). Where a value is no percentage, that of the mean. `None` of fewer than two values.
 pub fn percent_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let of = of_mean(values)?;
@@ -90,7 +90,7 @@ pub fn percent_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     Some(Interval { estimate: of.estimate, low: back(found.low), high: back(found.high) })
 }
 
-/// Of the mean of `b` − that of `a`, spreads not taken as equal: Welch (1947) with Satterthwaite's (1946) degrees of freedom.
+/// Interval of the mean of `b` − that of `a`, spreads not taken as equal: Welch (1947) with Satterthwaite's (1946) degrees of freedom.
 /// `None` of fewer than two values in either.
 pub fn welch_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     let (of_a, of_b) = (of_mean(a)?, of_mean(b)?);
@@ -106,7 +106,7 @@ pub fn welch_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     Some(Difference { estimate, standard_error: sum.sqrt(), freedom })
 }
 
-/// Of the mean of `b` − `a`, pair by pair (Jain 1991, ch. 13.4.1). `None` of fewer than two pairs, or where values have no partner.
+/// Interval of the mean of `b` − `a`, pair by pair (Jain 1991, ch. 13.4.1). `None` of fewer than two pairs, or where values have no partner.
 pub fn paired_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     if a.len() != b.len() {
         return None;
@@ -114,7 +114,7 @@ pub fn paired_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     of_mean(&a.iter().zip(b).map(|(a, b)| b - a).collect::<Vec<_>>())
 }
 
-/// Of the standard deviation, by chi-squared with n − 1 degrees of freedom (Montgomery, Design and Analysis of Experiments, ch. 2.6).
+/// Interval of the standard deviation, by chi-squared with n − 1 degrees of freedom (Montgomery, Design and Analysis of Experiments, ch. 2.6).
 /// `None` of fewer than two values.
 pub fn stdev_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let estimate = stdev(values)?;

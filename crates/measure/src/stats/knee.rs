@@ -1,6 +1,6 @@
 //! Where more stops being worth it, for the eye: no test.
 
-/// Which point is the knee of a curve that rises ever more slowly: Kneedle (Satopää, Albrecht, Irwin and Raghavan, ICDCS workshops 2011) with a
+/// Find the knee of a curve that rises ever more slowly: Kneedle (Satopää, Albrecht, Irwin and Raghavan, ICDCS workshops 2011) with a
 /// sensitivity of 1, without smoothing. Points are (x, y) with rising x. `None` of fewer than four points, or where it does not bend.
 pub fn knee(points: &[(f64, f64)]) -> Option<usize> {
     let (first, last) = (points.first()?, points.last()?);

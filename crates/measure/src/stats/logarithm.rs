@@ -7,7 +7,7 @@
 
 use super::interval::{Difference, Interval, mean_interval, paired_difference, welch_difference};
 
-/// Of the geometric mean. `None` of fewer than two values, or where one is not positive.
+/// Interval of the geometric mean. `None` of fewer than two values, or where one is not positive.
 pub fn geometric_mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     Some(mean_interval(&logarithms(values)?, confidence)?.exp())
 }
@@ -31,7 +31,7 @@ fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
 mod tests {
     use super::*;
 
-    /// Of values whose logarithms are those of a worked example, everything is that example's: Student's sleep data again
+    /// Values whose logarithms are those of a worked example, everything is that example's: Student's sleep data again
     /// (see `interval.rs`).
     #[test]
     fn a_ratio_is_a_difference_of_logarithms() {

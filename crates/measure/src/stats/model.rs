@@ -10,7 +10,7 @@ use super::sample::{mean, stdev};
 /// Runs that have the same level of each factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Of each factor, counted from 0.
+    /// Level of each factor, counted from 0.
     pub levels: Vec<usize>,
     /// One a run; at least one.
     pub values: Vec<f64>,
@@ -25,11 +25,11 @@ pub struct Model {
     terms: Vec<Term>,
     /// Levels of each factor.
     counts: Vec<usize>,
-    /// Of each cell: the constant, then the columns of each term.
+    /// Row of each cell: the constant, then the columns of each term.
     rows: Vec<Vec<f64>>,
     /// Runs of each cell.
     runs: Vec<f64>,
-    /// Of the normal equations; of columns that follow from others it has zeros.
+    /// Inverse of the normal equations; for columns that follow from others it has zeros.
     inverse: Vec<Vec<f64>>,
     rank: usize,
 }
@@ -71,7 +71,7 @@ impl Model {
         self.combination(&wanted)
     }
 
-    /// What these levels add beyond the effects of fewer of their factors: (factor, level), in the order of the term. `None` where the cells do not tell it
+    /// Effect of these levels beyond the effects of fewer of their factors: (factor, level), in the order of the term. `None` where the cells do not tell it
     /// apart from other terms of the model, or the model lacks the term.
     pub fn effect(&self, of: &[(usize, usize)]) -> Option<Combination> {
         self.sum_of_effects(&[(1.0, of)])
@@ -96,7 +96,7 @@ impl Model {
         ])
     }
 
-    /// Of each level of a factor, which set it is of: levels of one set can be compared with each other, and those of two sets cannot. Named by their
+    /// Number of the set that each level of a factor is of: levels of one set can be compared with each other, and those of two sets cannot. Named by their
     /// first levels.
     pub fn comparable(&self, factor: usize) -> Vec<usize> {
         // Two levels can be compared where the cells leave the same of both untold.
@@ -142,7 +142,7 @@ impl Model {
         is_told.then_some(Combination { weights })
     }
 
-    /// What weights of cell means come to at best, and the weights.
+    /// Solution of the normal equations, and the weights of cell means that it comes to.
     fn solved(&self, wanted: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let solved: Vec<f64> = self.inverse.iter().map(|line| dot(line, wanted)).collect();
         let weights: Vec<f64> =
@@ -158,7 +158,7 @@ impl Model {
 /// A weighted sum of the means of cells: an effect, or a difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combination {
-    /// Of each cell.
+    /// Weight of each cell.
     pub weights: Vec<f64>,
 }
 
@@ -166,7 +166,7 @@ pub struct Combination {
 const WEIGHT_MIN: f64 = 1e-9;
 
 impl Combination {
-    /// Of the cells that it was made for; exactly 0 where it is rounding only, so that values that never vary do not differ.
+    /// Value for the cells that it was made for; exactly 0 where it is rounding only, so that values that never vary do not differ.
     pub fn estimate(&self, cells: &[Cell]) -> f64 {
         let parts = cells.iter().zip(&self.weights);
         let parts = parts.map(|(cell, weight)| weight * mean(&cell.values).unwrap_or(0.0));

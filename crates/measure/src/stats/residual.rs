@@ -26,7 +26,7 @@ pub fn slope(x: &[f64], y: &[f64]) -> Option<Difference> {
 /// How straight a normal quantile-quantile plot is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NormalPlot {
-    /// Of the sorted values with normal scores; 1 is a straight line.
+    /// Correlation of the sorted values with normal scores; 1 is a straight line.
     pub correlation: f64,
     /// Normal noise is below it in 1 % of samples, of more than a hundred values in fewer.
     pub least: f64,

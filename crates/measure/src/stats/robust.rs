@@ -1,10 +1,10 @@
-//! What a few wild values do not move: the median's interval, and which values are wild.
+//! Statistics that a few wild values do not move: the median's interval, and outliers.
 
 use super::interval::Interval;
 use super::sample::median;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-/// Of the median, between two values of the sample, whatever the noise (Conover, Practical Nonparametric Statistics, ch. 3.2): the narrowest symmetric
+/// Interval of the median, between two values of the sample, whatever the noise (Conover, Practical Nonparametric Statistics, ch. 3.2): the narrowest symmetric
 /// pair that covers at least as often as asked. `None` where even the least and the greatest do not: 95 % takes six values.
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let below = Binomial::new(0.5, values.len() as u64).ok()?;

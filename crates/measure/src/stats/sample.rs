@@ -1,4 +1,4 @@
-//! What a sample looks like: its middle and its spread. No inference.
+//! Description of a sample: its middle and its spread. No inference.
 
 /// Mean; `None` of nothing.
 pub fn mean(values: &[f64]) -> Option<f64> {

@@ -16,17 +16,17 @@ pub struct Scaling {
     pub coherence: f64,
     /// Share of the variation of throughput that the fit explains.
     pub r_squared: f64,
-    /// Of `of_one`, `contention`, `coherence`, from the curvature at the best fit; `None` of those that are at their bound, or without degrees of freedom.
+    /// Standard errors of `of_one`, `contention`, `coherence`, from the curvature at the best fit; `None` of those that are at their bound, or without degrees of freedom.
     pub standard_errors: [Option<f64>; 3],
     /// Points less free parameters.
     pub freedom: f64,
     /// By how much the fit misses a point at most, as a share of the most throughput.
     pub misfit: f64,
-    /// Why it may mislead.
+    /// Reasons why it may mislead.
     pub doubts: Vec<ScalingDoubt>,
 }
 
-/// Why a fit may mislead.
+/// Reason why a fit may mislead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScalingDoubt {
@@ -42,7 +42,7 @@ pub enum ScalingDoubt {
     MoreBeyondPeak,
     /// It misses a point by more than a tenth of the most throughput.
     Misfit,
-    /// What Amdahl's law grows to is more than twice what was measured.
+    /// The limit of Amdahl's law is more than twice what was measured.
     LimitBeyondData,
 }
 
@@ -56,12 +56,12 @@ const LIMIT_TIMES_MAX: f64 = 2.0;
 const SUPERLINEAR_MIN: f64 = 0.02;
 
 impl Scaling {
-    /// What it has for `n`.
+    /// Value for `n`.
     pub fn throughput(&self, n: f64) -> f64 {
         self.of_one * gain(n, self.contention, self.coherence)
     }
 
-    /// Of `of_one` (0), `contention` (1) or `coherence` (2), by Student's t; as good as the law is straight near the fit. `None` without a standard error.
+    /// Interval of parameter `of_one` (0), `contention` (1) or `coherence` (2), by Student's t; as good as the law is straight near the fit. `None` without a standard error.
     pub fn interval(&self, parameter: usize, confidence: f64) -> Option<Interval> {
         let estimate = [self.of_one, self.contention, self.coherence][parameter];
         let standard_error = self.standard_errors[parameter]?;

@@ -7,7 +7,7 @@ use super::sample::mean;
 pub const STEADY_ROUNDS: usize = 5;
 /// Greatest less least, as a share of the mean.
 const EXCURSION_MAX: f64 = 0.20;
-/// What the straight line through the rounds changes over them, as a share of the mean.
+/// Change of the straight line through the rounds over them, as a share of the mean.
 const SLOPE_MAX: f64 = 0.10;
 
 /// The first round of the first five in a row that are steady: within 20 % of their mean of each other, and with a straight line that changes by at most

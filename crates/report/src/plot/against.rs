@@ -17,9 +17,9 @@ pub(super) fn figure(runs: &[RunPoint], response: &Response) -> Result<Figure, M
     if runs.is_empty() {
         return Err(Missing::runs());
     }
-    if !runs.iter().any(|run| run.responses.contains_key(response.name)) {
+    if !runs.iter().any(|run| run.responses.contains_key(response.id.name())) {
         return Err(Missing::new(
-            format!("no run has the response `{}`", response.name),
+            format!("no run has the response `{}`", response.id.name()),
             "choose another with `--response`; `feedrate describe metrics NAME` says what a number needs",
         ));
     }

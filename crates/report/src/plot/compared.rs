@@ -23,7 +23,7 @@ impl<'b, 'a> Compared<'b, 'a> {
     /// (the levels of the place where most were run), or because the whole design balances them. `None` where there are none.
     pub(super) fn of(block: &'b Block<'a>, factors: &[usize], response: &Response) -> Option<Self> {
         let has = |group: &&Group<'_>| {
-            group.runs.iter().any(|run| run.responses.contains_key(response.name))
+            group.runs.iter().any(|run| run.responses.contains_key(response.id.name()))
         };
         let groups: Vec<&Group<'a>> = block.groups.iter().filter(has).collect();
         balanced(block, factors, &groups).or_else(|| shared(block, factors, &groups))
@@ -209,13 +209,13 @@ impl Pooled {
 
 /// Folders of the runs that have a response.
 fn known(group: &Group<'_>, response: &Response) -> Vec<String> {
-    let runs = group.runs.iter().filter(|run| run.responses.contains_key(response.name));
+    let runs = group.runs.iter().filter(|run| run.responses.contains_key(response.id.name()));
     runs.map(|run| run.path.clone()).collect()
 }
 
 /// Values of runs, or their logarithms; `None` where one has none.
 fn scaled(group: &Group<'_>, response: &Response, is_log: bool) -> Option<Vec<f64>> {
-    let values = group.runs.iter().filter_map(|run| run.responses.get(response.name).copied());
+    let values = group.runs.iter().filter_map(|run| run.responses.get(response.id.name()).copied());
     values
         .map(|value| if is_log { (value > 0.0).then(|| value.ln()) } else { Some(value) })
         .collect()

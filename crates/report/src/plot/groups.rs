@@ -288,7 +288,8 @@ fn follows(runs: &[&RunPoint], key: &str, of: &str) -> bool {
 
 /// The middle of runs at a place, with its interval where there are several. `None` where none has the response.
 pub(super) fn point(x: f64, runs: &[&RunPoint], response: &Response, unit: f64) -> Option<Point> {
-    let known = || runs.iter().filter_map(|run| Some((run, *run.responses.get(response.name)?)));
+    let known =
+        || runs.iter().filter_map(|run| Some((run, *run.responses.get(response.id.name())?)));
     let values: Vec<f64> = known().map(|(_, value)| value).collect();
     let interval = response.middle(&values, CONFIDENCE);
     let y = interval.map_or_else(|| stats::mean(&values), |interval| Some(interval.estimate))?;
@@ -318,9 +319,9 @@ pub(super) fn mean_point(x: f64, values: &[f64]) -> Option<Point> {
 
 /// The axis of a response, and what values are divided by.
 pub(super) fn axis_of(response: &Response, runs: &[RunPoint]) -> (Axis, f64) {
-    let values = runs.iter().filter_map(|run| run.responses.get(response.name));
+    let values = runs.iter().filter_map(|run| run.responses.get(response.id.name()));
     let largest = values.copied().fold(0.0, f64::max);
-    let is_au = response.name.starts_with("au_");
+    let is_au = response.id.name().starts_with("au_");
     let (label, unit) = match response.unit {
         Unit::Percent => (format!("{} (%)", title(response)), 1.0),
         Unit::SamplesPerSecond => (format!("{} (samples/s)", title(response)), 1.0),
@@ -329,6 +330,11 @@ pub(super) fn axis_of(response: &Response, runs: &[RunPoint]) -> (Axis, f64) {
             let (unit, name) = bytes_unit(largest);
             (format!("{} ({name}/s)", title(response)), unit)
         }
+        Unit::Bytes => {
+            let (unit, name) = bytes_unit(largest);
+            (format!("{} ({name})", title(response)), unit)
+        }
+        Unit::Files | Unit::Share | Unit::Ratio => (title(response).to_string(), 1.0),
     };
     let range = if is_au { Range::AtLeast(0.0, 100.0) } else { Range::FromZero };
     (Axis { label, scale: Scale::Linear, range }, unit)
@@ -336,7 +342,7 @@ pub(super) fn axis_of(response: &Response, runs: &[RunPoint]) -> (Axis, f64) {
 
 /// What a response is called on an axis.
 pub(super) fn title(response: &Response) -> &'static str {
-    match response.name {
+    match response.id.name() {
         "au_all_steps_percent" => "AU, all steps",
         "au_windowed_percent" => "AU, windowed",
         "au_sustained_percent" => "AU, sustained",
@@ -344,7 +350,7 @@ pub(super) fn title(response: &Response) -> &'static str {
         "nominal_bytes_per_second" => "Nominal throughput",
         "stall_percent" => "Stall",
         "duration_s" => "Duration",
-        other => other,
+        _ => response.title,
     }
 }
 

@@ -72,7 +72,7 @@ impl Plot for MainEffects {
 fn missing(gaps: &[String], response: &Response) -> Missing {
     match gaps.is_empty() {
         true => Missing::new(
-            format!("no runs that have a `{}` differ in a factor", response.name),
+            format!("no runs that have a `{}` differ in a factor", response.id.name()),
             "main effects are drawn from a design: `feedrate study new` makes one",
         ),
         false => Missing::new(

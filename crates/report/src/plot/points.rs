@@ -4,8 +4,9 @@ use super::data::{
     Blocks, Details, FolderRun, FolderState, Latencies, Moments, PhasePoint, RunPoint, Stretch,
     StretchKind, TimeParts, Wait,
 };
-use feedrate_measure::doubt::{SeenDoubt, Severity};
+use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::histogram::Histogram;
+use feedrate_measure::metric;
 use feedrate_measure::phase::{Phase, PhaseKind, phases};
 use feedrate_measure::record::timeline::{Column, GpuTimeline};
 use feedrate_measure::record::{Block, CheckpointKind, EpochRecord, IoCounters, Record};
@@ -31,10 +32,15 @@ impl RunPoint {
     /// Of a record, with what is doubted of it among others.
     pub fn of_record(run: &Run, case: &Case, record: &Record, depth: Depth) -> Self {
         let summary = &run.summary;
-        let responses = RESPONSES.iter().filter_map(|response| {
-            Some((response.name, (response.of)(summary).filter(|value| value.is_finite())?))
-        });
-        let requests = summary.access.request_bytes.iter().flat_map(|sizes| &sizes.histogram);
+        let responses = RESPONSES
+            .iter()
+            .filter_map(|response| Some((response.id.name(), summary.figures.value(response)?)));
+        let requests = summary
+            .figures
+            .access
+            .iter()
+            .flat_map(|access| &access.request_bytes)
+            .flat_map(|sizes| &sizes.histogram);
         RunPoint {
             path: run.path.display().to_string(),
             responses: responses.collect(),
@@ -111,23 +117,23 @@ pub fn processes(case: &Case) -> Option<u32> {
 }
 
 /// Those that a reader of the picture should know of.
-fn warnings(doubts: &[SeenDoubt]) -> Vec<String> {
+fn warnings(doubts: &[Doubt]) -> Vec<String> {
     let told = doubts.iter().filter(|doubt| doubt.severity != Severity::Note);
     told.map(|doubt| doubt.name.to_string()).collect()
 }
 
 impl TimeParts {
     fn of(summary: &Summary) -> Option<Self> {
-        let (time, stall) = (&summary.time, &summary.stall);
+        let figures = &summary.figures;
         Some(TimeParts {
-            compute_s: time.compute_s?,
+            compute_s: figures.value(&metric::COMPUTE_S)?,
             wait: Wait::Split {
-                open_s: stall.open_s?,
-                read_s: stall.read_s?,
-                decode_s: stall.decode_s?,
-                queue_s: stall.queue_s?,
+                open_s: figures.value(&metric::STALL_OPEN)?,
+                read_s: figures.value(&metric::STALL_READ)?,
+                decode_s: figures.value(&metric::STALL_DECODE)?,
+                queue_s: figures.value(&metric::STALL_QUEUE)?,
             },
-            barrier_s: time.barrier_s?,
+            barrier_s: figures.value(&metric::BARRIER_S)?,
         })
     }
 

@@ -46,7 +46,7 @@ impl Plot for Scaling {
             return Err(Missing::new(
                 format!(
                     "no runs with a `{}` above 0 differ in the number of processes alone",
-                    response.name
+                    response.id.name()
                 ),
                 "run one workload with several numbers of processes and all else the same",
             ));

@@ -305,7 +305,7 @@ fn means_and_intervals_are_those_of_the_responses() {
             == ["accelerators", "read_threads", "format"].map(|key| run.settings[key].as_str())
     };
     let values: Vec<f64> =
-        data.runs.iter().filter(of).map(|run| run.responses[response.name]).collect();
+        data.runs.iter().filter(of).map(|run| run.responses[response.id.name()]).collect();
     let expected = response.middle(&values, feedrate_analysis::precision::CONFIDENCE).unwrap();
     let is_it = |point: &crate::draw::figure::Point| {
         (point.y * 1e6 - expected.estimate).abs() < 1.0

@@ -10,7 +10,7 @@ use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, RunPoint};
 use crate::plot::points::{Depth, processes};
 use feedrate_analysis::findings::Observation;
-use feedrate_measure::doubt::{SeenDoubt, Severity};
+use feedrate_measure::doubt::{Doubt as SeenDoubt, Severity};
 use feedrate_measure::metric::{self, AU_WINDOWED, METRICS, NOMINAL_WINDOWED};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
@@ -337,16 +337,16 @@ fn metrics(case: &Case, record: &Record) -> Vec<Metric> {
     let is_known = |name: &str| {
         let has_rates = case.throughput.whole_samples_per_second.is_some();
         let has_bytes = case.throughput.whole_mib_per_second.is_some();
-        let is_of_steps = of_steps.iter().any(|metric| metric.name == name);
+        let is_of_steps = of_steps.iter().any(|metric| metric.label() == name);
         case.kind == Kind::Record
             || (is_of_steps
                 && (has_rates || !name.starts_with("samples"))
                 && (has_bytes || !name.starts_with("nominal")))
     };
     let value = |metric: &&metric::Metric| Metric {
-        name: metric.name.into(),
-        unit: metric.unit.into(),
-        value: (metric.of_run)(record).filter(|_| is_known(metric.name)),
+        name: metric.label().into(),
+        unit: metric.unit.name().into(),
+        value: (metric.of_run)(record).filter(|_| is_known(metric.label())),
     };
     let figure = |(name, unit, value): (&str, &str, Option<f64>)| Metric {
         name: name.into(),
@@ -369,7 +369,7 @@ fn point(case: &Case, record: &Record, place: Place) -> RunPoint {
 fn doubts(all: &[Gathered]) -> Vec<Doubt> {
     let mut found: Vec<Doubt> = Vec::new();
     for (index, one) in all.iter().enumerate() {
-        for SeenDoubt { name, severity, evidence, advice } in &one.doubts {
+        for SeenDoubt { name, severity, evidence, advice, .. } in &one.doubts {
             let seen =
                 Seen { run: Some(index), evidence: evidence.clone(), advice: advice.clone() };
             match found.iter_mut().find(|known| known.name == *name && known.severity == *severity)

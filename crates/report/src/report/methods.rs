@@ -294,7 +294,7 @@ fn cache(runs: &[&Made]) -> Option<String> {
 
 fn numbers(runs: &[Made]) -> Method {
     let definitions = [&AU_WINDOWED, &AU_ALL_STEPS, &AU_SUSTAINED]
-        .map(|metric| format!("`{}`: {}", metric.name, metric.definition));
+        .map(|metric| format!("`{}`: {}", metric.label(), metric.meaning()));
     let estimated = match runs.iter().all(|run| run.is_own) {
         true => "",
         false => {

@@ -17,7 +17,7 @@ pub use size::{first_batch_bytes_of, mean_sample_bytes};
 
 use crate::import::{Imported, Kind, Reported, load_dlio, load_run};
 use crate::runs::{self, Settings};
-use feedrate_measure::doubt::SeenDoubt;
+use feedrate_measure::doubt::Doubt;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, NOMINAL_WHOLE, NOMINAL_WINDOWED,
     SAMPLES_WHOLE, SAMPLES_WINDOWED,
@@ -113,7 +113,7 @@ pub struct Case {
     /// How far accelerators differ.
     pub skew: SkewFigures,
     /// Reasons not to believe, the worst first.
-    pub doubts: Vec<SeenDoubt>,
+    pub doubts: Vec<Doubt>,
     /// All that it was asked for, by the keys of plans; of a run whose config is not known, workload and accelerators.
     #[serde(skip)]
     pub settings: Settings,

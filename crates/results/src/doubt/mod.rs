@@ -42,7 +42,8 @@ pub use ignored_setting::ignored;
 
 use crate::case::Loaded;
 use crate::set::{Like, Set};
-use feedrate_measure::doubt::{DOUBTS as OF_RECORDS, Finding, SeenDoubt, Severity};
+use feedrate_measure::doubt::{Doubt as SeenDoubt, Severity, place as place_in_records};
+use feedrate_measure::facts::Facts;
 use feedrate_spec::units;
 
 /// Every doubt of results and sets, in the order they are shown within a severity.
@@ -92,6 +93,12 @@ pub struct Doubt {
     pub check: Check,
 }
 
+/// Text of a doubt whose facts are not told apart yet.
+pub struct Finding {
+    evidence: String,
+    advice: String,
+}
+
 /// What a check looks at.
 #[derive(Clone, Copy)]
 pub enum Check {
@@ -121,10 +128,7 @@ pub fn of_set(set: &Set, index: usize) -> Vec<SeenDoubt> {
 pub fn in_order(doubts: &mut Vec<SeenDoubt>) {
     let place = |name: &str| {
         let own = DOUBTS.iter().position(|doubt| doubt.name == name);
-        own.unwrap_or_else(|| {
-            let of_records = OF_RECORDS.iter().position(|doubt| doubt.name == name);
-            DOUBTS.len() + of_records.unwrap_or(OF_RECORDS.len())
-        })
+        own.unwrap_or_else(|| DOUBTS.len() + place_in_records(name))
     };
     doubts.sort_by_key(|doubt| (doubt.severity, place(&doubt.name)));
     doubts.dedup_by(|later, first| later.name == first.name);
@@ -133,7 +137,8 @@ pub fn in_order(doubts: &mut Vec<SeenDoubt>) {
 fn seen(check: impl Fn(Check) -> Option<Finding>) -> Vec<SeenDoubt> {
     let of = |doubt: &&'static Doubt| {
         let Finding { evidence, advice } = check(doubt.check)?;
-        Some(SeenDoubt { name: doubt.name.into(), severity: doubt.severity, evidence, advice })
+        let (name, severity, facts) = (doubt.name.into(), doubt.severity, Facts::new());
+        Some(SeenDoubt { name, severity, evidence, advice, facts })
     };
     DOUBTS.iter().filter_map(of).collect()
 }

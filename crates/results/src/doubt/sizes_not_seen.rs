@@ -3,10 +3,9 @@
 //! DLIO draws file sizes from a fixed seed, and with the loader `pytorch` each rank's first batch is its first files in the order of their names. One worker reads it,
 //! file after file, so that the wait for it follows the bytes: in published results of unet3d to 1 %.
 
-use super::{Check, Doubt, Severity, alike, found, unlike};
+use super::{Check, Doubt, Finding, Severity, alike, found, unlike};
 use crate::case::Case;
 use crate::set::{Set, Unsure};
-use feedrate_measure::doubt::Finding;
 use feedrate_spec::units;
 
 /// Fewer ranks tell nothing.

@@ -150,7 +150,7 @@ fn loader(config: &Config, counts: Counts) -> LoaderPlan {
         batch_size: counts.batch_size,
         workers,
         prefetch_size,
-        stock_batches: stock_batches(&kind, workers, prefetch_size, counts.batch_size),
+        batches_in_flight: batches_in_flight(&kind, workers, prefetch_size, counts.batch_size),
         kind,
         file_access: FileAccess::Multi,
         group_accelerators: 1,
@@ -174,7 +174,7 @@ fn loader(config: &Config, counts: Counts) -> LoaderPlan {
 }
 
 /// Batches that DLIO's loaders have in flight (`torch_data_loader.py`, `tf_data_loader.py`, `dali_data_loader.py`).
-fn stock_batches(kind: &str, workers: u32, prefetch_size: u32, batch_size: u64) -> u32 {
+fn batches_in_flight(kind: &str, workers: u32, prefetch_size: u32, batch_size: u64) -> u32 {
     match kind {
         "pytorch" if workers == 0 => 0,
         "pytorch" => match prefetch_size.div_ceil(workers) {
@@ -191,13 +191,13 @@ fn stock_batches(kind: &str, workers: u32, prefetch_size: u32, batch_size: u64) 
 
 #[cfg(test)]
 mod tests {
-    use super::stock_batches;
+    use super::batches_in_flight;
 
     #[test]
     fn the_stock_is_that_of_dlios_loaders() {
         let check = |kind, workers, prefetch, expected| {
             assert_eq!(
-                stock_batches(kind, workers, prefetch, 7),
+                batches_in_flight(kind, workers, prefetch, 7),
                 expected,
                 "{kind} {workers} {prefetch}"
             );

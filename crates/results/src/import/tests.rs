@@ -23,7 +23,7 @@ fn the_numbers_follow_from_the_steps() {
     near((AU_WINDOWED.of_run)(record), windowed / 4.0);
     near((SAMPLES_WHOLE.of_run)(record), 168.0 / epoch_s);
     assert_eq!(imported.ranks_expected, Some(4));
-    assert_eq!(record.plan.loader.stock_batches, 4);
+    assert_eq!(record.plan.loader.batches_in_flight, 4);
     assert_eq!(imported.log.folder.as_deref(), Some("/scratch/job/hydra_log/fake/2025"));
 }
 

@@ -162,14 +162,14 @@ impl Attempt {
     }
 
     fn read(run_dir: PathBuf, id: &str, aside: Option<&str>) -> io::Result<Option<Self>> {
-        let Some(about) = read_json::<StudyRun>(&run_dir.join(ABOUT_FILE))? else {
-            return Ok(None);
-        };
-        let Some(key) = about.key.filter(|_| about.id.as_deref() == Some(id)) else {
-            return Ok(None);
-        };
-        let outcome = outcome(&run_dir, aside)?;
-        Ok(Some(Attempt { number: about.attempt, key: RowKey(key), run_dir, outcome }))
+        let about = read_json::<StudyRun>(&run_dir.join(ABOUT_FILE))?.unwrap_or_default();
+        match about.key {
+            Some(key) if about.id.as_deref() == Some(id) => {
+                let outcome = outcome(&run_dir, aside)?;
+                Ok(Some(Attempt { number: about.attempt, key: RowKey(key), run_dir, outcome }))
+            }
+            _ => Ok(None),
+        }
     }
 }
 

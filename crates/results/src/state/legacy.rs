@@ -128,6 +128,9 @@ fn add(event: Event, settings: &mut Option<StudySettings>, known: &mut BTreeMap<
 }
 
 fn move_all(known: &mut BTreeMap<u64, Known>, from: &Path, to: &Path) {
+    if from == to {
+        return;
+    }
     for one in known.values_mut() {
         one.attempt.run_dir = moved(&one.attempt.run_dir, from, to);
     }

@@ -40,10 +40,18 @@ impl StudyState {
     /// # Errors
     /// It cannot be read or written, or is that of another study.
     pub fn open(files: &StudyFiles, _lock: &Lock) -> Result<Self, FilesError> {
-        if StudySettings::read(files)?.is_none() {
+        let before = StudySettings::read(files)?;
+        if before.is_none() {
             legacy::adopt(files)?;
         }
-        Self::read(files)
+        let state = Self::read(files)?;
+        // A study that was moved says where it lies now, so that a copy of it is known for one.
+        if let (Some(before), Some(now)) = (before, &state.settings)
+            && before != *now
+        {
+            now.write(files)?;
+        }
+        Ok(state)
     }
 
     /// Where each row stands, in their order.

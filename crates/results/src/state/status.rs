@@ -46,7 +46,7 @@ impl Status {
 impl<'a> RowState<'a> {
     /// The attempt that the row's result is from.
     pub fn result(&self) -> Option<&'a Attempt> {
-        self.attempt.filter(|_| self.status == Status::Done)
+        if self.status == Status::Done { self.attempt } else { None }
     }
 
     /// The reason why the row failed.

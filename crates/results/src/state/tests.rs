@@ -120,6 +120,8 @@ fn a_study_that_was_moved_takes_its_paths_along_and_a_copy_is_told() {
     let state = StudyState::read(&files).unwrap();
     assert_eq!(state.settings, Some(settings(&files.csv)));
     assert_eq!(state.settings.unwrap().results, here.join("results"));
+    StudyState::open(&files, &files.lock().unwrap()).unwrap();
+    assert_eq!(StudySettings::read(&files).unwrap(), Some(settings(&files.csv)));
     let other = study(&folder.path().join("other"));
     settings(&files.csv).write(&other).unwrap();
     let error = StudyState::read(&other).unwrap_err();

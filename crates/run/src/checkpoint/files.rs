@@ -1,5 +1,5 @@
-//! What a checkpoint asks of a file system, its syncs timed: few operations, so that tests can be a storage that loses power. Shared by all that
-//! touch a checkpoint's files. Knows no format.
+//! The operations of a file system that a checkpoint needs, its syncs timed: few, so that tests can be a storage that loses power.
+//! Shared by all that touch a checkpoint's files. Knows no format.
 
 use crate::clock::Clock;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -17,7 +17,7 @@ pub(super) trait Files: Sync {
     /// Make `folder` and those above it. Returns the folders that have to be synced for it to stay.
     fn create_folder(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
 
-    /// What may still be written below `folder`.
+    /// Space for files below `folder`.
     fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
 
     /// An empty file that will have `bytes` bytes.
@@ -56,7 +56,7 @@ pub(super) trait Input {
     /// How long it is.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// What follows, 0 at its end.
+    /// Read on; 0 at its end.
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -100,9 +100,8 @@ impl Files for SystemFiles {
         let missing: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
         fs::create_dir_all(folder)?;
         // A relative path ends in nothing, which is the folder we are in.
-        let named =
-            |above: &Path| if above.as_os_str().is_empty() { ".".into() } else { above.into() };
-        Ok(missing.into_iter().filter_map(Path::parent).map(named).collect())
+        let above = missing.into_iter().filter_map(Path::parent);
+        Ok(above.map(|above| Path::new(".").join(above)).collect())
     }
 
     fn free_bytes(&self, folder: &Path) -> io::Result<u64> {

@@ -3,7 +3,6 @@
 
 use super::CheckpointError;
 use super::files::{Files, Input, Syncs};
-use super::sink::PIECE_BYTES;
 use crate::buffer::AlignedBuffer;
 use feedrate_spec::plan::state::StateFile;
 use serde::{Deserialize, Serialize};
@@ -28,11 +27,11 @@ pub(super) struct Manifest {
 /// One file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// Of all of it.
+    /// Its length.
     pub(super) bytes: u64,
-    /// Of all of it.
+    /// CRC-32 of all of it.
     pub(super) crc32: u32,
-    /// Of names, lengths and types of its tensors.
+    /// CRC-32 of names, lengths and types of its tensors.
     pub(super) tensors_crc32: u32,
 }
 
@@ -70,28 +69,18 @@ impl Manifest {
 
     pub(super) fn read(files: &dyn Files, folder: &Path) -> Result<Self, CheckpointError> {
         let path = folder.join(NAME);
-        let damaged = |problem: String| CheckpointError::Damaged { path: path.clone(), problem };
         let mut text = Vec::new();
-        let mut read = || {
-            let mut input = files.open(&path)?;
-            let mut piece = vec![0; READ_BYTES];
-            loop {
-                match input.read(&mut piece)? {
-                    0 => return Ok(()),
-                    bytes => text.extend_from_slice(&piece[..bytes]),
-                }
-            }
-        };
-        read().map_err(|source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => {
-                damaged("there is none, so the checkpoint is not whole".into())
-            }
-            _ => CheckpointError::Read { path: path.clone(), source },
-        })?;
+        files
+            .open(&path)
+            .and_then(|mut input| read_all(&mut *input, |piece| text.extend_from_slice(piece)))
+            .map_err(|source| {
+                unreadable(&path, source, "there is none, so the checkpoint is not whole")
+            })?;
         let manifest: Manifest =
-            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+            serde_json::from_slice(&text).map_err(|error| damaged(&path, error.to_string()))?;
         if manifest.version != VERSION {
-            return Err(damaged(format!("its version is {}, not {VERSION}", manifest.version)));
+            let problem = format!("its version is {}, not {VERSION}", manifest.version);
+            return Err(damaged(&path, problem));
         }
         Ok(manifest)
     }
@@ -105,44 +94,52 @@ impl Manifest {
         state: &StateFile,
     ) -> Result<u64, CheckpointError> {
         let path = folder.join(name);
-        let damaged = |problem: String| CheckpointError::Damaged { path: path.clone(), problem };
-        let entry =
-            self.files.get(name).ok_or_else(|| damaged(format!("it is not in `{NAME}`")))?;
+        let Some(entry) = self.files.get(name) else {
+            return Err(damaged(&path, format!("it is not in `{NAME}`")));
+        };
         if entry.tensors_crc32 != tensors_crc32(state) {
-            return Err(damaged("it holds other tensors than this plan's".into()));
+            return Err(damaged(&path, "it holds other tensors than this plan's".into()));
         }
-        let open = || {
-            let input = files.open(&path)?;
-            Ok((input.bytes()?, input))
-        };
-        let refused = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => damaged(format!("it is missing, and `{NAME}` names it")),
-            _ => CheckpointError::Read { path: path.clone(), source },
-        };
-        let (bytes, mut input) = open().map_err(refused)?;
+        let missing = format!("it is missing, and `{NAME}` names it");
+        let opened = files.open(&path).and_then(|input| Ok((input.bytes()?, input)));
+        let (bytes, mut input) = opened.map_err(|source| unreadable(&path, source, &missing))?;
         if bytes != entry.bytes {
-            return Err(damaged(format!("it has {bytes} bytes of {}", entry.bytes)));
+            return Err(damaged(&path, format!("it has {bytes} bytes of {}", entry.bytes)));
         }
-        let (read, crc) = sum(&mut *input).map_err(refused)?;
+        let (mut read, mut crc) = (0, crc32fast::Hasher::new());
+        read_all(&mut *input, |piece| {
+            crc.update(piece);
+            read += piece.len() as u64;
+        })
+        .map_err(|source| unreadable(&path, source, &missing))?;
+        let crc = crc.finalize();
         if (read, crc) != (entry.bytes, entry.crc32) {
-            return Err(damaged(format!("its checksum is {crc:08x}, not {:08x}", entry.crc32)));
+            let problem = format!("its checksum is {crc:08x}, not {:08x}", entry.crc32);
+            return Err(damaged(&path, problem));
         }
         Ok(read)
     }
 }
 
-/// Length and CRC-32 of all that `input` holds.
-fn sum(input: &mut dyn Input) -> io::Result<(u64, u32)> {
-    let mut buffer = AlignedBuffer::new(READ_BYTES.min(PIECE_BYTES))?;
+fn damaged(path: &Path, problem: String) -> CheckpointError {
+    CheckpointError::Damaged { path: path.to_owned(), problem }
+}
+
+fn unreadable(path: &Path, source: io::Error, missing: &str) -> CheckpointError {
+    match source.kind() {
+        io::ErrorKind::NotFound => damaged(path, missing.to_owned()),
+        _ => CheckpointError::Read { path: path.to_owned(), source },
+    }
+}
+
+/// Read `input` to its end, piece by piece.
+fn read_all(input: &mut dyn Input, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    let mut buffer = AlignedBuffer::new(READ_BYTES)?;
     let piece = buffer.aligned_like(0, READ_BYTES);
-    let (mut total, mut crc) = (0, crc32fast::Hasher::new());
     loop {
         match input.read(piece)? {
-            0 => return Ok((total, crc.finalize())),
-            bytes => {
-                crc.update(&piece[..bytes]);
-                total += bytes as u64;
-            }
+            0 => return Ok(()),
+            bytes => take(&piece[..bytes]),
         }
     }
 }

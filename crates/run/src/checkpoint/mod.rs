@@ -31,8 +31,8 @@ use sink::{Length, PIECE_BYTES, Pieces};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, PoisonError};
 
 /// Ranks that write or read side by side even where there are fewer processors: storage is waited for more than computed.
@@ -60,7 +60,7 @@ pub fn find(name: &str) -> Option<&'static dyn Checkpoint> {
     CHECKPOINTS.iter().copied().find(|format| format.member().name == name)
 }
 
-/// Why a checkpoint was not written or not read.
+/// The reason why a checkpoint was not written or not read.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// The system refused to write it.
@@ -68,7 +68,7 @@ pub enum CheckpointError {
     Write {
         /// The file.
         path: PathBuf,
-        /// The system's word.
+        /// The system's reason.
         source: io::Error,
     },
     /// The system refused to read it.
@@ -76,7 +76,7 @@ pub enum CheckpointError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The system's word.
+        /// The system's reason.
         source: io::Error,
     },
     /// The processes of the run lost each other.
@@ -87,7 +87,7 @@ pub enum CheckpointError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
     },
 }
@@ -126,14 +126,21 @@ fn begin(
     folder: &Path,
     syncs: &mut Syncs,
 ) -> Result<(), CheckpointError> {
-    let mut prepare = || {
-        for changed in files.create_folder(folder)? {
-            syncs.folder(files, &changed)?;
-        }
-        check_space(files.free_bytes(folder)?, plan.total_bytes)?;
-        Manifest::withdraw(files, folder, syncs)
-    };
-    prepare().map_err(|source| CheckpointError::Write { path: folder.to_owned(), source })
+    prepare(files, plan, folder, syncs)
+        .map_err(|source| CheckpointError::Write { path: folder.to_owned(), source })
+}
+
+fn prepare(
+    files: &dyn Files,
+    plan: &CheckpointPlan,
+    folder: &Path,
+    syncs: &mut Syncs,
+) -> io::Result<()> {
+    for changed in files.create_folder(folder)? {
+        syncs.folder(files, &changed)?;
+    }
+    check_space(files.free_bytes(folder)?, plan.total_bytes)?;
+    Manifest::withdraw(files, folder, syncs)
 }
 
 /// The part of a checkpoint that some ranks wrote.
@@ -161,7 +168,7 @@ fn write(
     own: Range<u64>,
 ) -> Result<Part, CheckpointError> {
     let entries = Mutex::new(Vec::new());
-    let of_rank = |rank, own: &mut RankCheckpoint| {
+    let ranks = ranks(own, clock, &|rank, own| {
         let writer = Writer { files, plan, clock, folder };
         for state in plan.state.files(rank) {
             let entry = writer.write(&state, own)?;
@@ -169,8 +176,7 @@ fn write(
             entries.push((file_name(plan, &state), entry));
         }
         Ok(())
-    };
-    let ranks = ranks(own, clock, &of_rank)?;
+    })?;
     let entries = entries.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Part { ranks, entries, folder_sync_ns: 0, end_ns: 0 })
 }
@@ -229,13 +235,12 @@ fn load_from(
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
     let manifest = Manifest::read(files, folder)?;
     let writers = plan.state.writers();
-    let of_rank = |rank, own: &mut RankCheckpoint| {
+    ranks(own, clock, &|rank, own| {
         for state in plan.state.files((rank + rank_shift % writers) % writers) {
             own.bytes += manifest.check(files, folder, &file_name(plan, &state), &state)?;
         }
         Ok(())
-    };
-    ranks(own, clock, &of_rank)
+    })
 }
 
 /// Where the checkpoint of `epoch` and `step` lies.
@@ -254,25 +259,13 @@ fn ranks(
     part: &OfRank<'_>,
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let (next, failed) = (AtomicU64::new(own.start), AtomicBool::new(false));
-    let work = || -> Result<Vec<RankCheckpoint>, CheckpointError> {
-        let mut done = Vec::new();
-        loop {
-            let rank = next.fetch_add(1, Relaxed);
-            if rank >= own.end || failed.load(Relaxed) {
-                return Ok(done);
-            }
-            let start_ns = clock.now_ns();
-            let mut own = RankCheckpoint { rank, start_ns, end_ns: start_ns, bytes: 0, sync_ns: 0 };
-            part(rank, &mut own).inspect_err(|_| failed.store(true, Relaxed))?;
-            own.end_ns = clock.now_ns();
-            done.push(own);
-        }
-    };
+    let next = AtomicU64::new(own.start);
     let mut all = std::thread::scope(|scope| {
         let helpers = threads.max(RANKS_AT_ONCE).min(own.end - own.start).saturating_sub(1);
-        let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(work)).collect();
-        let first = work();
+        let helpers: Vec<_> = (0..helpers)
+            .map(|_| scope.spawn(|| one_after_another(&next, own.end, clock, part)))
+            .collect();
+        let first = one_after_another(&next, own.end, clock, part);
         helpers.into_iter().fold(first, |result, helper| {
             let joined = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             result.and_then(|mut all| {
@@ -283,6 +276,27 @@ fn ranks(
     })?;
     all.sort_unstable_by_key(|own| own.rank);
     Ok(all)
+}
+
+/// Do the part of the next rank until all below `end` are done, or one failed: then there is no next.
+fn one_after_another(
+    next: &AtomicU64,
+    end: u64,
+    clock: Clock,
+    part: &OfRank<'_>,
+) -> Result<Vec<RankCheckpoint>, CheckpointError> {
+    let mut done = Vec::new();
+    loop {
+        let rank = next.fetch_add(1, Relaxed);
+        if rank >= end {
+            return Ok(done);
+        }
+        let start_ns = clock.now_ns();
+        let mut own = RankCheckpoint { rank, start_ns, end_ns: start_ns, bytes: 0, sync_ns: 0 };
+        part(rank, &mut own).inspect_err(|_| next.store(end, Relaxed))?;
+        own.end_ns = clock.now_ns();
+        done.push(own);
+    }
 }
 
 /// Writes one file after another.
@@ -313,18 +327,16 @@ impl Writer<'_> {
         own: &mut RankCheckpoint,
     ) -> io::Result<Entry> {
         let name = &self.plan.format;
-        let unknown = || io::Error::other(format!("there is no checkpoint format `{name}`"));
-        let format = find(name).ok_or_else(unknown)?;
+        let format = find(name)
+            .ok_or_else(|| io::Error::other(format!("there is no checkpoint format `{name}`")))?;
         let mut length = Length::default();
         format.write(&mut length, state)?;
         let in_one = !self.plan.state.file_sizes.is_empty();
         let most = if in_one { length.bytes } else { PIECE_BYTES as u64 };
         let piece_bytes = length.bytes.min(most) as usize;
         let mut output = self.files.create(part, length.bytes)?;
-        let content = match self.plan.ones {
-            true => StateContent::ones(),
-            false => StateContent::random(&state.name),
-        };
+        let content =
+            if self.plan.ones { StateContent::ones() } else { StateContent::random(&state.name) };
         let mut pieces = Pieces::new(content, piece_bytes, &mut *output)?;
         format.write(&mut pieces, state)?;
         let (bytes, crc32) = pieces.finish()?;

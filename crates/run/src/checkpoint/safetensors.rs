@@ -10,7 +10,7 @@ use std::io;
 static MEMBER: Member =
     Member { name: "safetensors", summary: "as safetensors writes and loads it", abilities: &[] };
 
-/// What the header's length is a multiple of.
+/// The header's length is a multiple of this.
 const ALIGN: usize = 8;
 
 /// The member.

@@ -30,7 +30,7 @@ pub struct Due {
 pub struct Saved {
     /// The epoch it belongs to.
     pub epoch: u32,
-    /// What it took.
+    /// Its times and bytes.
     pub record: CheckpointRecord,
 }
 
@@ -55,7 +55,7 @@ struct Running {
     thread: JoinHandle<Result<Written, CheckpointError>>,
 }
 
-/// What this process wrote of a checkpoint.
+/// The part of a checkpoint that this process wrote.
 struct Written {
     part: Part,
     /// Where it is whole already: the folders that are left.
@@ -92,7 +92,7 @@ impl Saver {
         }
         let mut whole = (!self.ranks.are_many()).then(|| std::mem::take(&mut self.whole));
         let folder = path.clone();
-        let write = move || {
+        let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
             let mut part = super::write(&SystemFiles, &plan, clock, &folder, own)?;
             if let Some(whole) = &mut whole {
                 let entries = std::mem::take(&mut part.entries);
@@ -101,8 +101,7 @@ impl Saver {
             part.folder_sync_ns = syncs.ns;
             part.end_ns = clock.now_ns();
             Ok(Written { part, whole })
-        };
-        let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(write);
+        });
         let thread = thread.map_err(|source| CheckpointError::Write { path, source })?;
         let stall_ns = self.clock.now_ns() - start_ns;
         self.running = Some(Running { due, start_ns, stall_ns, thread });

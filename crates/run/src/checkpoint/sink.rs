@@ -1,4 +1,4 @@
-//! What formats write into: large aligned pieces, summed up on the way; or nothing at all, to learn how long a file is.
+//! Takes what formats write: in large aligned pieces, summed up on the way; or only counts, to learn how long a file is.
 //! Shared by the formats. Knows no format.
 
 use super::content::StateContent;
@@ -13,7 +13,7 @@ pub(super) const PIECE_BYTES: usize = 4 << 20;
 /// Made and summed up at once: it stays in a core's cache between the two.
 const CHUNK_BYTES: u64 = 128 << 10;
 
-/// What a format writes a file into, from its start.
+/// Takes a file from its start, as a format writes it.
 pub trait Sink {
     /// Bytes that the format knows.
     ///

@@ -28,7 +28,7 @@ pub trait Comm: Send + Sync {
     fn rank(&self) -> u32;
     /// Processes.
     fn size(&self) -> u32;
-    /// Which of the machines this process is on, and which of its processes it is.
+    /// The machine that this process is on, and its place among the processes there.
     fn node(&self) -> Node;
     /// Wait for all.
     ///
@@ -72,7 +72,7 @@ pub trait Comm: Send + Sync {
     fn files(&self) -> Result<Box<dyn SharedFiles>, CommError> {
         Err(CommError::Library { call: "files read together", reason: NOBODY.to_owned() })
     }
-    /// What ended the ranks' work together, if it is over and that is known here.
+    /// The reason why the ranks' work together is over, if it is and that is known here.
     fn ended(&self) -> Option<CommError> {
         None
     }
@@ -113,25 +113,29 @@ pub trait Peers: Send + Sync {
 /// Files that all ranks read together, one thread of each. Every rank calls the same in the same order; only offsets and lengths
 /// differ. A call cannot be interrupted.
 pub trait SharedFiles: Send + Sync {
-    /// Open for reading; the number stands for the file.
+    /// Open for reading.
     ///
     /// # Errors
-    /// As of [`CommError`].
-    fn open(&self, path: &Path) -> Result<u64, CommError>;
+    /// As of [`CommError`], on all ranks or on some.
+    fn open(&self, path: &Path) -> Result<Box<dyn SharedFile>, CommError>;
+}
+
+/// A file that all ranks have opened and all have to close.
+pub trait SharedFile: Send {
     /// Read from `offset` on, not beyond the file's end, and say how many bytes that were.
     ///
     /// # Errors
     /// As of [`CommError`].
-    fn read_at_all(&self, file: u64, offset: u64, bytes: &mut [u8]) -> Result<usize, CommError>;
+    fn read_at_all(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, CommError>;
     /// Close.
     ///
     /// # Errors
     /// As of [`CommError`].
-    fn close(&self, file: u64) -> Result<(), CommError>;
+    fn close(self: Box<Self>) -> Result<(), CommError>;
 }
 
 /// How far a clock is behind that of rank 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockOffset {
     /// To be added to it.
     pub offset_ns: i64,
@@ -152,13 +156,13 @@ pub struct Node {
     pub local_size: u32,
 }
 
-/// Why an operation did not happen.
+/// The reason why an operation did not happen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommError {
     /// Another rank ended.
     #[error("rank {rank}{} {end}", of_host(host))]
     Lost {
-        /// Which.
+        /// The lost one.
         rank: u32,
         /// Where it ran; empty if that is not known.
         host: String,
@@ -181,7 +185,7 @@ pub enum CommError {
     Library {
         /// `MPI_Ibarrier`.
         call: &'static str,
-        /// Its words.
+        /// Its message.
         reason: String,
     },
 }
@@ -206,7 +210,7 @@ impl CommError {
         matches!(self, CommError::Stopped | CommError::Lost { end: End::Interrupted, .. })
     }
 
-    /// What the others are to be told by whom it stops.
+    /// The end that the others are to be told by whom it stops.
     pub fn end(&self) -> End {
         if self.is_interruption() { End::Interrupted } else { End::Failed(self.to_string()) }
     }

@@ -86,8 +86,10 @@ impl Comm for Threads {
             (state.waiting, state.opened) = (0, own + 1);
             self.shared.changed.notify_all();
         }
-        let closed = |state: &mut State| state.opened == own && state.lost.is_none();
-        let state = self.shared.changed.wait_while(state, closed);
+        let state = self
+            .shared
+            .changed
+            .wait_while(state, |state| state.opened == own && state.lost.is_none());
         let state = state.unwrap_or_else(PoisonError::into_inner);
         if state.opened > own { Ok(()) } else { state.lost.clone().map_or(Ok(()), Err) }
     }

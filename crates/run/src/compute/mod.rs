@@ -1,7 +1,7 @@
-//! What a step costs an accelerator: one file per kind, one row in [`COMPUTES`].
+//! Carries out the compute of steps: one file per kind, one row in [`COMPUTES`].
 //!
-//! The length of each step's compute is drawn ([`Compute`]); then the driver waits for as long, or a kind that has devices carries
-//! the step out on them. To add one: copy `sleep.rs`, or `cuda` where there are devices, add its `mod` line and its row.
+//! The engine draws the length of each step; then the driver waits for as long, or a kind that has devices carries the step out
+//! on them. To add one: copy `sleep.rs`, or `cuda` where there are devices, add its `mod` line and its row.
 
 mod none;
 mod sleep;
@@ -9,19 +9,13 @@ mod cuda;
 
 use crate::clock::Clock;
 use feedrate_spec::catalog::Member;
-use feedrate_spec::plan::{LoaderPlan, TrainPlan};
+use feedrate_spec::plan::TrainPlan;
 use feedrate_spec::workload::TimeSpec;
 use std::sync::Arc;
 
-/// The lengths of one accelerator's steps.
-pub trait Compute: Send {
-    /// Nanoseconds of the next step.
-    fn next_ns(&mut self) -> u64;
-}
-
 /// Devices that carry steps out.
 pub trait Devices: Send {
-    /// Begin a step of an accelerator that is to last `step_ns`. It is told to [`Setup::done`] when it is over; nobody waits here.
+    /// Begin a step of an accelerator that is to last `step_ns`. It is told to [`DeviceSetup::done`] when it is over; nobody waits here.
     ///
     /// # Errors
     /// The device refused, in words.
@@ -34,8 +28,8 @@ pub trait Devices: Send {
     fn check(&mut self) -> Result<(), String>;
 }
 
-/// What devices are opened for.
-pub struct Setup {
+/// The work that devices are opened for.
+pub struct DeviceSetup {
     /// Accelerators of other processes on this machine that take devices before these.
     pub before: u32,
     /// Accelerators, which share the devices in turn.
@@ -49,7 +43,7 @@ pub struct Setup {
 }
 
 /// A row of the table.
-pub struct Kind {
+pub struct ComputeKind {
     /// Name, summary, abilities.
     pub member: &'static Member,
     devices: Option<OnDevices>,
@@ -58,14 +52,14 @@ pub struct Kind {
 /// How a kind finds and opens its devices.
 struct OnDevices {
     count: fn() -> Result<u32, String>,
-    open: fn(Setup) -> Result<Box<dyn Devices>, String>,
+    open: fn(DeviceSetup) -> Result<Box<dyn Devices>, String>,
 }
 
 /// Every kind, in the order docs show them.
-pub static COMPUTES: &[Kind] = &[
-    Kind { member: &none::MEMBER, devices: None },
-    Kind { member: &sleep::MEMBER, devices: None },
-    Kind {
+pub static COMPUTES: &[ComputeKind] = &[
+    ComputeKind { member: &none::MEMBER, devices: None },
+    ComputeKind { member: &sleep::MEMBER, devices: None },
+    ComputeKind {
         member: &cuda::MEMBER,
         devices: Some(OnDevices { count: cuda::count, open: cuda::open }),
     },
@@ -80,29 +74,14 @@ pub fn count_devices(name: &str) -> Option<Result<u32, String>> {
 ///
 /// # Errors
 /// They cannot be opened, in words.
-pub fn devices(plan: &TrainPlan, setup: Setup) -> Result<Option<Box<dyn Devices>>, String> {
-    let named = plan.on_devices.as_deref().filter(|_| plan.compute != TimeSpec::None);
-    named.and_then(on_devices).map(|devices| (devices.open)(setup)).transpose()
+pub fn devices(plan: &TrainPlan, setup: DeviceSetup) -> Result<Option<Box<dyn Devices>>, String> {
+    if plan.compute == TimeSpec::None {
+        return Ok(None);
+    }
+    let devices = plan.on_devices.as_deref().and_then(on_devices);
+    devices.map(|devices| (devices.open)(setup)).transpose()
 }
 
 fn on_devices(name: &str) -> Option<&'static OnDevices> {
     COMPUTES.iter().find(|kind| kind.member.name == name)?.devices.as_ref()
-}
-
-/// The lengths of the steps of accelerator `accelerator` under `plan`.
-pub fn of(plan: &TrainPlan, accelerator: u32) -> Box<dyn Compute> {
-    drawn(plan.compute, plan.compute_seed, u64::from(accelerator))
-}
-
-/// The preprocessing of worker `worker`, counted over the process.
-pub fn preprocess(plan: &LoaderPlan, worker: u64) -> Box<dyn Compute> {
-    // Beside the accelerators' streams of the same seed.
-    drawn(plan.preprocess, plan.preprocess_seed, worker | 1 << 63)
-}
-
-fn drawn(spec: TimeSpec, seed: u64, stream: u64) -> Box<dyn Compute> {
-    match spec {
-        TimeSpec::None => Box::new(none::NoCompute),
-        spec => Box::new(sleep::Sleep::new(spec, seed, stream)),
-    }
 }

@@ -1,6 +1,5 @@
 //! No compute: the accelerators take batches as fast as they come.
 
-use super::Compute;
 use feedrate_spec::catalog::{Ability, Member};
 
 pub(super) static MEMBER: Member = Member {
@@ -8,13 +7,3 @@ pub(super) static MEMBER: Member = Member {
     summary: "no compute: batches are taken as fast as they come",
     abilities: &[Ability::TakesNoTime],
 };
-
-/// Steps of length zero.
-#[derive(Debug)]
-pub(super) struct NoCompute;
-
-impl Compute for NoCompute {
-    fn next_ns(&mut self) -> u64 {
-        0
-    }
-}

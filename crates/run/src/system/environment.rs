@@ -1,7 +1,7 @@
 //! How a machine was set and what it was busy with before a run: what no record of the run itself holds. Changes nothing.
 
-use super::facts::{colon_pairs, read_line};
-use super::mount::{block_device, mount_of};
+use super::facts::{colon_pairs, memory_in};
+use super::mount::{block_device, mount_of, read_line};
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is not there, or may not be read, is unknown.
+/// The environment of a run. Unknown is what is not there or may not be read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// The program that ran, with its version.
@@ -18,7 +18,7 @@ pub struct Environment {
     pub uptime_s: Option<f64>,
     /// Processes that ran or waited for a disk, over 1, 5 and 15 minutes.
     pub load_average: Option<[f64; 3]>,
-    /// Of the processors, each once.
+    /// Those of the processors, each once.
     pub cpu_governors: Option<Vec<String>>,
     /// The driver of the processors' frequency.
     pub cpu_frequency_driver: Option<String>,
@@ -32,7 +32,7 @@ pub struct Environment {
     pub memory_dirty_bytes: Option<u64>,
     /// Swap space.
     pub swap_total_bytes: Option<u64>,
-    /// Of that, free.
+    /// Free swap space.
     pub swap_free_bytes: Option<u64>,
     /// `vm.swappiness`.
     pub swappiness: Option<u32>,
@@ -40,7 +40,7 @@ pub struct Environment {
     pub cgroup_memory_max_bytes: Option<u64>,
     /// Processors' worth of time that the control group may use.
     pub cgroup_cpus_max: Option<f64>,
-    /// What made the container that this process is in, where one is known.
+    /// The maker of the container that this process is in, where one is known.
     pub container: Option<String>,
     /// Files that a process may have open, and up to how many it may raise that.
     pub open_files: OpenFiles,
@@ -48,7 +48,7 @@ pub struct Environment {
     pub data_disk: Option<Disk>,
     /// The disk below the results.
     pub results_disk: Option<Disk>,
-    /// What the study's folder holds, where git keeps it.
+    /// The state of the study's folder, where git keeps it.
     pub git: Option<Git>,
 }
 
@@ -68,7 +68,7 @@ pub struct Disk {
     pub name: String,
     /// The I/O scheduler.
     pub scheduler: Option<String>,
-    /// What the kernel reads ahead of a reader, in KiB.
+    /// KiB that the kernel reads ahead of a reader.
     pub read_ahead_kib: Option<u64>,
     /// Requests that the queue holds.
     pub requests: Option<u64>,
@@ -111,32 +111,30 @@ pub fn environment(asker: &Asker<'_>) -> Environment {
     }
 }
 
-/// What files below `root` tell.
+/// As far as files below `root` tell.
 fn below(root: &Path) -> Environment {
-    let line = |path: &str| read_line(&root.join(path));
-    let meminfo = colon_pairs(&fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default());
-    let memory = |name: &str| {
-        let (_, value) = meminfo.iter().find(|(key, _)| key == name)?;
-        Some(value.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
-    };
+    let (proc, kernel) = (root.join("proc"), root.join("sys/kernel/mm/transparent_hugepage"));
+    let cpu = root.join("sys/devices/system/cpu");
+    let meminfo = colon_pairs(&fs::read_to_string(proc.join("meminfo")).unwrap_or_default());
+    let [available, dirty, swap_total, swap_free] =
+        ["MemAvailable", "Dirty", "SwapTotal", "SwapFree"].map(|name| memory_in(&meminfo, name));
     let cgroup = own_cgroup(root);
-    let in_cgroup = |file: &str| read_line(&cgroup.as_ref()?.join(file));
-    let cpufreq = "sys/devices/system/cpu/cpu0/cpufreq/scaling_driver";
+    let [memory_max, cpu_max] =
+        ["memory.max", "cpu.max"].map(|file| read_line(&cgroup.as_ref()?.join(file)));
     Environment {
-        uptime_s: line("proc/uptime").and_then(|text| first(&text)),
-        load_average: line("proc/loadavg").and_then(|text| load_average(&text)),
-        cpu_governors: governors(&root.join("sys/devices/system/cpu")),
-        cpu_frequency_driver: line(cpufreq),
-        cpu_boost: boost(&line),
-        transparent_hugepages: line("sys/kernel/mm/transparent_hugepage/enabled")
-            .and_then(|text| chosen(&text)),
-        memory_available_bytes: memory("MemAvailable"),
-        memory_dirty_bytes: memory("Dirty"),
-        swap_total_bytes: memory("SwapTotal"),
-        swap_free_bytes: memory("SwapFree"),
-        swappiness: line("proc/sys/vm/swappiness").and_then(|text| first(&text)),
-        cgroup_memory_max_bytes: in_cgroup("memory.max").and_then(|text| first(&text)),
-        cgroup_cpus_max: in_cgroup("cpu.max").and_then(|text| quota(&text)),
+        uptime_s: read_line(&proc.join("uptime")).and_then(|text| first(&text)),
+        load_average: read_line(&proc.join("loadavg")).and_then(|text| load_average(&text)),
+        cpu_governors: governors(&cpu),
+        cpu_frequency_driver: read_line(&cpu.join("cpu0/cpufreq/scaling_driver")),
+        cpu_boost: boost(&cpu),
+        transparent_hugepages: read_line(&kernel.join("enabled")).and_then(|text| chosen(&text)),
+        memory_available_bytes: available,
+        memory_dirty_bytes: dirty,
+        swap_total_bytes: swap_total,
+        swap_free_bytes: swap_free,
+        swappiness: read_line(&proc.join("sys/vm/swappiness")).and_then(|text| first(&text)),
+        cgroup_memory_max_bytes: memory_max.and_then(|text| first(&text)),
+        cgroup_cpus_max: cpu_max.and_then(|text| quota(&text)),
         container: container(root),
         ..Environment::default()
     }
@@ -153,16 +151,17 @@ fn load_average(text: &str) -> Option<[f64; 3]> {
 
 fn governors(cpus: &Path) -> Option<Vec<String>> {
     let entries = fs::read_dir(cpus).ok()?.flatten();
-    let of = |cpu: fs::DirEntry| read_line(&cpu.path().join("cpufreq/scaling_governor"));
-    let found: BTreeSet<String> = entries.filter_map(of).collect();
+    let found: BTreeSet<String> =
+        entries.filter_map(|cpu| read_line(&cpu.path().join("cpufreq/scaling_governor"))).collect();
     (!found.is_empty()).then(|| found.into_iter().collect())
 }
 
 /// Intel's own driver has a switch of its own, and that says the opposite.
-fn boost(line: &dyn Fn(&str) -> Option<String>) -> Option<bool> {
-    let is_one = |text: String| text == "1";
-    let off = line("sys/devices/system/cpu/intel_pstate/no_turbo").map(is_one);
-    off.map(|off| !off).or_else(|| line("sys/devices/system/cpu/cpufreq/boost").map(is_one))
+fn boost(cpu: &Path) -> Option<bool> {
+    match read_line(&cpu.join("intel_pstate/no_turbo")) {
+        Some(off) => Some(off != "1"),
+        None => Some(read_line(&cpu.join("cpufreq/boost"))? == "1"),
+    }
 }
 
 /// The word in brackets, as the kernel marks the choice among several.
@@ -201,27 +200,28 @@ fn disk_below(folder: &Path) -> Option<Disk> {
 }
 
 fn disk_at(disk: &Path) -> Disk {
-    let queue = |file: &str| read_line(&disk.join("queue").join(file));
+    let queue = disk.join("queue");
     Disk {
         name: disk.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        scheduler: queue("scheduler").map(|text| chosen(&text).unwrap_or(text)),
-        read_ahead_kib: queue("read_ahead_kb").and_then(|text| first(&text)),
-        requests: queue("nr_requests").and_then(|text| first(&text)),
+        scheduler: read_line(&queue.join("scheduler")).map(|text| chosen(&text).unwrap_or(text)),
+        read_ahead_kib: read_line(&queue.join("read_ahead_kb")).and_then(|text| first(&text)),
+        requests: read_line(&queue.join("nr_requests")).and_then(|text| first(&text)),
     }
 }
 
-/// What git says of the folder of `file`; nothing where there is no git, or git does not know the folder.
+/// The commit in the folder of `file`; nothing where there is no git, or git does not know the folder.
 fn git(file: &Path) -> Option<Git> {
     let file = std::path::absolute(file).ok()?;
     let (folder, name) = (file.parent()?, file.file_name()?.to_string_lossy());
-    let say = |arguments: &[&str]| {
-        let told = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
-        told.status.success().then(|| String::from_utf8_lossy(&told.stdout).trim().to_string())
-    };
-    let commit = say(&["rev-parse", "HEAD"])?;
+    let commit = ask_git(folder, &["rev-parse", "HEAD"])?;
     let except = format!(":(exclude,literal){name}");
     let status = ["status", "--porcelain", "--untracked-files=no", "--", ":/", &except];
-    Some(Git { commit, is_dirty: say(&status).map(|changed| !changed.is_empty()) })
+    Some(Git { commit, is_dirty: ask_git(folder, &status).map(|changed| !changed.is_empty()) })
+}
+
+fn ask_git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let told = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
+    told.status.success().then(|| String::from_utf8_lossy(&told.stdout).trim().to_string())
 }
 
 #[cfg(test)]

@@ -12,19 +12,18 @@ use std::path::Path;
 pub fn system(data: Option<&Path>, results: Option<&Path>) -> System {
     let cpuinfo = last_cpu();
     let meminfo = meminfo();
-    let memory_bytes = memory_in(&meminfo);
+    let memory_bytes = memory_in(&meminfo, "MemTotal");
     let uname = rustix::system::uname();
-    let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     let data_mount = data.and_then(mount_of);
     let networks = networks(Path::new("/sys/class/net"));
     System {
-        hostname: text(uname.nodename()),
+        hostname: uname.nodename().to_string_lossy().into_owned(),
         components: components(&cpuinfo, memory_bytes, &networks, data_mount.as_ref()),
         cpus: cpus(),
         cpus_online: cpus_online(),
         memory_bytes,
-        processor: text(uname.machine()),
-        kernel: text(uname.release()),
+        processor: uname.machine().to_string_lossy().into_owned(),
+        kernel: uname.release().to_string_lossy().into_owned(),
         cpuinfo,
         meminfo,
         networks,
@@ -35,7 +34,7 @@ pub fn system(data: Option<&Path>, results: Option<&Path>) -> System {
 
 /// `MemTotal`.
 pub fn memory_bytes() -> Option<u64> {
-    memory_in(&meminfo())
+    memory_in(&meminfo(), "MemTotal")
 }
 
 /// Cores that nobody else is running on at this moment.
@@ -81,29 +80,26 @@ fn components(
     networks: &[Network],
     mount: Option<&Mount>,
 ) -> Vec<(String, String)> {
-    let mut rows = Vec::new();
-    let mut row = |component: &str, specification: String| {
-        rows.push((component.to_string(), specification));
-    };
     let model = ["model name", "Model", "cpu model", "Processor"]
         .iter()
         .find_map(|key| cpuinfo.iter().find(|(k, _)| k == key))
         .map_or("unknown model", |(_, model)| model.as_str());
-    row(
-        "CPU",
-        match (cpus_online(), cpus()) {
-            (Some(all), usable) if all != usable => {
-                format!("{all} × {model}, {usable} for this process")
-            }
-            (_, usable) => format!("{usable} × {model}"),
-        },
-    );
-    row("Memory", memory.map_or("unknown".into(), units::bytes_binary));
-    row("GPU", gpus());
-    row("Network", network_text(networks));
-    row("Storage", mount.map_or("unknown".into(), storage));
-    row("Kernel", rustix::system::uname().release().to_string_lossy().into_owned());
-    rows
+    let processors = match (cpus_online(), cpus()) {
+        (Some(all), usable) if all != usable => {
+            format!("{all} × {model}, {usable} for this process")
+        }
+        (_, usable) => format!("{usable} × {model}"),
+    };
+    [
+        ("CPU", processors),
+        ("Memory", memory.map_or("unknown".into(), units::bytes_binary)),
+        ("GPU", gpus()),
+        ("Network", network_text(networks)),
+        ("Storage", mount.map_or("unknown".into(), storage)),
+        ("Kernel", rustix::system::uname().release().to_string_lossy().into_owned()),
+    ]
+    .map(|(component, specification)| (component.to_string(), specification))
+    .to_vec()
 }
 
 /// Names of the NVIDIA devices the kernel's driver knows.
@@ -153,9 +149,10 @@ pub(super) fn meminfo() -> Vec<(String, String)> {
     colon_pairs(&read("/proc/meminfo"))
 }
 
-fn memory_in(meminfo: &[(String, String)]) -> Option<u64> {
-    let (_, total) = meminfo.iter().find(|(key, _)| key == "MemTotal")?;
-    Some(total.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+/// A line of `/proc/meminfo`, in bytes.
+pub(super) fn memory_in(meminfo: &[(String, String)], name: &str) -> Option<u64> {
+    let (_, kib) = meminfo.iter().find(|(key, _)| key == name)?;
+    Some(kib.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
 pub(super) fn colon_pairs(text: &str) -> Vec<(String, String)> {
@@ -163,13 +160,6 @@ pub(super) fn colon_pairs(text: &str) -> Vec<(String, String)> {
         .filter_map(|line| line.split_once(':'))
         .map(|(key, value)| (key.trim().to_string(), value.trim().to_string()))
         .collect()
-}
-
-/// The first line of a file; `None` where that is empty or there is none.
-pub(super) fn read_line(path: &Path) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    let line = text.lines().next()?.trim();
-    (!line.is_empty()).then(|| line.to_string())
 }
 
 fn read(path: &str) -> String {

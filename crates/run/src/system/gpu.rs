@@ -8,7 +8,7 @@ pub trait Gpus: Send {
     /// Their models.
     fn names(&self) -> Vec<String>;
 
-    /// What each shows now, in the order of names. What one does not tell is unknown.
+    /// Look at each now, in the order of names. Unknown is what one does not tell.
     fn look(&mut self, shown: &mut Vec<GpuSample>);
 }
 

@@ -1,10 +1,10 @@
-//! The machine: what it is, and what it did during an epoch. Reads `/proc` and `/sys`; what is not there is unknown.
+//! The machine: its facts, and its activity during an epoch. Reads `/proc` and `/sys`; what is not there is unknown.
 
-mod facts;
 mod mount;
 mod network;
-mod sample;
+mod facts;
 mod proc;
+mod sample;
 mod environment;
 mod quiet;
 mod gpu;

@@ -26,7 +26,7 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
     Some(mount)
 }
 
-/// What Lustre's tool says of a folder; nothing where there is no such tool.
+/// The word of Lustre's tool on a folder; nothing where there is no such tool.
 fn striping(lfs: &str, folder: &Path) -> Option<String> {
     let told = Command::new(lfs).args(["getstripe", "-d"]).arg(folder).output().ok()?;
     let text = String::from_utf8_lossy(&told.stdout);
@@ -41,6 +41,13 @@ pub(super) fn block_device(device: &str) -> Option<String> {
     let link = fs::canonicalize(format!("/sys/dev/block/{device}")).ok()?;
     let disk = if link.join("partition").exists() { link.parent()?.to_path_buf() } else { link };
     Some(disk.to_string_lossy().into_owned())
+}
+
+/// The first line of a file; `None` where that is empty or there is none.
+pub(super) fn read_line(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().next()?.trim();
+    (!line.is_empty()).then(|| line.to_string())
 }
 
 fn existing(path: &Path) -> Option<PathBuf> {

@@ -1,5 +1,6 @@
 //! Network interfaces, as the kernel lists them.
 
+use super::mount::read_line;
 use feedrate_measure::record::Network;
 use std::fs;
 use std::path::Path;
@@ -14,32 +15,35 @@ pub(super) fn networks(class: &Path) -> Vec<Network> {
 }
 
 fn network(folder: &Path) -> Option<Network> {
-    let value = |file: &str| Some(fs::read_to_string(folder.join(file)).ok()?.trim().to_string());
     // ARPHRD_LOOPBACK of if_arp.h.
-    if value("operstate")? != "up" || value("type")? == "772" {
+    if read_line(&folder.join("operstate"))? != "up" || read_line(&folder.join("type"))? == "772" {
         return None;
     }
     let driver = fs::read_link(folder.join("device/driver")).ok();
     let driver = driver.as_deref().and_then(Path::file_name);
     // Where there is no speed it is -1, or cannot be read.
-    let speed = value("speed").and_then(|speed| speed.parse().ok()).filter(|speed| *speed > 0);
+    let speed = read_line(&folder.join("speed"))
+        .and_then(|speed| speed.parse().ok())
+        .filter(|speed| *speed > 0);
     Some(Network {
         name: folder.file_name()?.to_string_lossy().into_owned(),
         speed_mbit_per_second: speed,
         driver: driver.map(|driver| driver.to_string_lossy().into_owned()),
-        mtu_bytes: value("mtu").and_then(|mtu| mtu.parse().ok()),
+        mtu_bytes: read_line(&folder.join("mtu")).and_then(|mtu| mtu.parse().ok()),
     })
 }
 
 /// For people: `eth0 (25 Gbit/s), ib0`.
 pub(super) fn network_text(networks: &[Network]) -> String {
-    let one = |network: &Network| match network.speed_mbit_per_second {
+    if networks.is_empty() {
+        return "none".into();
+    }
+    let all = networks.iter().map(|network| match network.speed_mbit_per_second {
         Some(speed) if speed % 1000 == 0 => format!("{} ({} Gbit/s)", network.name, speed / 1000),
         Some(speed) => format!("{} ({speed} Mbit/s)", network.name),
         None => network.name.clone(),
-    };
-    let all: Vec<String> = networks.iter().map(one).collect();
-    if all.is_empty() { "none".into() } else { all.join(", ") }
+    });
+    all.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

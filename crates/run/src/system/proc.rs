@@ -1,23 +1,29 @@
-//! Counters of the kernel that are looked at again and again: their files stay open. What is not there is unknown.
+//! Counters of the kernel, which are looked at again and again: their files stay open. What is not there is unknown.
 
-use super::sample::{cpu_ticks, disk_bytes, field, process_cpu_ns};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What is looked for lies in the first lines of most files.
+/// Most files have what is looked for in their first lines.
 const HEAD_BYTES: usize = 1024;
 /// All disks of a large machine.
 const DISKS_BYTES: usize = 64 << 10;
+/// `/proc/diskstats` counts sectors of this size whatever the device's own.
+const SECTOR_BYTES: u64 = 512;
 
 /// Since the machine or the process started. `None` is not known.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Totals {
+    /// By read calls of the workers, which are not the kernel's to tell.
     pub(super) read_bytes: Option<u64>,
+    /// Open and read calls of the workers.
     pub(super) operations: Option<u64>,
     pub(super) written_bytes: Option<u64>,
     pub(super) process_device_read_bytes: Option<u64>,
     pub(super) device_read_bytes: Option<u64>,
     pub(super) device_written_bytes: Option<u64>,
+    /// Time in which the device had something to do.
+    pub(super) device_busy_ms: Option<u64>,
+    /// Waiting for I/O is idle.
     pub(super) cpu_busy_ticks: Option<u64>,
     pub(super) cpu_ticks: Option<u64>,
     pub(super) process_cpu_ns: Option<u64>,
@@ -25,53 +31,107 @@ pub(super) struct Totals {
     pub(super) cached_bytes: Option<u64>,
 }
 
+impl Totals {
+    /// The counts added since `before`.
+    pub(super) fn since(self, before: Totals) -> Totals {
+        let added = self.with(before, |now, before| Some(now?.saturating_sub(before?)));
+        Totals { cached_bytes: self.cached_bytes, ..added }
+    }
+
+    /// The larger of each.
+    pub(super) fn max(self, other: Totals) -> Totals {
+        self.with(other, Option::max)
+    }
+
+    /// Share of the time of all processors, in counts since some time.
+    pub(super) fn cpu_busy_share(&self) -> Option<f64> {
+        let (busy, all) = (self.cpu_busy_ticks?, self.cpu_ticks?);
+        (all > 0).then(|| busy as f64 / all as f64)
+    }
+
+    fn with(self, other: Totals, f: fn(Option<u64>, Option<u64>) -> Option<u64>) -> Totals {
+        Totals {
+            read_bytes: f(self.read_bytes, other.read_bytes),
+            operations: f(self.operations, other.operations),
+            written_bytes: f(self.written_bytes, other.written_bytes),
+            process_device_read_bytes: f(
+                self.process_device_read_bytes,
+                other.process_device_read_bytes,
+            ),
+            device_read_bytes: f(self.device_read_bytes, other.device_read_bytes),
+            device_written_bytes: f(self.device_written_bytes, other.device_written_bytes),
+            device_busy_ms: f(self.device_busy_ms, other.device_busy_ms),
+            cpu_busy_ticks: f(self.cpu_busy_ticks, other.cpu_busy_ticks),
+            cpu_ticks: f(self.cpu_ticks, other.cpu_ticks),
+            process_cpu_ns: f(self.process_cpu_ns, other.process_cpu_ns),
+            cached_bytes: f(self.cached_bytes, other.cached_bytes),
+        }
+    }
+}
+
 /// Open files, and memory to read them into.
 pub(super) struct Proc {
     io: Option<File>,
     stat: Option<File>,
     meminfo: Option<File>,
-    disks: Option<(File, String)>,
+    disks: Option<File>,
+    /// The `major:minor` of the disk to watch.
+    device: String,
     buffer: Vec<u8>,
 }
 
 impl Proc {
-    /// `device`: the disk to watch.
+    /// Watch the disk `device`, too, where one is given.
     pub(super) fn open(device: Option<&str>) -> Self {
-        let open = |path| File::open(path).ok();
-        let disks = device.and_then(|device| Some((open("/proc/diskstats")?, device.to_string())));
-        let buffer = vec![0; if disks.is_some() { DISKS_BYTES } else { HEAD_BYTES }];
         Proc {
-            io: open("/proc/self/io"),
-            stat: open("/proc/stat"),
-            meminfo: open("/proc/meminfo"),
-            disks,
-            buffer,
+            io: File::open("/proc/self/io").ok(),
+            stat: File::open("/proc/stat").ok(),
+            meminfo: File::open("/proc/meminfo").ok(),
+            disks: device.and_then(|_| File::open("/proc/diskstats").ok()),
+            device: device.unwrap_or_default().to_string(),
+            buffer: vec![0; if device.is_some() { DISKS_BYTES } else { HEAD_BYTES }],
         }
     }
 
-    /// As they are now; reading of workers is not theirs to tell.
+    /// As they are now.
     pub(super) fn totals(&mut self) -> Totals {
-        let buffer = &mut self.buffer;
-        let io = text(self.io.as_ref(), &mut buffer[..HEAD_BYTES]);
-        let process_device_read_bytes = field(io, "read_bytes:");
-        let written_bytes = field(io, "wchar:");
-        let cached_bytes = field(text(self.meminfo.as_ref(), &mut buffer[..HEAD_BYTES]), "Cached:");
-        let cpu = cpu_ticks(text(self.stat.as_ref(), &mut buffer[..HEAD_BYTES]));
-        let disk = self
-            .disks
-            .as_ref()
-            .and_then(|(file, device)| disk_bytes(text(Some(file), buffer), device));
-        Totals {
-            read_bytes: None,
-            operations: None,
-            written_bytes,
-            process_device_read_bytes,
-            device_read_bytes: disk.map(|(read, _)| read),
-            device_written_bytes: disk.map(|(_, written)| written),
-            cpu_busy_ticks: cpu.map(|(busy, _)| busy),
-            cpu_ticks: cpu.map(|(_, all)| all),
-            process_cpu_ns: process_cpu_ns(),
-            cached_bytes: cached_bytes.map(|kib| kib * 1024),
+        let mut totals = Totals { process_cpu_ns: process_cpu_ns(), ..Totals::default() };
+        let io = text(self.io.as_ref(), &mut self.buffer[..HEAD_BYTES]);
+        totals.process_device_read_bytes = field(io, "read_bytes:");
+        totals.written_bytes = field(io, "wchar:");
+        let meminfo = text(self.meminfo.as_ref(), &mut self.buffer[..HEAD_BYTES]);
+        totals.cached_bytes = field(meminfo, "Cached:").map(|kib| kib * 1024);
+        totals.add_cpu(text(self.stat.as_ref(), &mut self.buffer[..HEAD_BYTES]));
+        totals.add_disk(text(self.disks.as_ref(), &mut self.buffer), &self.device);
+        totals
+    }
+}
+
+impl Totals {
+    /// Fields 6, 10 and 13 of the device's line (Documentation/admin-guide/iostats.rst).
+    fn add_disk(&mut self, diskstats: &str, device: &str) {
+        let Some((major, minor)) = device.split_once(':') else { return };
+        for line in diskstats.lines() {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            if fields.get(..2) == Some(&[major, minor]) {
+                let [read, written, busy_ms] =
+                    [6, 10, 13].map(|field| fields.get(field - 1)?.parse::<u64>().ok());
+                self.device_read_bytes = read.map(|sectors| sectors * SECTOR_BYTES);
+                self.device_written_bytes = written.map(|sectors| sectors * SECTOR_BYTES);
+                self.device_busy_ms = busy_ms;
+            }
+        }
+    }
+
+    /// The first line is of all cores together.
+    fn add_cpu(&mut self, stat: &str) {
+        let fields = stat.lines().next().unwrap_or_default().split_whitespace();
+        let ticks: Vec<u64> =
+            fields.skip(1).take(8).filter_map(|field| field.parse().ok()).collect();
+        if let [_, _, _, idle, waiting, ..] = ticks[..] {
+            let all = ticks.iter().sum();
+            self.cpu_ticks = Some(all);
+            self.cpu_busy_ticks = Some(all - idle - waiting);
         }
     }
 }
@@ -88,9 +148,37 @@ fn text<'b>(file: Option<&File>, buffer: &'b mut [u8]) -> &'b str {
     std::str::from_utf8(&buffer[..len]).unwrap_or_default()
 }
 
+fn field(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    value.split_whitespace().next()?.parse().ok()
+}
+
+fn process_cpu_ns() -> Option<u64> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counters_are_read_from_their_lines() {
+        let disks = "   8       0 sda 100 0 2000 5 50 0 400 9 0 7 0\n 254       0 vda 1 2 16 3 4 5 32 6 0 0 0\n";
+        let of_disk = |device| {
+            let mut totals = Totals::default();
+            totals.add_disk(disks, device);
+            [totals.device_read_bytes, totals.device_written_bytes, totals.device_busy_ms]
+        };
+        assert_eq!(of_disk("254:0"), [Some(16 * 512), Some(32 * 512), Some(0)]);
+        assert_eq!(of_disk("7:0"), [None; 3]);
+        assert_eq!(of_disk("8:0")[2], Some(7));
+        assert_eq!(field("rchar: 1\nread_bytes: 4096\n", "read_bytes:"), Some(4096));
+        let mut totals = Totals::default();
+        totals.add_cpu("cpu  10 0 20 60 10 0 0 0 0 0\n");
+        assert_eq!((totals.cpu_busy_ticks, totals.cpu_ticks), (Some(30), Some(100)));
+        assert_eq!(totals.cpu_busy_share(), Some(0.3));
+    }
 
     #[test]
     fn files_that_stay_open_show_what_is_new() {
@@ -99,8 +187,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a"), vec![1; 100_000]).unwrap();
         let after = proc.totals();
-        assert!(100_000 <= after.written_bytes.unwrap() - before.written_bytes.unwrap());
-        assert!(before.process_cpu_ns.unwrap() < after.process_cpu_ns.unwrap());
+        let added = after.since(before);
+        assert!(100_000 <= added.written_bytes.unwrap());
+        assert!(0 < added.process_cpu_ns.unwrap());
         assert!(before.cpu_ticks.unwrap() <= after.cpu_ticks.unwrap());
         assert_eq!(after.device_read_bytes, None);
     }

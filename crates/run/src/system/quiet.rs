@@ -1,7 +1,7 @@
 //! Whether others leave a device and the processors alone, looked at for a while before a run. Waits, and changes nothing.
 
 use super::mount::{block_device, mount_of};
-use super::sample::{busy_share, cpu_ticks, disk_busy_ms, disk_bytes};
+use super::proc::{Proc, Totals};
 use crate::clock::Clock;
 use feedrate_spec::plan::PlanDoubt;
 use feedrate_spec::units;
@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What moved during a look. Where a folder lies on no device of this machine (tmpfs, NFS), only the processors are known.
+/// The activity seen during a look. Where a folder lies on no device of this machine (tmpfs, NFS), only the processors are known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Activity {
-    /// How long it was looked at.
+    /// Length of the look.
     pub duration_s: f64,
     /// The disk, as the kernel calls it.
     pub device: Option<String>,
@@ -28,24 +28,24 @@ pub struct Activity {
     pub cpu_busy_share: Option<f64>,
 }
 
-/// What is quiet enough. What is not known disturbs nobody.
+/// Limits of what is quiet enough. What is not known disturbs nobody.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// Of the disk's time.
+    /// Share of the disk's time.
     pub device_busy_share_max: f64,
-    /// Of the time of all processors.
+    /// Share of the time of all processors.
     pub cpu_busy_share_max: f64,
 }
 
 /// The system's own writes and daemons stay below these.
 pub const BOUNDS: Bounds = Bounds { device_busy_share_max: 0.05, cpu_busy_share_max: 0.25 };
 
-/// How a wait ended.
+/// The end of a wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quiet {
-    /// How long it took.
+    /// Its length.
     pub waited_s: f64,
-    /// What the last look showed.
+    /// Seen in the last look.
     pub activity: Activity,
     /// Whether that was quiet enough.
     pub is_quiet: bool,
@@ -54,7 +54,8 @@ pub struct Quiet {
 /// Look at the disk below `folder` and at the processors, `look` at a time, until they are quiet, `limit` is over or `stop` is set.
 pub fn wait_until_quiet(
     folder: &Path,
-    (look, limit): (Duration, Duration),
+    look: Duration,
+    limit: Duration,
     bounds: &Bounds,
     clock: &Clock,
     stop: &AtomicBool,
@@ -71,106 +72,85 @@ pub fn wait_until_quiet(
     }
 }
 
-/// What moves on the disk below `folder` and on the processors during `look`, which ends early when `stop` is set.
+/// The activity of the disk below `folder` and of the processors during `look`, which ends early when `stop` is set.
 pub fn activity(folder: &Path, look: Duration, clock: &Clock, stop: &AtomicBool) -> Activity {
-    let device = mount_of(folder).and_then(|mount| whole_disk(&mount.device));
-    let before = Counters::now(device.as_ref());
-    let begun_ns = clock.now_ns();
+    let disk = mount_of(folder).and_then(|mount| whole_disk(&mount.device));
+    let (name, device) = disk.unzip();
+    let mut proc = Proc::open(device.as_deref());
+    let (before, begun_ns) = (proc.totals(), clock.now_ns());
     clock.sleep_until(begun_ns + look.as_nanos() as u64, stop);
-    let after = Counters::now(device.as_ref());
-    let duration_ns = clock.now_ns() - begun_ns;
-    Activity { device: device.map(|disk| disk.name), ..before.until(&after, duration_ns) }
+    let added = proc.totals().since(before);
+    let duration_s = (clock.now_ns() - begun_ns) as f64 / 1e9;
+    Activity { device: name, ..Activity::new(added, duration_s) }
 }
 
 impl Activity {
+    fn new(added: Totals, duration_s: f64) -> Self {
+        let per_second = |added: Option<u64>| added.map(|added| added as f64 / duration_s);
+        Activity {
+            duration_s,
+            device: None,
+            device_busy_share: per_second(added.device_busy_ms).map(|ms| ms / 1000.0),
+            device_read_bytes_per_second: per_second(added.device_read_bytes),
+            device_written_bytes_per_second: per_second(added.device_written_bytes),
+            cpu_busy_share: added.cpu_busy_share(),
+        }
+    }
+
     /// Whether nothing that is known moves more than `bounds` allow.
     pub fn is_within(&self, bounds: &Bounds) -> bool {
-        let is_within = |share: Option<f64>, max: f64| share.is_none_or(|share| share <= max);
-        is_within(self.device_busy_share, bounds.device_busy_share_max)
-            && is_within(self.cpu_busy_share, bounds.cpu_busy_share_max)
+        self.device_busy_share.is_none_or(|share| share <= bounds.device_busy_share_max)
+            && self.cpu_busy_share.is_none_or(|share| share <= bounds.cpu_busy_share_max)
+    }
+}
+
+impl Activity {
+    /// " (2 MB/s read, 0 B/s written)".
+    fn rates(&self) -> String {
+        let (Some(read), Some(written)) =
+            (self.device_read_bytes_per_second, self.device_written_bytes_per_second)
+        else {
+            return String::new();
+        };
+        let (read, written) = (units::bytes_per_second(read), units::bytes_per_second(written));
+        format!(" ({read} read, {written} written)")
     }
 }
 
 impl Quiet {
-    /// What a run deserves that began in spite of noise.
+    /// The doubt of a run that began in spite of noise.
     pub fn doubt(&self) -> Option<PlanDoubt> {
-        let percent = |share: f64| format!("busy {:.0} % of the time", share * 100.0);
-        let Activity { device, cpu_busy_share, .. } = &self.activity;
-        let rates = self.activity.device_read_bytes_per_second;
-        let rates = rates.zip(self.activity.device_written_bytes_per_second);
-        let rates = rates.map(|(read, written)| {
-            let (read, written) = (units::bytes_per_second(read), units::bytes_per_second(written));
-            format!(" ({read} read, {written} written)")
-        });
-        let disk = self.activity.device_busy_share.map(|share| {
+        if self.is_quiet {
+            return None;
+        }
+        let Activity { device, device_busy_share, cpu_busy_share, .. } = &self.activity;
+        let mut seen = Vec::new();
+        if let Some(share) = device_busy_share {
             let device = device.as_deref().unwrap_or("the device");
-            format!("{device} was {}{}", percent(share), rates.unwrap_or_default())
-        });
-        let cpus = cpu_busy_share.map(|share| format!("the processors were {}", percent(share)));
-        let seen: Vec<String> = disk.into_iter().chain(cpus).collect();
-        (!self.is_quiet).then(|| PlanDoubt {
+            seen.push(format!("{device} was {}{}", busy(*share), self.activity.rates()));
+        }
+        if let Some(share) = cpu_busy_share {
+            seen.push(format!("the processors were {}", busy(*share)));
+        }
+        let (waited, seen) = (units::seconds(self.waited_s), seen.join(", "));
+        Some(PlanDoubt {
             name: "device_not_quiet".into(),
-            evidence: format!(
-                "before the run, after a wait of {}, {}",
-                units::seconds(self.waited_s),
-                seen.join(", ")
-            ),
+            evidence: format!("before the run, after a wait of {waited}, {seen}"),
             advice: "find out who else uses the machine, or wait longer; then run again".into(),
         })
     }
 }
 
-struct Disk {
-    name: String,
-    /// `major:minor`.
-    device: String,
+fn busy(share: f64) -> String {
+    format!("busy {:.0} % of the time", share * 100.0)
 }
 
-/// Of a partition, the disk that it shares with others.
-fn whole_disk(device: &str) -> Option<Disk> {
+/// Name and `major:minor` of the disk that a partition shares with others.
+fn whole_disk(device: &str) -> Option<(String, String)> {
     let folder = block_device(device)?;
     let name = Path::new(&folder).file_name()?.to_string_lossy().into_owned();
     let device = fs::read_to_string(format!("{folder}/dev")).ok()?.trim().to_string();
-    Some(Disk { name, device })
-}
-
-/// Since the machine was started.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    disk_busy_ms: Option<u64>,
-    disk_bytes: Option<(u64, u64)>,
-    cpu_ticks: Option<(u64, u64)>,
-}
-
-impl Counters {
-    fn now(disk: Option<&Disk>) -> Self {
-        let disks = fs::read_to_string("/proc/diskstats").unwrap_or_default();
-        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-        Counters {
-            disk_busy_ms: disk.and_then(|disk| disk_busy_ms(&disks, &disk.device)),
-            disk_bytes: disk.and_then(|disk| disk_bytes(&disks, &disk.device)),
-            cpu_ticks: cpu_ticks(&stat),
-        }
-    }
-
-    fn until(&self, after: &Counters, duration_ns: u64) -> Activity {
-        let duration_s = duration_ns as f64 / 1e9;
-        let rate = |before: Option<u64>, after: Option<u64>| {
-            let added = after?.checked_sub(before?)?;
-            (duration_ns > 0).then(|| added as f64 / duration_s)
-        };
-        let read = |counters: &Counters| counters.disk_bytes.map(|(read, _)| read);
-        let written = |counters: &Counters| counters.disk_bytes.map(|(_, written)| written);
-        Activity {
-            duration_s,
-            device: None,
-            device_busy_share: rate(self.disk_busy_ms, after.disk_busy_ms)
-                .map(|ms_per_second| ms_per_second / 1000.0),
-            device_read_bytes_per_second: rate(read(self), read(after)),
-            device_written_bytes_per_second: rate(written(self), written(after)),
-            cpu_busy_share: busy_share(self.cpu_ticks, after.cpu_ticks),
-        }
-    }
+    Some((name, device))
 }
 
 #[cfg(test)]
@@ -179,15 +159,21 @@ mod tests {
 
     #[test]
     fn a_look_is_the_difference_of_counters_over_time() {
-        let before = Counters {
-            disk_busy_ms: Some(1000),
-            disk_bytes: Some((0, 5000)),
-            cpu_ticks: Some((10, 100)),
+        let before = Totals {
+            device_busy_ms: Some(1000),
+            device_read_bytes: Some(0),
+            device_written_bytes: Some(5000),
+            cpu_busy_ticks: Some(10),
+            cpu_ticks: Some(100),
+            ..Totals::default()
         };
-        let after = Counters {
-            disk_busy_ms: Some(1500),
-            disk_bytes: Some((4000, 5000)),
-            cpu_ticks: Some((60, 300)),
+        let after = Totals {
+            device_busy_ms: Some(1500),
+            device_read_bytes: Some(4000),
+            device_written_bytes: Some(5000),
+            cpu_busy_ticks: Some(60),
+            cpu_ticks: Some(300),
+            ..Totals::default()
         };
         let expected = Activity {
             duration_s: 2.0,
@@ -197,8 +183,8 @@ mod tests {
             device_written_bytes_per_second: Some(0.0),
             cpu_busy_share: Some(0.25),
         };
-        assert_eq!(before.until(&after, 2_000_000_000), expected);
-        let unknown = Counters::default().until(&after, 1);
+        assert_eq!(Activity::new(after.since(before), 2.0), expected);
+        let unknown = Activity::new(after.since(Totals::default()), 1.0);
         assert_eq!((unknown.device_busy_share, unknown.cpu_busy_share), (None, None));
     }
 
@@ -239,10 +225,10 @@ mod tests {
         let never = Bounds { device_busy_share_max: -1.0, cpu_busy_share_max: -1.0 };
         let (look, clock) = (Duration::from_millis(30), Clock::new());
         let go_on = AtomicBool::new(false);
-        let noisy = wait_until_quiet(here, (look, Duration::ZERO), &never, &clock, &go_on);
+        let noisy = wait_until_quiet(here, look, Duration::ZERO, &never, &clock, &go_on);
         assert!(!noisy.is_quiet && noisy.activity.cpu_busy_share.is_some(), "{noisy:?}");
         let stop = AtomicBool::new(true);
         let limit = Duration::from_secs(3600);
-        assert!(!wait_until_quiet(here, (limit, limit), &never, &clock, &stop).is_quiet);
+        assert!(!wait_until_quiet(here, limit, limit, &never, &clock, &stop).is_quiet);
     }
 }

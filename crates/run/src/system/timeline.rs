@@ -1,4 +1,4 @@
-//! Samples what happens while a run goes on, on a thread of its own. Those who train and read never wait for it.
+//! Samples the machine and the workers while a run goes on, on a thread of its own. Those who train and read never wait for it.
 //!
 //! Between blocks the session takes a sample itself wherever something begins or ends, so that no sample lies astride.
 
@@ -6,7 +6,7 @@ use super::gpu::OpenGpus;
 use super::proc::{Proc, Totals};
 use crate::clock::Clock;
 use crate::comm::{CommError, Node};
-use crate::drive::Progress;
+use crate::driver::Progress;
 use crate::ranks::Ranks;
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What a driver's library needs is not known, so it is the usual; pages that are not touched cost nothing.
+/// The usual, for a driver's library may need it; pages that are not touched cost nothing.
 const STACK_BYTES: usize = 2 << 20;
 
 /// The threads, and what they have seen.
@@ -89,10 +89,9 @@ impl TimelineSampler {
 
     /// Do `act` so that no sample lies across its start or end, where somebody samples.
     pub fn apart<T>(sampler: Option<&Self>, act: impl FnOnce() -> T) -> T {
-        let mark = || sampler.into_iter().for_each(Self::mark);
-        mark();
+        sampler.into_iter().for_each(Self::mark);
         let done = act();
-        mark();
+        sampler.into_iter().for_each(Self::mark);
         done
     }
 
@@ -133,9 +132,8 @@ impl TimelineSampler {
 impl Drop for TimelineSampler {
     fn drop(&mut self) {
         self.shared.stop.store(true, Release);
-        let may_join =
-            |gpus: &JoinHandle<()>| self.shared.gpus_opened.load(Acquire) || gpus.is_finished();
-        let gpus = self.gpus.take().filter(may_join);
+        let is_open = self.shared.gpus_opened.load(Acquire);
+        let gpus = self.gpus.take().filter(|gpus| is_open || gpus.is_finished());
         for thread in self.thread.take().into_iter().chain(gpus) {
             thread.thread().unpark();
             // A thread that panicked has told its story on stderr; the samples before are kept.
@@ -213,29 +211,23 @@ fn totals(proc: &mut Proc, work: &[Progress]) -> Totals {
     Totals { read_bytes: Some(read_bytes), operations: Some(operations), ..proc.totals() }
 }
 
-/// What was added to `last`, which becomes `now`. Some counters of the kernel (time waiting for I/O) may step back a little: they
+/// Everything added to `last`, which becomes `now`. Some counters of the kernel (time waiting for I/O) may step back a little: they
 /// count again from where they were.
 fn since(last: &mut Totals, now: Totals, duration_ns: u64) -> Sample {
-    let added = |last: &mut Option<u64>, now: Option<u64>| {
-        let added = now?.saturating_sub((*last)?);
-        *last = now.max(*last);
-        Some(added)
-    };
+    let added = now.since(*last);
+    *last = now.max(*last);
     Sample {
         duration_ns,
-        read_bytes: added(&mut last.read_bytes, now.read_bytes),
-        operations: added(&mut last.operations, now.operations),
-        written_bytes: added(&mut last.written_bytes, now.written_bytes),
-        process_device_read_bytes: added(
-            &mut last.process_device_read_bytes,
-            now.process_device_read_bytes,
-        ),
-        device_read_bytes: added(&mut last.device_read_bytes, now.device_read_bytes),
-        device_written_bytes: added(&mut last.device_written_bytes, now.device_written_bytes),
-        cpu_busy_ticks: added(&mut last.cpu_busy_ticks, now.cpu_busy_ticks),
-        cpu_ticks: added(&mut last.cpu_ticks, now.cpu_ticks),
-        process_cpu_ns: added(&mut last.process_cpu_ns, now.process_cpu_ns),
-        cached_bytes: now.cached_bytes,
+        read_bytes: added.read_bytes,
+        operations: added.operations,
+        written_bytes: added.written_bytes,
+        process_device_read_bytes: added.process_device_read_bytes,
+        device_read_bytes: added.device_read_bytes,
+        device_written_bytes: added.device_written_bytes,
+        cpu_busy_ticks: added.cpu_busy_ticks,
+        cpu_ticks: added.cpu_ticks,
+        process_cpu_ns: added.process_cpu_ns,
+        cached_bytes: added.cached_bytes,
     }
 }
 

@@ -1,7 +1,7 @@
 //! A rank under test: says what it sees, and behaves or misbehaves as it is told.
 
 use feedrate_run::clock::machine_ns;
-use feedrate_run::comm::mpi::{Mpi, Options, connect};
+use feedrate_run::comm::mpi::{Mpi, Options, connect, launched};
 use feedrate_run::comm::{Comm, CommError, End};
 use rustix::process::{Signal, getpid, kill_process};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub(crate) fn run(what: &str) {
     let timeout = std::env::var("RANK_TIMEOUT_S").ok().and_then(|s| s.parse().ok()).unwrap_or(60.0);
     let options = Options {
+        launched: launched(|name| std::env::var(name).ok()),
         library: std::env::var_os("MPI_LIBRARY").map(Into::into),
         rank_timeout: Duration::from_secs_f64(timeout),
         stop: stop(),
@@ -121,7 +122,7 @@ fn ring(mpi: &Mpi) -> Result<(), CommError> {
 /// Each rank's worker reads its part of a file together with the others', while their main threads wait for each other.
 fn files(mpi: &Mpi) -> Result<(), CommError> {
     let path = file();
-    let files = mpi.mpi_files()?;
+    let files = mpi.files()?;
     let rank = u64::from(mpi.rank());
     let worker = std::thread::spawn(move || {
         let missing = files.open(Path::new("/nonexistent/file")).err();
@@ -205,21 +206,17 @@ fn signal(signal: Signal) {
     kill_process(getpid(), signal).expect("a process may signal itself");
 }
 
-/// What a barrier costs, ours and the library's.
+/// Times a barrier.
 fn bench(mpi: &Mpi) -> Result<(), CommError> {
     const ROUNDS: u32 = 1_000;
-    let timed = |barrier: &dyn Fn() -> Result<(), CommError>| {
+    mpi.barrier()?;
+    let start = Instant::now();
+    for _ in 0..ROUNDS {
         mpi.barrier()?;
-        let start = Instant::now();
-        for _ in 0..ROUNDS {
-            barrier()?;
-        }
-        Ok(start.elapsed() / ROUNDS)
-    };
-    let own = timed(&|| mpi.barrier())?;
-    let library = timed(&|| mpi.library_barrier())?;
+    }
+    let own = start.elapsed() / ROUNDS;
     if mpi.rank() == 0 {
-        say(&format!("barrier: own {own:?}, the library's {library:?}"));
+        say(&format!("barrier: {own:?}"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a plan will do, before it does it: bytes, steps, least times, memory.
+//! The figures of a plan before it is run: bytes, steps, least times, memory.
 
 use super::layout::Layout;
 use super::{FileAccess, Plan, ShufflePlan};
@@ -34,7 +34,7 @@ pub struct Estimate {
     pub loader_memory_bytes: f64,
 }
 
-/// What keeps a sample in memory beside its payload.
+/// Bytes that a sample kept in memory takes beside its payload.
 const SLOT_BYTES: u64 = 40;
 
 /// Reading buffer of a worker where neither workload nor format says how large.
@@ -42,8 +42,12 @@ pub const PIECE_BYTES: u64 = 1 << 20;
 
 /// The figures of `plan`.
 pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
+    estimate_with(plan, catalog, &Layout::new(&plan.dataset))
+}
+
+/// The same with the layout at hand, which may have many sizes to draw.
+pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> Estimate {
     let dataset = &plan.dataset;
-    let layout = Layout::new(dataset);
     let file_bytes = catalog.format(&dataset.format).map_or(0, |format| {
         layout.sum(layout.files(), |shape| dataset.file_bytes(format, shape)) as u64
     });
@@ -54,24 +58,23 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
     let step_samples = accelerators.saturating_mul(plan.loader.batch_size);
     let batch_bytes = sample_bytes_mean * plan.loader.batch_size as f64;
     let compute_s = plan.train.compute.mean_s();
-    let sample_bytes_range = sample_range(&layout);
+    let sample_bytes_range = sample_range(layout);
     let buffer_bytes = match plan.loader.file_access {
-        FileAccess::Mpio => whole_read_bytes(plan, catalog),
+        FileAccess::Mpio => whole_read_bytes(plan, catalog, layout),
         _ => plan.loader.piece_bytes,
     };
     let buffers = u64::from(plan.loader.workers.max(1)).saturating_mul(buffer_bytes);
-    let batches = f64::from(plan.loader.stock_batches) + 1.0;
+    let batches = f64::from(plan.loader.batches_in_flight) + 1.0;
     let slots_bytes = plan.loader.batch_size.saturating_mul(SLOT_BYTES) as f64;
     let kept = if plan.loader.materialize { batches * (batch_bytes + slots_bytes) } else { 0.0 };
     let readers = u64::from(plan.readers());
-    let in_memory = match plan.loader.in_memory {
-        true => {
-            let copies = memory_copies(plan, readers);
-            let scratch = readers as f64 * f64::from(plan.loader.workers.max(1));
-            copies * (payload as f64 + samples as f64 * SLOT_BYTES as f64)
-                + scratch * sample_bytes_range.1 as f64
-        }
-        false => 0.0,
+    let in_memory = if plan.loader.in_memory {
+        let copies = memory_copies(plan, readers);
+        let scratch = readers as f64 * f64::from(plan.loader.workers.max(1));
+        copies * (payload as f64 + samples as f64 * SLOT_BYTES as f64)
+            + scratch * sample_bytes_range.1 as f64
+    } else {
+        0.0
     };
     Estimate {
         files: layout.files(),
@@ -93,24 +96,18 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
     }
 }
 
-/// Of the longest read, where a sample is read at once: of formats that cannot read it by itself the whole file.
-pub(super) fn whole_read_bytes(plan: &Plan, catalog: &Catalog) -> u64 {
-    let layout = Layout::new(&plan.dataset);
+/// Longest read where a sample is read at once: the whole file, in formats that cannot read it by itself.
+pub(super) fn whole_read_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
     let format = catalog.format(&plan.dataset.format);
     let alone = format.is_some_and(|format| format.member.has(Ability::RandomAccess));
-    if alone { sample_range(&layout).1 } else { file_bytes_max(plan, catalog) }
+    if alone { sample_range(layout).1 } else { file_bytes_max(plan, catalog, layout) }
 }
 
-/// Of the longest file, with what lies beside it.
-pub(super) fn file_bytes_max(plan: &Plan, catalog: &Catalog) -> u64 {
-    let (layout, most) = (Layout::new(&plan.dataset), std::cell::Cell::new(0));
-    if let Some(format) = catalog.format(&plan.dataset.format) {
-        layout.sum(layout.files(), |shape| {
-            most.set(most.get().max(plan.dataset.file_bytes(format, shape)));
-            0
-        });
-    }
-    most.get()
+/// Longest file, with what lies beside it.
+pub(super) fn file_bytes_max(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
+    let Some(format) = catalog.format(&plan.dataset.format) else { return 0 };
+    let shapes = layout.shapes(layout.files());
+    shapes.map(|(shape, _)| plan.dataset.file_bytes(format, &shape)).max().unwrap_or(0)
 }
 
 /// How often a sample comes to be in memory: each that reads it keeps it.
@@ -128,15 +125,8 @@ fn memory_copies(plan: &Plan, readers: u64) -> f64 {
     copies as f64
 }
 
+/// The smallest and the largest sample.
 fn sample_range(layout: &Layout) -> (u64, u64) {
-    if let Some(shape) = layout.common_shape() {
-        return (shape.sample_bytes(), shape.sample_bytes());
-    }
-    let range = std::cell::Cell::new((u64::MAX, 0));
-    layout.sum(layout.files_train(), |shape| {
-        let (least, most) = range.get();
-        range.set((least.min(shape.sample_bytes()), most.max(shape.sample_bytes())));
-        0
-    });
-    range.get()
+    let sizes = layout.shapes(layout.files_train()).map(|(shape, _)| shape.sample_bytes());
+    sizes.fold((u64::MAX, 0), |(least, most), bytes| (least.min(bytes), most.max(bytes)))
 }

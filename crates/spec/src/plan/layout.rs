@@ -54,7 +54,7 @@ impl Layout {
         self.train.files
     }
 
-    /// What file `file` holds.
+    /// Shape of file `file`.
     pub fn shape(&self, file: u64) -> FileShape {
         let dims = match &self.dims {
             FileDims::Constant(dims) => *dims,
@@ -63,17 +63,20 @@ impl Layout {
         self.with_dims(dims)
     }
 
-    /// Sum of `measure` over files `0..files`, in order. Constant sizes cost nothing.
+    /// The shapes of files `0..files` in order, each with the number of files that follow one another in it.
+    pub fn shapes(&self, files: u64) -> impl Iterator<Item = (FileShape, u64)> {
+        let (constant, drawn) = match &self.dims {
+            FileDims::Constant(dims) => (Some((*dims, files)), None),
+            FileDims::Drawn(drawn) => (None, Some(drawn.iter(files))),
+        };
+        let drawn = drawn.into_iter().flatten().map(|dims| (two_dims(dims), 1));
+        constant.into_iter().chain(drawn).map(|(dims, files)| (self.with_dims(dims), files))
+    }
+
+    /// Sum of `measure` over files `0..files`. Constant sizes cost nothing.
     pub fn sum(&self, files: u64, measure: impl Fn(&FileShape) -> u64) -> u128 {
-        match &self.dims {
-            FileDims::Constant(dims) => {
-                u128::from(measure(&self.with_dims(*dims))) * u128::from(files)
-            }
-            FileDims::Drawn(drawn) => drawn
-                .iter(files)
-                .map(|dims| u128::from(measure(&self.with_dims(two_dims(dims)))))
-                .sum(),
-        }
+        let shapes = self.shapes(files);
+        shapes.map(|(shape, files)| u128::from(measure(&shape)) * u128::from(files)).sum()
     }
 
     /// The shape all files share; `None` where sizes are drawn.

@@ -3,8 +3,10 @@
 pub mod mt19937;
 pub mod sizes;
 pub mod layout;
+pub mod seeds;
 pub mod order;
 pub mod schedule;
+mod draws;
 pub mod state;
 mod evaluation;
 mod build;
@@ -46,7 +48,7 @@ pub struct Plan {
     /// Evaluations between epochs; `None` where the run has none.
     #[serde(default)]
     pub evaluation: Option<EvaluationPlan>,
-    /// What is judged, and what is left out of the window.
+    /// The target for utilisation, and the steps left out of the window.
     pub metric: MetricPlan,
     /// Whether what happens is sampled while the run goes on.
     #[serde(default)]
@@ -60,9 +62,9 @@ pub struct Plan {
 pub struct PlanDoubt {
     /// Stable name in snake_case, one of the doubt table's.
     pub name: String,
-    /// What was seen, with figures.
+    /// The observation, with figures.
     pub evidence: String,
-    /// What to do.
+    /// The remedy.
     pub advice: String,
 }
 
@@ -71,7 +73,7 @@ pub struct PlanDoubt {
 pub struct DatasetPlan {
     /// Format name.
     pub format: String,
-    /// Of its data files, without the dot.
+    /// Extension of its data files, without the dot.
     pub extension: String,
     /// Training files.
     pub files_train: u64,
@@ -97,7 +99,7 @@ pub struct DatasetPlan {
     pub encoding: Encoding,
     /// Seed of the content.
     pub content_seed: u64,
-    /// What compression and deduplication find in the content.
+    /// Share of the content that compression and deduplication save.
     #[serde(default)]
     pub redundancy: Redundancy,
 }
@@ -142,7 +144,8 @@ pub struct LoaderPlan {
     /// `prefetch_size` as configured.
     pub prefetch_size: u32,
     /// Batches in flight or stocked, of one accelerator; the loader's own rule applied.
-    pub stock_batches: u32,
+    #[serde(alias = "stock_batches")]
+    pub batches_in_flight: u32,
     /// How accelerators share the samples of an epoch.
     pub file_access: FileAccess,
     /// Accelerators of which one reads for all; 1 where each reads for itself.
@@ -179,6 +182,13 @@ pub struct LoaderPlan {
     pub verify: bool,
     /// Checksums of the format are checked (npz's CRC-32).
     pub check_crc: bool,
+}
+
+impl LoaderPlan {
+    /// Whether one of each group reads the samples of all, which are the same, and sends them to the others.
+    pub fn is_broadcast(&self) -> bool {
+        self.file_access == FileAccess::Same && self.group_accelerators > 1
+    }
 }
 
 /// How accelerators share the samples of an epoch.
@@ -223,7 +233,7 @@ pub struct TrainPlan {
     /// The compute that carries steps out on devices; without it they are waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_devices: Option<String>,
-    /// What is done with the page cache. Plans of before 0.2 say `cold`, or not.
+    /// State of the page cache before epochs. Plans of before 0.2 have a flag `cold`.
     #[serde(default, alias = "cold", deserialize_with = "cache_or_cold")]
     pub cache: Cache,
     /// When accelerators wait for each other.
@@ -231,11 +241,11 @@ pub struct TrainPlan {
     pub barrier: Barrier,
 }
 
-/// What is done with the page cache.
+/// State of the page cache before epochs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cache {
-    /// Nothing.
+    /// Left as it is.
     #[default]
     AsIs,
     /// It is emptied of the dataset before each epoch.
@@ -269,7 +279,7 @@ pub enum Barrier {
     AtEnd,
 }
 
-/// What is judged.
+/// The target for utilisation, and the window it is judged in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricPlan {
     /// `metric.au` in percent.
@@ -292,15 +302,15 @@ pub struct CheckpointPlan {
     /// Steps from one to the next, counted anew in each epoch; where this is given, epochs are not counted.
     #[serde(default)]
     pub steps_between: Option<u64>,
-    /// How a state lies in a file; the files' extension.
+    /// Format of the files, and their extension.
     pub format: String,
-    /// What each rank writes.
+    /// The state that each rank writes.
     pub state: state::StatePlan,
-    /// Over all ranks.
+    /// Bytes over all ranks.
     pub total_bytes: u64,
-    /// Over all ranks.
+    /// Files over all ranks.
     pub total_files: u64,
-    /// Of the rank that writes most.
+    /// Bytes of the rank that writes most.
     pub rank_bytes_max: u64,
     /// Whether it is synced before it counts as written.
     pub fsync: bool,
@@ -310,7 +320,7 @@ pub struct CheckpointPlan {
     /// Whether training goes on while it is written.
     #[serde(default)]
     pub asynchronous: bool,
-    /// How many of a run are kept; all where it is not given.
+    /// Number of checkpoints of a run that are kept; all where it is not given.
     #[serde(default)]
     pub keep_last: Option<u64>,
     /// The run is of checkpoints only; `None` where they come between steps or epochs.

@@ -1,9 +1,10 @@
-//! Which sample each accelerator reads at each position of an epoch: shards and orders as functions of an index.
+//! The sample that each accelerator reads at each position of an epoch: shards and orders as functions of an index.
 //!
 //! Laws (property tests): an order is a permutation; the shards of an epoch partition it; the same
 //! seed gives the same order. As with torch's `DistributedSampler` the whole epoch is shuffled first
 //! and then cut, so that accelerators see other samples in each epoch.
 
+use super::seeds::scatter;
 use super::{DatasetPlan, FileAccess, LoaderPlan, Plan, ShufflePlan};
 use std::ops::Range;
 
@@ -56,7 +57,7 @@ impl Order {
     }
 }
 
-/// Which positions of an epoch an accelerator reads, step by step.
+/// The positions of an epoch that an accelerator reads, step by step.
 #[derive(Clone, Debug)]
 pub struct Share {
     access: FileAccess,
@@ -114,7 +115,7 @@ impl Share {
 struct Interleave {
     /// Positions before the first whole run.
     head: u64,
-    /// Behind those.
+    /// Positions after those.
     len: u64,
     run: u64,
     cycle: u64,
@@ -189,14 +190,9 @@ impl Permutation {
     }
 }
 
-/// SplitMix64's finaliser over a seed and a value (Steele, Lea, Flood 2014).
+/// A seed that belongs to a seed and a value: SplitMix64's finaliser over both.
 pub fn mix(seed: u64, value: u64) -> u64 {
-    let mut z = seed
-        .wrapping_add(0x9e37_79b9_7f4a_7c15)
-        .wrapping_add(value.wrapping_mul(0xd1b5_4a32_d192_ed03));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    scatter(seed.wrapping_add(value.wrapping_mul(0xd1b5_4a32_d192_ed03)))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! of it, large ones keep the generator's state every 4096 files.
 
 use super::mt19937::LegacyRandom;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// DLIO's `np.random.seed(10)` (`data_generator.py`).
 const DLIO_SEED: u32 = 10;
@@ -14,12 +13,10 @@ const KEPT_FILES_MAX: u64 = 1 << 24;
 const SPACING: u64 = 4096;
 
 /// Two dimensions of each of a sequence of files.
-#[derive(Clone)]
 pub struct DrawnSizes {
     mean: f64,
     stdev: f64,
-    files: u64,
-    kept: Arc<Kept>,
+    kept: Kept,
 }
 
 enum Kept {
@@ -27,38 +24,23 @@ enum Kept {
     States(Vec<LegacyRandom>),
 }
 
-/// The sequence drawn last: planner, generator, loaders and metrics ask for the same.
-static LAST: Mutex<Option<DrawnSizes>> = Mutex::new(None);
-
 impl DrawnSizes {
     /// `files` pairs from N(`mean`, `stdev`), cut to integers, at least 1.
     pub fn new(mean: f64, stdev: f64, files: u64) -> Self {
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        let same =
-            |drawn: &&DrawnSizes| (drawn.mean, drawn.stdev, drawn.files) == (mean, stdev, files);
-        if let Some(drawn) = last.as_ref().filter(same) {
-            return drawn.clone();
-        }
-        let kept = Arc::new(Self::keep(mean, stdev, files));
-        let drawn = DrawnSizes { mean, stdev, files, kept };
-        *last = Some(drawn.clone());
-        drawn
-    }
-
-    fn keep(mean: f64, stdev: f64, files: u64) -> Kept {
         let mut random = LegacyRandom::new(DLIO_SEED);
         let fits = mean + 40.0 * stdev < f64::from(u32::MAX);
-        if files > KEPT_FILES_MAX || !fits {
-            return Kept::States(states(random, mean, stdev, files));
-        }
-        Kept::All(
-            (0..files).map(|_| draw(&mut random, mean, stdev).map(|side| side as u32)).collect(),
-        )
+        let kept = if files > KEPT_FILES_MAX || !fits {
+            Kept::States(states(random, mean, stdev, files))
+        } else {
+            let draws = (0..files).map(|_| draw(&mut random, mean, stdev));
+            Kept::All(draws.map(|sides| sides.map(|side| side as u32)).collect())
+        };
+        DrawnSizes { mean, stdev, kept }
     }
 
     /// Dimensions of the samples of file `file`.
     pub fn at(&self, file: u64) -> [u64; 2] {
-        match &*self.kept {
+        match &self.kept {
             Kept::All(all) => all[file as usize].map(u64::from),
             Kept::States(states) => {
                 let mut random = states[(file / SPACING) as usize].clone();
@@ -72,7 +54,7 @@ impl DrawnSizes {
 
     /// All dimensions in order; cheaper than [`DrawnSizes::at`] one by one.
     pub fn iter(&self, files: u64) -> impl Iterator<Item = [u64; 2]> {
-        let kept = match &*self.kept {
+        let kept = match &self.kept {
             Kept::All(all) => &all[..files.min(all.len() as u64) as usize],
             Kept::States(_) => &[],
         };
@@ -109,7 +91,7 @@ mod tests {
         let (mean, stdev) = (1000.0, 300.0);
         let all = DrawnSizes::new(mean, stdev, 10_000);
         let kept = Kept::States(states(LegacyRandom::new(DLIO_SEED), mean, stdev, 10_000));
-        let spaced = DrawnSizes { mean, stdev, files: 10_000, kept: Arc::new(kept) };
+        let spaced = DrawnSizes { mean, stdev, kept };
         for file in [0, 1, 4095, 4096, 4097, 8191, 9999] {
             assert_eq!(all.at(file), spaced.at(file), "file {file}");
         }

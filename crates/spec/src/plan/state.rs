@@ -1,4 +1,4 @@
-//! What a checkpoint consists of: which files each rank writes, and which tensors lie in them, as DLIO splits a model's
+//! The contents of a checkpoint: the files that each rank writes and the tensors in them, as DLIO splits a model's
 //! state over ranks (`base_checkpointing.py`). Functions of the rank: no list of all ranks' tensors is ever kept.
 
 use serde::{Deserialize, Serialize};
@@ -9,18 +9,18 @@ const OPTIMIZER_SUFFIX: &str = "_optim_states";
 /// A model's state, and how it is split.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatePlan {
-    /// Bytes of a state that is not told layer by layer; 0 is none.
+    /// Bytes of a state that is not given layer by layer; 0 is none.
     pub model_bytes: u64,
-    /// The layers, where they are told.
+    /// The layers, where they are given.
     pub layers: Layers,
-    /// The optimizer's groups where they are told; else they follow from the transformer.
+    /// The optimizer's groups where they are given; else they follow from the transformer.
     pub optimization_groups: Vec<u64>,
-    /// Bytes of each file that a writer writes, where they are told: of no model.
+    /// Bytes of each file that a writer writes, where files of given sizes are written instead of a model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub file_sizes: Vec<u64>,
-    /// Of a transformer's layers.
+    /// Element type of a transformer's layers.
     pub model_element: StateType,
-    /// Of its optimizer.
+    /// Element type of its optimizer.
     pub optimizer_element: StateType,
     /// Ranks that share each layer.
     pub tensor: u64,
@@ -28,7 +28,7 @@ pub struct StatePlan {
     pub pipeline: u64,
     /// Copies of the model, each with data of its own.
     pub data: u64,
-    /// What copies share: 0 nothing, 1 and 2 the optimizer, 3 the layers too (ZeRO; Rajbhandari et al. 2020).
+    /// State that copies share: 0 nothing, 1 and 2 the optimizer, 3 the layers too (ZeRO; Rajbhandari et al. 2020).
     pub zero_stage: u32,
     /// Who writes.
     pub writers: Writers,
@@ -59,13 +59,13 @@ pub enum Writers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layers {
-    /// Not told.
+    /// Not given.
     None,
-    /// So many layers, one like the other: bytes of their tensors over all tensor-parallel ranks.
+    /// Identical layers; bytes of their tensors over all tensor-parallel ranks.
     Alike {
-        /// How many.
+        /// Number of layers.
         count: u64,
-        /// Of each.
+        /// Sizes of one layer's tensors.
         tensor_bytes: Vec<u64>,
     },
     /// They follow from the model's dimensions.
@@ -96,7 +96,7 @@ pub struct StateFile {
     pub tensors: Vec<Tensor>,
 }
 
-/// Of the elements of a state, by torch's names in a workload.
+/// Element type of a state, by torch's names in a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateType {
@@ -128,7 +128,7 @@ impl StateType {
         })
     }
 
-    /// Of one element.
+    /// Bytes of one element.
     pub fn bytes(self) -> u64 {
         match self {
             StateType::Int8 | StateType::Uint8 => 1,
@@ -144,14 +144,14 @@ impl StateType {
 pub struct Tensor {
     /// Path of keys: `0/3`.
     pub name: String,
-    /// How long.
+    /// Number of elements.
     pub elements: u64,
-    /// Of each.
+    /// Type of each.
     pub element: StateType,
 }
 
 impl StateFile {
-    /// Of its tensors.
+    /// Bytes of its tensors.
     pub fn bytes(&self) -> u64 {
         self.tensors.iter().fold(0, |sum, tensor| sum.saturating_add(tensor.bytes()))
     }
@@ -162,7 +162,7 @@ impl Tensor {
         Tensor { name, elements: bytes, element: StateType::Int8 }
     }
 
-    /// Of its elements.
+    /// Bytes of its elements.
     pub fn bytes(&self) -> u64 {
         self.elements.saturating_mul(self.element.bytes())
     }
@@ -179,7 +179,7 @@ struct Place {
 }
 
 impl Transformer {
-    /// Of the whole model.
+    /// Parameters of the whole model.
     pub fn parameters(&self) -> u64 {
         let (h, vocab) = (self.hidden_size, self.vocab_size);
         let layer = self.layer(1, 1).into_iter().fold(0, u64::saturating_add);
@@ -248,7 +248,7 @@ impl StatePlan {
         files
     }
 
-    /// What is told as one number of bytes stays as it is.
+    /// Scales layers and optimizer; a state given as one number of bytes stays as it is.
     fn shrink(&self, files: &mut [StateFile]) {
         if self.scale == 1.0 {
             return;
@@ -267,12 +267,12 @@ impl StatePlan {
         self.file_sizes.iter().enumerate().map(file).collect()
     }
 
-    /// Of all ranks.
+    /// Bytes over all ranks.
     pub fn total_bytes(&self) -> u64 {
         self.sum(|file| file.bytes())
     }
 
-    /// Of all ranks: what of the total is the optimizer's.
+    /// Bytes of the optimizer over all ranks.
     pub fn optimizer_bytes(&self) -> u64 {
         let is_optimizers = |file: &StateFile| file.name.ends_with(OPTIMIZER_SUFFIX);
         self.sum(|file| if is_optimizers(file) { file.bytes() } else { 0 })
@@ -284,12 +284,12 @@ impl StatePlan {
         self.ranks < model.saturating_mul(self.data)
     }
 
-    /// Of all ranks.
+    /// Files over all ranks.
     pub fn total_files(&self) -> u64 {
         self.sum(|_| 1)
     }
 
-    /// Of the rank that writes most.
+    /// Bytes of the rank that writes most.
     pub fn rank_bytes_max(&self) -> u64 {
         let of_rank = |rank| self.files(rank).iter().map(StateFile::bytes).sum();
         (0..self.writers()).map(of_rank).max().unwrap_or(0)

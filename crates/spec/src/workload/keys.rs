@@ -3,52 +3,53 @@
 //!
 //! A row: `field: type = Kind, "path" ["alias"], "default as YAML", "unit", effect, "meaning";`
 
+use super::overrides::literal;
 use super::time::{Time, TimeSpec};
 use super::tree::Node;
 use super::value::*;
-use crate::problem::{Place, Problems};
+use crate::problem::{Place, Problem, Problems};
 use crate::shape::Element;
 use std::collections::BTreeMap;
 
-/// What is known of one key.
+/// Description of one key.
 #[derive(Debug)]
 pub struct KeyInfo {
     /// The dotted key.
     pub path: &'static str,
     /// Other dotted keys that mean it.
     pub aliases: &'static [&'static str],
-    /// What kind of value it takes.
+    /// Kind of value it takes.
     pub kind: &'static str,
     /// The default as YAML text.
     pub default: &'static str,
-    /// What a number counts; empty for none.
+    /// Unit of a number; empty for none.
     pub unit: &'static str,
-    /// What it means, in one sentence.
+    /// Its meaning, in one sentence.
     pub meaning: &'static str,
-    /// What it does.
+    /// Its effect in this version.
     pub effect: Effect,
-    /// Whose key it is.
+    /// Program that reads it.
     pub origin: Origin,
 }
 
-/// What a key does in this version.
+/// Effect of a key in this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// It takes effect.
     Now,
     /// It belongs to something that is not built yet; a plan that would reach it is refused.
     NotYet {
-        /// What is not built.
+        /// The missing feature.
         feature: &'static str,
     },
     /// It is accepted and changes nothing.
     Nothing {
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
 }
 
-/// Whose key it is.
+/// Program that reads a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// DLIO reads it.
@@ -62,7 +63,7 @@ pub enum Origin {
 /// Whole sections with a second name.
 pub(super) const SECTION_ALIASES: &[(&str, &str)] = &[("data_reader", "reader")];
 
-/// What was written: the tree of file and overrides.
+/// The tree of file and overrides, and where each key was written.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
     pub(super) tree: Node,
@@ -83,7 +84,7 @@ macro_rules! keys {
         feedrate { $($our_field:ident: $our_type:ty = $our_kind:ident, $our_path:literal, $our_default:literal, $our_unit:literal, $our_meaning:literal;)* }
         ignored { $($old_path:literal, $old_meaning:literal;)* }
     ) => {
-        /// What the user asks for: every key, with its default where it is not given.
+        /// Every key of a workload, with its default where it is not given.
         #[derive(Clone, Debug)]
         pub struct Workload {
             $(#[doc = concat!("`", $path, "`: ", $meaning)] pub $field: $type,)*
@@ -96,8 +97,8 @@ macro_rules! keys {
             pub(super) fn read(given: Given, problems: &mut Problems) -> Self {
                 let tree = &given.tree;
                 Workload {
-                    $($field: super::parse::value::<$kind>(tree, $path, $default, problems),)*
-                    $($our_field: super::parse::value::<$our_kind>(tree, $our_path, $our_default, problems),)*
+                    $($field: value::<$kind>(tree, $path, $default, problems),)*
+                    $($our_field: value::<$our_kind>(tree, $our_path, $our_default, problems),)*
                     given,
                 }
             }
@@ -119,6 +120,26 @@ macro_rules! keys {
             },)*
         ];
     };
+}
+
+/// The value of one key, its default where it is not given or is wrong.
+fn value<K: Kind>(tree: &Node, path: &str, default: &str, problems: &mut Problems) -> K::Value {
+    if let Some(node) = tree.at(path) {
+        match K::parse(node) {
+            Ok(value) => return value,
+            Err(Fault { message, hint, place }) => {
+                let problem =
+                    Problem::error(path, message).at(place.or_else(|| Some(node.place.clone())));
+                let hint =
+                    hint.unwrap_or_else(|| format!("leave it out for the default, `{default}`"));
+                problems.push(problem.hint(hint));
+            }
+        }
+    }
+    match literal(default).map(|node| K::parse(&node)) {
+        Some(Ok(value)) => value,
+        _ => unreachable!("every default of the table parses, by test: {path}"),
+    }
 }
 
 impl Workload {
@@ -242,7 +263,7 @@ keys! {
         reader_file_shuffle: Shuffle = ShuffleKind, "reader.file_shuffle", "off", "", Effect::Now, "Order of files.";
         reader_sample_shuffle: Shuffle = ShuffleKind, "reader.sample_shuffle", "off", "", Effect::Now, "Order of samples.";
         reader_shuffle_size: u64 = Count, "reader.shuffle_size", "1024", "samples", Effect::Now, "Size of the shuffle buffer of loader `tensorflow`.";
-        reader_file_access: String = FileAccess, "reader.file_access", "multi", "", Effect::Now, "How accelerators share files: `multi` gives each its own, in `shared` all read the same file at a time and each its own samples, in `same` all read the same samples, in `collective` one of a group reads for all, in other processes too, in `mpio` all processes of MPI read together.";
+        reader_file_access: String = FileAccess, "reader.file_access", "multi", "", Effect::Now, "How accelerators share files: `multi` gives each its own, in `shared` all read the same file at a time and each its own samples, in `same` all read the same samples, in `collective` one of a group reads for all, in other processes too, in `broadcast` one of a group reads what all of it need alike and sends it to the others, in `mpio` all processes of MPI read together.";
         reader_read_type_memory: bool = InMemory, "reader.read_type", "on_demand", "", Effect::Now,
             "Read each sample when it is needed, or once: then it stays in the memory of the accelerator that read it.";
         reader_transfer_size: Option<u64> = OptionalBytes, "reader.transfer_size", "null", "bytes", Effect::Now,
@@ -328,7 +349,7 @@ keys! {
         reader_read_at_start: bool = Flag, "reader.read_at_start", "false", "",
             "Read all of the first epoch before its first step, as applications do that load their data at start.";
         reader_collective_size: u32 = Count32, "reader.collective_size", "0", "accelerators",
-            "Accelerators of a group of which one reads for all, with `file_access: collective`; 0 is all of them.";
+            "Accelerators of a group of which one reads for all, with `file_access: collective` or `broadcast`; 0 is all of them.";
         checkpoint_format: Option<String> = OptionalText, "checkpoint.format", "null", "",
             "How a state lies in a file: `pt` (torch.save), `safetensors` or `raw`; without it `pt` where the framework is pytorch.";
         checkpoint_asynchronous: bool = Flag, "checkpoint.asynchronous", "false", "",

@@ -1,4 +1,4 @@
-//! What the user asks for: DLIO's workload YAML, its keys, and overrides as Hydra writes them.
+//! Workloads as users ask for them: DLIO's YAML, its keys, and overrides as Hydra writes them.
 
 mod time;
 mod tree;
@@ -6,8 +6,8 @@ mod yaml;
 mod scalar;
 mod value;
 mod overrides;
-mod apply;
 mod keys;
+mod apply;
 mod parse;
 mod write;
 mod suggest;

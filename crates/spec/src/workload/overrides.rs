@@ -14,7 +14,7 @@ pub struct Override {
     pub(super) value: Option<Node>,
 }
 
-/// What an override does.
+/// Effect of an override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// `key=value` and `++key=value`: set, whether given or not.
@@ -31,7 +31,7 @@ impl Override {
     /// Read one override; the prefix `workload.` may be left out.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A problem that names the fault.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         Self::parse_with(text, Action::Set)
     }
@@ -39,7 +39,7 @@ impl Override {
     /// As [`Override::parse`], but `key=value` is refused for what is not given, as Hydra refuses it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A problem that names the fault.
     pub fn parse_as_hydra(text: &str) -> Result<Self, Problem> {
         Self::parse_with(text, Action::Replace)
     }
@@ -95,7 +95,7 @@ pub(super) fn literal(text: &str) -> Option<Node> {
     value_node(text, &Place::Override(text.to_string())).ok()
 }
 
-/// What is wrong, and what to do; empty if nothing is to say.
+/// A message, and a hint; the hint may be empty.
 type Fault = (String, &'static str);
 
 fn path(key: &str) -> Result<Vec<String>, Fault> {

@@ -2,11 +2,10 @@
 
 use super::apply;
 use super::keys::{Given, KEYS, Origin, Workload};
-use super::overrides::{Override, literal};
+use super::overrides::Override;
 use super::suggest::nearest_key;
 use super::time::TimeSpec;
 use super::tree::{Content, Entry, Node, brief};
-use super::value::{Fault, Kind};
 use super::yaml::from_yaml;
 use crate::problem::{Place, Problem, Problems, Severity};
 use std::collections::BTreeMap;
@@ -14,7 +13,7 @@ use std::collections::BTreeMap;
 /// Problems that are listed; more are counted.
 const PROBLEMS_MAX: usize = 100;
 
-/// What a key is that nobody knows.
+/// Treatment of unknown keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
     /// It stops the command, as `feedrate` does.
@@ -51,31 +50,6 @@ pub fn parse(
     fold_deviations(&mut workload, &mut problems);
     let problems = listed(problems);
     if problems.has_errors() { Err(problems) } else { Ok((workload, problems)) }
-}
-
-/// The value of one key, its default where it is not given or is wrong.
-pub(super) fn value<K: Kind>(
-    tree: &Node,
-    path: &str,
-    default: &str,
-    problems: &mut Problems,
-) -> K::Value {
-    if let Some(node) = tree.at(path) {
-        match K::parse(node) {
-            Ok(value) => return value,
-            Err(Fault { message, hint, place }) => {
-                let problem =
-                    Problem::error(path, message).at(place.or_else(|| Some(node.place.clone())));
-                let hint =
-                    hint.unwrap_or_else(|| format!("leave it out for the default, `{default}`"));
-                problems.push(problem.hint(hint));
-            }
-        }
-    }
-    match literal(default).map(|node| K::parse(&node)) {
-        Some(Ok(value)) => value,
-        _ => unreachable!("every default of the table parses, by test: {path}"),
-    }
 }
 
 /// A root may be the workload, or hold it under `workload`, as `.hydra/config.yaml` does.

@@ -1,4 +1,4 @@
-//! What an unquoted scalar says, as PyYAML with OmegaConf's float rule reads it. Text in, value out.
+//! The value of an unquoted scalar, as PyYAML with OmegaConf's float rule reads it. Text in, value out.
 
 /// An unquoted scalar, resolved.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub(super) enum Plain {
     Text,
 }
 
-/// What `text` says without quotes.
+/// The value of `text` without quotes.
 pub(super) fn resolve(text: &str) -> Plain {
     if is_null(text) {
         return Plain::Null;
@@ -42,9 +42,10 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
 pub(super) fn integer(text: &str) -> Option<i128> {
     let (negative, digits) = signed(text);
     let value = if let Some(hex) = digits.strip_prefix("0x") {
-        i128::from_str_radix(&hex.replace('_', ""), 16)
-            .ok()
-            .filter(|_| !hex.starts_with(['+', '-']))?
+        if hex.starts_with(['+', '-']) {
+            return None;
+        }
+        i128::from_str_radix(&hex.replace('_', ""), 16).ok()?
     } else {
         let leading_zero = digits.len() > 1 && digits.starts_with('0');
         let well_formed = digits.starts_with(|c: char| c.is_ascii_digit())

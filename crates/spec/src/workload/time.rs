@@ -1,6 +1,5 @@
 //! A wait as DLIO configures it: a number, or a distribution (`utility.py:sleep`).
 
-use super::suggest::nearest;
 use super::tree::{Content, Entry, Node};
 use super::value::{Fault, Kind, number, wrong};
 use serde::{Deserialize, Serialize};
@@ -141,16 +140,10 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Fault> {
         Content::List(_) | Content::Map(_) => "",
     };
     let Some((name, fields)) = TYPES.iter().find(|(known, _)| *known == name) else {
-        let mut fault = Fault::new(format!(
-            "type: expected one of {}, found `{}`",
-            names.join(", "),
-            kind.brief()
-        ));
-        fault.place = Some(kind.place.clone());
-        return Err(match nearest(name, TYPES.iter().map(|(name, _)| *name)) {
-            Some(near) => fault.hint(format!("did you mean `{near}`?")),
-            None => fault,
-        });
+        let names = names.join(", ");
+        let message = format!("type: expected one of {names}, found `{}`", kind.brief());
+        let fault = Fault { place: Some(kind.place.clone()), ..Fault::new(message) };
+        return Err(fault.did_you_mean(name, TYPES.iter().map(|(name, _)| *name)));
     };
     let what = format!("`type: {name}`");
     let mut allowed = vec!["type"];
@@ -190,17 +183,11 @@ fn known_fields(entries: &[Entry], known: &[&str], what: &str) -> Result<(), Fau
     let Some(unknown) = entries.iter().find(|e| !known.contains(&e.key.as_str())) else {
         return Ok(());
     };
-    let mut fault = Fault::new(format!("{what} has no `{}`", unknown.key)).hint(
-        match nearest(&unknown.key, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!(
-                "it has {}",
-                known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")
-            ),
-        },
-    );
-    fault.place = Some(unknown.key_place.clone());
-    Err(fault)
+    let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    let fault = Fault::new(format!("{what} has no `{}`", unknown.key))
+        .hint(format!("it has {}", names.join(", ")))
+        .did_you_mean(&unknown.key, known.iter().copied());
+    Err(Fault { place: Some(unknown.key_place.clone()), ..fault })
 }
 
 fn with_example(node: &Node, fault: Fault) -> Fault {

@@ -8,13 +8,13 @@ pub(super) const DEPTH_MAX: usize = 32;
 /// One value and where it was written.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Where.
+    /// Where it was written.
     pub place: Place,
-    /// What.
+    /// Its content.
     pub content: Content,
 }
 
-/// What a node holds.
+/// Content of a node.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// Text as written, without its quotes.
@@ -52,7 +52,7 @@ impl Node {
         Node { place, content: Content::Map(Vec::new()) }
     }
 
-    /// What the tree weighs against a budget, this node included.
+    /// Weight of the tree against a budget, this node included.
     pub(super) fn weight(&self) -> usize {
         match &self.content {
             Content::Scalar { text, .. } => text_weight(text),

@@ -7,7 +7,7 @@ use crate::problem::Place;
 use crate::shape::Element;
 use crate::units;
 
-/// What is wrong with a value.
+/// A fault of a value.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) message: String,
@@ -26,6 +26,18 @@ impl Fault {
         self
     }
 
+    /// With a hint at the nearest of `known`, if one is near.
+    pub(super) fn did_you_mean<'a>(
+        self,
+        word: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        match nearest(word, known) {
+            Some(near) => self.hint(format!("did you mean `{near}`?")),
+            None => self,
+        }
+    }
+
     fn at(mut self, node: &Node) -> Self {
         self.place = Some(node.place.clone());
         self
@@ -34,9 +46,9 @@ impl Fault {
 
 /// A kind of value.
 pub(super) trait Kind {
-    /// What a value of this kind becomes.
+    /// The type that a value of this kind is read into.
     type Value;
-    /// What reference pages call it.
+    /// Name of the kind in reference pages.
     const NAME: &'static str;
 
     /// Read one value.
@@ -146,17 +158,10 @@ kinds! {
     Flag: "boolean" => bool, |node| flag(node);
     Count: "whole number" => u64, |node| in_range(node, whole(node)?);
     Count32: "whole number" => u32, |node| in_range(node, whole(node)?);
-    OptionalCount: "whole number or -1" => Option<u64>, |node| match node.is_null() {
-        true => Ok(None),
-        false => match whole(node)? {
-            -1 => Ok(None),
-            value => in_range(node, value).map(Some),
-        },
+    OptionalCount: "whole number or -1" => Option<u64>, |node| {
+        if node.is_null() || whole(node)? == -1 { Ok(None) } else { Count::parse(node).map(Some) }
     };
-    OptionalCount32: "whole number or null" => Option<u32>, |node| match node.is_null() {
-        true => Ok(None),
-        false => in_range(node, whole(node)?).map(Some),
-    };
+    OptionalCount32: "whole number or null" => Option<u32>, |node| optional::<Count32>(node);
     Number: "number" => f64, |node| number(node);
     OptionalNumber: "number or -1" => Option<f64>, |node| match scalar_of(node, "a number")?.1 {
         Plain::Null | Plain::Int(-1) => Ok(None),
@@ -173,19 +178,11 @@ kinds! {
     };
     Bytes: "bytes" => f64, |node| bytes(node);
     WholeBytes: "bytes" => u64, |node| whole_bytes(node);
-    OptionalBytes: "bytes or null" => Option<u64>, |node| match node.is_null() {
-        true => Ok(None),
-        false => whole_bytes(node).map(Some),
-    };
-    OptionalRate: "bytes per second or null" => Option<f64>, |node| match node.is_null() {
-        true => Ok(None),
-        false => rate(node).map(Some),
-    };
+    OptionalBytes: "bytes or null" => Option<u64>, |node| optional::<WholeBytes>(node);
+    Rate: "bytes per second" => f64, |node| rate(node);
+    OptionalRate: "bytes per second or null" => Option<f64>, |node| optional::<Rate>(node);
     Text: "text" => String, |node| text(node);
-    OptionalText: "text or null" => Option<String>, |node| match node.is_null() {
-        true => Ok(None),
-        false => text(node).map(Some),
-    };
+    OptionalText: "text or null" => Option<String>, |node| optional::<Text>(node);
     Texts: "list of texts" => Vec<String>, |node| match &node.content {
         Content::List(items) => items.iter().map(|item| text(item).map_err(|f| f.at(item))).collect(),
         Content::Scalar { .. } | Content::Map(_) => text(node).map(|one| vec![one]),
@@ -227,11 +224,15 @@ choices! {
     Compression: "none" | "gzip" | "lzf" | "bz2" | "zip" | "xz";
     Sampler: "auto" | "iterative" | "index" | "none";
     ProcessStart: "fork" | "spawn" | "forkserver";
-    FileAccess: "multi" | "shared" | "same" | "collective" | "mpio" | "posix";
+    FileAccess: "multi" | "shared" | "same" | "collective" | "broadcast" | "mpio" | "posix";
     Scaling: "strong" | "weak";
     CheckpointType: "rank_zero" | "all_ranks";
     CheckpointMode: "default" | "subset";
     Profiler: "none" | "iostat" | "darshan" | "tensorboard";
+}
+
+fn optional<K: Kind>(node: &Node) -> Result<Option<K::Value>, Fault> {
+    if node.is_null() { Ok(None) } else { K::parse(node).map(Some) }
 }
 
 fn flag(node: &Node) -> Result<bool, Fault> {
@@ -266,11 +267,7 @@ fn choice(node: &Node, choices: &[&'static str]) -> Result<String, Fault> {
     if choices.contains(&text) {
         return Ok(text.to_string());
     }
-    let fault = wrong(node, &expected());
-    Err(match nearest(text, choices.iter().copied()) {
-        Some(near) => fault.hint(format!("did you mean `{near}`?")),
-        None => fault,
-    })
+    Err(wrong(node, &expected()).did_you_mean(text, choices.iter().copied()))
 }
 
 fn bytes(node: &Node) -> Result<f64, Fault> {
@@ -351,11 +348,9 @@ fn element(node: &Node) -> Result<Element, Fault> {
     let (text, _) = scalar_of(node, "a numpy type")?;
     let found = Element::ALL.into_iter().find(|e| e.name() == text || e.npy_descr() == text);
     found.ok_or_else(|| {
-        let names: Vec<&str> = Element::ALL.iter().map(|e| e.name()).collect();
-        let fault = wrong(node, "a numpy type");
-        match nearest(text, names.iter().copied()) {
-            Some(near) => fault.hint(format!("did you mean `{near}`?")),
-            None => fault.hint(format!("types there are: {}", names.join(", "))),
-        }
+        let names = Element::ALL.map(Element::name);
+        let fault =
+            wrong(node, "a numpy type").hint(format!("types there are: {}", names.join(", ")));
+        fault.did_you_mean(text, names)
     })
 }

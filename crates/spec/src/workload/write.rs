@@ -11,7 +11,7 @@ pub fn resolved_yaml(workload: &Workload) -> String {
     out
 }
 
-/// What file and overrides give for `key`: a scalar as it is, a section or list as YAML. `None` where nothing is given.
+/// The text that file and overrides give for `key`: a scalar as it is, a section or list as YAML. `None` where nothing is given.
 pub fn yaml_at(workload: &Workload, key: &str) -> Option<String> {
     let node = workload.tree().at(key)?;
     let mut out = String::new();
@@ -30,11 +30,6 @@ fn text_of(node: &Node) -> String {
         },
         Content::List(_) | Content::Map(_) => String::new(),
     }
-}
-
-/// Text as a scalar of YAML, in quotes where it needs them.
-pub fn yaml_text(text: &str) -> String {
-    text_text(text)
 }
 
 /// The value after `key:` or `-`, its newline included.
@@ -89,7 +84,7 @@ fn scalar_text(text: &str, quoted: bool) -> String {
         Plain::Bool(bool) => bool.to_string(),
         Plain::Int(int) => int.to_string(),
         Plain::Float(float) => float_text(float),
-        Plain::Text => text_text(text),
+        Plain::Text => yaml_text(text),
     }
 }
 
@@ -109,7 +104,8 @@ fn float_text(float: f64) -> String {
     format!("{mantissa}e{sign}{digits:0>2}")
 }
 
-fn text_text(text: &str) -> String {
+/// Text as a scalar of YAML, in quotes where it needs them.
+pub fn yaml_text(text: &str) -> String {
     let plain = text.starts_with(|c: char| c.is_alphanumeric() || "_/.+".contains(c))
         && text.chars().all(|c| c.is_alphanumeric() || "_/.-+ @=;()".contains(c))
         && !text.ends_with(' ')
@@ -118,10 +114,7 @@ fn text_text(text: &str) -> String {
         && !looks_like_yaml_1_1(text);
     if plain {
         text.to_string()
-    } else if text
-        .chars()
-        .any(|c| c.is_control() || c == '\u{feff}' || c == '\u{2028}' || c == '\u{2029}')
-    {
+    } else if text.contains(is_escaped) {
         double_quoted(text)
     } else {
         format!("'{}'", text.replace('\'', "''"))
@@ -135,6 +128,11 @@ fn looks_like_yaml_1_1(text: &str) -> bool {
         || matches!(text, "y" | "Y" | "n" | "N" | "=")
 }
 
+/// Characters that YAML takes in double quotes only.
+fn is_escaped(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}')
+}
+
 fn double_quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -143,9 +141,7 @@ fn double_quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            c if c.is_control() || c == '\u{feff}' || c == '\u{2028}' || c == '\u{2029}' => {
-                out.push_str(&format!("\\u{:04x}", u32::from(c)));
-            }
+            c if is_escaped(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }
     }

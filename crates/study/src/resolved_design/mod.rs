@@ -147,9 +147,8 @@ fn run(row: &Row) -> String {
 }
 
 fn factor_line(factor: &Factor) -> String {
-    let mark = |level: &String| match factor.is_baseline(level) {
-        true => format!("{level} (baseline)"),
-        false => level.clone(),
+    let mark = |level: &String| {
+        if factor.is_baseline(level) { format!("{level} (baseline)") } else { level.clone() }
     };
     let levels: Vec<String> = factor.levels.iter().map(mark).collect();
     let levels = levels.join(if factor.between { " to " } else { ", " });

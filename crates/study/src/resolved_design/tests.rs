@@ -50,9 +50,10 @@ fn every_study_that_ships_is_read() {
     for path in studies() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
-        let rows: Vec<Row> = match name.ends_with(".csv") {
-            true => table(&name, &text).rows().cloned().collect(),
-            false => drawn(&name, &text).rows,
+        let rows: Vec<Row> = if name.ends_with(".csv") {
+            table(&name, &text).rows().cloned().collect()
+        } else {
+            drawn(&name, &text).rows
         };
         let expected = match name.as_str() {
             "perf_2025.csv" => 23,

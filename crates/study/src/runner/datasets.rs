@@ -2,12 +2,11 @@
 
 use super::env::{DatasetPlan, Ended, RowJob, RowPlan, RunnerEvent, Task};
 use super::{Broken, RowRef, Runner, RunnerError};
-use crate::datasets::{Owned, Room, to_delete};
+use crate::datasets::{Owned, Policy, Room, to_delete};
 use feedrate_results::row::Row;
 use feedrate_spec::units;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 impl Runner<'_> {
     /// Make the dataset of a row unless it is there, and room for it first. `pending` are the rows to run, this one the first; where its
@@ -48,17 +47,22 @@ impl Runner<'_> {
         is_whole: bool,
         pending: &[usize],
     ) -> Result<(), Broken> {
+        let policy = self.options.datasets;
+        if is_whole && policy != Policy::DeleteUnneeded {
+            return Ok(());
+        }
         let mut owned = self.owned(rows, pending);
+        // What an earlier start has made of it is kept.
+        let begun = owned.iter().find(|of| of.folder == dataset.folder);
+        let begun_bytes = begun.map_or(0, |of| of.bytes);
+        let needed_bytes = if is_whole { 0 } else { dataset.bytes.saturating_sub(begun_bytes) };
         // What lies elsewhere makes no room here.
         owned.retain(|of| {
             of.folder != dataset.folder && of.folder.parent() == dataset.folder.parent()
         });
         let free_bytes = self.env.free_bytes(&dataset.folder);
-        // What an earlier start has made of it is kept.
-        let there_bytes = if is_whole { dataset.bytes } else { bytes_in(&dataset.folder) };
-        let needed_bytes = dataset.bytes.saturating_sub(there_bytes);
         let room = Room { needed_bytes, free_bytes };
-        let folders = to_delete(self.options.datasets, &owned, room).map_err(|too_little| {
+        let folders = to_delete(policy, &owned, room).map_err(|too_little| {
             Ended::Failed(format!(
                 "its dataset needs {}, {} more than there is room for in `{}`\n  hint: free space, or let `--datasets` be `make-room`",
                 units::bytes(needed_bytes),
@@ -122,15 +126,4 @@ impl Runner<'_> {
         });
         Ok(())
     }
-}
-
-/// Bytes of all files below a folder; 0 where there is none.
-fn bytes_in(folder: &Path) -> u64 {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let bytes = entries.map(|entry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => bytes_in(&entry.path()),
-        Ok(metadata) => metadata.len(),
-        Err(_) => 0,
-    });
-    bytes.sum()
 }

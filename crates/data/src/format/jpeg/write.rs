@@ -1,20 +1,20 @@
-//! Writes a picture block by block, of noise: no pixel is made, and nothing but a row of blocks is in memory.
+//! Writes a picture row by row with `jpeg-encoder`: a row of blocks is in memory.
 
-use super::super::whole_image::Drawn;
+use super::super::whole_image::{Drawn, SinkWriter};
 use super::super::{Content, FileSink, SinkError};
-use super::codes::Bits;
-use super::noise::{COLOUR, GREY, LUMA};
-use super::tables::{FIRST, OTHERS, STEPS, Symbols, ZIGZAG};
-use feedrate_spec::shape::{Element, FileShape};
+use feedrate_spec::shape::FileShape;
+use jpeg_encoder::{Encoder, EncodingError, ImageBuffer, JfifWrite, JpegColorType, rgb_to_ycbcr};
+use std::cell::RefCell;
+use std::io;
 
-/// Bytes of headers and tables: (grey, RGB).
-const HEAD_BYTES: (u64, u64) = (330, 625);
-/// Of 64 grey samples of noise, and of 256 RGB ones with halved colours; measured.
-const UNIT_BYTES: (f64, f64) = (35.56, 152.9);
-
-/// The start of a picture, and a header of JFIF 1.1 that says no more than that pixels are square.
-const START: &[u8] = b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0";
-const END: [u8; 2] = [0xff, 0xd9];
+/// Pillow's default.
+const QUALITY: u8 = 75;
+/// Headers and tables.
+const GREY_HEAD_BYTES: u64 = 399;
+const RGB_HEAD_BYTES: u64 = 625;
+/// 64 grey samples of noise, and 256 RGB ones with halved colours; measured.
+const GREY_BLOCK_BYTES: f64 = 35.56;
+const RGB_UNIT_BYTES: f64 = 152.9;
 
 /// About the bytes of a file: they depend on the content.
 pub(super) fn file_bytes(shape: &FileShape) -> u64 {
@@ -23,8 +23,8 @@ pub(super) fn file_bytes(shape: &FileShape) -> u64 {
         count(0) as f64 * count(1) as f64
     };
     let (head, noise) = match shape.dims.as_slice() {
-        [_, _] => (HEAD_BYTES.0, blocks(8) * UNIT_BYTES.0),
-        _ => (HEAD_BYTES.1, blocks(16) * UNIT_BYTES.1),
+        [_, _] => (GREY_HEAD_BYTES, blocks(8) * GREY_BLOCK_BYTES),
+        _ => (RGB_HEAD_BYTES, blocks(16) * RGB_UNIT_BYTES),
     };
     head.saturating_add(noise as u64)
 }
@@ -35,94 +35,102 @@ pub(super) fn picture(
     content: &mut Content,
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
-    let side = |i: usize| shape.dims.as_slice().get(i).map_or(1, |&side| side as usize);
-    let (height, width) = (side(0), side(1));
-    let is_grey = shape.dims.as_slice().len() == 2;
-    sink.write(0, START)?;
-    write_tables(height as u16, width as u16, is_grey, sink)?;
-    let mut bits = Bits::new(sink);
-    if is_grey {
-        grey(height.div_ceil(8), width.div_ceil(8), content, &mut bits)?;
-    } else {
-        colours(height.div_ceil(16), width.div_ceil(16), content, &mut bits)?;
-    }
-    bits.finish()?.write(0, &END)
+    let mut writer = SinkWriter::new(sink);
+    let encoded = Encoder::new(Jfif(&mut writer), QUALITY).encode_image(Rows::new(shape, content));
+    writer.finish(encoded)
 }
 
-/// What lies between the start and the coded pixels.
-fn write_tables(
-    height: u16,
+struct Jfif<'w, 's>(&'w mut SinkWriter<'s>);
+
+impl JfifWrite for Jfif<'_, '_> {
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), EncodingError> {
+        io::Write::write_all(self.0, bytes).map_err(EncodingError::IoError)
+    }
+}
+
+/// The picture as the encoder asks for it: rows from the first on, the last one again to fill blocks.
+struct Rows<'c> {
     width: u16,
-    is_grey: bool,
-    sink: &mut dyn FileSink,
-) -> Result<(), SinkError> {
-    let tables = if is_grey { 1 } else { 2 };
-    for (i, steps) in STEPS[..tables].iter().enumerate() {
-        let steps = ZIGZAG.map(|from| steps[usize::from(from)]);
-        segment(0xdb, &[&[i as u8], &steps], sink)?;
-    }
-    let [[high, low], [w_high, w_low]] = [height.to_be_bytes(), width.to_be_bytes()];
-    // Number of a component, samples across and down a unit, table of steps.
-    let components = [[1, if is_grey { 0x11 } else { 0x22 }, 0], [2, 0x11, 1], [3, 0x11, 1]];
-    let count = if is_grey { 1 } else { 3 };
-    let frame = [8, high, low, w_high, w_low, count];
-    segment(0xc0, &[&frame, components[..count.into()].as_flattened()], sink)?;
-    for i in 0..tables {
-        for (class, Symbols { counts, symbols }) in [(0, &FIRST[i]), (0x10, &OTHERS[i])] {
-            segment(0xc4, &[&[class | i as u8], counts, symbols], sink)?;
-        }
-    }
-    // Each component's tables of codes; and all coefficients in full.
-    let scan = [[1, 0], [2, 0x11], [3, 0x11]];
-    segment(0xda, &[&[count], scan[..count.into()].as_flattened(), &[0, 63, 0]], sink)
+    height: u16,
+    colour: JpegColorType,
+    current: RefCell<Pair<'c>>,
 }
 
-fn segment(kind: u8, data: &[&[u8]], sink: &mut dyn FileSink) -> Result<(), SinkError> {
-    let len = 2 + data.iter().map(|data| data.len()).sum::<usize>() as u16;
-    let [high, low] = len.to_be_bytes();
-    sink.write(0, &[0xff, kind, high, low])?;
-    data.iter().try_for_each(|data| sink.write(0, data))
+/// Two rows, which share their colours.
+struct Pair<'c> {
+    drawn: Drawn<'c>,
+    rows_drawn: u32,
+    upper: Vec<u8>,
+    lower: Vec<u8>,
 }
 
-/// One component, in `rows` of `blocks` blocks.
-fn grey(
-    rows: usize,
-    blocks: usize,
-    content: &mut Content,
-    bits: &mut Bits<'_>,
-) -> Result<(), SinkError> {
-    let mut row = vec![[0; 64]; blocks];
-    let mut drawn = Drawn::new((rows * blocks * 64) as u64, Element::Uint8, content);
-    let mut last = 0;
-    for _ in 0..rows {
-        drawn.next(row.as_flattened_mut());
-        for content in &row {
-            bits.block(&GREY, content, &mut last)?;
-        }
+impl<'c> Rows<'c> {
+    fn new(shape: &FileShape, content: &'c mut Content) -> Self {
+        let side = |i: usize| shape.dims.as_slice().get(i).map_or(1, |&side| side as u16);
+        let (colour, channels) = match shape.dims.as_slice().len() {
+            2 => (JpegColorType::Luma, 1),
+            _ => (JpegColorType::Ycbcr, 3),
+        };
+        let row = vec![0; usize::from(side(1)) * channels];
+        let drawn = Drawn::new(shape.sample_bytes(), shape.element, content);
+        let pair = Pair { drawn, rows_drawn: 0, upper: row.clone(), lower: row };
+        Rows { width: side(1), height: side(0), colour, current: RefCell::new(pair) }
     }
-    Ok(())
 }
 
-/// Three components, in `rows` of `units` units: four blocks of luma, and one of each colour at half the size.
-fn colours(
-    rows: usize,
-    units: usize,
-    content: &mut Content,
-    bits: &mut Bits<'_>,
-) -> Result<(), SinkError> {
-    let mut row = vec![[[0; 64]; 6]; units];
-    let row_bytes = units * 6 * 64;
-    let mut drawn = Drawn::new((rows * row_bytes) as u64, Element::Uint8, content);
-    let mut last = [0; 3];
-    for _ in 0..rows {
-        drawn.next(row.as_flattened_mut().as_flattened_mut());
-        for [luma @ .., blue, red] in &row {
-            for content in luma {
-                bits.block(&LUMA, content, &mut last[0])?;
+impl Pair<'_> {
+    /// Go on to the pair of row `y`, and give that row.
+    fn row(&mut self, y: u32, height: u32) -> &[u8] {
+        if y == self.rows_drawn {
+            self.drawn.next(&mut self.upper);
+            if y + 1 < height {
+                self.drawn.next(&mut self.lower);
+            } else {
+                self.lower.copy_from_slice(&self.upper);
             }
-            bits.block(&COLOUR, blue, &mut last[1])?;
-            bits.block(&COLOUR, red, &mut last[2])?;
+            self.rows_drawn += 2;
+        }
+        if y.is_multiple_of(2) { &self.upper } else { &self.lower }
+    }
+
+    /// The mean of the four pixels around column `x`: of halved colours the encoder takes one of four, and libjpeg their mean.
+    fn mean(&self, x: usize) -> [u8; 3] {
+        let (upper, lower) = (self.upper.as_chunks().0, self.lower.as_chunks().0);
+        let (left, right) = (x / 2 * 2, (x / 2 * 2 + 1).min(upper.len() - 1));
+        let four: [[u8; 3]; 4] = [upper[left], upper[right], lower[left], lower[right]];
+        std::array::from_fn(|i| {
+            let sum: u16 = four.iter().map(|pixel| u16::from(pixel[i])).sum();
+            ((sum + 2) / 4) as u8
+        })
+    }
+}
+
+impl ImageBuffer for Rows<'_> {
+    fn get_jpeg_color_type(&self) -> JpegColorType {
+        self.colour
+    }
+
+    fn width(&self) -> u16 {
+        self.width
+    }
+
+    fn height(&self) -> u16 {
+        self.height
+    }
+
+    fn fill_buffers(&self, y: u16, buffers: &mut [Vec<u8>; 4]) {
+        let mut pair = self.current.borrow_mut();
+        let row = pair.row(y.into(), self.height.into());
+        if self.colour == JpegColorType::Luma {
+            buffers[0].extend_from_slice(row);
+            return;
+        }
+        buffers[0].extend(row.as_chunks().0.iter().map(|[r, g, b]| rgb_to_ycbcr(*r, *g, *b).0));
+        for x in 0..usize::from(self.width) {
+            let [r, g, b] = pair.mean(x);
+            let (_, blue, red) = rgb_to_ycbcr(r, g, b);
+            buffers[1].push(blue);
+            buffers[2].push(red);
         }
     }
-    Ok(())
 }

@@ -28,32 +28,6 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Of a file that is written: of a shape that the row calls fit.
-    pub(super) fn of(shape: &FileShape) -> Self {
-        let side = |i: usize| shape.dims.as_slice().get(i).map_or(1, |&side| side as u32);
-        let colour = match shape.dims.as_slice().get(2) {
-            None => colour::GREY,
-            Some(3) => colour::RGB,
-            Some(_) => colour::RGBA,
-        };
-        let depth = 8 * shape.element.bytes() as u8;
-        Head { width: side(1), height: side(0), depth, colour }
-    }
-
-    pub(super) fn to_bytes(self) -> [u8; 13] {
-        let mut bytes = [0; 13];
-        bytes[..4].copy_from_slice(&self.width.to_be_bytes());
-        bytes[4..8].copy_from_slice(&self.height.to_be_bytes());
-        bytes[8] = self.depth;
-        bytes[9] = self.colour;
-        bytes
-    }
-
-    /// Bytes of a pixel that is written.
-    pub(super) fn pixel_bytes(&self) -> usize {
-        usize::from(self.depth / 8) * self.channels(Alpha::InPixels) as usize
-    }
-
     /// As pixels are unfolded.
     fn channels(&self, alpha: Alpha) -> u64 {
         let channels = match self.colour {

@@ -1,17 +1,16 @@
-//! `png`: one picture a file, as Pillow writes it for DLIO: rows filtered in turn, deflate of Huffman codes.
+//! `png`: one picture a file, with zlib's default effort and filters chosen row by row, as Pillow writes it for DLIO.
 //!
 //! Reads what others write too: palettes, low depths, 16 bits, alpha, interlaced. All is unfolded to whole samples
 //! of 8 or 16 bits.
 
 mod chunks;
-mod deflate;
 mod write;
 #[cfg(test)]
 mod tests;
 
 use super::whole_image::{Fits, ImageCursor, Picture};
 use super::{Content, Cursor, CursorOptions, FileSink, Format, FormatError, SinkError};
-use chunks::{Chunks, Head};
+use chunks::Chunks;
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::shape::{Element, Encoding, FileShape};
 use std::io::Cursor as Reading;
@@ -34,8 +33,13 @@ impl Format for Png {
     fn entry(&self) -> FormatEntry {
         FormatEntry {
             unfit: |shape, _| FITS.unfit(shape),
-            ..FormatEntry::new(&MEMBER, |shape, _| write::file_bytes(&Head::of(shape)))
+            ..FormatEntry::new(&MEMBER, |shape, _| write::file_bytes(shape))
         }
+    }
+
+    /// 2: `png` encodes.
+    fn version(&self) -> u32 {
+        2
     }
 
     fn encode(

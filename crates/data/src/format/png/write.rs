@@ -1,23 +1,25 @@
-//! Writes a picture row by row: three rows are in memory.
-//!
-//! Rows take the filters in turn that Pillow chooses among for noise, so that whoever decodes them has as much to do.
+//! Writes a picture row by row with the encoder of `png`: two rows are in memory.
 
-use super::super::whole_image::Drawn;
+use super::super::whole_image::{Drawn, SinkWriter};
 use super::super::{Content, FileSink, SinkError};
-use super::chunks::{CHUNK_BYTES, HEAD_BYTES, Head, SIGNATURE};
-use super::deflate::{self, Noise, write_chunk};
+use super::chunks::{CHUNK_BYTES, HEAD_BYTES};
 use feedrate_spec::shape::{Element, FileShape};
+use png::{BitDepth, ColorType, Compression, Encoder, EncodingError, Filter};
+use std::io::Write;
 
-/// None, Sub, Up, Paeth, by the standard's numbers. Pillow leaves out Average.
-const FILTERS: [u8; 4] = [0, 1, 2, 4];
+/// Data in a chunk, as Pillow writes it.
+const CHUNK_DATA_BYTES: usize = 64 << 10;
+/// Deflate finds nothing in noise: blocks of so many bytes are stored with a header each.
+const STORED_BYTES: u64 = 32 << 10;
+const STORED_HEAD_BYTES: u64 = 5;
 
-/// About the bytes of a file: how many bytes are 255 depends on the content.
-pub(super) fn file_bytes(head: &Head) -> u64 {
-    let height = u64::from(head.height);
-    let pixel_bytes = (u64::from(head.width) * height).saturating_mul(head.pixel_bytes() as u64);
-    let literals = pixel_bytes.saturating_add(height);
-    let chunks = deflate::estimated_bytes(literals, pixel_bytes / 256);
-    HEAD_BYTES.saturating_add(chunks).saturating_add(CHUNK_BYTES)
+/// About the bytes of a file: how well noise is packed depends on the content.
+pub(super) fn file_bytes(shape: &FileShape) -> u64 {
+    let height = shape.dims.as_slice().first().copied().unwrap_or(1);
+    let raw = shape.sample_bytes().saturating_add(height);
+    let zlib = raw.saturating_add(raw.div_ceil(STORED_BYTES) * STORED_HEAD_BYTES).saturating_add(6);
+    let chunks = zlib.div_ceil(CHUNK_DATA_BYTES as u64) + 1;
+    HEAD_BYTES.saturating_add(zlib).saturating_add(chunks * CHUNK_BYTES)
 }
 
 /// Write the file.
@@ -26,70 +28,40 @@ pub(super) fn picture(
     content: &mut Content,
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
-    let head = Head::of(shape);
-    sink.write(0, &SIGNATURE)?;
-    write_chunk(b"IHDR", &head.to_bytes(), sink)?;
-    let pixel_bytes = head.pixel_bytes();
-    let row_bytes = head.width as usize * pixel_bytes;
-    let mut above = vec![0; row_bytes];
-    let mut row = vec![0; row_bytes];
-    let mut line = vec![0; row_bytes + 1];
-    let mut noise = Noise::new(line.len() as u64 * u64::from(head.height), sink);
-    let mut rows = Drawn::new(shape.sample_bytes(), shape.element, content);
-    for y in 0..head.height {
-        rows.next(&mut row);
-        if shape.element == Element::Uint16 {
+    let mut writer = SinkWriter::new(sink);
+    let encoded = encode(shape, content, &mut writer);
+    writer.finish(encoded)
+}
+
+fn encode(
+    shape: &FileShape,
+    content: &mut Content,
+    writer: &mut SinkWriter<'_>,
+) -> Result<(), EncodingError> {
+    let dims = shape.dims.as_slice();
+    let side = |i: usize| dims.get(i).map_or(1, |&side| side as u32);
+    let colour = match dims.get(2) {
+        None => ColorType::Grayscale,
+        Some(3) => ColorType::Rgb,
+        Some(_) => ColorType::Rgba,
+    };
+    let is_wide = shape.element == Element::Uint16;
+    let mut encoder = Encoder::new(writer, side(1), side(0));
+    encoder.set_color(colour);
+    encoder.set_depth(if is_wide { BitDepth::Sixteen } else { BitDepth::Eight });
+    encoder.set_compression(Compression::Balanced);
+    encoder.set_filter(Filter::Adaptive);
+    let mut header = encoder.write_header()?;
+    let mut pixels = header.stream_writer_with_size(CHUNK_DATA_BYTES)?;
+    let mut row = vec![0; (shape.sample_bytes() / u64::from(side(0))) as usize];
+    let mut drawn = Drawn::new(shape.sample_bytes(), shape.element, content);
+    for _ in 0..side(0) {
+        drawn.next(&mut row);
+        if is_wide {
             super::swap_pairs(&mut row);
         }
-        filter(FILTERS[y as usize % FILTERS.len()], pixel_bytes, &above, &row, &mut line);
-        noise.write(&line)?;
-        std::mem::swap(&mut above, &mut row);
+        pixels.write_all(&row)?;
     }
-    let sink = noise.finish()?;
-    write_chunk(b"IEND", &[], sink)
-}
-
-fn filter(kind: u8, pixel_bytes: usize, above: &[u8], row: &[u8], line: &mut [u8]) {
-    let Some((first, line)) = line.split_first_mut() else { return };
-    *first = kind;
-    let left = row;
-    match kind {
-        1 => {
-            line[..pixel_bytes].copy_from_slice(&row[..pixel_bytes]);
-            let pairs = row[pixel_bytes..].iter().zip(left);
-            line[pixel_bytes..]
-                .iter_mut()
-                .zip(pairs)
-                .for_each(|(out, (x, a))| *out = x.wrapping_sub(*a));
-        }
-        2 => {
-            let pairs = row.iter().zip(above);
-            line.iter_mut().zip(pairs).for_each(|(out, (x, b))| *out = x.wrapping_sub(*b));
-        }
-        4 => {
-            // Nothing lies to the left: Paeth's guess is what lies above.
-            for i in 0..pixel_bytes {
-                line[i] = row[i].wrapping_sub(above[i]);
-            }
-            let around = left.iter().zip(&above[pixel_bytes..]).zip(above);
-            let pixels = row[pixel_bytes..].iter().zip(around);
-            for (out, (x, ((a, b), c))) in line[pixel_bytes..].iter_mut().zip(pixels) {
-                *out = x.wrapping_sub(paeth(*a, *b, *c));
-            }
-        }
-        _ => line.copy_from_slice(row),
-    }
-}
-
-/// Alan Paeth's guess: of left, above and above left, what is nearest to left + above - above left.
-fn paeth(a: u8, b: u8, c: u8) -> u8 {
-    let (p, q) = (i16::from(b) - i16::from(c), i16::from(a) - i16::from(c));
-    let (near_a, near_b, near_c) = (p.abs(), q.abs(), (p + q).abs());
-    if near_a <= near_b && near_a <= near_c {
-        a
-    } else if near_b <= near_c {
-        b
-    } else {
-        c
-    }
+    pixels.finish()?;
+    header.finish()
 }

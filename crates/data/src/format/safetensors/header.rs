@@ -2,10 +2,7 @@
 //! entry by entry without allocation, so that the header a plan wants can be compared with the one that is there.
 
 use super::{Dims, Element, FileShape, FormatError, HEADER_BYTES_MAX, PREFIX_BYTES};
-use feedrate_spec::shape::DIMS_MAX;
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use std::borrow::Cow;
+use safetensors::tensor::{Metadata, TensorInfo};
 use std::fmt::{self, Write as _};
 
 /// An entry of one tensor is at least this long.
@@ -13,8 +10,8 @@ const ENTRY_BYTES_MIN: u64 = 50;
 /// An entry has at most 8 extents, 2 offsets and a number of 20 digits each, and about 60 bytes of other text.
 const ENTRY_BYTES_MAX: usize = 384;
 const ALIGN_BYTES: u64 = 8;
-/// What is no tensor.
-const METADATA: &str = "__metadata__";
+/// An error's text that is shown.
+const SHOWN_CHARS_MAX: usize = 160;
 
 /// Hand on the header of a file of this shape in pieces.
 pub(super) fn write<Error>(
@@ -158,23 +155,16 @@ pub(super) fn read(
     data_bytes: u64,
     tensors: &mut Vec<Tensor>,
 ) -> Result<(), FormatError> {
-    tensors.clear();
-    let mut reader = serde_json::Deserializer::from_slice(header);
-    let parsed = reader.deserialize_map(Collect(tensors)).and_then(|()| reader.end());
-    parsed.map_err(|error| {
-        FormatError::new(PREFIX_BYTES, format!("the header is not one of safetensors: {error}"))
+    let metadata: Metadata = serde_json::from_slice(header).map_err(|error| {
+        // It may hold a name as long as the header.
+        let shown: String = error.to_string().chars().take(SHOWN_CHARS_MAX).collect();
+        let message = format!("the header is not one of safetensors: {}", shown.escape_debug());
+        FormatError::new(PREFIX_BYTES, message)
     })?;
+    tensors.clear();
+    tensors.extend(metadata.tensors().into_values().map(Tensor::from));
     tensors.sort_unstable_by_key(|tensor| (tensor.start, tensor.bytes));
-    let mut end = 0;
-    for (i, tensor) in tensors.iter().enumerate() {
-        if tensor.start != end {
-            let start = tensor.start;
-            let message = format!("tensor {i} begins at {start} of the data, not at {end}");
-            return Err(FormatError::new(PREFIX_BYTES, message));
-        }
-        // Offsets were checked to be in order, so this is the end of a tensor.
-        end += tensor.bytes;
-    }
+    let end = metadata.data_len() as u64;
     if end != data_bytes {
         let message = format!("the header describes {end} bytes, but {data_bytes} follow it");
         return Err(FormatError::new(PREFIX_BYTES, message));
@@ -182,93 +172,24 @@ pub(super) fn read(
     Ok(())
 }
 
-/// What an entry says.
-#[derive(Deserialize)]
-struct Entry<'t> {
-    #[serde(borrow)]
-    dtype: Cow<'t, str>,
-    shape: Extents,
-    data_offsets: (u64, u64),
-}
-
-impl Entry<'_> {
-    fn tensor(&self) -> Result<Tensor, String> {
-        let (start, end) = self.data_offsets;
-        let bytes = end
-            .checked_sub(start)
-            .ok_or_else(|| format!("data offsets [{start}, {end}] are in the wrong order"))?;
-        let raw = Tensor { start, bytes, dims: bytes_dims(bytes), element: Element::Uint8 };
-        let Some(element) = Element::ALL.into_iter().find(|e| dtype(*e) == self.dtype) else {
-            return Ok(raw);
-        };
-        if self.shape.elements.checked_mul(element.bytes()) != Some(bytes) {
-            return Err(format!("a shape of another size than its {bytes} bytes"));
+impl From<&TensorInfo> for Tensor {
+    fn from(info: &TensorInfo) -> Self {
+        // The library has checked that they are in order.
+        let (start, end) = info.data_offsets;
+        let (start, bytes) = (start as u64, (end - start) as u64);
+        let name = info.dtype.to_string();
+        let element = Element::ALL.into_iter().find(|element| dtype(*element) == name);
+        let extents: Vec<u64> = info.shape.iter().map(|&extent| extent as u64).collect();
+        // Of other elements, and of more dimensions than a sample may have, bytes stand for elements.
+        match (element, Dims::new(&extents)) {
+            (Some(element), Some(dims)) => Tensor { start, bytes, dims, element },
+            _ => Tensor { start, bytes, dims: bytes_dims(bytes), element: Element::Uint8 },
         }
-        // More dimensions than a sample may have: bytes stand for elements.
-        Ok(self.shape.dims.map_or(raw, |dims| Tensor { dims, element, ..raw }))
     }
 }
 
 fn bytes_dims(bytes: u64) -> Dims {
     Dims::new(&[bytes]).unwrap_or_else(|| unreachable!("one dimension fits"))
-}
-
-/// A shape of any length in bounded memory.
-struct Extents {
-    dims: Option<Dims>,
-    elements: u64,
-}
-
-impl<'t> Deserialize<'t> for Extents {
-    fn deserialize<D: Deserializer<'t>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(ExtentsVisitor)
-    }
-}
-
-struct ExtentsVisitor;
-
-impl<'t> Visitor<'t> for ExtentsVisitor {
-    type Value = Extents;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str("a shape")
-    }
-
-    fn visit_seq<A: SeqAccess<'t>>(self, mut list: A) -> Result<Extents, A::Error> {
-        let (mut extents, mut count, mut elements) = ([0; DIMS_MAX], 0, 1u64);
-        while let Some(extent) = list.next_element::<u64>()? {
-            if let Some(place) = extents.get_mut(count) {
-                *place = extent;
-            }
-            count += 1;
-            elements = elements.saturating_mul(extent);
-        }
-        let dims = extents.get(..count).and_then(Dims::new);
-        Ok(Extents { dims, elements })
-    }
-}
-
-struct Collect<'v>(&'v mut Vec<Tensor>);
-
-impl<'t> Visitor<'t> for Collect<'_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str("tensors by name")
-    }
-
-    fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<(), A::Error> {
-        use serde::de::Error as _;
-        while let Some(name) = map.next_key::<Cow<str>>()? {
-            if name == METADATA {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            }
-            let entry = map.next_value::<Entry>()?;
-            self.0.push(entry.tensor().map_err(A::Error::custom)?);
-        }
-        Ok(())
-    }
 }
 
 /// The header's length, as the first bytes of a file say it.

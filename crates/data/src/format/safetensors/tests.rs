@@ -82,17 +82,17 @@ fn what_cannot_be_read_says_why() {
     at byte 0: a header of 8680820740569200760 bytes in a file of 5000
     at byte 0: a header of 16777217 bytes, more than 16777216
     at byte 8: the header is not one of safetensors: EOF while parsing a value at line 1 column 0
-    at byte 8: the header is not one of safetensors: invalid type: sequence, expected tensors by name at line 1 column 0
-    at byte 8: the header is not one of safetensors: invalid type: sequence, expected tensors by name at line 1 column 0
-    at byte 8: the header is not one of safetensors: missing field `shape` at line 1 column 19
+    at byte 8: the header is not one of safetensors: invalid type: sequence, expected struct HashMetadata at line 1 column 0
+    at byte 8: the header is not one of safetensors: invalid type: sequence, expected struct HashMetadata at line 1 column 0
+    at byte 8: the header is not one of safetensors: missing field `shape` at line 1 column 20
     at byte 8: the header describes 4 bytes, but 8 follow it
-    at byte 8: the header is not one of safetensors: a shape of another size than its 18446744073709551615 bytes at line 1 column 72
-    at byte 8: tensor 0 begins at 4 of the data, not at 0
-    at byte 8: the header is not one of safetensors: data offsets [8, 4] are in the wrong order at line 1 column 53
-    at byte 8: the header is not one of safetensors: a shape of another size than its 5 bytes at line 1 column 53
-    at byte 8: tensor 1 begins at 0 of the data, not at 4
-    at byte 8: tensor 1 begins at 2 of the data, not at 4
-    at byte 8: the header is not one of safetensors: a shape of another size than its 8 bytes at line 1 column 74
+    at byte 8: the header is not one of safetensors: invalid shape, data type, or offset for tensor
+    at byte 8: the header is not one of safetensors: invalid offset for tensor `a`
+    at byte 8: the header is not one of safetensors: invalid offset for tensor `a`
+    at byte 8: the header is not one of safetensors: invalid shape, data type, or offset for tensor
+    at byte 8: the header is not one of safetensors: invalid offset for tensor `b`
+    at byte 8: the header is not one of safetensors: invalid offset for tensor `b`
+    at byte 8: the header is not one of safetensors: overflow computing buffer size from shape and/or element type
     "#);
 }
 

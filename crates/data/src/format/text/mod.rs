@@ -1,12 +1,11 @@
 //! Numbers as text, a sample a line: what `csv` and `json` share. A file is read from its start; samples taken in
 //! order are read on from where the last one ended, and no byte is read twice.
 
-mod cursor;
-mod rows;
-mod number;
-mod single;
 mod float16;
+mod number;
+mod rows;
 mod gunzip;
+mod cursor;
 mod write;
 #[cfg(test)]
 mod tests;
@@ -18,7 +17,6 @@ use super::{
 use feedrate_spec::shape::{Compression, Element, Encoding, FileShape};
 
 pub(super) use cursor::TextCursor;
-pub(super) use number::{Number, plain_run};
 pub(super) use rows::{Row, Token, Values, Wrong};
 pub(super) use write::{Line, encode, file_bytes};
 
@@ -39,11 +37,11 @@ pub(super) trait Syntax: Default + Send + 'static {
     ///
     /// # Errors
     /// This is not how rows look.
-    fn read<N: Number>(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong>;
+    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong>;
 
     /// The text ended where the row goes on: take what is whole.
     ///
     /// # Errors
     /// The row is not whole.
-    fn end<N: Number>(&mut self, values: &mut Values) -> Result<(), Wrong>;
+    fn end(&mut self, values: &mut Values) -> Result<(), Wrong>;
 }

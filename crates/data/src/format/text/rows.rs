@@ -1,7 +1,7 @@
 //! Rows of a text, one after another: skips those before the wanted one, hands over its numbers.
 
-use super::number::Half;
-use super::{Element, FileShape, FormatError, Number, PayloadSink, Syntax, check_sample, in_words};
+use super::number;
+use super::{Element, FileShape, FormatError, PayloadSink, Syntax, check_sample, in_words};
 
 /// The longest text of one number that is read: more than `%f` makes of any.
 const TOKEN_BYTES_MAX: usize = 512;
@@ -33,11 +33,10 @@ impl Wrong {
     }
 
     /// `field` cannot be read.
-    pub(in super::super) fn no_number(at: usize, field: &[u8], values: &Values) -> Self {
+    fn no_number(at: usize, field: &[u8], element: Element) -> Self {
         let shown = String::from_utf8_lossy(&field[..field.len().min(SHOWN_BYTES_MAX)]);
         let more = if field.len() > SHOWN_BYTES_MAX { "…" } else { "" };
-        let name = values.element().name();
-        Wrong::new(at, format!("`{}{more}` is no {name}", shown.escape_debug()))
+        Wrong::new(at, format!("`{}{more}` is no {}", shown.escape_debug(), element.name()))
     }
 }
 
@@ -107,44 +106,36 @@ impl Values {
         self.expected = expected.copied();
     }
 
-    /// Memory for numbers, not more than the row has left.
-    pub(in super::super) fn slots<N: Number>(&mut self) -> &mut [u8] {
-        let left = (self.most() - self.count).min(GATHERED_BYTES as u64) as usize;
-        let free = &mut self.gathered[self.filled..];
-        let len = free.len().min(left * N::BYTES);
-        &mut free[..len]
-    }
-
-    /// So many numbers are in [`Values::slots`].
-    pub(in super::super) fn advance<N: Number>(&mut self, count: usize) {
-        self.filled += count * N::BYTES;
-        self.count += count as u64;
-    }
-
     pub(in super::super) fn is_full(&self) -> bool {
         self.filled == GATHERED_BYTES
     }
 
-    /// One number, as it is written in the row; call only while there is room.
+    /// The number that is written as `field` at `at` of the row; call only while there is room.
     ///
     /// # Errors
     /// It is none, or one too many.
-    pub(in super::super) fn push<N: Number>(
-        &mut self,
-        at: usize,
-        number: Option<N>,
-        field: &[u8],
-    ) -> Result<(), Wrong> {
-        let number = number.ok_or_else(|| Wrong::no_number(at, field, self))?;
-        match self.slots::<N>().get_mut(..N::BYTES) {
-            Some(slot) => number.put(slot),
-            None => {
-                let most = self.most();
-                return Err(Wrong::new(at, format!("the row goes on after {most} numbers")));
-            }
+    pub(in super::super) fn push(&mut self, at: usize, field: &[u8]) -> Result<(), Wrong> {
+        let element = self.element();
+        let end = self.filled + element.bytes() as usize;
+        let number = number::read(element, field, &mut self.gathered[self.filled..end]);
+        number.ok_or_else(|| Wrong::no_number(at, field, element))?;
+        if self.count == self.most() {
+            return Err(Wrong::new(at, format!("the row goes on after {} numbers", self.count)));
         }
-        self.advance::<N>(1);
+        self.filled = end;
+        self.count += 1;
         Ok(())
+    }
+
+    /// A number that is missing at `at` of the row, as `field` says: floats have a value for it.
+    ///
+    /// # Errors
+    /// Integers have none.
+    pub(in super::super) fn push_missing(&mut self, at: usize, field: &[u8]) -> Result<(), Wrong> {
+        match self.element() {
+            Element::Float16 | Element::Float32 | Element::Float64 => self.push(at, b"nan"),
+            element => Err(Wrong::no_number(at, field, element)),
+        }
     }
 
     fn send(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
@@ -260,7 +251,8 @@ impl<S: Syntax> Rows<S> {
                 Ok(end + 1)
             }
             Place::Wanted => {
-                let (used, row) = self.read(text)?;
+                let read = self.syntax.read(text, &mut self.values);
+                let (used, row) = read.map_err(|wrong| self.error(&wrong))?;
                 match row {
                     Row::GoesOn => {}
                     Row::Full => self.values.send(sink)?,
@@ -315,7 +307,8 @@ impl<S: Syntax> Rows<S> {
                     let message = format!("the file ends within row {}", self.row);
                     return Err(FormatError::new(self.offset, message));
                 }
-                self.read_end()?;
+                let end = self.syntax.end(&mut self.values);
+                end.map_err(|wrong| self.error(&wrong))?;
                 self.row_ends(0)?;
                 self.values.send(sink)
             }
@@ -329,29 +322,6 @@ impl<S: Syntax> Rows<S> {
         let wanted = self.wanted;
         let message = format!("holds {rows} row{plural}, so there is no sample {wanted}");
         FormatError::new(self.offset, message)
-    }
-
-    fn read(&mut self, text: &[u8]) -> Result<(usize, Row), FormatError> {
-        let (syntax, values) = (&mut self.syntax, &mut self.values);
-        let read = match values.element() {
-            Element::Uint8 => syntax.read::<u8>(text, values),
-            Element::Int8 => syntax.read::<i8>(text, values),
-            Element::Uint16 => syntax.read::<u16>(text, values),
-            Element::Int16 => syntax.read::<i16>(text, values),
-            Element::Uint32 => syntax.read::<u32>(text, values),
-            Element::Int32 => syntax.read::<i32>(text, values),
-            Element::Uint64 => syntax.read::<u64>(text, values),
-            Element::Int64 => syntax.read::<i64>(text, values),
-            Element::Float16 => syntax.read::<Half>(text, values),
-            Element::Float32 => syntax.read::<f32>(text, values),
-            Element::Float64 => syntax.read::<f64>(text, values),
-        };
-        read.map_err(|wrong| self.error(&wrong))
-    }
-
-    /// Only of files without a plan, whose numbers are float64.
-    fn read_end(&mut self) -> Result<(), FormatError> {
-        self.syntax.end::<f64>(&mut self.values).map_err(|wrong| self.error(&wrong))
     }
 
     fn error(&self, wrong: &Wrong) -> FormatError {

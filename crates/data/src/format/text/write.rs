@@ -1,8 +1,8 @@
 //! Makes lines of text from payload, and packs them.
 
 use super::super::deflate::DeflateSink;
-use super::number::{self, Half, TEXT_BYTES_MAX};
-use super::{Compression, Content, Element, Encoding, FileShape, FileSink, Number, SinkError};
+use super::number::{self, TEXT_BYTES_MAX};
+use super::{Compression, Content, Element, Encoding, FileShape, FileSink, SinkError};
 
 /// Payload made at once: whole elements, and blocks of the generator.
 const PAYLOAD_BYTES: usize = 4096;
@@ -46,7 +46,7 @@ fn lines(
         for at in (0..total).step_by(PAYLOAD_BYTES) {
             let piece = &mut payload[..(total - at).min(PAYLOAD_BYTES as u64) as usize];
             content.fill(sample, at, shape.element, piece);
-            append(shape.element, piece, &mut text);
+            number::write(shape.element, piece, &mut text);
             if at + PAYLOAD_BYTES as u64 >= total {
                 // The last comma gives way to what ends the line.
                 text.pop();
@@ -57,23 +57,6 @@ fn lines(
         }
     }
     Ok(())
-}
-
-/// Numbers, each with a comma after it.
-fn append(element: Element, payload: &[u8], text: &mut Vec<u8>) {
-    match element {
-        Element::Uint8 => number::write_bytes(payload, text),
-        Element::Int8 => i8::write_all(payload, text),
-        Element::Uint16 => u16::write_all(payload, text),
-        Element::Int16 => i16::write_all(payload, text),
-        Element::Uint32 => u32::write_all(payload, text),
-        Element::Int32 => i32::write_all(payload, text),
-        Element::Uint64 => u64::write_all(payload, text),
-        Element::Int64 => i64::write_all(payload, text),
-        Element::Float16 => Half::write_all(payload, text),
-        Element::Float32 => f32::write_all(payload, text),
-        Element::Float64 => f64::write_all(payload, text),
-    }
 }
 
 /// Bytes of a file, by the mean length of a number in generated content.

@@ -37,6 +37,11 @@ impl Format for WebDataset {
         }
     }
 
+    /// 2: `tar` writes the headers.
+    fn version(&self) -> u32 {
+        2
+    }
+
     fn encode(
         &self,
         shape: &FileShape,

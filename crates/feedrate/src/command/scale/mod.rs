@@ -11,7 +11,7 @@ use crate::text;
 use crate::{interrupt, results};
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::doubt::Severity;
-use feedrate_measure::metric::NotMeasurable;
+use feedrate_measure::metric::{AU_SUSTAINED, NotMeasurable};
 use feedrate_measure::stats::Interval;
 use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
@@ -126,7 +126,7 @@ impl<'a> Hunt<'a> {
         let summary = probes.run(&data, accelerators, &format!("run-{count}"));
         line.finish_and_clear();
         let summary = summary?;
-        let Some(value) = (self.response.of)(&summary) else {
+        let Some(value) = summary.figures.value(self.response) else {
             return Err(self.no_value(&summary, number));
         };
         self.search.tell(number, upwards(self.response, value));
@@ -134,7 +134,7 @@ impl<'a> Hunt<'a> {
             let verb = if self.is_met(value) { "holds" } else { "does not hold" };
             messages::say(format!(
                 "{what}: {} {}, {verb} ({})",
-                self.response.name,
+                self.response.id.name(),
                 self.response.unit.text(value),
                 summary.verdict.name.name(),
             ));
@@ -148,13 +148,16 @@ impl<'a> Hunt<'a> {
     }
 
     fn no_value(&self, summary: &Summary, number: u64) -> anyhow::Error {
-        let why = match summary.au.sustained_missing {
+        let why = match summary.figures.sustained_missing {
             Some(NotMeasurable::NothingRead) => ": nothing was read",
             Some(NotMeasurable::NoWindow) => ": reading was over before the window began",
             _ => "",
         };
-        let message =
-            format!("the run of {} has no {}{why}", self.range.words(number), self.response.name);
+        let message = format!(
+            "the run of {} has no {}{why}",
+            self.range.words(number),
+            self.response.id.name()
+        );
         UsageError { message, hint: Some("try `--response au_all_steps`".into()) }.into()
     }
 
@@ -166,7 +169,7 @@ impl<'a> Hunt<'a> {
         Report {
             workload: self.range.resolved.plan.workload.clone(),
             key: self.arguments.key.clone(),
-            response: self.response.name,
+            response: self.response.id.name(),
             bound: self.arguments.au,
             found,
             cache_fed: is_cache_fed(&self.runs, &edge.around(self.arguments.from.get())),
@@ -192,7 +195,7 @@ impl<'a> Hunt<'a> {
             return String::new();
         };
         let needed = self.range.needed_bytes_per_second(beyond);
-        let sustained = run.au.sustained_percent.map(|percent| percent / 100.0);
+        let sustained = run.figures.value(&AU_SUSTAINED).map(|percent| percent / 100.0);
         let rates = needed.and_then(|needed| Some((needed, needed * sustained?)));
         let rates = rates.map_or_else(String::new, |(needed, delivered)| {
             format!(
@@ -206,7 +209,8 @@ impl<'a> Hunt<'a> {
     }
 
     fn number(&self, number: u64, runs: &[Summary]) -> Number {
-        let values: Vec<f64> = runs.iter().filter_map(self.response.of).collect();
+        let values: Vec<f64> =
+            runs.iter().filter_map(|run| run.figures.value(self.response)).collect();
         let doubts = runs.iter().flat_map(|run| &run.doubts);
         let mut doubts: Vec<String> = doubts
             .filter(|doubt| doubt.severity < Severity::Note)
@@ -286,9 +290,10 @@ fn is_cache_fed(runs: &BTreeMap<u64, Vec<Summary>>, numbers: &[u64]) -> bool {
 }
 
 fn headline(answer: String, cache_fed: bool) -> String {
-    match cache_fed {
-        true => format!("{answer}, served from memory: nothing is shown about the storage"),
-        false => answer,
+    if cache_fed {
+        format!("{answer}, served from memory: nothing is shown about the storage")
+    } else {
+        answer
     }
 }
 
@@ -299,7 +304,7 @@ fn refuse_bound(bound: f64, response: &Response) -> Result<(), UsageError> {
         return refuse(format!("`--au {bound}` is no number"), "give what is to be reached".into());
     }
     if response.unit == Unit::Percent && !(0.0..=100.0).contains(&bound) {
-        let hint = format!("{} lies between 0 and 100", response.name);
+        let hint = format!("{} lies between 0 and 100", response.id.name());
         return refuse(format!("`--au {bound}` is no percentage"), hint);
     }
     Ok(())

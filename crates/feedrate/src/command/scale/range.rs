@@ -45,7 +45,7 @@ impl Range {
     pub(super) fn find(arguments: &ScaleArguments, response: &Response) -> anyhow::Result<Self> {
         refuse_contradictions(arguments)?;
         let mut data = arguments.data.clone();
-        let sustained = response.name.starts_with(AU_SUSTAINED.name);
+        let sustained = response.id == AU_SUSTAINED.id;
         let mut added = Vec::new();
         if sustained && !is_given(&data, EPOCHS) && !is_given(&data, STEPS) {
             // A second epoch would be read from the page cache, and more of them at one number than at another.

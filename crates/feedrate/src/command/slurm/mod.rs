@@ -241,9 +241,10 @@ fn work(arguments: &SlurmArguments, resolved: &Resolved, tasks: u32, time: &Time
         cpus: arguments.batch.cpus_per_task.map(u32::from),
     };
     let mut lines = vec![launch_by(&processes), folder(&quoted(&results.display().to_string()))];
-    lines.extend(match arguments.dlio {
-        true => of_dlio(arguments, resolved),
-        false => of_feedrate(arguments, resolved),
+    lines.extend(if arguments.dlio {
+        of_dlio(arguments, resolved)
+    } else {
+        of_feedrate(arguments, resolved)
     });
     Work {
         about,
@@ -259,9 +260,10 @@ fn work(arguments: &SlurmArguments, resolved: &Resolved, tasks: u32, time: &Time
 /// The workload as the job finds it: a file from wherever the job starts.
 fn workload_word(arguments: &SlurmArguments) -> String {
     let workload = &arguments.run.data.workload;
-    match is_file(workload) {
-        true => file_word(Path::new(workload), &arguments.batch),
-        false => quoted(workload),
+    if is_file(workload) {
+        file_word(Path::new(workload), &arguments.batch)
+    } else {
+        quoted(workload)
     }
 }
 

@@ -8,7 +8,6 @@ use anyhow::Context;
 use feedrate_data::manifest::Manifest;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
-use feedrate_measure::summary::Summary;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
 use feedrate_results::response::Response;
@@ -170,7 +169,7 @@ impl RunnerEnv for Machine {
     }
 
     fn value(&mut self, run_dir: &Path, response: &Response) -> Option<f64> {
-        (response.of)(&Summary::of(&load_run(run_dir).ok()?))
+        (response.of_run)(&load_run(run_dir).ok()?)
     }
 
     fn stamp(&self) -> String {
@@ -204,11 +203,12 @@ impl Machine {
             return Ok(Vec::new());
         }
         let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
-        let times = (QUIET_LOOK, self.quiet_wait);
-        let quiet = wait_until_quiet(folder, times, &BOUNDS, &self.clock, &self.interrupted);
-        match self.is_stopped() {
-            true => Err(Ended::Stopped),
-            false => Ok(quiet.doubt().into_iter().collect()),
+        let (limit, stop) = (self.quiet_wait, &self.interrupted);
+        let quiet = wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop);
+        if self.is_stopped() {
+            Err(Ended::Stopped)
+        } else {
+            Ok(quiet.doubt().into_iter().collect())
         }
     }
 
@@ -339,9 +339,10 @@ fn reason(messages: &Path, otherwise: &str) -> String {
     let from = lines.iter().rposition(|line| line.starts_with("error"));
     let from = from.unwrap_or(lines.len().saturating_sub(REASON_LINES));
     let told: Vec<&str> = lines[from..].iter().take(REASON_LINES).copied().collect();
-    match told.is_empty() {
-        true => otherwise.into(),
-        false => format!("{otherwise}: {}", told.join("\n").trim_start_matches("error: ")),
+    if told.is_empty() {
+        otherwise.into()
+    } else {
+        format!("{otherwise}: {}", told.join("\n").trim_start_matches("error: "))
     }
 }
 

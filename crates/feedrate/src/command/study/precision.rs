@@ -62,7 +62,8 @@ pub(super) fn known(
 
 /// For people.
 pub(super) fn page(known: &Known) -> String {
-    let mut table = text::table(["Experiment", "Runs", known.response.name, "±", "Runs it takes"]);
+    let mut table =
+        text::table(["Experiment", "Runs", known.response.id.name(), "±", "Runs it takes"]);
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     for (name, standing) in &known.standings {
         let middle = standing.middle.map(|interval| known.response.unit.text(interval.estimate));
@@ -124,7 +125,7 @@ pub(super) fn json(known: &Known) -> Value {
         })
         .collect();
     json!({
-        "response": known.response.name,
+        "response": known.response.id.name(),
         "half_width_share": known.until.half_width,
         "experiments": experiments,
         "noise_share": known.estimate.map(|estimate| estimate.cov),

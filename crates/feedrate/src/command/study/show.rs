@@ -6,6 +6,7 @@ use crate::cli::StudyShowArguments;
 use crate::exit::Exit;
 use crate::messages;
 use crate::text;
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE};
 use feedrate_results::setting::Setting;
 use feedrate_results::state::{Attempt, Outcome, RowState};
 use feedrate_spec::units;
@@ -89,15 +90,15 @@ fn page(ledger: &Ledger, index: usize, place: &RowState) -> String {
 fn figures(place: &RowState) -> Vec<(&'static str, String)> {
     let Some(summary) = summary(place) else { return Vec::new() };
     let percent = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1} %"));
-    let rate = summary.throughput.delivered_bytes_per_second.whole;
+    let rate = summary.figures.value(&DELIVERED_WHOLE);
     let mut rows = vec![
         (
             "AU",
             format!(
                 "all steps {}, windowed {}, sustained {}",
-                percent(summary.au.all_steps_percent),
-                percent(summary.au.windowed_percent),
-                percent(summary.au.sustained_percent)
+                percent(summary.figures.value(&AU_ALL_STEPS)),
+                percent(summary.figures.value(&AU_WINDOWED)),
+                percent(summary.figures.value(&AU_SUSTAINED))
             ),
         ),
         ("delivered", rate.map_or("-".into(), units::bytes_per_second)),

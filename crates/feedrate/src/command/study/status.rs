@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::messages;
 use crate::text;
 use feedrate_measure::doubt::Severity;
+use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE};
 use feedrate_measure::summary::Summary;
 use feedrate_results::overview::{Cell, Counts, Factor, Overview, orphans};
 use feedrate_results::state::{Attempt, RowState, Status};
@@ -62,10 +63,7 @@ fn folders_of<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Vec<String
 }
 
 fn list(about: &str, items: &[String]) -> String {
-    match items.is_empty() {
-        true => String::new(),
-        false => format!("{about}\n  {}", items.join("\n  ")),
-    }
+    if items.is_empty() { String::new() } else { format!("{about}\n  {}", items.join("\n  ")) }
 }
 
 fn has_no_result(place: &RowState) -> bool {
@@ -102,8 +100,7 @@ fn bar(counts: &Counts, width: usize) -> String {
 }
 
 fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> String {
-    let mut table =
-        text::table(["Row", "Run", "State", "AU all", "Delivered", "Took", "Doubts"]);
+    let mut table = text::table(["Row", "Run", "State", "AU all", "Delivered", "Took", "Doubts"]);
     let order = in_order(&ledger.rows);
     let shown = if all { order.len() } else { order.len().min(ROWS_MAX) };
     for &index in &order[..shown] {
@@ -129,11 +126,11 @@ fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> String {
 }
 
 fn au(summary: &Option<Summary>) -> Option<String> {
-    summary.as_ref()?.au.all_steps_percent.map(|au| format!("{au:.1} %"))
+    summary.as_ref()?.figures.value(&AU_ALL_STEPS).map(|au| format!("{au:.1} %"))
 }
 
 fn rate(summary: &Option<Summary>) -> Option<String> {
-    let rate = summary.as_ref()?.throughput.delivered_bytes_per_second.whole;
+    let rate = summary.as_ref()?.figures.value(&DELIVERED_WHOLE);
     rate.map(units::bytes_per_second)
 }
 

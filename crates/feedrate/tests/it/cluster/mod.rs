@@ -10,6 +10,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// What is waited for comes much sooner; without an end a fault would hang the tests.
@@ -200,10 +201,7 @@ fn configuration(test: &Test) -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let (host, folder) = (host.trim(), test.path("").display().to_string());
     let folder = folder.trim_end_matches('/');
-    // Held together, so that they differ; free again by the time they are used.
-    let ports =
-        [TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap()];
-    let [controller, node] = ports.map(|port| port.local_addr().unwrap().port());
+    let [controller, node] = free_ports();
     format!(
         "\
 ClusterName=test
@@ -236,6 +234,22 @@ NodeName={host} NodeAddr=127.0.0.1 CPUs=4 RealMemory=100 State=UNKNOWN
 PartitionName=main Nodes={host} Default=YES MaxTime=60 State=UP
 "
     )
+}
+
+/// Ports below those that the system gives to connections and to other tests: nobody takes them before the daemons do.
+fn free_ports() -> [u16; 2] {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let next = || {
+        let tried = std::process::id().wrapping_mul(8) + TRIED.fetch_add(1, Relaxed);
+        10_000 + (tried % 20_000) as u16
+    };
+    let free = || loop {
+        let port = next();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    };
+    [free(), free()]
 }
 
 /// The process of a task of the cluster's running job, the only one, that runs `program`. Other tests have jobs of the same number.

@@ -7,7 +7,7 @@ use std::io;
 
 const ALIGN: u64 = 64;
 const LOCAL_HEADER_BYTES: u64 = 30;
-/// Of the checksum in a local header.
+/// Place of the checksum in a local header.
 const CRC_OFFSET: u64 = 14;
 /// Sizes and offsets from here on are told in a zip64 field.
 const ZIP64_LIMIT: u64 = u32::MAX as u64;

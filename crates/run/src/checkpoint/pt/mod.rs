@@ -26,7 +26,7 @@ impl Checkpoint for Pt {
 
     fn write(&self, sink: &mut dyn Sink, state: &StateFile) -> io::Result<()> {
         let mut archive = Archive::new(sink);
-        archive.add("data.pkl", &pickle::of(state))?;
+        archive.add("data.pkl", &pickle::pickle(state))?;
         archive.add("byteorder", b"little")?;
         for (number, tensor) in (0..).zip(&state.tensors) {
             archive.tensor(number, tensor)?;

@@ -3,8 +3,8 @@
 
 use feedrate_spec::plan::state::{StateFile, StateType, Tensor};
 
-/// Of all tensors of `state`; the parts of a tensor's name are the keys that lead to it.
-pub(super) fn of(state: &StateFile) -> Vec<u8> {
+/// The pickle of all tensors of `state`; the parts of a tensor's name are the keys that lead to it.
+pub(super) fn pickle(state: &StateFile) -> Vec<u8> {
     let mut bytes = b"\x80\x02".to_vec();
     let tensors: Vec<(usize, Vec<&str>, &Tensor)> = state
         .tensors

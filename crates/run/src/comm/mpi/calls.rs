@@ -2,7 +2,6 @@
 //! `files.rs`; nothing waits but what says so.
 
 use super::abi::{Abi, Handle, Status};
-use super::files::FileFunctions;
 use crate::comm::CommError;
 use libloading::os::unix::Library;
 use std::ffi::{c_char, c_int, c_void};
@@ -13,13 +12,13 @@ type Request = *mut Handle;
 /// Functions by name, each with its signature; the library stays open for as long as the process.
 macro_rules! functions {
     ($table:ident, $names:ident: $($field:ident $name:literal ($($argument:ty),*),)*) => {
-        /// What a library must have.
+        /// Names that a library must have.
         #[cfg(test)]
         pub(super) const $names: &[&str] = &[$($name),*];
 
         /// Addresses of functions.
         #[derive(Clone, Copy)]
-        pub(super) struct $table { $($field: unsafe extern "C" fn($($argument),*) -> c_int,)* }
+        pub(super) struct $table { $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> c_int,)* }
 
         impl $table {
             /// Find all of them; `Err` names the first that is not there.
@@ -32,8 +31,6 @@ macro_rules! functions {
         }
     };
 }
-
-pub(super) use functions;
 
 functions! {
     Functions, NAMES:
@@ -48,7 +45,6 @@ functions! {
     comm_set_errhandler "MPI_Comm_set_errhandler" (Handle, Handle),
     error_string "MPI_Error_string" (c_int, *mut c_char, *mut c_int),
     library_version "MPI_Get_library_version" (*mut c_char, *mut c_int),
-    barrier "MPI_Barrier" (Handle),
     ibarrier "MPI_Ibarrier" (Handle, Request),
     ibcast "MPI_Ibcast" (*mut c_void, c_int, Handle, c_int, Handle, Request),
     igather "MPI_Igather"
@@ -56,6 +52,14 @@ functions! {
     isend "MPI_Isend" (*const c_void, c_int, Handle, c_int, c_int, Handle, Request),
     irecv "MPI_Irecv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, Request),
     test "MPI_Test" (Request, *mut c_int, *mut Status),
+}
+
+functions! {
+    FileFunctions, FILE_NAMES:
+    open "MPI_File_open" (Handle, *const c_char, c_int, Handle, *mut Handle),
+    read_at_all "MPI_File_read_at_all" (Handle, i64, *mut c_void, c_int, Handle, *mut Status),
+    close "MPI_File_close" (*mut Handle),
+    get_count "MPI_Get_count" (*const Status, Handle, *mut c_int),
 }
 
 /// An opened library.
@@ -72,9 +76,9 @@ pub(super) struct Calls {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group(pub(super) Handle);
 
-/// Where a message goes, or comes from.
+/// The other end of a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct MessageEnd {
     pub(super) group: Group,
     pub(super) rank: u32,
     pub(super) tag: u32,
@@ -102,7 +106,7 @@ fn in_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What cannot be more than a C int, and is not.
+/// A length that a C int can count.
 pub(super) fn count(bytes: usize) -> c_int {
     c_int::try_from(bytes).expect("transfers are cut to pieces that a C int can count")
 }
@@ -200,12 +204,6 @@ impl Calls {
         in_line(first)
     }
 
-    /// The library's own barrier, for comparison. Cannot be interrupted.
-    pub(super) fn barrier(&self) -> Result<(), CommError> {
-        // SAFETY: initialized; a predefined handle.
-        self.check("MPI_Barrier", unsafe { (self.functions.barrier)(self.abi.world) })
-    }
-
     pub(super) fn start_barrier(&self, group: Group) -> Result<Pending, CommError> {
         // SAFETY: a live communicator; the request outlives the call.
         self.start("MPI_Ibarrier", |request| unsafe { (self.functions.ibarrier)(group.0, request) })
@@ -244,17 +242,17 @@ impl Calls {
         })
     }
 
-    /// `bytes` to `place`.
+    /// `bytes` to the other end.
     ///
     /// # Safety
     /// As of `start_broadcast`.
     pub(super) unsafe fn start_send(
         &self,
         bytes: &[u8],
-        place: Place,
+        end: MessageEnd,
     ) -> Result<Pending, CommError> {
         let (from, len, byte) = (from(bytes), count(bytes.len()), self.abi.byte);
-        let Place { group, rank, tag } = place;
+        let MessageEnd { group, rank, tag } = end;
         let (rank, tag) = (rank as c_int, tag as c_int);
         // SAFETY: `from` holds `len` bytes, for as long as the caller promises.
         self.start("MPI_Isend", |request| unsafe {
@@ -262,17 +260,17 @@ impl Calls {
         })
     }
 
-    /// What `place` sends, into `bytes`.
+    /// A message of the other end, into `bytes`.
     ///
     /// # Safety
     /// As of `start_broadcast`.
     pub(super) unsafe fn start_receive(
         &self,
         bytes: &mut [u8],
-        place: Place,
+        end: MessageEnd,
     ) -> Result<Pending, CommError> {
         let (to, len, byte) = (to(bytes), count(bytes.len()), self.abi.byte);
-        let Place { group, rank, tag } = place;
+        let MessageEnd { group, rank, tag } = end;
         let (rank, tag) = (rank as c_int, tag as c_int);
         // SAFETY: `to` holds `len` bytes, for as long as the caller promises.
         self.start("MPI_Irecv", |request| unsafe {
@@ -315,7 +313,7 @@ impl Calls {
         Err(CommError::Library { call, reason })
     }
 
-    /// What `write` says; empty if it fails.
+    /// Text that `write` writes; empty if it fails.
     fn text(&self, write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> String {
         let mut text = vec![0_u8; 16 << 10];
         let mut len = 0;

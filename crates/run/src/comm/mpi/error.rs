@@ -1,11 +1,11 @@
-//! Why ranks did not come together, and what to do.
+//! Reasons why ranks did not come together, and what to do.
 
 use super::launcher::{Launched, Launcher};
 use crate::comm::CommError;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Why there are no ranks.
+/// The reason why there are no ranks.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// A launcher, and no MPI library.
@@ -13,31 +13,31 @@ pub enum ConnectError {
     NoLibrary {
         /// By whom.
         launched: Option<Launched>,
-        /// What was looked for, and why it would not do.
+        /// The files looked for, and why they would not do.
         tried: Vec<(PathBuf, String)>,
     },
     /// The library does not know the launcher: each process takes itself for the only one.
     #[error(
         "{} started rank {}{}, and the MPI library says rank {rank} of {size}: {library}",
-        launched.by, launched.rank, of(launched.size)
+        launched.by, launched.rank, of_size(launched.size)
     )]
     Mismatch {
-        /// What the launcher says.
+        /// The launcher's word.
         launched: Launched,
         /// Its path and words.
         library: String,
-        /// What the library says.
+        /// According to the library.
         rank: u32,
-        /// What the library says.
+        /// According to the library.
         size: u32,
     },
     /// The library is of another family than the launcher.
     #[error(
         "{} started rank {}{}, and the MPI library is not of its kind: {library}",
-        launched.by, launched.rank, of(launched.size)
+        launched.by, launched.rank, of_size(launched.size)
     )]
     Foreign {
-        /// What the launcher says.
+        /// The launcher's word.
         launched: Launched,
         /// Its path and words.
         library: String,
@@ -57,7 +57,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// What to do.
+    /// Advice.
     pub fn hint(&self) -> Option<String> {
         match self {
             ConnectError::NoLibrary { launched, .. } => Some(match launched {
@@ -95,7 +95,7 @@ fn no_library(launched: Option<&Launched>, tried: &[(PathBuf, String)]) -> Strin
             "{} started rank {}{}, and no MPI library can be opened",
             launched.by,
             launched.rank,
-            of(launched.size)
+            of_size(launched.size)
         ),
         None => "the MPI library cannot be opened".to_owned(),
     };
@@ -108,7 +108,7 @@ fn no_library(launched: Option<&Launched>, tried: &[(PathBuf, String)]) -> Strin
     text
 }
 
-fn of(size: Option<u32>) -> String {
+fn of_size(size: Option<u32>) -> String {
     size.map_or_else(String::new, |size| format!(" of {size}"))
 }
 
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn each_launcher_has_its_remedy() {
         let check = |by, words: &str| {
-            let launched = Launched { rank: 0, size: Some(4), by };
+            let launched = Launched { rank: 0, size: Some(4), local_size: None, by };
             let error =
                 ConnectError::Mismatch { launched, library: "l".to_owned(), rank: 0, size: 1 };
             let hint = error.hint().unwrap();
@@ -161,7 +161,12 @@ mod tests {
     #[test]
     fn what_was_tried_is_told_once() {
         let error = ConnectError::NoLibrary {
-            launched: Some(Launched { rank: 3, size: Some(4), by: Launcher::Hydra }),
+            launched: Some(Launched {
+                rank: 3,
+                size: Some(4),
+                local_size: None,
+                by: Launcher::Hydra,
+            }),
             tried: vec![("libmpi.so.12".into(), "libmpi.so.12: no such file".to_owned())],
         };
         assert_eq!(

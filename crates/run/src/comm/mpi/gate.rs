@@ -15,11 +15,9 @@ use std::time::Duration;
 /// Sleepers look around so often.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is shared: a page of zeros at first.
+/// Shared by the ranks: zeros at first.
 #[repr(C)]
-struct Shared {
-    /// Ranks that have mapped it.
-    joined: AtomicU32,
+struct SharedCounters {
     /// Ranks that have come to the barrier.
     arrived: AtomicU32,
     /// Barriers that all have come to.
@@ -32,7 +30,7 @@ struct Shared {
 
 /// A rank's side of it.
 pub(super) struct Gate {
-    shared: NonNull<Shared>,
+    shared: NonNull<SharedCounters>,
     ranks: u32,
 }
 
@@ -46,7 +44,7 @@ impl Gate {
     pub(super) fn make(name: &str, ranks: u32) -> Result<Self, Errno> {
         let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
         let file = shm::open(name, flags, Mode::RUSR | Mode::WUSR)?;
-        ftruncate(&file, size_of::<Shared>() as u64)?;
+        ftruncate(&file, size_of::<SharedCounters>() as u64)?;
         Gate::map(&file, ranks)
     }
 
@@ -65,21 +63,21 @@ impl Gate {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping, of a file that has this size.
         let shared = unsafe {
-            mmap(std::ptr::null_mut(), size_of::<Shared>(), access, MapFlags::SHARED, file, 0)
+            mmap(
+                std::ptr::null_mut(),
+                size_of::<SharedCounters>(),
+                access,
+                MapFlags::SHARED,
+                file,
+                0,
+            )
         }?;
-        let gate = Gate { shared: NonNull::new(shared.cast()).ok_or(Errno::NOMEM)?, ranks };
-        gate.shared().joined.fetch_add(1, SeqCst);
-        Ok(gate)
+        Ok(Gate { shared: NonNull::new(shared.cast()).ok_or(Errno::NOMEM)?, ranks })
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &SharedCounters {
         // SAFETY: mapped for as long as `self` lives, page-aligned, and any bits are values of its atomics.
         unsafe { self.shared.as_ref() }
-    }
-
-    /// Whether all of the machine's ranks have it: those with a memory of their own have not.
-    pub(super) fn is_common(&self) -> bool {
-        self.shared().joined.load(SeqCst) == self.ranks
     }
 
     /// Come to the barrier; returns its number.
@@ -128,7 +126,7 @@ impl Gate {
     }
 }
 
-/// Of one barrier.
+/// The progress of one barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// All of the machine have come.
@@ -140,7 +138,7 @@ pub(super) enum Stage {
 impl Drop for Gate {
     fn drop(&mut self) {
         // SAFETY: mapped by `map` with this size; nobody has a reference into it any more.
-        let _ = unsafe { munmap(self.shared.as_ptr().cast(), size_of::<Shared>()) };
+        let _ = unsafe { munmap(self.shared.as_ptr().cast(), size_of::<SharedCounters>()) };
     }
 }
 
@@ -158,7 +156,6 @@ mod tests {
         let others = (1..RANKS).map(|_| Gate::open(&name, RANKS).unwrap());
         let gates: Vec<Gate> = std::iter::once(first).chain(others).collect();
         Gate::forget_name(&name);
-        assert!(gates[0].is_common());
         let came = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for (i, gate) in gates.iter().enumerate() {

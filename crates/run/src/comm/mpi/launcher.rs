@@ -1,14 +1,16 @@
-//! Who started this process and as which of how many, read from the environment. Pure: the environment is an argument.
+//! The launcher that started this process, and as which of how many, read from the environment. Pure: the environment is an argument.
 
 use std::fmt;
 
-/// What a launcher says about this process.
+/// This process as its launcher describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launched {
     /// This process, from 0.
     pub rank: u32,
     /// Processes, where the launcher tells.
     pub size: Option<u32>,
+    /// Processes on this machine, where the launcher tells.
+    pub local_size: Option<u32>,
     /// Who.
     pub by: Launcher,
 }
@@ -46,53 +48,50 @@ impl fmt::Display for Launcher {
 /// Slurm numbers its batch, interactive and other internal steps from the top.
 const SLURM_STEPS_END: u32 = 0xffff_fff0;
 
-/// What `variable` says. An `mpirun` inside a Slurm job is believed before Slurm, whose step may be the `mpirun`'s own.
+/// The launcher of which `variable` speaks. An `mpirun` inside a Slurm job is believed before Slurm, whose step may be the
+/// `mpirun`'s own.
 pub fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
-    let pair = |rank: &str, size: &str| Some((number(rank)?, number(size)?));
-    let step = number("SLURM_STEP_ID").is_some_and(|id| id < SLURM_STEPS_END);
-    let of_step = || {
-        let size = number("SLURM_STEP_NUM_TASKS").or_else(|| number("SLURM_NTASKS"))?;
-        Some((number("SLURM_PROCID")?, size)).filter(|_| step)
-    };
-    if let Some((rank, size)) = pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE") {
-        return Some(Launched { rank, size: Some(size), by: Launcher::OpenMpi });
-    }
-    if let Some((rank, size)) = pair("PMI_RANK", "PMI_SIZE") {
-        // Hydra may start its proxies by srun; only a step that counts as PMI does is the launcher itself.
-        let same = of_step() == Some((rank, size)) && variable("MPI_LOCALNRANKS").is_none();
-        let by = if same { Launcher::SlurmPmi } else { Launcher::Hydra };
-        return Some(Launched { rank, size: Some(size), by });
-    }
-    if let Some(rank) = number("PMIX_RANK") {
-        let size = of_step().filter(|(in_step, _)| *in_step == rank).map(|(_, size)| size);
-        let by = if size.is_some() { Launcher::SlurmPmix } else { Launcher::Pmix };
-        return Some(Launched { rank, size, by });
-    }
-    of_step().map(|(rank, size)| Launched { rank, size: Some(size), by: Launcher::Slurm })
-}
-
-/// Ranks on this machine, where the launcher says how many it started here.
-pub(super) fn ranks_here(variable: impl Fn(&str) -> Option<String>) -> Option<u32> {
     // Open MPI; Hydra of MPICH and Intel; MVAPICH.
-    let names = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"];
-    names.iter().find_map(|name| variable(name)?.parse().ok())
+    let local_size = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"]
+        .into_iter()
+        .find_map(number);
+    let is_step = number("SLURM_STEP_ID").is_some_and(|id| id < SLURM_STEPS_END);
+    let tasks = number("SLURM_STEP_NUM_TASKS").or_else(|| number("SLURM_NTASKS"));
+    let step = if is_step { number("SLURM_PROCID").zip(tasks) } else { None };
+    let (rank, size, by) = if let Some((rank, size)) =
+        number("OMPI_COMM_WORLD_RANK").zip(number("OMPI_COMM_WORLD_SIZE"))
+    {
+        (rank, Some(size), Launcher::OpenMpi)
+    } else if let Some((rank, size)) = number("PMI_RANK").zip(number("PMI_SIZE")) {
+        // Hydra may start its proxies by srun; only a step that counts as PMI does is the launcher itself.
+        let same = step == Some((rank, size)) && variable("MPI_LOCALNRANKS").is_none();
+        (rank, Some(size), if same { Launcher::SlurmPmi } else { Launcher::Hydra })
+    } else if let Some(rank) = number("PMIX_RANK") {
+        match step {
+            Some((in_step, size)) if in_step == rank => (rank, Some(size), Launcher::SlurmPmix),
+            _ => (rank, None, Launcher::Pmix),
+        }
+    } else {
+        let (rank, size) = step?;
+        (rank, Some(size), Launcher::Slurm)
+    };
+    Some(Launched { rank, size, local_size, by })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn ranks_of_this_machine_are_the_launchers_word() {
-        let of = |name: &'static str, value: &'static str| {
-            super::ranks_here(|asked| (asked == name).then(|| value.to_string()))
-        };
-        assert_eq!(of("MPI_LOCALNRANKS", "3"), Some(3));
-        assert_eq!(of("OMPI_COMM_WORLD_LOCAL_SIZE", "2"), Some(2));
-        assert_eq!(of("OMPI_COMM_WORLD_LOCAL_SIZE", "x"), None);
-        assert_eq!(of("PMI_SIZE", "4"), None);
+        let local_size =
+            |variable: &str| of(&format!("PMI_RANK=1 PMI_SIZE=4 {variable}")).unwrap().local_size;
+        assert_eq!(local_size("MPI_LOCALNRANKS=3"), Some(3));
+        assert_eq!(local_size("OMPI_COMM_WORLD_LOCAL_SIZE=2"), Some(2));
+        assert_eq!(local_size("OMPI_COMM_WORLD_LOCAL_SIZE=x"), None);
+        assert_eq!(local_size(""), None);
     }
-
-    use super::*;
 
     fn of(environment: &str) -> Option<Launched> {
         launched(|name| {
@@ -104,8 +103,8 @@ mod tests {
     #[test]
     fn launchers_are_known_by_what_they_set() {
         let check = |environment: &str, expected: Option<(u32, Option<u32>, Launcher)>| {
-            let expected = expected.map(|(rank, size, by)| Launched { rank, size, by });
-            assert_eq!(of(environment), expected, "{environment}");
+            let found = of(environment).map(|found| (found.rank, found.size, found.by));
+            assert_eq!(found, expected, "{environment}");
         };
         check("PATH=/bin", None);
         check(

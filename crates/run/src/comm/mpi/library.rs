@@ -1,4 +1,4 @@
-//! Which MPI library to open: the one that was asked for, the one that lies beside the launcher, or those the system's loader
+//! Finds the MPI library to open: the one that was asked for, the one that lies beside the launcher, or those the system's loader
 //! knows, of the kind that the launcher belongs to.
 
 use super::abi::{MPICH, STANDARD, open_mpi};
@@ -37,7 +37,7 @@ pub(super) struct Opened {
     pub(super) path: PathBuf,
 }
 
-/// What was tried, and why it would not do.
+/// A file that was tried, and why it would not do.
 pub(super) type Tried = (PathBuf, String);
 
 /// Open the first of `candidates` that will do.
@@ -59,13 +59,8 @@ fn open(path: &Path) -> Result<Calls, String> {
         let words = std::error::Error::source(&error).map(ToString::to_string);
         words.unwrap_or_else(|| error.to_string())
     })?;
-    let address = |symbol: &'static str| {
-        // SAFETY: only the address is taken; nothing is read there.
-        let symbol = unsafe { library.get::<*mut c_void>(symbol.as_bytes()) };
-        symbol.ok().map(|symbol| symbol.into_raw() as usize)
-    };
-    let abi = if address("ompi_mpi_comm_world").is_some() {
-        open_mpi(address).map_err(missing)?
+    let abi = if address(&library, "ompi_mpi_comm_world").is_some() {
+        open_mpi(|symbol| address(&library, symbol)).map_err(missing)?
     } else if is_standard(path) {
         STANDARD
     } else {
@@ -77,16 +72,21 @@ fn open(path: &Path) -> Result<Calls, String> {
     Ok(calls)
 }
 
+fn address(library: &Library, symbol: &str) -> Option<usize> {
+    // SAFETY: only the address is taken; nothing is read there.
+    let symbol = unsafe { library.get::<*mut c_void>(symbol.as_bytes()) };
+    Some(symbol.ok()?.into_raw() as usize)
+}
+
 fn missing(symbol: &str) -> String {
     format!("`{symbol}` is not in it")
 }
 
 /// The standard's libraries are told by their name, which it prescribes.
 fn is_standard(path: &Path) -> bool {
-    let named = |path: &Path| {
+    [Some(path.to_owned()), path.canonicalize().ok()].iter().flatten().any(|path| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libmpi_abi"))
-    };
-    named(path) || path.canonicalize().is_ok_and(|real| named(&real))
+    })
 }
 
 /// Where to look for the library of ranks that `launcher` started; `beside`: folders of libraries beside it.

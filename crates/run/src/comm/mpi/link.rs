@@ -1,16 +1,17 @@
 //! Operations of all ranks, made of nonblocking ones of the library, so that a wait can end. Knows nothing of machines.
 
 use super::abi::Handle;
-use super::calls::{Calls, Group, Pending, Place};
+use super::calls::{Calls, Group, MessageEnd, Pending};
+use super::control::{ControlChannel, OnTimeout};
 use super::gate::{Gate, Stage};
-use super::wait::Manners;
-use super::watch::{State, Voice};
+use super::state::State;
+use super::wait::WaitPolicy;
 use crate::comm::CommError;
 use feedrate_spec::units;
-use serde::{Deserialize, Serialize};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::sync::{Arc, OnceLock};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -20,31 +21,28 @@ const WHY: Duration = Duration::from_millis(500);
 const WHO: Duration = Duration::from_secs(5);
 /// No more than this is sent at once: C ints count it.
 const PIECE_BYTES: usize = 1 << 28;
-/// What an operation brings with the length of what it brings.
-const HEAD_BYTES: usize = 4096;
 
 /// This process among the others.
 pub(super) struct Link {
     pub(super) calls: Calls,
     pub(super) rank: u32,
     pub(super) size: u32,
-    pub(super) manners: Manners,
+    pub(super) policy: WaitPolicy,
     /// Any thread may call, at any time.
     pub(super) threads: bool,
     /// The one thread that may call, where the library wants one.
     pub(super) thread: Option<ThreadId>,
-    pub(super) stop: Arc<AtomicBool>,
     pub(super) timeout: Duration,
     pub(super) state: Arc<State>,
     /// Not there while ranks are still finding one another, or where they share no memory.
     pub(super) gates: Option<Gates>,
-    /// Not there while ranks are still finding one another.
-    pub(super) voice: OnceLock<Voice>,
+    /// Not there while ranks are still finding one another, or where rank 0 cannot be reached.
+    pub(super) control: Option<ControlChannel>,
 }
 
 /// The barrier's two floors.
 pub(super) struct Gates {
-    /// Of this machine.
+    /// The one of this machine.
     pub(super) gate: Gate,
     /// This rank is the machine's first.
     pub(super) leads: bool,
@@ -52,64 +50,51 @@ pub(super) struct Gates {
     pub(super) leaders: Option<Group>,
 }
 
-/// What becomes of a wait that lasts longer than the timeout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Late {
-    /// It goes on while those who did not come live: they may be at work alone.
-    Waits,
-    /// It ends.
-    Ends,
-}
-
-/// What a wait has seen so far.
-struct Seen {
-    late: Late,
-    stop: Option<Duration>,
+/// A wait for the others.
+struct Wait {
+    on_timeout: OnTimeout,
+    stopped: Option<Duration>,
     /// When it was last heard that the others live.
     alive: Duration,
-    asked: Option<Asked>,
+    inquiry: Option<Inquiry>,
 }
 
-/// Who has not come?
+/// It was asked who has not come.
 #[derive(Clone, Copy)]
-struct Asked {
+struct Inquiry {
     at: Duration,
-    /// What was heard before.
+    /// How often it had been heard that the others live.
     alive: u64,
 }
 
-impl Seen {
-    fn new(late: Late) -> Self {
-        Seen { late, stop: None, alive: Duration::ZERO, asked: None }
+impl Wait {
+    fn new(on_timeout: OnTimeout) -> Self {
+        Wait { on_timeout, stopped: None, alive: Duration::ZERO, inquiry: None }
     }
 }
 
 impl Link {
-    pub(super) fn barrier(&self, late: Late) -> Result<(), CommError> {
+    pub(super) fn barrier(&self, on_timeout: OnTimeout) -> Result<(), CommError> {
         self.begin("MPI_Ibarrier")?;
-        match &self.gates {
-            None => self.barrier_of(self.calls.world(), late),
-            Some(gates) => self.barrier_by(gates, late),
+        let Some(Gates { gate, leads, leaders }) = &self.gates else {
+            return self.barrier_of(self.calls.world(), on_timeout);
+        };
+        // Once all of a machine have come, its first rank waits for the other machines', and lets them go on.
+        let number = gate.arrive();
+        if !leads {
+            return self.await_gate(gate, Stage::Open, number, on_timeout);
         }
+        self.await_gate(gate, Stage::Full, number, on_timeout)?;
+        if let Some(leaders) = *leaders {
+            self.barrier_of(leaders, on_timeout)?;
+        }
+        gate.open_up();
+        Ok(())
     }
 
-    fn barrier_of(&self, group: Group, late: Late) -> Result<(), CommError> {
+    fn barrier_of(&self, group: Group, on_timeout: OnTimeout) -> Result<(), CommError> {
         let pending = self.calls.start_barrier(group)?;
-        self.complete_in(Seen::new(late), pending, ())
-    }
-
-    /// Once all of a machine have come, its first rank waits for the other machines', and lets them go on.
-    fn barrier_by(&self, gates: &Gates, late: Late) -> Result<(), CommError> {
-        let number = gates.gate.arrive();
-        if gates.leads {
-            self.await_gate(&gates.gate, Stage::Full, number, late)?;
-            if let Some(leaders) = gates.leaders {
-                self.barrier_of(leaders, late)?;
-            }
-            gates.gate.open_up();
-            return Ok(());
-        }
-        self.await_gate(&gates.gate, Stage::Open, number, late)
+        self.complete_in(Wait::new(on_timeout), pending, ())
     }
 
     fn await_gate(
@@ -117,69 +102,75 @@ impl Link {
         gate: &Gate,
         stage: Stage,
         number: u32,
-        late: Late,
+        on_timeout: OnTimeout,
     ) -> Result<(), CommError> {
-        let mut seen = Seen::new(late);
-        let look = |waited| {
-            if gate.is(stage, number) {
-                return Ok(Some(()));
-            }
-            self.look(waited, "the barrier", &mut seen).map(|()| None)
-        };
-        let rest = |waited| match waited < self.manners.patience() {
-            true => std::thread::yield_now(),
-            false => gate.sleep(stage, number),
-        };
-        let opened = self.manners.wait_by(look, rest);
+        let mut wait = Wait::new(on_timeout);
+        let opened = self.policy.wait_by(
+            |waited| {
+                if gate.is(stage, number) {
+                    return Ok(Some(()));
+                }
+                self.look(waited, "the barrier", &mut wait).map(|()| None)
+            },
+            |waited| {
+                if self.policy.has_patience(waited) {
+                    std::thread::yield_now();
+                } else {
+                    gate.sleep(stage, number);
+                }
+            },
+        );
         opened.inspect_err(|error| self.state.fail(error))
     }
 
-    /// What fits into a head is told at once; more comes after it.
+    /// The bytes of rank 0, on all.
     pub(super) fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, CommError> {
         self.begin("MPI_Ibcast")?;
-        let (world, speaks) = (self.calls.world(), self.rank == 0);
-        let head = self.spread(world, head(bytes))?;
-        let (len, first) = of_head(&head);
-        if len <= HEAD_BYTES {
-            return Ok(first.to_vec());
-        }
-        let mut told = first.to_vec();
+        let len = self.spread(self.calls.world(), length(bytes))?;
+        let (len, mut told) = (number(&len), Vec::new());
         while told.len() < len {
             let piece = told.len()..len.min(told.len() + PIECE_BYTES);
-            let own = if speaks { bytes[piece].to_vec() } else { vec![0; piece.len()] };
-            told.extend(self.spread(world, own)?);
+            let own = if self.rank == 0 { bytes[piece].to_vec() } else { vec![0; piece.len()] };
+            told.extend(self.spread(self.calls.world(), own)?);
         }
         Ok(told)
     }
 
-    /// What fits into a head comes at once; more from each rank that has more.
+    /// The bytes of each rank, on rank 0; nothing elsewhere.
     pub(super) fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
         self.begin("MPI_Igather")?;
-        let own = head(bytes);
-        let block = own.len();
-        let holds = if self.rank == 0 { block * self.size as usize } else { 0 };
+        let own = length(bytes);
+        let holds = if self.rank == 0 { own.len() * self.size as usize } else { 0 };
         let mut buffers = (own, vec![0; holds]);
-        // SAFETY: `complete` keeps the buffers until the operation is done; rank 0's holds a head of each rank.
+        // SAFETY: `complete` keeps the buffers until the operation is done; rank 0's holds a length of each rank.
         let pending = unsafe { self.calls.start_gather(&buffers.0, &mut buffers.1) }?;
-        let (_, heads) = self.complete(pending, buffers)?;
+        let (_, lengths) = self.complete(pending, buffers)?;
         if self.rank > 0 {
-            for piece in bytes[HEAD_BYTES.min(bytes.len())..].chunks(PIECE_BYTES) {
+            for piece in bytes.chunks(PIECE_BYTES) {
                 self.send(0, piece.to_vec())?;
             }
             return Ok(Vec::new());
         }
-        let of_rank = |(rank, head): (usize, &[u8])| {
-            let (len, first) = of_head(head);
-            if rank == 0 {
-                return Ok(bytes.to_vec());
-            }
-            let mut part = first.to_vec();
+        let mut all = vec![bytes.to_vec()];
+        for (rank, len) in (0..).zip(lengths.chunks_exact(8)).skip(1) {
+            let (len, mut part) = (number(len), Vec::new());
             while part.len() < len {
-                part.extend(self.receive(rank as u32, (len - part.len()).min(PIECE_BYTES))?);
+                part.extend(self.receive(rank, (len - part.len()).min(PIECE_BYTES))?);
             }
-            Ok(part)
-        };
-        heads.chunks_exact(block).enumerate().map(of_rank).collect()
+            all.push(part);
+        }
+        Ok(all)
+    }
+
+    /// Everyone's `own` in rank order, on all.
+    pub(super) fn share<T>(&self, own: T) -> Result<Vec<T>, CommError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let all = self.gather(&serde_json::to_vec(&own).map_err(unreadable)?)?;
+        let joined =
+            if self.rank > 0 { Vec::new() } else { [b"[", &*all.join(&b','), b"]"].concat() };
+        serde_json::from_slice(&self.broadcast(&joined)?).map_err(unreadable)
     }
 
     /// The first rank's bytes into those of all of `group`, which are as long.
@@ -191,74 +182,55 @@ impl Link {
 
     pub(super) fn send(&self, rank: u32, bytes: Vec<u8>) -> Result<(), CommError> {
         // SAFETY: `complete` keeps `bytes` until the operation is done.
-        let pending = unsafe { self.calls.start_send(&bytes, self.place(rank)) }?;
+        let pending = unsafe { self.calls.start_send(&bytes, self.end_of(rank)) }?;
         self.complete(pending, bytes).map(drop)
     }
 
-    /// What `rank` sends, which is `len` bytes.
+    /// The `len` bytes that `rank` sends.
     pub(super) fn receive(&self, rank: u32, len: usize) -> Result<Vec<u8>, CommError> {
         let mut bytes = vec![0; len];
         // SAFETY: `complete` keeps `bytes` until the operation is done.
-        let pending = unsafe { self.calls.start_receive(&mut bytes, self.place(rank)) }?;
+        let pending = unsafe { self.calls.start_receive(&mut bytes, self.end_of(rank)) }?;
         self.complete(pending, bytes)
     }
 
-    fn place(&self, rank: u32) -> Place {
-        Place { group: self.calls.world(), rank, tag: 0 }
+    fn end_of(&self, rank: u32) -> MessageEnd {
+        MessageEnd { group: self.calls.world(), rank, tag: 0 }
     }
 
     /// Count an operation that all ranks take part in.
     pub(super) fn begin(&self, call: &'static str) -> Result<(), CommError> {
-        if self.state.gave_up.load(Acquire) {
+        if self.state.gave_up.is_set() {
             return Err(self.state.end().unwrap_or(CommError::Stopped));
         }
         self.state.begun.fetch_add(1, Relaxed);
-        let elsewhere = |own: &ThreadId| *own != std::thread::current().id();
-        if self.thread.as_ref().is_some_and(elsewhere) {
+        if self.thread.is_some_and(|own| own != std::thread::current().id()) {
             let reason = "the library takes calls from one thread only (MPI_THREAD_FUNNELED)";
             return Err(CommError::Library { call, reason: reason.to_owned() });
         }
         Ok(())
     }
 
-    /// Wait until `pending` is done, and give back the buffers it uses. They are leaked if it cannot be waited for: the
-    /// library may still write to them.
+    /// Wait until `pending` is done, and give back the buffers it uses.
     fn complete<B>(&self, pending: Pending, buffers: B) -> Result<B, CommError> {
-        self.complete_in(Seen::new(Late::Waits), pending, buffers)
+        self.complete_in(Wait::new(OnTimeout::Waits), pending, buffers)
     }
 
-    fn complete_in<B>(
-        &self,
-        mut seen: Seen,
-        mut pending: Pending,
-        buffers: B,
-    ) -> Result<B, CommError> {
-        let done = self.manners.wait(|waited| {
-            if self.calls.is_done(&mut pending)? {
-                return Ok(Some(()));
-            }
-            self.look(waited, pending.call, &mut seen).map(|()| None)
+    fn complete_in<B>(&self, mut wait: Wait, pending: Pending, buffers: B) -> Result<B, CommError> {
+        let call = pending.call;
+        let done = complete(&self.calls, &self.state, self.policy, pending, buffers, |waited| {
+            self.look(waited, call, &mut wait)
         });
-        match done {
-            Ok(()) => Ok(buffers),
-            Err(error) => {
-                std::mem::forget(buffers);
-                self.state.leave_undone();
-                self.state.fail(&error);
-                Err(error)
-            }
-        }
+        done.inspect_err(|error| self.state.fail(error))
     }
 
     /// Whether the wait has to end.
-    fn look(&self, waited: Duration, call: &'static str, seen: &mut Seen) -> Result<(), CommError> {
-        if self.state.is_ended.load(Acquire) {
-            return Err(self.state.end().unwrap_or(CommError::Stopped));
-        }
-        if self.stop.load(Relaxed) && waited >= *seen.stop.get_or_insert(waited) + WHY {
+    fn look(&self, waited: Duration, call: &'static str, wait: &mut Wait) -> Result<(), CommError> {
+        self.state.check_end()?;
+        if self.state.stop.load(Relaxed) && waited >= *wait.stopped.get_or_insert(waited) + WHY {
             return Err(CommError::Stopped);
         }
-        if waited > seen.alive + self.timeout { self.look_late(waited, call, seen) } else { Ok(()) }
+        if waited > wait.alive + self.timeout { self.look_late(waited, call, wait) } else { Ok(()) }
     }
 
     /// The timeout has passed.
@@ -266,19 +238,19 @@ impl Link {
         &self,
         waited: Duration,
         call: &'static str,
-        seen: &mut Seen,
+        wait: &mut Wait,
     ) -> Result<(), CommError> {
-        let alive = self.state.alive();
-        let Asked { at, alive: heard } = *seen.asked.get_or_insert_with(|| {
-            if let Some(voice) = self.voice.get() {
-                let so_long = seen.alive + self.timeout;
-                voice.late(self.state.begun.load(Relaxed), so_long, seen.late);
+        let alive = self.state.alive.load(Relaxed);
+        let inquiry = *wait.inquiry.get_or_insert_with(|| {
+            if let Some(control) = &self.control {
+                let so_long = wait.alive + self.timeout;
+                control.late(self.state.begun.load(Relaxed), so_long, wait.on_timeout);
             }
-            Asked { at: waited, alive }
+            Inquiry { at: waited, alive }
         });
-        if seen.late == Late::Waits && alive != heard {
-            (seen.alive, seen.asked) = (waited, None);
-        } else if self.voice.get().is_none() || waited > at + WHO {
+        if wait.on_timeout == OnTimeout::Waits && alive != inquiry.alive {
+            (wait.alive, wait.inquiry) = (waited, None);
+        } else if self.control.is_none() || waited > inquiry.at + WHO {
             let waited = units::seconds(waited.as_secs_f64());
             let reason = format!("not done after {waited}; which ranks did not come is not known");
             return Err(CommError::Library { call, reason });
@@ -287,19 +259,34 @@ impl Link {
     }
 }
 
-/// Length, and as many bytes as come at once.
-fn head(bytes: &[u8]) -> Vec<u8> {
-    let mut head = (bytes.len() as u64).to_le_bytes().to_vec();
-    head.extend_from_slice(&bytes[..bytes.len().min(HEAD_BYTES)]);
-    head.resize(8 + HEAD_BYTES, 0);
-    head
+/// Wait until `pending` is done or `look` finds that the wait has to end, and give back the buffers it uses. They are leaked if it
+/// cannot be waited for: the library may still write to them.
+pub(super) fn complete<B>(
+    calls: &Calls,
+    state: &State,
+    policy: WaitPolicy,
+    mut pending: Pending,
+    buffers: B,
+    mut look: impl FnMut(Duration) -> Result<(), CommError>,
+) -> Result<B, CommError> {
+    let done = policy.wait(|waited| {
+        state.may_call(pending.call)?;
+        if calls.is_done(&mut pending)? {
+            return Ok(Some(()));
+        }
+        look(waited).map(|()| None)
+    });
+    if let Err(error) = done {
+        std::mem::forget(buffers);
+        state.undone.set();
+        return Err(error);
+    }
+    Ok(buffers)
 }
 
-/// The length, and those bytes that came at once.
-fn of_head(head: &[u8]) -> (usize, &[u8]) {
-    let (len, first) = head.split_at(8);
-    let len = usize::try_from(number(len)).unwrap_or(usize::MAX);
-    (len, &first[..len.min(HEAD_BYTES)])
+fn unreadable(error: serde_json::Error) -> CommError {
+    let reason = format!("what ranks tell each other cannot be read: {error}");
+    CommError::Library { call: "MPI_Igather", reason }
 }
 
 /// The library was initialized for fewer threads than this needs.
@@ -308,8 +295,12 @@ pub(super) fn one_thread(call: &'static str) -> CommError {
     CommError::Library { call, reason: reason.to_owned() }
 }
 
-fn number(bytes: impl AsRef<[u8]>) -> u64 {
-    bytes.as_ref().try_into().map_or(0, u64::from_le_bytes)
+fn length(bytes: &[u8]) -> Vec<u8> {
+    (bytes.len() as u64).to_le_bytes().to_vec()
+}
+
+fn number(bytes: &[u8]) -> usize {
+    bytes.try_into().map_or(0, u64::from_le_bytes) as usize
 }
 
 /// Handles of groups are numbers.

@@ -1,37 +1,39 @@
 //! Ranks of MPI, whose library is opened at run time, and only under a launcher: nothing of MPI is needed to build.
 //!
 //! `abi` has the libraries' constants, `calls` their functions: with `files` the only unsafe code. A wait can end: see
-//! `watch`, the channel beside MPI that tells of ranks that die. Prints nothing, ends no process but by `MPI_Abort`.
+//! `control`, the channel beside MPI that tells of ranks that die. Prints nothing, ends no process but by `MPI_Abort`.
 
+mod launcher;
 mod abi;
 mod calls;
 mod error;
-mod files;
-mod gate;
-mod launcher;
 mod library;
-mod link;
-mod peers;
-mod place;
-mod shared;
+mod state;
 mod wait;
-mod watch;
+mod gate;
+mod control;
+mod link;
+mod topology;
+mod peers;
+mod files;
 
 pub use error::ConnectError;
-pub use files::{MpiFile, MpiFiles};
 pub use launcher::{Launched, Launcher, launched};
+pub use state::OnLoss;
 
-use self::calls::Calls;
-use self::link::{Late, Link};
-use self::place::Places;
-use self::wait::Manners;
-use self::watch::State;
+use self::control::{ControlChannel, Hub, OnTimeout};
+use self::files::MpiFiles;
+use self::link::Link;
+use self::peers::MpiPeers;
+use self::state::State;
+use self::topology::Topology;
+use self::wait::WaitPolicy;
 use super::{ClockOffset, Comm, CommError, End, Node, Peers, SharedFiles};
 use feedrate_spec::catalog::Member;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Release, SeqCst};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 pub(super) static MEMBER: Member = Member {
@@ -40,9 +42,11 @@ pub(super) static MEMBER: Member = Member {
     abilities: &[],
 };
 
-/// How ranks find each other and wait.
+/// The way in which ranks find each other and wait.
 #[derive(Clone)]
 pub struct Options {
+    /// The launcher's word about this process; see [`launched`].
+    pub launched: Option<Launched>,
     /// This library, whatever the launcher.
     pub library: Option<PathBuf>,
     /// A rank that is waited for this long is missing, in a barrier that is to be in time; elsewhere if it does not answer.
@@ -57,9 +61,6 @@ pub struct Options {
     pub on_wait: Option<OnLoss>,
 }
 
-/// Takes what happened.
-pub type OnLoss = Arc<dyn Fn(&CommError) + Send + Sync>;
-
 /// MPI is initialized once a process.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -67,8 +68,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// an error the drop tells the others to end; where that leaves operations undone, or in a panic, it ends their processes.
 pub struct Mpi {
     link: Link,
-    places: Places,
-    library: String,
+    topology: Topology,
 }
 
 /// Join the ranks that a launcher started; nothing where no launcher did, or only one rank, and no library was named.
@@ -76,14 +76,16 @@ pub struct Mpi {
 /// # Errors
 /// There is no library that fits the launcher, or ranks do not find each other.
 pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
-    let launched = launched(|name| std::env::var(name).ok());
+    let launched = options.launched;
     let alone = launched.is_none_or(|launched| launched.size == Some(1));
     if alone && options.library.is_none() {
         return Ok(None);
     }
-    let opened = open(options, launched)?;
+    let opened = open(options)?;
     let library = format!("{} ({})", opened.path.display(), opened.calls.version());
-    if let Some(launched) = launched.filter(|launched| opened.calls.abi.is_foreign(launched.by)) {
+    if let Some(launched) = launched
+        && opened.calls.abi.is_foreign(launched.by)
+    {
         return Err(ConnectError::Foreign { launched, library });
     }
     if TAKEN.swap(true, SeqCst) {
@@ -92,7 +94,9 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
     let calls = opened.calls;
     let granted = calls.init()?;
     let (rank, size) = calls.place(calls.world())?;
-    if let Some(launched) = launched.filter(|l| l.rank != rank || l.size.unwrap_or(size) != size) {
+    if let Some(launched) = launched
+        && (launched.rank != rank || launched.size.unwrap_or(size) != size)
+    {
         calls.finalize();
         return Err(ConnectError::Mismatch { launched, library, rank, size });
     }
@@ -102,23 +106,32 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         return Err(ConnectError::Threads { library });
     }
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    let link = Link {
+    let (stop, on_wait) = (Arc::clone(&options.stop), options.on_wait.clone());
+    let mut link = Link {
         calls,
         rank,
         size,
-        manners: Manners::new(size, cpus),
+        policy: WaitPolicy::new(size, cpus),
         threads: granted >= levels.multiple,
         thread: (granted < levels.serialized).then(|| std::thread::current().id()),
-        stop: Arc::clone(&options.stop),
         timeout: options.rank_timeout,
-        state: Arc::new(State::new(rank, options)),
+        state: Arc::new(State::new(rank, stop, options.on_loss.clone(), on_wait)),
         gates: None,
-        voice: OnceLock::new(),
+        control: None,
     };
-    join(link, cpus, library).map(Some)
+    match join(&mut link, cpus, launched.and_then(|launched| launched.local_size)) {
+        Ok(topology) => Ok(Some(Mpi { link, topology })),
+        Err(error) => {
+            // Nothing can be told after the abort.
+            link.state.tell(&error);
+            calls.abort(1);
+            Err(error.into())
+        }
+    }
 }
 
-fn open(options: &Options, launched: Option<Launched>) -> Result<library::Opened, ConnectError> {
+fn open(options: &Options) -> Result<library::Opened, ConnectError> {
+    let launched = options.launched;
     let candidates = match &options.library {
         Some(path) => vec![path.clone()],
         None => library::candidates(launched.map(|l| l.by), &library::beside_launcher()),
@@ -127,61 +140,28 @@ fn open(options: &Options, launched: Option<Launched>) -> Result<library::Opened
 }
 
 /// Find out where everyone is, and begin to watch over them.
-fn join(mut link: Link, cpus: u32, library: String) -> Result<Mpi, ConnectError> {
-    let joined = Places::find(&link).and_then(|places| {
-        link.manners = Manners::new(places.node().local_size, cpus);
-        link.gates = places.gates(&link)?;
-        watch::begin(&link, &places).map(|voice| (places, voice))
-    });
-    match joined {
-        Ok((places, voice)) => {
-            let _ = link.voice.set(voice);
-            Ok(Mpi { link, places, library })
-        }
-        Err(error) => {
-            // Nothing can be told after the abort.
-            link.state.tell(&error);
-            link.calls.abort(1);
-            Err(error.into())
-        }
+fn join(link: &mut Link, cpus: u32, local_size: Option<u32>) -> Result<Topology, CommError> {
+    let (topology, gates) = Topology::find(link, local_size)?;
+    link.policy = WaitPolicy::new(topology.node.local_size, cpus);
+    link.gates = gates;
+    let mut hub = None;
+    let mut meeting = None;
+    if link.rank == 0 {
+        let started = Hub::start(&topology.hosts, topology.node.nodes == 1);
+        let (own, place) = started.map_err(|error| CommError::Library {
+            call: "the channel between ranks",
+            reason: error.to_string(),
+        })?;
+        (hub, meeting) = (Some(own), Some(place));
     }
-}
-
-impl Mpi {
-    /// Path and words of the library.
-    pub fn library(&self) -> &str {
-        &self.library
+    if let Some(Some(meeting)) = link.share(meeting)?.first() {
+        // A rank that cannot reach rank 0 takes part all the same; only its death would not be seen.
+        let (hosts, state) = (&topology.hosts, &link.state);
+        link.control = ControlChannel::connect(link.rank, hosts, meeting, state, hub).ok();
     }
-
-    /// The machine of each rank.
-    pub fn hosts(&self) -> &[String] {
-        self.places.hosts()
-    }
-
-    /// Why this rank's death would not be noticed, if so: it cannot reach rank 0 but by MPI.
-    pub fn unwatched(&self) -> Option<&str> {
-        self.link.voice.get().and_then(watch::Voice::unheard)
-    }
-
-    /// The library's own barrier, which cannot be interrupted: to compare with.
-    ///
-    /// # Errors
-    /// The library's.
-    pub fn library_barrier(&self) -> Result<(), CommError> {
-        self.link.calls.barrier()
-    }
-
-    /// Files that all ranks read together, in a group of its own, so that one other thread of each rank may do so. Collective.
-    ///
-    /// # Errors
-    /// The library's; or it was built without files, or without calls from other threads.
-    pub fn mpi_files(&self) -> Result<MpiFiles, CommError> {
-        MpiFiles::new(&self.link)
-    }
-
-    fn calls(&self) -> &Calls {
-        &self.link.calls
-    }
+    // None may leave before all have come.
+    link.barrier(OnTimeout::Ends)?;
+    Ok(topology)
 }
 
 impl Comm for Mpi {
@@ -194,15 +174,15 @@ impl Comm for Mpi {
     }
 
     fn node(&self) -> Node {
-        self.places.node()
+        self.topology.node
     }
 
     fn barrier(&self) -> Result<(), CommError> {
-        self.link.barrier(Late::Waits)
+        self.link.barrier(OnTimeout::Waits)
     }
 
     fn barrier_in_time(&self) -> Result<(), CommError> {
-        self.link.barrier(Late::Ends)
+        self.link.barrier(OnTimeout::Ends)
     }
 
     fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
@@ -214,15 +194,15 @@ impl Comm for Mpi {
     }
 
     fn clock(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
-        self.places.clock(&self.link, now_ns)
+        self.topology.clock(&self.link, now_ns)
     }
 
     fn peers(&self) -> Result<Arc<dyn Peers>, CommError> {
-        Ok(Arc::new(peers::MpiPeers::new(&self.link)?))
+        Ok(Arc::new(MpiPeers::new(&self.link)?))
     }
 
     fn files(&self) -> Result<Box<dyn SharedFiles>, CommError> {
-        Ok(Box::new(shared::Numbered::new(MpiFiles::new(&self.link)?)))
+        Ok(Box::new(MpiFiles::new(&self.link)?))
     }
 
     fn ended(&self) -> Option<CommError> {
@@ -230,30 +210,31 @@ impl Comm for Mpi {
     }
 
     fn give_up(&self, end: End) {
-        self.link.state.gave_up.store(true, Release);
-        if let Some(voice) = self.link.voice.get() {
-            voice.give_up(end);
+        self.link.state.gave_up.set();
+        if let Some(control) = &self.link.control {
+            control.give_up(end);
         }
     }
 }
 
 impl Drop for Mpi {
     fn drop(&mut self) {
+        let state = &self.link.state;
         if std::thread::panicking() {
-            self.link.state.leave_undone();
+            state.undone.set();
             self.give_up(End::Failed("panicked".to_owned()));
-        } else if let Some(end) = self.link.state.untold() {
+        } else if let Some(end) = state.untold() {
             self.give_up(end);
         }
-        let orderly = !self.link.state.has_failed() && self.link.barrier(Late::Waits).is_ok();
-        if let Some(voice) = self.link.voice.get() {
-            voice.leave(orderly);
+        let orderly = !state.has_failed() && self.link.barrier(OnTimeout::Waits).is_ok();
+        if let Some(control) = &self.link.control {
+            control.leave(orderly);
         }
-        self.link.state.set_over();
-        if orderly || self.link.state.are_all_idle() {
-            self.calls().finalize();
-        } else if self.link.state.tells() {
-            self.calls().abort(self.link.state.code());
+        state.over.set();
+        if orderly || state.all_idle.is_set() {
+            self.link.calls.finalize();
+        } else if state.tells() {
+            self.link.calls.abort(state.code());
         }
     }
 }

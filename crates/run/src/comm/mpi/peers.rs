@@ -1,19 +1,19 @@
 //! Messages between two ranks, in a group of their own, from any thread.
 
-use super::calls::{Calls, Group, Pending, Place};
-use super::link::{Link, one_thread};
-use super::wait::Manners;
-use super::watch::State;
+use super::calls::{Calls, Group, MessageEnd, Pending};
+use super::link::{self, Link, one_thread};
+use super::state::State;
+use super::wait::WaitPolicy;
 use crate::comm::{CommError, Peers};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 pub(super) struct MpiPeers {
     calls: Calls,
     group: Group,
     state: Arc<State>,
-    manners: Manners,
+    policy: WaitPolicy,
 }
 
 impl MpiPeers {
@@ -27,40 +27,20 @@ impl MpiPeers {
             calls: link.calls,
             group: link.calls.duplicate(link.calls.world())?,
             state: Arc::clone(&link.state),
-            manners: link.manners.without_spins(),
+            policy: link.policy.without_spins(),
         })
     }
 
-    fn place(&self, rank: u32, tag: u32) -> Place {
-        Place { group: self.group, rank, tag }
-    }
-
-    /// Wait until `pending` is done, and give `bytes` back. They are leaked if it cannot be waited for: the library may still
-    /// use them.
     fn complete(
         &self,
-        mut pending: Pending,
+        pending: Pending,
         bytes: Vec<u8>,
         stop: &AtomicBool,
     ) -> Result<Vec<u8>, CommError> {
-        let done = self.manners.wait(|_| {
-            self.state.may_call(pending.call)?;
-            if self.calls.is_done(&mut pending)? {
-                return Ok(Some(()));
-            }
-            if self.state.is_ended.load(Acquire) {
-                return Err(self.state.end().unwrap_or(CommError::Stopped));
-            }
-            if stop.load(Relaxed) { Err(CommError::Stopped) } else { Ok(None) }
-        });
-        match done {
-            Ok(()) => Ok(bytes),
-            Err(error) => {
-                std::mem::forget(bytes);
-                self.state.leave_undone();
-                Err(error)
-            }
-        }
+        link::complete(&self.calls, &self.state, self.policy, pending, bytes, |_| {
+            self.state.check_end()?;
+            if stop.load(Relaxed) { Err(CommError::Stopped) } else { Ok(()) }
+        })
     }
 }
 
@@ -73,8 +53,9 @@ impl Peers for MpiPeers {
         stop: &AtomicBool,
     ) -> Result<Vec<u8>, CommError> {
         self.state.may_call("MPI_Isend")?;
+        let end = MessageEnd { group: self.group, rank: to, tag };
         // SAFETY: `complete` keeps `bytes` until the operation is done.
-        let pending = unsafe { self.calls.start_send(&bytes, self.place(to, tag)) }?;
+        let pending = unsafe { self.calls.start_send(&bytes, end) }?;
         self.complete(pending, bytes, stop)
     }
 
@@ -86,8 +67,9 @@ impl Peers for MpiPeers {
         stop: &AtomicBool,
     ) -> Result<Vec<u8>, CommError> {
         self.state.may_call("MPI_Irecv")?;
+        let end = MessageEnd { group: self.group, rank: from, tag };
         // SAFETY: `complete` keeps `bytes` until the operation is done.
-        let pending = unsafe { self.calls.start_receive(&mut bytes, self.place(from, tag)) }?;
+        let pending = unsafe { self.calls.start_receive(&mut bytes, end) }?;
         self.complete(pending, bytes, stop)
     }
 }

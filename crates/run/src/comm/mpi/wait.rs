@@ -15,24 +15,24 @@ const NAP_SHARE: u32 = 64;
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_MAX: Duration = Duration::from_millis(1);
 
-/// How ranks of this machine wait.
+/// The way in which ranks of this machine wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Manners {
+pub(super) struct WaitPolicy {
     spins: u32,
     nap_max: Duration,
 }
 
-impl Manners {
+impl WaitPolicy {
     /// For `ranks` on a machine with `cpus`.
     pub(super) fn new(ranks: u32, cpus: u32) -> Self {
         let cpus = cpus.max(1);
         let crowd = ranks.div_ceil(4 * cpus).max(1);
-        Manners { spins: if ranks <= cpus { SPINS } else { 0 }, nap_max: NAP_MAX * crowd }
+        WaitPolicy { spins: if ranks <= cpus { SPINS } else { 0 }, nap_max: NAP_MAX * crowd }
     }
 
     /// For threads beside those that have a core each.
     pub(super) fn without_spins(self) -> Self {
-        Manners { spins: 0, ..self }
+        WaitPolicy { spins: 0, ..self }
     }
 
     /// Ask `look` until it has an answer, giving way to others and napping in between.
@@ -68,9 +68,9 @@ impl Manners {
         }
     }
 
-    /// So long a core is given away before a sleep that somebody else has to end.
-    pub(super) fn patience(&self) -> Duration {
-        PATIENCE
+    /// Whether a core is still given away, before a sleep that somebody else has to end.
+    pub(super) fn has_patience(&self, waited: Duration) -> bool {
+        waited < PATIENCE
     }
 
     fn nap(&self, waited: Duration) -> Option<Duration> {
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn naps_grow_with_the_wait_and_with_the_crowd() {
         let check = |ranks, cpus, waited_us, nap_us: Option<u64>| {
-            let nap = Manners::new(ranks, cpus).nap(Duration::from_micros(waited_us));
+            let nap = WaitPolicy::new(ranks, cpus).nap(Duration::from_micros(waited_us));
             assert_eq!(nap, nap_us.map(Duration::from_micros), "{ranks} {cpus} {waited_us}");
         };
         check(4, 2, 500, None);
@@ -96,18 +96,18 @@ mod tests {
 
     #[test]
     fn only_ranks_with_a_core_each_spin() {
-        assert_eq!(Manners::new(2, 2).spins, SPINS);
-        assert_eq!(Manners::new(3, 2).spins, 0);
+        assert_eq!(WaitPolicy::new(2, 2).spins, SPINS);
+        assert_eq!(WaitPolicy::new(3, 2).spins, 0);
     }
 
     #[test]
     fn a_wait_ends_with_its_answer_or_its_error() {
         let mut looks = 0;
-        let answer: Result<u32, ()> = Manners::new(4, 2).wait(|_| {
+        let answer: Result<u32, ()> = WaitPolicy::new(4, 2).wait(|_| {
             looks += 1;
             Ok((looks == 5).then_some(looks))
         });
         assert_eq!(answer, Ok(5));
-        assert_eq!(Manners::new(1, 2).wait(|_| Err::<Option<()>, u8>(7)), Err(7));
+        assert_eq!(WaitPolicy::new(1, 2).wait(|_| Err::<Option<()>, u8>(7)), Err(7));
     }
 }

@@ -29,12 +29,12 @@ macro_rules! symbols {
     ($($field:ident = $symbol:literal ($($argument:ty),*);)*) => {
         struct Symbols {
             $($field: unsafe extern "C" fn($($argument),*) -> Code,)*
-            /// What the functions are in.
+            /// Has the functions.
             _library: Library,
         }
 
         impl Symbols {
-            fn of(library: Library) -> Result<Self, libloading::Error> {
+            fn find(library: Library) -> Result<Self, libloading::Error> {
                 Ok(Symbols {
                     // SAFETY: the types are those that cuda.h gives these names, and the library stays loaded beside them.
                     $($field: unsafe { *library.get::<unsafe extern "C" fn($($argument),*) -> Code>($symbol)? },)*
@@ -82,7 +82,7 @@ impl Driver {
         // SAFETY: loading runs the library's initialisers; it is NVIDIA's driver, or what the user puts in its place.
         let library = unsafe { Library::new(LIBRARY) };
         let symbols =
-            library.and_then(Symbols::of).map_err(|error| format!("{LIBRARY}: {error}"))?;
+            library.and_then(Symbols::find).map_err(|error| format!("{LIBRARY}: {error}"))?;
         let driver = Driver { symbols };
         // SAFETY: takes flags, of which there are none.
         driver.done("cuInit", unsafe { (driver.symbols.init)(0) })?;
@@ -104,10 +104,11 @@ impl Driver {
         let mut text = null();
         // SAFETY: writes a pointer to a string that lasts as long as the library, or null.
         unsafe { (self.symbols.error_string)(code, &mut text) };
-        let told = match text.is_null() {
-            true => "an unknown error".into(),
+        let told = if text.is_null() {
+            "an unknown error".into()
+        } else {
             // SAFETY: not null, so it is such a string.
-            false => unsafe { CStr::from_ptr(text) }.to_string_lossy(),
+            unsafe { CStr::from_ptr(text) }.to_string_lossy()
         };
         Err(format!("{call} failed with {code}: {told}"))
     }
@@ -122,7 +123,7 @@ struct Told {
     done: Done,
 }
 
-struct Lane {
+struct GpuLane {
     stream: Handle,
     told: Box<Told>,
 }
@@ -138,7 +139,7 @@ pub(super) struct Gpu {
     batch_bytes: usize,
     host: *mut c_void,
     memory: u64,
-    lanes: Vec<Lane>,
+    lanes: Vec<GpuLane>,
 }
 
 // SAFETY: handles of the driver may be used from any thread that has made the context its current one, which each method does.
@@ -206,7 +207,7 @@ impl Gpu {
         // SAFETY: writes a handle of the current context.
         let code = unsafe { (self.driver.symbols.create_stream)(&mut stream, STREAM_NON_BLOCKING) };
         self.driver.done("cuStreamCreate", code)?;
-        self.lanes.push(Lane { stream, told: Box::new(told) });
+        self.lanes.push(GpuLane { stream, told: Box::new(told) });
         Ok(())
     }
 
@@ -242,7 +243,7 @@ impl Gpu {
     /// Once all that was begun on the lane is over, its accelerator is told; by a thread of the driver.
     pub(super) fn tell_end(&self, lane: usize) -> Result<(), String> {
         self.make_current()?;
-        let Lane { stream, told } = &self.lanes[lane];
+        let GpuLane { stream, told } = &self.lanes[lane];
         let told: *const Told = &**told;
         // SAFETY: `told` lies in a box that stays until the stream is done, for which `drop` waits; it is only read.
         let code = unsafe {

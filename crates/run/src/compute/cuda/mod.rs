@@ -4,7 +4,7 @@
 mod driver;
 
 use self::driver::{Driver, Gpu};
-use super::{Devices, Setup};
+use super::{DeviceSetup, Devices};
 use crate::clock::Clock;
 use feedrate_spec::catalog::{Ability, Member};
 
@@ -25,27 +25,21 @@ pub(super) fn count() -> Result<u32, String> {
     }
 }
 
-pub(super) fn open(setup: Setup) -> Result<Box<dyn Devices>, String> {
+pub(super) fn open(setup: DeviceSetup) -> Result<Box<dyn Devices>, String> {
     let driver = Driver::open()?;
     let all = driver.devices()?;
     let gpus = all.min(setup.accelerators);
     if gpus == 0 {
         return Err("NVIDIA's driver shows no GPU".into());
     }
-    let open = |number: u32| {
+    let mut opened = Vec::new();
+    for number in 0..gpus {
         let lanes = (number..setup.accelerators).step_by(gpus as usize);
-        let gpu = Gpu::open(
-            &driver,
-            (setup.before + number) % all,
-            setup.batch_bytes,
-            lanes,
-            &setup.done,
-        )?;
-        let overhead_ns = overhead_ns(&gpu, setup.clock)?;
-        Ok(Calibrated { gpu, overhead_ns })
-    };
-    let gpus: Result<Vec<Calibrated>, String> = (0..gpus).map(open).collect();
-    Ok(Box::new(Cuda { gpus: gpus? }))
+        let device = (setup.before + number) % all;
+        let gpu = Gpu::open(&driver, device, setup.batch_bytes, lanes, &setup.done)?;
+        opened.push(Calibrated { overhead_ns: overhead_ns(&gpu, setup.clock)?, gpu });
+    }
+    Ok(Box::new(Cuda { gpus: opened }))
 }
 
 /// Accelerator `a` has opened GPU `a` modulo their number, and is its lane number `a` ÷ their number.
@@ -55,7 +49,7 @@ struct Cuda {
 
 struct Calibrated {
     gpu: Gpu,
-    /// What a step takes beside its kernel: to begin it, to copy, and to hear of its end.
+    /// Time of a step beside its kernel: to begin it, to copy, and to hear of its end.
     overhead_ns: u64,
 }
 

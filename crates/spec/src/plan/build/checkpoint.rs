@@ -6,12 +6,12 @@ use crate::plan::{CheckpointPlan, CheckpointsAlone, TrainPlan};
 
 /// Ranks of one copy of a model, and of all copies.
 const RANKS_MAX: u64 = 1 << 16;
-/// Of a model. Sizes stay far from overflowing.
+/// Upper limits of a model: its sizes stay far from overflowing.
 const LAYERS_MAX: u64 = 100_000;
 const WIDTH_MAX: u64 = 1 << 24;
-/// Of a run of checkpoints only.
+/// Upper limit of checkpoints in a run of nothing else.
 const CHECKPOINTS_MAX: u64 = 100_000;
-/// Of a file that is held in memory to be written in one call.
+/// Upper limit of a file that is held in memory to be written in one call.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 impl Builder<'_> {
@@ -135,7 +135,7 @@ impl Builder<'_> {
         CheckpointsAlone { writes, reads, wait_s }
     }
 
-    /// What only a run of checkpoints heeds.
+    /// Warns of keys that only a run of checkpoints heeds.
     fn only_alone(&mut self) {
         for key in [
             "checkpoint.num_checkpoints_write",

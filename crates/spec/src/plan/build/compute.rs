@@ -1,4 +1,4 @@
-//! What carries steps out, and whether this machine has the devices for it.
+//! The compute of a plan, and whether this machine has the devices for it.
 
 use super::{Builder, Context};
 use crate::catalog::Ability;

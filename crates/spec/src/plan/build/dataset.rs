@@ -2,19 +2,19 @@
 
 use super::{Builder, Context};
 use crate::catalog::Unfit;
+use crate::plan::explain::estimate_with;
 use crate::plan::layout::Layout;
-use crate::plan::{DatasetPlan, Plan, estimate};
-use crate::problem::Problem;
+use crate::plan::{DatasetPlan, Plan};
 use crate::shape::{Compression, DIMS_MAX, Encoding, Redundancy};
 use crate::units;
 
-/// No file system holds more.
+/// Upper limit of files: no file system holds more.
 const FILES_MAX: u64 = 1 << 40;
 /// Positions in an epoch are counted exactly, in floating point too.
 const SAMPLES_MAX: u64 = 1 << 53;
-/// Each is made before the first file.
+/// Upper limit of folders: each is made before the first file.
 const FOLDERS_MAX: u64 = 1_000_000;
-/// Of deflate.
+/// Highest level of deflate.
 const COMPRESSION_LEVEL_MAX: u32 = 9;
 /// Drawn sizes are walked one by one.
 const DRAWN_FILES_MAX: u64 = 100_000_000;
@@ -113,14 +113,15 @@ impl Builder<'_> {
     }
 
     /// Whole batches that are kept must fit this machine.
-    pub(super) fn memory(&mut self, plan: &Plan, context: Context) {
-        let needed = estimate(plan, self.catalog).loader_memory_bytes;
+    pub(super) fn memory(&mut self, plan: &Plan, layout: &Layout, context: Context) {
+        let needed = estimate_with(plan, self.catalog, layout).loader_memory_bytes;
         let Some(memory) = context.memory_bytes.filter(|&memory| needed > memory as f64) else {
             return;
         };
-        let (key, leave) = match plan.loader.in_memory {
-            true => ("reader.read_type", "`reader.read_type=on_demand`"),
-            false => ("reader.materialize", "`reader.materialize=false`"),
+        let (key, leave) = if plan.loader.in_memory {
+            ("reader.read_type", "`reader.read_type=on_demand`")
+        } else {
+            ("reader.materialize", "`reader.materialize=false`")
         };
         self.error(
             key,
@@ -195,9 +196,10 @@ impl Builder<'_> {
             && !format.compressions.contains(&compression)
         {
             let others: Vec<&str> = format.compressions.iter().map(|c| c.name()).collect();
-            let hint = match others.is_empty() {
-                true => "leave it out, or use `none`".to_string(),
-                false => format!("use `none` or one of: {}", others.join(", ")),
+            let hint = if others.is_empty() {
+                "leave it out, or use `none`".to_string()
+            } else {
+                format!("use `none` or one of: {}", others.join(", "))
             };
             let message = format!(
                 "format `{}` has no compression `{}`",
@@ -237,7 +239,7 @@ impl Builder<'_> {
         let heeds = format.heeds.contains(&key);
         if !heeds && self.w.is_given(key) {
             let message = format!("format `{}` takes no notice of it", format.member.name);
-            self.problems.push(Problem::warning(key, message).at(self.w.place(key).cloned()));
+            self.warning(key, message, "");
         }
         heeds
     }
@@ -245,15 +247,9 @@ impl Builder<'_> {
     /// Whether the format takes files of these shapes.
     fn fits(&mut self, dataset: &DatasetPlan, layout: &Layout) {
         let Some(format) = self.catalog.format(&dataset.format).copied() else { return };
-        let unfit = std::cell::RefCell::new(None);
-        layout.sum(layout.files(), |shape| {
-            let mut first = unfit.borrow_mut();
-            if first.is_none() {
-                *first = (format.unfit)(shape, &dataset.encoding);
-            }
-            0
-        });
-        if let Some(Unfit { key, message, hint }) = unfit.into_inner() {
+        let mut shapes = layout.shapes(layout.files());
+        let unfit = shapes.find_map(|(shape, _)| (format.unfit)(&shape, &dataset.encoding));
+        if let Some(Unfit { key, message, hint }) = unfit {
             self.error(key, format!("format `{}`: {message}", dataset.format), &hint);
         }
     }
@@ -309,8 +305,8 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn sizes(&mut self, plan: &Plan) {
-        let dataset = &plan.dataset;
+    /// Whether the sizes of the files can be drawn.
+    pub(super) fn can_draw_sizes(&mut self, dataset: &DatasetPlan) -> bool {
         if dataset.record_stdev_bytes > 0.0
             && dataset.files_train + dataset.files_eval > DRAWN_FILES_MAX
         {
@@ -319,10 +315,13 @@ impl Builder<'_> {
                 "sizes of so many files cannot be drawn one by one".into(),
                 &format!("set it to 0, or use at most {DRAWN_FILES_MAX} files"),
             );
-            return;
+            return false;
         }
-        let layout = Layout::new(dataset);
-        self.fits(dataset, &layout);
+        true
+    }
+
+    pub(super) fn sizes(&mut self, dataset: &DatasetPlan, layout: &Layout) {
+        self.fits(dataset, layout);
         let Some(format) = self.catalog.format(&dataset.format) else { return };
         let total = layout.sum(layout.files(), |shape| {
             (format.file_bytes)(shape, &dataset.encoding).max(shape.payload_bytes())
@@ -337,19 +336,15 @@ impl Builder<'_> {
         if dataset.record_stdev_bytes > dataset.record_bytes {
             let mean = layout.sum(layout.files(), |shape| shape.payload_bytes()) as f64
                 / (layout.files().max(1) * dataset.samples_per_file.max(1)) as f64;
-            let key = "dataset.record_length_bytes_stdev";
-            self.problems.push(
-                Problem::warning(
-                    key,
-                    format!(
-                        "the deviation `{}` is larger than the record: sizes are cut off at one element, their mean is {} instead of {}",
-                        dataset.record_stdev_bytes,
-                        units::bytes(mean as u64),
-                        units::bytes(dataset.record_bytes as u64)
-                    ),
-                )
-                .at(self.w.place(key).cloned())
-                .hint("scale the deviation with the record"),
+            self.warning(
+                "dataset.record_length_bytes_stdev",
+                format!(
+                    "the deviation `{}` is larger than the record: sizes are cut off at one element, their mean is {} instead of {}",
+                    dataset.record_stdev_bytes,
+                    units::bytes(mean as u64),
+                    units::bytes(dataset.record_bytes as u64)
+                ),
+                "scale the deviation with the record",
             );
         }
     }

@@ -8,11 +8,11 @@ use crate::plan::{Cache, CheckpointPlan, Plan, PlanDoubt};
 use crate::shape::FileShape;
 use crate::units;
 
-/// What a page cache gives a reader at least: a slower throttle hides it.
+/// Lower limit of a page cache's throughput: a slower throttle hides it.
 const PAGE_CACHE_BYTES_PER_SECOND: f64 = 1e9;
 
 impl Builder<'_> {
-    pub(super) fn doubts(&self, plan: &Plan, context: Context) -> Vec<PlanDoubt> {
+    pub(super) fn doubts(&self, plan: &Plan, layout: &Layout, context: Context) -> Vec<PlanDoubt> {
         if plan.is_checkpoints_alone() {
             let found = [
                 self.state_scaled(plan),
@@ -23,7 +23,7 @@ impl Builder<'_> {
         }
         let found = [
             window_shorter_than_stock(plan),
-            self.fits_page_cache(plan, context),
+            self.fits_page_cache(plan, layout, context),
             self.scaled_down(plan),
             self.state_scaled(plan),
             self.records_shrunk(plan),
@@ -37,7 +37,7 @@ impl Builder<'_> {
         found.into_iter().flatten().collect()
     }
 
-    fn fits_page_cache(&self, plan: &Plan, context: Context) -> Option<PlanDoubt> {
+    fn fits_page_cache(&self, plan: &Plan, layout: &Layout, context: Context) -> Option<PlanDoubt> {
         let storage = self.catalog.storage(&plan.storage.kind)?;
         let throttle = plan.storage.throttle_bytes_per_second;
         let throttled = throttle.is_some_and(|rate| rate < PAGE_CACHE_BYTES_PER_SECOND);
@@ -50,7 +50,6 @@ impl Builder<'_> {
         {
             return None;
         }
-        let layout = Layout::new(&plan.dataset);
         let bytes = layout.sum(layout.files_train(), FileShape::payload_bytes) as u64;
         let memory = context.memory_bytes.filter(|&memory| bytes < memory)?;
         Some(doubt(
@@ -116,7 +115,7 @@ impl Builder<'_> {
 fn window_shorter_than_stock(plan: &Plan) -> Option<PlanDoubt> {
     let excluded = plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
     let window = plan.train.steps_in_epoch(1).saturating_sub(excluded);
-    let stock = u64::from(plan.loader.stock_batches);
+    let stock = u64::from(plan.loader.batches_in_flight);
     let evidence =
         format!("{window} steps are judged, and the loader may hold {stock} batches by then");
     let advice =

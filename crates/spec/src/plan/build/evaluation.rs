@@ -2,7 +2,6 @@
 
 use super::{Builder, RECORDED_STEPS_MAX, sharing};
 use crate::plan::{Barrier, DatasetPlan, EvaluationPlan, LoaderPlan, TrainPlan, schedule};
-use crate::problem::Problem;
 
 impl Builder<'_> {
     /// The evaluations that this plan reaches.
@@ -21,10 +20,8 @@ impl Builder<'_> {
             return None;
         }
         if dataset.files_eval == 0 {
-            let place = w.place("workflow.evaluation").cloned();
             let message = "there are no evaluation files: nothing is evaluated".to_string();
-            let problem = Problem::warning("workflow.evaluation", message).at(place);
-            self.problems.push(problem.hint("set `dataset.num_files_eval`"));
+            self.warning("workflow.evaluation", message, "set `dataset.num_files_eval`");
             return None;
         }
         let batch_size = w.reader_batch_size_eval;
@@ -68,10 +65,10 @@ impl Builder<'_> {
     ) -> LoaderPlan {
         let entry = self.catalog.loader(&loader.kind);
         let stock = |entry: &crate::catalog::LoaderEntry| {
-            (entry.stock_batches)(loader.workers, loader.prefetch_size, batch_size)
+            (entry.batches_in_flight)(loader.workers, loader.prefetch_size, batch_size)
         };
-        let stock_batches = entry.map_or(1, stock);
-        let mut loader = LoaderPlan { batch_size, stock_batches, ..loader.clone() };
+        let batches_in_flight = entry.map_or(1, stock);
+        let mut loader = LoaderPlan { batch_size, batches_in_flight, ..loader.clone() };
         self.hold(&mut loader, train);
         loader
     }

@@ -3,7 +3,6 @@
 use super::{Builder, Context};
 use crate::catalog::{Ability, LoaderEntry};
 use crate::plan::{FileAccess, LoaderPlan, PIECE_BYTES, ShufflePlan, TrainPlan};
-use crate::problem::Problem;
 use crate::units;
 use crate::workload::Shuffle;
 
@@ -11,7 +10,7 @@ use crate::workload::Shuffle;
 const WORKERS_MAX: u32 = 4096;
 /// Whole pages, so that pieces stay aligned.
 const PAGE_BYTES: u64 = 4096;
-/// What a worker reads at once.
+/// Upper limit of one read.
 const PIECE_BYTES_MAX: u64 = 64 << 20;
 
 impl Builder<'_> {
@@ -38,8 +37,8 @@ impl Builder<'_> {
             batch_size,
             workers,
             prefetch_size: w.reader_prefetch_size,
-            stock_batches: entry.map_or(1, |entry| {
-                (entry.stock_batches)(workers, w.reader_prefetch_size, batch_size)
+            batches_in_flight: entry.map_or(1, |entry| {
+                (entry.batches_in_flight)(workers, w.reader_prefetch_size, batch_size)
             }),
             file_access,
             group_accelerators: self.group_accelerators(accelerators),
@@ -80,14 +79,12 @@ impl Builder<'_> {
             if has_buffer { w.reader_shuffle_size.div_ceil(loader.batch_size) } else { 0 };
         let all_others = u32::try_from(train.steps_per_epoch.saturating_sub(1)).unwrap_or(u32::MAX);
         loader.held_batches = u32::try_from(buffered).unwrap_or(u32::MAX).min(all_others);
-        loader.held_at_start = match w.reader_read_at_start {
-            true => all_others,
-            false => loader.held_batches,
-        };
+        loader.held_at_start =
+            if w.reader_read_at_start { all_others } else { loader.held_batches };
         // Beside those held there is the one asked for.
         let held = loader.held_batches.max(loader.held_at_start);
         if held > 0 {
-            loader.stock_batches = loader.stock_batches.max(1).saturating_add(held);
+            loader.batches_in_flight = loader.batches_in_flight.max(1).saturating_add(held);
         }
     }
 
@@ -136,7 +133,7 @@ impl Builder<'_> {
     fn file_access(&mut self) -> FileAccess {
         match self.w.reader_file_access.as_str() {
             "shared" | "collective" => FileAccess::Shared,
-            "same" => FileAccess::Same,
+            "same" | "broadcast" => FileAccess::Same,
             "posix" => {
                 self.in_vain("reader.file_access", "`posix` is read as `multi`");
                 FileAccess::Multi
@@ -148,9 +145,17 @@ impl Builder<'_> {
 
     fn group_accelerators(&mut self, accelerators: u32) -> u32 {
         let key = "reader.collective_size";
-        if self.w.reader_file_access != "collective" {
-            self.in_vain(key, "only `reader.file_access=collective` has groups");
+        let access = self.w.reader_file_access.as_str();
+        if !["collective", "broadcast"].contains(&access) {
+            self.in_vain(key, "only `reader.file_access=collective` and `broadcast` have groups");
             return 1;
+        }
+        if access == "broadcast" && self.w.reader_read_type_memory {
+            self.error(
+                "reader.read_type",
+                "`memory` keeps accelerators from asking for the same samples".into(),
+                "use `on_demand` with `file_access: broadcast`",
+            );
         }
         match self.w.reader_collective_size {
             0 => accelerators,
@@ -215,8 +220,7 @@ impl Builder<'_> {
     /// A warning where a key was given that this plan takes no notice of.
     pub(super) fn in_vain(&mut self, key: &str, why: &str) {
         if self.w.is_given(key) && self.trains() {
-            let problem = Problem::warning(key, why.to_string()).at(self.w.place(key).cloned());
-            self.problems.push(problem);
+            self.warning(key, why.into(), "");
         }
     }
 
@@ -237,7 +241,7 @@ impl Builder<'_> {
         let whole_pages = asked.next_multiple_of(PAGE_BYTES);
         if whole_pages != asked {
             let message = format!("reads of `{asked}` bytes become {whole_pages}: whole pages");
-            self.problems.push(Problem::warning(key, message).at(self.w.place(key).cloned()));
+            self.warning(key, message, "");
         }
         whole_pages
     }

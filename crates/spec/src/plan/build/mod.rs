@@ -8,8 +8,8 @@ mod compute;
 mod dataset;
 mod doubts;
 mod mpio;
-mod unbuilt;
 
+use super::layout::Layout;
 use super::{
     Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule,
 };
@@ -25,12 +25,12 @@ const RECORDED_EPOCHS_MAX: u64 = 1 << 20;
 const RECORDED_STEPS_MAX: u64 = 1 << 26;
 /// Threads of one process: each has two mappings beside its buffer, and Linux allows 65,530 (`vm.max_map_count`).
 const THREADS_MAX: u64 = 16_000;
-/// Of a step's compute, and of the work on a sample: a day.
+/// Upper limit of a step's compute and of the work on a sample: a day.
 const WAIT_MAX_S: f64 = 86_400.0;
 /// Batches in flight of all accelerators; each has its slot.
 const STOCK_MAX: u64 = 1 << 22;
 
-/// What the command line says beside the workload.
+/// Settings of the command line beside the workload.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The workload's name.
@@ -39,7 +39,7 @@ pub struct Request {
     pub accelerators: Option<u32>,
     /// `--scale`: share of the files and samples.
     pub scale: f64,
-    /// Of the run, which share the accelerators; `None` where nothing is run now.
+    /// Processes that share the accelerators; `None` where nothing is run now.
     pub processes: Option<u32>,
     /// `--shrink-records`: share of each record.
     pub shrink_records: f64,
@@ -51,12 +51,12 @@ pub struct Request {
     pub generate_only: bool,
 }
 
-/// What the planner may know of the world, passed in so that it stays pure.
+/// Facts about this machine, passed in so that the planner stays pure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context<'w> {
     /// Memory of this machine, for the page-cache doubt.
     pub memory_bytes: Option<u64>,
-    /// Free where checkpoints are written.
+    /// Free space where checkpoints are written.
     pub checkpoint_free_bytes: Option<u64>,
     /// Devices that the compute asked for can use, or why it can use none; `None` where nobody looked.
     pub devices: Option<Result<u32, &'w str>>,
@@ -103,7 +103,9 @@ impl Builder<'_> {
         self.hold_batches(&mut loader, &train);
         if self.trains() {
             self.limits(&loader, accelerators);
-            self.unbuilt_reading();
+            if self.w.workflow_profiling {
+                self.error("workflow.profiling", "is not supported yet".into(), "set it to false");
+            }
         }
         self.something_to_do();
         let evaluation = self.evaluation(&dataset, &loader, &train, accelerators);
@@ -129,19 +131,28 @@ impl Builder<'_> {
         if self.reads_through_mpi() {
             self.mpio(&mut plan);
         }
-        if !self.problems.has_errors() {
-            self.sizes(&plan);
-        }
-        if !self.problems.has_errors() && !self.request.generate_only {
-            self.memory(&plan, context);
-            plan.doubts = self.doubts(&plan, context);
+        if !self.problems.has_errors() && self.can_draw_sizes(&plan.dataset) {
+            let layout = Layout::new(&plan.dataset);
+            self.sizes(&plan.dataset, &layout);
+            if !self.problems.has_errors() && !self.request.generate_only {
+                self.memory(&plan, &layout, context);
+                plan.doubts = self.doubts(&plan, &layout, context);
+            }
         }
         plan
     }
 
     fn error(&mut self, key: &str, message: String, hint: &str) {
-        let place = self.w.place(key).cloned();
-        let problem = Problem::error(key, message).at(place);
+        self.problem(Problem::error(key, message), hint);
+    }
+
+    fn warning(&mut self, key: &str, message: String, hint: &str) {
+        self.problem(Problem::warning(key, message), hint);
+    }
+
+    fn problem(&mut self, problem: Problem, hint: &str) {
+        let place = self.w.place(&problem.key).cloned();
+        let problem = problem.at(place);
         self.problems.push(if hint.is_empty() { problem } else { problem.hint(hint) });
     }
 
@@ -157,7 +168,7 @@ impl Builder<'_> {
         n.clamp(1, ACCELERATORS_MAX)
     }
 
-    /// What one process can hold.
+    /// Refuses more threads, batches or time than one process can have.
     fn limits(&mut self, loader: &LoaderPlan, accelerators: u32) {
         let readers = accelerators.div_ceil(loader.group_accelerators.max(1));
         let threads = u64::from(readers) * u64::from(loader.workers.max(1));
@@ -172,16 +183,18 @@ impl Builder<'_> {
                 &format!("one process can start {THREADS_MAX}: use fewer accelerators or threads"),
             );
         }
-        let stock = u64::from(accelerators) * u64::from(loader.stock_batches);
+        let stock = u64::from(accelerators) * u64::from(loader.batches_in_flight);
         if stock > STOCK_MAX {
             let message = format!(
                 "`{}` batches in flight of each of {accelerators} accelerators",
-                loader.stock_batches
+                loader.batches_in_flight
             );
-            let key = match (self.w.reader_read_at_start, loader.held_batches) {
-                (true, _) => "reader.read_at_start",
-                (false, 0) => "reader.prefetch_size",
-                (false, _) => "reader.shuffle_size",
+            let key = if self.w.reader_read_at_start {
+                "reader.read_at_start"
+            } else if loader.held_batches > 0 {
+                "reader.shuffle_size"
+            } else {
+                "reader.prefetch_size"
             };
             self.error(key, message, &format!("use at most {STOCK_MAX} in all"));
         }
@@ -246,9 +259,10 @@ impl Builder<'_> {
             );
         }
         let train = TrainPlan {
-            epochs: match self.writes_checkpoints_alone() {
-                true => 0,
-                false => w.train_epochs.clamp(1, EPOCHS_MAX),
+            epochs: if self.writes_checkpoints_alone() {
+                0
+            } else {
+                w.train_epochs.clamp(1, EPOCHS_MAX)
             },
             steps_per_epoch: steps,
             total_steps: w.train_total_training_steps,
@@ -298,12 +312,12 @@ impl Builder<'_> {
         }
     }
 
-    /// Samples are read.
+    /// Whether samples are read.
     fn trains(&self) -> bool {
         !self.request.generate_only && self.w.workflow_train
     }
 
-    /// Checkpoints are all that the run is of.
+    /// Whether the run does nothing but checkpoints.
     fn writes_checkpoints_alone(&self) -> bool {
         !self.request.generate_only && !self.w.workflow_train && self.w.workflow_checkpoint
     }

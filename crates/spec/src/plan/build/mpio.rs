@@ -4,6 +4,7 @@
 use super::super::explain::{file_bytes_max, whole_read_bytes};
 use super::Builder;
 use crate::catalog::{Ability, FormatEntry};
+use crate::plan::layout::Layout;
 use crate::plan::{DatasetPlan, Plan, ShufflePlan};
 use crate::shape::Compression;
 use crate::units;
@@ -17,7 +18,7 @@ impl Builder<'_> {
         self.trains() && self.w.reader_file_access == "mpio"
     }
 
-    /// What lets processes make different calls, or none, is refused. A sample is one read.
+    /// Refuses whatever would let processes make different calls, or none. A sample is one read.
     pub(super) fn mpio(&mut self, plan: &mut Plan) {
         self.one_reader_a_process(plan.accelerators);
         self.same_files(plan);
@@ -33,7 +34,8 @@ impl Builder<'_> {
             );
         }
         // A piece that a file lies in as a whole is cut by nothing.
-        plan.loader.piece_bytes = file_bytes_max(plan, self.catalog).max(1).next_power_of_two();
+        let longest = file_bytes_max(plan, self.catalog, &Layout::new(&plan.dataset));
+        plan.loader.piece_bytes = longest.max(1).next_power_of_two();
         if let Some(evaluation) = &mut plan.evaluation {
             evaluation.loader.piece_bytes = plan.loader.piece_bytes;
         }
@@ -110,7 +112,7 @@ impl Builder<'_> {
             self.error(key, message, &hint);
             return;
         }
-        let longest = whole_read_bytes(plan, self.catalog);
+        let longest = whole_read_bytes(plan, self.catalog, &Layout::new(&plan.dataset));
         if longest > READ_BYTES_MAX {
             let message =
                 format!("a read of `{}` is more than MPI can count", units::bytes(longest));
@@ -142,7 +144,7 @@ impl Builder<'_> {
 
 type Uneven = (&'static str, String, Option<&'static str>);
 
-/// Why samples of a file may take different numbers of reads.
+/// The reason why samples of a file may take different numbers of reads.
 fn uneven(format: &FormatEntry, dataset: &DatasetPlan) -> Option<Uneven> {
     let encoding = &dataset.encoding;
     let name = format.member.name;

@@ -3,9 +3,8 @@
 use super::Builder;
 use crate::catalog::{Ability, Member};
 use crate::plan::{Cache, StoragePlan};
-use crate::problem::Problem;
 
-/// What files are read by where nobody asks for another.
+/// Engine that reads files where no other is asked for.
 const ENGINE: &str = "psync";
 
 impl Builder<'_> {
@@ -44,13 +43,15 @@ impl Builder<'_> {
             self.error("storage.storage_type", message, &hint);
         }
         let engine = engine.and_then(|name| self.catalog.engine(name));
-        let bypasses = engine.filter(|engine| engine.has(Ability::BypassesPageCache));
-        if let Some(engine) = bypasses.filter(|_| self.request.cache == Cache::Warm) {
+        if self.request.cache != Cache::Warm {
+            return;
+        }
+        if let Some(engine) = engine.filter(|engine| engine.has(Ability::BypassesPageCache)) {
             let message =
                 format!("engine `{}` reads past the page cache that `--warm` fills", engine.name);
             self.error("storage.engine", message, &hint);
         }
-        if self.request.cache == Cache::Warm && self.writes_checkpoints_alone() {
+        if self.writes_checkpoints_alone() {
             let message = "no dataset is read that `--warm` could read before".into();
             self.error("workflow.train", message, &hint);
         }
@@ -73,8 +74,7 @@ impl Builder<'_> {
                 if self.w.is_given(key) {
                     let message =
                         format!("format `{format}` has no files, so `{kind}` is not used");
-                    let problem = Problem::warning(key, message).at(self.w.place(key).cloned());
-                    self.problems.push(problem);
+                    self.warning(key, message, "");
                 }
                 return "null".into();
             }
@@ -175,7 +175,7 @@ impl Builder<'_> {
     }
 }
 
-/// What to say of an engine that not every build has.
+/// Addition to the hint about an engine that not every build has.
 fn built_with(name: &str) -> &'static str {
     match name {
         "libhdf5" => "; that one needs a build with `--features libhdf5`",

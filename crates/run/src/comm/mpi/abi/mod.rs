@@ -1,4 +1,4 @@
-//! What differs from one MPI library to the next: the values of handles and constants. One file an ABI. Calls nothing.
+//! The values of handles and constants, which differ from one MPI library to the next. One file an ABI. Calls nothing.
 //!
 //! A handle is a `usize` everywhere. Open MPI's are pointers, the standard's are pointers that hold numbers; MPICH's are C
 //! ints, which the calling conventions of 64-bit Linux pass in the low half of the same registers, and which little-endian
@@ -20,7 +20,7 @@ use std::ffi::c_int;
 /// An MPI object.
 pub(super) type Handle = usize;
 
-/// Whose libraries they are.
+/// The makers of libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     /// Open MPI's own.
@@ -32,7 +32,7 @@ pub(super) enum Family {
 /// Values of one kind of library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Abi {
-    /// Whose it is.
+    /// Its maker.
     pub(super) family: Family,
     /// `MPI_COMM_WORLD`.
     pub(super) world: Handle,

@@ -1,8 +1,7 @@
 //! What `abi` and `calls` take for granted, held against the headers of the real libraries by their own compilers.
 
 use super::{Abi, Levels, MPICH, STANDARD, Status, open_mpi};
-use crate::comm::mpi::calls::NAMES;
-use crate::comm::mpi::files::FILE_NAMES;
+use crate::comm::mpi::calls::{FILE_NAMES, NAMES};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,7 +43,6 @@ int (*MPI_Comm_split_type_)(MPI_Comm, int, int, MPI_Info, MPI_Comm *) = MPI_Comm
 int (*MPI_Comm_set_errhandler_)(MPI_Comm, MPI_Errhandler) = MPI_Comm_set_errhandler;
 int (*MPI_Error_string_)(int, char *, int *) = MPI_Error_string;
 int (*MPI_Get_library_version_)(char *, int *) = MPI_Get_library_version;
-int (*MPI_Barrier_)(MPI_Comm) = MPI_Barrier;
 int (*MPI_Ibarrier_)(MPI_Comm, MPI_Request *) = MPI_Ibarrier;
 int (*MPI_Ibcast_)(void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *) = MPI_Ibcast;
 int (*MPI_Igather_)(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *) = MPI_Igather;

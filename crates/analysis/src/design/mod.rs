@@ -1,0 +1,271 @@
+//! The design behind runs: the factors that they differ in, with levels and baseline, and the cells of runs that have the same levels. Tests nothing.
+
+mod declared;
+#[cfg(test)]
+mod tests;
+
+pub use declared::Declared;
+
+use feedrate_results::case::{ROWS, factor};
+use feedrate_results::runs::Settings;
+use feedrate_results::setting::number;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The level of a run that does not have the setting.
+pub const UNSET: &str = "unset";
+
+/// The factor that counts accelerators.
+pub const PROCESSES: &str = "processes";
+
+/// The runs of one workload, laid out by what they were asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Design {
+    /// Runs of different workloads are not compared.
+    pub workload: String,
+    /// By name.
+    pub factors: Vec<Factor>,
+    /// By their levels, those of the first factor first.
+    pub cells: Vec<Cell>,
+}
+
+/// A setting that runs differ in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factor {
+    /// The name for sentences and figures: `read_threads`.
+    pub name: String,
+    /// The setting: `loader.workers`.
+    pub key: String,
+    /// Numbers ascend; others stand in the order of the CSV, else in that of the first run of each.
+    pub levels: Vec<String>,
+    /// The levels as numbers, where all are.
+    pub numbers: Option<Vec<f64>>,
+    /// The level that others are compared with.
+    pub baseline: usize,
+    /// Names of settings that always changed together with this one.
+    pub followers: Vec<String>,
+}
+
+/// Runs with the same levels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Of each factor, which of its levels.
+    pub levels: Vec<usize>,
+    /// Places in the list that the design was made of.
+    pub runs: Vec<usize>,
+}
+
+/// Lay out `runs`, in the order of their start, as one design a workload. `declared`: what their study's CSV says of factors.
+pub fn designs(runs: &[&Settings], declared: &Declared) -> Vec<Design> {
+    let mut workloads: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, run) in runs.iter().enumerate() {
+        workloads.entry(run.get("workload").map_or("", String::as_str)).or_default().push(at);
+    }
+    let designs = workloads.into_iter();
+    designs.map(|(workload, members)| Design::new(workload, runs, &members, declared)).collect()
+}
+
+impl Design {
+    fn new(workload: &str, runs: &[&Settings], members: &[usize], declared: &Declared) -> Self {
+        let mut factors: Vec<(Factor, Vec<usize>)> = Vec::new();
+        for key in keys(runs, members, declared) {
+            let (levels, of_runs) = levels_by_appearance(runs, members, key);
+            if levels.len() < 2 {
+                continue;
+            }
+            let name = factor(key);
+            let twin = factors.iter_mut().find(|(_, other)| *other == of_runs);
+            match twin.filter(|_| !declared.has(name)) {
+                Some((twin, _)) => twin.followers.push(name.into()),
+                None => factors.push(Factor::new(key, levels, of_runs, declared)),
+            }
+        }
+        factors.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+        let mut cells: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
+        for (at, run) in members.iter().enumerate() {
+            let levels = factors.iter().map(|(_, of_runs)| of_runs[at]).collect();
+            cells.entry(levels).or_default().push(*run);
+        }
+        let factors = factors.into_iter().map(|(factor, _)| factor).collect();
+        let cells = cells.into_iter().map(|(levels, runs)| Cell { levels, runs }).collect();
+        let mut design = Design { workload: workload.into(), factors, cells };
+        for at in 0..design.factors.len() {
+            let known = declared.baseline(&design.factors[at]);
+            design.factors[at].baseline = known.unwrap_or_else(|| design.commonest(at));
+        }
+        design
+    }
+
+    /// The level that most cells have; the first of several.
+    fn commonest(&self, factor: usize) -> usize {
+        let mut counts = vec![0; self.factors[factor].levels.len()];
+        self.cells.iter().for_each(|cell| counts[cell.levels[factor]] += 1);
+        let levels = (0..counts.len()).rev();
+        levels.max_by_key(|&level| counts[level]).unwrap_or(0)
+    }
+
+    /// The place of a factor.
+    pub fn factor(&self, name: &str) -> Option<usize> {
+        self.factors.iter().position(|factor| factor.name == name)
+    }
+
+    /// The design of some of its runs and factors: levels that no run has are gone, and so are factors of one level.
+    pub fn restricted(
+        &self,
+        has_factor: impl Fn(&Factor) -> bool,
+        has_run: impl Fn(usize) -> bool,
+    ) -> Design {
+        let runs_of = |cell: &Cell| -> Vec<usize> {
+            cell.runs.iter().copied().filter(|&run| has_run(run)).collect()
+        };
+        let kept: Vec<(&Cell, Vec<usize>)> =
+            self.cells.iter().map(|cell| (cell, runs_of(cell))).collect();
+        let kept: Vec<&(&Cell, Vec<usize>)> =
+            kept.iter().filter(|(_, runs)| !runs.is_empty()).collect();
+        let mut places: Vec<(usize, Vec<usize>)> = Vec::new();
+        for at in (0..self.factors.len()).filter(|&at| has_factor(&self.factors[at])) {
+            let levels: BTreeSet<usize> = kept.iter().map(|(cell, _)| cell.levels[at]).collect();
+            if 1 < levels.len() {
+                places.push((at, levels.into_iter().collect()));
+            }
+        }
+        let mut cells: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
+        for (cell, runs) in kept {
+            let levels = places.iter().map(|(at, levels)| {
+                levels.iter().position(|&level| level == cell.levels[*at]).unwrap_or(0)
+            });
+            cells.entry(levels.collect()).or_default().extend(runs);
+        }
+        let factors = places.iter().map(|(at, levels)| self.factors[*at].with_levels(levels));
+        let cells = cells.into_iter().map(|(levels, mut runs)| {
+            runs.sort_unstable();
+            Cell { levels, runs }
+        });
+        let mut design = Design {
+            workload: self.workload.clone(),
+            factors: factors.collect(),
+            cells: cells.collect(),
+        };
+        for (to, (from, levels)) in places.iter().enumerate() {
+            let same = levels.iter().position(|&level| level == self.factors[*from].baseline);
+            design.factors[to].baseline = same.unwrap_or_else(|| design.commonest(to));
+        }
+        design
+    }
+
+    /// Cells that share the levels of all factors but `free`: of all such sets the one of most cells, then of most baselines, then of most runs.
+    pub fn slice(&self, free: &[usize]) -> Vec<&Cell> {
+        let mut slices: BTreeMap<Vec<usize>, Vec<&Cell>> = BTreeMap::new();
+        for cell in &self.cells {
+            slices.entry(self.held(cell, free)).or_default().push(cell);
+        }
+        let baselines = self.factors.iter().map(|factor| factor.baseline).collect();
+        let baselines = self.held(&Cell { levels: baselines, runs: Vec::new() }, free);
+        let size = |(held, cells): &(Vec<usize>, Vec<&Cell>)| {
+            let common = held.iter().zip(&baselines).filter(|(a, b)| a == b).count();
+            (cells.len(), common, cells.iter().map(|cell| cell.runs.len()).sum::<usize>())
+        };
+        // The last of equals is the greatest.
+        let best = slices.into_iter().rev().max_by_key(size);
+        best.map_or(Vec::new(), |(_, cells)| cells)
+    }
+
+    /// The levels of all factors but `free`.
+    pub fn held(&self, cell: &Cell, free: &[usize]) -> Vec<usize> {
+        let held = (0..cell.levels.len()).filter(|at| !free.contains(at));
+        held.map(|at| cell.levels[at]).collect()
+    }
+
+    /// The factor whose level tells that of this one in every run: processes, or one of more levels.
+    pub fn told_by(&self, factor: usize) -> Option<usize> {
+        let count = |at: usize| self.factors[at].levels.len();
+        let tells = |other: usize| {
+            let pairs = self.cells.iter().map(|cell| (cell.levels[other], cell.levels[factor]));
+            pairs.collect::<BTreeSet<_>>().len() == count(other)
+        };
+        let is_larger =
+            |other: &usize| count(factor) < count(*other) || self.factors[*other].name == PROCESSES;
+        let others = (0..self.factors.len()).filter(|&other| other != factor);
+        others.filter(is_larger).find(|&other| tells(other))
+    }
+
+    /// The levels of a cell by the names of their factors.
+    pub fn levels_of(&self, cell: &Cell) -> BTreeMap<String, String> {
+        let named = self.factors.iter().zip(&cell.levels);
+        named.map(|(factor, &level)| (factor.name.clone(), factor.levels[level].clone())).collect()
+    }
+}
+
+impl Factor {
+    /// `of_runs` names the level of each run, and comes back in the order of the levels.
+    fn new(
+        key: &str,
+        levels: Vec<&str>,
+        of_runs: Vec<usize>,
+        declared: &Declared,
+    ) -> (Self, Vec<usize>) {
+        let name = factor(key);
+        let mut order: Vec<usize> = (0..levels.len()).collect();
+        order.sort_by(|&a, &b| match (number(levels[a]), number(levels[b])) {
+            (Some(a), Some(b)) => a.total_cmp(&b),
+            (None, None) => declared
+                .place(name, levels[a])
+                .cmp(&declared.place(name, levels[b]))
+                .then(a.cmp(&b)),
+            (a, b) => a.is_none().cmp(&b.is_none()),
+        });
+        let mut places = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(to, &from)| places[from] = to);
+        let factor = Factor {
+            name: name.into(),
+            key: key.into(),
+            levels: order.iter().map(|&at| levels[at].to_string()).collect(),
+            numbers: order.iter().map(|&at| number(levels[at])).collect(),
+            baseline: 0,
+            followers: Vec::new(),
+        };
+        (factor, of_runs.into_iter().map(|level| places[level]).collect())
+    }
+
+    fn with_levels(&self, kept: &[usize]) -> Self {
+        let levels: Vec<String> = kept.iter().map(|&level| self.levels[level].clone()).collect();
+        Factor {
+            numbers: levels.iter().map(|level| number(level)).collect(),
+            levels,
+            ..self.clone()
+        }
+    }
+
+    /// The level that others are compared with.
+    pub fn baseline_level(&self) -> &str {
+        &self.levels[self.baseline]
+    }
+}
+
+/// Settings of which the first of several that always change together is the factor: those of the CSV, those of [`ROWS`], all others.
+fn keys<'a>(runs: &[&'a Settings], members: &[usize], declared: &Declared) -> Vec<&'a str> {
+    let all = members.iter().flat_map(|&run| runs[run].keys().map(String::as_str));
+    let all: BTreeSet<&str> = all.filter(|key| *key != "workload").collect();
+    let mut keys: Vec<&str> = all.into_iter().collect();
+    let row = |key: &str| ROWS.iter().position(|(_, plan, ..)| *plan == key);
+    keys.sort_by_key(|key| (!declared.has(factor(key)), row(key).unwrap_or(ROWS.len())));
+    keys
+}
+
+/// The levels of a setting in the order of the first run of each, and that of each run.
+fn levels_by_appearance<'a>(
+    runs: &[&'a Settings],
+    members: &[usize],
+    key: &str,
+) -> (Vec<&'a str>, Vec<usize>) {
+    let mut levels: Vec<&str> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut of_runs = Vec::new();
+    for &run in members {
+        let level = runs[run].get(key).map_or(UNSET, String::as_str);
+        of_runs.push(*places.entry(level).or_insert_with(|| {
+            levels.push(level);
+            levels.len() - 1
+        }));
+    }
+    (levels, of_runs)
+}

@@ -1,0 +1,145 @@
+//! Designs made by hand: factors, the order of their levels, and baselines.
+
+use super::*;
+use feedrate_results::table::Table;
+
+fn run(of: &[(&str, &str)]) -> Settings {
+    let settings = of.iter().map(|(key, level)| ((*key).to_string(), (*level).to_string()));
+    settings.chain([("workload".to_string(), "w".to_string())]).collect()
+}
+
+fn design(runs: &[Settings], declared: &Declared) -> Design {
+    designs(&runs.iter().collect::<Vec<_>>(), declared).remove(0)
+}
+
+/// Each factor with its levels, the baseline in brackets.
+fn text(design: &Design) -> Vec<String> {
+    let level = |factor: &Factor, at: usize| match at == factor.baseline {
+        true => format!("[{}]", factor.levels[at]),
+        false => factor.levels[at].clone(),
+    };
+    let of = |factor: &Factor| {
+        let levels: Vec<String> = (0..factor.levels.len()).map(|at| level(factor, at)).collect();
+        format!("{}: {}", factor.name, levels.join(" "))
+    };
+    design.factors.iter().map(of).collect()
+}
+
+/// One factor at a time from png and 8 threads.
+fn one_at_a_time() -> Vec<Settings> {
+    [("8", "png"), ("8", "npz"), ("8", "hdf5"), ("16", "png"), ("4", "png")]
+        .map(|(threads, format)| run(&[("loader.workers", threads), ("dataset.format", format)]))
+        .into()
+}
+
+fn declared(text: &str) -> Declared {
+    Declared::from_table(&Table::parse("s.csv", text).unwrap())
+}
+
+#[test]
+fn factors_are_what_differs_once() {
+    let runs = [("1", "npz", Some("2")), ("2", "npz", None), ("2", "png", None)];
+    let runs = runs.map(|(batch, format, threads)| {
+        let encoding = format!("of {format}");
+        let mut all = vec![("loader.batch_size", batch), ("dataset.format", format)];
+        all.extend([("dataset.encoding", encoding.as_str()), ("model", "m")]);
+        all.extend(threads.map(|threads| ("x.threads", threads)));
+        run(&all)
+    });
+    let design = design(&runs, &Declared::default());
+    assert_eq!(text(&design), ["batch_size: 1 [2]", "format: [npz] png"]);
+    assert_eq!(design.factors[0].followers, ["x.threads"]);
+    assert_eq!(design.factors[1].followers, ["dataset.encoding"]);
+    assert_eq!(design.cells.len(), 3);
+    assert_eq!(design.levels_of(&design.cells[0])["format"], "npz");
+}
+
+#[test]
+fn numbers_ascend_and_other_levels_stand_as_they_appeared() {
+    let design = design(&one_at_a_time(), &Declared::default());
+    assert_eq!(text(&design), ["format: [png] npz hdf5", "read_threads: 4 [8] 16"]);
+    assert_eq!(design.factors[1].numbers, Some(vec![4.0, 8.0, 16.0]));
+    let mixed = ["8", "", "2"].map(|size| match size {
+        "" => run(&[]),
+        size => run(&[("loader.prefetch_size", size)]),
+    });
+    let mixed = super::designs(&mixed.iter().collect::<Vec<_>>(), &Declared::default()).remove(0);
+    assert_eq!(text(&mixed), ["prefetch_size: [2] 8 unset"]);
+}
+
+#[test]
+fn the_csv_has_the_order_of_levels_and_the_baseline() {
+    let ours = declared(
+        "model,epochs,processes,overrides,run\n# baseline: w, 1 process\n\
+         # factor format (dataset.format): npz, hdf5 (baseline), png\nw,,1,dataset.format=png,N\n",
+    );
+    let design = design(&one_at_a_time(), &ours);
+    assert_eq!(text(&design), ["format: npz [hdf5] png", "read_threads: 4 [8] 16"]);
+}
+
+#[test]
+fn a_comment_above_a_group_confirms_the_baseline() {
+    let text_of = "model,epochs,processes,overrides,run\n# Vary\nw,1,4,reader.read_threads=4,N\n\
+                   # Baseline: vary processes\nw,1,1,,N\nw,1,4,,N\n\
+                   # Formats\nw,1,4,dataset.format=npz,N\nw,1,4,dataset.format=hdf5,N\n";
+    let processes = |runs: &mut Vec<Settings>| {
+        runs.iter_mut().for_each(|run| drop(run.insert("accelerators".into(), "4".into())));
+        runs.push(run(&[
+            ("accelerators", "1"),
+            ("loader.workers", "8"),
+            ("dataset.format", "png"),
+        ]));
+    };
+    let mut runs = one_at_a_time();
+    processes(&mut runs);
+    // Of read_threads two levels are not named.
+    let found = design(&runs, &declared(text_of));
+    assert_eq!(
+        text(&found),
+        ["format: npz hdf5 [png]", "processes: 1 [4]", "read_threads: 4 [8] 16"]
+    );
+    // Without the comment the level that most combinations have.
+    let mut runs: Vec<Settings> = [("1", "a"), ("1", "b"), ("2", "a"), ("2", "b"), ("2", "c")]
+        .map(|(threads, x)| run(&[("loader.workers", threads), ("x", x)]))
+        .into();
+    runs.rotate_left(1);
+    assert_eq!(text(&design(&runs, &Declared::default())), ["read_threads: 1 [2]", "x: [b] a c"]);
+}
+
+#[test]
+fn factors_of_the_csv_that_changed_together_stay_two() {
+    let runs = [("1", "4"), ("2", "8")]
+        .map(|(batch, threads)| run(&[("loader.batch_size", batch), ("loader.workers", threads)]));
+    assert_eq!(design(&runs, &Declared::default()).factors.len(), 1);
+    let both =
+        "model,epochs,processes,overrides,run\nw,1,1,reader.batch_size=1 reader.read_threads=4,N\n";
+    assert_eq!(design(&runs, &declared(both)).factors.len(), 2);
+}
+
+#[test]
+fn some_runs_have_a_design_of_their_own() {
+    let design = design(&one_at_a_time(), &Declared::default());
+    let few = design.restricted(|_| true, |run| run != 0 && run != 3);
+    assert_eq!(text(&few), ["format: [png] npz hdf5", "read_threads: 4 [8]"]);
+    assert_eq!(few.cells.iter().map(|cell| cell.runs.len()).sum::<usize>(), 3);
+    let one = design.restricted(|factor| factor.name == "format", |_| true);
+    assert_eq!((text(&one).len(), one.cells[0].runs.as_slice()), (1, &[0, 3, 4][..]));
+    let gone = design.restricted(|_| true, |run| run == 1 || run == 2);
+    assert_eq!(text(&gone), ["format: [npz] hdf5"]);
+}
+
+#[test]
+fn a_slice_is_where_most_was_run() {
+    let design = design(&one_at_a_time(), &Declared::default());
+    let runs = |free| design.slice(&[free]).iter().flat_map(|cell| cell.runs.clone()).collect();
+    let (formats, threads): (Vec<usize>, Vec<usize>) = (runs(0), runs(1));
+    assert_eq!((formats, threads), (vec![0, 1, 2], vec![4, 0, 3]));
+}
+
+#[test]
+fn a_factor_may_follow_one_of_more_levels() {
+    let runs = [("1", "x"), ("2", "x"), ("4", "y")]
+        .map(|(threads, level)| run(&[("loader.workers", threads), ("a", level)]));
+    let design = design(&runs, &Declared::default());
+    assert_eq!((design.told_by(0), design.told_by(1)), (Some(1), None));
+}

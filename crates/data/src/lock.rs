@@ -1,0 +1,227 @@
+//! Whose a dataset is at the moment: a lock on a file in its folder, which its holder's death releases. Exclusive for whoever
+//! makes, completes or removes it; shared by those who read it.
+
+use crate::storage::StorageError;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Error, ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// In the dataset's folder.
+pub const LOCK_FILE: &str = ".feedrate.lock";
+/// The longest word of a holder that is read.
+const HOLDER_BYTES_MAX: u64 = 400;
+
+/// How a dataset is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nobody else has it: to make, complete or remove it.
+    Exclusive,
+    /// Others may read it too.
+    Shared,
+}
+
+/// A lock that is held until it is dropped.
+#[derive(Debug)]
+pub struct DatasetLock {
+    path: PathBuf,
+    file: File,
+    access: Access,
+}
+
+/// What came of asking for a lock.
+#[derive(Debug)]
+pub enum Attempt {
+    /// It is held now.
+    Held(DatasetLock),
+    /// Somebody else holds it.
+    Busy {
+        /// In the holder's own words, who and since when; `None` for those who read.
+        holder: Option<String>,
+    },
+    /// There can be no lock: a file system without, or for readers one that may not be written.
+    Unsupported {
+        /// The system's word.
+        reason: String,
+    },
+}
+
+impl DatasetLock {
+    /// Ask for the lock of the dataset in `folder`, which is made for those who want to write. `holder` is what others are told
+    /// who wait meanwhile.
+    ///
+    /// # Errors
+    /// The folder or the file cannot be made, or opened.
+    pub fn try_acquire(
+        folder: &Path,
+        access: Access,
+        holder: &str,
+    ) -> Result<Attempt, StorageError> {
+        let path = folder.join(LOCK_FILE);
+        loop {
+            let mut file = match open(folder, &path, access) {
+                Ok(file) => file,
+                Err(error) if access == Access::Shared => {
+                    return Ok(Attempt::Unsupported { reason: error.to_string() });
+                }
+                Err(error) => return Err(StorageError::new("lock", path, error)),
+            };
+            let asked = match access {
+                Access::Exclusive => file.try_lock(),
+                Access::Shared => file.try_lock_shared(),
+            };
+            match asked {
+                Ok(()) if !leads_to(&path, &file) => {}
+                Ok(()) => {
+                    // Others can only be told less: the lock holds all the same.
+                    let _ = tell(&mut file, access, holder);
+                    return Ok(Attempt::Held(DatasetLock { path, file, access }));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Ok(Attempt::Busy { holder: told(&mut file) });
+                }
+                Err(TryLockError::Error(error)) if has_no_locks(&error) => {
+                    return Ok(Attempt::Unsupported { reason: error.to_string() });
+                }
+                Err(TryLockError::Error(error)) => {
+                    return Err(StorageError::new("lock", path, error));
+                }
+            }
+        }
+    }
+
+    /// Remove the file too, and the folder if nothing else is left in it. Whoever waits for it sees that it is gone.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn remove(self) -> Result<(), StorageError> {
+        std::fs::remove_file(&self.path)
+            .map_err(|error| StorageError::new("remove", &self.path, error))?;
+        let folder = self.path.parent().unwrap_or(&self.path);
+        match std::fs::remove_dir(folder) {
+            Err(error) if error.kind() != ErrorKind::DirectoryNotEmpty => {
+                Err(StorageError::new("remove", folder, error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for DatasetLock {
+    fn drop(&mut self) {
+        if self.access == Access::Exclusive {
+            // What is left of it is overwritten by the next holder.
+            let _ = self.file.set_len(0);
+        }
+    }
+}
+
+/// Those who only read need not be able to write.
+fn open(folder: &Path, path: &Path, access: Access) -> Result<File, Error> {
+    if access == Access::Exclusive {
+        std::fs::create_dir_all(folder)?;
+    }
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    match access {
+        Access::Exclusive => opened,
+        Access::Shared => opened.or_else(|_| File::open(path)),
+    }
+}
+
+/// Whether the file that was locked is still the one of that name: a holder before may have removed it.
+fn leads_to(path: &Path, file: &File) -> bool {
+    let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    match (std::fs::metadata(path), file.metadata()) {
+        (Ok(there), Ok(locked)) => identity(there) == identity(locked),
+        _ => false,
+    }
+}
+
+/// Say who holds it. Readers say nothing: they are many.
+fn tell(file: &mut File, access: Access, holder: &str) -> Result<(), Error> {
+    file.set_len(0)?;
+    if access == Access::Exclusive {
+        file.rewind()?;
+        file.write_all(holder.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn told(file: &mut File) -> Option<String> {
+    let mut words = String::new();
+    file.take(HOLDER_BYTES_MAX).read_to_string(&mut words).ok()?;
+    (!words.is_empty()).then(|| words.escape_debug().to_string())
+}
+
+fn has_no_locks(error: &Error) -> bool {
+    let codes = [libc::ENOLCK, libc::ENOSYS, libc::EOPNOTSUPP];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Access::{Exclusive, Shared};
+    use super::*;
+
+    fn ask(folder: &Path, access: Access) -> Attempt {
+        DatasetLock::try_acquire(folder, access, "a test, since ever").unwrap()
+    }
+
+    fn held(attempt: Attempt) -> DatasetLock {
+        let Attempt::Held(lock) = attempt else { panic!("{attempt:?}") };
+        lock
+    }
+
+    fn busy(attempt: Attempt) -> Option<String> {
+        let Attempt::Busy { holder } = attempt else { panic!("{attempt:?}") };
+        holder
+    }
+
+    #[test]
+    fn one_makes_or_many_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = &folder.path().join("new");
+        let maker = held(ask(folder, Exclusive));
+        for access in [Exclusive, Shared] {
+            assert_eq!(busy(ask(folder, access)).as_deref(), Some("a test, since ever"));
+        }
+        drop(maker);
+        let readers = [Shared, Shared].map(|access| held(ask(folder, access)));
+        assert_eq!(busy(ask(folder, Exclusive)), None, "readers have no name");
+        drop(readers);
+        held(ask(folder, Exclusive));
+    }
+
+    /// The words of a holder that died are still there, and tell nobody anything.
+    #[test]
+    fn the_dead_hold_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(LOCK_FILE), "a maker that was killed").unwrap();
+        let reader = held(ask(folder.path(), Shared));
+        assert_eq!(busy(ask(folder.path(), Exclusive)), None);
+        drop(reader);
+        held(ask(folder.path(), Exclusive));
+    }
+
+    #[test]
+    fn a_lock_that_was_removed_is_asked_for_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let dataset = folder.path().join("dataset");
+        let first = held(ask(&dataset, Exclusive));
+        std::fs::write(dataset.join("thesis.txt"), "mine").unwrap();
+        first.remove().unwrap();
+        assert!(dataset.join("thesis.txt").exists());
+        let second = held(ask(&dataset, Exclusive));
+        std::fs::remove_file(dataset.join("thesis.txt")).unwrap();
+        second.remove().unwrap();
+        assert!(!dataset.exists());
+    }
+
+    #[test]
+    fn readers_of_what_is_not_there_make_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let nowhere = folder.path().join("nowhere");
+        assert!(matches!(ask(&nowhere, Shared), Attempt::Unsupported { .. }));
+        assert!(!nowhere.exists());
+    }
+}

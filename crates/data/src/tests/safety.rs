@@ -1,0 +1,104 @@
+//! Nothing of others is touched, and nobody's dataset changes under them.
+
+use super::*;
+use crate::generate::{Generation, Part, Watch};
+use crate::lock::{Access, Attempt, DatasetLock};
+use crate::removal::{self, Removal};
+use crate::verify::VerifyError;
+
+/// A folder of a user's with a dataset among other things.
+#[test]
+fn what_is_removed_is_the_dataset_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = folder.path().join("npz-0123");
+    let storage = storage::open("file", &dataset).unwrap();
+    let plan = plan("npz");
+    let remove = || removal::remove_folder(&dataset, &["claim"], "a test").unwrap();
+    made(&plan, &*storage).unwrap();
+    for own in ["claim", "train/0/.img_00_of_12.npz.1-0.part", ".manifest.json.1-0.part"] {
+        std::fs::write(dataset.join(own), "mine").unwrap();
+    }
+    assert_eq!(remove(), Removal::Removed);
+    assert!(!dataset.exists());
+
+    made(&plan, &*storage_of(&dataset)).unwrap();
+    std::fs::create_dir_all(dataset.join("train/mine")).unwrap();
+    let strangers =
+        ["thesis.txt", "train/mine/a.bin", "train/0/.mydownload.part", "train/0/img_12_of_12.npz"];
+    for stranger in strangers {
+        std::fs::write(dataset.join(stranger), "mine").unwrap();
+    }
+    let Removal::Kept { strangers: told } = remove() else { panic!() };
+    assert_eq!(told, ["thesis.txt", "train/0/.mydownload.part"]);
+    for stranger in strangers {
+        assert_eq!(std::fs::read(dataset.join(stranger)).unwrap(), b"mine");
+    }
+    assert_eq!(walkdir(&dataset), strangers.len());
+    assert_eq!(remove(), Removal::NotOurs);
+}
+
+fn storage_of(folder: &Path) -> Box<dyn Storage> {
+    storage::open("file", folder).unwrap()
+}
+
+/// Files below a folder.
+fn walkdir(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| if path.is_dir() { walkdir(&path) } else { 1 }).sum()
+}
+
+#[test]
+fn what_is_read_or_made_is_not_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    made(&plan("npz"), &*storage_of(folder.path())).unwrap();
+    let held = DatasetLock::try_acquire(folder.path(), Access::Shared, "").unwrap();
+    assert!(matches!(held, Attempt::Held(_)), "{held:?}");
+    let removal = removal::remove_folder(folder.path(), &[], "a test").unwrap();
+    assert_eq!(removal, Removal::InUse { holder: None });
+    assert_eq!(walkdir(folder.path()), 14 + 2);
+}
+
+/// Strangers are seen before anything is touched.
+#[test]
+fn a_folder_with_files_of_others_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("train")).unwrap();
+    std::fs::write(folder.path().join("train/.mydownload.part"), "mine").unwrap();
+    let refused = made(&plan("npz"), &*storage_of(folder.path()));
+    let Err(GenerateError::Strangers { path }) = refused else { panic!("{refused:?}") };
+    assert_eq!(path, "train/.mydownload.part");
+    assert_eq!(walkdir(folder.path()), 1);
+}
+
+#[test]
+fn files_that_shrink_meanwhile_are_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let storage = storage_of(folder.path());
+    let plan = plan("npz");
+    let layout = Layout::new(&plan);
+    let generation = Generation::new(&plan, &layout, &*storage).unwrap().unwrap();
+    let begun = generation.prepare().unwrap();
+    let never = AtomicBool::new(false);
+    let made = generation.make(begun, Part::ALL, 1, &Watch::new(&|_, _| {}, &never)).unwrap();
+    std::fs::write(folder.path().join(path_of(&plan, 3)), "torn").unwrap();
+    let refused = generation.complete(made).unwrap_err();
+    assert!(matches!(refused, GenerateError::Changed { .. }), "{refused}");
+}
+
+/// A whole dataset of an older version is read, and neither completed nor compared.
+#[test]
+fn older_versions_are_read_alone() {
+    let storage = storage::open("memory", Path::new("")).unwrap();
+    let plan = fitting(plan("png"), format::find("png").unwrap());
+    made(&plan, &*storage).unwrap();
+    let mut manifest = Manifest::read(&*storage).unwrap().unwrap();
+    manifest.content_version = 1;
+    manifest.write(&*storage).unwrap();
+    assert_eq!(manifest.differences(&plan), [""; 0]);
+    assert!(matches!(made(&plan, &*storage), Err(GenerateError::OtherDataset { .. })));
+    let never = AtomicBool::new(false);
+    let verified = verify(&plan, &Layout::new(&plan), &*storage, 1, &|_, _| {}, &never);
+    assert!(matches!(verified, Err(VerifyError::OtherVersion(_))), "{verified:?}");
+    let begun = Manifest { state: State::Generating, ..manifest };
+    assert_eq!(begun.differences(&plan).len(), 1, "half of it cannot be completed");
+}

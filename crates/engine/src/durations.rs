@@ -1,0 +1,92 @@
+//! Lengths of compute and preprocessing: constant, or drawn from DLIO's distributions (`utility.py:sleep`).
+
+use feedrate_spec::workload::TimeSpec;
+use rand_distr::{Distribution, Exp, Gamma, Normal, Poisson, Uniform};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+/// A sequence of lengths.
+pub struct Durations {
+    random: Xoshiro256PlusPlus,
+    draw: Draw,
+}
+
+enum Draw {
+    Constant(f64),
+    Normal(Normal<f64>),
+    Uniform(Uniform<f64>),
+    Gamma(Gamma<f64>),
+    Exp(Exp<f64>),
+    Poisson(Poisson<f64>),
+}
+
+impl Durations {
+    /// The sequence of `seed`. Parameters that make no distribution fall back to its mean.
+    pub fn new(spec: TimeSpec, seed: u64) -> Self {
+        let draw = match spec {
+            TimeSpec::None | TimeSpec::Constant { .. } => None,
+            TimeSpec::Normal { mean, stdev } => Normal::new(mean, stdev).ok().map(Draw::Normal),
+            TimeSpec::Uniform { min, max } => {
+                Uniform::new_inclusive(min, max).ok().map(Draw::Uniform)
+            }
+            TimeSpec::Gamma { shape, scale } => Gamma::new(shape, scale).ok().map(Draw::Gamma),
+            TimeSpec::Exponential { scale } => Exp::new(1.0 / scale).ok().map(Draw::Exp),
+            TimeSpec::Poisson { lam } => Poisson::new(lam).ok().map(Draw::Poisson),
+        };
+        Durations {
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            draw: draw.unwrap_or(Draw::Constant(spec.mean_s())),
+        }
+    }
+
+    /// Nanoseconds of the next.
+    pub fn next_ns(&mut self) -> u64 {
+        let seconds = match &self.draw {
+            Draw::Constant(seconds) => *seconds,
+            Draw::Normal(d) => d.sample(&mut self.random),
+            Draw::Uniform(d) => d.sample(&mut self.random),
+            Draw::Gamma(d) => d.sample(&mut self.random),
+            Draw::Exp(d) => d.sample(&mut self.random),
+            Draw::Poisson(d) => d.sample(&mut self.random),
+        };
+        // DLIO sleeps the absolute value of what it draws.
+        (seconds.abs() * 1e9).round() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mean_s(spec: TimeSpec) -> f64 {
+        let mut durations = Durations::new(spec, 123);
+        (0..20_000).map(|_| durations.next_ns() as f64 / 1e9).sum::<f64>() / 20_000.0
+    }
+
+    #[test]
+    fn means_are_the_distributions() {
+        for (spec, expected) in [
+            (TimeSpec::Constant { mean: 0.323 }, 0.323),
+            (TimeSpec::Constant { mean: -0.5 }, 0.5),
+            (TimeSpec::Normal { mean: 1.0, stdev: 0.1 }, 1.0),
+            (TimeSpec::Normal { mean: 1.0, stdev: 1.0 }, 1.1666),
+            (TimeSpec::Normal { mean: 0.0, stdev: 1.0 }, 0.7979),
+            (TimeSpec::Uniform { min: -0.2, max: 0.6 }, 0.25),
+            (TimeSpec::Uniform { min: 0.2, max: 0.6 }, 0.4),
+            (TimeSpec::Gamma { shape: 2.0, scale: 0.25 }, 0.5),
+            (TimeSpec::Exponential { scale: 0.5 }, 0.5),
+            (TimeSpec::Poisson { lam: 3.0 }, 3.0),
+        ] {
+            let mean = mean_s(spec);
+            assert!((mean - expected).abs() < 0.03 * expected, "{spec:?}: {mean}");
+            assert!((spec.mean_s() - expected).abs() < 1e-4, "{spec:?}: {}", spec.mean_s());
+        }
+    }
+
+    #[test]
+    fn each_seed_draws_a_sequence_of_its_own_again_and_again() {
+        let spec = TimeSpec::Uniform { min: 0.0, max: 1.0 };
+        assert_eq!(Durations::new(spec, 3).next_ns(), Durations::new(spec, 3).next_ns());
+        assert_ne!(Durations::new(spec, 3).next_ns(), Durations::new(spec, 4).next_ns());
+    }
+}

@@ -1,0 +1,35 @@
+//! DALI's CPU pipeline as DLIO uses it (`dali_data_loader.py`): `num_threads` threads make the samples of one batch in parallel, batch
+//! after batch, and up to `prefetch_queue_depth` whole batches wait (DALI's documentation, “Pipeline”, executor and prefetching).
+
+use super::{Loader, Queue, Task, WorkerState};
+use feedrate_spec::catalog::{LoaderEntry, Member};
+
+static MEMBER: Member = Member {
+    name: "dali",
+    summary: "DALI: threads share the samples of one batch at a time, whole batches wait in a queue",
+    abilities: &[],
+};
+
+/// This loader.
+#[derive(Debug)]
+pub(super) struct Dali;
+
+impl Loader for Dali {
+    fn entry(&self) -> LoaderEntry {
+        LoaderEntry { member: &MEMBER, batches_in_flight }
+    }
+
+    fn claim(&self, queue: &Queue, _worker: &mut WorkerState) -> Option<Task> {
+        let (batch, sample) = queue.draw_sample(queue.made() + 1)?;
+        Some(Task { batch, samples: sample..sample + 1 })
+    }
+
+    fn waits_for_whole(&self) -> bool {
+        true
+    }
+}
+
+/// The queue; DALI's own depth is never below one.
+fn batches_in_flight(_read_threads: u32, prefetch_size: u32, _batch_size: u64) -> u32 {
+    prefetch_size.max(1)
+}

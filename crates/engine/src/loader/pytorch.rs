@@ -1,0 +1,53 @@
+//! `torch.utils.data.DataLoader` with worker processes (`torch/utils/data/dataloader.py`,
+//! `_MultiProcessingDataLoaderIter`): batch k is built whole by worker k mod n, `prefetch_factor` × n batches
+//! are outstanding, a new one is handed out when one is taken, and delivery is in order.
+//!
+//! DLIO sets `prefetch_factor = ceil(prefetch_size / read_threads)`, 2 where that is 0
+//! (`torch_data_loader.py`). With no workers the training thread reads, and nothing overlaps.
+
+use super::{Loader, Queue, Task, Wakes, WorkerState};
+use feedrate_spec::catalog::{LoaderEntry, Member};
+
+static MEMBER: Member = Member {
+    name: "pytorch",
+    summary: "torch DataLoader: each worker builds whole batches, prefetch_factor × workers outstanding, delivered in order",
+    abilities: &[],
+};
+
+/// This loader.
+#[derive(Debug)]
+pub(super) struct PyTorch;
+
+impl Loader for PyTorch {
+    fn entry(&self) -> LoaderEntry {
+        LoaderEntry { member: &MEMBER, batches_in_flight }
+    }
+
+    fn claim(&self, queue: &Queue, worker: &mut WorkerState) -> Option<Task> {
+        let batch = queue.next_in_stride(worker.last, worker.worker)?;
+        if batch >= queue.open_until() {
+            return None;
+        }
+        worker.last = Some(batch);
+        Some(Task { batch, samples: 0..queue.batch_size() })
+    }
+
+    fn wakes(&self, queue: &Queue, batch: u64) -> Wakes {
+        Wakes::One((queue.step_of(batch) % u64::from(queue.workers())) as u32)
+    }
+
+    fn claims_per_batch(&self, _batch_size: u64) -> u64 {
+        1
+    }
+}
+
+fn batches_in_flight(read_threads: u32, prefetch_size: u32, _batch_size: u64) -> u32 {
+    if read_threads == 0 {
+        return 0;
+    }
+    let factor = match prefetch_size.div_ceil(read_threads) {
+        0 => 2,
+        factor => factor,
+    };
+    factor.saturating_mul(read_threads)
+}

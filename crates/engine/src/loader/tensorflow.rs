@@ -1,0 +1,41 @@
+//! `tf.data` as DLIO uses it (`tf_data_loader.py`, `tf_reader.py`): `interleave` reads as many files side by side as there are
+//! threads, deterministically, one record of each in turn (`cycle_length` = `num_parallel_calls` = `read_threads`); `shuffle`
+//! keeps a buffer of `shuffle_size` records, which must be full before the first comes out; `batch(drop_remainder)`; `prefetch`
+//! keeps `prefetch_size` batches ready; parsing runs in `computation_threads`.
+//!
+//! A shuffle buffer changes the order in which records are handed out, not that in which they are read.
+
+use super::{Loader, Queue, Task, WorkerState};
+use feedrate_spec::catalog::{Ability, LoaderEntry, Member};
+
+static MEMBER: Member = Member {
+    name: "tensorflow",
+    summary: "tf.data: each thread reads its file of an interleave, a shuffle buffer is filled first, batches are prefetched",
+    abilities: &[Ability::Interleaves, Ability::ShuffleBuffer, Ability::DecodeThreads],
+};
+
+/// This loader.
+#[derive(Debug)]
+pub(super) struct TensorFlow;
+
+impl Loader for TensorFlow {
+    fn entry(&self) -> LoaderEntry {
+        LoaderEntry { member: &MEMBER, batches_in_flight }
+    }
+
+    fn claim(&self, queue: &Queue, worker: &mut WorkerState) -> Option<Task> {
+        let sample = queue.next_sample_in_stride(worker.last, worker.worker)?;
+        let (batch, of_batch) = (sample / queue.batch_size(), sample % queue.batch_size());
+        if batch >= queue.open_until() {
+            return None;
+        }
+        worker.last = Some(sample);
+        Some(Task { batch, samples: of_batch..of_batch + 1 })
+    }
+}
+
+/// The prefetched batches, the one being put together, and a record of each thread beside it.
+fn batches_in_flight(read_threads: u32, prefetch_size: u32, batch_size: u64) -> u32 {
+    let ahead = u64::from(read_threads).div_ceil(batch_size.max(1));
+    u32::try_from(ahead).unwrap_or(u32::MAX).saturating_add(prefetch_size).max(1)
+}

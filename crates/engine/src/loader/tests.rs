@@ -1,0 +1,90 @@
+//! The contract of every loader: all samples of all batches exactly once, never beyond the stock, in any interleaving.
+
+use super::{Finished, LOADERS, Queue, ReadTimes, Wakes, WorkerState};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+proptest! {
+    #[test]
+    fn every_sample_is_claimed_once(
+        loader in 0..LOADERS.len(),
+        workers in 1u32..9,
+        batch_size in 1u64..5,
+        steps in 1u64..20,
+        last in 1u64..20,
+        prefetch in 0u32..5,
+        held in [0u32..4, 0..4],
+        picks in proptest::collection::vec(0usize..1000, 1..50),
+    ) {
+        let loader = LOADERS[loader];
+        let total = steps + last.min(steps);
+        let held_most = held[0].max(held[1]);
+        let own = (loader.entry().batches_in_flight)(workers, prefetch, batch_size);
+        let stock = if held_most > 0 { own.max(1) + held_most } else { own };
+        let queue = Queue::new(workers, batch_size, steps, total, stock, held);
+        let mut states: Vec<_> = (0..workers).map(WorkerState::new).collect();
+        let mut read: HashMap<(u64, u64), u32> = HashMap::new();
+        // Uneven, but every worker has its turn again and again.
+        let mut turns = (0..).zip(picks.iter().cycle()).map(|(turn, pick)| turn / 7 + pick);
+        let (mut taken, mut claims) = (0, 0);
+        for epoch_steps in [steps, last.min(steps)] {
+            queue.publish(epoch_steps);
+            let end = taken + epoch_steps;
+            while taken < end {
+                let w = turns.next().unwrap() % states.len();
+                if let Some(task) = loader.claim(&queue, &mut states[w]) {
+                    claims += 1;
+                    prop_assert!(task.batch < taken + u64::from(stock.max(1)));
+                    prop_assert!(task.batch < end);
+                    for sample in task.samples.clone() {
+                        *read.entry((task.batch, sample)).or_default() += 1;
+                    }
+                    let samples = task.samples.end - task.samples.start;
+                    if queue.finish(task.batch, samples, ReadTimes::default()) == Finished::Awaited {
+                        prop_assert!(task.batch >= taken && task.batch <= taken + u64::from(held_most));
+                        if queue.ask(taken) {
+                            queue.take(taken);
+                            taken += 1;
+                        }
+                    }
+                } else if queue.ask(taken) {
+                    queue.take(taken);
+                    taken += 1;
+                }
+            }
+        }
+        prop_assert_eq!(read.len() as u64, total * batch_size);
+        prop_assert!(read.values().all(|&n| n == 1));
+        prop_assert_eq!(claims, total * loader.claims_per_batch(batch_size));
+    }
+}
+
+#[test]
+fn without_workers_nothing_is_read_ahead() {
+    let loader = super::find("pytorch").unwrap();
+    assert_eq!((loader.entry().batches_in_flight)(0, 2, 1), 0);
+    let queue = Queue::new(1, 1, 3, 3, 0, [0, 0]);
+    let mut worker = WorkerState::new(0);
+    queue.publish(3);
+    assert_eq!(loader.claim(&queue, &mut worker), None);
+    assert!(!queue.ask(0));
+    let task = loader.claim(&queue, &mut worker).unwrap();
+    assert_eq!(queue.finish(task.batch, 1, ReadTimes::default()), Finished::Awaited);
+    assert_eq!(loader.claim(&queue, &mut worker), None);
+}
+
+#[test]
+fn prefetch_factor_is_dlios() {
+    let stock = super::find("pytorch").unwrap().entry().batches_in_flight;
+    let cases = [((4, 2), 4), ((1, 2), 2), ((8, 2), 8), ((4, 8), 8), ((4, 9), 12), ((2, 0), 4)];
+    for ((threads, prefetch), expected) in cases {
+        assert_eq!(stock(threads, prefetch, 7), expected, "{threads} threads, prefetch {prefetch}");
+    }
+}
+
+#[test]
+fn batches_of_a_worker_wake_that_worker() {
+    let loader = super::find("pytorch").unwrap();
+    let queue = Queue::new(4, 1, 10, 20, 4, [0, 0]);
+    assert_eq!(loader.wakes(&queue, 13), Wakes::One(3));
+}

@@ -1,0 +1,189 @@
+//! Reads one sample after another through a format's cursor: which operation comes next, without doing it.
+//!
+//! Both drivers carry the operations out: the real one with blocking calls, the simulated one in virtual time.
+
+use feedrate_data::format::{Cursor, CursorOptions, Format, FormatError, Need, Part, PayloadSink};
+use feedrate_data::storage::Handle;
+use feedrate_measure::record::access::Follows;
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::plan::order::SampleId;
+
+/// The most parts a format's file has (data and its indexes).
+const PARTS_MAX: usize = 4;
+
+/// The state of one worker's reading.
+pub struct SampleReader {
+    cursor: Box<dyn Cursor>,
+    parts: &'static [Part],
+    keeps_open: bool,
+    trusts_plan: bool,
+    file: Option<u64>,
+    data_path: String,
+    path: String,
+    handles: [Option<Handle>; PARTS_MAX],
+    /// Where the last read of each open part ended.
+    ends: [Option<u64>; PARTS_MAX],
+    /// The part that is read.
+    part: usize,
+    /// Payload of a sample, where the plan says.
+    payload_bytes: Option<u64>,
+    pending: Pending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    Nothing,
+    Open(usize),
+    Cursor,
+}
+
+/// An operation of the storage, to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Open [`SampleReader::path`], then [`SampleReader::opened`].
+    Open,
+    /// Ask its length, then [`SampleReader::feed`] it as 8 little-endian bytes.
+    Length(Handle),
+    /// Read, then [`SampleReader::feed`] what came.
+    Read {
+        /// The file.
+        handle: Handle,
+        /// From its start.
+        offset: u64,
+        /// At most this many bytes.
+        len: usize,
+    },
+    /// [`SampleReader::feed`] bytes out of the last that were read, without reading them once more.
+    Again {
+        /// The file.
+        handle: Handle,
+        /// From its start.
+        offset: u64,
+        /// This many bytes.
+        len: usize,
+    },
+    /// [`SampleReader::feed`] an empty slice: what comes next was read before.
+    Kept,
+    /// Close.
+    Close(Handle),
+    /// The sample is whole.
+    Done,
+}
+
+impl SampleReader {
+    /// For samples in `format`. `trusts_plan`: files must be what the plan says; else what their headers say.
+    pub fn new(format: &dyn Format, options: &CursorOptions, trusts_plan: bool) -> Self {
+        assert!(format.parts().len() <= PARTS_MAX, "a format of more than {PARTS_MAX} parts");
+        SampleReader {
+            cursor: format.cursor(options),
+            parts: format.parts(),
+            keeps_open: format.member().has(Ability::KeepsOpen),
+            trusts_plan: trusts_plan || format.member().has(Ability::NeedsPlan),
+            file: None,
+            data_path: String::with_capacity(256),
+            path: String::with_capacity(256),
+            handles: [None; PARTS_MAX],
+            ends: [None; PARTS_MAX],
+            part: 0,
+            payload_bytes: None,
+            pending: Pending::Nothing,
+        }
+    }
+
+    /// Start on a sample. Files kept open from another file are closed by the next operations.
+    pub fn begin(&mut self, id: SampleId, layout: &Layout) {
+        if self.file != Some(id.file) {
+            debug_assert!(self.keeps_open || self.handles == [None; PARTS_MAX]);
+            layout.write_path(id.file, &mut self.data_path);
+            self.path.clone_from(&self.data_path);
+        }
+        let shape = self.trusts_plan.then(|| layout.shape(id.file));
+        self.payload_bytes = shape.map(|shape| shape.sample_bytes());
+        self.cursor.begin(id.file, id.sample, shape.as_ref());
+        self.pending = if self.file == Some(id.file) { Pending::Cursor } else { Pending::Nothing };
+        self.file = Some(id.file);
+    }
+
+    /// The next operation. Call again only after the last was completed.
+    ///
+    /// # Errors
+    /// The file is not what its format says.
+    pub fn next_op(&mut self) -> Result<Op, FormatError> {
+        if self.pending == Pending::Nothing {
+            if let Some(handle) = self.take_open() {
+                return Ok(Op::Close(handle));
+            }
+            self.pending = Pending::Cursor;
+        }
+        let need = self.cursor.need()?;
+        let part = match need {
+            Need::Bytes { part, .. } | Need::Again { part, .. } | Need::Length { part } => part,
+            Need::Kept => return Ok(Op::Kept),
+            Need::Done if self.keeps_open => return Ok(Op::Done),
+            Need::Done => {
+                return Ok(match self.take_open() {
+                    Some(handle) => Op::Close(handle),
+                    None => {
+                        self.file = None;
+                        Op::Done
+                    }
+                });
+            }
+        };
+        let Some(handle) = self.handles[part] else {
+            self.pending = Pending::Open(part);
+            self.parts[part].write_path(&self.data_path, &mut self.path);
+            return Ok(Op::Open);
+        };
+        self.part = part;
+        Ok(match need {
+            Need::Bytes { offset, len, .. } => Op::Read { handle, offset, len },
+            Need::Again { offset, len, .. } => Op::Again { handle, offset, len },
+            _ => Op::Length(handle),
+        })
+    }
+
+    /// The file to open, or the one being read.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Number of the file being read.
+    pub fn file(&self) -> Option<u64> {
+        self.file
+    }
+
+    /// [`Op::Open`] was done.
+    pub fn opened(&mut self, handle: Handle) {
+        if let Pending::Open(part) = self.pending {
+            self.handles[part] = Some(handle);
+            self.ends[part] = None;
+            self.pending = Pending::Cursor;
+        }
+    }
+
+    /// [`Op::Read`] was done: what it was to the read before it.
+    pub fn has_read(&mut self, offset: u64, bytes: u64) -> Follows {
+        let end = &mut self.ends[self.part];
+        Follows::of(end.replace(offset + bytes), offset)
+    }
+
+    /// Payload of the sample that is whole; `None` where neither the plan nor the file says.
+    pub fn payload_bytes(&self) -> Option<u64> {
+        self.payload_bytes.or_else(|| self.cursor.found().map(|shape| shape.sample_bytes()))
+    }
+
+    /// The bytes that were asked for; fewer where the file ends.
+    ///
+    /// # Errors
+    /// The file is not what its format says, or the sink refused the payload.
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        self.cursor.feed(bytes, sink)
+    }
+
+    /// A file still open, to be closed at the end of the run.
+    pub fn take_open(&mut self) -> Option<Handle> {
+        self.handles.iter_mut().find_map(Option::take)
+    }
+}

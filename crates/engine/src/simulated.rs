@@ -1,0 +1,363 @@
+//! The simulated driver: virtual time, a heap of events, a storage of modelled cost. Exact and repeatable.
+//!
+//! Bytes really come from the job's storage (usually `null` or `memory`); only time is modelled.
+
+use crate::durations::Durations;
+use crate::effects::{self, Conductor, Effects};
+use crate::job::{ReadError, ReadJob, Reading, Shard};
+use crate::loader::{Finished, Queue, ReadTimes, Wakes, WorkerState};
+use crate::reader::{Op, SampleReader};
+use crate::sink::Sink;
+use crate::stepper::{StepEvent, Stepper};
+use feedrate_data::storage::Handle;
+use feedrate_measure::record::{AcceleratorEpoch, IoCounters};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// One server of a known rate, first come first served; latencies that do not occupy it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SimulatedStorage {
+    /// All readers together; `None` is infinitely fast.
+    pub bytes_per_second: Option<f64>,
+    /// Behind each read.
+    pub latency_ns: u64,
+    /// For each open.
+    pub open_ns: u64,
+    /// Decoding of one worker; `None` takes no time.
+    pub decode_bytes_per_second: Option<f64>,
+}
+
+/// Runs in virtual time, on the caller's thread.
+pub struct SimulatedDriver {
+    job: ReadJob,
+    model: SimulatedStorage,
+    queues: Vec<Queue>,
+    workers: Vec<SimulatedWorker>,
+    buffer: Vec<u8>,
+    time: VirtualTime,
+    stepper: Stepper,
+    conductor: Conductor,
+}
+
+/// Virtual time and what will happen in it.
+#[derive(Default)]
+struct VirtualTime {
+    now_ns: u64,
+    free_at_ns: f64,
+    sequence: u64,
+    heap: BinaryHeap<Reverse<(u64, u64, Due)>>,
+    woken: Vec<usize>,
+    workers_each: u32,
+    idle: Vec<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Timer(u32),
+    Operation(usize),
+}
+
+struct SimulatedWorker {
+    accelerator: u32,
+    state: WorkerState,
+    shard: Shard,
+    reader: SampleReader,
+    sink: Sink,
+    reading: Option<(Reading, u64)>,
+    arriving_bytes: u64,
+    sample_began_ns: u64,
+    times: ReadTimes,
+    counters: IoCounters,
+    preprocess: Durations,
+    /// The sample is read, and was worked on.
+    preprocessed: bool,
+}
+
+impl SimulatedDriver {
+    /// `job` under `model`. Groups of which one reads, samples that stay in memory and decoding threads are not modelled;
+    /// files are not counted, and checkpoints take no time.
+    pub fn new(job: ReadJob, model: SimulatedStorage) -> Self {
+        let (workers_each, loader) = (job.workers(), &job.plan.loader);
+        let workers: Vec<_> = (0..job.accelerators() * workers_each)
+            .map(|place| SimulatedWorker {
+                accelerator: place / workers_each,
+                state: WorkerState::new(place % workers_each),
+                shard: Shard::new(&job, place / workers_each),
+                reader: job.reader(),
+                sink: job.sink(),
+                reading: None,
+                arriving_bytes: 0,
+                sample_began_ns: 0,
+                times: ReadTimes::default(),
+                counters: IoCounters::default(),
+                preprocess: Durations::new(
+                    loader.preprocess,
+                    loader.preprocess_seed_of(place.into()),
+                ),
+                preprocessed: false,
+            })
+            .collect();
+        let time =
+            VirtualTime { workers_each, idle: vec![true; workers.len()], ..VirtualTime::default() };
+        SimulatedDriver {
+            model,
+            queues: job.queues(),
+            buffer: vec![0; job.piece_bytes()],
+            time,
+            workers,
+            stepper: Stepper::new(&job.plan, job.own.clone()),
+            conductor: Conductor::new(job.loader, job.accelerators()),
+            job,
+        }
+    }
+
+    /// Run `steps` steps of the next epoch.
+    ///
+    /// # Errors
+    /// A sample cannot be read.
+    pub fn epoch(&mut self, steps: u64) -> Result<Vec<AcceleratorEpoch>, ReadError> {
+        self.stepper.prepare(steps);
+        self.conductor.publish(steps, &self.queues, &mut self.time);
+        let mut event = StepEvent::EpochStarted;
+        while self.stepper.steps_done() < steps {
+            self.conductor.push(event);
+            self.block()?;
+            event = StepEvent::BlockStarted;
+        }
+        let mut accelerators = self.stepper.finish();
+        for worker in &mut self.workers {
+            accelerators[worker.accelerator as usize].io.add(&std::mem::take(&mut worker.counters));
+        }
+        effects::close_epoch(&self.queues, &mut accelerators);
+        Ok(accelerators)
+    }
+
+    /// Until the block is over.
+    fn block(&mut self) -> Result<(), ReadError> {
+        while !self.settle()? {
+            let Some(Reverse((at_ns, _, due))) = self.time.heap.pop() else {
+                unreachable!("the epoch is not over, and nothing will happen")
+            };
+            self.time.now_ns = at_ns;
+            match due {
+                Due::Timer(accelerator) => {
+                    self.conductor.push(StepEvent::ComputeDone(accelerator));
+                }
+                Due::Operation(place) => self.work(place)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Handle what is due now, without moving time. True when the block is over.
+    fn settle(&mut self) -> Result<bool, ReadError> {
+        loop {
+            while let Some((event, _)) = self.conductor.pop() {
+                let (now_ns, stepper, time) = (self.time.now_ns, &mut self.stepper, &mut self.time);
+                if self.conductor.handle(event, now_ns, stepper, &self.queues, time) {
+                    return Ok(true);
+                }
+            }
+            let Some(place) = self.time.woken.pop() else { return Ok(false) };
+            if self.time.idle[place] {
+                self.work(place)?;
+            }
+        }
+    }
+
+    /// The operations of a worker up to the next one that takes time.
+    fn work(&mut self, place: usize) -> Result<(), ReadError> {
+        self.arrived(place);
+        while self.workers[place].reading.is_some() || self.claim(place) {
+            let Some(ends_ns) = self.operation(place)? else {
+                self.sample_done(place);
+                continue;
+            };
+            if ends_ns > self.time.now_ns {
+                self.time.schedule(ends_ns, Due::Operation(place));
+                return Ok(());
+            }
+            self.arrived(place);
+        }
+        Ok(())
+    }
+
+    /// Do the next operation of a worker, and say when it ends; `None` where its sample is done.
+    fn operation(&mut self, place: usize) -> Result<Option<u64>, ReadError> {
+        let now_ns = self.time.now_ns;
+        let worker = &mut self.workers[place];
+        let op =
+            worker.reader.next_op().map_err(|source| ReadError::new(&worker.reader, source))?;
+        Ok(Some(match op {
+            Op::Open => self.open(place)?,
+            Op::Length(handle) => {
+                let length = self.job.storage.len(handle)?;
+                worker.feed(&length.to_le_bytes())?;
+                now_ns
+            }
+            Op::Read { handle, offset, len } => {
+                let bytes = self.read(place, handle, offset, len)?;
+                let worker = &mut self.workers[place];
+                worker.arriving_bytes = bytes as u64;
+                worker.counters.reads += 1;
+                let follows = worker.reader.has_read(offset, bytes as u64);
+                worker.counters.access.read(bytes as u64, follows);
+                self.served_at(place, bytes)
+            }
+            // All workers share the buffer: another may have read into it meanwhile.
+            Op::Again { handle, offset, len } => {
+                self.read(place, handle, offset, len)?;
+                now_ns
+            }
+            Op::Kept => {
+                worker.feed(&[])?;
+                now_ns
+            }
+            Op::Close(handle) => {
+                self.job.storage.close(handle);
+                now_ns
+            }
+            Op::Done if worker.preprocessed => {
+                worker.preprocessed = false;
+                return Ok(None);
+            }
+            Op::Done => {
+                worker.counters.access.sample(worker.reader.payload_bytes());
+                worker.preprocessed = true;
+                let preprocess_ns = worker.preprocess.next_ns();
+                worker.counters.decode_ns += preprocess_ns;
+                worker.times.decode_ns += preprocess_ns;
+                now_ns + preprocess_ns
+            }
+        }))
+    }
+
+    fn read(
+        &mut self,
+        place: usize,
+        handle: Handle,
+        offset: u64,
+        len: usize,
+    ) -> Result<usize, ReadError> {
+        if self.buffer.len() < len {
+            self.buffer.resize(len, 0);
+        }
+        let bytes = self.job.storage.read_at(handle, offset, &mut self.buffer[..len])?;
+        self.workers[place].feed(&self.buffer[..bytes])?;
+        Ok(bytes)
+    }
+
+    fn open(&mut self, place: usize) -> Result<u64, ReadError> {
+        let worker = &mut self.workers[place];
+        let handle = self.job.storage.open(worker.reader.path())?;
+        worker.reader.opened(handle);
+        worker.counters.opens += 1;
+        worker.counters.open_ns += self.model.open_ns;
+        worker.times.open_ns += self.model.open_ns;
+        Ok(self.time.now_ns + self.model.open_ns)
+    }
+
+    /// Bytes that were under way have come.
+    fn arrived(&mut self, place: usize) {
+        let worker = &mut self.workers[place];
+        let bytes = std::mem::take(&mut worker.arriving_bytes);
+        worker.counters.read_bytes += bytes;
+        self.queues[worker.accelerator as usize].add_read_bytes(bytes);
+    }
+
+    /// When a read that begins now is done and decoded.
+    fn served_at(&mut self, place: usize, bytes: usize) -> u64 {
+        let now_ns = self.time.now_ns;
+        let service_ns = self.model.bytes_per_second.map_or(0.0, |rate| bytes as f64 * 1e9 / rate);
+        self.time.free_at_ns = self.time.free_at_ns.max(now_ns as f64) + service_ns;
+        let read_ns = self.time.free_at_ns.round() as u64 + self.model.latency_ns - now_ns;
+        let decode_ns =
+            self.model.decode_bytes_per_second.map_or(0.0, |rate| bytes as f64 * 1e9 / rate) as u64;
+        let worker = &mut self.workers[place];
+        worker.counters.read_ns += read_ns;
+        worker.counters.decode_ns += decode_ns;
+        worker.counters.read_latency.record(read_ns);
+        worker.times.read_ns += read_ns;
+        worker.times.decode_ns += decode_ns;
+        now_ns + read_ns + decode_ns
+    }
+
+    /// Take up new work; false, and idle, where there is none.
+    fn claim(&mut self, place: usize) -> bool {
+        let worker = &mut self.workers[place];
+        let queue = &self.queues[worker.accelerator as usize];
+        let Some(task) = self.job.loader.claim(queue, &mut worker.state) else {
+            self.time.idle[place] = true;
+            return false;
+        };
+        self.time.idle[place] = false;
+        let reading = Reading::new(task, queue);
+        queue.claimed(self.time.now_ns, self.job.claims_of_epoch(reading.epoch));
+        worker.times = ReadTimes { begun_ns: self.time.now_ns, ..ReadTimes::default() };
+        worker.shard.turn_to(&self.job.plan, reading.epoch);
+        let first = reading.task.samples.start;
+        worker.begin_sample(&self.job, reading, first, self.time.now_ns);
+        true
+    }
+
+    fn sample_done(&mut self, place: usize) {
+        let worker = &mut self.workers[place];
+        worker.counters.samples += 1;
+        worker.counters.sample_latency.record(self.time.now_ns - worker.sample_began_ns);
+        let Some((reading, sample)) = worker.reading.take() else { return };
+        if sample + 1 < reading.task.samples.end {
+            return worker.begin_sample(&self.job, reading, sample + 1, self.time.now_ns);
+        }
+        let samples = reading.task.samples.end - reading.task.samples.start;
+        let queue = &self.queues[worker.accelerator as usize];
+        let accelerator = worker.accelerator;
+        let finished = queue.finish(reading.task.batch, samples, worker.times);
+        if finished != Finished::Partly && self.job.loader.waits_for_whole() {
+            self.time.wake(accelerator, Wakes::Any);
+        }
+        if finished == Finished::Awaited {
+            self.conductor.retry(accelerator, &self.queues, &mut self.time);
+        }
+    }
+}
+
+impl VirtualTime {
+    fn schedule(&mut self, at_ns: u64, happening: Due) {
+        self.sequence += 1;
+        self.heap.push(Reverse((at_ns, self.sequence, happening)));
+    }
+}
+
+impl Effects for VirtualTime {
+    fn wake(&mut self, accelerator: u32, wakes: Wakes) {
+        let first = (accelerator * self.workers_each) as usize;
+        match wakes {
+            Wakes::One(worker) => self.woken.push(first + worker as usize),
+            // The last pushed is stepped first: worker 0 leads.
+            Wakes::Any => self.woken.extend((first..first + self.workers_each as usize).rev()),
+        }
+    }
+
+    fn compute(&mut self, accelerator: u32, _: u64, at_ns: u64) {
+        self.schedule(at_ns, Due::Timer(accelerator));
+    }
+
+    fn barrier(&mut self) -> bool {
+        true
+    }
+}
+
+impl SimulatedWorker {
+    fn begin_sample(&mut self, job: &ReadJob, reading: Reading, sample: u64, now_ns: u64) {
+        let id = self.shard.sample(reading.step, sample);
+        self.sink.begin(id, None);
+        self.reader.begin(id, &job.layout);
+        self.sample_began_ns = now_ns;
+        self.reading = Some((reading, sample));
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<(), ReadError> {
+        let fed = self.reader.feed(bytes, &mut self.sink);
+        fed.map_err(|source| ReadError::new(&self.reader, source))
+    }
+}

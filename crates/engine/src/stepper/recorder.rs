@@ -1,0 +1,165 @@
+//! Writes down every step's times into memory that was there before. No clock of its own.
+
+use crate::loader::ReadTimes;
+use feedrate_measure::record::{AcceleratorEpoch, Block, Stall};
+
+/// The steps of all accelerators of a process, for one epoch.
+pub struct Recorder {
+    accelerators: Vec<AcceleratorTimes>,
+    totals: StepTimes,
+}
+
+/// Sums over accelerators and steps of an epoch, for the live line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepTimes {
+    /// Waiting for batches.
+    pub load_ns: u64,
+    /// Computing.
+    pub compute_ns: u64,
+    /// Waiting for the others.
+    pub barrier_ns: u64,
+}
+
+#[derive(Default)]
+struct AcceleratorTimes {
+    epoch: AcceleratorEpoch,
+    block: Block,
+    /// In the current step.
+    stall: Stall,
+    /// When the state it is in began.
+    since_ns: u64,
+}
+
+impl Recorder {
+    /// For `accelerators` accelerators.
+    pub fn new(accelerators: u32) -> Self {
+        Recorder {
+            accelerators: (0..accelerators).map(|_| AcceleratorTimes::default()).collect(),
+            totals: StepTimes::default(),
+        }
+    }
+
+    /// Reserve for `steps` steps.
+    pub fn prepare(&mut self, steps: u64) {
+        self.totals = StepTimes::default();
+        for lane in &mut self.accelerators {
+            lane.epoch = AcceleratorEpoch::default();
+            lane.stall = Stall::default();
+            lane.block = empty_block(steps);
+        }
+    }
+
+    /// End the block; another begins, of at most `steps` steps.
+    pub fn end_block(&mut self, steps: u64) {
+        for lane in &mut self.accelerators {
+            let block = std::mem::replace(&mut lane.block, empty_block(steps));
+            lane.epoch.blocks.push(block);
+        }
+    }
+
+    /// All accelerators begin.
+    pub fn start(&mut self, now_ns: u64) {
+        for lane in &mut self.accelerators {
+            lane.block.start_ns = now_ns;
+            lane.since_ns = now_ns;
+        }
+    }
+
+    /// A batch has come; where the wait for it went follows from what its worker did.
+    pub fn loaded(&mut self, accelerator: u32, now_ns: u64, times: ReadTimes) {
+        let lane = &mut self.accelerators[accelerator as usize];
+        let load_ns = now_ns.saturating_sub(lane.since_ns);
+        lane.stall = split_stall(lane.since_ns, load_ns, times);
+        self.totals.load_ns += load_ns;
+        lane.block.load_ns.push(load_ns);
+        lane.since_ns = now_ns;
+    }
+
+    /// The wait of compute is over.
+    pub fn computed(&mut self, accelerator: u32, now_ns: u64) {
+        let lane = &mut self.accelerators[accelerator as usize];
+        let compute_ns = now_ns.saturating_sub(lane.since_ns);
+        self.totals.compute_ns += compute_ns;
+        lane.block.compute_ns.push(compute_ns);
+        lane.since_ns = now_ns;
+    }
+
+    /// The barrier has opened.
+    pub fn released(&mut self, accelerator: u32, now_ns: u64, read_bytes: u64) {
+        let lane = &mut self.accelerators[accelerator as usize];
+        let barrier_ns = now_ns.saturating_sub(lane.since_ns);
+        self.totals.barrier_ns += barrier_ns;
+        lane.block.barrier_ns.push(barrier_ns);
+        lane.block.read_bytes.push(read_bytes);
+        let stall = std::mem::take(&mut lane.stall);
+        lane.epoch.stall.add(&stall);
+        lane.block.end_ns = now_ns;
+        lane.since_ns = now_ns;
+    }
+
+    /// Sums of the epoch so far.
+    pub fn totals(&self) -> StepTimes {
+        self.totals
+    }
+
+    /// The epoch as it was; steps that not all accelerators finished are left out.
+    pub fn finish(&mut self) -> Vec<AcceleratorEpoch> {
+        self.accelerators
+            .iter_mut()
+            .map(|lane| {
+                let mut block = std::mem::take(&mut lane.block);
+                let whole = block.barrier_ns.len();
+                block.load_ns.truncate(whole);
+                block.compute_ns.truncate(whole);
+                let mut epoch = std::mem::take(&mut lane.epoch);
+                // A block that was stopped in its first step shows nothing.
+                if whole > 0 || epoch.blocks.is_empty() {
+                    epoch.blocks.push(block);
+                }
+                epoch
+            })
+            .collect()
+    }
+}
+
+/// With memory for `steps` steps.
+fn empty_block(steps: u64) -> Block {
+    let steps = steps as usize;
+    Block {
+        load_ns: Vec::with_capacity(steps),
+        compute_ns: Vec::with_capacity(steps),
+        barrier_ns: Vec::with_capacity(steps),
+        read_bytes: Vec::with_capacity(steps),
+        ..Block::default()
+    }
+}
+
+/// Before the batch was begun the wait is queueing; after that it is shared out as its workers spent their time.
+fn split_stall(asked_ns: u64, load_ns: u64, times: ReadTimes) -> Stall {
+    let queued_ns = times.begun_ns.saturating_sub(asked_ns).min(load_ns);
+    let worked_ns = load_ns - queued_ns;
+    let busy_ns = times.open_ns + times.read_ns + times.decode_ns;
+    let [open_ns, read_ns, decode_ns] = [times.open_ns, times.read_ns, times.decode_ns]
+        .map(|part_ns| u128::from(worked_ns) * u128::from(part_ns) / u128::from(busy_ns.max(1)))
+        .map(|share_ns| share_ns as u64);
+    Stall { open_ns, read_ns, decode_ns, queue_ns: load_ns - open_ns - read_ns - decode_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(asked_ns: u64, load_ns: u64, times: ReadTimes, expected: [u64; 4]) {
+        let stall = split_stall(asked_ns, load_ns, times);
+        assert_eq!([stall.open_ns, stall.read_ns, stall.decode_ns, stall.queue_ns], expected);
+    }
+
+    #[test]
+    fn a_stall_is_split_by_what_the_worker_did() {
+        let times = ReadTimes { begun_ns: 150, open_ns: 10, read_ns: 30, decode_ns: 10 };
+        check(100, 150, times, [20, 60, 20, 50]);
+        check(200, 50, times, [10, 30, 10, 0]);
+        check(100, 0, times, [0, 0, 0, 0]);
+        check(100, 70, ReadTimes { begun_ns: 500, ..ReadTimes::default() }, [0, 0, 0, 70]);
+    }
+}

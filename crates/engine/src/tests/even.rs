@@ -1,0 +1,136 @@
+//! Processes can read together: whatever samples they read, they make the same calls. The planner relies on it.
+
+use super::{Case, plan};
+use crate::job::{ReadJob, Shard};
+use crate::loader::Queue;
+use crate::reader::{Op, SampleReader};
+use feedrate_data::format::{FORMATS, FormatError, PayloadSink};
+use feedrate_data::generate::{Generation, Part, Watch};
+use feedrate_data::storage::{self, Storage};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::plan::{FileAccess, Plan, ShufflePlan};
+use feedrate_spec::shape::Element;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+struct Nowhere;
+
+impl PayloadSink for Nowhere {
+    fn payload(&mut self, _: u64, _: &[u8]) -> Result<(), FormatError> {
+        Ok(())
+    }
+}
+
+/// Three accelerators with batches of four in files of 24 samples, whose size is no multiple of anything.
+fn of_format(name: &str, extension: &str, files: u64) -> Plan {
+    let case = Case { loader: "pytorch", accelerators: 3, workers: 1, steps: 1, compute_s: 0.0 };
+    let mut plan = plan(case);
+    plan.dataset.format = name.into();
+    plan.dataset.extension = extension.into();
+    plan.dataset.files_train = files;
+    plan.dataset.samples_per_file = if files > 1 { 24 } else { 37 };
+    plan.dataset.record_dims = vec![37, 53];
+    plan.dataset.element = Element::Uint8;
+    plan.storage.kind = "memory".into();
+    plan.loader.file_access = FileAccess::Mpio;
+    plan.loader.batch_size = 4;
+    plan.loader.file_shuffle = ShufflePlan::Seed;
+    plan.train.steps_per_epoch = files * plan.dataset.samples_per_file / 12;
+    plan.train.epochs = 2;
+    plan
+}
+
+fn generated(plan: &Plan) -> Arc<dyn Storage> {
+    let storage = storage::open("memory", Path::new("/")).unwrap();
+    let layout = Layout::new(&plan.dataset);
+    let generation = Generation::new(&plan.dataset, &layout, &*storage).unwrap().unwrap();
+    let begun = generation.prepare().unwrap();
+    let (show, stop) = (|_, _| {}, AtomicBool::new(false));
+    let made = generation.make(begun, Part::ALL, 1, &Watch::new(&show, &stop)).unwrap();
+    generation.complete(made).unwrap();
+    Arc::from(storage)
+}
+
+/// The calls that one sample takes, as all have to make them.
+fn calls_of_sample(job: &ReadJob, reader: &mut SampleReader, calls: &mut Vec<String>) {
+    let (storage, mut held) = (&job.storage, 0..0);
+    loop {
+        let op = reader.next_op().unwrap();
+        let (handle, offset, len) = match op {
+            Op::Done => return,
+            Op::Open => {
+                calls.push(format!("open {}", reader.path()));
+                reader.opened(storage.open(reader.path()).unwrap());
+                continue;
+            }
+            Op::Length(handle) => {
+                let length = storage.len(handle).unwrap();
+                reader.feed(&length.to_le_bytes(), &mut Nowhere).unwrap();
+                continue;
+            }
+            Op::Kept => {
+                reader.feed(&[], &mut Nowhere).unwrap();
+                continue;
+            }
+            Op::Close(handle) => {
+                calls.push("close".into());
+                storage.close(handle);
+                continue;
+            }
+            Op::Read { handle, offset, len } => (handle, offset, len),
+            Op::Again { handle, offset, len } => (handle, offset, len),
+        };
+        let mut bytes = vec![0; len];
+        let come = storage.read_at(handle, offset, &mut bytes).unwrap();
+        let wanted = offset..offset + come as u64;
+        let known = matches!(op, Op::Again { .. })
+            && (&held as &std::ops::Range<u64>).start <= wanted.start
+            && wanted.end <= held.end;
+        if !known {
+            calls.push("read".into());
+            held = wanted;
+        }
+        reader.feed(&bytes[..come], &mut Nowhere).unwrap();
+    }
+}
+
+fn calls_of(job: &ReadJob, accelerator: u32, queue: &Queue) -> Vec<String> {
+    let (mut reader, mut shard) = (job.reader(), Shard::new(job, accelerator));
+    let mut calls = Vec::new();
+    for batch in 0..job.plan.train.steps() {
+        shard.turn_to(&job.plan, queue.epoch_of(batch));
+        for sample in 0..job.plan.loader.batch_size {
+            reader.begin(shard.sample(queue.step_of(batch), sample), &job.layout);
+            calls_of_sample(job, &mut reader, &mut calls);
+        }
+    }
+    calls
+}
+
+#[test]
+fn all_accelerators_make_the_same_calls_in_formats_of_even_reads() {
+    let mut checked = 0;
+    for format in FORMATS {
+        let entry = format.entry();
+        if !entry.member.has(Ability::EvenReads) {
+            continue;
+        }
+        for files in [1, 3] {
+            let mut plan = of_format(entry.member.name, entry.extension, files);
+            let bytes = plan.dataset.file_bytes(&entry, &Layout::new(&plan.dataset).shape(0));
+            plan.loader.piece_bytes = bytes.next_power_of_two();
+            let job = ReadJob::new(&plan, 0..3, generated(&plan), true).unwrap();
+            let queue = &job.queues()[0];
+            let first = calls_of(&job, 0, queue);
+            assert!(first.iter().filter(|call| *call == "read").count() >= 24);
+            for accelerator in 1..3 {
+                let others = calls_of(&job, accelerator, queue);
+                assert_eq!(others, first, "{}: {accelerator} of {files}", entry.member.name);
+            }
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 12, "raw, npy, npz, hdf5, safetensors, indexed_binary");
+}

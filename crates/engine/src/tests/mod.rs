@@ -1,0 +1,170 @@
+//! Whole epochs in virtual time, against figures worked out by hand.
+
+mod even;
+mod settings;
+mod sustained;
+
+use crate::job::ReadJob;
+use crate::loader;
+use crate::simulated::{SimulatedDriver, SimulatedStorage};
+use feedrate_data::storage;
+use feedrate_measure::example;
+use feedrate_measure::record::AcceleratorEpoch;
+use feedrate_spec::plan::Plan;
+use feedrate_spec::workload::TimeSpec;
+use std::path::Path;
+use std::sync::Arc;
+
+const SAMPLE_BYTES: u64 = 1_000_000;
+
+#[derive(Clone, Copy)]
+struct Case {
+    loader: &'static str,
+    accelerators: u32,
+    workers: u32,
+    steps: u64,
+    compute_s: f64,
+}
+
+/// Samples of a million bytes that cost no time to read, one operation for each, so that service times are whole batches.
+fn plan(case: Case) -> Plan {
+    let mut plan = example::plan(case.accelerators, case.steps);
+    plan.dataset.format = "null".into();
+    plan.storage.kind = "null".into();
+    plan.storage.engine = None;
+    plan.loader.kind = case.loader.into();
+    plan.loader.workers = case.workers;
+    let in_flight = loader::find(case.loader).unwrap().entry().batches_in_flight;
+    plan.loader.batches_in_flight = in_flight(case.workers, 2, 1);
+    plan.loader.piece_bytes = 4 << 20;
+    plan.train.compute = TimeSpec::Constant { mean: case.compute_s };
+    plan
+}
+
+fn job(plan: &Plan) -> ReadJob {
+    let storage = storage::open("null", Path::new("/")).unwrap();
+    ReadJob::new(plan, 0..plan.accelerators, Arc::from(storage), true).unwrap()
+}
+
+fn simulate(plan: &Plan, model: SimulatedStorage) -> Vec<AcceleratorEpoch> {
+    let mut driver = SimulatedDriver::new(job(plan), model);
+    driver.epoch(plan.train.steps_per_epoch).unwrap()
+}
+
+fn rate(bytes_per_second: f64) -> SimulatedStorage {
+    SimulatedStorage { bytes_per_second: Some(bytes_per_second), ..SimulatedStorage::default() }
+}
+
+/// Length of the epoch of each accelerator in milliseconds.
+fn lengths_ms(epochs: &[AcceleratorEpoch]) -> Vec<f64> {
+    epochs.iter().map(|e| (e.blocks[0].end_ns - e.blocks[0].start_ns) as f64 / 1e6).collect()
+}
+
+/// A batch takes 10 ms of the storage. One accelerator: reads come one after another, each step needs its batch and
+/// the step before. So the epoch takes max(first read + all compute, all reads + last compute), for any workers.
+#[test]
+fn one_accelerator_takes_as_long_as_worked_out() {
+    for workers in [1, 4, 16, 64] {
+        for steps in [6, 50, 500, 2000] {
+            for compute_ms in [1.0, 5.0, 9.0, 11.0, 20.0] {
+                let case = Case {
+                    loader: "pytorch",
+                    accelerators: 1,
+                    workers,
+                    steps,
+                    compute_s: compute_ms / 1e3,
+                };
+                let epochs = simulate(&plan(case), rate(1e8));
+                let n = steps as f64;
+                let expected = (10.0 + n * compute_ms).max(n * 10.0 + compute_ms);
+                let length = lengths_ms(&epochs)[0];
+                assert!(
+                    (length - expected).abs() < 1e-3,
+                    "{workers} workers, {steps} steps, {compute_ms} ms: {length} {expected}"
+                );
+                let computed: u64 = epochs[0].blocks[0].compute_ns.iter().sum();
+                assert_eq!(computed, (n * compute_ms * 1e6).round() as u64);
+            }
+        }
+    }
+}
+
+/// Several accelerators share the storage. Starved: all reads, then one compute. Fed: the last accelerator's first
+/// batch comes after the first batches of all workers of the others.
+#[test]
+fn several_accelerators_take_as_long_as_worked_out() {
+    for accelerators in [2u32, 4, 8] {
+        for workers in [1, 4, 16] {
+            for steps in [6u64, 50, 500] {
+                let (n, s) = (f64::from(accelerators), steps as f64);
+                let ahead = f64::from(workers).min(s);
+                for (compute_ms, expected) in [
+                    (8.0, n * s * 10.0 + 8.0),
+                    (100.0 * n, ((n - 1.0) * ahead + 1.0) * 10.0 + s * 100.0 * n),
+                ] {
+                    let case = Case {
+                        loader: "pytorch",
+                        accelerators,
+                        workers,
+                        steps,
+                        compute_s: compute_ms / 1e3,
+                    };
+                    for length in lengths_ms(&simulate(&plan(case), rate(1e8))) {
+                        assert!(
+                            (length - expected).abs() < 1e-3,
+                            "{accelerators} × {workers} × {steps}, {compute_ms} ms: {length} {expected}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn without_workers_reading_and_computing_take_turns() {
+    let case = Case { loader: "pytorch", accelerators: 1, workers: 0, steps: 50, compute_s: 0.005 };
+    assert_eq!(lengths_ms(&simulate(&plan(case), rate(1e8))), [50.0 * 15.0]);
+}
+
+/// A latency of 10 ms, and no limit of rate: as many reads at once as there are workers.
+#[test]
+fn workers_hide_latency() {
+    for (loader, workers, expected_ms) in
+        [("pytorch", 1, 600.0), ("pytorch", 4, 150.0), ("native", 4, 150.0)]
+    {
+        let case = Case { loader, accelerators: 1, workers, steps: 60, compute_s: 0.0 };
+        let model = SimulatedStorage { latency_ns: 10_000_000, ..SimulatedStorage::default() };
+        assert_eq!(
+            lengths_ms(&simulate(&plan(case), model)),
+            [expected_ms],
+            "{loader} × {workers}"
+        );
+    }
+}
+
+#[test]
+fn the_sum_of_the_parts_is_the_whole() {
+    let case = Case { loader: "native", accelerators: 3, workers: 2, steps: 40, compute_s: 0.012 };
+    let model = SimulatedStorage {
+        open_ns: 300_000,
+        latency_ns: 1_000_000,
+        decode_bytes_per_second: Some(1e9),
+        ..rate(1e8)
+    };
+    for epoch in simulate(&plan(case), model) {
+        let block = &epoch.blocks[0];
+        let sum = |times: &[u64]| times.iter().sum::<u64>();
+        let load = sum(&block.load_ns);
+        assert_eq!(
+            load + sum(&block.compute_ns) + sum(&block.barrier_ns),
+            block.end_ns - block.start_ns
+        );
+        let stall = epoch.stall;
+        assert_eq!(stall.open_ns + stall.read_ns + stall.decode_ns + stall.queue_ns, load);
+        assert!(stall.read_ns > 0 && stall.decode_ns > 0);
+        assert_eq!(epoch.io.samples, 40);
+        assert_eq!(epoch.io.read_bytes, 40 * SAMPLE_BYTES);
+        assert_eq!(block.read_bytes.last(), Some(&(40 * SAMPLE_BYTES)));
+    }
+}

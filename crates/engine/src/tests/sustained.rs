@@ -1,0 +1,116 @@
+//! au_sustained against what the storage can deliver, under the simulated driver.
+
+use super::{Case, SAMPLE_BYTES, plan, rate, simulate};
+use feedrate_measure::metric;
+use feedrate_measure::record::{EpochRecord, HostEpoch, RECORD_VERSION, Record, System};
+use feedrate_measure::summary::Summary;
+
+/// The record of one simulated epoch.
+fn record(case: Case, bytes_per_second: f64) -> Record {
+    let accelerators = simulate(&plan(case), rate(bytes_per_second));
+    let end_ns = accelerators.iter().map(|a| a.blocks[0].end_ns).max().unwrap();
+    Record {
+        version: RECORD_VERSION,
+        program: "test".into(),
+        plan: plan(case),
+        system: System::default(),
+        started: String::new(),
+        ended: String::new(),
+        complete: true,
+        nodes: Vec::new(),
+        processes: Vec::new(),
+        stopped_because: None,
+        compute_spins: false,
+        simulated: true,
+        evaluations: vec![],
+        timeline: None,
+        study: None,
+        epochs: vec![EpochRecord {
+            number: 1,
+            start_ns: 0,
+            end_ns,
+            started: String::new(),
+            ended: String::new(),
+            accelerators,
+            host: HostEpoch::default(),
+            nodes: Vec::new(),
+            checkpoints: vec![],
+        }],
+        doubts: vec![],
+    }
+}
+
+/// min(1, R·C ÷ (N·B)) in percent, R the storage's rate, C the compute of a step, B the bytes of a batch.
+fn fed_percent(case: Case, bytes_per_second: f64) -> f64 {
+    let needed = f64::from(case.accelerators) * SAMPLE_BYTES as f64 / case.compute_s;
+    100.0 * (bytes_per_second / needed).min(1.0)
+}
+
+#[test]
+fn it_is_what_the_storage_can_keep_up_wherever_the_epoch_is_long_enough() {
+    for loader in ["pytorch", "native"] {
+        for workers in [1u32, 4, 16, 64] {
+            for steps in [6, 50, 500, 2000] {
+                for (accelerators, compute_ms) in [
+                    (1, 3.0),
+                    (1, 9.0),
+                    (1, 9.9),
+                    (1, 10.2),
+                    (1, 25.0),
+                    (2, 15.0),
+                    (4, 20.0),
+                    (4, 44.0),
+                ] {
+                    check(Case {
+                        loader,
+                        accelerators,
+                        workers,
+                        steps,
+                        compute_s: compute_ms / 1e3,
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn check(case: Case) {
+    let record = record(case, 1e8);
+    let summary = Summary::of(&record);
+    let name = format!(
+        "{} × {} × {} × {}, {} s",
+        case.loader, case.accelerators, case.workers, case.steps, case.compute_s
+    );
+    let needs = 4 * u64::from(record.plan.loader.batches_in_flight);
+    assert_eq!(summary.figures.sustained_needs_steps, needs.max(3), "{name}");
+    match summary.figures.value(&metric::AU_SUSTAINED) {
+        None => assert!(case.steps < needs, "{name}: not measurable"),
+        Some(percent) => {
+            assert!(case.steps >= needs, "{name}: measured with too few steps");
+            let expected = fed_percent(case, 1e8);
+            assert!((percent - expected).abs() < 1.0, "{name}: {percent}, not {expected}");
+        }
+    }
+}
+
+#[test]
+fn too_short_epochs_say_how_long_they_must_be() {
+    for (workers, steps, needed) in [(4, 6, 16), (64, 50, 256)] {
+        let case = Case { loader: "pytorch", accelerators: 1, workers, steps, compute_s: 0.01 };
+        let figures = Summary::of(&record(case, 1e8)).figures;
+        let au = figures.value(&metric::AU_SUSTAINED);
+        assert_eq!((au, figures.sustained_needs_steps), (None, needed));
+    }
+}
+
+/// Six steps with four workers: the window sees the stock, the whole does not.
+#[test]
+fn a_window_that_lives_off_the_stock_is_doubted() {
+    let case = Case { loader: "pytorch", accelerators: 1, workers: 4, steps: 6, compute_s: 0.002 };
+    let record = record(case, 1e8);
+    let all_steps = (metric::AU_ALL_STEPS.of_run)(&record).unwrap();
+    // Six reads of 10 ms, then the last compute: 62 ms, 12 of them computing.
+    assert!((all_steps - 100.0 * 12.0 / 62.0).abs() < 1e-6, "{all_steps}");
+    let doubts = Summary::of(&record).doubts;
+    assert!(doubts.iter().any(|doubt| doubt.name == "window_shorter_than_stock" || doubt.name == "too_few_steps"), "{doubts:?}");
+}

@@ -1,0 +1,60 @@
+//! Waits for the lock of a dataset, and says for whom.
+
+use crate::{messages, results};
+use feedrate_data::generate::GenerateError;
+use feedrate_data::lock::{Access, Attempt, DatasetLock};
+use feedrate_run::system;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+/// Between two looks at whether the lock is free.
+const WAIT: Duration = Duration::from_millis(200);
+
+/// The lock of the dataset in `folder`; `None` where there are no locks.
+pub(crate) fn wait(
+    folder: &Path,
+    access: Access,
+    interrupted: &AtomicBool,
+) -> Result<Option<DatasetLock>, GenerateError> {
+    let own = own_words();
+    let mut is_told = false;
+    loop {
+        match DatasetLock::try_acquire(folder, access, &own)? {
+            Attempt::Held(lock) => return Ok(Some(lock)),
+            Attempt::Unsupported { reason } => {
+                if access == Access::Exclusive {
+                    messages::say(format!(
+                        "warning: `{}` cannot be locked ({reason}): let nobody else generate or delete it meanwhile",
+                        folder.display()
+                    ));
+                }
+                return Ok(None);
+            }
+            Attempt::Busy { holder } => {
+                if interrupted.load(Relaxed) {
+                    return Err(GenerateError::Busy { holder });
+                }
+                if !is_told {
+                    let holder = holder.unwrap_or_else(|| "runs that read it".into());
+                    messages::say(format!(
+                        "waiting for the dataset in `{}`: {holder}",
+                        folder.display()
+                    ));
+                    is_told = true;
+                }
+                thread::sleep(WAIT);
+            }
+        }
+    }
+}
+
+/// Who this process is, for those who wait for it.
+fn own_words() -> String {
+    let host = system::system(None, None).hostname;
+    let (process, now) = (std::process::id(), results::wall(SystemTime::now()));
+    let since = now.split('.').next().unwrap_or_default();
+    format!("process {process} on {host} has it since {since}")
+}

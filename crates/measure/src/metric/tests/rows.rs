@@ -1,0 +1,112 @@
+//! The contract of every row, and values by whoever made the run.
+
+use crate::example::{block, epoch, plan, record, simple};
+use crate::metric::{
+    AU_ALL_STEPS, Basis, DURATION_S, EpochTotals, METRICS, Metric, NOMINAL_WINDOWED, Provenance,
+    STALL_PERCENT, Value, recomputed, recomputed_from_totals, reported, values,
+};
+use std::collections::HashSet;
+
+#[test]
+fn every_row_is_complete() {
+    let names: HashSet<_> = METRICS.iter().map(|metric| metric.id).collect();
+    let labels: HashSet<_> = METRICS.iter().map(|metric| metric.label()).collect();
+    assert_eq!((names.len(), labels.len()), (METRICS.len(), METRICS.len()));
+    for metric in METRICS {
+        let name = metric.id.name();
+        for name in [name, metric.label()] {
+            let is_snake = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            assert!(!name.is_empty() && name.chars().all(is_snake), "{name}");
+            assert!(Metric::find(name).is_ok_and(|found| std::ptr::eq(found, *metric)), "{name}");
+        }
+        let text = metric.definition;
+        assert!(!text.is_empty() && !text.ends_with('.') && !text.contains("  "), "{name}");
+        assert!(!metric.title.is_empty() && !metric.basis.is_empty(), "{name}");
+        let sources = ["feedrate", "DLIO", "proc(5)", "Darshan"];
+        assert!(sources.iter().any(|source| metric.source.contains(source)), "{name}");
+    }
+}
+
+/// A metric needs no more than its row to be in the JSON of a run and of each epoch.
+#[test]
+fn every_metric_is_in_the_summary() {
+    let record = simple(&[(1000, 1000, 0, 1_000_000); 40]);
+    let json = serde_json::to_value(crate::summary::Summary::of(&record)).unwrap();
+    for metric in METRICS {
+        let path = format!("/{}", metric.path.replace('.', "/"));
+        let value = json.pointer(&path).unwrap_or_else(|| panic!("{path} is missing"));
+        assert_eq!(value.as_f64(), (metric.of_run)(&record), "{path}");
+        if !path.starts_with("/access") {
+            assert!(json["per_epoch"][0].pointer(&path).is_some(), "{path}");
+        }
+    }
+}
+
+#[test]
+fn a_metric_is_found_by_its_name() {
+    for (name, expected) in [
+        ("au_sustained_percent", Some("au_sustained_percent")),
+        ("au_sustained", Some("au_sustained_percent")),
+        ("samples_per_second_whole", Some("samples_per_second")),
+        ("duration_s", Some("duration_s")),
+        ("stall", Some("stall_percent")),
+        ("au", None),
+    ] {
+        assert_eq!(Metric::find(name).ok().map(|found| found.id.name()), expected, "{name}");
+    }
+    assert!(Metric::find("au").err().unwrap().hint().contains("au_all_steps_percent, "));
+}
+
+/// Two epochs of two steps: load 1 s, compute 3 s, one sample of 1 MB each.
+#[test]
+fn a_run_of_two_epochs_has_one_value() {
+    let blocks = |at_ms| vec![vec![block(at_ms, &[(1000, 3000, 0, 1_000_000); 2])]];
+    let run = record(plan(1, 2), vec![epoch(1, blocks(0)), epoch(2, blocks(8000))]);
+    let values = values(&run);
+    for (name, expected) in [
+        ("au_all_steps", Some(75.0)),
+        ("au_sustained", None),
+        ("samples_per_second", Some(0.25)),
+        ("delivered_bytes_per_second", Some(250_000.0)),
+        ("stall", Some(25.0)),
+        ("duration_s", Some(16.0)),
+    ] {
+        let value = values.get(&Metric::find(name).unwrap().id);
+        assert_eq!(value.map(|value| value.number), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_run_that_measured_nothing_has_no_value() {
+    let nothing = record(plan(1, 2), vec![epoch(1, vec![vec![block(0, &[(0, 0, 0, 0)])]])]);
+    assert_eq!(((STALL_PERCENT.of_run)(&nothing), (DURATION_S.of_run)(&nothing)), (None, None));
+    assert_eq!((DURATION_S.of_run)(&record(plan(1, 2), vec![])), None);
+}
+
+#[test]
+fn rates_have_a_geometric_middle() {
+    let middle = |name: &str| Metric::find(name).unwrap().middle(&[50.0, 200.0], 0.95);
+    assert_eq!(middle("au_all_steps").unwrap().estimate, 125.0);
+    assert!((middle("samples_per_second").unwrap().estimate - 100.0).abs() < 1e-9);
+    assert_eq!(Metric::find("duration_s").unwrap().middle(&[50.0], 0.95), None);
+}
+
+/// Who knows less of a run has fewer values, and they say where they are from.
+#[test]
+fn values_of_others_say_where_they_are_from() {
+    let record = simple(&[(1000, 1000, 0, 1_000_000); 4]);
+    assert!(values(&record).values().all(|value| value.provenance == Provenance::Measured));
+    let of_steps = recomputed(&record, &[Basis::Steps]);
+    let names: Vec<&str> = of_steps.keys().map(|id| id.name()).collect();
+    assert_eq!(names, ["au_all_steps_percent", "au_windowed_percent", "compute_s", "load_s"]);
+    assert_eq!(of_steps[&AU_ALL_STEPS.id].provenance, Provenance::Recomputed);
+    let of_all = recomputed(&record, Basis::ALL);
+    assert_eq!(of_all.keys().collect::<Vec<_>>(), values(&record).keys().collect::<Vec<_>>());
+    let epoch = EpochTotals { duration_s: 4.0, samples: Some(8.0), ..EpochTotals::default() };
+    let of_totals = recomputed_from_totals(&[epoch, EpochTotals { samples: Some(4.0), ..epoch }]);
+    let numbers: Vec<_> = of_totals.iter().map(|(id, value)| (id.name(), value.number)).collect();
+    assert_eq!(numbers, [("duration_s", 8.0), ("samples_per_second", 1.5)]);
+    let reported = reported(|key| (key == "train_io_mean_MB_per_second").then_some(2.0));
+    let expected = Value { number: 2.0 * 1_048_576.0, provenance: Provenance::Reported };
+    assert_eq!(reported.into_iter().collect::<Vec<_>>(), [(NOMINAL_WINDOWED.id, expected)]);
+}

@@ -1,0 +1,312 @@
+//! The hub of the control channel, a thread on rank 0: hears every rank, and tells all what one tells or does not tell any more.
+
+use super::addresses;
+use super::message::{LINE_BYTES_MAX, Meeting, Message, OnTimeout};
+use crate::clock::Clock;
+use crate::comm::End;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use std::collections::BTreeSet;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Ranks say within this how far they are, or count as missing.
+const ANSWER: Duration = Duration::from_secs(2);
+/// After a failure, for the other ranks to take leave.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The running thread.
+pub(in super::super) struct Hub(JoinHandle<()>);
+
+impl Hub {
+    /// Listen for the ranks on `hosts`, which are one machine if they are `together`.
+    pub(in super::super) fn start(hosts: &[String], together: bool) -> io::Result<(Self, Meeting)> {
+        let listener = listen(together)?;
+        let addresses = if together {
+            vec![Ipv4Addr::LOCALHOST.to_string()]
+        } else {
+            addresses::of_this_machine(hosts.first().map_or("", String::as_str))
+        };
+        let port = listener.local_addr()?.port();
+        let meeting = Meeting { addresses, port, token: token()? };
+        let mut room = Room {
+            listener,
+            token: meeting.token.clone(),
+            clock: Clock::new(),
+            hosts: hosts.to_vec(),
+            guests: Vec::new(),
+            idle: 0,
+            joined: BTreeSet::new(),
+            end: None,
+            inquiry: None,
+            noted: None,
+            leave_ns: None,
+        };
+        let thread = std::thread::Builder::new().name("hub".to_owned());
+        Ok((Hub(thread.spawn(move || room.serve())?), meeting))
+    }
+
+    /// Wait until all have left, or had the time to. Rank 0 has left.
+    pub(in super::super) fn join(self) {
+        let _ = self.0.join();
+    }
+}
+
+/// Everything that the thread knows.
+struct Room {
+    listener: TcpListener,
+    token: String,
+    clock: Clock,
+    hosts: Vec<String>,
+    guests: Vec<Guest>,
+    /// Ranks that have left with nothing under way.
+    idle: usize,
+    /// Ranks that have been here.
+    joined: BTreeSet<u32>,
+    /// The message that ended the work of all.
+    end: Option<Message>,
+    inquiry: Option<Inquiry>,
+    /// How far those were of whom it was last said that they are waited for.
+    noted: Option<u64>,
+    /// So long others have to take leave too.
+    leave_ns: Option<u64>,
+}
+
+/// A connection.
+struct Guest {
+    stream: TcpStream,
+    unread: Vec<u8>,
+    /// Once it has said so.
+    rank: Option<u32>,
+    said_bye: bool,
+    /// Its end was seen.
+    gone: bool,
+}
+
+/// Who has not come?
+struct Inquiry {
+    operation: u64,
+    waited: Duration,
+    on_timeout: OnTimeout,
+    until_ns: u64,
+    /// Operations begun, of each rank that has answered.
+    begun: Vec<Option<u64>>,
+}
+
+impl Room {
+    /// Until all have left.
+    fn serve(&mut self) {
+        loop {
+            self.wait();
+            self.accept();
+            for i in 0..self.guests.len() {
+                self.hear(i);
+            }
+            self.guests.retain(|guest| !guest.gone);
+            self.conclude();
+            if let Some(leave_ns) = self.leave_ns
+                && (self.clock.now_ns() >= leave_ns || self.guests.iter().all(|g| g.said_bye))
+            {
+                let idle = self.idle == self.hosts.len();
+                return self.tell(&Message::Bye { idle, orderly: true });
+            }
+        }
+    }
+
+    /// For word from anyone, or until something is due.
+    fn wait(&self) {
+        let due = [self.leave_ns, self.inquiry.as_ref().map(|inquiry| inquiry.until_ns)];
+        let timeout = due.into_iter().flatten().min().map(|due_ns| {
+            let left = Duration::from_nanos(due_ns.saturating_sub(self.clock.now_ns()));
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
+        });
+        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        fds.extend(self.guests.iter().map(|guest| PollFd::new(&guest.stream, PollFlags::IN)));
+        // An interrupted wait is one that is over.
+        let _ = poll(&mut fds, timeout.as_ref());
+    }
+
+    fn accept(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            // What is said is short: it fits the system's buffer, and nobody who does not read is waited for.
+            if stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok() {
+                let unread = Vec::new();
+                self.guests.push(Guest {
+                    stream,
+                    unread,
+                    rank: None,
+                    said_bye: false,
+                    gone: false,
+                });
+            }
+        }
+    }
+
+    /// Take in what a guest has said since.
+    fn hear(&mut self, i: usize) {
+        let is_open = self.guests[i].read();
+        while let Some(line) = self.guests[i].line() {
+            match (self.guests[i].rank, Message::parse(&line)) {
+                (Some(rank), Some(message)) => self.obey(i, rank, message),
+                (Some(_), None) => {}
+                (None, message) => self.admit(i, message),
+            }
+        }
+        if is_open {
+            return;
+        }
+        self.guests[i].gone = true;
+        if let Some(rank) = self.guests[i].rank
+            && !self.guests[i].said_bye
+        {
+            self.lose(rank, End::Died);
+        }
+    }
+
+    fn admit(&mut self, i: usize, message: Option<Message>) {
+        let guest = &mut self.guests[i];
+        match message {
+            Some(Message::Hello { token, rank }) if token == self.token => {
+                guest.rank = Some(rank);
+                self.joined.insert(rank);
+                Message::Welcome.send(&guest.stream);
+                // Who comes after the end is told of it.
+                if let Some(end) = &self.end {
+                    end.send(&guest.stream);
+                }
+            }
+            _ => guest.gone = true,
+        }
+    }
+
+    fn obey(&mut self, i: usize, rank: u32, message: Message) {
+        match message {
+            Message::GaveUp { end } => self.lose(rank, end),
+            Message::Late { operation, waited, on_timeout } => {
+                self.inquire(operation, waited, on_timeout);
+            }
+            Message::Begun { operations } => {
+                let begun = self.inquiry.as_mut().and_then(|i| i.begun.get_mut(rank as usize));
+                if let Some(begun) = begun {
+                    *begun = Some(operations);
+                }
+            }
+            Message::Bye { idle, orderly } => {
+                self.guests[i].said_bye = true;
+                self.idle += usize::from(idle);
+                if rank == 0 {
+                    let patience = if orderly { Duration::ZERO } else { PATIENCE };
+                    self.leave_ns = Some(self.in_ns(patience));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn lose(&mut self, rank: u32, end: End) {
+        let host = self.hosts.get(rank as usize).cloned().unwrap_or_default();
+        self.end(Message::Lost { rank, host, end });
+    }
+
+    /// The first reason counts.
+    fn end(&mut self, message: Message) {
+        if self.end.is_none() {
+            self.tell(&message);
+            self.end = Some(message);
+        }
+    }
+
+    fn inquire(&mut self, operation: u64, waited: Duration, on_timeout: OnTimeout) {
+        if self.inquiry.is_some() {
+            return;
+        }
+        self.tell(&Message::Count);
+        let (until_ns, begun) = (self.in_ns(ANSWER), vec![None; self.hosts.len()]);
+        self.inquiry = Some(Inquiry { operation, waited, on_timeout, until_ns, begun });
+    }
+
+    /// Once all have answered, or had the time to.
+    fn conclude(&mut self) {
+        let Some(inquiry) = &self.inquiry else { return };
+        if self.clock.now_ns() < inquiry.until_ns
+            && self.joined.iter().any(|&rank| inquiry.begun_by(rank).is_none())
+        {
+            return;
+        }
+        let Inquiry { operation, waited, on_timeout, .. } = *inquiry;
+        let mut ranks: Vec<u32> = self.joined.iter().copied().collect();
+        ranks.retain(|&rank| inquiry.begun_by(rank).is_none_or(|begun| begun < operation));
+        // Others may wait for them elsewhere.
+        let least = ranks.iter().map(|&rank| inquiry.begun_by(rank)).min().flatten();
+        if on_timeout == OnTimeout::Waits {
+            ranks.retain(|&rank| inquiry.begun_by(rank) == least);
+        }
+        self.inquiry = None;
+        match (least, on_timeout) {
+            _ if ranks.is_empty() => {}
+            (Some(at), OnTimeout::Waits) => {
+                let is_new = self.noted.replace(at) != Some(at);
+                self.tell(&Message::Busy { ranks, waited, is_new });
+            }
+            _ => self.end(Message::Missing { ranks, waited }),
+        }
+    }
+
+    fn in_ns(&self, wait: Duration) -> u64 {
+        self.clock.now_ns() + wait.as_nanos() as u64
+    }
+
+    fn tell(&self, message: &Message) {
+        for guest in self.guests.iter().filter(|guest| guest.rank.is_some() && !guest.gone) {
+            message.send(&guest.stream);
+        }
+    }
+}
+
+impl Inquiry {
+    fn begun_by(&self, rank: u32) -> Option<u64> {
+        self.begun.get(rank as usize).copied().flatten()
+    }
+}
+
+impl Guest {
+    /// Take in what has arrived; false at the end.
+    fn read(&mut self) -> bool {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return false,
+                Ok(len) => self.unread.extend_from_slice(&bytes[..len]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            }
+            if self.unread.len() > LINE_BYTES_MAX {
+                return false;
+            }
+        }
+    }
+
+    fn line(&mut self) -> Option<Vec<u8>> {
+        let end = self.unread.iter().position(|byte| *byte == b'\n')?;
+        Some(self.unread.drain(..=end).collect())
+    }
+}
+
+fn listen(together: bool) -> io::Result<TcpListener> {
+    let listener = if together {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+    } else {
+        TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0))
+            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))?
+    };
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn token() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,115 @@
+//! Messages of the control channel: a line of JSON each.
+
+use crate::comm::{CommError, End};
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// No line is longer.
+pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
+/// A reason is cut to this.
+const REASON_BYTES_MAX: usize = 4 << 10;
+
+/// The place where rank 0 listens.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in super::super) struct Meeting {
+    pub(super) addresses: Vec<String>,
+    pub(super) port: u16,
+    /// Who knows it is a rank of this run.
+    pub(super) token: String,
+}
+
+/// The fate of a wait that lasts longer than the timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in super::super) enum OnTimeout {
+    /// It goes on while those who did not come live: they may be at work alone.
+    Waits,
+    /// It ends.
+    Ends,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Message {
+    /// To the hub, first of all.
+    Hello { token: String, rank: u32 },
+    /// Its answer.
+    Welcome,
+    /// To the hub: this rank goes no further.
+    GaveUp { end: End },
+    /// To the hub: this rank has waited in its operation of that number for so long.
+    Late { operation: u64, waited: Duration, on_timeout: OnTimeout },
+    /// To all: how many operations have you begun?
+    Count,
+    /// The answer.
+    Begun { operations: u64 },
+    /// To all: these did not come, but are at work. New where it was not said of them before.
+    Busy { ranks: Vec<u32>, waited: Duration, is_new: bool },
+    /// To all: a rank is lost.
+    Lost { rank: u32, host: String, end: End },
+    /// To all: ranks did not come.
+    Missing { ranks: Vec<u32>, waited: Duration },
+    /// The connection ends now, and that is no death. From a rank: whether anything of MPI is under way in it, and whether all
+    /// leave without a failure; from the hub: whether none has anything under way, so that all can end MPI together.
+    Bye { idle: bool, orderly: bool },
+}
+
+impl Message {
+    pub(super) fn gave_up(mut end: End) -> Self {
+        if let End::Failed(reason) = &mut end {
+            reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
+        }
+        Message::GaveUp { end }
+    }
+
+    /// The error with which it ends the operations of all.
+    pub(super) fn error(self) -> Option<CommError> {
+        match self {
+            Message::Lost { rank, host, end } => Some(CommError::Lost { rank, host, end }),
+            Message::Missing { ranks, waited } => Some(CommError::Missing { ranks, waited }),
+            _ => None,
+        }
+    }
+
+    /// Read a line; nothing if it is none of ours.
+    pub(super) fn parse(line: &[u8]) -> Option<Self> {
+        serde_json::from_slice(line).ok()
+    }
+
+    /// Write it. Who has gone does not hear it, and that is seen by reading.
+    pub(super) fn send(&self, mut to: &TcpStream) {
+        if let Ok(mut line) = serde_json::to_vec(self) {
+            line.push(b'\n');
+            let _ = to.write_all(&line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_told_as_they_were_seen() {
+        let check = |message: Message, error: CommError| {
+            let line = serde_json::to_vec(&message).unwrap();
+            assert!(!line.contains(&b'\n'));
+            assert_eq!(Message::parse(&line).unwrap().error(), Some(error));
+        };
+        let (host, end) = ("n1".to_owned(), End::Failed("a\nb".to_owned()));
+        let message = Message::Lost { rank: 3, host: host.clone(), end: end.clone() };
+        check(message, CommError::Lost { rank: 3, host, end });
+        let (ranks, waited) = (vec![1, 2], Duration::from_millis(1_500));
+        let message = Message::Missing { ranks: ranks.clone(), waited };
+        check(message, CommError::Missing { ranks, waited });
+    }
+
+    #[test]
+    fn a_long_reason_is_cut_between_characters() {
+        let message = Message::gave_up(End::Failed("é".repeat(4_000)));
+        let Message::GaveUp { end: End::Failed(reason) } = message else { panic!() };
+        assert_eq!(reason.len(), REASON_BYTES_MAX);
+        assert_eq!(Message::parse(b"\"Nonsense\""), None);
+    }
+}

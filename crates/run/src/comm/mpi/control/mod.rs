@@ -1,0 +1,14 @@
+//! A channel beside MPI that tells of ranks that die, give up or do not come. Silent while all goes well: a closed connection
+//! is how a death is seen, on any MPI and under any launcher.
+//!
+//! Rank 0 starts the hub, a thread that listens on TCP and tells all what one rank tells, or does not tell any more. Each rank,
+//! the first too, has one connection to it and one thread that listens; all of them sleep.
+
+mod addresses;
+mod message;
+mod hub;
+mod channel;
+
+pub(super) use channel::ControlChannel;
+pub(super) use hub::Hub;
+pub(super) use message::OnTimeout;

@@ -1,0 +1,16 @@
+//! The real driver: carries out what the engine decides, with threads and blocking reads.
+
+mod error;
+mod gate;
+mod memory;
+mod touched;
+mod placement;
+mod shared;
+mod worker;
+mod effects;
+mod real;
+#[cfg(test)]
+mod tests;
+
+pub use error::RunError;
+pub use real::{Epoch, Live, Pause, Progress, RealDriver, Signals};

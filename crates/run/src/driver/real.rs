@@ -1,0 +1,389 @@
+//! The real driver: one conductor thread runs all accelerators on a heap of timers, worker threads read.
+//!
+//! Accelerators cost no thread of their own. The conductor sleeps to absolute deadlines; over the last stretch
+//! it may spin, where cores are to spare.
+
+use super::effects::RealEffects;
+use super::error::RunError;
+use super::shared::{Guard, Shared};
+use super::worker::Worker;
+use crate::clock::Clock;
+use crate::comm::Comm;
+use crate::layers::GroupStorages;
+use feedrate_data::storage::Handle;
+use feedrate_engine::effects::{self, Conductor};
+use feedrate_engine::job::ReadJob;
+use feedrate_engine::loader::Queue;
+use feedrate_engine::stepper::{StepEvent, Stepper};
+use feedrate_measure::record::AcceleratorEpoch;
+use feedrate_spec::plan::{Barrier, FileAccess};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Over this stretch before a deadline the conductor may spin: what the kernel's wake-up may overshoot.
+const SPIN_NS: u64 = 120_000;
+/// It never asks to be woken earlier than this before a deadline.
+const LATE_NS_MAX: u64 = 150_000;
+/// The conductor looks at the interrupt flag at least so often.
+const LOOK_NS: u64 = 100_000_000;
+/// An operation may take so long after the run was told to stop; then nobody waits for it any more.
+const GRACE_NS: u64 = 3_000_000_000;
+/// The same of a read that other processes have to take part in, which they may not do any more.
+const GRACE_TOGETHER_NS: u64 = 200_000_000;
+/// A worker needs a few kilobytes; formats keep their buffers on the heap.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Figures of the epoch being run, for whoever shows them.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// From 1; 0 before the first.
+    pub epoch: AtomicU32,
+    /// An evaluation is what runs.
+    pub evaluates: AtomicBool,
+    /// Steps finished.
+    pub step: AtomicU64,
+    /// Steps of this epoch.
+    pub steps: AtomicU64,
+    /// Summed over accelerators.
+    pub load_ns: AtomicU64,
+    /// Summed over accelerators.
+    pub compute_ns: AtomicU64,
+    /// Summed over accelerators.
+    pub barrier_ns: AtomicU64,
+    /// Read by all loaders in this epoch.
+    pub read_bytes: AtomicU64,
+    /// Since the epoch began.
+    pub elapsed_ns: AtomicU64,
+}
+
+/// Shared by a run and whoever started it.
+#[derive(Clone, Debug, Default)]
+pub struct Signals {
+    /// Set by whoever wants the run to end.
+    pub interrupted: Arc<AtomicBool>,
+    /// Set by the driver when no more work may begin; waits of emulated storages end then.
+    pub stop: Arc<AtomicBool>,
+    /// Figures of the epoch being run.
+    pub live: Arc<Live>,
+}
+
+/// Work that the workers of a driver have done since it was made. It may be looked at from any thread, and holds nobody up.
+#[derive(Clone)]
+pub struct Progress(Arc<Shared>);
+
+impl Progress {
+    /// Bytes that read calls returned.
+    pub fn read_bytes(&self) -> u64 {
+        self.0.queues.iter().map(Queue::read_bytes_of_run).sum()
+    }
+
+    /// Open and read calls of finished tasks.
+    pub fn operations(&self) -> u64 {
+        self.0.queues.iter().map(Queue::operations_of_run).sum()
+    }
+}
+
+/// An epoch as it was: fewer steps than asked for where it was interrupted or failed.
+#[derive(Debug)]
+pub struct Epoch {
+    /// Each accelerator's.
+    pub accelerators: Vec<AcceleratorEpoch>,
+    /// The reason why it ended early, if something broke.
+    pub failure: Option<RunError>,
+}
+
+/// Done between two blocks of an epoch.
+pub type Pause<'p> = dyn FnMut(u64) -> Result<(), RunError> + 'p;
+
+/// Runs on the thread that made it.
+pub struct RealDriver {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<Vec<Handle>>>,
+    signals: Signals,
+    left_behind: usize,
+    waiter: Waiter,
+    stepper: Stepper,
+    conductor: Conductor,
+    effects: RealEffects,
+}
+
+impl RealDriver {
+    /// Start the workers of `job`, of which those of `groups` read what is there. `spins`: the conductor may spin before
+    /// deadlines.
+    ///
+    /// # Errors
+    /// A thread could not be started, or a device not opened.
+    pub fn new(
+        job: ReadJob,
+        groups: GroupStorages,
+        clock: Clock,
+        comm: Arc<dyn Comm>,
+        signals: Signals,
+        spins: bool,
+    ) -> Result<Self, RunError> {
+        fine_timers();
+        let conductor = Conductor::new(job.loader, job.accelerators());
+        let stepper = Stepper::new(&job.plan, job.own.clone());
+        let shared = Arc::new(Shared::new(job, groups, clock, Arc::clone(&signals.stop)));
+        let mut driver = RealDriver {
+            threads: Vec::new(),
+            signals,
+            left_behind: 0,
+            waiter: Waiter::new(spins),
+            stepper,
+            conductor,
+            effects: RealEffects::new(Arc::clone(&shared), comm)?,
+            shared,
+        };
+        driver.start_workers()?;
+        Ok(driver)
+    }
+
+    fn start_workers(&mut self) -> Result<(), RunError> {
+        let workers = self.shared.workers.len();
+        for place in 0..workers {
+            let shared = Arc::clone(&self.shared);
+            let accelerator = shared.placement.accelerators_of(place).start;
+            let worker = shared.placement.worker_of(place);
+            let thread = std::thread::Builder::new()
+                .name(format!("a{accelerator}w{worker}"))
+                .stack_size(STACK_BYTES)
+                .spawn(move || {
+                    let _guard = Guard { shared: &shared, accelerator, worker };
+                    match Worker::new(&shared, place) {
+                        Ok(worker) => worker.run(),
+                        Err(error) => {
+                            shared.fail(error);
+                            Vec::new()
+                        }
+                    }
+                })
+                .map_err(|source| RunError::Thread { worker: place, workers, source })?;
+            let _ = self.shared.workers[place].thread.set(thread.thread().clone());
+            self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    /// Run `steps` steps of the next epoch. Between its blocks all accelerators wait while `pause` is called with the steps done.
+    pub fn epoch(&mut self, steps: u64, pause: &mut Pause<'_>) -> Epoch {
+        self.stepper.prepare(steps);
+        let live = &self.signals.live;
+        let evaluates = self.shared.job.plan.train.barrier == Barrier::AtEnd;
+        live.evaluates.store(evaluates, Relaxed);
+        live.epoch.fetch_add(u32::from(!evaluates), Relaxed);
+        live.steps.store(steps, Relaxed);
+        live.step.store(0, Relaxed);
+        self.conductor.publish(steps, &self.shared.queues, &mut self.effects);
+        let mut event = StepEvent::EpochStarted;
+        loop {
+            self.conductor.push(event);
+            self.block();
+            if self.is_stopped() || self.stepper.steps_done() >= steps {
+                break;
+            }
+            if let Err(error) = pause(self.stepper.steps_done()) {
+                self.shared.fail(error);
+                break;
+            }
+            event = StepEvent::BlockStarted;
+        }
+        if self.is_stopped() {
+            self.stop_workers();
+        }
+        let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut accelerators = self.stepper.finish();
+        self.collect(&mut accelerators);
+        Epoch { accelerators, failure }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.signals.interrupted.load(Relaxed) || self.shared.stop.load(Acquire)
+    }
+
+    /// Handle events until the block is over, or nothing may go on.
+    fn block(&mut self) {
+        loop {
+            // Steps that never wait must not keep the conductor from its timers, its flags and those it has to wake.
+            let mut stepped = false;
+            while !stepped && let Some((event, at_ns)) = self.conductor.pop() {
+                stepped = self.stepper.ends_step(event);
+                if stepped {
+                    self.effects.wake_now();
+                }
+                let now_ns = at_ns.unwrap_or_else(|| self.now_ns());
+                let (queues, effects) = (&self.shared.queues, &mut self.effects);
+                let stepper = &mut self.stepper;
+                let is_over = self.conductor.handle(event, now_ns, stepper, queues, effects);
+                if stepped {
+                    show(&self.signals.live, stepper, queues, now_ns);
+                }
+                if is_over {
+                    // Loaders go on reading while a checkpoint is written.
+                    self.effects.wake_now();
+                    return;
+                }
+            }
+            let now_ns = self.take_in();
+            let nothing_to_do = self.conductor.is_empty();
+            if nothing_to_do {
+                self.effects.wake_now();
+            }
+            if (nothing_to_do || stepped) && self.is_stopped() {
+                return;
+            }
+            if nothing_to_do {
+                self.effects.look_at_others();
+                self.waiter.wait(&self.shared, now_ns, self.effects.next_timer_ns());
+                if now_ns + LOOK_NS <= self.now_ns() {
+                    self.effects.check_devices();
+                }
+            }
+        }
+    }
+
+    /// Turn what workers, devices and timers have done by now into events. Returns the present.
+    fn take_in(&mut self) -> u64 {
+        while let Some(accelerator) = self.shared.ready.pop() {
+            self.conductor.retry(accelerator, &self.shared.queues, &mut self.effects);
+        }
+        while let Some(accelerator) = self.shared.computed.pop() {
+            self.conductor.push(StepEvent::ComputeDone(accelerator));
+        }
+        let now_ns = self.now_ns();
+        while let Some(accelerator) = self.effects.pop_timer(now_ns) {
+            self.conductor.push(StepEvent::ComputeDone(accelerator));
+        }
+        now_ns
+    }
+
+    /// Time since the start of the run.
+    pub fn now_ns(&self) -> u64 {
+        self.shared.clock.now_ns()
+    }
+
+    /// Ask all workers for their counters, and wait for them.
+    fn collect(&mut self, epochs: &mut [AcceleratorEpoch]) {
+        let shared = &self.shared;
+        if !shared.stop.load(Acquire) {
+            shared.flushed.store(0, SeqCst);
+            shared.flush_wanted.fetch_add(1, SeqCst);
+            for worker in &shared.workers {
+                worker.unpark();
+            }
+            while (shared.flushed.load(SeqCst) as usize) < shared.workers.len()
+                && !shared.stop.load(Acquire)
+            {
+                std::thread::park_timeout(Duration::from_millis(10));
+            }
+        }
+        for (place, worker) in shared.workers.iter().enumerate() {
+            let mut counters = worker.counters.lock().unwrap_or_else(PoisonError::into_inner);
+            for (accelerator, counted) in
+                shared.placement.accelerators_of(place).zip(counters.drain(..))
+            {
+                epochs[accelerator as usize].io.add(&counted);
+            }
+        }
+        for (accelerator, epoch) in epochs.iter_mut().enumerate() {
+            epoch.io.access.files = shared.touched.take(accelerator);
+        }
+        effects::close_epoch(&shared.queues, epochs);
+    }
+
+    /// Let the workers finish the operation they are at, and end. Those that hang in one are left to the process's end. What
+    /// they have open is closed here: processes that close together do so in one order, which workers would not keep.
+    fn stop_workers(&mut self) {
+        self.shared.stop.store(true, Release);
+        for worker in &self.shared.workers {
+            worker.unpark();
+        }
+        let together = self.shared.job.plan.loader.file_access == FileAccess::Mpio;
+        let grace_ns = if together { GRACE_TOGETHER_NS } else { GRACE_NS };
+        let deadline_ns = self.shared.clock.now_ns() + grace_ns;
+        for (place, thread) in self.threads.drain(..).enumerate() {
+            while !thread.is_finished() && self.shared.clock.now_ns() < deadline_ns {
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
+            if thread.is_finished() {
+                // A worker that panicked has told its story on stderr; the run has failed or is over.
+                let open = thread.join().unwrap_or_default();
+                let storage = self.shared.storage_of(place);
+                open.into_iter().for_each(|file| storage.close(file));
+            } else if !together {
+                self.left_behind += 1;
+            }
+        }
+    }
+
+    /// The work done so far, for whoever looks on.
+    pub fn progress(&self) -> Progress {
+        Progress(Arc::clone(&self.shared))
+    }
+
+    /// Workers that were still in an operation of the storage long after they had been told to stop.
+    pub fn left_behind(&self) -> usize {
+        self.left_behind
+    }
+}
+
+impl Drop for RealDriver {
+    fn drop(&mut self) {
+        self.stop_workers();
+    }
+}
+
+/// How the conductor waits.
+struct Waiter {
+    spins: bool,
+    /// How late the kernel has lately woken it: it asks to be woken so much earlier.
+    late_ns: u64,
+}
+
+impl Waiter {
+    fn new(spins: bool) -> Self {
+        Waiter { spins, late_ns: if spins { SPIN_NS } else { 0 } }
+    }
+
+    /// Wait until something may have happened. The last stretch before a deadline is spun through where cores are
+    /// to spare; else it is yielded to whoever wants the core.
+    fn wait(&mut self, shared: &Shared, now_ns: u64, deadline_ns: Option<u64>) {
+        let Some(deadline_ns) = deadline_ns else {
+            return std::thread::park_timeout(Duration::from_nanos(LOOK_NS));
+        };
+        let wake_ns = deadline_ns.saturating_sub(self.late_ns).min(now_ns + LOOK_NS);
+        if wake_ns > now_ns {
+            std::thread::park_timeout(Duration::from_nanos(wake_ns - now_ns));
+            if !self.spins && shared.ready.is_empty() {
+                self.learn(shared.clock.now_ns().saturating_sub(wake_ns));
+            }
+            return;
+        }
+        while shared.ready.is_empty() && shared.clock.now_ns() < deadline_ns {
+            if self.spins { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    }
+
+    fn learn(&mut self, late_ns: u64) {
+        self.late_ns = ((7 * self.late_ns + 2 * late_ns) / 8).min(LATE_NS_MAX);
+    }
+}
+
+fn show(live: &Live, stepper: &Stepper, queues: &[Queue], now_ns: u64) {
+    let totals = stepper.recorder().totals();
+    live.step.store(stepper.steps_done(), Relaxed);
+    live.load_ns.store(totals.load_ns, Relaxed);
+    live.compute_ns.store(totals.compute_ns, Relaxed);
+    live.barrier_ns.store(totals.barrier_ns, Relaxed);
+    live.read_bytes.store(queues.iter().map(Queue::read_bytes).sum(), Relaxed);
+    live.elapsed_ns.store(now_ns, Relaxed);
+}
+
+/// The kernel may delay timers of a thread by its slack, 50 µs by default; the conductor wants none.
+fn fine_timers() {
+    // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory.
+    let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0, 0, 0) };
+}

@@ -1,0 +1,206 @@
+//! The state that the conductor of the real driver and its workers share.
+
+use super::error::RunError;
+use super::gate::Gate;
+use super::memory::SampleMemory;
+use super::placement::Placement;
+use super::touched::Touched;
+use crate::clock::Clock;
+use crate::layers::{self, GroupStorages};
+use crossbeam_queue::ArrayQueue;
+use feedrate_data::storage::Storage;
+use feedrate_engine::job::ReadJob;
+use feedrate_engine::loader::Queue;
+use feedrate_measure::record::IoCounters;
+use std::sync::atomic::Ordering::{Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::Thread;
+
+/// One job being read.
+pub(super) struct Shared {
+    pub(super) job: ReadJob,
+    pub(super) placement: Placement,
+    groups: GroupStorages,
+    /// Of each group, where nothing of `groups` is in its place.
+    own: Vec<Arc<dyn Storage>>,
+    pub(super) clock: Clock,
+    pub(super) queues: Vec<Queue>,
+    pub(super) workers: Vec<WorkerHandle>,
+    pub(super) stop: Arc<AtomicBool>,
+    pub(super) flush_wanted: AtomicU32,
+    pub(super) flushed: AtomicU32,
+    /// Accelerators whose missing batch is whole.
+    pub(super) ready: ArrayQueue<u32>,
+    /// Accelerators whose step a device has carried out.
+    pub(super) computed: ArrayQueue<u32>,
+    pub(super) conductor: Thread,
+    pub(super) failure: Mutex<Option<RunError>>,
+    pub(super) kept: Vec<Mutex<Vec<u8>>>,
+    /// Samples that were read once, where they stay.
+    pub(super) memory: Option<SampleMemory>,
+    /// Files that each accelerator read in this epoch.
+    pub(super) touched: Touched,
+    /// One for each reading accelerator, where not all its workers may decode at once.
+    pub(super) decoders: Vec<Gate>,
+}
+
+/// A worker as the conductor sees it.
+#[derive(Default)]
+pub(super) struct WorkerHandle {
+    pub(super) idle: AtomicBool,
+    /// One for each accelerator it reads for.
+    pub(super) counters: Mutex<Vec<IoCounters>>,
+    pub(super) thread: OnceLock<Thread>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        job: ReadJob,
+        groups: GroupStorages,
+        clock: Clock,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        let (placement, loader) = (Placement::new(&job), &job.plan.loader);
+        let accelerators = job.accelerators() as usize;
+        let own = (0..placement.groups()).map(|group| {
+            let takers = placement.accelerators_of(group * job.workers() as usize).len() as u32;
+            if loader.is_broadcast() {
+                layers::read_once(&job.storage, takers)
+            } else {
+                Arc::clone(&job.storage)
+            }
+        });
+        let mut shared = Shared {
+            ready: ArrayQueue::new(accelerators),
+            computed: ArrayQueue::new(accelerators),
+            queues: job.queues(),
+            workers: (0..placement.places()).map(|_| WorkerHandle::default()).collect(),
+            own: own.collect(),
+            groups,
+            stop,
+            flush_wanted: AtomicU32::new(0),
+            flushed: AtomicU32::new(0),
+            conductor: std::thread::current(),
+            failure: Mutex::new(None),
+            kept: Vec::new(),
+            memory: loader.in_memory.then(|| SampleMemory::new(placement.groups())),
+            touched: Touched::new(job.accelerators(), job.layout.files()),
+            decoders: Vec::new(),
+            placement,
+            job,
+            clock,
+        };
+        let loader = &shared.job.plan.loader;
+        if loader.materialize {
+            let batches = accelerators * loader.batches_in_flight.max(1) as usize;
+            shared.kept.resize_with(batches * loader.batch_size as usize, Mutex::default);
+        }
+        if let Some(threads) = loader.decode_threads {
+            shared.decoders.resize_with(accelerators, || Gate::new(threads));
+        }
+        shared
+    }
+
+    /// The storage that the worker at `place` reads.
+    pub(super) fn storage_of(&self, place: usize) -> &Arc<dyn Storage> {
+        let GroupStorages { asked, served } = &self.groups;
+        let (group, worker) = (self.placement.group_of(place), self.placement.worker_of(place));
+        let others = match group {
+            0 if !asked.is_empty() => asked,
+            last if last + 1 == self.placement.groups() => served,
+            _ => return &self.own[group],
+        };
+        others.get(worker as usize).unwrap_or(&self.own[group])
+    }
+
+    /// A batch that an accelerator waits for is whole.
+    pub(super) fn tell(&self, accelerator: u32) {
+        // One accelerator waits for one batch at a time, so there is always room.
+        let _ = self.ready.push(accelerator);
+        self.conductor.unpark();
+    }
+
+    /// A device has carried out a step.
+    pub(super) fn computed(&self, accelerator: u32) {
+        // One accelerator is in one step at a time, so there is always room.
+        let _ = self.computed.push(accelerator);
+        self.conductor.unpark();
+    }
+
+    /// The first error stops everything.
+    pub(super) fn fail(&self, error: RunError) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.stop.store(true, Release);
+        self.conductor.unpark();
+    }
+
+    pub(super) fn device_error(&self, problem: String) -> RunError {
+        RunError::Device {
+            compute: self.job.plan.train.on_devices.clone().unwrap_or_default(),
+            problem,
+        }
+    }
+
+    pub(super) fn fail_device(&self, problem: String) {
+        self.fail(self.device_error(problem));
+    }
+
+    pub(super) fn flushed_one(&self) {
+        self.flushed.fetch_add(1, SeqCst);
+        self.conductor.unpark();
+    }
+
+    /// Wake those who may have work because the batch that `place` worked on is whole.
+    pub(super) fn wake_siblings(&self, place: usize) {
+        let accelerator = self.placement.accelerators_of(place).start;
+        for sibling in self.placement.places_of(accelerator) {
+            let worker = &self.workers[sibling as usize];
+            if sibling as usize != place && worker.idle.load(SeqCst) {
+                worker.unpark();
+            }
+        }
+    }
+
+    /// Lets the worker at `place` decode; `None` where all may.
+    pub(super) fn decoders(&self, place: usize) -> Option<&Gate> {
+        self.decoders.get(self.placement.group_of(place))
+    }
+
+    /// Memory for one sample of a batch in flight, where batches are kept.
+    pub(super) fn kept_sample(
+        &self,
+        accelerator: u32,
+        slot: usize,
+        sample: u64,
+    ) -> Option<&Mutex<Vec<u8>>> {
+        let loader = &self.job.plan.loader;
+        let slots = loader.batches_in_flight.max(1) as usize;
+        let batch = accelerator as usize * slots + slot;
+        self.kept.get(batch * loader.batch_size as usize + sample as usize)
+    }
+}
+
+/// Ends the run if its worker panics: nobody else would notice.
+pub(super) struct Guard<'s> {
+    pub(super) shared: &'s Shared,
+    pub(super) accelerator: u32,
+    pub(super) worker: u32,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (accelerator, worker) = (self.accelerator, self.worker);
+            self.shared.fail(RunError::Broken { accelerator, worker });
+        }
+    }
+}
+
+impl WorkerHandle {
+    pub(super) fn unpark(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Whole epochs on threads.
+
+mod settings;
+
+use super::{Epoch, RealDriver, Signals};
+use crate::clock::Clock;
+use crate::comm::{Comm, Solo, Threads};
+use crate::layers::GroupStorages;
+use feedrate_data::storage;
+use feedrate_engine::job::ReadJob;
+use feedrate_engine::loader;
+use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
+use feedrate_measure::example;
+use feedrate_measure::record::AcceleratorEpoch;
+use feedrate_spec::plan::Plan;
+use feedrate_spec::workload::TimeSpec;
+use std::path::Path;
+use std::sync::Arc;
+
+const SAMPLE_BYTES: u64 = 1_000_000;
+
+#[derive(Clone, Copy)]
+struct Case {
+    loader: &'static str,
+    accelerators: u32,
+    workers: u32,
+    steps: u64,
+    compute_s: f64,
+}
+
+/// Samples of a million bytes that cost no time to read, one operation for each, so that service times are whole batches.
+fn plan(case: Case) -> Plan {
+    let mut plan = example::plan(case.accelerators, case.steps);
+    plan.dataset.format = "null".into();
+    plan.storage.kind = "null".into();
+    plan.storage.engine = None;
+    plan.loader.kind = case.loader.into();
+    plan.loader.workers = case.workers;
+    let in_flight = loader::find(case.loader).unwrap().entry().batches_in_flight;
+    plan.loader.batches_in_flight = in_flight(case.workers, 2, 1);
+    plan.loader.piece_bytes = 4 << 20;
+    plan.train.compute = TimeSpec::Constant { mean: case.compute_s };
+    plan
+}
+
+fn job(plan: &Plan) -> ReadJob {
+    let storage = storage::open("null", Path::new("/")).unwrap();
+    ReadJob::new(plan, 0..plan.accelerators, Arc::from(storage), true).unwrap()
+}
+
+fn driver(plan: &Plan) -> RealDriver {
+    driver_of(plan, Arc::new(Solo))
+}
+
+fn driver_of(plan: &Plan, comm: Arc<dyn Comm>) -> RealDriver {
+    let (groups, signals) = (GroupStorages::default(), Signals::default());
+    RealDriver::new(job(plan), groups, Clock::new(), comm, signals, false).unwrap()
+}
+
+fn whole(epoch: Epoch) -> Vec<AcceleratorEpoch> {
+    assert!(epoch.failure.is_none(), "{:?}", epoch.failure);
+    epoch.accelerators
+}
+
+#[test]
+fn threads_read_what_the_simulation_reads() {
+    for (loader, workers) in [("pytorch", 0), ("pytorch", 1), ("pytorch", 4), ("native", 3)] {
+        let case = Case { loader, accelerators: 3, workers, steps: 200, compute_s: 0.0 };
+        let plan = plan(case);
+        let mut simulated = SimulatedDriver::new(job(&plan), SimulatedStorage::default());
+        let simulated = simulated.epoch(200).unwrap();
+        let real = whole(driver(&plan).epoch(200, &mut |_| Ok(())));
+        for (real, simulated) in real.iter().zip(simulated) {
+            assert_eq!(real.io.samples, simulated.io.samples);
+            assert_eq!(real.io.read_bytes, simulated.io.read_bytes);
+            assert_eq!(real.io.opens, simulated.io.opens);
+            assert_eq!(real.blocks[0].load_ns.len(), 200);
+            assert!(real.last_read_start_ns.is_some());
+        }
+    }
+}
+
+/// A barrier opens when the slowest process has arrived: the quick one cannot be done before.
+#[test]
+fn processes_wait_for_each_other_at_every_step() {
+    let case =
+        |compute_s| Case { loader: "native", accelerators: 2, workers: 1, steps: 20, compute_s };
+    let lengths_ns: Vec<u64> = std::thread::scope(|scope| {
+        let runs = Threads::group(2).into_iter().map(|rank| {
+            scope.spawn(move || {
+                let plan = plan(case(if rank.rank() == 0 { 0.0 } else { 0.002 }));
+                let mut driver = driver_of(&plan, Arc::new(rank));
+                let epochs = whole(driver.epoch(20, &mut |_| Ok(())));
+                epochs[0].blocks[0].end_ns - epochs[0].blocks[0].start_ns
+            })
+        });
+        let runs: Vec<_> = runs.collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    // The quick process leaves its first barrier after the slow one's first step, so 19 slow steps lie inside.
+    assert!(lengths_ns[0] >= 19 * 2_000_000, "{lengths_ns:?}");
+}

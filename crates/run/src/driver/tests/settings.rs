@@ -1,0 +1,116 @@
+//! Settings that the real driver alone carries out: samples kept in memory, groups of which one reads.
+
+use super::{Case, SAMPLE_BYTES, driver, plan, whole};
+use crate::driver::placement::Placement;
+use feedrate_engine::loader;
+use feedrate_measure::record::AcceleratorEpoch;
+use feedrate_spec::plan::{Barrier, FileAccess, LoaderPlan, Plan};
+use feedrate_spec::workload::TimeSpec;
+
+const CASE: Case =
+    Case { loader: "native", accelerators: 1, workers: 1, steps: 40, compute_s: 0.0 };
+
+/// `case` with other settings of the loader.
+fn with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
+    let mut plan = plan(case);
+    set(&mut plan.loader);
+    plan.dataset.files_train *= plan.loader.batch_size;
+    plan.train.epochs = 2;
+    let in_flight = loader::find(case.loader).unwrap().entry().batches_in_flight;
+    let loader = &mut plan.loader;
+    loader.batches_in_flight =
+        in_flight(case.workers, loader.prefetch_size, loader.batch_size) + loader.held_batches;
+    plan
+}
+
+/// Epochs 1 and 2 on threads.
+fn two_epochs(plan: &Plan) -> [Vec<AcceleratorEpoch>; 2] {
+    let mut driver = driver(plan);
+    [1, 2].map(|_| whole(driver.epoch(plan.train.steps_per_epoch, &mut |_| Ok(()))))
+}
+
+#[test]
+fn samples_in_memory_are_read_once() {
+    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+        let plan = with(Case { loader, accelerators: 2, ..CASE }, |loader| loader.in_memory = true);
+        let [first, second] = two_epochs(&plan);
+        for (first, second) in first.iter().zip(second) {
+            assert_eq!(first.io.read_bytes, 40 * SAMPLE_BYTES);
+            assert_eq!(first.io.memory_bytes, 0);
+            assert_eq!(second.io.read_bytes, 0, "{loader}");
+            assert_eq!((second.io.reads, second.io.opens), (0, 0), "{loader}");
+            assert_eq!(second.io.memory_bytes, 40 * SAMPLE_BYTES);
+            assert_eq!(second.io.samples, 40);
+            assert_eq!(second.blocks[0].read_bytes.last(), Some(&0));
+        }
+    }
+}
+
+/// The first accelerator of each group reads for all of it; what it read for another counts as that one's.
+#[test]
+fn one_of_a_group_reads_for_all() {
+    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+        for group_accelerators in [2_u32, 3, 5] {
+            let plan = with(Case { loader, accelerators: 5, ..CASE }, |loader| {
+                loader.file_access = FileAccess::Shared;
+                loader.group_accelerators = group_accelerators;
+            });
+            assert_eq!(
+                Placement::new(&super::job(&plan)).places(),
+                5_usize.div_ceil(group_accelerators as usize),
+                "one worker for each group"
+            );
+            for epoch in two_epochs(&plan).concat() {
+                assert_eq!((epoch.io.samples, epoch.io.read_bytes), (40, 40 * SAMPLE_BYTES));
+            }
+        }
+    }
+}
+
+/// Two accelerators whose steps differ in length.
+fn without_barrier() -> Plan {
+    let case = Case { loader: "native", accelerators: 2, workers: 1, steps: 6, compute_s: 0.005 };
+    let mut plan = plan(case);
+    plan.train.barrier = Barrier::AtEnd;
+    plan.train.compute = TimeSpec::Uniform { min: 0.001, max: 0.02 };
+    plan
+}
+
+/// The last wait of an accelerator, none before it, and the end of its block.
+fn last_wait_and_end(epoch: &AcceleratorEpoch) -> (u64, u64) {
+    let block = &epoch.blocks[0];
+    assert_eq!(block.steps(), 6);
+    let (last, others) = block.barrier_ns.split_last().unwrap();
+    assert!(others.iter().all(|&ns| ns == 0), "{others:?}");
+    (*last, block.end_ns)
+}
+
+#[test]
+fn without_a_barrier_each_accelerator_goes_its_own_way() {
+    let mut plan = without_barrier();
+    plan.train.epochs = 2;
+    for epoch in two_epochs(&plan).concat() {
+        last_wait_and_end(&epoch);
+    }
+}
+
+/// The first of each group reads what all need alike, once; the others are told.
+#[test]
+fn one_of_a_group_reads_for_all_who_read_the_same() {
+    for loader in ["pytorch", "tensorflow", "dali", "native"] {
+        let mut plan = with(Case { loader, accelerators: 5, workers: 2, ..CASE }, |loader| {
+            loader.file_access = FileAccess::Same;
+            loader.group_accelerators = 3;
+        });
+        plan.dataset.files_train = 40;
+        for epochs in two_epochs(&plan) {
+            for (accelerator, epoch) in epochs.iter().enumerate() {
+                let read = if accelerator % 3 == 0 { 40 * SAMPLE_BYTES } else { 0 };
+                let io = &epoch.io;
+                assert_eq!((io.samples, io.read_bytes), (40, read), "{loader} {accelerator}");
+                assert_eq!(io.read_bytes + io.memory_bytes, 40 * SAMPLE_BYTES);
+                assert_eq!(io.opens > 0, read > 0, "{loader} {accelerator}");
+            }
+        }
+    }
+}

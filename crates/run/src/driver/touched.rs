@@ -1,0 +1,68 @@
+//! The files that each accelerator read since the epoch began: a bit for each. Nobody waits for anybody.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// More bits than this are not kept: 32 MiB.
+const BITS_MAX: u64 = 1 << 28;
+
+/// Bits of all accelerators; none where there would be too many.
+pub(super) struct Touched {
+    words_each: usize,
+    words: Vec<AtomicU64>,
+}
+
+impl Touched {
+    /// For `files` files.
+    pub(super) fn new(accelerators: u32, files: u64) -> Self {
+        let words_each = files.div_ceil(64);
+        let words = words_each.saturating_mul(u64::from(accelerators));
+        let kept = if words <= BITS_MAX / 64 { words as usize } else { 0 };
+        Touched {
+            words_each: words_each as usize,
+            words: std::iter::repeat_with(AtomicU64::default).take(kept).collect(),
+        }
+    }
+
+    /// `accelerator` reads of `file`.
+    #[inline]
+    pub(super) fn mark(&self, accelerator: u32, file: u64) {
+        let at = accelerator as usize * self.words_each + (file / 64) as usize;
+        let Some(word) = self.words.get(at) else { return };
+        let bit = 1 << (file % 64);
+        // Others read the same word: it is written once a file, not once a sample.
+        if word.load(Relaxed) & bit == 0 {
+            word.fetch_or(bit, Relaxed);
+        }
+    }
+
+    /// How many files `accelerator` read, which are forgotten. `None` where that was not kept.
+    pub(super) fn take(&self, accelerator: usize) -> Option<u64> {
+        let words = self.words.get(accelerator * self.words_each..)?.get(..self.words_each)?;
+        Some(words.iter().map(|word| u64::from(word.swap(0, Relaxed).count_ones())).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_counts_once_for_each_accelerator() {
+        let touched = Touched::new(2, 65);
+        for file in [0, 64, 64, 3] {
+            touched.mark(1, file);
+        }
+        assert_eq!(
+            (touched.take(0), touched.take(1), touched.take(1)),
+            (Some(0), Some(3), Some(0))
+        );
+    }
+
+    #[test]
+    fn too_many_are_not_known() {
+        let touched = Touched::new(1024, 50_000_000);
+        touched.mark(1023, 49_999_999);
+        assert_eq!(touched.take(1023), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Readers and members over threads in the place of processes.
+
+use super::*;
+use crate::comm::{Comm, Threads};
+use feedrate_data::storage;
+use std::path::Path;
+
+/// Accelerators, processes, group: of each process its reader and its members.
+#[test]
+fn groups_are_cut_by_processes_wherever_they_are() {
+    let check = |accelerators, processes, group, expected: &[(Option<u32>, &[u32])]| {
+        for (rank, &(reader, members)) in expected.iter().enumerate() {
+            let found = Neighbours::new(rank as u32, processes, accelerators, group);
+            let members = members.to_vec();
+            assert_eq!(found, Neighbours { reader, members }, "{rank} of {processes}, {group}");
+        }
+    };
+    let apart: (Option<u32>, &[u32]) = (None, &[]);
+    check(4, 4, 1, &[apart; 4]);
+    check(8, 4, 2, &[apart; 4]);
+    check(4, 4, 2, &[(None, &[1]), (Some(0), &[]), (None, &[3]), (Some(2), &[])]);
+    check(3, 3, 3, &[(None, &[1, 2]), (Some(0), &[]), (Some(0), &[])]);
+    // The second group begins in the first process, the third in the second.
+    check(6, 2, 2, &[(None, &[1]), (Some(0), &[])]);
+    check(9, 3, 2, &[(None, &[1]), (Some(0), &[]), apart]);
+    check(5, 2, 4, &[(None, &[1]), (Some(0), &[])]);
+}
+
+#[test]
+fn who_reads_for_others_has_their_share_of_the_storage() {
+    let shares = |accelerators, processes, group| -> Vec<f64> {
+        (0..processes).map(|rank| share_read(rank, processes, accelerators, group)).collect()
+    };
+    assert_eq!(shares(4, 4, 1), [0.25; 4]);
+    assert_eq!(shares(4, 4, 2), [0.5, 0.0, 0.5, 0.0]);
+    assert_eq!(shares(4, 2, 4), [1.0, 0.0]);
+    assert_eq!(shares(8, 2, 3), [0.75, 0.25]);
+}
+
+fn of_one_group(size: u32) -> Vec<Collective> {
+    let collective = |rank: Threads| Collective {
+        neighbours: Neighbours::new(rank.rank(), size, size, size),
+        peers: rank.peers().unwrap(),
+        workers: 2,
+        takers: None,
+        tags: 0,
+        threads: Vec::new(),
+        stop: Arc::default(),
+        abandoned: Arc::default(),
+    };
+    Threads::group(size).into_iter().map(collective).collect()
+}
+
+fn with_a_file() -> Arc<dyn Storage> {
+    let storage = storage::open("memory", Path::new("/")).unwrap();
+    let mut file = storage.create("train/a").unwrap();
+    file.write(&(0..200).collect::<Vec<u8>>()).unwrap();
+    file.commit().unwrap();
+    Arc::from(storage)
+}
+
+fn check_reading(storage: &dyn Storage) {
+    let mut buffer = [0; 50];
+    for _ in 0..3 {
+        let handle = storage.open("train/a").unwrap();
+        assert_eq!(storage.len(handle).unwrap(), 200);
+        for offset in [0, 120, 10] {
+            assert_eq!(storage.read_at(handle, offset, &mut buffer).unwrap(), 50);
+            assert!((0..50).all(|i| u64::from(buffer[i as usize]) == offset + i));
+        }
+        assert_eq!(storage.read_at(handle, 190, &mut buffer).unwrap(), 10);
+        assert_eq!(storage.read_at(handle, 300, &mut buffer).unwrap(), 0);
+        storage.close(handle);
+    }
+    let missing = storage.open("train/b").unwrap_err();
+    assert_eq!((missing.action, missing.path.as_path()), ("open", Path::new("train/b")));
+}
+
+#[test]
+fn members_read_what_only_the_reader_has() {
+    let nothing: Arc<dyn Storage> = Arc::from(storage::open("null", Path::new("/")).unwrap());
+    std::thread::scope(|scope| {
+        for (rank, mut collective) in of_one_group(3).into_iter().enumerate() {
+            let own = if rank == 0 { with_a_file() } else { Arc::clone(&nothing) };
+            scope.spawn(move || {
+                // Two jobs of two workers each.
+                for _ in 0..2 {
+                    let GroupStorages { asked, served } = collective.storages(&own).unwrap();
+                    let (reads, has_none) =
+                        if rank == 0 { (served, asked) } else { (asked, served) };
+                    assert!(has_none.is_empty());
+                    assert_eq!(reads.len(), 2);
+                    reads.iter().for_each(|storage| check_reading(&**storage));
+                    // What is left open is closed by the reader.
+                    reads[0].open("train/a").unwrap();
+                }
+                collective.finish().unwrap();
+            });
+        }
+    });
+}
+
+#[test]
+fn a_member_that_is_told_to_stop_does_not_wait_for_its_reader() {
+    let mut group = of_one_group(2);
+    let mut member = group.pop().unwrap();
+    let asked = member.storages(&with_a_file()).unwrap().asked;
+    member.stop.store(true, Relaxed);
+    let error = asked[0].open("train/a").unwrap_err();
+    assert_eq!(error.to_string(), "cannot ask `rank 0`: told to stop");
+}
+
+#[test]
+fn a_reader_that_is_dropped_leaves_no_thread_behind() {
+    let mut reader = of_one_group(3).swap_remove(0);
+    let served = reader.storages(&with_a_file()).unwrap().served;
+    let ended = Arc::downgrade(&served[0]);
+    drop((reader, served));
+    assert!(ended.upgrade().is_none(), "its threads hold it");
+}

@@ -1,0 +1,191 @@
+//! A storage of which each read is made once for a group of accelerators that all read the same, and kept until all have had it.
+//! Files are opened when something of them is really read.
+
+use super::pass_on_but_reading;
+use super::slots::Slots;
+use feedrate_data::storage::{Handle, Storage, StorageError};
+use std::collections::HashMap;
+use std::io::Error;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Reads of a group, whichever worker made them.
+pub(super) struct Kept {
+    takers: u32,
+    answers: Mutex<HashMap<Question, Answer>>,
+    changed: Condvar,
+}
+
+/// A part of a file, or without one its length.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Question {
+    path: Arc<str>,
+    part: Option<(u64, usize)>,
+}
+
+enum Answer {
+    /// Somebody is getting it.
+    Coming,
+    /// So many others will take it.
+    There { bytes: Arc<[u8]>, left: u32 },
+}
+
+impl Kept {
+    /// For a group of `takers` accelerators.
+    pub(super) fn new(takers: u32) -> Arc<Self> {
+        Arc::new(Kept { takers, answers: Mutex::default(), changed: Condvar::new() })
+    }
+
+    /// The answer that another has got, or that `get` gets for all.
+    fn ask(
+        &self,
+        question: Question,
+        get: impl FnOnce() -> Result<Arc<[u8]>, StorageError>,
+    ) -> Result<Arc<[u8]>, StorageError> {
+        let mut answers = self.answers();
+        while let Some(answer) = answers.get_mut(&question) {
+            let Answer::There { bytes, left } = answer else {
+                answers = self.changed.wait(answers).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let bytes = Arc::clone(bytes);
+            *left -= 1;
+            if *left == 0 {
+                answers.remove(&question);
+            }
+            return Ok(bytes);
+        }
+        let left = self.takers - 1;
+        if left == 0 {
+            drop(answers);
+            return get();
+        }
+        answers.insert(question.clone(), Answer::Coming);
+        drop(answers);
+        let got = get();
+        let mut answers = self.answers();
+        match &got {
+            Ok(bytes) => answers.insert(question, Answer::There { bytes: Arc::clone(bytes), left }),
+            Err(_) => answers.remove(&question),
+        };
+        self.changed.notify_all();
+        got
+    }
+
+    fn answers(&self) -> MutexGuard<'_, HashMap<Question, Answer>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads `inner` for one or more of the group's workers.
+pub(super) struct Once {
+    inner: Arc<dyn Storage>,
+    kept: Arc<Kept>,
+    open: Mutex<Slots<Open>>,
+}
+
+#[derive(Clone)]
+struct Open {
+    path: Arc<str>,
+    /// Of the inner storage, once something was read.
+    handle: Option<Handle>,
+}
+
+impl Once {
+    pub(super) fn new(inner: Arc<dyn Storage>, kept: Arc<Kept>) -> Self {
+        Once { inner, kept, open: Mutex::default() }
+    }
+
+    fn open_files(&self) -> MutexGuard<'_, Slots<Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn file(&self, file: Handle) -> Result<Open, StorageError> {
+        self.open_files().get(file.number()).cloned().ok_or_else(|| {
+            let number = format!("file {}", file.number());
+            StorageError::new("find", number, Error::other("it is not open"))
+        })
+    }
+
+    /// The inner storage's handle of `file`, which only the worker that opened it uses.
+    fn inner_handle(&self, file: Handle, open: &Open) -> Result<Handle, StorageError> {
+        if let Some(handle) = open.handle {
+            return Ok(handle);
+        }
+        let handle = self.inner.open(&open.path)?;
+        if let Some(open) = self.open_files().get_mut(file.number()) {
+            open.handle = Some(handle);
+        }
+        Ok(handle)
+    }
+}
+
+impl Storage for Once {
+    pass_on_but_reading!();
+
+    fn open(&self, path: &str) -> Result<Handle, StorageError> {
+        Ok(Handle::of(self.open_files().insert(Open { path: path.into(), handle: None })))
+    }
+
+    fn len(&self, file: Handle) -> Result<u64, StorageError> {
+        let open = self.file(file)?;
+        let question = Question { path: Arc::clone(&open.path), part: None };
+        let bytes = self.kept.ask(question, || {
+            let len = self.inner.len(self.inner_handle(file, &open)?)?;
+            Ok(len.to_le_bytes().into())
+        })?;
+        Ok(bytes.as_ref().try_into().map_or(0, u64::from_le_bytes))
+    }
+
+    fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+        let open = self.file(file)?;
+        let question =
+            Question { path: Arc::clone(&open.path), part: Some((offset, buffer.len())) };
+        let bytes = self.kept.ask(question, || {
+            let handle = self.inner_handle(file, &open)?;
+            let read = self.inner.read_at(handle, offset, buffer)?;
+            Ok(buffer[..read].into())
+        })?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
+    }
+
+    fn close(&self, file: Handle) {
+        let open = self.open_files().take(file.number());
+        if let Some(handle) = open.and_then(|open| open.handle) {
+            self.inner.close(handle);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_data::storage;
+    use std::path::Path;
+
+    #[test]
+    fn a_group_reads_once_and_keeps_nothing_that_all_have_had() {
+        let inner: Arc<dyn Storage> = Arc::from(storage::open("memory", Path::new("/")).unwrap());
+        let mut file = inner.create("a").unwrap();
+        file.write(&[7; 10]).unwrap();
+        file.commit().unwrap();
+        let kept = Kept::new(3);
+        let workers = [0; 3].map(|_| Once::new(Arc::clone(&inner), Arc::clone(&kept)));
+        for (number, once) in workers.iter().enumerate() {
+            let handle = once.open("a").unwrap();
+            assert_eq!(once.len(handle).unwrap(), 10);
+            let mut buffer = [0; 8];
+            assert_eq!(once.read_at(handle, 4, &mut buffer).unwrap(), 6);
+            assert_eq!(buffer, [7, 7, 7, 7, 7, 7, 0, 0]);
+            once.close(handle);
+            // The others need no file any more.
+            if number == 0 {
+                inner.remove("a").unwrap();
+            }
+        }
+        assert!(kept.answers().is_empty());
+        let handle = workers[0].open("a").unwrap();
+        assert_eq!(workers[0].len(handle).unwrap_err().action, "open");
+        assert!(kept.answers().is_empty());
+    }
+}

@@ -1,0 +1,166 @@
+//! A storage as one worker sees it: every operation is timed and counted. Time that no operation took is decoding.
+
+use crate::clock::Clock;
+use feedrate_data::storage::{Handle, Storage, StorageError};
+use feedrate_engine::loader::ReadTimes;
+use feedrate_measure::record::IoCounters;
+use feedrate_measure::record::access::Follows;
+use std::sync::Arc;
+
+/// Counts into its own memory; nobody else writes there.
+pub struct Recorded {
+    storage: Arc<dyn Storage>,
+    clock: Clock,
+    /// When the last thing ended.
+    at_ns: u64,
+    sample_began_ns: u64,
+    /// Else another of its group reads, and what comes is counted as from memory.
+    pub reads_itself: bool,
+    /// Times of the task being read.
+    pub task: ReadTimes,
+    /// Since they were last taken.
+    pub counters: IoCounters,
+}
+
+impl Recorded {
+    /// Around `storage`, of which an accelerator reads itself or is told what another reads.
+    pub fn new(storage: Arc<dyn Storage>, clock: Clock, reads_itself: bool) -> Self {
+        Recorded {
+            storage,
+            clock,
+            at_ns: 0,
+            sample_began_ns: 0,
+            reads_itself,
+            task: ReadTimes::default(),
+            counters: IoCounters::default(),
+        }
+    }
+
+    /// A task begins now, after `idle_since_ns` if the worker had nothing to do.
+    pub fn begin_task(&mut self, idle_since_ns: Option<u64>) -> u64 {
+        self.at_ns = self.clock.now_ns();
+        if let Some(since_ns) = idle_since_ns {
+            self.counters.idle_ns += self.at_ns - since_ns;
+        }
+        self.task = ReadTimes { begun_ns: self.at_ns, ..ReadTimes::default() };
+        self.at_ns
+    }
+
+    /// A sample begins where the last thing ended.
+    pub fn begin_sample(&mut self) {
+        self.sample_began_ns = self.at_ns;
+    }
+
+    /// The sample is whole.
+    pub fn end_sample(&mut self) {
+        self.counters.samples += 1;
+        self.counters.sample_latency.record(self.at_ns - self.sample_began_ns);
+    }
+
+    /// Open a file.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn open(&mut self, path: &str) -> Result<Handle, StorageError> {
+        let result = self.storage.open(path);
+        let ns = self.lap();
+        self.count_open(ns);
+        if self.reads_itself {
+            self.counters.opens += 1;
+            self.counters.open_latency.record(ns);
+        }
+        result
+    }
+
+    /// Length of a file.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn len(&mut self, file: Handle) -> Result<u64, StorageError> {
+        let result = self.storage.len(file);
+        let ns = self.lap();
+        self.count_open(ns);
+        result
+    }
+
+    /// Read.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub fn read_at(
+        &mut self,
+        file: Handle,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, StorageError> {
+        let result = self.storage.read_at(file, offset, buffer);
+        let ns = self.lap();
+        self.task.read_ns += ns;
+        self.counters.read_ns += ns;
+        let bytes = *result.as_ref().unwrap_or(&0) as u64;
+        if self.reads_itself {
+            self.counters.reads += 1;
+            self.counters.read_latency.record(ns);
+            self.counters.read_bytes += bytes;
+        } else {
+            self.counters.memory_bytes += bytes;
+        }
+        result
+    }
+
+    /// The last read returned `bytes`, and was this to the one before it.
+    pub fn followed(&mut self, bytes: usize, follows: Follows) {
+        if self.reads_itself {
+            self.counters.access.read(bytes as u64, follows);
+        }
+    }
+
+    /// The sample was read, not found in memory.
+    pub fn sample_read(&mut self, payload_bytes: Option<u64>) {
+        if self.reads_itself {
+            self.counters.access.sample(payload_bytes);
+        }
+    }
+
+    /// Close.
+    pub fn close(&mut self, file: Handle) {
+        self.storage.close(file);
+        let ns = self.lap();
+        self.count_open(ns);
+    }
+
+    /// When the last thing ended.
+    pub fn at_ns(&self) -> u64 {
+        self.at_ns
+    }
+
+    /// The sample came from memory.
+    pub fn from_memory(&mut self, bytes: u64) {
+        self.counters.memory_bytes += bytes;
+        self.decoded();
+    }
+
+    /// Others were decoding: decoding held this task up, but this worker did none.
+    pub fn waited(&mut self) {
+        self.task.decode_ns += self.lap();
+    }
+
+    /// The bytes that were read have been decoded and checked.
+    pub fn decoded(&mut self) {
+        let ns = self.lap();
+        self.task.decode_ns += ns;
+        self.counters.decode_ns += ns;
+    }
+
+    fn count_open(&mut self, ns: u64) {
+        self.task.open_ns += ns;
+        self.counters.open_ns += ns;
+    }
+
+    fn lap(&mut self) -> u64 {
+        let now_ns = self.clock.now_ns();
+        let ns = now_ns - self.at_ns;
+        self.at_ns = now_ns;
+        ns
+    }
+}

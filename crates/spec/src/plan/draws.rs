@@ -1,0 +1,19 @@
+//! Seeds of drawn times: each accelerator and each worker draws a sequence of its own.
+
+use super::order::mix;
+use super::{LoaderPlan, TrainPlan};
+
+impl TrainPlan {
+    /// Seed of the compute times that `accelerator` draws.
+    pub fn compute_seed_of(&self, accelerator: u32) -> u64 {
+        mix(self.compute_seed, accelerator.into())
+    }
+}
+
+impl LoaderPlan {
+    /// Seed of the preprocessing times that `worker`, counted over the process, draws.
+    pub fn preprocess_seed_of(&self, worker: u64) -> u64 {
+        // Apart from the accelerators' sequences where both seeds are the same.
+        mix(self.preprocess_seed, worker | 1 << 63)
+    }
+}

@@ -1,0 +1,38 @@
+//! Seeds of content. Those of orders are in `order.rs`.
+
+/// Seed of the content of file `file` in a dataset of `content_seed`.
+pub fn content_of_file(content_seed: u64, file: u64) -> u64 {
+    scatter(scatter(content_seed) ^ file)
+}
+
+/// One step of SplitMix64 (Steele, Lea, Flood 2014): a bijection that scatters neighbouring numbers.
+#[inline]
+pub fn scatter(x: u64) -> u64 {
+    let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first numbers of Vigna's `splitmix64.c` from seed 1234567.
+    #[test]
+    fn numbers_are_splitmix64s() {
+        let mut state = 1_234_567u64;
+        for expected in [6457827717110365317, 3203168211198807973, 9817491932198370423] {
+            assert_eq!(scatter(state), expected);
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    #[test]
+    fn files_and_seeds_have_content_of_their_own() {
+        let seeds = [(10, 0), (10, 1), (11, 0), (0, 10), (10, u64::MAX)];
+        let seeds = seeds.map(|(seed, file)| content_of_file(seed, file));
+        let distinct: std::collections::HashSet<u64> = seeds.into_iter().collect();
+        assert_eq!(distinct.len(), 5);
+    }
+}

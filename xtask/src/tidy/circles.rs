@@ -1,0 +1,92 @@
+//! The rule that files of a crate do not use each other in a circle. What a file uses of the modules around it, and they of
+//! it, is left out: a family's `mod.rs` names its members, and they its trait.
+
+use super::modules::used_paths;
+use super::repo::{File, Repo};
+use super::{Check, Finding};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) static NO_FILE_CIRCLES: Check = Check {
+    rule: "no files of a crate use each other in a circle",
+    advice: "move what both need into a file below them",
+    find: no_file_circles,
+};
+
+/// Imports that are followed from one module to the next.
+const IMPORTS_MAX: usize = 8;
+
+/// A module by its path from the root of its crate.
+type Module = Vec<String>;
+/// The modules that a module uses.
+type Uses = BTreeMap<Module, BTreeSet<Module>>;
+
+fn no_file_circles(repo: &Repo) -> Vec<Finding> {
+    repo.packages().into_iter().flat_map(|package| circles_in(repo, package)).collect()
+}
+
+fn circles_in(repo: &Repo, package: &str) -> Vec<Finding> {
+    let files: Vec<(Module, &File)> = repo
+        .live_rust()
+        .filter(|file| file.package() == package)
+        .filter_map(|file| Some((file.modules()?.into_iter().map(String::from).collect(), file)))
+        .collect();
+    let uses = resolve(&files);
+    let mut findings = Vec::new();
+    for (module, file) in &files {
+        let below = reachable(&uses, module);
+        if !below.contains(module) {
+            continue;
+        }
+        let circle = below
+            .iter()
+            .filter(|other| *other != module && reachable(&uses, other).contains(module));
+        let names: Vec<String> = circle.map(|other| format!("`{}`", other.join("::"))).collect();
+        findings.push(Finding::new(
+            &file.path,
+            1,
+            format!("in a circle with {}", names.join(", ")),
+        ));
+    }
+    findings
+}
+
+fn resolve(files: &[(Module, &File)]) -> Uses {
+    let paths: BTreeMap<&Module, Vec<Module>> = files
+        .iter()
+        .map(|(module, file)| {
+            (module, used_paths(file).into_iter().map(|(path, _)| path).collect())
+        })
+        .collect();
+    let mut uses = Uses::new();
+    for (module, own) in &paths {
+        let used = own.iter().filter_map(|path| owner(&paths, path, 0));
+        let beside = used.filter(|used| !used.starts_with(module) && !module.starts_with(used));
+        uses.insert((*module).clone(), beside.collect());
+    }
+    uses
+}
+
+/// The module in which the item at `path` is written, through what modules on the way import.
+fn owner(paths: &BTreeMap<&Module, Vec<Module>>, path: &[String], depth: usize) -> Option<Module> {
+    let len = (0..=path.len()).rev().find(|&len| paths.contains_key(&path[..len].to_vec()))?;
+    let module = path[..len].to_vec();
+    let item = path.get(len);
+    if depth > IMPORTS_MAX || item.is_none() {
+        return Some(module);
+    }
+    let import = paths[&module].iter().find(|import| import.last() == item && import.len() > 1);
+    import.and_then(|import| owner(paths, import, depth + 1)).or(Some(module))
+}
+
+fn reachable(uses: &Uses, from: &Module) -> BTreeSet<Module> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(module) = open.pop() {
+        for used in uses.get(module).into_iter().flatten() {
+            if reached.insert(used.clone()) {
+                open.push(used);
+            }
+        }
+    }
+    reached
+}

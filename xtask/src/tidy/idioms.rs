@@ -1,0 +1,107 @@
+//! Rules about idioms that say a plain thing in a roundabout way.
+
+use super::repo::{File, Repo};
+use super::tokens::{Token, closing, comments, is_word, reads};
+use super::{Check, Finding};
+
+pub(super) static NO_MATCH_ON_BOOL: Check = Check {
+    rule: "no `match` on a bool",
+    advice: "write `if`, or an enum that names the two cases",
+    find: |repo| find_idiom(repo, "`match` on a bool", is_match_on_bool),
+};
+
+fn is_match_on_bool(tokens: &[Token], i: usize) -> bool {
+    if tokens[i].text != "match" {
+        return false;
+    }
+    let mut open = i + 1;
+    while open < tokens.len() && !matches!(tokens[open].text.as_str(), "{" | ";") {
+        let group = matches!(tokens[open].text.as_str(), "(" | "[");
+        open = if group { closing(tokens, open) } else { open + 1 };
+    }
+    ["true", "false"].iter().any(|value| reads(tokens, open, &["{", value, "=", ">"]))
+}
+
+pub(super) static NO_FILTER_AS_IF: Check = Check {
+    rule: "no `.filter(|_| …)` as an `if`",
+    advice: "write `if condition { … } else { None }`, or `condition.then(|| …)`",
+    find: |repo| {
+        find_idiom(repo, "`.filter(|_| …)`", |tokens, i| {
+            reads(tokens, i, &[".", "filter", "(", "|", "_", "|"])
+        })
+    },
+};
+
+pub(super) static NO_TUPLE_PARAMETERS: Check = Check {
+    rule: "no parameter is a tuple that is taken apart",
+    advice: "write one parameter each, or a struct that names what belongs together",
+    find: |repo| find_idiom(repo, "a tuple as a parameter", is_tuple_parameter),
+};
+
+/// `(a, b): (` behind `(` or `,`.
+fn is_tuple_parameter(tokens: &[Token], i: usize) -> bool {
+    if !matches!(tokens[i].text.as_str(), "(" | ",") || !reads(tokens, i + 1, &["("]) {
+        return false;
+    }
+    let end = closing(tokens, i + 1);
+    let names = &tokens[i + 2..end - 1];
+    names.iter().all(|token| is_word(&token.text) || token.text == ",")
+        && reads(tokens, end, &[":", "("])
+}
+
+pub(super) static NO_FN_OF: Check = Check {
+    rule: "no function is called `of`",
+    advice: "call it `new`, `from_…`, or by a verb",
+    find: |repo| find_idiom(repo, "`fn of`", |tokens, i| reads(tokens, i, &["fn", "of"])),
+};
+
+fn find_idiom(repo: &Repo, what: &str, is_idiom: fn(&[Token], usize) -> bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in repo.live_rust() {
+        let tokens = file.live_tokens();
+        for i in (0..tokens.len()).filter(|&i| is_idiom(tokens, i)) {
+            findings.push(Finding::new(&file.path, tokens[i].line, what));
+        }
+    }
+    findings
+}
+
+pub(super) static DOCS_BEGIN_PLAINLY: Check = Check {
+    rule: "no doc comment begins with What, Of, Why, Whose or Which",
+    advice: "begin with a verb or a noun: `Upper limit that keeps the figure readable`",
+    find: docs_begin_plainly,
+};
+
+fn docs_begin_plainly(repo: &Repo) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in repo.live_rust() {
+        for (line, text) in docs(file) {
+            let first = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            if ["What", "Of", "Why", "Whose", "Which"].contains(&first) {
+                findings.push(Finding::new(&file.path, line, format!("begins with `{first}`")));
+            }
+        }
+    }
+    findings
+}
+
+pub(super) static NO_DOC_TESTS: Check = Check {
+    rule: "docs hold no code to be run",
+    advice: "write a test beside the code; no step of CI runs doctests",
+    find: |repo| {
+        let fences = repo.rust().flat_map(|file| docs(file).map(move |doc| (file, doc)));
+        fences
+            .filter(|(_, (_, text))| text.starts_with("```"))
+            .map(|(file, (line, _))| Finding::new(&file.path, line, "a block of code"))
+            .collect()
+    },
+};
+
+/// Lines of doc comments, without their marks.
+fn docs(file: &File) -> impl Iterator<Item = (usize, &str)> {
+    let lines = comments(&file.text).into_iter();
+    lines.filter_map(|(line, text)| {
+        let text = text.strip_prefix("///").or_else(|| text.strip_prefix("//!"))?;
+        Some((line, text.trim_start()))
+    })
+}
