@@ -119,7 +119,7 @@ impl Declared {
 fn levels_of_row(row: &Row) -> BTreeMap<String, String> {
     let set = row.settings.iter();
     let set = set.filter_map(|one| Some((factor_name(&one.key), normal(one.value.as_deref()?))));
-    let columns = [("processes", Some(row.processes)), ("epochs", row.epochs)];
+    let columns = [("processes", Some(row.accelerators)), ("epochs", row.epochs)];
     let columns =
         columns.into_iter().filter_map(|(name, value)| Some((name.into(), value?.to_string())));
     set.chain(columns).collect()
