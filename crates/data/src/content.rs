@@ -20,9 +20,10 @@ pub const BLOCK_BYTES: usize = 4096;
 const BLOCK_WORDS: usize = BLOCK_BYTES / 8;
 /// Each ends in zeros where some of the content is zeros.
 const CHUNK_WORDS: usize = 64;
-/// What is copied as a whole: long enough to hold whole blocks of a file system wherever a header shifts it.
+/// Bytes are copied in stretches of this many blocks: long enough to hold whole blocks of a file system wherever a
+/// header shifts them.
 const STRETCH_BLOCKS: u64 = 16;
-/// What copies are made of: 4 MiB.
+/// Number of stretches that copies are taken from: 4 MiB.
 const POOL_STRETCHES: u64 = 64;
 /// The pool's place among the files' numbers.
 const POOL_FILE: u64 = u64::MAX;
@@ -57,7 +58,7 @@ impl Content {
         content
     }
 
-    /// What follows is of dataset file number `file`.
+    /// Go on with the content of dataset file number `file`.
     pub fn start(&mut self, file: u64) {
         self.file = file;
         self.file_key = content_of_file(self.seed, file);

@@ -15,12 +15,12 @@ const PROBED_MAX: u64 = 16;
 /// Mean sizes this far apart are worth a note.
 const SIZE_TOLERANCE: f64 = 0.02;
 
-/// What was seen.
+/// Result of a probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Probe {
     /// The files that were opened.
     pub files: Vec<Probed>,
-    /// What differs from the plan and can be lived with, each a sentence.
+    /// Differences from the plan that do no harm, each a sentence.
     pub notes: Vec<String>,
 }
 
@@ -29,13 +29,13 @@ pub struct Probe {
 pub struct Probed {
     /// Relative to the dataset's folder.
     pub path: String,
-    /// Of all its parts.
+    /// Length of all its parts.
     pub bytes: u64,
-    /// What it says it holds, where the format says that.
+    /// Shape that the file itself states, where its format does so.
     pub shape: Option<FileShape>,
 }
 
-/// Why a foreign dataset is refused.
+/// Reason to refuse a foreign dataset.
 #[derive(Debug, thiserror::Error)]
 pub enum ForeignError {
     /// The plan names a format that is not built in.
@@ -67,7 +67,7 @@ pub enum ForeignError {
     Format {
         /// Relative to the dataset's folder.
         path: String,
-        /// What is wrong.
+        /// The error in the file.
         source: FormatError,
     },
 }

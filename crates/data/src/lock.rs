@@ -1,5 +1,5 @@
-//! Whose a dataset is at the moment: a lock on a file in its folder, which its holder's death releases. Exclusive for whoever
-//! makes, completes or removes it; shared by those who read it.
+//! Lock of a dataset, on a file in its folder; released when its holder dies. Exclusive for whoever makes, completes or
+//! removes the dataset; shared by those who read it.
 
 use crate::storage::StorageError;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -29,7 +29,7 @@ pub struct DatasetLock {
     access: Access,
 }
 
-/// What came of asking for a lock.
+/// Result of asking for a lock.
 #[derive(Debug)]
 pub enum Attempt {
     /// It is held now.

@@ -1,4 +1,4 @@
-//! What a dataset is: every setting that changes its bytes, a fingerprint of them, the length of each file, and
+//! Description of a dataset: every setting that changes its bytes, a fingerprint of them, the length of each file, and
 //! whether all of it is there. Lies beside the dataset as [`FILE_NAME`].
 
 use crate::format::{self, Format};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// In the dataset's folder.
 pub const FILE_NAME: &str = "manifest.json";
-/// Of the manifest's own form.
+/// Version of the manifest's own form.
 const VERSION: u32 = 1;
 /// The longest manifest that is read.
 const BYTES_MAX: u64 = 16 << 20;
@@ -22,11 +22,11 @@ const RUNS_MAX: u64 = 1 << 16;
 /// A dataset's manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Of the manifest's own form.
+    /// Version of the manifest's own form.
     pub feedrate_dataset: u32,
     /// Whether all files are there.
     pub state: State,
-    /// Of the settings.
+    /// Fingerprint of the settings.
     pub fingerprint: Fingerprint,
     /// [`Format::version`] of the feedrate that made it.
     pub content_version: u32,
@@ -62,7 +62,7 @@ pub struct Fingerprint {
 pub struct Run {
     /// How many.
     pub files: u64,
-    /// Of each.
+    /// Length of each.
     pub bytes: u64,
 }
 
@@ -75,7 +75,7 @@ pub enum ManifestError {
     /// It is there, and not what a manifest is.
     #[error("`{FILE_NAME}` cannot be read as a manifest: {reason}")]
     Broken {
-        /// What is wrong.
+        /// The error, a lowercase fragment.
         reason: String,
     },
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 /// Files of others that are named.
 const NAMED_MAX: usize = 3;
 
-/// What came of removing the dataset in a folder.
+/// Result of removing the dataset in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Removal {
     /// Dataset and folder are gone.

@@ -125,7 +125,7 @@ const ENDS_BYTES: u64 = 64 << 10;
 /// The first place where a file is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// Of the file: an index into its format's parts.
+    /// Part of the file: an index into its format's parts.
     pub(crate) part: usize,
     /// From the part's start; `None` where the part as a whole is meant.
     pub(crate) offset: Option<u64>,

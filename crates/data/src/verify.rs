@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 /// Bad files that are named.
 const NAMED_MAX: usize = 10;
 
-/// What was found.
+/// Result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Files looked at.
@@ -40,7 +40,7 @@ pub struct BadFile {
     pub what: String,
 }
 
-/// Why a dataset could not be verified at all.
+/// Reason that a dataset could not be verified at all.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// The plan names a format that is not built in.

@@ -19,7 +19,7 @@ pub(super) enum Begun {
     Again,
 }
 
-/// Which sample is looked for.
+/// The sample to find.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// Number of the dataset file.

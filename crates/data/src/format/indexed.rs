@@ -13,7 +13,7 @@ pub(super) static PARTS: [Part; 3] =
 const DATA: usize = 0;
 const OFFSETS: usize = 1;
 const SIZES: usize = 2;
-/// Of an index.
+/// Length of an entry of an index.
 const ENTRY_BYTES: u64 = 8;
 /// Both indexes of a file are kept up to this many bytes; of longer ones, entries are read one by one.
 const KEPT_BYTES_MAX: u64 = 16 << 20;
@@ -65,13 +65,13 @@ struct IndexedCursor {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Of the index of offsets.
+    /// Ask for the length of the index of offsets.
     Length,
     /// The whole index in part `0` comes.
     Whole(usize),
     /// The sample's entry in an index too long to keep.
     Entry(usize),
-    /// Of the data, which must be what the plan says.
+    /// Ask for the length of the data, which must be as planned.
     DataLength,
     Data,
 }

@@ -7,7 +7,7 @@ use super::FormatError;
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, FileShape};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// Of the start of the array's bytes.
+/// The array's bytes start at a multiple of this.
 const ALIGN_BYTES: usize = 64;
 /// numpy leaves room for the first axis to grow to this many digits.
 const GROWTH_DIGITS: usize = 21;
@@ -101,7 +101,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Progress, FormatError> {
 /// Memory that the longest header needs.
 pub(super) const BYTES_MAX: usize = PREFIX_BYTES_MAX + TEXT_BYTES_MAX;
 
-/// Of the Python dictionary in a header.
+/// Parser of the Python dictionary in a header.
 struct Parser<'t> {
     text: &'t [u8],
     at: usize,

@@ -22,7 +22,7 @@ pub(super) trait Picture: Send {
     /// A new file begins.
     fn begin(&mut self);
 
-    /// What the file holds, once that is among its first bytes `head`; each call gets more of them.
+    /// Shape of the picture, once its first bytes `head` state it; each call gets more of them.
     fn look(&mut self, head: &[u8]) -> Result<Option<FileShape>, FormatError>;
 
     /// Decode a whole file of which `look` told the shape: `pixels` is as long as its sample.
@@ -254,7 +254,7 @@ impl io::Write for SinkWriter<'_> {
     }
 }
 
-/// What pictures of a kind can be.
+/// Limits on the pictures of a kind.
 pub(super) struct Fits {
     pub(super) elements: &'static [Element],
     /// Beside one, which is told by two dimensions.
@@ -263,7 +263,7 @@ pub(super) struct Fits {
 }
 
 impl Fits {
-    /// Why a file of this shape cannot be written, if it cannot.
+    /// Reason that a file of this shape cannot be written, if it cannot.
     pub(super) fn unfit(&self, shape: &FileShape) -> Option<Unfit> {
         let unfit = |key, message, hint| Some(Unfit { key, message, hint });
         if shape.samples != 1 {

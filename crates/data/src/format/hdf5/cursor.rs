@@ -49,7 +49,7 @@ enum Phase {
 #[derive(Clone, Copy, Default)]
 struct Walk {
     dataset: usize,
-    /// Of the chunk, without the samples' axis.
+    /// Position of the chunk, without the samples' axis.
     grid: [u64; RANK_MAX],
 }
 
@@ -58,7 +58,7 @@ struct Walk {
 struct Piece {
     offset: u64,
     bytes: u64,
-    /// Of the chunk.
+    /// The part of a chunk that is wanted.
     cut: Option<Cut>,
     work: Work,
 }

@@ -154,7 +154,7 @@ impl<'w> Records<'w> {
         Records { plan, content, part_start: 0, kept: Vec::new(), kept_first: None, kept_samples }
     }
 
-    /// What follows is of dataset number `dataset`.
+    /// Go on with dataset number `dataset`.
     fn start(&mut self, dataset: u64) {
         self.part_start = dataset * self.plan.part_bytes();
         self.kept_first = None;

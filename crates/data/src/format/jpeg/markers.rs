@@ -16,7 +16,7 @@ pub(super) struct Markers {
 }
 
 impl Markers {
-    /// What the file holds, once that has come in.
+    /// Shape of the picture, once the bytes that state it have come.
     pub(super) fn look(&mut self, file: &[u8]) -> Result<Option<FileShape>, FormatError> {
         if self.at == 0 {
             if file.len() < 2 {

@@ -17,7 +17,7 @@ const NAMES_SHOWN_MAX: usize = 8;
 /// Where `x.npy` is, and how it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Of the local header.
+    /// Offset of the local header.
     pub(super) offset: u64,
     pub(super) packed_bytes: u64,
     pub(super) bytes: u64,
@@ -36,7 +36,7 @@ pub(super) struct DirectoryReader {
     loaded: Vec<u8>,
 }
 
-/// What is looked for, and in which bytes.
+/// The structure that is looked for, and the bytes that are searched.
 #[derive(Clone, Copy)]
 enum Phase {
     End(Range),

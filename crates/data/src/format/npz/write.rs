@@ -9,11 +9,11 @@ use feedrate_spec::shape::{Encoding, FileShape};
 /// `zipfile.ZIP64_LIMIT`: from here on sizes are written as zip64.
 const ZIP64_LIMIT: u64 = (1 << 31) - 1;
 const LOCAL_HEADER_BYTES: u64 = 30 + 5 + 20;
-/// Of the checksum in a local header.
+/// Offset of the checksum in a local header.
 const CRC_OFFSET: u64 = 14;
 /// 1980-01-01 as MS-DOS has it.
 const DATE: u16 = 1 << 5 | 1;
-/// Of the size of what is stored, which ends a local header.
+/// Offset of the stored size, the last field of a local header.
 const PACKED_SIZE_OFFSET: u64 = LOCAL_HEADER_BYTES - 8;
 const VERSION: u16 = 45;
 const STORED: u16 = 0;

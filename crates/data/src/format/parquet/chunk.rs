@@ -10,7 +10,7 @@ use super::{FormatError, PAGE_BYTES_MAX, PLAIN, PayloadSink};
 
 /// The longest header of a page: those with statistics of long values.
 const HEADER_BYTES_MAX: usize = 1 << 20;
-/// Of a header that comes in pieces, so much more is looked at together.
+/// A header that comes in pieces is parsed again each time so many more bytes have come.
 const HEADER_STEP_BYTES: usize = 4096;
 const LENGTH_BYTES: usize = 4;
 
@@ -18,19 +18,19 @@ const LENGTH_BYTES: usize = 4;
 pub(super) struct ChunkStream {
     column: Column,
     codec: Codec,
-    /// What each value must have, if that is known.
+    /// Required length of each value, if that is known.
     value_bytes: Option<u64>,
     /// Rows passed, of the group.
     row: u64,
     rows: u64,
-    /// Of the file, of the next byte.
+    /// Offset in the file of the next byte.
     offset: u64,
     left: u64,
     state: State,
     /// A header, or a page that is gathered.
     gathered: Vec<u8>,
     values: Values,
-    /// Of the sample that was wanted last.
+    /// Length of the sample that was wanted last.
     found_bytes: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ struct PlainPage {
     left: u64,
     prefix: [u8; LENGTH_BYTES],
     prefix_len: usize,
-    /// Of the value that has begun.
+    /// The value that has begun.
     value: Option<Value>,
 }
 

@@ -17,14 +17,14 @@ const TYPES: [&str; 8] =
 const OPTIONAL: i64 = 1;
 const REPEATED: i64 = 2;
 
-/// What was read of a footer.
+/// Contents of a footer.
 #[derive(Default)]
 pub(super) struct Footer {
     pub(super) samples: u64,
     pub(super) column: Column,
     /// In the order of their samples.
     pub(super) groups: Vec<Group>,
-    /// What each sample is, where feedrate wrote the file.
+    /// Dimensions and element of each sample, where feedrate wrote the file.
     pub(super) described: Option<(Dims, Element)>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Footer {
 pub(super) struct Column {
     /// Among the chunks of a row group.
     index: usize,
-    /// Of each value; `None` where each says its own.
+    /// Length of each value; `None` where each has its own.
     pub(super) value_bytes: Option<u64>,
     /// The definition level of a value that is there.
     pub(super) level: u32,
@@ -109,11 +109,11 @@ fn described(dims: Option<&[u8]>, element: Option<&[u8]>) -> Option<(Dims, Eleme
 /// Reads what follows the schema.
 struct Parse<'f, 'b> {
     footer: &'f mut Footer,
-    /// Of the data.
+    /// End of the data in the file.
     end: u64,
     dims: Option<&'b [u8]>,
     element: Option<&'b [u8]>,
-    /// What is refused, beside broken bytes.
+    /// Reason to refuse the file, other than broken bytes.
     wrong: Option<String>,
 }
 
@@ -243,7 +243,7 @@ fn unsigned(value: i64) -> Result<u64, ThriftError> {
 
 /// A column of the schema.
 struct Leaf<'b> {
-    /// Of the outermost field, as users know it.
+    /// Name of the outermost field, as users know it.
     name: &'b [u8],
     physical: i64,
     length: i64,

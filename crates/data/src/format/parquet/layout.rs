@@ -11,7 +11,7 @@ use super::{
 /// A page ends where its values have this many bytes, as pyarrow's do.
 const PAGE_BYTES: u64 = 1 << 20;
 pub(super) const LABEL_BYTES: u64 = 8;
-/// Of a value of bytes, before it.
+/// Length of the prefix that states the length of a value.
 const LENGTH_BYTES: u64 = 4;
 /// A group's entry in the footer, about; for files that are not written anyway.
 const GROUP_BYTES: u64 = 120;
@@ -86,7 +86,7 @@ impl<'s> Layout<'s> {
         }
     }
 
-    /// What stands before the bytes of a sample.
+    /// The length that stands before the bytes of a sample.
     pub(super) fn image_prefix(&self) -> [u8; LENGTH_BYTES as usize] {
         (self.shape.sample_bytes() as u32).to_le_bytes()
     }

@@ -50,7 +50,7 @@ const GROUPS_MAX: u64 = 100_000;
 const SAMPLE_BYTES_MAX: u64 = i32::MAX as u64 - 4;
 /// The longest page that is held in memory, packed or not.
 const PAGE_BYTES_MAX: u64 = 128 << 20;
-/// Of a sample that does not shrink, in a page of its own.
+/// Longest sample that fits a compressed page of its own even if it does not shrink.
 const PACKED_SAMPLE_BYTES_MAX: u64 = PAGE_BYTES_MAX - (1 << 20);
 const DIMS_KEY: &str = "feedrate.dims";
 const ELEMENT_KEY: &str = "feedrate.element";

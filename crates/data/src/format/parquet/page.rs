@@ -2,7 +2,7 @@
 
 use super::thrift::{Reader, ThriftError};
 
-/// What a page is.
+/// Kinds of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageKind {
     /// Levels and values, packed together.
@@ -14,7 +14,7 @@ pub(super) enum PageKind {
     Other,
 }
 
-/// What a header says; lengths as they are claimed, but never negative.
+/// Fields of a page header; lengths are as claimed, but never negative.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageHeader {
     pub(super) kind: PageKind,
@@ -24,7 +24,7 @@ pub(super) struct PageHeader {
     pub(super) encoding: i64,
     /// How the levels of a page of the first kind are coded.
     pub(super) level_encoding: i64,
-    /// Of a page of the second kind.
+    /// Length of the definition levels, in a page of version 2.
     pub(super) level_bytes: u64,
     pub(super) repetition_bytes: u64,
     pub(super) is_packed: bool,

@@ -240,7 +240,7 @@ fn what_cannot_be_written_says_why() {
     assert_eq!(layout::file_bytes(&shape(&[1], Element::Uint8, u64::MAX), &groups_of(0)), u64::MAX);
 }
 
-/// What the limits of writing and of reading promise each other.
+/// The limits of writing and of reading fit each other.
 #[test]
 fn the_longest_footer_can_be_read() {
     let size = 40_000_000_000_000;

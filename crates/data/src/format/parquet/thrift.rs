@@ -4,7 +4,7 @@
 /// The deepest nesting of values that are passed over; parquet's own goes to about 8.
 const DEPTH_MAX: u32 = 24;
 
-/// Why a value cannot be read.
+/// Reason that a value cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThriftError {
     /// The bytes end within it.
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     True,
     False,
     Byte,
-    /// Of 16, 32 or 64 bits.
+    /// An integer of 16, 32 or 64 bits.
     Int,
     Double,
     Binary,

@@ -8,7 +8,7 @@ use super::{PLAIN, RLE};
 
 const PLAIN_DICTIONARY: i64 = 2;
 const RLE_DICTIONARY: i64 = 8;
-/// What `parquet.thrift` calls the encodings, in its order.
+/// Names of the encodings, in the order of `parquet.thrift`.
 const NAMES: [&str; 10] = [
     "PLAIN",
     "GROUP_VAR_INT",

@@ -6,7 +6,7 @@ use super::{
     Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, Syntax, cut_off, piece_len,
 };
 
-/// What files begin with that pandas can make, and that are not read.
+/// First bytes of compressed files that pandas can write and that are not read here.
 const UNREAD: [(&[u8], &str); 4] =
     [(b"BZh", "bz2"), (b"PK\x03\x04", "zip"), (b"\xfd7zXZ", "xz"), (b"\x28\xb5\x2f\xfd", "zstd")];
 
@@ -16,7 +16,7 @@ pub(in super::super) struct TextCursor<S> {
     check_crc: bool,
     file: Option<u64>,
     length: Option<u64>,
-    /// Of the next byte to ask for.
+    /// Offset of the next byte to ask for.
     at: u64,
     asked: usize,
     /// Fed for a sample before; `kept_from` on it is unread.
@@ -28,7 +28,7 @@ pub(in super::super) struct TextCursor<S> {
     rows: Rows<S>,
 }
 
-/// What the file's first bytes say.
+/// Compression, as the file's first bytes show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Packing {
     Unknown,

@@ -102,7 +102,7 @@ fn unfit(shape: &FileShape) -> Option<Unfit> {
     })
 }
 
-/// Of both parts.
+/// Length of both parts.
 fn file_bytes(shape: &FileShape) -> u64 {
     let record = Lengths::of(shape).record;
     let lines = (digits(record) + 2).saturating_mul(shape.samples);
@@ -188,7 +188,7 @@ impl Lengths {
         head
     }
 
-    /// What follows the payload in the message.
+    /// Bytes that follow the payload in the message.
     fn tail(&self) -> Vec<u8> {
         let mut tail = Vec::new();
         push_field(&mut tail, FIRST, self.size_entry);

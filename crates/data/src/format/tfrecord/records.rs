@@ -17,7 +17,7 @@ pub(super) struct Records {
     /// The record that is being read, and where it begins.
     record: u64,
     start: u64,
-    /// Of the record, with its frame; 0 before the first.
+    /// Length of the record with its frame; 0 before the first.
     record_bytes: u64,
     at: u64,
     phase: Phase,

@@ -26,14 +26,14 @@ pub(super) fn header(name: &str, bytes: u64) -> Block {
     *header.as_bytes()
 }
 
-/// What follows a header.
+/// Kinds of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A file.
     File,
     /// The name of the next member, too long for its header (GNU).
     LongName,
-    /// What the next member's header cannot say (POSIX).
+    /// Attributes of the next member that do not fit its header (POSIX).
     Extended,
     /// Bytes that say nothing of the next member that matters.
     Other,
@@ -47,7 +47,7 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: Kind,
-    /// Of the member, without padding.
+    /// Length of the member, without padding.
     pub(super) bytes: u64,
 }
 
