@@ -140,8 +140,7 @@ fn check_counts(
     let folders = layout.folders();
     for (split, wanted) in [("train", plan.files_train), ("valid", plan.files_eval)] {
         let mut found = 0;
-        let inside = |folder: &&String| folder.split('/').next() == Some(split);
-        for folder in folders.iter().filter(inside) {
+        for folder in folders.iter().filter(|folder| folder.split('/').next() == Some(split)) {
             let names = storage.list(folder)?;
             found += names.iter().filter(|name| name.ends_with(&suffix)).count() as u64;
         }
@@ -184,11 +183,12 @@ fn notes(
     if !format.entry().knows_bytes(&plan.encoding) {
         return notes;
     }
-    let mean = |sum: u128, count: usize| sum as f64 / count.max(1) as f64;
-    let found = mean(files.iter().map(|file| u128::from(file.bytes)).sum(), files.len());
-    let planned = sampled(layout.files())
-        .map(|file| u128::from(format.file_bytes(&layout.shape(file), &plan.encoding)));
-    let planned = mean(planned.sum(), files.len());
+    let found: u128 = files.iter().map(|file| u128::from(file.bytes)).sum();
+    let planned: u128 = sampled(layout.files())
+        .map(|file| u128::from(format.file_bytes(&layout.shape(file), &plan.encoding)))
+        .sum();
+    let count = files.len().max(1) as f64;
+    let (found, planned) = (found as f64 / count, planned as f64 / count);
     if (found - planned).abs() > SIZE_TOLERANCE * planned {
         notes.push(format!(
             "the files have {} on average, the plan says {}",
@@ -207,7 +207,10 @@ fn size_note(files: &[Probed], layout: &Layout) -> Option<String> {
     let planned: u128 =
         sampled(layout.files()).map(|file| u128::from(layout.shape(file).sample_bytes())).sum();
     let differs = (found as f64 - planned as f64).abs() > SIZE_TOLERANCE * planned as f64;
-    let (file, shape) = shapes.first().filter(|_| differs && shapes.len() == files.len())?;
+    if !differs || shapes.len() != files.len() {
+        return None;
+    }
+    let (file, shape) = shapes.first()?;
     Some(format!(
         "`{}` holds {}, the plan says {} a sample: nominal rates and the dataset's size are the plan's",
         file.path,

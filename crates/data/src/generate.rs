@@ -360,9 +360,10 @@ impl<'g> Maker<'g> {
         let Names { format, layout, plan } = self.generation.names;
         let opened = self.comparer.begin(&self.path, format.parts());
         let shape = layout.shape(file);
-        let compared = match opened {
-            true => format.encode(&shape, &plan.encoding, &mut self.content, &mut self.comparer),
-            false => Ok(()),
+        let compared = if opened {
+            format.encode(&shape, &plan.encoding, &mut self.content, &mut self.comparer)
+        } else {
+            Ok(())
         };
         let bytes = self.comparer.bytes();
         let difference = self.comparer.finish();

@@ -130,9 +130,8 @@ fn open(folder: &Path, path: &Path, access: Access) -> Result<File, Error> {
 
 /// Whether the file that was locked is still the one of that name: a holder before may have removed it.
 fn leads_to(path: &Path, file: &File) -> bool {
-    let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     match (std::fs::metadata(path), file.metadata()) {
-        (Ok(there), Ok(locked)) => identity(there) == identity(locked),
+        (Ok(there), Ok(locked)) => (there.dev(), there.ino()) == (locked.dev(), locked.ino()),
         _ => false,
     }
 }

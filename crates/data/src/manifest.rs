@@ -5,7 +5,6 @@ use crate::format::{self, Format};
 use crate::storage::{Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::shape::FileShape;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -114,7 +113,6 @@ impl Manifest {
     /// # Errors
     /// The storage refused, or what is there is no manifest.
     pub fn read(storage: &dyn Storage) -> Result<Option<Self>, ManifestError> {
-        let broken = |reason: String| ManifestError::Broken { reason };
         let Some(bytes) = storage.stat(FILE_NAME)? else { return Ok(None) };
         if bytes > BYTES_MAX {
             return Err(broken(format!("it has {bytes} bytes, more than {BYTES_MAX}")));
@@ -228,21 +226,26 @@ fn object(value: serde_json::Result<Value>) -> serde_json::Map<String, Value> {
     }
 }
 
+fn broken(reason: String) -> ManifestError {
+    ManifestError::Broken { reason }
+}
+
 fn runs(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Option<Vec<Run>> {
-    let entry = format.entry();
-    if !entry.knows_bytes(&plan.encoding) {
+    if !format.entry().knows_bytes(&plan.encoding) {
         return None;
     }
-    let bytes_of = |shape: &FileShape| (entry.file_bytes)(shape, &plan.encoding);
     if let Some(shape) = layout.common_shape() {
-        return Some(vec![Run { files: layout.files(), bytes: bytes_of(&shape) }]);
+        return Some(vec![Run {
+            files: layout.files(),
+            bytes: format.file_bytes(&shape, &plan.encoding),
+        }]);
     }
     if layout.files() > RUNS_MAX {
         return None;
     }
     let mut runs: Vec<Run> = Vec::new();
     for file in 0..layout.files() {
-        let bytes = bytes_of(&layout.shape(file));
+        let bytes = format.file_bytes(&layout.shape(file), &plan.encoding);
         match runs.last_mut() {
             Some(run) if run.bytes == bytes => run.files += 1,
             _ => runs.push(Run { files: 1, bytes }),

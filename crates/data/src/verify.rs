@@ -86,9 +86,10 @@ pub fn verify(
         for_each_file(layout.files(), threads, &watch, state, |(sink, content, path), file| {
             layout.write_path(file, path);
             content.start(file);
-            let compared = match sink.begin(path, parts) {
-                true => format.encode(&layout.shape(file), &plan.encoding, content, sink),
-                false => Ok(()),
+            let compared = if sink.begin(path, parts) {
+                format.encode(&layout.shape(file), &plan.encoding, content, sink)
+            } else {
+                Ok(())
             };
             let difference = sink.finish();
             compared?;

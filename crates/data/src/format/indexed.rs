@@ -99,11 +99,12 @@ impl Index {
 
     /// Offset and size of a sample in a kept index.
     fn kept_entry(&self, sample: u64) -> Option<[u64; 2]> {
-        let at = |entry: u64| {
-            let from = usize::try_from(entry * ENTRY_BYTES).ok()?;
-            self.kept.get(from..)?.first_chunk().copied().map(u64::from_le_bytes)
-        };
-        Some([at(sample)?, at(self.samples + sample)?])
+        Some([self.kept_number(sample)?, self.kept_number(self.samples + sample)?])
+    }
+
+    fn kept_number(&self, entry: u64) -> Option<u64> {
+        let from = usize::try_from(entry * ENTRY_BYTES).ok()?;
+        self.kept.get(from..)?.first_chunk().copied().map(u64::from_le_bytes)
     }
 }
 

@@ -76,7 +76,7 @@ pub struct Handle(pub(crate) u64);
 
 impl Handle {
     /// Handle of a storage that counts its open files.
-    pub fn of(number: u64) -> Self {
+    pub fn from_number(number: u64) -> Self {
         Handle(number)
     }
 

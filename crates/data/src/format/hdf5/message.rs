@@ -183,11 +183,10 @@ fn element(mut body: Fields) -> Parsed<Element> {
             _ => None,
         }
     };
-    match found.filter(|_| precision.0 == 0 && u32::from(precision.1) == size * 8) {
-        Some(element) => Ok(element),
-        None => {
-            bad(offset, format!("numbers of `{size}` bytes and a form that numpy does not have"))
-        }
+    let uses_all_bits = precision.0 == 0 && u32::from(precision.1) == size * 8;
+    match found {
+        Some(element) if uses_all_bits => Ok(element),
+        _ => bad(offset, format!("numbers of `{size}` bytes and a form that numpy does not have")),
     }
 }
 

@@ -20,9 +20,10 @@ pub(super) fn file(
     let places = plan.places();
     let packed = plan.level.is_some();
     let superblock = metadata::superblock(places.end);
-    match packed {
-        true => sink.reserve(0, superblock.len())?,
-        false => sink.write(0, &superblock)?,
+    if packed {
+        sink.reserve(0, superblock.len())?;
+    } else {
+        sink.write(0, &superblock)?;
     }
     let head = metadata::object_headers(plan, &places);
     sink.write(0, &head)?;
@@ -114,9 +115,10 @@ fn write_chunks(
         at += deflate.packed_bytes();
         deflate.reset();
     }
-    let chunk = |ordinal: u64| placed[ordinal as usize];
     let tree = Tree::new(chunks.count(), rank);
-    tree.write(index, chunks, &chunk, &mut |at, node| sink.patch(0, at, node))?;
+    tree.write(index, chunks, &|ordinal| placed[ordinal as usize], &mut |at, node| {
+        sink.patch(0, at, node)
+    })?;
     Ok(at)
 }
 

@@ -225,10 +225,7 @@ fn central_header(written: &Written, chunks: &mut Vec<Chunk>) {
     chunks.push(Chunk::Bytes(before));
     chunks
         .push(written.crc.map_or(Chunk::UnknownCrc, |crc| Chunk::Bytes(crc.to_le_bytes().into())));
-    let sizes = match is_long {
-        true => [u32::MAX; 2],
-        false => [packed_bytes as u32, bytes as u32],
-    };
+    let sizes = if is_long { [u32::MAX; 2] } else { [packed_bytes as u32, bytes as u32] };
     let extra_bytes = if extra.is_empty() { 0 } else { extra.len() as u16 + 4 };
     let mut after = Vec::with_capacity(64);
     put32(&mut after, &sizes);

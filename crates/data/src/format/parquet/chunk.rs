@@ -84,7 +84,7 @@ impl ChunkStream {
         value_bytes: Option<u64>,
     ) -> Result<(), FormatError> {
         self.codec =
-            Codec::of(group.codec).map_err(|error| FormatError::new(group.start, error))?;
+            Codec::from_code(group.codec).map_err(|error| FormatError::new(group.start, error))?;
         self.column = column;
         self.value_bytes = value_bytes;
         (self.row, self.rows) = (0, group.rows);

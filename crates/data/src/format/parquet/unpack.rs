@@ -29,7 +29,7 @@ impl Codec {
     }
 
     /// By its number in the metadata; else why it is refused.
-    pub(super) fn of(code: i64) -> Result<Self, String> {
+    pub(super) fn from_code(code: i64) -> Result<Self, String> {
         match code {
             0 => Ok(Codec::Uncompressed),
             1 => Ok(Codec::Snappy),
@@ -101,10 +101,10 @@ impl Unpacker {
 }
 
 fn whole(made: usize, bytes: u64) -> Result<(), String> {
-    match made as u64 == bytes {
-        true => Ok(()),
-        false => Err(format!("a page of {made} bytes, said to be {bytes}")),
+    if made as u64 != bytes {
+        return Err(format!("a page of {made} bytes, said to be {bytes}"));
     }
+    Ok(())
 }
 
 /// The rest of a gzip member after its header (RFC 1952).

@@ -54,8 +54,9 @@ impl<S: Syntax> TextCursor<S> {
     }
 
     fn has_kept(&self) -> bool {
-        let unpacked = self.gunzip.as_ref().filter(|_| self.packing == Packing::Gzip);
-        self.kept_from < self.kept.len() || unpacked.is_some_and(Gunzip::has_more)
+        let is_packed = self.packing == Packing::Gzip;
+        self.kept_from < self.kept.len()
+            || is_packed && self.gunzip.as_ref().is_some_and(Gunzip::has_more)
     }
 
     /// The bytes of the file that were not looked at yet.
@@ -101,8 +102,9 @@ impl<S: Syntax> TextCursor<S> {
 
     /// Bytes of the file to the rows: how many were used, all unless the sample is done.
     fn unpack(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<usize, FormatError> {
-        let Some(gunzip) = self.gunzip.as_mut().filter(|_| self.packing == Packing::Gzip) else {
-            return self.rows.take(bytes, sink);
+        let gunzip = match (self.packing, &mut self.gunzip) {
+            (Packing::Gzip, Some(gunzip)) => gunzip,
+            _ => return self.rows.take(bytes, sink),
         };
         let mut used = 0;
         loop {

@@ -219,11 +219,9 @@ impl Gunzip {
     }
 
     fn trailer_done(&mut self) -> Result<(), FormatError> {
-        let word = |at: usize| {
-            let bytes = self.fixed[at..].first_chunk().copied().unwrap_or_default();
-            u32::from_le_bytes(bytes)
-        };
-        let (stated_crc, stated_bytes) = (word(0), word(4));
+        let [stated_crc, stated_bytes] = [0, 4].map(|at| {
+            u32::from_le_bytes(self.fixed[at..].first_chunk().copied().unwrap_or_default())
+        });
         let crc = self.crc.clone().finalize();
         if self.check_crc && crc != stated_crc {
             let message =

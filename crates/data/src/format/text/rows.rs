@@ -230,8 +230,10 @@ impl<S: Syntax> Rows<S> {
     fn step(&mut self, text: &[u8], sink: &mut dyn PayloadSink) -> Result<usize, FormatError> {
         match self.place {
             Place::Between | Place::Beyond => {
-                let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
-                let blanks = text.iter().take_while(|byte| is_blank(byte)).count();
+                let blanks = text
+                    .iter()
+                    .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+                    .count();
                 if self.offset == 0 && self.values.expected.is_none() && S::has_heading(text) {
                     self.place = Place::Heading;
                 } else if blanks < text.len() {
