@@ -82,7 +82,7 @@ impl Elements {
     }
 }
 
-/// What data blocks begin with: version, client, the header they belong to.
+/// Check the start of a data block: version, client, and the header it belongs to.
 fn check_owner(fields: &mut Fields, header: u64) -> Parsed<()> {
     let offset = fields.offset();
     fields.skip(2)?;

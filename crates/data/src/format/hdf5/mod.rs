@@ -48,9 +48,9 @@ static MEMBER: Member = Member {
 
 /// Dimensions of a dataset: a sample's, after the samples' axis.
 const RANK_MAX: usize = DIMS_MAX + 1;
-/// What an address is that leads nowhere.
+/// Address that means none.
 const UNDEFINED: u64 = u64::MAX;
-/// What every file begins with.
+/// First bytes of every file.
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 /// The filter that is zlib.
 const DEFLATE: u16 = 1;

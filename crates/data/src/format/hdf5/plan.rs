@@ -16,7 +16,7 @@ pub(super) struct Plan {
     pub(super) shape: FileShape,
     /// `records_0` to one below.
     pub(super) datasets: u64,
-    /// Of each of them, the samples' axis first.
+    /// Dimensions of each dataset, the samples' axis first.
     pub(super) dims: Vec<u64>,
     /// The dimensions that they may grow to; empty where they stay.
     pub(super) dims_max: Vec<u64>,
@@ -34,10 +34,10 @@ pub(super) struct Chunks {
 
 /// Where things lie.
 pub(super) struct Places {
-    /// Of each dataset's index, or 0 where it has none.
+    /// Address of each dataset's index, or 0 where it has none.
     pub(super) index: Vec<u64>,
     pub(super) labels: u64,
-    /// Of each dataset's records; beyond the first not known where they are compressed.
+    /// Address of each dataset's records; those after the first are unknown where records are compressed.
     pub(super) records: Vec<u64>,
     /// The end of the file; with compression, what it would be without.
     pub(super) end: u64,
@@ -113,7 +113,7 @@ fn product(dims: &[u64]) -> u64 {
     dims.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim))
 }
 
-/// Why files of this shape and encoding cannot be written.
+/// Reason that files of this shape and encoding cannot be written.
 pub(super) fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
     unfit_datasets(shape, encoding.datasets_per_record).or_else(|| {
         let rank = Plan::new(shape, &Encoding::default()).dims.len();

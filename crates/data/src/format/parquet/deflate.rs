@@ -36,7 +36,7 @@ pub(super) fn groups(
 /// Packs one page after another.
 struct Pages<'s> {
     gzip: DeflateSink<'s>,
-    /// Of the file.
+    /// Offset in the file.
     at: u64,
     writer: Writer,
 }

@@ -11,7 +11,7 @@ use super::{
 /// A page ends where its values have this many bytes, as pyarrow's do.
 const PAGE_BYTES: u64 = 1 << 20;
 pub(super) const LABEL_BYTES: u64 = 8;
-/// Of a value of bytes, before it.
+/// Length of the prefix that states the length of a value.
 const LENGTH_BYTES: u64 = 4;
 /// A group's entry in the footer, about; for files that are not written anyway.
 const GROUP_BYTES: u64 = 120;
@@ -86,7 +86,7 @@ impl<'s> Layout<'s> {
         }
     }
 
-    /// What stands before the bytes of a sample.
+    /// The length that stands before the bytes of a sample.
     pub(super) fn image_prefix(&self) -> [u8; LENGTH_BYTES as usize] {
         (self.shape.sample_bytes() as u32).to_le_bytes()
     }
@@ -102,9 +102,10 @@ impl<'s> Layout<'s> {
             if rows == 0 {
                 return None;
             }
-            let [images, labels] = match rows == full_rows {
-                true => full,
-                false => [&self.images, &self.labels].map(|column| column.chunk(rows)),
+            let [images, labels] = if rows == full_rows {
+                full
+            } else {
+                [&self.images, &self.labels].map(|column| column.chunk(rows))
             };
             let group = Group { first, rows, start, images, labels };
             first += rows;
@@ -160,8 +161,9 @@ fn row_group(w: &mut Writer, codec: Codec, group: &Group) {
     let Group { rows, start, images, labels, .. } = *group;
     w.begin();
     w.list_of_structs(1, 2);
-    column_chunk(w, (BYTE_ARRAY, "image"), codec, (rows, start), images);
-    column_chunk(w, (INT64, "label"), codec, (rows, start.saturating_add(images.bytes)), labels);
+    column_chunk(w, BYTE_ARRAY, "image", codec, rows, start, images);
+    let labels_start = start.saturating_add(images.bytes);
+    column_chunk(w, INT64, "label", codec, rows, labels_start, labels);
     w.i64(2, images.unpacked_bytes.saturating_add(labels.unpacked_bytes));
     w.i64(3, rows);
     w.end();
@@ -169,9 +171,11 @@ fn row_group(w: &mut Writer, codec: Codec, group: &Group) {
 
 fn column_chunk(
     w: &mut Writer,
-    (physical, name): (i32, &str),
+    physical: i32,
+    name: &str,
     codec: Codec,
-    (rows, start): (u64, u64),
+    rows: u64,
+    start: u64,
     chunk: Chunk,
 ) {
     w.begin();
@@ -229,17 +233,19 @@ impl Column {
     }
 
     fn chunk(&self, rows: u64) -> Chunk {
-        let mut writer = Writer::default();
-        let mut header_bytes = |rows| self.header(rows, None, &mut writer).len() as u64;
         let (full, rest) = (rows / self.page_rows, rows % self.page_rows);
         let mut bytes = self.page_bytes(rows);
         if full > 0 {
-            bytes = bytes.saturating_add(full.saturating_mul(header_bytes(self.page_rows)));
+            bytes = bytes.saturating_add(full.saturating_mul(self.header_bytes(self.page_rows)));
         }
         if rest > 0 {
-            bytes = bytes.saturating_add(header_bytes(rest));
+            bytes = bytes.saturating_add(self.header_bytes(rest));
         }
         Chunk { bytes, unpacked_bytes: bytes }
+    }
+
+    fn header_bytes(&self, rows: u64) -> u64 {
+        self.header(rows, None, &mut Writer::default()).len() as u64
     }
 
     /// `PageHeader` of a page of that many rows. Where the packed length is given, the header is as long whatever it
@@ -250,14 +256,13 @@ impl Column {
         packed_bytes: Option<u64>,
         w: &'w mut Writer,
     ) -> &'w [u8] {
-        let counted = |bytes| i32::try_from(bytes).unwrap_or(i32::MAX);
-        let bytes = counted(self.page_bytes(rows));
+        let bytes = saturated(self.page_bytes(rows));
         w.bytes.clear();
         w.begin();
         w.i32(1, DATA_PAGE);
         w.i32(2, bytes);
         match packed_bytes {
-            Some(packed_bytes) => w.wide_i32(3, counted(packed_bytes)),
+            Some(packed_bytes) => w.wide_i32(3, saturated(packed_bytes)),
             None => w.i32(3, bytes),
         }
         w.begin_field(5);
@@ -270,4 +275,8 @@ impl Column {
         w.end();
         &w.bytes
     }
+}
+
+fn saturated(bytes: u64) -> i32 {
+    i32::try_from(bytes).unwrap_or(i32::MAX)
 }
