@@ -110,7 +110,7 @@ fn with_own_doubts(loaded: Loaded) -> Case {
     if is_known {
         let knows_loader = loaded.imported.as_ref().is_none_or(|one| one.config.is_known());
         let of_loader = ["too_few_steps", "window_shorter_than_stock"];
-        let derived = Derived::of(&loaded.record);
+        let derived = Derived::new(&loaded.record);
         let of_steps = of_records(&derived).into_iter();
         doubts.extend(of_steps.filter(|d| knows_loader || !of_loader.contains(&d.name.as_str())));
     }

@@ -207,7 +207,7 @@ impl Run {
     /// # Errors
     /// Why its numbers must not be used.
     pub fn of(path: &Path, record: &Record) -> Result<Self, String> {
-        let summary = Summary::of(record);
+        let summary = Summary::new(record);
         if let Some(doubt) = summary.doubts.iter().find(|doubt| doubt.severity == Severity::Invalid)
         {
             return Err(format!("{}: {}", doubt.name, doubt.evidence));

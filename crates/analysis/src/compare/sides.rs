@@ -146,7 +146,7 @@ fn run(case: &Case, record: &Record) -> Run {
 
 /// What DLIO's files do not tell is not known: a record that was made of them has 0 there.
 fn summary(case: &Case, record: &Record) -> Summary {
-    let mut summary = Summary::of(record);
+    let mut summary = Summary::new(record);
     let values = &mut summary.figures.values;
     for metric in METRICS.iter().filter(|metric| !metric.basis.contains(&Basis::Steps)) {
         values.remove(&metric.id);

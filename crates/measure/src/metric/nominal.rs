@@ -35,7 +35,6 @@ pub static NOMINAL_WHOLE: Metric = Metric {
     unit: Unit::BytesPerSecond,
     better: Better::Higher,
     definition: "samples_per_second_whole × record_length_bytes",
-    source: "feedrate",
     path: "throughput.nominal_bytes_per_second.whole",
     basis: &[Basis::Steps, Basis::AllRanks, Basis::BatchSize, Basis::RecordLength],
     shown: Shown::Composed,

@@ -108,7 +108,7 @@ pub(super) fn result<'a>(status: &Status<'a>) -> Option<&'a Attempt> {
 /// What a row's run came to; `None` where there is no result, or it cannot be read.
 pub(super) fn summary(status: &Status) -> Option<Summary> {
     let record = load_run(&result(status)?.run_dir).ok()?;
-    Some(Summary::of(&record))
+    Some(Summary::new(&record))
 }
 
 /// The rows that `wanted` names.
