@@ -38,7 +38,7 @@ pub static DELIVERED_WHOLE: Metric = Metric {
     path: "throughput.delivered_bytes_per_second.whole",
     basis: &[Basis::Steps, Basis::Reads],
     shown: Shown::Composed,
-    of_totals: Some(|epochs| rate(epochs, |epoch| epoch.read_bytes)),
+    of_totals: |epochs| rate(epochs, |epoch| epoch.read_bytes),
     of_accelerator: whole,
     of_epoch: |scope| sum_over_accelerators(scope, whole),
     of_run: |record| {

@@ -15,6 +15,6 @@ pub static DURATION_S: Metric = Metric {
     of_accelerator: |scope, _| scope.wall_s(),
     of_epoch: |scope| if scope.is_whole() { scope.wall_s() } else { None },
     of_run: |record| sum_over_epochs(record, DURATION_S.of_epoch),
-    of_totals: Some(|epochs| Some(epochs.iter().map(|epoch| epoch.duration_s).sum())),
+    of_totals: |epochs| Some(epochs.iter().map(|epoch| epoch.duration_s).sum()),
     ..METRIC
 };

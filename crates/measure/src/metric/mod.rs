@@ -102,7 +102,7 @@ pub struct Metric {
     /// Value of the run, over the epochs of which all accelerators have told.
     pub of_run: fn(&Record) -> Option<f64>,
     /// From totals of epochs, where there are no step times.
-    pub of_totals: Option<fn(&[EpochTotals]) -> Option<f64>>,
+    pub of_totals: fn(&[EpochTotals]) -> Option<f64>,
     /// Key of DLIO's `summary.json`, and what to multiply its number by.
     pub reported_as: Option<(&'static str, f64)>,
     /// Key that our `summary.json` has beside DLIO's, and what to divide the number by. Without one, a metric that has a line of its own
@@ -125,7 +125,7 @@ const METRIC: Metric = Metric {
     of_accelerator: |_, _| None,
     of_epoch: |_| None,
     of_run: |_| None,
-    of_totals: None,
+    of_totals: |_| None,
     reported_as: None,
     added_as: None,
 };
@@ -295,7 +295,7 @@ pub fn recomputed(record: &Record, known: &[Basis]) -> Values {
 
 /// Values that follow from totals of epochs.
 pub fn recomputed_from_totals(epochs: &[EpochTotals]) -> Values {
-    collect(Provenance::Recomputed, |metric| metric.of_totals?(epochs))
+    collect(Provenance::Recomputed, |metric| (metric.of_totals)(epochs))
 }
 
 /// Values that DLIO's `summary.json` reports; `number` looks up a key.

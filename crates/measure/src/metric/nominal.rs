@@ -38,7 +38,7 @@ pub static NOMINAL_WHOLE: Metric = Metric {
     path: "throughput.nominal_bytes_per_second.whole",
     basis: &[Basis::Steps, Basis::AllRanks, Basis::BatchSize, Basis::RecordLength],
     shown: Shown::Composed,
-    of_totals: Some(|epochs| rate(epochs, |epoch| epoch.nominal_bytes)),
+    of_totals: |epochs| rate(epochs, |epoch| epoch.nominal_bytes),
     of_accelerator: |scope, accelerator| {
         nominal(scope.plan, (SAMPLES_WHOLE.of_accelerator)(scope, accelerator))
     },

@@ -37,7 +37,7 @@ pub static SAMPLES_WHOLE: Metric = Metric {
     path: "throughput.samples_per_second.whole",
     basis: &[Basis::Steps, Basis::AllRanks, Basis::BatchSize],
     shown: Shown::Composed,
-    of_totals: Some(|epochs| rate(epochs, |epoch| epoch.samples)),
+    of_totals: |epochs| rate(epochs, |epoch| epoch.samples),
     of_accelerator: whole,
     of_epoch: |scope| sum_over_accelerators(scope, whole),
     of_run: |record| {
