@@ -95,7 +95,7 @@ fn end(
     })?;
     let mut code = Exit::Fine;
     if tells {
-        let mut summary = Summary::of(&record);
+        let mut summary = Summary::new(&record);
         summary.run_dir = Some(folder.to_string());
         summary::print(&summary, &record, arguments.data.json)?;
         code = exit(arguments, &summary);
@@ -184,7 +184,7 @@ impl Talk for Told {
         if self.tells_epochs
             && let Some(epoch) = record.epochs.last()
         {
-            let epoch = EpochSummary::of(record, epoch);
+            let epoch = EpochSummary::new(record, epoch);
             messages::say(summary::epoch_line(&epoch, self.epochs));
         }
     }

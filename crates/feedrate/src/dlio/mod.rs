@@ -191,7 +191,7 @@ fn train(
     }
     lines.say(&dlio::log(&record, &results.invocation, Some(&folder)));
     if is_first {
-        let doubts = summary::doubts(&Summary::of(&record));
+        let doubts = summary::doubts(&Summary::new(&record));
         if !doubts.is_empty() {
             messages::say(doubts);
         }

@@ -17,7 +17,7 @@ impl Run {
     /// From a record, alone: with the doubts that the record deserves, not those among other runs.
     pub fn from_record(path: &Path, record: &Record) -> Self {
         let mut run = Run::measured(path, "", record);
-        run.doubts = doubt::doubts(&Derived::of(record));
+        run.doubts = doubt::doubts(&Derived::new(record));
         run.decide();
         run
     }
