@@ -7,7 +7,6 @@ use comfy_table::CellAlignment;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_results::all::{Analysis, analyse};
 use feedrate_results::case::Case;
-use feedrate_results::runs::RunsError;
 use feedrate_spec::units;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -20,12 +19,8 @@ const NAMED_MAX: usize = 6;
 
 /// Analyse, and print.
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
-    let usage = |error: RunsError| UsageError {
-        hint: Some(error.hint().to_string()),
-        message: error.to_string(),
-    };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let found = analyse(&arguments.sources, threads).map_err(usage)?;
+    let found = analyse(&arguments.sources, threads).map_err(UsageError::from)?;
     if arguments.json {
         let sources = arguments.sources.iter().map(|source| shown(source));
         let left_out = found.left_out.iter();
@@ -73,10 +68,11 @@ const HEADER: [&str; 13] = [
 
 fn runs(cases: &[Case], has_sources: bool) -> String {
     let header = HEADER.map(str::to_string).into_iter();
-    let source = |text: &str| has_sources.then(|| text.to_string());
-    let mut table = text::table(header.chain(source("Source")).collect::<Vec<_>>());
+    let source = has_sources.then(|| "Source".to_string());
+    let mut table = text::table(header.chain(source).collect::<Vec<_>>());
     for (index, case) in cases.iter().take(RUNS_MAX).enumerate() {
-        let cells = row(index, case).into_iter().chain(source(&case.source));
+        let source = has_sources.then(|| case.source.clone());
+        let cells = row(index, case).into_iter().chain(source);
         table.add_row(cells.collect::<Vec<_>>());
     }
     for column in [0, 2].into_iter().chain(5..12) {
@@ -92,9 +88,6 @@ fn runs(cases: &[Case], has_sources: bool) -> String {
 }
 
 fn row(index: usize, case: &Case) -> [String; 13] {
-    let number = |value: Option<f64>, digits: usize| {
-        value.map_or_else(|| "-".into(), |value| format!("{value:.digits$}"))
-    };
     let (au, rates) = (&case.au, &case.throughput);
     let whole = rates.whole_read_mib_per_second.or(rates.whole_mib_per_second);
     [
@@ -114,12 +107,18 @@ fn row(index: usize, case: &Case) -> [String; 13] {
     ]
 }
 
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or("-".into(), |value| format!("{value:.digits$}"))
+}
+
 /// Reported figures of checkpoints, a line for each run that has some.
 fn checkpoints(cases: &[Case]) -> Option<String> {
     let mut lines = Vec::new();
     for (index, case) in cases.iter().enumerate() {
-        let is_told = |name: &str| name.contains("checkpoint") && name.contains("mean");
-        let told = case.reported.iter().filter(|(name, _)| is_told(name));
+        let told = case
+            .reported
+            .iter()
+            .filter(|(name, _)| name.contains("checkpoint") && name.contains("mean"));
         let told: Vec<String> =
             told.map(|(name, value)| format!("{} {value:.3}", name.replace('_', " "))).collect();
         if !told.is_empty() {
