@@ -2,5 +2,7 @@
 
 pub mod design;
 pub mod precision;
+pub mod estimate;
+pub mod finding;
 pub mod compare;
 pub mod findings;

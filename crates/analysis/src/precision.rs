@@ -1,10 +1,13 @@
 //! Stopping by precision: whether the runs of an experiment tell its response well enough, and how many it will take. Decides only; runs nothing.
 
+use feedrate_measure::metric::Metric;
 use feedrate_measure::stats::{self, Interval};
-use feedrate_results::response::Response;
 
 /// The confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;
+
+/// Chance of a false finding that is accepted.
+pub const ALPHA: f64 = 1.0 - CONFIDENCE;
 
 /// Fewer runs stop nothing. An interval that is looked at after each run is found narrow when its runs lie together by chance; from five
 /// runs on it still holds the truth in 92 to 95 % of simulations, from two in 89 %.
@@ -21,7 +24,7 @@ impl Until {
     /// Read `ci=2%` or `ci=0.02`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// It is not written so.
     pub fn parse(text: &str) -> Result<Self, UntilError> {
         let bad = || UntilError(text.into());
         let half_width = share(text.strip_prefix("ci=").ok_or_else(bad)?).ok_or_else(bad)?;
@@ -45,13 +48,13 @@ pub fn share(text: &str) -> Option<f64> {
 pub struct UntilError(pub String);
 
 impl UntilError {
-    /// What to write.
+    /// How to write it.
     pub fn hint(&self) -> &'static str {
         "`ci=2%` adds runs until half the 95 % interval of the response is 2 % of it"
     }
 }
 
-/// What to do with an experiment next.
+/// The next step for an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Its response is known well enough.
@@ -67,18 +70,18 @@ pub enum Next {
 pub struct Standing {
     /// Runs that have a value.
     pub replicates: u64,
-    /// Of the response; `None` of fewer than two runs.
+    /// Mean of the response; `None` where there are fewer than two runs.
     pub middle: Option<Interval>,
     /// Half the width of the interval as a share; `None` where it has none.
     pub half_width: Option<f64>,
     /// Runs it will take in all, if their noise stays as it is; `None` where that cannot be told.
     pub replicates_expected: Option<u64>,
-    /// What to do.
+    /// The next step.
     pub next: Next,
 }
 
 /// Whether the runs of one experiment do, with at most `replicates_max` of them.
-pub fn judge(response: &Response, values: &[f64], until: Until, replicates_max: u64) -> Standing {
+pub fn judge(response: &Metric, values: &[f64], until: Until, replicates_max: u64) -> Standing {
     let replicates = values.len() as u64;
     let middle = response.middle(values, CONFIDENCE);
     let half_width = middle.and_then(|interval| interval.relative_half_width());
@@ -107,7 +110,7 @@ fn may_reach(values: &[f64], needs: impl Fn(f64) -> Option<u64>, replicates_max:
     least_cov().and_then(needs).is_some_and(|runs| runs <= replicates_max)
 }
 
-/// What pilot runs say of the runs to come.
+/// An estimate, from pilot runs, of the runs to come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Deviation ÷ mean of the response, pooled over the experiments.
@@ -170,7 +173,7 @@ mod tests {
 
     #[track_caller]
     fn check(values: &[f64], replicates_max: u64, next: Next, half_width: &str) {
-        let response = Response::find("au_all_steps").unwrap();
+        let response = Metric::find("au_all_steps").unwrap();
         let standing = judge(response, values, UNTIL, replicates_max);
         let text =
             standing.half_width.map_or("-".into(), |width| format!("{:.1} %", 100.0 * width));
@@ -201,7 +204,7 @@ mod tests {
     /// What [`REPLICATES_LEAST`] says, at the noises where it is worst and where it is best.
     #[test]
     fn an_interval_that_was_waited_for_holds_the_truth_nearly_as_often() {
-        let response = Response::find("au_all_steps").unwrap();
+        let response = Metric::find("au_all_steps").unwrap();
         for (noise, from, to) in [(0.01, 94.0, 96.0), (0.02, 92.5, 95.5), (0.04, 91.0, 94.0)] {
             let mut random = LegacyRandom::new(1991);
             let mut held = 0;

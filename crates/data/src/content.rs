@@ -20,9 +20,10 @@ pub const BLOCK_BYTES: usize = 4096;
 const BLOCK_WORDS: usize = BLOCK_BYTES / 8;
 /// Each ends in zeros where some of the content is zeros.
 const CHUNK_WORDS: usize = 64;
-/// What is copied as a whole: long enough to hold whole blocks of a file system wherever a header shifts it.
+/// Bytes are copied in stretches of this many blocks: long enough to hold whole blocks of a file system wherever a
+/// header shifts them.
 const STRETCH_BLOCKS: u64 = 16;
-/// What copies are made of: 4 MiB.
+/// Number of stretches that copies are taken from: 4 MiB.
 const POOL_STRETCHES: u64 = 64;
 /// The pool's place among the files' numbers.
 const POOL_FILE: u64 = u64::MAX;
@@ -57,7 +58,7 @@ impl Content {
         content
     }
 
-    /// What follows is of dataset file number `file`.
+    /// Go on with the content of dataset file number `file`.
     pub fn start(&mut self, file: u64) {
         self.file = file;
         self.file_key = content_of_file(self.seed, file);
@@ -164,9 +165,9 @@ impl Stream {
     /// where the first one lies differs from sample to sample, so that short samples are copies in the right share.
     fn copied(&self, stretch: u64) -> Option<u64> {
         let percent = u64::from(self.redundancy.duplicate_percent);
-        let copies_before = |stretch: u64| (self.key % 100 + stretch * percent) / 100;
-        let before = copies_before(stretch);
-        (copies_before(stretch + 1) > before).then(|| ((self.key >> 32) + before) % POOL_STRETCHES)
+        let before = (self.key % 100 + stretch * percent) / 100;
+        let after = (self.key % 100 + (stretch + 1) * percent) / 100;
+        (after > before).then(|| ((self.key >> 32) + before) % POOL_STRETCHES)
     }
 
     /// `len` bytes of a block from byte `skip` on, made in `memory`.
@@ -198,13 +199,13 @@ fn fill_partly(
     bytes: &mut [u8],
 ) {
     let made = BLOCK_WORDS * (100 - zeros_percent as usize) / 100;
-    // Of all chunks before one. A chunk's share need not be a whole number of words: the block's is.
-    let made_before = |chunk: usize| chunk * made * CHUNK_WORDS / BLOCK_WORDS;
     let mut word = start as usize % BLOCK_WORDS;
     let mut rest = bytes;
     while !rest.is_empty() {
         let (chunk, at) = (word / CHUNK_WORDS, word % CHUNK_WORDS);
-        let made_here = made_before(chunk + 1) - made_before(chunk);
+        // A chunk's share need not be a whole number of words: the block's is.
+        let made_before = chunk * made * CHUNK_WORDS / BLOCK_WORDS;
+        let made_here = (chunk + 1) * made * CHUNK_WORDS / BLOCK_WORDS - made_before;
         let end = if at < made_here { made_here } else { CHUNK_WORDS };
         let len = rest.len().min((end - at) * 8);
         let (now, later) = rest.split_at_mut(len);

@@ -15,12 +15,12 @@ const PROBED_MAX: u64 = 16;
 /// Mean sizes this far apart are worth a note.
 const SIZE_TOLERANCE: f64 = 0.02;
 
-/// What was seen.
+/// Result of a probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Probe {
     /// The files that were opened.
     pub files: Vec<Probed>,
-    /// What differs from the plan and can be lived with, each a sentence.
+    /// Differences from the plan that do no harm, each a sentence.
     pub notes: Vec<String>,
 }
 
@@ -29,13 +29,13 @@ pub struct Probe {
 pub struct Probed {
     /// Relative to the dataset's folder.
     pub path: String,
-    /// Of all its parts.
+    /// Length of all its parts.
     pub bytes: u64,
-    /// What it says it holds, where the format says that.
+    /// Shape that the file itself states, where its format does so.
     pub shape: Option<FileShape>,
 }
 
-/// Why a foreign dataset is refused.
+/// Reason to refuse a foreign dataset.
 #[derive(Debug, thiserror::Error)]
 pub enum ForeignError {
     /// The plan names a format that is not built in.
@@ -67,7 +67,7 @@ pub enum ForeignError {
     Format {
         /// Relative to the dataset's folder.
         path: String,
-        /// What is wrong.
+        /// The error in the file.
         source: FormatError,
     },
 }
@@ -140,8 +140,7 @@ fn check_counts(
     let folders = layout.folders();
     for (split, wanted) in [("train", plan.files_train), ("valid", plan.files_eval)] {
         let mut found = 0;
-        let inside = |folder: &&String| folder.split('/').next() == Some(split);
-        for folder in folders.iter().filter(inside) {
+        for folder in folders.iter().filter(|folder| folder.split('/').next() == Some(split)) {
             let names = storage.list(folder)?;
             found += names.iter().filter(|name| name.ends_with(&suffix)).count() as u64;
         }
@@ -184,11 +183,12 @@ fn notes(
     if !format.entry().knows_bytes(&plan.encoding) {
         return notes;
     }
-    let mean = |sum: u128, count: usize| sum as f64 / count.max(1) as f64;
-    let found = mean(files.iter().map(|file| u128::from(file.bytes)).sum(), files.len());
-    let planned = sampled(layout.files())
-        .map(|file| u128::from(format.file_bytes(&layout.shape(file), &plan.encoding)));
-    let planned = mean(planned.sum(), files.len());
+    let found: u128 = files.iter().map(|file| u128::from(file.bytes)).sum();
+    let planned: u128 = sampled(layout.files())
+        .map(|file| u128::from(format.file_bytes(&layout.shape(file), &plan.encoding)))
+        .sum();
+    let count = files.len().max(1) as f64;
+    let (found, planned) = (found as f64 / count, planned as f64 / count);
     if (found - planned).abs() > SIZE_TOLERANCE * planned {
         notes.push(format!(
             "the files have {} on average, the plan says {}",
@@ -207,7 +207,10 @@ fn size_note(files: &[Probed], layout: &Layout) -> Option<String> {
     let planned: u128 =
         sampled(layout.files()).map(|file| u128::from(layout.shape(file).sample_bytes())).sum();
     let differs = (found as f64 - planned as f64).abs() > SIZE_TOLERANCE * planned as f64;
-    let (file, shape) = shapes.first().filter(|_| differs && shapes.len() == files.len())?;
+    if !differs || shapes.len() != files.len() {
+        return None;
+    }
+    let (file, shape) = shapes.first()?;
     Some(format!(
         "`{}` holds {}, the plan says {} a sample: nominal rates and the dataset's size are the plan's",
         file.path,

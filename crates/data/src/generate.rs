@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// What was done.
+/// Result of a generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generated {
     /// Files made.
@@ -42,7 +42,7 @@ impl std::iter::Sum for Generated {
     }
 }
 
-/// Why a dataset was not made.
+/// Reason that a dataset was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
     /// The plan names a format that is not built in.
@@ -85,9 +85,9 @@ pub enum GenerateError {
         "its files have {} where {} were made: somebody else has changed them", units::bytes(*.there_bytes), units::bytes(*.total_bytes)
     )]
     Changed {
-        /// Of all files, as they are.
+        /// Length of all files, as they are.
         there_bytes: u64,
-        /// Of all files, as they were made.
+        /// Length of all files, as they were made.
         total_bytes: u64,
     },
     /// Somebody wanted it to end. What was made is kept.
@@ -97,7 +97,7 @@ pub enum GenerateError {
     Cancelled {
         /// Whole files.
         files: u64,
-        /// Of the dataset, or of the part.
+        /// Files of the dataset, or of the part.
         files_total: u64,
         /// Made here, where others make the rest.
         part: Option<Part>,
@@ -360,9 +360,10 @@ impl<'g> Maker<'g> {
         let Names { format, layout, plan } = self.generation.names;
         let opened = self.comparer.begin(&self.path, format.parts());
         let shape = layout.shape(file);
-        let compared = match opened {
-            true => format.encode(&shape, &plan.encoding, &mut self.content, &mut self.comparer),
-            false => Ok(()),
+        let compared = if opened {
+            format.encode(&shape, &plan.encoding, &mut self.content, &mut self.comparer)
+        } else {
+            Ok(())
         };
         let bytes = self.comparer.bytes();
         let difference = self.comparer.finish();

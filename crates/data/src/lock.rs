@@ -1,5 +1,5 @@
-//! Whose a dataset is at the moment: a lock on a file in its folder, which its holder's death releases. Exclusive for whoever
-//! makes, completes or removes it; shared by those who read it.
+//! Lock of a dataset, on a file in its folder; released when its holder dies. Exclusive for whoever makes, completes or
+//! removes the dataset; shared by those who read it.
 
 use crate::storage::StorageError;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -29,7 +29,7 @@ pub struct DatasetLock {
     access: Access,
 }
 
-/// What came of asking for a lock.
+/// Result of asking for a lock.
 #[derive(Debug)]
 pub enum Attempt {
     /// It is held now.
@@ -130,9 +130,8 @@ fn open(folder: &Path, path: &Path, access: Access) -> Result<File, Error> {
 
 /// Whether the file that was locked is still the one of that name: a holder before may have removed it.
 fn leads_to(path: &Path, file: &File) -> bool {
-    let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     match (std::fs::metadata(path), file.metadata()) {
-        (Ok(there), Ok(locked)) => identity(there) == identity(locked),
+        (Ok(there), Ok(locked)) => (there.dev(), there.ino()) == (locked.dev(), locked.ino()),
         _ => false,
     }
 }

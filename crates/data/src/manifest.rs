@@ -1,18 +1,17 @@
-//! What a dataset is: every setting that changes its bytes, a fingerprint of them, the length of each file, and
+//! Description of a dataset: every setting that changes its bytes, a fingerprint of them, the length of each file, and
 //! whether all of it is there. Lies beside the dataset as [`FILE_NAME`].
 
 use crate::format::{self, Format};
 use crate::storage::{Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::shape::FileShape;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// In the dataset's folder.
 pub const FILE_NAME: &str = "manifest.json";
-/// Of the manifest's own form.
+/// Version of the manifest's own form.
 const VERSION: u32 = 1;
 /// The longest manifest that is read.
 const BYTES_MAX: u64 = 16 << 20;
@@ -22,11 +21,11 @@ const RUNS_MAX: u64 = 1 << 16;
 /// A dataset's manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Of the manifest's own form.
+    /// Version of the manifest's own form.
     pub feedrate_dataset: u32,
     /// Whether all files are there.
     pub state: State,
-    /// Of the settings.
+    /// Fingerprint of the settings.
     pub fingerprint: Fingerprint,
     /// [`Format::version`] of the feedrate that made it.
     pub content_version: u32,
@@ -62,7 +61,7 @@ pub struct Fingerprint {
 pub struct Run {
     /// How many.
     pub files: u64,
-    /// Of each.
+    /// Length of each.
     pub bytes: u64,
 }
 
@@ -75,7 +74,7 @@ pub enum ManifestError {
     /// It is there, and not what a manifest is.
     #[error("`{FILE_NAME}` cannot be read as a manifest: {reason}")]
     Broken {
-        /// What is wrong.
+        /// The error, a lowercase fragment.
         reason: String,
     },
 }
@@ -114,7 +113,6 @@ impl Manifest {
     /// # Errors
     /// The storage refused, or what is there is no manifest.
     pub fn read(storage: &dyn Storage) -> Result<Option<Self>, ManifestError> {
-        let broken = |reason: String| ManifestError::Broken { reason };
         let Some(bytes) = storage.stat(FILE_NAME)? else { return Ok(None) };
         if bytes > BYTES_MAX {
             return Err(broken(format!("it has {bytes} bytes, more than {BYTES_MAX}")));
@@ -228,21 +226,26 @@ fn object(value: serde_json::Result<Value>) -> serde_json::Map<String, Value> {
     }
 }
 
+fn broken(reason: String) -> ManifestError {
+    ManifestError::Broken { reason }
+}
+
 fn runs(plan: &DatasetPlan, layout: &Layout, format: &dyn Format) -> Option<Vec<Run>> {
-    let entry = format.entry();
-    if !entry.knows_bytes(&plan.encoding) {
+    if !format.entry().knows_bytes(&plan.encoding) {
         return None;
     }
-    let bytes_of = |shape: &FileShape| (entry.file_bytes)(shape, &plan.encoding);
     if let Some(shape) = layout.common_shape() {
-        return Some(vec![Run { files: layout.files(), bytes: bytes_of(&shape) }]);
+        return Some(vec![Run {
+            files: layout.files(),
+            bytes: format.file_bytes(&shape, &plan.encoding),
+        }]);
     }
     if layout.files() > RUNS_MAX {
         return None;
     }
     let mut runs: Vec<Run> = Vec::new();
     for file in 0..layout.files() {
-        let bytes = bytes_of(&layout.shape(file));
+        let bytes = format.file_bytes(&layout.shape(file), &plan.encoding);
         match runs.last_mut() {
             Some(run) if run.bytes == bytes => run.files += 1,
             _ => runs.push(Run { files: 1, bytes }),

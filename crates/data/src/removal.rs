@@ -13,7 +13,7 @@ use std::path::Path;
 /// Files of others that are named.
 const NAMED_MAX: usize = 3;
 
-/// What came of removing the dataset in a folder.
+/// Result of removing the dataset in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Removal {
     /// Dataset and folder are gone.
@@ -117,8 +117,10 @@ pub fn refuse_replacing(
         old_bytes = old_bytes.saturating_add(storage.stat(path)?.unwrap_or(0));
         Ok(())
     })?;
-    let is_own = |path: &str| old_names.has(path) || old_names.has_unfinished(path);
-    if let Some(path) = first_stranger(storage, &old_names.folders(), is_own)? {
+    let stranger = first_stranger(storage, &old_names.folders(), |path| {
+        old_names.has(path) || old_names.has_unfinished(path)
+    })?;
+    if let Some(path) = stranger {
         return Err(GenerateError::Strangers { path });
     }
     let layout = Layout::new(plan);

@@ -21,12 +21,17 @@ struct PartWriter {
     written: u64,
 }
 
+impl PartWriter {
+    fn new() -> Self {
+        PartWriter { file: None, piece: Piece::new(PIECE_BYTES), filled: 0, written: 0 }
+    }
+}
+
 impl<'w> WriteSink<'w> {
     /// For files of `parts` parts.
     pub(crate) fn new(watch: &'w Watch<'w>, parts: usize) -> Self {
-        let part =
-            |_| PartWriter { file: None, piece: Piece::new(PIECE_BYTES), filled: 0, written: 0 };
-        WriteSink { watch, path: String::new(), parts: (0..parts).map(part).collect() }
+        let parts = std::iter::repeat_with(PartWriter::new).take(parts).collect();
+        WriteSink { watch, path: String::new(), parts }
     }
 
     /// Start on a file.
@@ -125,7 +130,7 @@ const ENDS_BYTES: u64 = 64 << 10;
 /// The first place where a file is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// Of the file: an index into its format's parts.
+    /// Part of the file: an index into its format's parts.
     pub(crate) part: usize,
     /// From the part's start; `None` where the part as a whole is meant.
     pub(crate) offset: Option<u64>,
@@ -151,6 +156,13 @@ struct PartReader {
     read: Piece,
 }
 
+impl PartReader {
+    fn new() -> Self {
+        let (made, read) = (Piece::new(PIECE_BYTES), Piece::new(PIECE_BYTES));
+        PartReader { file: None, len: 0, at: 0, made, read }
+    }
+}
+
 impl<'w> CompareSink<'w> {
     /// For files of `parts` parts.
     pub(crate) fn new(
@@ -159,14 +171,7 @@ impl<'w> CompareSink<'w> {
         parts: usize,
         extent: Extent,
     ) -> Self {
-        let part = |_| PartReader {
-            file: None,
-            len: 0,
-            at: 0,
-            made: Piece::new(PIECE_BYTES),
-            read: Piece::new(PIECE_BYTES),
-        };
-        let parts = (0..parts).map(part).collect();
+        let parts = std::iter::repeat_with(PartReader::new).take(parts).collect();
         CompareSink { storage, watch, extent, path: String::new(), parts, found: None }
     }
 
@@ -224,17 +229,17 @@ impl<'w> CompareSink<'w> {
     fn compare(&mut self, i: usize, offset: u64, skew: usize, len: usize) -> Option<Difference> {
         let PartReader { file, made, read, .. } = &mut self.parts[i];
         let (made, read) = (&made[skew..skew + len], &mut read[skew..skew + len]);
-        let differs = |offset, what: String| Some(Difference { part: i, offset, what });
-        match self.storage.read_at((*file)?, offset, read) {
-            Err(error) => differs(None, error.to_string()),
+        let (offset, what) = match self.storage.read_at((*file)?, offset, read) {
+            Err(error) => (None, error.to_string()),
             Ok(came) => match first_difference(&made[..came], &read[..came]) {
-                Some(at) => differs(Some(offset + at as u64), "not what was generated".to_string()),
+                Some(at) => (Some(offset + at as u64), "not what was generated".to_string()),
                 None if came < len => {
-                    differs(Some(offset + came as u64), "the file ends too early".to_string())
+                    (Some(offset + came as u64), "the file ends too early".to_string())
                 }
-                None => None,
+                None => return None,
             },
-        }
+        };
+        Some(Difference { part: i, offset, what })
     }
 }
 

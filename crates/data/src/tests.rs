@@ -194,7 +194,7 @@ fn a_half_written_file_is_not_taken_for_whole() {
     });
 }
 
-/// What a killed process leaves.
+/// Leave the files of a killed process.
 fn change_or_make(storage: &dyn Storage, path: &str) {
     let mut file = storage.create(path).unwrap();
     file.write(b"half").unwrap();
@@ -354,7 +354,7 @@ fn redundant_datasets_are_kept_and_verified() {
     }
 }
 
-/// What an encoder learns late must not pass for a difference.
+/// Sizes that an encoder learns late must not pass for a difference.
 #[test]
 fn compressed_datasets_are_kept_and_verified() {
     for format in FORMATS {
@@ -374,7 +374,7 @@ fn compressed_datasets_are_kept_and_verified() {
     }
 }
 
-/// What `dataset.compression` saves is what was asked, and known beforehand.
+/// The share that `dataset.compression` saves is the one asked for, and known beforehand.
 #[test]
 fn a_deflated_dataset_is_as_small_as_was_asked() {
     let [plain, compressible, _] = redundancies();

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 /// Bad files that are named.
 const NAMED_MAX: usize = 10;
 
-/// What was found.
+/// Result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Files looked at.
@@ -40,7 +40,7 @@ pub struct BadFile {
     pub what: String,
 }
 
-/// Why a dataset could not be verified at all.
+/// Reason that a dataset could not be verified at all.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// The plan names a format that is not built in.
@@ -86,9 +86,10 @@ pub fn verify(
         for_each_file(layout.files(), threads, &watch, state, |(sink, content, path), file| {
             layout.write_path(file, path);
             content.start(file);
-            let compared = match sink.begin(path, parts) {
-                true => format.encode(&layout.shape(file), &plan.encoding, content, sink),
-                false => Ok(()),
+            let compared = if sink.begin(path, parts) {
+                format.encode(&layout.shape(file), &plan.encoding, content, sink)
+            } else {
+                Ok(())
             };
             let difference = sink.finish();
             compared?;

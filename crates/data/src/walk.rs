@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, PoisonError};
 
-/// What a walk tells, and how it is told to stop.
+/// Progress of a walk, and the wish to end it.
 pub struct Watch<'w> {
     progress: &'w (dyn Fn(u64, u64) + Sync),
     cancel: &'w AtomicBool,

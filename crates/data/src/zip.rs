@@ -1,6 +1,6 @@
 //! Little-endian fields of zip archives (APPNOTE.TXT), for those who write them.
 
-/// What a field of 32 bits says of a size or offset that a zip64 field holds.
+/// Value of a 32-bit field for a size or offset: all ones where a zip64 field holds it.
 pub fn saturated(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }

@@ -2,7 +2,7 @@
 
 use feedrate_data::generate::GenerateError;
 use feedrate_measure::metric::UnknownMetric;
-use feedrate_results::runs::RunsError;
+use feedrate_results::index::RunsError;
 use feedrate_run::checkpoint::CheckpointError;
 use feedrate_run::comm::CommError;
 use feedrate_run::driver::RunError;

@@ -1,5 +1,17 @@
 //! Shows what results say: plots, tables, the page of a report. Decides nothing about what a number means.
 
+pub mod table;
+mod number;
 pub mod draw;
 pub mod plot;
+pub mod words;
 pub mod report;
+pub mod experiment;
+mod grid;
+mod methods;
+mod figures;
+mod told;
+pub mod gather;
+pub mod output;
+#[cfg(test)]
+mod tests;

@@ -52,7 +52,13 @@ const FAMILIES: &[Family] = &[
             ("manifest", "what a whole checkpoint consists of, whatever its format"),
         ],
     },
-    Family { folder: "crates/run/src/layers", shared: &[] },
+    Family {
+        folder: "crates/run/src/layers",
+        shared: &[
+            ("slots", "open files by number, in every layer that has its own"),
+            ("once", "reads made once for a group, within a process or for others too"),
+        ],
+    },
     Family { folder: "crates/measure/src/metric", shared: &[] },
     Family { folder: "crates/measure/src/doubt", shared: &[] },
     Family { folder: "crates/results/src/doubt", shared: &[] },
@@ -68,20 +74,16 @@ const FAMILIES: &[Family] = &[
         folder: "crates/report/src/plot",
         shared: &[
             ("data", "what every plot is drawn from"),
-            ("points", "makes what every plot is drawn from"),
-            ("groups", "replicates, factors and the axes of responses, the same in every plot"),
+            ("block", "runs by their design: cells, names and marks, the same in every plot"),
+            ("response", "the axes of responses and of processes"),
             ("caption", "what marks, intervals and axes are, in the words of every caption"),
-            ("compared", "runs that differ in nothing else, for all plots of factors"),
             ("against", "a response against processes, whichever it is"),
         ],
     },
     Family { folder: "crates/analysis/src/advice", shared: &[] },
     Family {
-        folder: "crates/report/src/report/output",
-        shared: &[
-            ("comma", "lines of a CSV, whatever their columns"),
-            ("words", "sentences with names in them, in each markup"),
-        ],
+        folder: "crates/report/src/output",
+        shared: &[("words", "sentences with names in them, in each markup")],
     },
 ];
 

@@ -1,37 +1,38 @@
 //! What is compared: the runs below a folder, of our records or of DLIO's files, or those of a study's rows. Says of each that is not why.
 
-use feedrate_measure::doubt::Severity;
-use feedrate_measure::metric::{
-    AU_SUSTAINED, BARRIER_S, Basis, DELIVERED_WHOLE, DELIVERED_WINDOWED, METRICS, NOMINAL_WHOLE,
-    NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, SAMPLES_WINDOWED, STALL_PERCENT, Value,
-};
-use feedrate_measure::record::Record;
-use feedrate_measure::summary::Summary;
-use feedrate_results::all::{Analysis, analyse};
-use feedrate_results::case::{Activity, Case, ROWS, load};
-use feedrate_results::import::{DLIO, Kind, find, same_text};
-use feedrate_results::response::Response;
-use feedrate_results::runs::{LeftOut, Origin, Run, Runs, RunsError, Turn, place, runs_of};
-use feedrate_spec::units::MIB;
+use feedrate_measure::metric::Metric;
+use feedrate_results::import::{Origin, find, same_text};
+use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
+use feedrate_results::run::{ROWS, Run};
 use std::path::{Path, PathBuf};
+
+/// The runs of a side.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    /// In the order they were started.
+    pub runs: Vec<Run>,
+    /// Runs that must not be used, and folders that cannot be read.
+    pub left_out: Vec<LeftOut>,
+}
 
 /// The runs of A and of B, read by so many threads. Where some are of DLIO and some are ours, their settings are those that both have names for.
 ///
 /// # Errors
 /// One of them cannot be looked into, or holds no run.
 pub fn sides(a: &Path, b: &Path, threads: usize) -> Result<(Runs, Runs), RunsError> {
-    let (kinds_of_a, kinds_of_b) = (kinds(a)?, kinds(b)?);
-    let of_dlio: Vec<PathBuf> = [(a, &kinds_of_a), (b, &kinds_of_b)]
-        .into_iter()
-        .filter(|(_, kinds)| holds_dlio(kinds))
-        .map(|(path, _)| path.to_path_buf())
-        .collect();
-    // Together: a dataset that a run of one side made may be what one of the other read.
-    let analysis = match of_dlio.is_empty() {
-        true => Analysis::default(),
-        false => analyse(&of_dlio, threads)?,
+    let options = ReadOptions { threads, ..ReadOptions::default() };
+    let read = |paths: &[PathBuf]| RunIndex::read(paths, &options);
+    let (of_a, of_b) = if holds_dlio(a) || holds_dlio(b) {
+        // Together: a dataset that a run of one side made may be what one of the other read.
+        let both = read(&[a.into(), b.into()])?;
+        (both.below(0, a), both.below(1, b))
+    } else {
+        (read(&[a.into()])?, read(&[b.into()])?)
     };
-    let (mut a, mut b) = (side(a, &kinds_of_a, &analysis)?, side(b, &kinds_of_b, &analysis)?);
+    let (mut a, mut b) = (Runs::from(of_a), Runs::from(of_b));
+    for run in a.runs.iter_mut().chain(&mut b.runs).filter(|run| is_of_dlio(run)) {
+        run.settings.extend(run.hosts.map(|count| ("hosts".into(), count.to_string())));
+    }
     let all = || a.runs.iter().chain(&b.runs);
     if all().any(is_of_dlio) && !all().all(is_of_dlio) {
         a.runs.iter_mut().chain(&mut b.runs).for_each(keep_common);
@@ -39,25 +40,33 @@ pub fn sides(a: &Path, b: &Path, threads: usize) -> Result<(Runs, Runs), RunsErr
     Ok((a, b))
 }
 
-/// What is compared where nothing is asked for: utilisation, and throughput in the truest unit that all runs have.
-pub fn main_responses(a: &Runs, b: &Runs) -> Vec<&'static Response> {
+impl From<RunIndex> for Runs {
+    fn from(index: RunIndex) -> Self {
+        let (runs, left_out) = index.into_usable();
+        Runs { runs, left_out }
+    }
+}
+
+/// Whether a folder holds runs of DLIO; of a study's CSV nobody is asked.
+fn holds_dlio(path: &Path) -> bool {
+    let found = find(path).map_or_else(|_| Vec::new(), |(found, _)| found);
+    found.iter().any(|one| one.origin != Origin::Feedrate)
+}
+
+/// Responses that are compared where none is asked for: utilisation, and throughput in the truest unit that all runs have.
+pub fn main_responses(a: &Runs, b: &Runs) -> Vec<&'static Metric> {
     let has = |name: &str| {
-        let response = Response::find(name);
-        a.runs
-            .iter()
-            .chain(&b.runs)
-            .all(|run| response.as_ref().is_ok_and(|of| run.summary.figures.value(of).is_some()))
+        let response = Metric::find(name);
+        let mut all = a.runs.iter().chain(&b.runs);
+        all.all(|run| response.as_ref().is_ok_and(|response| run.metric(response).is_some()))
     };
     let rates = ["delivered_bytes_per_second", "samples_per_second"];
     let rate = rates.into_iter().find(|name| has(name)).unwrap_or(rates[0]);
-    ["au_all_steps_percent", rate]
-        .into_iter()
-        .filter_map(|name| Response::find(name).ok())
-        .collect()
+    ["au_all_steps_percent", rate].into_iter().filter_map(|name| Metric::find(name).ok()).collect()
 }
 
 fn is_of_dlio(run: &Run) -> bool {
-    run.place.get("program").is_some_and(|program| program == DLIO)
+    run.origin != Origin::Feedrate
 }
 
 fn keep_common(run: &mut Run) {
@@ -70,112 +79,10 @@ fn keep_common(run: &mut Run) {
     run.settings.values_mut().for_each(|value| *value = same_text(value));
 }
 
-/// Who wrote the runs of a folder; of a study's CSV nobody is asked.
-fn kinds(path: &Path) -> Result<Vec<Kind>, RunsError> {
-    if path.is_file() {
-        return Ok(Vec::new());
-    }
-    let failed = |error| RunsError::Io { path: path.into(), source: error };
-    Ok(find(path).map_err(failed)?.0.into_iter().map(|one| one.kind).collect())
-}
-
-fn holds_dlio(kinds: &[Kind]) -> bool {
-    kinds.iter().any(|kind| *kind != Kind::Record)
-}
-
-/// `analysis`: of all folders that hold runs of DLIO.
-fn side(path: &Path, kinds: &[Kind], analysis: &Analysis) -> Result<Runs, RunsError> {
-    if !holds_dlio(kinds) {
-        return runs_of(path);
-    }
-    let mut side = match kinds.contains(&Kind::Record) {
-        true => runs_of(path)?,
-        false => Runs::default(),
-    };
-    let whole = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
-    let root = whole(path);
-    let is_below = |one: &Path| whole(one).starts_with(&root);
-    let is_new = |one: &&LeftOut| !side.left_out.iter().any(|known| known.path == one.path);
-    let left_out = analysis.left_out.iter().filter(|one| is_below(&one.path)).filter(is_new);
-    let left_out: Vec<LeftOut> = left_out.cloned().collect();
-    side.left_out.extend(left_out);
-    let of_dlio = analysis.runs.iter().filter(|case| case.kind != Kind::Record);
-    for case in of_dlio.filter(|case| is_below(&case.path)) {
-        let run = match unusable(case, path) {
-            Some(why) => Err(why),
-            None => {
-                load(&case.path, case.kind, &case.source).map(|loaded| run(case, &loaded.record))
-            }
-        };
-        match run {
-            Ok(run) => side.runs.push(run),
-            Err(why) => side.left_out.push(LeftOut { path: case.path.clone(), why }),
-        }
-    }
-    side.runs.sort_by(|a, b| a.origin.cmp_start(&b.origin).then(a.path.cmp(&b.path)));
-    side.left_out.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(side)
-}
-
-/// Why a run of DLIO must not be compared; one that was put aside is, where it is what was asked for.
-fn unusable(case: &Case, asked: &Path) -> Option<String> {
-    let invalid = case.doubts.iter().find(|doubt| doubt.severity == Severity::Invalid);
-    let aside = case.put_aside.as_ref().filter(|_| case.path != asked);
-    match (case.activity, aside, invalid) {
-        (_, Some(word), _) => Some(format!("{word}: a study put it aside")),
-        (Activity::Generation, ..) => Some("it generated data, and trained nothing".into()),
-        (Activity::Checkpoints, ..) => Some("it trained nothing: checkpoints only".into()),
-        (_, _, Some(doubt)) => Some(format!("{}: {}", doubt.name, doubt.evidence)),
-        _ if case.steps == 0 => Some("it has no steps that can be read".into()),
-        _ => None,
-    }
-}
-
-fn run(case: &Case, record: &Record) -> Run {
-    let mut settings = case.settings.clone();
-    settings.extend(case.hosts.map(|count| ("hosts".into(), count.to_string())));
-    Run {
-        path: case.path.clone(),
-        settings,
-        place: place(record),
-        turn: Turn::default(),
-        origin: Origin::of(record),
-        summary: summary(case, record),
-    }
-}
-
-/// What DLIO's files do not tell is not known: a record that was made of them has 0 there.
-fn summary(case: &Case, record: &Record) -> Summary {
-    let mut summary = Summary::of(record);
-    let values = &mut summary.figures.values;
-    for metric in METRICS.iter().filter(|metric| !metric.basis.contains(&Basis::Steps)) {
-        values.remove(&metric.id);
-    }
-    let rates = &case.throughput;
-    let bytes = |mib: Option<f64>| mib.map(|mib| mib * MIB);
-    let stall = case.stall.load_percent.filter(|percent| 0.0 < *percent);
-    for (metric, number, provenance) in [
-        (&DELIVERED_WINDOWED, None, Provenance::Estimated),
-        (&DELIVERED_WHOLE, bytes(rates.whole_read_mib_per_second), Provenance::Estimated),
-        (&NOMINAL_WINDOWED, bytes(rates.windowed_mib_per_second), Provenance::Recomputed),
-        (&NOMINAL_WHOLE, bytes(rates.whole_mib_per_second), Provenance::Recomputed),
-        (&SAMPLES_WINDOWED, rates.windowed_samples_per_second, Provenance::Recomputed),
-        (&SAMPLES_WHOLE, rates.whole_samples_per_second, Provenance::Recomputed),
-        (&AU_SUSTAINED, None, Provenance::Recomputed),
-        (&BARRIER_S, None, Provenance::Recomputed),
-        (&STALL_PERCENT, stall, Provenance::Recomputed),
-    ] {
-        values.remove(&metric.id);
-        values.extend(number.map(|number| (metric.id, Value { number, provenance })));
-    }
-    summary.doubts.clone_from(&case.doubts);
-    summary
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Pairing, Question, Verdict, compare};
+    use crate::compare::{Note, Pairing, Question, Verdict, compare};
     use feedrate_measure::example::simple;
     use feedrate_measure::record::file;
     use feedrate_results::import::fake::Fake;
@@ -252,7 +159,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), 1.0);
         let (a, _) = both(folder.path(), folder.path());
-        let of = |name: &str| a.runs[0].summary.figures.value(Response::find(name).unwrap());
+        let of = |name: &str| a.runs[0].metric(Metric::find(name).unwrap());
         assert_eq!(of("au_sustained"), None);
         // Of 6.15 s a rank waits 4.05 to 4.35 s.
         let stall = of("stall").unwrap();
@@ -278,7 +185,7 @@ mod tests {
         let found = compare(
             a,
             b,
-            &[Response::find("au_all_steps").unwrap()],
+            &[Metric::find("au_all_steps").unwrap()],
             Question::Within(0.02),
             Pairing::None,
         );
@@ -290,7 +197,10 @@ mod tests {
         );
         assert!(!differs.contains(&"loader.piece_bytes"), "{differs:?}");
         assert!(
-            found.notes.iter().any(|note| note.contains("not the same program")),
+            found
+                .notes
+                .iter()
+                .any(|note| matches!(note, Note::Differs(of) if of.setting == "program")),
             "{:?}",
             found.notes
         );

@@ -124,7 +124,7 @@ fn share_of_zeros(bytes: &[u8]) -> f64 {
     bytes.iter().filter(|&&byte| byte == 0).count() as f64 / bytes.len() as f64
 }
 
-/// Of bytes that are no zeros on purpose, one in 256 is one by chance.
+/// One in 256 bytes that should not be zero is zero by chance.
 #[test]
 fn zeros_have_their_share_of_samples_of_any_length() {
     for percent in [1, 10, 37, 50, 75, 90, 99, 100] {

@@ -19,7 +19,7 @@ pub(super) enum Begun {
     Again,
 }
 
-/// Which sample is looked for.
+/// The sample to find.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// Number of the dataset file.
@@ -108,7 +108,8 @@ impl<S: Finder> AheadCursor<S> {
 
     fn take_piece(
         &mut self,
-        (start, asked): (u64, usize),
+        start: u64,
+        asked: usize,
         piece: &[u8],
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
@@ -181,7 +182,7 @@ impl<S: Finder> Cursor for AheadCursor<S> {
                 Ok(())
             }
             Asked::Left { at } => self.take(at, bytes, sink),
-            Asked::Piece { at, len } => self.take_piece((at, len), bytes, sink),
+            Asked::Piece { at, len } => self.take_piece(at, len, bytes, sink),
         }
     }
 

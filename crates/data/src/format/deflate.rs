@@ -39,12 +39,12 @@ impl<'s> DeflateSink<'s> {
         }
     }
 
-    /// What lies around the deflated bytes goes there.
+    /// The sink below, which takes the bytes around the deflated ones.
     pub(super) fn inner(&mut self) -> &mut dyn FileSink {
         self.inner
     }
 
-    /// Of what was taken since the stream began.
+    /// Checksum of all input since the stream began.
     pub(super) fn crc(&self) -> u32 {
         self.crc.clone().finalize()
     }
@@ -124,7 +124,7 @@ impl FileSink for DeflateSink<'_> {
         self.pack(len, FlushCompress::None)
     }
 
-    /// What was packed cannot be changed: formats leave nothing open inside a stream.
+    /// Refused: packed bytes cannot be changed afterwards, so formats leave nothing open inside a stream.
     fn reserve(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
         debug_assert!(false, "{len} bytes of part {part} cannot be left open in a stream");
         Ok(())

@@ -13,7 +13,7 @@ pub(super) static PARTS: [Part; 3] =
 const DATA: usize = 0;
 const OFFSETS: usize = 1;
 const SIZES: usize = 2;
-/// Of an index.
+/// Length of an entry of an index.
 const ENTRY_BYTES: u64 = 8;
 /// Both indexes of a file are kept up to this many bytes; of longer ones, entries are read one by one.
 const KEPT_BYTES_MAX: u64 = 16 << 20;
@@ -65,13 +65,13 @@ struct IndexedCursor {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Of the index of offsets.
+    /// Ask for the length of the index of offsets.
     Length,
     /// The whole index in part `0` comes.
     Whole(usize),
     /// The sample's entry in an index too long to keep.
     Entry(usize),
-    /// Of the data, which must be what the plan says.
+    /// Ask for the length of the data, which must be as planned.
     DataLength,
     Data,
 }
@@ -99,11 +99,12 @@ impl Index {
 
     /// Offset and size of a sample in a kept index.
     fn kept_entry(&self, sample: u64) -> Option<[u64; 2]> {
-        let at = |entry: u64| {
-            let from = usize::try_from(entry * ENTRY_BYTES).ok()?;
-            self.kept.get(from..)?.first_chunk().copied().map(u64::from_le_bytes)
-        };
-        Some([at(sample)?, at(self.samples + sample)?])
+        Some([self.kept_number(sample)?, self.kept_number(self.samples + sample)?])
+    }
+
+    fn kept_number(&self, entry: u64) -> Option<u64> {
+        let from = usize::try_from(entry * ENTRY_BYTES).ok()?;
+        self.kept.get(from..)?.first_chunk().copied().map(u64::from_le_bytes)
     }
 }
 

@@ -45,7 +45,7 @@ impl Format for Json {
     }
 }
 
-/// What may come next.
+/// Tokens that may come next.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Next {
     #[default]
@@ -140,7 +140,7 @@ impl Tokens {
         Ok(())
     }
 
-    /// What is not a number: bytes used.
+    /// Read anything but a number; gives the number of bytes used.
     fn punctuation(&mut self, text: &[u8]) -> Result<usize, String> {
         let byte = text[0];
         self.next = match (self.next, byte) {

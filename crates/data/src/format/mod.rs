@@ -37,7 +37,7 @@ mod tests;
 use feedrate_spec::catalog::{FormatEntry, Member};
 use feedrate_spec::shape::{Encoding, FileShape};
 
-/// What an encoder asks for its payload, and what `verify` compares with.
+/// Source of payload for encoders, and of the bytes that `verify` expects.
 pub use crate::content::Content;
 
 /// Every format.
@@ -149,7 +149,7 @@ impl Part {
     }
 }
 
-/// What a worker decides once about its cursor.
+/// Options of a worker's cursor, decided once.
 #[derive(Clone, Debug)]
 pub struct CursorOptions {
     /// The most bytes asked for at once where payload is streamed; a multiple of 4096.
@@ -158,7 +158,7 @@ pub struct CursorOptions {
     pub check_crc: bool,
     /// The payload is wanted by the sink: gather interleaved samples.
     pub wants_payload: bool,
-    /// What is read is payload alone, as an engine with the ability `serves_samples` has it.
+    /// Only payload is read, as from an engine with the ability `serves_samples`.
     pub samples_alone: bool,
 }
 
@@ -180,13 +180,13 @@ pub trait Cursor: Send {
     /// The file is not what its format says.
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError>;
 
-    /// What the file says it holds, once that was read since `begin`; `None` where a format does not say.
+    /// Shape that the file states, once that was read since `begin`; `None` where a format does not state it.
     fn found(&self) -> Option<FileShape> {
         None
     }
 }
 
-/// What a cursor needs next.
+/// Next need of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Bytes at `offset` of part `part`.
@@ -286,7 +286,7 @@ pub trait FileSink {
     }
 }
 
-/// What a sink's storage said.
+/// Error of a sink's storage.
 pub type SinkError = crate::storage::StorageError;
 
 /// A file that is not what its format says. The driver adds the file's name.

@@ -7,7 +7,7 @@ use super::FormatError;
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, FileShape};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// Of the start of the array's bytes.
+/// The array's bytes start at a multiple of this.
 const ALIGN_BYTES: usize = 64;
 /// numpy leaves room for the first axis to grow to this many digits.
 const GROWTH_DIGITS: usize = 21;
@@ -43,7 +43,6 @@ pub(super) fn array_bytes(shape: &FileShape) -> u64 {
 
 /// numpy leaves room for the first axis to grow, then pads; by a whole line where nothing needs padding.
 fn header_bytes(shape: &FileShape) -> usize {
-    let digits = |axis: u64| axis.checked_ilog10().map_or(1, |digits| digits as usize + 1);
     let count = axes(shape).count();
     let commas = if count == 1 { 1 } else { 2 * (count - 1) };
     let axes_bytes = axes(shape).map(digits).sum::<usize>() + commas;
@@ -51,6 +50,10 @@ fn header_bytes(shape: &FileShape) -> usize {
     let fixed = "{'descr': '', 'fortran_order': False, 'shape': (), }\n".len();
     let text = fixed + shape.element.npy_descr().len() + axes_bytes + growth;
     (PREFIX_BYTES + text) / ALIGN_BYTES * ALIGN_BYTES + ALIGN_BYTES
+}
+
+fn digits(axis: u64) -> usize {
+    axis.checked_ilog10().map_or(1, |digits| digits as usize + 1)
 }
 
 fn axes(shape: &FileShape) -> impl Iterator<Item = u64> {
@@ -101,7 +104,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Progress, FormatError> {
 /// Memory that the longest header needs.
 pub(super) const BYTES_MAX: usize = PREFIX_BYTES_MAX + TEXT_BYTES_MAX;
 
-/// Of the Python dictionary in a header.
+/// Parser of the Python dictionary in a header.
 struct Parser<'t> {
     text: &'t [u8],
     at: usize,

@@ -10,7 +10,7 @@ pub(super) struct PackedCursor {
     file: Option<u64>,
     sample: u64,
     expected: Option<FileShape>,
-    /// Of the file; asked once.
+    /// Length of the file, asked for once.
     length: Option<u64>,
     size: u64,
     at: u64,

@@ -22,7 +22,7 @@ pub(super) trait Picture: Send {
     /// A new file begins.
     fn begin(&mut self);
 
-    /// What the file holds, once that is among its first bytes `head`; each call gets more of them.
+    /// Shape of the picture, once its first bytes `head` state it; each call gets more of them.
     fn look(&mut self, head: &[u8]) -> Result<Option<FileShape>, FormatError>;
 
     /// Decode a whole file of which `look` told the shape: `pixels` is as long as its sample.
@@ -89,16 +89,14 @@ impl<P: Picture> ImageCursor<P> {
         compare_shapes(found, self.expected.as_ref())?;
         check_sample(found, self.sample)?;
         let most = length.saturating_mul(P::PIXEL_BYTES_A_BYTE);
-        let refuse = |why: String| {
-            Err(FormatError::new(0, format!("says it holds {}; {why}", in_words(found))))
+        let why = if found.sample_bytes() > most {
+            format!("a file of {length} bytes cannot hold more than {most}")
+        } else if self.expected.is_none() && found.sample_bytes() > FOREIGN_PIXEL_BYTES_MAX {
+            format!("more than {FOREIGN_PIXEL_BYTES_MAX} bytes are not decoded")
+        } else {
+            return Ok(());
         };
-        if found.sample_bytes() > most {
-            return refuse(format!("a file of {length} bytes cannot hold more than {most}"));
-        }
-        if self.expected.is_none() && found.sample_bytes() > FOREIGN_PIXEL_BYTES_MAX {
-            return refuse(format!("more than {FOREIGN_PIXEL_BYTES_MAX} bytes are not decoded"));
-        }
-        Ok(())
+        Err(FormatError::new(0, format!("says it holds {}; {why}", in_words(found))))
     }
 
     fn decode(&mut self, found: &FileShape, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
@@ -254,7 +252,12 @@ impl io::Write for SinkWriter<'_> {
     }
 }
 
-/// What pictures of a kind can be.
+/// Height and width of a picture; 1 for a side that is missing.
+pub(super) fn sides(shape: &FileShape) -> [u64; 2] {
+    [0, 1].map(|i| shape.dims.as_slice().get(i).copied().unwrap_or(1))
+}
+
+/// Limits on the pictures of a kind.
 pub(super) struct Fits {
     pub(super) elements: &'static [Element],
     /// Beside one, which is told by two dimensions.
@@ -263,23 +266,22 @@ pub(super) struct Fits {
 }
 
 impl Fits {
-    /// Why a file of this shape cannot be written, if it cannot.
+    /// Reason that a file of this shape cannot be written, if it cannot.
     pub(super) fn unfit(&self, shape: &FileShape) -> Option<Unfit> {
-        let unfit = |key, message, hint| Some(Unfit { key, message, hint });
         if shape.samples != 1 {
-            return unfit(
-                "dataset.num_samples_per_file",
-                format!("`{}` samples in a picture", shape.samples),
-                "a file is one picture: use 1, and more files".to_string(),
-            );
+            return Some(Unfit {
+                key: "dataset.num_samples_per_file",
+                message: format!("`{}` samples in a picture", shape.samples),
+                hint: "a file is one picture: use 1, and more files".to_string(),
+            });
         }
         if !self.elements.contains(&shape.element) {
             let names: Vec<&str> = self.elements.iter().map(|element| element.name()).collect();
-            return unfit(
-                "dataset.record_element_type",
-                format!("pixels of `{}`", shape.element.name()),
-                format!("use {}", names.join(" or ")),
-            );
+            return Some(Unfit {
+                key: "dataset.record_element_type",
+                message: format!("pixels of `{}`", shape.element.name()),
+                hint: format!("use {}", names.join(" or ")),
+            });
         }
         let dims = shape.dims.as_slice();
         let fits = match dims {
@@ -289,19 +291,19 @@ impl Fits {
         };
         if !fits {
             let channels: Vec<String> = self.channels.iter().map(u64::to_string).collect();
-            return unfit(
-                "dataset.record_dims",
-                format!("`{dims:?}` are no dimensions of a picture"),
-                format!("give height and width, and for colours {}", channels.join(" or ")),
-            );
+            return Some(Unfit {
+                key: "dataset.record_dims",
+                message: format!("`{dims:?}` are no dimensions of a picture"),
+                hint: format!("give height and width, and for colours {}", channels.join(" or ")),
+            });
         }
         let side = dims[0].max(dims[1]);
         if side > self.side_max || dims.contains(&0) {
-            return unfit(
-                "dataset.record_dims",
-                format!("a picture of `{}` × `{}` pixels", dims[0], dims[1]),
-                format!("a side has 1 to {} pixels", self.side_max),
-            );
+            return Some(Unfit {
+                key: "dataset.record_dims",
+                message: format!("a picture of `{}` × `{}` pixels", dims[0], dims[1]),
+                hint: format!("a side has 1 to {} pixels", self.side_max),
+            });
         }
         None
     }

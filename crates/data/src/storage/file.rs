@@ -72,8 +72,9 @@ impl Root {
         flags: OFlags,
     ) -> Result<OwnedFd, StorageError> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | flags;
-        let open = || fs::openat(self.find()?, path, flags, Mode::empty());
-        open().map_err(|errno| self.error(action, path, errno))
+        self.find()
+            .and_then(|root| fs::openat(root, path, flags, Mode::empty()))
+            .map_err(|errno| self.error(action, path, errno))
     }
 }
 
@@ -115,8 +116,7 @@ impl Storage for File {
     }
 
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        let stat = || fs::statat(self.root.find()?, path, AtFlags::empty());
-        match stat() {
+        match self.root.find().and_then(|root| fs::statat(root, path, AtFlags::empty())) {
             Ok(stat) => Ok(Some(stat.st_size as u64)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(self.root.error("stat", path, errno)),
@@ -135,8 +135,8 @@ impl Storage for File {
         let mut number = 0;
         loop {
             let part = part_path(path, process, number);
-            let create = || fs::openat(self.root.find()?, &part, flags, Mode::from_raw_mode(0o666));
-            match create() {
+            let mode = Mode::from_raw_mode(0o666);
+            match self.root.find().and_then(|root| fs::openat(root, &part, flags, mode)) {
                 Ok(fd) => {
                     let (root, path) = (Arc::clone(&self.root), path.to_string());
                     return Ok(Box::new(Part { root, fd, path, part, state: State::Partial }));
@@ -148,8 +148,7 @@ impl Storage for File {
     }
 
     fn remove(&self, path: &str) -> Result<(), StorageError> {
-        let remove = || fs::unlinkat(self.root.find()?, path, AtFlags::empty());
-        match remove() {
+        match self.root.find().and_then(|root| fs::unlinkat(root, path, AtFlags::empty())) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(self.root.error("remove", path, errno)),
         }
@@ -182,24 +181,21 @@ impl Storage for File {
     }
 
     fn sync_all(&self) -> Result<(), StorageError> {
-        let sync = || fs::syncfs(self.root.find()?);
-        sync().map_err(|errno| self.root.error("sync", "", errno))
+        self.root.find().and_then(fs::syncfs).map_err(|errno| self.root.error("sync", "", errno))
     }
 
     fn free_bytes(&self) -> Result<Option<u64>, StorageError> {
-        let space = || fs::fstatvfs(self.root.find()?);
-        let space = space().map_err(|errno| self.root.error("stat", "", errno))?;
+        let space = self.root.find().and_then(fs::fstatvfs);
+        let space = space.map_err(|errno| self.root.error("stat", "", errno))?;
         Ok(Some(space.f_bavail.saturating_mul(space.f_frsize)))
     }
 
     /// Dirty pages cannot be dropped, so they are written first.
     fn evict(&self, path: &str) -> Result<(), StorageError> {
         let fd = self.root.open_to_read("evict", path, OFlags::empty())?;
-        let evict = || {
-            fs::fdatasync(&fd)?;
-            fs::fadvise(&fd, 0, None, fs::Advice::DontNeed)
-        };
-        evict().map_err(|errno| self.root.error("evict", path, errno))
+        fs::fdatasync(&fd)
+            .and_then(|()| fs::fadvise(&fd, 0, None, fs::Advice::DontNeed))
+            .map_err(|errno| self.root.error("evict", path, errno))
     }
 
     /// Read, not advised: the kernel may take no notice of advice.
@@ -281,11 +277,10 @@ impl WriteFile for Part {
     }
 
     fn commit(mut self: Box<Self>) -> Result<(), StorageError> {
-        let rename = || {
-            let root = self.root.find()?;
-            fs::renameat(root, &self.part, root, &self.path)
-        };
-        rename().map_err(|errno| self.error("write", errno))?;
+        self.root
+            .find()
+            .and_then(|root| fs::renameat(root, &self.part, root, &self.path))
+            .map_err(|errno| self.error("write", errno))?;
         self.state = State::Committed;
         Ok(())
     }

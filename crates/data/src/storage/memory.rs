@@ -54,8 +54,8 @@ impl Table {
     }
 
     fn file(&self, action: &'static str, file: Handle) -> Result<&[u8], StorageError> {
-        let gone = || StorageError::new(action, "a removed file", ErrorKind::NotFound);
-        self.bytes.get(&file.0).map(Vec::as_slice).ok_or_else(gone)
+        let bytes = self.bytes.get(&file.0).map(Vec::as_slice);
+        bytes.ok_or_else(|| StorageError::new(action, "a removed file", ErrorKind::NotFound))
     }
 }
 

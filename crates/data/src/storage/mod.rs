@@ -75,12 +75,12 @@ fn is_unique(text: &str) -> bool {
 pub struct Handle(pub(crate) u64);
 
 impl Handle {
-    /// Of a storage that counts its open files.
-    pub fn of(number: u64) -> Self {
+    /// Handle of a storage that counts its open files.
+    pub fn from_number(number: u64) -> Self {
         Handle(number)
     }
 
-    /// What [`Handle::of`] was given.
+    /// The number given to [`Handle::from_number`].
     pub fn number(self) -> u64 {
         self.0
     }
@@ -219,7 +219,7 @@ pub trait WriteFile: Send {
     fn commit(self: Box<Self>) -> Result<(), StorageError>;
 }
 
-/// What a storage refused, and where.
+/// Operation and path that a storage refused.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} `{}`: {source}", path.display())]
 pub struct StorageError {

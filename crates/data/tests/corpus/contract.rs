@@ -1,4 +1,4 @@
-//! What every reader owes to every file, however hostile: an end, within bounds, and the same answer however it is
+//! Contract of every reader with every file, however hostile: an end, within bounds, and the same answer however it is
 //! asked. The targets of `fuzz/` compile this file too: it uses nothing but the public interface.
 
 use feedrate_data::format::{
@@ -80,7 +80,7 @@ fn parse_plan(text: &str) -> Option<FileShape> {
     (0 < shape.sample_bytes() && shape.payload_bytes() < 1 << 60).then_some(shape)
 }
 
-/// What reading one sample came to.
+/// Result of reading one sample.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     sample: u64,

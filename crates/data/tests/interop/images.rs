@@ -41,7 +41,7 @@ fn pillow_reads_what_we_write() {
     check_written("check_images.py", folder.path(), cases);
 }
 
-/// What we read of a file, in a file beside it: a lossy file has no other truth.
+/// Write the decoded file beside the file: a lossy file has no other truth.
 fn decode_beside(case: &Value) {
     let path = case["path"].as_str().unwrap();
     let format = format::find(case["format"].as_str().unwrap()).unwrap();

@@ -5,10 +5,14 @@ use crate::exit::{Exit, UsageError};
 use crate::{messages, text};
 use comfy_table::CellAlignment;
 use feedrate_measure::doubt::{Doubt, Severity};
-use feedrate_results::all::{Analysis, analyse};
-use feedrate_results::case::Case;
-use feedrate_spec::units;
-use serde_json::json;
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric, NOMINAL_WHOLE,
+    NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, SAMPLES_WINDOWED,
+};
+use feedrate_results::index::{ReadOptions, RunIndex};
+use feedrate_results::run::Run;
+use feedrate_spec::units::{self, MIB};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -20,14 +24,15 @@ const NAMED_MAX: usize = 6;
 /// Analyse, and print.
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let found = analyse(&arguments.sources, threads).map_err(UsageError::from)?;
+    let options = ReadOptions { threads, ..ReadOptions::default() };
+    let found = RunIndex::read(&arguments.sources, &options).map_err(UsageError::from)?;
     if arguments.json {
         let sources = arguments.sources.iter().map(|source| shown(source));
-        let left_out = found.left_out.iter();
+        let left_out = found.unread.iter();
         let left_out = left_out.map(|one| json!({ "path": shown(&one.path), "why": one.why }));
         messages::print(json!({
             "sources": sources.collect::<Vec<_>>(),
-            "runs": serde_json::to_value(&found.runs)?,
+            "runs": found.runs.iter().map(object).collect::<Vec<_>>(),
             "left_out": left_out.collect::<Vec<_>>(),
         }));
     } else {
@@ -36,15 +41,89 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
+/// One run; `null` is what is not known.
+fn object(run: &Run) -> Value {
+    json!({
+        "path": shown(&run.path),
+        "source": run.source,
+        "kind": run.origin,
+        "activity": run.activity,
+        "put_aside": run.put_aside,
+        "workload": run.workload,
+        "accelerators": run.accelerators,
+        "parameter": run.parameter,
+        "value": run.value,
+        "replicate": run.replicate,
+        "overrides": run.overrides,
+        "started": run.started,
+        "ended": run.ended,
+        "hostname": run.hostname,
+        "hosts": run.hosts,
+        "epochs": run.epochs,
+        "steps": run.steps,
+        "format": run.format,
+        "record_length_bytes": run.record_length_bytes,
+        "mean_sample_bytes": run.mean_sample_bytes,
+        "files": run.files,
+        "samples_per_file": run.samples_per_file,
+        "batch_size": run.batch_size,
+        "read_threads": run.read_threads,
+        "compute_s_per_step": run.step_times.compute_s_per_step,
+        "au": {
+            "reported_percent": run.reported_au_percent(),
+            "windowed_percent": run.metric(&AU_WINDOWED),
+            "all_steps_percent": run.metric(&AU_ALL_STEPS),
+            "sustained_percent": run.metric(&AU_SUSTAINED),
+        },
+        "throughput": throughput(run),
+        "reported": run.reported,
+        "stall": {
+            "load_s_per_step": run.step_times.load_s_per_step,
+            "load_percent": run.step_times.load_percent,
+            "excluded_percent": run.step_times.excluded_percent,
+            "barrier_percent": run.step_times.barrier_percent,
+        },
+        "skew": {
+            "windowed_lowest_percent": run.step_times.windowed_lowest_percent,
+            "windowed_highest_percent": run.step_times.windowed_highest_percent,
+            "own_time_percent": run.step_times.own_time_percent,
+        },
+        "doubts": run.doubts,
+    })
+}
+
+fn throughput(run: &Run) -> Value {
+    let provenance = run.values.get(&DELIVERED_WHOLE.id).map(|value| value.provenance);
+    json!({
+        "reported_samples_per_second": run.reported_samples_per_second(),
+        "reported_mib_per_second": run.reported_mib_per_second(),
+        "windowed_samples_per_second": run.metric(&SAMPLES_WINDOWED),
+        "windowed_mib_per_second": mib_per_second(run, &NOMINAL_WINDOWED),
+        "whole_samples_per_second": run.metric(&SAMPLES_WHOLE),
+        "whole_mib_per_second": mib_per_second(run, &NOMINAL_WHOLE),
+        "whole_read_mib_per_second": mib_per_second(run, &DELIVERED_WHOLE),
+        "whole_read_provenance": provenance,
+    })
+}
+
+fn is_estimated(run: &Run) -> bool {
+    let delivered = run.values.get(&DELIVERED_WHOLE.id);
+    delivered.is_some_and(|value| value.provenance == Provenance::Estimated)
+}
+
+fn mib_per_second(run: &Run, metric: &Metric) -> Option<f64> {
+    run.metric(metric).map(|bytes| bytes / MIB)
+}
+
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn page(found: &Analysis, has_sources: bool) -> String {
+fn page(found: &RunIndex, has_sources: bool) -> String {
     let mut parts = vec![runs(&found.runs, has_sources)];
     parts.extend(by_doubt(&found.runs));
     parts.extend(checkpoints(&found.runs));
-    let left_out = found.left_out.iter();
+    let left_out = found.unread.iter();
     parts.extend(left_out.map(|one| format!("Left out: `{}`: {}", one.path.display(), one.why)));
     parts.push(tail(&found.runs));
     parts.join("\n\n")
@@ -66,13 +145,13 @@ const HEADER: [&str; 13] = [
     "Doubts",
 ];
 
-fn runs(cases: &[Case], has_sources: bool) -> String {
+fn runs(all: &[Run], has_sources: bool) -> String {
     let header = HEADER.map(str::to_string).into_iter();
     let source = has_sources.then(|| "Source".to_string());
     let mut table = text::table(header.chain(source).collect::<Vec<_>>());
-    for (index, case) in cases.iter().take(RUNS_MAX).enumerate() {
-        let source = has_sources.then(|| case.source.clone());
-        let cells = row(index, case).into_iter().chain(source);
+    for (index, run) in all.iter().take(RUNS_MAX).enumerate() {
+        let source = has_sources.then(|| run.source.clone());
+        let cells = row(index, run).into_iter().chain(source);
         table.add_row(cells.collect::<Vec<_>>());
     }
     for column in [0, 2].into_iter().chain(5..12) {
@@ -81,29 +160,29 @@ fn runs(cases: &[Case], has_sources: bool) -> String {
         }
     }
     let mut text = text::lines(&table);
-    if RUNS_MAX < cases.len() {
-        text.push_str(&format!("\n and {} more with `--json`", cases.len() - RUNS_MAX));
+    if RUNS_MAX < all.len() {
+        text.push_str(&format!("\n and {} more with `--json`", all.len() - RUNS_MAX));
     }
     text
 }
 
-fn row(index: usize, case: &Case) -> [String; 13] {
-    let (au, rates) = (&case.au, &case.throughput);
-    let whole = rates.whole_read_mib_per_second.or(rates.whole_mib_per_second);
+fn row(index: usize, run: &Run) -> [String; 13] {
+    let read = mib_per_second(run, &DELIVERED_WHOLE);
+    let whole = read.or_else(|| mib_per_second(run, &NOMINAL_WHOLE));
     [
         (index + 1).to_string(),
-        case.workload.clone(),
-        case.accelerators.map_or_else(|| "-".into(), |count| count.to_string()),
-        case.parameter.clone(),
-        case.value.clone(),
-        number(au.reported_percent, 1),
-        number(au.windowed_percent, 1),
-        number(au.all_steps_percent, 1),
-        number(au.sustained_percent, 1),
-        number(rates.reported_mib_per_second, 0),
-        number(rates.windowed_mib_per_second, 0),
+        run.workload.clone(),
+        run.accelerators.map_or_else(|| "-".into(), |count| count.to_string()),
+        run.parameter.clone(),
+        run.value.clone(),
+        number(run.reported_au_percent(), 1),
+        number(run.metric(&AU_WINDOWED), 1),
+        number(run.metric(&AU_ALL_STEPS), 1),
+        number(run.metric(&AU_SUSTAINED), 1),
+        number(run.reported_mib_per_second(), 0),
+        number(mib_per_second(run, &NOMINAL_WINDOWED), 0),
         number(whole, 0),
-        serious(case),
+        serious(run),
     ]
 }
 
@@ -112,17 +191,17 @@ fn number(value: Option<f64>, digits: usize) -> String {
 }
 
 /// Reported figures of checkpoints, a line for each run that has some.
-fn checkpoints(cases: &[Case]) -> Option<String> {
+fn checkpoints(all: &[Run]) -> Option<String> {
     let mut lines = Vec::new();
-    for (index, case) in cases.iter().enumerate() {
-        let told = case
+    for (index, run) in all.iter().enumerate() {
+        let told = run
             .reported
             .iter()
             .filter(|(name, _)| name.contains("checkpoint") && name.contains("mean"));
         let told: Vec<String> =
             told.map(|(name, value)| format!("{} {value:.3}", name.replace('_', " "))).collect();
         if !told.is_empty() {
-            lines.push(format!("  #{} {}: {}", index + 1, case.short_path(), told.join(", ")));
+            lines.push(format!("  #{} {}: {}", index + 1, run.short_path(), told.join(", ")));
         }
     }
     let more = lines.len().saturating_sub(RUNS_MAX);
@@ -133,9 +212,9 @@ fn checkpoints(cases: &[Case]) -> Option<String> {
 }
 
 /// The number of doubts, and the name of the worst.
-fn serious(case: &Case) -> String {
-    let serious = case.doubts.iter().filter(|doubt| doubt.severity != Severity::Note);
-    match case.doubts.first() {
+fn serious(run: &Run) -> String {
+    let serious = run.doubts.iter().filter(|doubt| doubt.severity != Severity::Note);
+    match run.doubts.first() {
         None => String::new(),
         Some(_) if serious.clone().count() == 0 => "notes only".into(),
         Some(worst) => match serious.count() {
@@ -146,23 +225,23 @@ fn serious(case: &Case) -> String {
 }
 
 /// Each doubt once, with the runs that deserve it: the worst first, then those of most runs.
-fn by_doubt(cases: &[Case]) -> Vec<String> {
+fn by_doubt(all: &[Run]) -> Vec<String> {
     let mut found: BTreeMap<(Severity, &str), Vec<(usize, &Doubt)>> = BTreeMap::new();
-    for (index, case) in cases.iter().enumerate() {
-        for doubt in &case.doubts {
+    for (index, run) in all.iter().enumerate() {
+        for doubt in &run.doubts {
             found.entry((doubt.severity, &doubt.name)).or_default().push((index, doubt));
         }
     }
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|((severity, _), runs)| (*severity, std::cmp::Reverse(runs.len())));
-    found.iter().map(|((severity, name), runs)| block(cases, *severity, name, runs)).collect()
+    found.iter().map(|((severity, name), runs)| block(all, *severity, name, runs)).collect()
 }
 
-fn block(cases: &[Case], severity: Severity, name: &str, runs: &[(usize, &Doubt)]) -> String {
+fn block(all: &[Run], severity: Severity, name: &str, runs: &[(usize, &Doubt)]) -> String {
     let head = format!("{}: {name}, {}", severity.name(), units::counted(runs.len() as u64, "run"));
     let mut lines = vec![head];
     for (index, doubt) in runs.iter().take(NAMED_MAX) {
-        lines.push(format!("  #{} {}: {}", index + 1, cases[*index].short_path(), doubt.evidence));
+        lines.push(format!("  #{} {}: {}", index + 1, all[*index].short_path(), doubt.evidence));
     }
     if NAMED_MAX < runs.len() {
         let others = runs[NAMED_MAX..].iter().take(40).map(|(index, _)| format!("#{}", index + 1));
@@ -174,15 +253,20 @@ fn block(cases: &[Case], severity: Severity, name: &str, runs: &[(usize, &Doubt)
     lines.join("\n")
 }
 
-fn tail(cases: &[Case]) -> String {
-    let results = cases.iter().filter(|case| case.is_result()).count();
-    let invalid = cases.iter().filter(|case| {
-        case.is_result() && case.doubts.iter().any(|doubt| doubt.severity == Severity::Invalid)
+fn tail(all: &[Run]) -> String {
+    let results = all.iter().filter(|run| run.is_result()).count();
+    let invalid = all.iter().filter(|run| {
+        run.is_result() && run.doubts.iter().any(|doubt| doubt.severity == Severity::Invalid)
     });
+    let estimated = if all.iter().any(is_estimated) {
+        " Of DLIO's runs the bytes that were read are estimated by the mean size of samples."
+    } else {
+        ""
+    };
     format!(
         "{}, {results} with results of training; {} of these must not be used. AU in percent. MiB/s: as reported; by DLIO's window with the steps counted \
-         right; over whole epochs in bytes that were read, as far as these are known.",
-        units::counted(cases.len() as u64, "run"),
+         right; over whole epochs in bytes that were read, as far as these are known.{estimated}",
+        units::counted(all.len() as u64, "run"),
         invalid.count()
     )
 }

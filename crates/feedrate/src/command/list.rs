@@ -65,7 +65,7 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
         Family::Launches => launch::LAUNCHES.iter().map(|l| member(l.member())).collect(),
         Family::Designs => design::DESIGNS.iter().map(|d| design(d)).collect(),
-        Family::Plots => PLOTS.iter().map(|p| plot(*p)).collect(),
+        Family::Plots => PLOTS.iter().map(|p| plot(p)).collect(),
         Family::Keys => KEYS
             .iter()
             .map(|key| {
@@ -82,7 +82,8 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
             // Of the same name, the meaning is that of a record's.
             let of_results = feedrate_results::doubt::DOUBTS
                 .iter()
-                .filter(|d| doubt::find(d.name).is_none())
+                .map(|row| &row.kind)
+                .filter(|kind| doubt::find(kind.name).is_none())
                 .map(|d| line(d.name, d.meaning, d.severity.name()));
             of_records.chain(of_results).collect()
         }
@@ -98,9 +99,9 @@ fn member(member: &Member) -> Line {
     line(member.name, member.summary, &abilities.join(", "))
 }
 
-fn plot(plot: &dyn Plot) -> Line {
+fn plot(plot: &Plot) -> Line {
     let notes = plot.response().map_or(String::new(), |name| format!("--response {name}"));
-    Line { notes, ..member(plot.member()) }
+    Line { notes, ..member(&plot.member) }
 }
 
 fn design(design: &Design) -> Line {

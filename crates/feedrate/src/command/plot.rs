@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_report::draw::figure::Figure;
 use feedrate_report::draw::{Drawing, Look, Theme, draw};
+use feedrate_report::gather::plot_data;
 use feedrate_report::plot::data::Data;
-use feedrate_report::plot::{self, Needs, PLOTS, Plot, figure_of};
-use feedrate_report::report::plot_data;
+use feedrate_report::plot::{self, Needs, PLOTS, Plot};
+use feedrate_results::index::LeftOut;
 use feedrate_results::response::Response;
-use feedrate_results::runs::LeftOut;
 use feedrate_spec::units;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -27,13 +27,13 @@ pub(crate) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     let response = response(plot, arguments.response.as_deref())?;
     let look = look(arguments)?;
     let target = target(arguments)?;
-    let (data, mut left_out) = load(&arguments.paths, plot.needs())?;
+    let (data, mut left_out) = load(&arguments.paths, plot.needs)?;
     // How far runs came is no matter of what is doubted of them: what cannot be used is counted too.
-    let is_of_values = plot.needs() != Needs::Progress;
+    let is_of_values = plot.needs != Needs::Progress;
     if !is_of_values {
         left_out.retain(|one| !data.folders.iter().any(|folder| folder.path == one.path));
     }
-    let mut figure = figure_of(plot, &data, response).map_err(|missing| {
+    let mut figure = plot.figure(&data, response).map_err(|missing| {
         UsageError::new(
             format!(
                 "{} cannot be drawn: {}{}",
@@ -94,7 +94,7 @@ fn first_of(left_out: &[LeftOut]) -> String {
 }
 
 fn unknown(name: &str) -> UsageError {
-    let names = PLOTS.iter().map(|plot| plot.member().name);
+    let names = PLOTS.iter().map(|plot| plot.member.name);
     UsageError::unknown(
         format!("there is no plot `{name}`"),
         name,
@@ -103,10 +103,10 @@ fn unknown(name: &str) -> UsageError {
     )
 }
 
-fn response(plot: &dyn Plot, asked: Option<&str>) -> Result<Option<&'static Response>, UsageError> {
+fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Response>, UsageError> {
     match (plot.response(), asked) {
         (None, Some(_)) => Err(UsageError::new(
-            format!("`{}` takes no `--response`", plot.member().name),
+            format!("`{}` takes no `--response`", plot.member.name),
             "`feedrate list plots` shows which do",
         )),
         (None, None) => Ok(None),
@@ -165,7 +165,7 @@ fn load(paths: &[PathBuf], needs: Needs) -> Result<(Data, Vec<LeftOut>), UsageEr
 fn save(drawing: &Drawing, target: &Path, arguments: &PlotArguments) -> anyhow::Result<()> {
     let bytes = match ending(target).as_str() {
         "png" => drawing.png(arguments.dpi).context("a smaller `--dpi` or `--width` helps")?,
-        _ => drawing.svg().into_bytes(),
+        _ => drawing.svg.clone().into_bytes(),
     };
     Ok(write_atomically(target, &bytes)?)
 }

@@ -4,8 +4,9 @@ use crate::cli::ReportArguments;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use feedrate_measure::record::file::write_atomically;
-use feedrate_report::report::output::{OUTPUTS, Output, find, of_file};
-use feedrate_report::report::{Report, of_results};
+use feedrate_report::gather::of_results;
+use feedrate_report::output::{OUTPUTS, Output, find, for_file};
+use feedrate_report::report::Report;
 use std::path::{Path, PathBuf};
 
 const TO_STDOUT: &str = "markdown";
@@ -49,7 +50,7 @@ fn output(arguments: &ReportArguments) -> Result<&'static Output, UsageError> {
     let found = match (&arguments.format, &arguments.output) {
         _ if arguments.json => find("json").ok_or("json".to_string()),
         (Some(name), _) => find(name).ok_or(format!("there is no format `{name}`")),
-        (None, Some(file)) => of_file(file)
+        (None, Some(file)) => for_file(file)
             .ok_or(format!("the ending of `{}` names no format of reports", file.display())),
         (None, None) => find(TO_STDOUT).ok_or(TO_STDOUT.to_string()),
     };

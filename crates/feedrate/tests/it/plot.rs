@@ -23,7 +23,6 @@ fn every_plot_of_runs_is_drawn_from_real_records() {
     for plot in plots.as_array().unwrap() {
         let name = plot["name"].as_str().unwrap();
         let (path, expected) = match name {
-            "interactions" => continue,
             "timeline" => (one.as_str(), 0),
             _ => ("results", 0),
         };
@@ -88,7 +87,6 @@ fn what_cannot_be_drawn_is_refused_with_what_is_missing() {
             vec!["timeline", "results"],
             ["a timeline is of one run, and there are 4", "give the folder of one"],
         ),
-        (vec!["interactions", "results"], ["fewer than two factors", "full_factorial"]),
         (vec!["main_effects", "results", "--response", "speed"], ["`speed`", "hint:"]),
         (
             vec!["au_processes", "results", "-o", "there.svg"],
@@ -143,8 +141,6 @@ fn results_of_dlio_are_drawn_as_ours_are() {
         assert_eq!(answer.code, 0, "{plot}: {}", answer.stderr);
         assert!(answer.stdout.contains(words), "{plot}: {}", answer.stdout);
     }
-    test.feedrate(&["plot", "request_sizes", "results"])
-        .refuses(2, &["no run tells the sizes of its reads", "hint:"]);
 }
 
 #[test]

@@ -2,13 +2,13 @@
 //! them are left in the target folder, under `tmp/report`.
 
 use crate::harness::{Test, venv_python};
-use feedrate_analysis::findings::Kind;
+use feedrate_analysis::finding::Kind;
 use feedrate_measure::doubt::Severity;
-use feedrate_report::report::output::find;
+use feedrate_report::output::find;
 use feedrate_report::report::{
-    Au, Doubt, Fact, Figure, Finding, NotDrawn, Report, Run, Seen, Source, Support, Table,
-    Throughput,
+    Au, Doubt, Fact, Figure, Finding, NotDrawn, Report, Run, Seen, Source, Support, Throughput,
 };
+use feedrate_report::table::Table;
 use std::path::Path;
 
 /// Would run, or break the page, if it were not taken as text.
@@ -146,7 +146,7 @@ fn example() -> Report {
             figure("au_processes", "AU against accelerators", None),
         ],
         not_drawn: vec![NotDrawn {
-            name: "interactions".into(),
+            name: "main_effects".into(),
             why: format!("no two factors were crossed: {HOSTILE}"),
             hint: "`feedrate study new`".into(),
         }],
@@ -237,10 +237,10 @@ fn figure(name: &str, title: &str, dark: Option<&str>) -> Figure {
         svg: svg("#ffffff", "#1a1a1a"),
         svg_dark: dark.map(|ground| svg(ground, "#e6e6e6")),
         series: series.map(String::from).to_vec(),
-        values: Table {
-            title: title.into(),
-            columns: ["Accelerators", "npz (MB/s)", "hdf5 (MB/s)"].map(String::from).to_vec(),
-            rows: vec![["1", "1400", "600"].map(String::from).to_vec()],
-        },
+        values: Table::from_text(
+            title,
+            ["Accelerators", "npz (MB/s)", "hdf5 (MB/s)"],
+            [["1", "1400", "600"].map(String::from).to_vec()],
+        ),
     }
 }

@@ -9,7 +9,7 @@ const BEYOND: f64 = 0.5;
 /// The same of logarithmic axes, as a factor.
 const LOG_BEYOND: f64 = 1.5;
 
-/// What lies along an axis: a value, and its interval.
+/// Something that lies along an axis: a value, and its interval.
 pub(super) type Extent = (f64, Option<f64>, Option<f64>);
 
 /// An axis with its ends.
@@ -29,7 +29,7 @@ pub(super) struct Tick {
 
 impl<'a> Fitted<'a> {
     /// An axis around what lies along it. `ticks`: about so many.
-    pub(super) fn of(axis: &'a Axis, extents: &[Extent], ticks: f64) -> Self {
+    pub(super) fn new(axis: &'a Axis, extents: &[Extent], ticks: f64) -> Self {
         let ends = match (&axis.scale, ends(extents, &axis.scale)) {
             (Scale::Categories(names), _) => (-0.5, names.len().max(1) as f64 - 0.5),
             (Scale::Linear | Scale::LinearAt(_), ends) => linear(axis.range, ends, extents, ticks),
@@ -193,7 +193,7 @@ mod tests {
     fn labels(scale: Scale, range: Range, values: &[f64]) -> String {
         let axis = Axis { label: String::new(), scale, range };
         let extents: Vec<Extent> = values.iter().map(|&value| (value, None, None)).collect();
-        let fitted = Fitted::of(&axis, &extents, 5.0);
+        let fitted = Fitted::new(&axis, &extents, 5.0);
         let labels: Vec<String> = fitted.ticks(5.0).into_iter().map(|tick| tick.label).collect();
         labels.join(" ")
     }
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_wild_interval_does_not_squeeze_the_estimates() {
         let axis = Axis { label: String::new(), scale: Scale::Linear, range: Range::FromZero };
-        let fitted = Fitted::of(&axis, &[(10.0, Some(-900.0), Some(900.0))], 5.0);
+        let fitted = Fitted::new(&axis, &[(10.0, Some(-900.0), Some(900.0))], 5.0);
         assert!(fitted.has(0.0) && fitted.has(15.0) && !fitted.has(20.1), "{fitted:?}");
     }
 

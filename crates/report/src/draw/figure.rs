@@ -1,13 +1,14 @@
-//! What a figure shows: panels with axes, points, bars, spans, slices, cells. Data only; says nothing of places or colours.
+//! Data of a figure: panels with axes, points, bars, spans, slices, cells. Says nothing of places or colours.
 
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// What it is, for those who cannot see it.
+    /// Its name, for those who cannot see it.
     pub title: String,
-    /// What a caption would say: what points and intervals are, what was left out.
+    /// Explains points and intervals, and names what was left out.
     pub caption: String,
     /// In the order of reading.
     pub panels: Vec<Panel>,
@@ -37,12 +38,12 @@ pub struct Panel {
     /// The factor whose levels its series are; `None` of series that have names of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series_of: Option<String>,
-    /// What is in it.
+    /// Shown in it.
     #[serde(flatten)]
     pub content: Content,
 }
 
-/// What is in a panel.
+/// The inside of a panel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Content {
@@ -109,7 +110,7 @@ pub enum Range {
     Tight,
 }
 
-/// What lies in a panel.
+/// A layer of a panel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "layer", rename_all = "snake_case")]
 pub enum Layer {
@@ -121,10 +122,8 @@ pub enum Layer {
     Span(Span),
     /// A level of the y axis.
     Rule {
-        /// Where.
+        /// On the y axis.
         at: f64,
-        /// Beside it.
-        label: String,
     },
 }
 
@@ -137,7 +136,7 @@ pub struct Series {
     pub tone: Tone,
     /// How it is drawn.
     pub style: Style,
-    /// Which of the values has the intervals.
+    /// The axis along which its intervals lie.
     pub spread: Spread,
     /// In the order in which they are joined.
     pub points: Vec<Point>,
@@ -163,7 +162,7 @@ pub enum Style {
     Dashes,
 }
 
-/// Which value of points has an interval.
+/// Along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spread {
@@ -191,7 +190,7 @@ pub struct Point {
     pub runs: Option<usize>,
     /// Their folders.
     #[serde(skip)]
-    pub folders: Vec<String>,
+    pub folders: Vec<PathBuf>,
 }
 
 /// Bars of one kind.
@@ -201,7 +200,7 @@ pub struct Bars {
     pub label: String,
     /// Their colour.
     pub tone: Tone,
-    /// Which axis has the categories that they stand on.
+    /// The axis with the categories that they stand on.
     pub on: Spread,
     /// Each.
     pub bars: Vec<Bar>,
@@ -225,7 +224,7 @@ pub struct Span {
     pub from: f64,
     /// Where it ends.
     pub to: f64,
-    /// What it is: `checkpoint`.
+    /// Its kind: `checkpoint`.
     pub kind: String,
     /// Over it, where there is room: `epoch 1`.
     pub label: String,
@@ -238,7 +237,7 @@ pub struct Span {
 pub struct Slice {
     /// Beside it.
     pub label: String,
-    /// Of the sum of all.
+    /// A part of the sum of all.
     pub value: f64,
     /// Its colour.
     pub tone: Tone,
@@ -276,8 +275,6 @@ pub struct Cell {
 pub enum Tone {
     /// One of the colours that are told apart with any eyes, by number; so is the shape of marks.
     Hue(usize),
-    /// That of text.
-    Plain,
     /// In the background.
     Faint,
     /// Done.
@@ -300,21 +297,44 @@ impl Point {
     }
 }
 
+impl Axis {
+    /// An even axis.
+    pub fn linear(label: impl Into<String>, range: Range) -> Self {
+        Axis { label: label.into(), scale: Scale::Linear, range }
+    }
+
+    /// An axis of names.
+    pub fn categories(label: impl Into<String>, names: Vec<String>) -> Self {
+        Axis { label: label.into(), scale: Scale::Categories(names), range: Range::Tight }
+    }
+}
+
+impl Layer {
+    /// A series whose intervals, if it has any, are upright.
+    pub fn series(label: impl Into<String>, tone: Tone, style: Style, points: Vec<Point>) -> Self {
+        Layer::Series(Series { label: label.into(), tone, style, spread: Spread::Y, points })
+    }
+}
+
 impl Figure {
     /// Whether some of its marks are of single runs and others of several.
     pub fn has_single_among_several(&self) -> bool {
-        let points = || self.panels.iter().flat_map(Panel::points);
-        points().any(Point::is_single) && points().any(|point| point.runs > Some(1))
+        self.points().any(Point::is_single) && self.points().any(|point| point.runs > Some(1))
+    }
+
+    /// All points of all panels.
+    pub fn points(&self) -> impl Iterator<Item = &Point> {
+        self.panels.iter().flat_map(Panel::all_series).flat_map(|series| &series.points)
     }
 }
 
 impl Panel {
     /// A panel with axes.
-    pub fn axes(title: Option<String>, axes: Axes) -> Self {
+    pub fn from_axes(title: Option<String>, axes: Axes) -> Self {
         Panel { title, series_of: None, content: Content::Axes(axes) }
     }
 
-    /// What a series is called where the panel's title does not stand beside it: `format npz`.
+    /// A series' name where the panel's title does not stand beside it: `format npz`.
     pub fn series_name(&self, label: &str) -> String {
         match &self.series_of {
             Some(factor) if !label.is_empty() => format!("{factor} {label}"),
@@ -322,15 +342,24 @@ impl Panel {
         }
     }
 
-    /// All points of its series.
-    pub fn points(&self) -> impl Iterator<Item = &Point> {
-        let layers = match &self.content {
-            Content::Axes(axes) => axes.layers.as_slice(),
-            Content::Pie { .. } | Content::Matrix(_) => &[],
-        };
-        layers.iter().flat_map(|layer| match layer {
-            Layer::Series(series) => series.points.as_slice(),
-            Layer::Bars(_) | Layer::Span(_) | Layer::Rule { .. } => &[],
+    /// Its axes, if it has any.
+    pub fn axes(&self) -> Option<&Axes> {
+        match &self.content {
+            Content::Axes(axes) => Some(axes),
+            Content::Pie { .. } | Content::Matrix(_) => None,
+        }
+    }
+
+    /// Layers between its axes.
+    pub fn layers(&self) -> &[Layer] {
+        self.axes().map_or(&[], |axes| &axes.layers)
+    }
+
+    /// Those of its layers that are points.
+    pub fn all_series(&self) -> impl Iterator<Item = &Series> {
+        self.layers().iter().filter_map(|layer| match layer {
+            Layer::Series(series) => Some(series),
+            Layer::Bars(_) | Layer::Span(_) | Layer::Rule { .. } => None,
         })
     }
 }

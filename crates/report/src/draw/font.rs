@@ -1,12 +1,11 @@
-//! Widths and outlines of text: Liberation Sans, whose widths are those of Arial and Helvetica. Draws nothing.
+//! Widths of text, and texts made to fit them: Liberation Sans, whose widths are those of Arial and Helvetica. Draws nothing.
 
-use super::scene::Segment;
-use ttf_parser::{Face, OutlineBuilder};
+use ttf_parser::Face;
 
 /// Under the SIL Open Font License, which lies beside it.
-static SANS: &[u8] = include_bytes!("font/LiberationSans-Regular.ttf");
+pub(super) static SANS: &[u8] = include_bytes!("font/LiberationSans-Regular.ttf");
 
-/// What an SVG asks for, the widths of which are alike.
+/// Fonts that an SVG asks for, which have the same widths.
 pub(super) const FAMILIES: &str = "Liberation Sans, Arial, Helvetica, Arimo, sans-serif";
 
 /// From the base line to the top of capitals, as a share of the size.
@@ -17,24 +16,6 @@ pub(super) fn width(text: &str, size: f64) -> f64 {
     let Some(face) = face() else { return 0.0 };
     let units: f64 = text.chars().map(|c| advance(&face, c)).sum();
     units * size / f64::from(face.units_per_em())
-}
-
-/// The text from (0, 0) to the right, y downwards.
-pub(super) fn outline(text: &str, size: f64) -> Vec<Segment> {
-    let Some(face) = face() else { return Vec::new() };
-    let mut pen = Pen {
-        scale: size / f64::from(face.units_per_em()),
-        x: 0.0,
-        segments: Vec::new(),
-        at: (0.0, 0.0),
-    };
-    let mut units = 0.0;
-    for c in text.chars() {
-        pen.x = units * pen.scale;
-        face.outline_glyph(face.glyph_index(c).unwrap_or_default(), &mut pen);
-        units += advance(&face, c);
-    }
-    pen.segments
 }
 
 /// The middle of a text that is longer than `most` becomes an ellipsis: what tells names apart, as a level or a unit, stands at their end.
@@ -56,19 +37,15 @@ pub(super) fn shortened(text: &str, size: f64, most: f64) -> String {
 
 /// The same of several, no two of which become equal: those that would are numbered.
 pub(super) fn shortened_apart(texts: &[String], size: f64, most: f64) -> Vec<String> {
-    let short: Vec<String> = texts.iter().map(|text| shortened(text, size, most)).collect();
-    let is_clear = |i: usize| {
-        short.iter().zip(texts).all(|(other, text)| *other != short[i] || *text == texts[i])
-    };
-    let told = |i: usize| match is_clear(i) {
-        true => short[i].clone(),
-        false => {
+    let mut short: Vec<String> = texts.iter().map(|text| shortened(text, size, most)).collect();
+    for i in 0..texts.len() {
+        let is_taken = |j: usize| texts[j] != texts[i] && short[j] == short[i];
+        if (0..i).any(is_taken) || (i + 1..texts.len()).any(is_taken) {
             let number = format!(" {}", i + 1);
-            let room = most - width(&number, size);
-            format!("{}{number}", shortened(&texts[i], size, room))
+            short[i] = shortened(&texts[i], size, most - width(&number, size)) + &number;
         }
-    };
-    (0..texts.len()).map(told).collect()
+    }
+    short
 }
 
 /// A text in lines of a width: broken after commas, else at spaces, else after signs in words, else anywhere; nothing is left out.
@@ -79,14 +56,12 @@ pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
         let ends = rest.char_indices().skip(1).map(|(at, _)| at);
         let fitting: Vec<usize> =
             ends.take_while(|at| width(rest[..*at].trim_end(), size) <= most).collect();
-        let after =
-            |signs: &[char]| fitting.iter().rev().find(|at| rest[..**at].ends_with(signs)).copied();
+        let signs: [&[char]; 3] = [&[','], &[' '], &['_', '-', '.', '/']];
+        let after = signs
+            .into_iter()
+            .find_map(|signs| fitting.iter().rev().find(|at| rest[..**at].ends_with(signs)));
         let least = rest.chars().next().map_or(0, char::len_utf8);
-        let end = after(&[','])
-            .or_else(|| after(&[' ']))
-            .or_else(|| after(&['_', '-', '.', '/']))
-            .or(fitting.last().copied())
-            .unwrap_or(least);
+        let end = after.or(fitting.last()).copied().unwrap_or(least);
         lines.push(rest[..end].trim_end().to_string());
         rest = rest[end..].trim_start();
     }
@@ -105,52 +80,6 @@ fn advance(face: &Face<'_>, c: char) -> f64 {
     f64::from(face.glyph_hor_advance(face.glyph_index(c).unwrap_or_default()).unwrap_or(0))
 }
 
-/// Collects what the font draws.
-struct Pen {
-    scale: f64,
-    x: f64,
-    at: (f64, f64),
-    segments: Vec<Segment>,
-}
-
-impl Pen {
-    fn to(&mut self, x: f32, y: f32) -> (f64, f64) {
-        (self.x + f64::from(x) * self.scale, -f64::from(y) * self.scale)
-    }
-}
-
-impl OutlineBuilder for Pen {
-    fn move_to(&mut self, x: f32, y: f32) {
-        self.at = self.to(x, y);
-        self.segments.push(Segment::Move(self.at.0, self.at.1));
-    }
-
-    fn line_to(&mut self, x: f32, y: f32) {
-        self.at = self.to(x, y);
-        self.segments.push(Segment::Line(self.at.0, self.at.1));
-    }
-
-    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
-        let (control, end) = (self.to(x1, y1), self.to(x, y));
-        // A quadratic curve as a cubic one.
-        let third = |from: f64, control: f64| from + (control - from) * 2.0 / 3.0;
-        let first = (third(self.at.0, control.0), third(self.at.1, control.1));
-        let second = (third(end.0, control.0), third(end.1, control.1));
-        self.segments.push(Segment::Cubic([first, second, end]));
-        self.at = end;
-    }
-
-    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
-        let curve = [self.to(x1, y1), self.to(x2, y2), self.to(x, y)];
-        self.at = curve[2];
-        self.segments.push(Segment::Cubic(curve));
-    }
-
-    fn close(&mut self) {
-        self.segments.push(Segment::Close);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +88,8 @@ mod tests {
     fn widths_are_those_of_helvetica() {
         // Adobe's metrics: H 722, e 556, l 222, space 278 thousandths.
         assert_eq!(format!("{:.2}", width("Hel l", 10.0)), "20.00");
-        assert!(!outline("µs × ÷ − … ≥", 10.0).is_empty());
+        let face = face().unwrap();
+        assert!("µs×÷−…≥".chars().all(|c| face.glyph_index(c).is_some()));
     }
 
     #[test]

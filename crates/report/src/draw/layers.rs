@@ -1,73 +1,82 @@
-//! The layers of a panel as shapes: points, lines, intervals, bars, spans. Where values lie is told by the panel.
+//! The layers of a panel that has its place: points, lines, intervals, bars, spans.
 
-use super::axis;
+use super::axis::{self, Fitted};
+use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
 use super::figure::{Axes, Bars, Panel, Point, Scale, Series, Span, Spread, Style, Tone};
 use super::marks::{MARK, dashes, interval, mark};
-use super::pen::Pen;
-use super::scene::{Anchor, Area, Path, Shape, Stroke};
-use super::theme::{Colour, mixed};
+use super::theme::{Colour, Theme, mixed};
 
-/// Where values lie on the picture.
-pub(super) struct Place<'a> {
-    pub(super) pen: &'a Pen,
+/// A panel with its place.
+pub(super) struct Placed<'a> {
     pub(super) panel: &'a Panel,
     pub(super) axes: &'a Axes,
+    pub(super) x: &'a Fitted<'a>,
+    pub(super) y: &'a Fitted<'a>,
     pub(super) area: Area,
-    pub(super) x: &'a dyn Fn(f64) -> f64,
-    pub(super) y: &'a dyn Fn(f64) -> f64,
+    /// Marks of single runs are hollow.
+    pub(super) hollow_singles: bool,
 }
 
-impl Place<'_> {
-    /// How far a series is moved so that it does not hide others.
-    pub(super) fn aside(&self, spread: Spread, number: usize, of: usize) -> f64 {
-        let step = match spread {
-            Spread::Y => (18.0 / of.max(1) as f64).min(2.1 * MARK),
-            Spread::X => 2.2 * MARK,
-        };
-        (number as f64 - (of.max(1) - 1) as f64 / 2.0) * step
+impl Placed<'_> {
+    pub(super) fn x(&self, value: f64) -> f64 {
+        self.area.left + self.x.share(value) * self.area.width()
     }
 
-    pub(super) fn series(&self, series: &Series, aside: f64, shapes: &mut Vec<Shape>) {
-        let pen = self.pen;
-        let colour = pen.theme.of(series.tone);
-        let upright = series.spread == Spread::Y;
-        let at = |point: &Point| {
-            let (x, y) = ((self.x)(point.x), (self.y)(point.y));
-            if upright { (x + aside, y) } else { (x, y + aside) }
-        };
-        let places: Vec<(f64, f64)> = series.points.iter().map(at).collect();
-        let mut stroke = pen.stroke(colour, 1.2);
-        let line = match series.style {
-            Style::Joined | Style::Line => places.clone(),
-            Style::Dashes => {
-                stroke = Stroke { dashes: &[3.0, 3.0], width: 0.9, ..stroke };
-                places.clone()
-            }
-            Style::Steps => steps(&places),
+    /// Upwards; categories from the top.
+    pub(super) fn y(&self, value: f64) -> f64 {
+        let share = self.y.share(value) * self.area.height();
+        if self.is_list() { self.area.top + share } else { self.area.bottom - share }
+    }
+
+    /// Whether its rows have names.
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self.axes.y.scale, Scale::Categories(_))
+    }
+
+    fn at(&self, point: &Point) -> At {
+        (self.x(point.x), self.y(point.y))
+    }
+
+    /// `aside`: how far it is moved so that it does not hide others.
+    pub(super) fn series(&self, series: &Series, aside: f64, canvas: &mut Canvas) {
+        let colour = canvas.theme.colour(series.tone);
+        let is_upright = series.spread == Spread::Y;
+        let (right, down) = if is_upright { (aside, 0.0) } else { (0.0, aside) };
+        let places = series.points.iter().map(|point| self.at(point));
+        let places: Vec<At> = places.map(|(x, y)| (x + right, y + down)).collect();
+        let stroke = Stroke::new(colour, 1.2);
+        let (line, stroke) = match series.style {
+            Style::Marks | Style::Dots => (Vec::new(), stroke),
+            Style::Joined | Style::Line => (places.clone(), stroke),
+            Style::Dashes => (places.clone(), Stroke { dashes: &[3.0, 3.0], width: 0.9, ..stroke }),
+            Style::Steps => (steps(&places), stroke),
             Style::BrokenSteps => {
-                stroke.dashes = dashes(series.tone);
-                steps(&places)
+                (steps(&places), Stroke { dashes: dashes(series.tone), ..stroke })
             }
-            Style::Marks | Style::Dots => Vec::new(),
         };
         if line.len() > 1 {
-            shapes.push(Shape::Path(Path::through(&line, stroke)));
+            canvas.line(&line, stroke);
         }
         for (point, at) in series.points.iter().zip(places) {
             let hint = self.hint(&self.panel.series_name(&series.label), point);
             match series.style {
                 Style::Marks | Style::Joined => {
-                    self.point_interval(series, point, at, shapes);
-                    let mark = self.mark(series.tone, point, at, colour);
-                    shapes.push(Shape::Path(mark.hint(hint)));
+                    if let Some((low, high)) = point.low.zip(point.high) {
+                        let x = [self.x(low), self.x(high)];
+                        let y = [self.y(low), self.y(high)];
+                        let ends = if is_upright { y } else { x };
+                        let thin = Stroke::new(colour, 0.9);
+                        interval(canvas, at, ends, self.area, is_upright, thin);
+                    }
+                    self.mark(series.tone, point, at, &hint, canvas);
                 }
                 Style::Dots => {
-                    let pale = mixed(colour, pen.theme.background(), 0.45);
-                    shapes.push(Shape::Path(Path::circle(at, 1.4, pale).hint(hint)));
+                    let pale = mixed(colour, canvas.theme.background(), 0.45);
+                    canvas.circle(at, 1.4, Paint::fill(pale), &hint);
                 }
                 // A line with one point is none.
                 _ if series.points.len() == 1 => {
-                    shapes.push(Shape::Path(mark(series.tone, at, MARK, colour).hint(hint)));
+                    mark(canvas, series.tone, at, MARK, Paint::fill(colour), &hint);
                 }
                 Style::Line | Style::Steps | Style::BrokenSteps | Style::Dashes => {}
             }
@@ -75,26 +84,21 @@ impl Place<'_> {
     }
 
     /// Hollow of a single run where others are of several.
-    fn mark(&self, tone: Tone, point: &Point, at: (f64, f64), colour: Colour) -> Path {
-        let is_hollow = self.pen.hollows_single && point.is_single();
-        if !is_hollow {
-            return mark(tone, at, MARK, colour);
+    fn mark(&self, tone: Tone, point: &Point, at: At, hint: &str, canvas: &mut Canvas) {
+        let colour = canvas.theme.colour(tone);
+        if self.hollow_singles && point.is_single() {
+            let paint = Paint::outlined(canvas.theme.background(), Stroke::new(colour, 1.0));
+            mark(canvas, tone, at, 0.88 * MARK, paint, hint);
+        } else {
+            mark(canvas, tone, at, MARK, Paint::fill(colour), hint);
         }
-        let path = mark(tone, at, 0.88 * MARK, self.pen.theme.background());
-        Path { stroke: Some(self.pen.stroke(colour, 1.0)), ..path }
     }
 
-    /// What is shown when a mark is pointed at.
+    /// Shown when a mark is pointed at.
     fn hint(&self, label: &str, point: &Point) -> String {
-        let value = |value: f64, scale: &Scale| match scale {
-            Scale::Categories(names) => {
-                names.get(value.round() as usize).cloned().unwrap_or_default()
-            }
-            _ => axis::text(value),
-        };
-        let (x, y) = (value(point.x, &self.axes.x.scale), value(point.y, &self.axes.y.scale));
-        let mut hint =
-            if label.is_empty() { format!("{x}, {y}") } else { format!("{label}: {x}, {y}") };
+        let colon = if label.is_empty() { "" } else { ": " };
+        let x = value(point.x, &self.axes.x.scale);
+        let mut hint = format!("{label}{colon}{x}, {}", value(point.y, &self.axes.y.scale));
         if let Some((low, high)) = point.low.zip(point.high) {
             hint.push_str(&format!(" [{}, {}]", axis::text(low), axis::text(high)));
         }
@@ -104,83 +108,61 @@ impl Place<'_> {
         hint
     }
 
-    fn point_interval(
-        &self,
-        series: &Series,
-        point: &Point,
-        at: (f64, f64),
-        shapes: &mut Vec<Shape>,
-    ) {
-        let Some((low, high)) = point.low.zip(point.high) else { return };
-        let stroke = self.pen.stroke(self.pen.theme.of(series.tone), 0.9);
-        let paths = match series.spread {
-            Spread::Y => {
-                let ends = ((self.y)(low), (self.y)(high));
-                interval(at.0, ends, (self.area.top, self.area.bottom), true, stroke)
-            }
-            Spread::X => {
-                let ends = ((self.x)(low), (self.x)(high));
-                interval(at.1, ends, (self.area.left, self.area.right), false, stroke)
-            }
-        };
-        shapes.extend(paths.into_iter().map(Shape::Path));
-    }
-
-    pub(super) fn bars(&self, bars: &Bars, shapes: &mut Vec<Shape>) {
-        let fill = self.pen.theme.of(bars.tone);
+    pub(super) fn bars(&self, bars: &Bars, canvas: &mut Canvas) {
+        let fill = canvas.theme.colour(bars.tone);
         for bar in &bars.bars {
             let (start, end) = (bar.at - 0.36, bar.at + 0.36);
             let area = match bars.on {
                 Spread::X => Area {
-                    left: (self.x)(start),
-                    right: (self.x)(end),
-                    top: (self.y)(bar.to),
-                    bottom: (self.y)(bar.from),
+                    left: self.x(start),
+                    right: self.x(end),
+                    top: self.y(bar.to),
+                    bottom: self.y(bar.from),
                 },
                 Spread::Y => Area {
-                    left: (self.x)(bar.from),
-                    right: (self.x)(bar.to),
-                    top: (self.y)(start),
-                    bottom: (self.y)(end),
+                    left: self.x(bar.from),
+                    right: self.x(bar.to),
+                    top: self.y(start),
+                    bottom: self.y(end),
                 },
             };
             let hint = format!("{}: {}", bars.label, axis::text(bar.to - bar.from));
-            shapes.push(Shape::Path(Path::rectangle(area, fill).hint(hint)));
+            canvas.rectangle(area, fill, &hint);
         }
     }
 
-    pub(super) fn span(&self, span: &Span, shapes: &mut Vec<Shape>) {
-        let pen = self.pen;
-        let (left, right) = ((self.x)(span.from), (self.x)(span.to));
-        let area = Area { left, right, ..self.area };
-        let fill = span_fill(pen, span.tone);
+    pub(super) fn span(&self, span: &Span, canvas: &mut Canvas) {
+        let (left, right) = (self.x(span.from), self.x(span.to));
         let hint = format!("{}: {}–{}", span.kind, axis::text(span.from), axis::text(span.to));
-        shapes.push(Shape::Path(Path::rectangle(area, fill).hint(hint)));
-        if pen.width(&span.label) + 4.0 <= right - left {
-            let at = ((left + right) / 2.0, self.area.top - 0.35 * pen.size);
-            shapes.push(pen.text(at, Anchor::Middle, &span.label));
+        let fill = span_fill(canvas.theme, span.tone);
+        canvas.rectangle(Area { left, right, ..self.area }, fill, &hint);
+        if canvas.width(&span.label) + 4.0 <= right - left {
+            let at = ((left + right) / 2.0, self.area.top - 0.35 * canvas.size);
+            canvas.text(at, Anchor::Middle, &span.label);
         }
     }
 
-    pub(super) fn rule(&self, at: f64, label: &str, shapes: &mut Vec<Shape>) {
-        let (pen, area) = (self.pen, self.area);
-        let y = (self.y)(at);
-        let stroke = Stroke { dashes: &[2.5, 2.5], ..pen.stroke(pen.theme.line(), 0.8) };
-        shapes.push(Shape::Path(Path::line((area.left, y), (area.right, y), stroke).hint(label)));
-        if !label.is_empty() {
-            let above = y - 0.3 * pen.size;
-            shapes.push(pen.coloured((area.right, above), Anchor::End, label, pen.theme.line()));
-        }
+    pub(super) fn rule(&self, at: f64, canvas: &mut Canvas) {
+        let y = self.y(at);
+        let stroke = Stroke { dashes: &[2.5, 2.5], ..Stroke::new(canvas.theme.line(), 0.8) };
+        canvas.line(&[(self.area.left, y), (self.area.right, y)], stroke);
+    }
+}
+
+fn value(value: f64, scale: &Scale) -> String {
+    match scale {
+        Scale::Categories(names) => names.get(value.round() as usize).cloned().unwrap_or_default(),
+        _ => axis::text(value),
     }
 }
 
 /// Pale, so that lines are seen on it.
-pub(super) fn span_fill(pen: &Pen, tone: Tone) -> Colour {
-    mixed(pen.theme.of(tone), pen.theme.background(), 0.32)
+pub(super) fn span_fill(theme: Theme, tone: Tone) -> Colour {
+    mixed(theme.colour(tone), theme.background(), 0.32)
 }
 
 /// Each value holds until the next point.
-fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+fn steps(points: &[At]) -> Vec<At> {
     let mut corners = Vec::with_capacity(2 * points.len());
     for (i, &(x, y)) in points.iter().enumerate() {
         if let Some(before) = i.checked_sub(1) {

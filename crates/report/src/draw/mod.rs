@@ -1,21 +1,19 @@
 //! Figures as SVG and PNG: axes, marks, labels, in sizes that print. Knows nothing of runs; reads nothing but its own font.
 //!
-//! A [`figure::Figure`] says what is shown; [`draw`] decides where it comes to lie; `svg` and `png` write the same shapes.
+//! A [`figure::Figure`] says what is shown; [`draw`] decides where it comes to lie, and writes it as SVG. A PNG is drawn from the same SVG.
 
 pub mod figure;
 mod font;
 mod theme;
-mod scene;
+mod canvas;
 mod axis;
 mod marks;
-mod pen;
 mod layers;
 mod panel;
 mod pie;
 mod matrix;
 mod key;
 mod layout;
-mod svg;
 mod png;
 #[cfg(test)]
 mod tests;
@@ -24,14 +22,13 @@ pub use png::PngError;
 pub use theme::Theme;
 
 use figure::Figure;
-use scene::Scene;
 
 /// How a figure looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Look {
-    /// Of the whole picture; `None` takes a column of a paper, or the page where a figure needs it.
+    /// Width of the whole picture; `None` takes a column of a paper, or the page where a figure needs it.
     pub width_in: Option<f64>,
-    /// Of axis titles; all other text follows.
+    /// Size of all text.
     pub font_pt: f64,
     /// Light or dark.
     pub theme: Theme,
@@ -55,29 +52,24 @@ pub fn is_cut(axes: &figure::Axes) -> bool {
 
 /// A figure whose every shape has its place.
 #[derive(Debug)]
-pub struct Drawing(Scene);
+pub struct Drawing {
+    /// The whole file, text as text. Widths of text are those of Arial, Helvetica and their kin.
+    pub svg: String,
+    /// Width and height.
+    pub size_in: (f64, f64),
+}
 
 /// Give everything its place.
 pub fn draw(figure: &Figure, look: &Look) -> Drawing {
-    Drawing(layout::place(figure, look))
+    layout::draw(figure, look)
 }
 
 impl Drawing {
-    /// As SVG, text as text. Widths of text are those of Arial, Helvetica and their kin.
-    pub fn svg(&self) -> String {
-        svg::write(&self.0)
-    }
-
     /// As PNG of so many dots per inch.
     ///
     /// # Errors
     /// It is too large for a picture.
     pub fn png(&self, dpi: f64) -> Result<Vec<u8>, PngError> {
-        png::write(&self.0, dpi)
-    }
-
-    /// Width and height in inches.
-    pub fn size_in(&self) -> (f64, f64) {
-        (self.0.width / scene::PT_PER_IN, self.0.height / scene::PT_PER_IN)
+        png::write(&self.svg, self.size_in, dpi)
     }
 }

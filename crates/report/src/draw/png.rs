@@ -1,13 +1,10 @@
-//! A scene as PNG: shapes and text alike are filled outlines, so that no font of the system is needed.
+//! A picture as PNG, drawn from its SVG with the font that plots carry: none of the system is needed.
 
-use super::font;
-use super::scene::{PT_PER_IN, Path, Scene, Segment, Shape, Stroke, Text};
-use super::theme::Colour;
-use tiny_skia::{
-    Color, FillRule, LineJoin, Paint, PathBuilder, Pixmap, Stroke as Pen, StrokeDash, Transform,
-};
+use super::font::SANS;
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::{self, Tree};
 
-/// So many pixels have no picture any more that anybody opens.
+/// Maximum pixels; larger images do not open in common viewers.
 const PIXELS_MAX: f64 = 2e8;
 
 /// A picture cannot be made.
@@ -16,95 +13,44 @@ const PIXELS_MAX: f64 = 2e8;
 pub enum PngError {
     #[error("a picture of `{0} × {1}` pixels is too large")]
     TooLarge(u64, u64),
+    #[error("cannot draw the picture: {0}")]
+    Draw(#[from] usvg::Error),
     #[error("cannot write the picture: {0}")]
     Encode(#[from] png::EncodingError),
 }
 
-/// The whole file.
-pub(super) fn write(scene: &Scene, dpi: f64) -> Result<Vec<u8>, PngError> {
-    let scale = dpi / PT_PER_IN;
-    let (width, height) = ((scene.width * scale).round(), (scene.height * scale).round());
+/// The whole file, of a picture of so many inches.
+pub(super) fn write(svg: &str, size_in: (f64, f64), dpi: f64) -> Result<Vec<u8>, PngError> {
+    let (width, height) = ((size_in.0 * dpi).round(), (size_in.1 * dpi).round());
     let too_large = || PngError::TooLarge(width as u64, height as u64);
     if width * height > PIXELS_MAX {
         return Err(too_large());
     }
+    let mut options = usvg::Options::default();
+    options.fontdb_mut().load_font_data(SANS.to_vec());
+    let tree = Tree::from_str(svg, &options)?;
     let mut pixels = Pixmap::new(width as u32, height as u32).ok_or_else(too_large)?;
-    let [red, green, blue, opacity] = scene.background;
-    pixels.fill(Color::from_rgba8(red, green, blue, opacity));
-    let transform = Transform::from_scale(scale as f32, scale as f32);
-    for shape in &scene.shapes {
-        match shape {
-            Shape::Path(path) => draw_path(&mut pixels, path, transform),
-            Shape::Text(text) => draw_text(&mut pixels, text, transform),
-            Shape::Begin(_) | Shape::End => {}
-        }
-    }
+    let scale = Transform::from_scale(
+        width as f32 / tree.size().width(),
+        height as f32 / tree.size().height(),
+    );
+    resvg::render(&tree, scale, &mut pixels.as_mut());
     encoded(&pixels, dpi)
 }
 
-fn draw_path(pixels: &mut Pixmap, path: &Path, transform: Transform) {
-    let Some(outline) = built(&path.segments) else { return };
-    if let Some(fill) = path.fill {
-        pixels.fill_path(&outline, &paint(fill), FillRule::Winding, transform, None);
-    }
-    if let Some(stroke) = path.stroke {
-        pixels.stroke_path(&outline, &paint(stroke.colour), &pen(stroke), transform, None);
-    }
-}
-
-fn draw_text(pixels: &mut Pixmap, text: &Text, transform: Transform) {
-    let Some(outline) = built(&font::outline(&text.text, text.size)) else { return };
-    let shift = font::width(&text.text, text.size) * text.anchor.share();
-    let place = transform
-        .pre_translate(text.x as f32, text.y as f32)
-        .pre_concat(Transform::from_rotate(text.degrees as f32))
-        .pre_translate(shift as f32, 0.0);
-    pixels.fill_path(&outline, &paint(text.colour), FillRule::Winding, place, None);
-}
-
-fn built(segments: &[Segment]) -> Option<tiny_skia::Path> {
-    let mut builder = PathBuilder::new();
-    for segment in segments {
-        match *segment {
-            Segment::Move(x, y) => builder.move_to(x as f32, y as f32),
-            Segment::Line(x, y) => builder.line_to(x as f32, y as f32),
-            Segment::Cubic(points) => {
-                let [(ax, ay), (bx, by), (x, y)] = points.map(|(x, y)| (x as f32, y as f32));
-                builder.cubic_to(ax, ay, bx, by, x, y);
-            }
-            Segment::Close => builder.close(),
-        }
-    }
-    builder.finish()
-}
-
-fn paint([red, green, blue, opacity]: Colour) -> Paint<'static> {
-    let mut paint = Paint::default();
-    paint.set_color_rgba8(red, green, blue, opacity);
-    paint.anti_alias = true;
-    paint
-}
-
-fn pen(stroke: Stroke) -> Pen {
-    let lengths = stroke.dashes.iter().map(|length| *length as f32).collect();
-    let dash = StrokeDash::new(lengths, 0.0);
-    Pen { width: stroke.width as f32, line_join: LineJoin::Round, dash, ..Pen::default() }
-}
-
+/// With its size on paper, which the pixels alone do not tell.
 fn encoded(pixels: &Pixmap, dpi: f64) -> Result<Vec<u8>, PngError> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, pixels.width(), pixels.height());
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
     let per_metre = (dpi / 0.0254).round() as u32;
-    encoder.set_pixel_dims(Some(png::PixelDimensions {
-        xppu: per_metre,
-        yppu: per_metre,
-        unit: png::Unit::Meter,
-    }));
-    // The background is opaque, so all is.
+    let unit = png::Unit::Meter;
+    encoder.set_pixel_dims(Some(png::PixelDimensions { xppu: per_metre, yppu: per_metre, unit }));
+    // The background is opaque, so all is, but for the last part of a pixel at the edge.
+    let colours = pixels.pixels().iter().map(|pixel| pixel.demultiply());
     let rgb: Vec<u8> =
-        pixels.data().chunks_exact(4).flat_map(|pixel| &pixel[..3]).copied().collect();
+        colours.flat_map(|colour| [colour.red(), colour.green(), colour.blue()]).collect();
     encoder.write_header()?.write_image_data(&rgb)?;
     Ok(file)
 }

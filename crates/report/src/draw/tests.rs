@@ -1,73 +1,87 @@
 //! Where shapes come to lie, on figures made for it; and what every picture is held to.
 
+use super::canvas::Area;
 use super::figure::*;
-use super::scene::{Area, Segment, Shape, Text};
 use super::*;
+use roxmltree::{Document, Node};
 
 impl Drawing {
-    /// What is wrong with a picture: places that are no numbers or lie outside, texts that run over each other.
+    /// Each fault of a picture: places that are no numbers or lie outside, texts that run over each other.
     pub(crate) fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
+        let document = Document::parse(&self.svg).unwrap_or_else(|error| panic!("{error}"));
+        let size = (72.0 * self.size_in.0, 72.0 * self.size_in.1);
         let is_inside = |x: f64, y: f64| {
-            (-0.6..=self.0.width + 0.6).contains(&x) && (-0.6..=self.0.height + 0.6).contains(&y)
+            (-0.6..=size.0 + 0.6).contains(&x) && (-0.6..=size.1 + 0.6).contains(&y)
         };
+        let mut problems = Vec::new();
         let mut boxes: Vec<(Area, &str)> = Vec::new();
-        for shape in &self.0.shapes {
-            match shape {
-                Shape::Path(path) => {
-                    let points = path.segments.iter().flat_map(|segment| match segment {
-                        Segment::Move(x, y) | Segment::Line(x, y) => vec![(*x, *y)],
-                        Segment::Cubic([.., end]) => vec![*end],
-                        Segment::Close => vec![],
-                    });
-                    problems.extend(
-                        points
-                            .filter(|(x, y)| !is_inside(*x, *y))
-                            .map(|at| format!("{at:?} of {:?}", path.hint)),
-                    );
+        for node in document.descendants().filter(Node::is_element) {
+            let places = corners(&node);
+            let outside = places.iter().filter(|(x, y)| !is_inside(*x, *y));
+            problems.extend(outside.map(|at| format!("{at:?} of {:?}", node.text())));
+            if let (true, Some(text)) = (node.has_tag_name("text"), node.text()) {
+                let x = || places.iter().map(|at| at.0);
+                let y = || places.iter().map(|at| at.1);
+                let area = Area {
+                    left: x().fold(f64::INFINITY, f64::min),
+                    right: x().fold(f64::NEG_INFINITY, f64::max),
+                    top: y().fold(f64::INFINITY, f64::min),
+                    bottom: y().fold(f64::NEG_INFINITY, f64::max),
+                };
+                if !is_slanted(&node) {
+                    let over = boxes.iter().filter(|(other, _)| meet(&area, other));
+                    problems.extend(over.map(|(_, other)| format!("`{text}` over `{other}`")));
+                    boxes.push((area, text));
                 }
-                Shape::Text(text) => {
-                    let area = area_of(text);
-                    if !is_inside(area.left, area.top) || !is_inside(area.right, area.bottom) {
-                        problems.push(format!("`{}` lies outside: {area:?}", text.text));
-                    }
-                    if text.degrees == 0.0 || text.degrees == -90.0 {
-                        let over = boxes.iter().filter(|(other, _)| meet(&area, other));
-                        problems.extend(
-                            over.map(|(_, other)| format!("`{}` over `{other}`", text.text)),
-                        );
-                        boxes.push((area, &text.text));
-                    }
-                }
-                Shape::Begin(_) | Shape::End => {}
             }
         }
         problems
     }
 }
 
-/// Capitals of a text; of slanted text the ends of its base line.
-fn area_of(text: &Text) -> Area {
-    let width = font::width(&text.text, text.size);
-    let high = font::CAPITALS * text.size;
-    let (sin, cos) = text.degrees.to_radians().sin_cos();
-    let start = text.anchor.share() * width;
-    let corner =
-        |along: f64, up: f64| (text.x + along * cos + up * sin, text.y + along * sin - up * cos);
-    let corners = [
-        corner(start, 0.0),
-        corner(start + width, 0.0),
-        corner(start, high),
-        corner(start + width, high),
-    ];
-    let fold = |of: fn(&(f64, f64)) -> f64, with: fn(f64, f64) -> f64, from| {
-        corners.iter().map(of).fold(from, with)
-    };
-    Area {
-        left: fold(|at| at.0, f64::min, f64::INFINITY),
-        right: fold(|at| at.0, f64::max, f64::NEG_INFINITY),
-        top: fold(|at| at.1, f64::min, f64::INFINITY),
-        bottom: fold(|at| at.1, f64::max, f64::NEG_INFINITY),
+fn of(node: &Node<'_, '_>, name: &str) -> f64 {
+    node.attribute(name).and_then(|text| text.parse().ok()).unwrap_or(0.0)
+}
+
+fn turn(node: &Node<'_, '_>) -> f64 {
+    let inside = node.attribute("transform").and_then(|text| text.strip_prefix("rotate("));
+    inside.and_then(|text| text.split(' ').next()?.parse().ok()).unwrap_or(0.0)
+}
+
+fn is_slanted(node: &Node<'_, '_>) -> bool {
+    ![0.0, -90.0].contains(&turn(node))
+}
+
+/// Ends of a shape; of text those of its capitals.
+fn corners(node: &Node<'_, '_>) -> Vec<(f64, f64)> {
+    let of = |name| of(node, name);
+    match node.tag_name().name() {
+        "polyline" | "polygon" => {
+            let points = node.attribute("points").unwrap().split(' ');
+            let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
+            let at = |(x, y): (&str, &str)| (number(x), number(y));
+            points.map(|point| at(point.split_once(',').unwrap())).collect()
+        }
+        "rect" => vec![(of("x"), of("y")), (of("x") + of("width"), of("y") + of("height"))],
+        "circle" => {
+            let (x, y, r) = (of("cx"), of("cy"), of("r"));
+            vec![(x - r, y - r), (x + r, y + r)]
+        }
+        "text" => {
+            let (width, high) = (of("textLength"), font::CAPITALS * of("font-size"));
+            let start = match node.attribute("text-anchor") {
+                Some("start") => 0.0,
+                Some("middle") => -0.5 * width,
+                _ => -width,
+            };
+            let (sin, cos) = turn(node).to_radians().sin_cos();
+            let corner = |along: f64, up: f64| {
+                (of("x") + along * cos + up * sin, of("y") + along * sin - up * cos)
+            };
+            let ends = [(start, 0.0), (start + width, 0.0), (start, high), (start + width, high)];
+            ends.map(|(along, up)| corner(along, up)).to_vec()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -97,35 +111,29 @@ fn figure(names: &[&str], points: &[(f64, f64)]) -> Figure {
     Figure {
         title: "A figure".into(),
         caption: "What it shows.".into(),
-        panels: vec![Panel::axes(None, axes)],
+        panels: vec![Panel::from_axes(None, axes)],
         columns: 1,
         naming: Naming::Direct,
     }
 }
 
-fn texts(drawing: &Drawing) -> Vec<&Text> {
-    drawing
-        .0
-        .shapes
-        .iter()
-        .filter_map(|shape| match shape {
-            Shape::Text(text) => Some(text),
-            _ => None,
-        })
-        .collect()
+/// Height and text of each, from the top.
+fn texts(drawing: &Drawing) -> Vec<(f64, String)> {
+    let document = Document::parse(&drawing.svg).unwrap();
+    let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+    let mut texts: Vec<(f64, String)> =
+        texts.map(|node| (of(&node, "y"), node.text().unwrap_or_default().to_string())).collect();
+    texts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    texts
 }
 
 #[test]
 fn names_at_one_end_are_moved_apart_and_stay_in_order() {
     let drawing = draw(&figure(&["a", "b", "c", "d"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default());
     assert_eq!(drawing.problems(), Vec::<String>::new());
-    let mut names: Vec<(f64, &str)> = texts(&drawing)
-        .iter()
-        .filter(|text| ["a", "b", "c", "d"].contains(&&*text.text))
-        .map(|text| (text.y, text.text.as_str()))
-        .collect();
-    names.sort_by(|a, b| a.0.total_cmp(&b.0));
-    assert_eq!(names.iter().map(|name| name.1).collect::<String>(), "abcd");
+    let names = texts(&drawing).into_iter().map(|(_, name)| name);
+    let names: String = names.filter(|name| ["a", "b", "c", "d"].contains(&&**name)).collect();
+    assert_eq!(names, "abcd");
 }
 
 #[test]
@@ -133,8 +141,8 @@ fn long_names_stand_above() {
     let name = "a name that is much too long to stand beside the end of a line";
     let drawing = draw(&figure(&[name, "b"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default());
     assert_eq!(drawing.problems(), Vec::<String>::new());
-    let highest = texts(&drawing).into_iter().min_by(|a, b| a.y.total_cmp(&b.y)).unwrap();
-    assert!(highest.text.starts_with("a name"), "{highest:?}");
+    let highest = &texts(&drawing)[0];
+    assert!(highest.1.starts_with("a name"), "{highest:?}");
 }
 
 #[test]
@@ -147,11 +155,27 @@ fn an_interval_that_is_cut_off_ends_in_an_arrow() {
     }
     let drawing = draw(&wild, &Look::default());
     assert_eq!(drawing.problems(), Vec::<String>::new());
-    let triangles = drawing.0.shapes.iter().filter(|shape| match shape {
-        Shape::Path(path) => path.segments.len() == 4 && path.segments[3] == Segment::Close,
-        _ => false,
-    });
+    let polygons = drawing.svg.lines().filter(|line| line.starts_with("<polygon"));
+    let triangles = polygons.filter(|line| line.matches(',').count() == 3);
     assert_eq!(triangles.count(), 2);
+}
+
+/// Pixels that are not of the background.
+fn inked(drawing: &Drawing) -> usize {
+    let bytes = drawing.png(100.0).unwrap();
+    let mut reader = ::png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut pixels).unwrap();
+    pixels.chunks(3).filter(|pixel| **pixel != [255, 255, 255]).count()
+}
+
+#[test]
+fn text_is_drawn_in_a_png_with_the_font_that_plots_carry() {
+    let mut picture = draw(&figure(&["a"], &[(0.0, 1.0)]), &Look::default());
+    let whole = inked(&picture);
+    let is_text = |line: &&str| line.starts_with("<text");
+    picture.svg = picture.svg.lines().filter(|line| !is_text(line)).collect();
+    assert!(inked(&picture) + 300 < whole, "{} of {whole}", inked(&picture));
 }
 
 #[test]
@@ -170,19 +194,8 @@ fn a_picture_has_the_size_that_was_asked_for() {
 }
 
 #[test]
-fn a_full_turn_is_a_circle() {
-    let mut segments = vec![Segment::Move(0.0, -1.0)];
-    scene::arc(&mut segments, (0.0, 0.0), 1.0, 0.0, 1.0);
-    for segment in &segments[1..] {
-        let Segment::Cubic([.., (x, y)]) = segment else { panic!("{segment:?}") };
-        assert!((x.hypot(*y) - 1.0).abs() < 1e-9, "{segment:?}");
-    }
-    assert_eq!(segments.len(), 9);
-}
-
-#[test]
 fn marks_and_name_of_a_series_are_groups_of_its_name() {
-    let svg = draw(&figure(&["a", "b<c"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default()).svg();
+    let svg = draw(&figure(&["a", "b<c"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default()).svg;
     let count = |text: &str| svg.matches(text).count();
     assert_eq!(
         (count("<g data-series=\"a\">"), count("<g data-series=\"b&lt;c\">"), count("</g>")),
@@ -192,7 +205,7 @@ fn marks_and_name_of_a_series_are_groups_of_its_name() {
 
 #[test]
 fn text_has_its_width_in_any_font() {
-    let svg = draw(&figure(&["a", "b"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default()).svg();
+    let svg = draw(&figure(&["a", "b"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default()).svg;
     let texts = svg.lines().filter(|line| line.starts_with("<text"));
     assert!(texts.clone().count() > 5);
     assert!(texts.clone().all(|text| text.contains(" textLength=\"")), "{svg}");

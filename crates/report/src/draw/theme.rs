@@ -2,8 +2,8 @@
 
 use super::figure::Tone;
 
-/// Red, green, blue, opacity.
-pub(super) type Colour = [u8; 4];
+/// Red, green, blue.
+pub(super) type Colour = [u8; 3];
 
 /// Light or dark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,74 +36,91 @@ const ON_DARK: [[u8; 3]; 7] = [
     [160, 160, 160],
 ];
 
-/// So many colours there are; beyond, shapes of marks tell series apart.
-const HUES: usize = ON_LIGHT.len();
+/// Colours for one ground.
+struct Palette {
+    background: Colour,
+    text: Colour,
+    /// Axes and ticks.
+    line: Colour,
+    /// Lines that only guide the eye.
+    grid: Colour,
+    faint: Colour,
+    open: Colour,
+    /// Its number among the hues.
+    bad: usize,
+    /// Beyond these, shapes of marks tell series apart.
+    hues: [Colour; 7],
+}
+
+static LIGHT: Palette = Palette {
+    background: [255, 255, 255],
+    text: [26, 26, 26],
+    line: [90, 90, 90],
+    grid: [228, 228, 228],
+    faint: [214, 214, 214],
+    open: [200, 200, 200],
+    bad: 1,
+    hues: ON_LIGHT,
+};
+
+static DARK: Palette = Palette {
+    background: [24, 24, 27],
+    text: [230, 230, 230],
+    line: [150, 150, 150],
+    grid: [52, 52, 56],
+    faint: [74, 74, 80],
+    open: [96, 96, 102],
+    bad: 5,
+    hues: ON_DARK,
+};
 
 impl Theme {
-    pub(super) fn background(self) -> Colour {
+    fn palette(self) -> &'static Palette {
         match self {
-            Theme::Light => [255, 255, 255, 255],
-            Theme::Dark => [24, 24, 27, 255],
+            Theme::Light => &LIGHT,
+            Theme::Dark => &DARK,
         }
+    }
+
+    pub(super) fn background(self) -> Colour {
+        self.palette().background
     }
 
     pub(super) fn text(self) -> Colour {
-        match self {
-            Theme::Light => [26, 26, 26, 255],
-            Theme::Dark => [230, 230, 230, 255],
-        }
+        self.palette().text
     }
 
-    /// Axes and ticks.
     pub(super) fn line(self) -> Colour {
-        match self {
-            Theme::Light => [90, 90, 90, 255],
-            Theme::Dark => [150, 150, 150, 255],
-        }
+        self.palette().line
     }
 
-    /// Lines that only guide the eye.
     pub(super) fn grid(self) -> Colour {
-        match self {
-            Theme::Light => [228, 228, 228, 255],
-            Theme::Dark => [52, 52, 56, 255],
-        }
+        self.palette().grid
     }
 
-    pub(super) fn of(self, tone: Tone) -> Colour {
-        let hues = match self {
-            Theme::Light => &ON_LIGHT,
-            Theme::Dark => &ON_DARK,
-        };
-        let hue = |number: usize| {
-            let [red, green, blue] = hues[number % HUES];
-            [red, green, blue, 255]
-        };
-        match (tone, self) {
-            (Tone::Hue(number), _) => hue(number),
-            (Tone::Plain, _) => self.text(),
-            (Tone::Faint, Theme::Light) => [214, 214, 214, 255],
-            (Tone::Faint, Theme::Dark) => [74, 74, 80, 255],
-            (Tone::Good, _) => hue(2),
-            (Tone::Bad, Theme::Light) => hue(1),
-            (Tone::Bad, Theme::Dark) => hue(5),
-            (Tone::Open, Theme::Light) => [200, 200, 200, 255],
-            (Tone::Open, Theme::Dark) => [96, 96, 102, 255],
+    pub(super) fn colour(self, tone: Tone) -> Colour {
+        let palette = self.palette();
+        match tone {
+            Tone::Hue(number) => palette.hues[number % palette.hues.len()],
+            Tone::Faint => palette.faint,
+            Tone::Good => palette.hues[2],
+            Tone::Bad => palette.hues[palette.bad],
+            Tone::Open => palette.open,
         }
     }
 }
 
 /// `share` of a colour over another.
 pub(super) fn mixed(colour: Colour, under: Colour, share: f64) -> Colour {
-    let mix = |i: usize| {
-        (f64::from(under[i]) + share * (f64::from(colour[i]) - f64::from(under[i]))).round() as u8
-    };
-    [mix(0), mix(1), mix(2), 255]
+    std::array::from_fn(|i| {
+        let (over, under) = (f64::from(colour[i]), f64::from(under[i]));
+        (under + share * (over - under)).round() as u8
+    })
 }
 
 /// Black or white, whichever is read better on `colour`: by relative luminance (WCAG 2).
 pub(super) fn readable_on(colour: Colour) -> Colour {
-    let linear = |i: usize| (f64::from(colour[i]) / 255.0).powf(2.2);
-    let luminance = 0.2126 * linear(0) + 0.7152 * linear(1) + 0.0722 * linear(2);
-    if luminance > 0.18 { [0, 0, 0, 255] } else { [255, 255, 255, 255] }
+    let [red, green, blue] = colour.map(|part| (f64::from(part) / 255.0).powf(2.2));
+    let luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    if luminance > 0.18 { [0; 3] } else { [255; 3] }
 }

@@ -1,232 +1,185 @@
 //! A response against processes: a line for each workload, or a panel for each factor with a line for each of its levels.
 
 use super::Missing;
-use super::caption::of_intervals;
-use super::data::RunPoint;
-use super::groups::{
-    Block, Group, axis_of, blocks, means_of, point, processes, processes_axis, title,
-};
-use crate::draw::figure::{
-    Axes, Axis, Figure, Layer, Naming, Panel, Point, Series, Spread, Style, Tone,
-};
+use super::block::Block;
+use super::caption::intervals;
+use super::data::Data;
+use super::response::{ResponseAxis, means, processes_axis, title};
+use crate::draw::figure::{Axes, Axis, Figure, Layer, Naming, Panel, Style, Tone};
+use feedrate_analysis::design::Cell;
 use feedrate_results::response::Response;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The whole figure.
-pub(super) fn figure(runs: &[RunPoint], response: &Response) -> Result<Figure, Missing> {
-    if runs.is_empty() {
+pub(super) fn figure(data: &Data, response: &Response) -> Result<Figure, Missing> {
+    if data.used().next().is_none() {
         return Err(Missing::runs());
     }
-    if !runs.iter().any(|run| run.responses.contains_key(response.id.name())) {
+    if !data.used().any(|run| run.metric(response).is_some()) {
         return Err(Missing::new(
             format!("no run has the response `{}`", response.id.name()),
             "choose another with `--response`; `feedrate describe metrics NAME` says what a number needs",
         ));
     }
-    let (y, unit) = axis_of(response, runs);
-    let with = With { x: processes_axis(runs), y, response, unit };
-    let blocks = blocks(runs);
-    let parts = match blocks.iter().all(|block| block.others().is_empty()) {
-        true => Parts { panels: vec![with.together(&blocks)], ..Parts::default() },
-        false => Parts::of(&blocks, &with),
-    };
+    let lines = Lines { x: processes_axis(data), y: ResponseAxis::new(response, data) };
+    let blocks = data.blocks();
+    let (mut panels, mut told) = (Vec::new(), String::new());
+    let mut changed: Vec<&Block<'_>> = Vec::new();
+    if blocks.iter().all(|block| block.others().is_empty()) {
+        let line = |(i, block): (usize, &Block<'_>)| {
+            lines.line(block, &block.name, i, &block.design.cells.iter().collect::<Vec<_>>())
+        };
+        panels.push(lines.panel(None, blocks.iter().enumerate().map(line).collect()));
+    } else {
+        let all: Vec<Parts> = blocks.iter().map(|block| lines.parts(block)).collect();
+        let has_lines = all.iter().any(|parts| parts.has_lines);
+        for (block, parts) in blocks.iter().zip(all) {
+            if has_lines && !parts.has_lines {
+                let why = "was not run at several numbers of processes with all else the same";
+                told.push_str(&format!("{} {why}, and is not drawn. ", block.name));
+                continue;
+            }
+            if parts.is_changed {
+                changed.push(block);
+            }
+            told.push_str(&parts.told);
+            panels.extend(parts.panels);
+        }
+    }
     let mut figure = Figure {
         title: format!("{} against processes", title(response)),
         caption: String::new(),
-        columns: parts.panels.len().min(2),
-        panels: parts.panels,
+        columns: panels.len().min(2),
+        panels,
         naming: Naming::Direct,
     };
-    figure.caption = format!(
-        "{}{}. {}{}",
-        figure.title,
-        of_held(&parts.changed),
-        parts.told,
-        of_intervals(&figure, means_of(response))
-    );
+    let intervals = intervals(&figure, means(response));
+    figure.caption = format!("{}{}. {told}{intervals}", figure.title, held(&changed));
     Ok(figure)
 }
 
-/// A line with marks.
-pub(super) fn joined(label: String, tone: usize, points: Vec<Point>) -> Layer {
-    let (tone, style) = (Tone::Hue(tone), Style::Joined);
-    Layer::Series(Series { label, tone, style, spread: Spread::Y, points })
-}
-
-/// What all panels have.
-struct With<'r> {
+/// The axes that all lines share.
+struct Lines<'r> {
     x: Axis,
-    y: Axis,
-    response: &'r Response,
-    unit: f64,
+    y: ResponseAxis<'r>,
 }
 
-impl With<'_> {
-    fn line(&self, label: String, tone: usize, groups: &[&Group<'_>]) -> Layer {
-        let at = |group: &&Group<'_>| {
-            point(processes(group.runs.first()?)?, &group.runs, self.response, self.unit)
-        };
-        joined(label, tone, groups.iter().filter_map(at).collect())
+/// The panels of a block.
+struct Parts {
+    panels: Vec<Panel>,
+    /// Some series joins several numbers of processes.
+    has_lines: bool,
+    /// A factor changes in them.
+    is_changed: bool,
+    /// Names what is held or left out, in sentences.
+    told: String,
+}
+
+impl Lines<'_> {
+    fn line(&self, block: &Block<'_>, label: &str, hue: usize, cells: &[&Cell]) -> Layer {
+        let ResponseAxis { response, unit, .. } = self.y;
+        let points = cells
+            .iter()
+            .filter_map(|cell| block.point(block.count(cell)?, &[cell], response, unit));
+        Layer::series(label, Tone::Hue(hue), Style::Joined, points.collect())
     }
 
     fn panel(&self, title: Option<String>, layers: Vec<Layer>) -> Panel {
-        let axes = Axes { x: self.x.clone(), y: self.y.clone(), layers, aspect: 0.68 };
-        Panel::axes(title, axes)
+        let (x, y) = (self.x.clone(), self.y.axis.clone());
+        Panel::from_axes(title, Axes { x, y, layers, aspect: 0.68 })
     }
 
-    /// A line for each block.
-    fn together(&self, blocks: &[Block<'_>]) -> Panel {
-        let line = |(i, block): (usize, &Block<'_>)| {
-            self.line(block.name.clone(), i, &block.groups.iter().collect::<Vec<_>>())
-        };
-        self.panel(None, blocks.iter().enumerate().map(line).collect())
-    }
-
-    /// The runs at the levels where most numbers of processes were run.
-    fn alone(&self, block: &Block<'_>) -> Panel {
+    /// The factors of which two levels have a line; where there is none, the one line there is; where there is not even that, all.
+    fn parts(&self, block: &Block<'_>) -> Parts {
         let free: Vec<usize> = block.processes().into_iter().collect();
-        let groups: Vec<&Group<'_>> = block.slice(&free).collect();
-        self.panel(block.title(), vec![self.line(String::new(), 0, &groups)])
+        let line = self.line(block, "", 0, &block.design.slice(&free));
+        let alone = self.panel(block.title(), vec![line]);
+        let panels = block.others().into_iter().map(|factor| self.levels(block, factor));
+        let (drawn, left): (Vec<Panel>, Vec<Panel>) =
+            panels.partition(|panel| count_lines(panel) > 1);
+        let names: Vec<String> = left
+            .iter()
+            .flat_map(|panel| &panel.series_of)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let mut told = String::new();
+        if !names.is_empty() {
+            told = format!(
+                "Not drawn, as fewer than two of its levels were run at several numbers of processes: {}{}. ",
+                names.join(", "),
+                block.of_name()
+            );
+        }
+        if !drawn.is_empty() {
+            return Parts { panels: drawn, has_lines: true, is_changed: true, told };
+        }
+        if count_lines(&alone) > 0 {
+            let held = block.held(&free);
+            if !held.is_empty() {
+                told.push_str(&format!("Held{}: {held}. ", block.of_name()));
+            }
+            return Parts { panels: vec![alone], has_lines: true, is_changed: false, told };
+        }
+        let panels = if left.is_empty() { vec![alone] } else { left };
+        Parts { panels, has_lines: false, is_changed: true, told: String::new() }
     }
 
     /// A line for each level of a factor.
     fn levels(&self, block: &Block<'_>, factor: usize) -> Panel {
-        let free: Vec<usize> = block.processes().into_iter().chain([factor]).collect();
-        let slice: Vec<&Group<'_>> = block.slice(&free).collect();
-        let of_level = |level: usize| {
-            let groups: Vec<&Group<'_>> =
-                slice.iter().copied().filter(|group| group.levels[factor] == level).collect();
-            let label = block.factors[factor].shown(level);
-            (!groups.is_empty()).then(|| self.line(label, level, &groups))
-        };
-        let name = block.factors[factor].name.clone();
+        let slice = block.design.slice(&block.processes_and(factor));
+        let mut layers = Vec::new();
+        for level in 0..block.design.factors[factor].levels.len() {
+            let cells: Vec<&Cell> =
+                slice.iter().copied().filter(|cell| cell.levels[factor] == level).collect();
+            if !cells.is_empty() {
+                layers.push(self.line(block, &block.shown(factor, level), level, &cells));
+            }
+        }
+        let name = block.design.factors[factor].name.clone();
         let title = block.title().map_or(name.clone(), |block| format!("{block}: {name}"));
-        let layers = (0..block.factors[factor].levels.len()).filter_map(of_level).collect();
         Panel { series_of: Some(name), ..self.panel(Some(title), layers) }
     }
 }
 
-/// The panels of several factors.
-#[derive(Default)]
-struct Parts<'b, 'a> {
-    panels: Vec<Panel>,
-    /// Blocks in whose panels a factor changes.
-    changed: Vec<&'b Block<'a>>,
-    /// What is held or left out, in sentences.
-    told: String,
-}
-
-impl<'b, 'a> Parts<'b, 'a> {
-    /// Of each block the factors of which two levels have a line; where there is none, the one line there is.
-    fn of(blocks: &'b [Block<'a>], with: &With<'_>) -> Self {
-        let (mut parts, mut bare) = (Parts::default(), Vec::new());
-        for block in blocks {
-            let panels = block.others().into_iter().map(|factor| with.levels(block, factor));
-            let panels: Vec<Panel> = panels.collect();
-            let alone = with.alone(block);
-            let (told, untold): (Vec<Panel>, Vec<Panel>) =
-                panels.into_iter().partition(|panel| lines(panel) > 1);
-            if !told.is_empty() {
-                parts.changed.push(block);
-                parts.leave_out(block, &untold);
-                parts.panels.extend(told);
-            } else if lines(&alone) > 0 {
-                parts.leave_out(block, &untold);
-                parts.hold(block);
-                parts.panels.push(alone);
-            } else if untold.is_empty() {
-                bare.push((block, vec![alone]));
-            } else {
-                bare.push((block, untold));
-            }
-        }
-        let has_lines = !parts.panels.is_empty();
-        for (block, panels) in bare {
-            if !has_lines {
-                parts.changed.push(block);
-                parts.panels.extend(panels);
-            } else if let Some(name) = block.title() {
-                let why = "was not run at several numbers of processes with all else the same";
-                parts.told.push_str(&format!("{name} {why}, and is not drawn. "));
-            }
-        }
-        parts
-    }
-
-    fn leave_out(&mut self, block: &Block<'_>, panels: &[Panel]) {
-        let names = panels.iter().filter_map(|panel| panel.series_of.as_ref());
-        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-        if !names.is_empty() {
-            let of = block.title().map_or(String::new(), |name| format!(" of {name}"));
-            self.told.push_str(&format!(
-                "Not drawn, as fewer than two of its levels were run at several numbers of processes: {}{of}. ",
-                names.join(", ")
-            ));
-        }
-    }
-
-    fn hold(&mut self, block: &Block<'_>) {
-        let held = block.held(&block.processes().into_iter().collect::<Vec<_>>());
-        if !held.is_empty() {
-            let of = block.title().map_or(String::new(), |name| format!(" of {name}"));
-            self.told.push_str(&format!("Held{of}: {held}. "));
-        }
-    }
-}
-
 /// Series that join two numbers of processes or more.
-fn lines(panel: &Panel) -> usize {
-    let layers = match &panel.content {
-        crate::draw::figure::Content::Axes(axes) => axes.layers.as_slice(),
-        _ => &[],
-    };
-    let is_line = |layer: &&Layer| matches!(layer, Layer::Series(one) if one.points.len() > 1);
-    layers.iter().filter(is_line).count()
+fn count_lines(panel: &Panel) -> usize {
+    panel.all_series().filter(|series| series.points.len() > 1).count()
 }
 
-/// What is held while one factor changes, in words. Begins with a blank.
-pub(super) fn of_held(blocks: &[&Block<'_>]) -> String {
-    let held: Vec<String> = blocks
-        .iter()
-        .filter(|block| block.others().len() > 1)
+/// Names the levels that are held while one factor changes. Begins with a blank.
+pub(super) fn held(blocks: &[&Block<'_>]) -> String {
+    let several = blocks.iter().filter(|block| block.others().len() > 1);
+    let held: Vec<String> = several
         .map(|block| {
-            let name =
-                if block.name.is_empty() { String::new() } else { format!("{}: ", block.name) };
-            format!("{name}{}", held_in(block))
+            let colon = if block.name.is_empty() { "" } else { ": " };
+            format!("{}{colon}{}", block.name, held_in(block))
         })
         .collect();
-    match held.is_empty() {
-        true => String::new(),
-        false => {
-            format!(" (one factor changes at a time, the others stay: {})", held.join("; "))
-        }
+    if held.is_empty() {
+        return String::new();
     }
+    format!(" (one factor changes at a time, the others stay: {})", held.join("; "))
 }
 
-/// Of a block: the same for all panels where it is, else of each.
+/// The same for all panels of a block where it is, else of each.
 fn held_in(block: &Block<'_>) -> String {
     let others = block.others();
-    let free = |factor: usize| block.processes().into_iter().chain([factor]).collect::<Vec<_>>();
     let mut levels: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for factor in &others {
-        for group in block.slice(&free(*factor)) {
+        for cell in block.design.slice(&block.processes_and(*factor)) {
             for other in others.iter().filter(|other| *other != factor) {
-                levels.entry(*other).or_default().insert(group.levels[*other]);
+                levels.entry(*other).or_default().insert(cell.levels[*other]);
             }
         }
     }
-    let same: Option<Vec<String>> = levels
-        .iter()
-        .map(|(factor, levels)| match levels.iter().collect::<Vec<_>>().as_slice() {
-            [level] => Some(block.factors[*factor].named(**level)),
-            _ => None,
-        })
-        .collect();
-    let of = |factor: &usize| {
-        format!("while `{}` changes, {}", block.factors[*factor].name, block.held(&free(*factor)))
-    };
-    match same {
-        Some(same) => same.join(", "),
-        None => others.iter().map(of).collect::<Vec<_>>().join("; "),
+    if levels.values().all(|levels| levels.len() == 1) {
+        let same = levels.iter().flat_map(|(factor, levels)| levels.first().map(|of| (factor, of)));
+        let same: Vec<String> = same.map(|(factor, level)| block.named(*factor, *level)).collect();
+        return same.join(", ");
     }
+    let each = others.iter().map(|factor| {
+        let name = &block.design.factors[*factor].name;
+        format!("while `{name}` changes, {}", block.held(&block.processes_and(*factor)))
+    });
+    each.collect::<Vec<_>>().join("; ")
 }

@@ -1,47 +1,46 @@
-//! What captions tell of all figures alike: marks and intervals, axes, what changed only together. Draws nothing.
+//! Parts of captions that all figures share: marks and intervals, axes, what changed only together. Draws nothing.
 
-use super::data::RunPoint;
-use super::groups::blocks;
-use crate::draw::figure::{Axes, Content, Figure, Layer, Panel, Scale, Spread, Style};
+use super::data::Data;
+use crate::draw::figure::{Axes, Figure, Layer, Panel, Point, Scale, Spread, Style};
 use crate::draw::is_cut;
 use std::collections::BTreeSet;
 
-/// What marks and intervals in a figure are. `means`: of which kind.
-pub(super) fn of_intervals(figure: &Figure, means: &str) -> String {
-    let points = || figure.panels.iter().flat_map(Panel::points);
+/// Explains the marks and intervals of a figure. `means`: of which kind.
+pub(super) fn intervals(figure: &Figure, means: &str) -> String {
     let counts: BTreeSet<usize> =
-        points().filter_map(|point| point.runs).filter(|runs| *runs > 1).collect();
+        figure.points().filter_map(|point| point.runs).filter(|runs| *runs > 1).collect();
     let (Some(least), Some(most)) = (counts.first(), counts.last()) else {
         return "Each mark is one run, so there are no intervals.".into();
     };
     let to = if least < most { format!(" to {most}") } else { String::new() };
-    let single =
-        if figure.has_single_among_several() { " A hollow mark is a single run." } else { "" };
-    let is_bare = |point: &&crate::draw::figure::Point| point.runs > Some(1) && point.low.is_none();
-    let bare = match points().filter(is_bare).count() {
-        0 => "",
-        _ => " A full mark without one has none, as a value of it is not above 0.",
-    };
-    format!(
-        "Marks are {means} of n = {least}{to} runs with 95 % intervals, which are not seen where they are smaller than the mark.{bare}{single}"
-    )
+    let mut told = format!(
+        "Marks are {means} of n = {least}{to} runs with 95 % intervals, which are not seen where they are smaller than the mark."
+    );
+    let is_bare = |point: &Point| point.runs > Some(1) && point.low.is_none();
+    if figure.points().any(is_bare) {
+        told.push_str(" A full mark without one has none, as a value of it is not above 0.");
+    }
+    if figure.has_single_among_several() {
+        told.push_str(" A hollow mark is a single run.");
+    }
+    told
 }
 
-/// What of its drawing does not explain itself; empty where all does. Begins with a blank.
-pub(super) fn of_look(figure: &Figure) -> String {
-    let axes = || figure.panels.iter().filter_map(axes);
+/// Explains what of its drawing does not explain itself; empty where all does. Begins with a blank.
+pub(super) fn look(figure: &Figure) -> String {
+    let axes: Vec<&Axes> = figure.panels.iter().filter_map(Panel::axes).collect();
     let mut told = String::new();
-    if axes().any(is_cut) {
+    if axes.iter().any(|axes| is_cut(axes)) {
         told.push_str(" An interval that ends in an arrow goes on beyond the axis.");
     }
-    if axes().any(stand_aside) {
+    if axes.iter().any(|axes| stand_aside(axes)) {
         told.push_str(" Marks of the same x stand side by side.");
     }
-    let is_log = |scale: &Scale| matches!(scale, Scale::Log10 | Scale::LogAt(_));
     let mut names: Vec<&str> = Vec::new();
-    for axis in axes().flat_map(|axes| [&axes.x, &axes.y]).filter(|axis| is_log(&axis.scale)) {
+    for axis in axes.iter().flat_map(|axes| [&axes.x, &axes.y]) {
         let name = axis.label.split(" (").next().unwrap_or_default();
-        if !names.contains(&name) {
+        let is_log = matches!(axis.scale, Scale::Log10 | Scale::LogAt(_));
+        if is_log && !names.contains(&name) {
             names.push(name);
         }
     }
@@ -50,13 +49,6 @@ pub(super) fn of_look(figure: &Figure) -> String {
         told.push_str(&format!(" Logarithmic ax{s}: {}.", names.join(", ")));
     }
     told
-}
-
-fn axes(panel: &Panel) -> Option<&Axes> {
-    match &panel.content {
-        Content::Axes(axes) => Some(axes),
-        Content::Pie { .. } | Content::Matrix(_) => None,
-    }
 }
 
 /// Whether marks of several series have one place, and so are moved.
@@ -75,18 +67,19 @@ fn stand_aside(axes: &Axes) -> bool {
     false
 }
 
-/// What changed only together with something else; empty where that is nothing. Begins with a blank.
-pub(super) fn together(runs: &[RunPoint]) -> String {
+/// Names what changed only together with something else; empty where that is nothing. Begins with a blank.
+pub(super) fn changed_together(data: &Data) -> String {
     let mut told: BTreeSet<String> = BTreeSet::new();
-    for block in blocks(runs) {
+    for block in data.blocks() {
         let pairs = block.followers.iter();
-        told.extend(pairs.map(|(name, factor)| format!("`{name}` with `{factor}`")));
+        told.extend(pairs.map(|[name, factor]| format!("`{name}` with `{factor}`")));
     }
-    match told.is_empty() {
-        true => String::new(),
-        false => format!(
-            " These changed only together, and their effects cannot be told apart: {}.",
-            told.into_iter().collect::<Vec<_>>().join(", ")
-        ),
+    if told.is_empty() {
+        return String::new();
     }
+    let told: Vec<String> = told.into_iter().collect();
+    format!(
+        " These changed only together, and their effects cannot be told apart: {}.",
+        told.join(", ")
+    )
 }

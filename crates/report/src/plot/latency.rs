@@ -1,115 +1,94 @@
 //! How long single opens, reads and samples took: cumulative distributions.
 
+use super::block::Block;
 use super::data::Data;
-use super::groups::{Group, blocks};
-use super::{Missing, Needs, Plot};
+use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Series, Spread, Style, Tone,
+    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Style, Tone,
 };
-use feedrate_results::response::Response;
+use feedrate_analysis::design::Cell;
+use feedrate_measure::histogram::Histogram;
+use feedrate_measure::record::{AcceleratorEpoch, IoCounters, Record};
+use feedrate_results::import::Origin;
+use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 use std::collections::BTreeMap;
 
-/// See the row.
-pub(super) struct Latency;
-
-/// More lines are told apart by nobody.
+/// Most lines that can be told apart.
 const MOST: usize = 7;
 
-/// The waits are of DLIO's results, which know no calls.
-const CALLS: [&str; 4] = ["open", "read", "sample", "wait"];
-
-static MEMBER: Member = Member {
-    name: "latency",
-    summary: "How long opens, reads and samples took, or of DLIO's results the waits for the data of steps: cumulative distributions on a logarithmic axis",
-    abilities: &[],
+pub(super) static PLOT: Plot = Plot {
+    member: Member {
+        name: "latency",
+        summary: "How long opens, reads and samples took, or of DLIO's results the waits for the data of steps: cumulative distributions on a logarithmic axis",
+        abilities: &[],
+    },
+    needs: Needs::Records,
+    make: Make::Figure(figure),
 };
 
-impl Plot for Latency {
-    fn member(&self) -> &'static Member {
-        &MEMBER
-    }
+/// Calls of a record by nanoseconds.
+type Counts = fn(&Record) -> Vec<(u64, u64)>;
 
-    fn needs(&self) -> Needs {
-        Needs::Records
-    }
+/// The waits are of DLIO's results, which know no calls.
+const CALLS: [(&str, Counts); 4] = [
+    ("Open call", |record| merged(record, |io| &io.open_latency)),
+    ("Read call", |record| merged(record, |io| &io.read_latency)),
+    ("Sample", |record| merged(record, |io| &io.sample_latency)),
+    (WAIT, |record| {
+        let blocks = accelerators(record).flat_map(|one| &one.blocks);
+        blocks.flat_map(|block| &block.load_ns).map(|ns| (*ns, 1)).collect()
+    }),
+];
 
-    fn figure(&self, data: &Data, _: Option<&'static Response>) -> Result<Figure, Missing> {
-        let blocks = blocks(&data.runs);
-        let groups: Vec<(String, &Group<'_>)> = blocks
-            .iter()
-            .flat_map(|block| block.groups.iter().map(|group| (block.label(group), group)))
-            .collect();
-        if groups.len() > MOST {
-            return Err(Missing::new(
-                format!(
-                    "{} experiments are too many lines for one picture of at most {MOST}",
-                    groups.len()
-                ),
-                "give the folders of some: `feedrate plot latency RUN RUN`",
-            ));
-        }
-        let mut panels = Vec::new();
-        for name in CALLS {
-            let curves = groups.iter().enumerate().filter_map(|(i, (label, group))| {
-                let points = distribution(name, group);
-                let (tone, style, spread) = (Tone::Hue(i), Style::BrokenSteps, Spread::Y);
-                let label = label.clone();
-                (!points.is_empty()).then_some(Layer::Series(Series {
-                    label,
-                    tone,
-                    style,
-                    spread,
-                    points,
-                }))
-            });
-            let layers: Vec<Layer> = curves.collect();
-            if !layers.is_empty() {
-                let x = Axis {
-                    label: format!("{} (ms)", of_call(name)),
-                    scale: Scale::Log10,
-                    range: Range::Tight,
-                };
-                let y = Axis {
-                    label: of_all(name).into(),
-                    scale: Scale::Linear,
-                    range: Range::AtLeast(0.0, 100.0),
-                };
-                panels.push(Panel::axes(None, Axes { x, y, layers, aspect: 0.85 }));
+fn accelerators(record: &Record) -> impl Iterator<Item = &AcceleratorEpoch> {
+    record.epochs.iter().flat_map(|epoch| &epoch.accelerators)
+}
+
+fn merged(record: &Record, of: fn(&IoCounters) -> &Histogram) -> Vec<(u64, u64)> {
+    let mut all = Histogram::default();
+    accelerators(record).for_each(|one| all.merge(of(&one.io)));
+    all.counts()
+}
+
+const WAIT: &str = "Wait for the data of a step";
+
+fn figure(data: &Data) -> Result<Figure, Missing> {
+    let blocks = data.blocks();
+    let cells =
+        || blocks.iter().flat_map(|block| block.design.cells.iter().map(move |cell| (block, cell)));
+    let count = cells().count();
+    if count > MOST {
+        let hint = "give the folders of some: `feedrate plot latency RUN RUN`";
+        return Err(Missing::too_many(count, MOST, hint));
+    }
+    let (mut panels, mut has_calls, mut has_waits) = (Vec::new(), false, false);
+    for (name, counts) in CALLS {
+        let mut layers = Vec::new();
+        for (i, (block, cell)) in cells().enumerate() {
+            let points = distribution(block, cell, name, counts);
+            if !points.is_empty() {
+                let label = block.label(cell);
+                layers.push(Layer::series(label, Tone::Hue(i), Style::BrokenSteps, points));
             }
         }
-        if panels.is_empty() {
-            return Err(Missing::new(
-                "no run tells how long its calls took",
-                "records of feedrate do, where files were read; results of DLIO tell how long steps waited for data",
-            ));
+        if layers.is_empty() {
+            continue;
         }
-        let has = |wanted: fn(&str) -> bool| {
-            let details = data.runs.iter().filter_map(|run| run.details.as_ref());
-            let mut all = details.flat_map(|details| &details.latencies);
-            all.any(|one| wanted(one.name) && !one.counts.is_empty())
-        };
-        let (title, caption) = words(has(|name| name != "wait"), has(|name| name == "wait"));
-        let columns = panels.len();
-        Ok(Figure { title: title.into(), caption, panels, columns, naming: Naming::Key })
+        has_waits |= name == WAIT;
+        has_calls |= name != WAIT;
+        let what = if name == WAIT { "Steps" } else { "Calls" };
+        let (label, scale) = (format!("{name} (ms)"), Scale::Log10);
+        let x = Axis { label, scale, range: Range::Tight };
+        let y = Axis::linear(format!("{what}, cumulative (%)"), Range::AtLeast(0.0, 100.0));
+        panels.push(Panel::from_axes(None, Axes { x, y, layers, aspect: 0.85 }));
     }
-}
-
-fn of_call(name: &str) -> &'static str {
-    match name {
-        "open" => "Open call",
-        "read" => "Read call",
-        "wait" => "Wait for the data of a step",
-        _ => "Sample",
+    if panels.is_empty() {
+        return Err(Missing::new(
+            "no run tells how long its calls took",
+            "records of feedrate do, where files were read; results of DLIO tell how long steps waited for data",
+        ));
     }
-}
-
-fn of_all(name: &str) -> &'static str {
-    if name == "wait" { "Steps, cumulative (%)" } else { "Calls, cumulative (%)" }
-}
-
-/// What is shown, which is not the same of records and of DLIO's results.
-fn words(has_calls: bool, has_waits: bool) -> (&'static str, String) {
     let calls = "How long single open calls, read calls and whole samples (open, reads, decoding) took; known to one sixteenth.";
     let waits = "How long accelerators waited for the data of a step, as DLIO's results have it: no latency of a call, as batches are read ahead.";
     let (title, shown) = match (has_calls, has_waits) {
@@ -119,32 +98,36 @@ fn words(has_calls: bool, has_waits: bool) -> (&'static str, String) {
         (false, true) => ("Waits for data of steps", waits.into()),
         _ => ("Latency of opens, reads and samples", calls.into()),
     };
-    (title, format!("{shown} Over all accelerators, epochs and runs of an experiment."))
+    let caption = format!("{shown} Over all accelerators, epochs and runs of an experiment.");
+    let columns = panels.len();
+    Ok(Figure { title: title.into(), caption, panels, columns, naming: Naming::Key })
+}
+
+/// The record of a run that tells of these calls.
+fn record<'a>(run: &'a Run, name: &str) -> Option<&'a Record> {
+    let is_own = run.origin == Origin::Feedrate;
+    if is_own == (name != WAIT) { run.record.as_deref() } else { None }
 }
 
 /// Milliseconds, and the percentage of calls that took no longer. Those that took no time lie below the first.
-fn distribution(name: &str, group: &Group<'_>) -> Vec<Point> {
-    // By bits, which sort as positive numbers do.
-    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut below = 0;
-    let details = group.runs.iter().filter_map(|run| run.details.as_ref());
-    for latencies in details.flat_map(|details| &details.latencies).filter(|one| one.name == name) {
-        for (seconds, count) in &latencies.counts {
-            match *seconds > 0.0 {
-                true => *counts.entry((seconds * 1e3).to_bits()).or_default() += count,
-                false => below += count,
-            }
+fn distribution(block: &Block<'_>, cell: &Cell, name: &str, counts: Counts) -> Vec<Point> {
+    let mut found: BTreeMap<u64, u64> = BTreeMap::new();
+    for record in block.runs(cell).filter_map(|run| record(run, name)) {
+        for (ns, count) in counts(record) {
+            *found.entry(ns).or_default() += count;
         }
     }
-    let all = below + counts.values().sum::<u64>();
+    let all: u64 = found.values().sum();
     let share = |below: u64| 100.0 * below as f64 / all as f64;
+    let mut below = found.remove(&0).unwrap_or(0);
     let mut points = Vec::new();
-    for (bits, count) in counts {
+    for (ns, count) in found {
+        let ms = ns as f64 / 1e6;
         if points.is_empty() {
-            points.push(Point::at(f64::from_bits(bits), share(below)));
+            points.push(Point::at(ms, share(below)));
         }
         below += count;
-        points.push(Point::at(f64::from_bits(bits), share(below)));
+        points.push(Point::at(ms, share(below)));
     }
     points
 }

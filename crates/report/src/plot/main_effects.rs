@@ -1,124 +1,172 @@
 //! Main effects: the mean at each level of each factor, of runs that differ in nothing else.
 
-use super::against::joined;
-use super::compared::{Compared, Pooled, of_pooled, same_range};
+use super::block::Block;
 use super::data::Data;
-use super::groups::{Block, Group, axis_of, blocks, title};
-use super::{Missing, Plot};
-use crate::draw::figure::{Axes, Axis, Figure, Layer, Naming, Panel};
+use super::response::{ResponseAxis, means, title};
+use super::{Make, Missing, Needs, Plot};
+use crate::draw::figure::{Axes, Content, Figure, Layer, Naming, Panel, Point, Range, Style, Tone};
+use feedrate_analysis::design::Cell;
 use feedrate_results::response::Response;
 use feedrate_spec::catalog::Member;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// See the row.
-pub(super) struct MainEffects;
-
-static MEMBER: Member = Member {
-    name: "main_effects",
-    summary: "The mean at each level of each factor, of runs that share the levels of all others or of a design that balances them",
-    abilities: &[],
+pub(super) static PLOT: Plot = Plot {
+    member: Member {
+        name: "main_effects",
+        summary: "The mean at each level of each factor, of runs that share the levels of all others or of a design that balances them",
+        abilities: &[],
+    },
+    needs: Needs::Summaries,
+    make: Make::Response("delivered_bytes_per_second", figure),
 };
 
-impl Plot for MainEffects {
-    fn member(&self) -> &'static Member {
-        &MEMBER
-    }
-
-    fn response(&self) -> Option<&'static str> {
-        Some("delivered_bytes_per_second")
-    }
-
-    fn figure(&self, data: &Data, response: Option<&'static Response>) -> Result<Figure, Missing> {
-        let response = response.ok_or_else(Missing::runs)?;
-        let (y, unit) = axis_of(response, &data.runs);
-        let (mut panels, mut gaps) = (Vec::new(), Vec::new());
-        let blocks = blocks(&data.runs);
-        for block in &blocks {
-            let pooled = Pooled::of(block, response);
-            for factor in 0..block.factors.len() {
-                match Compared::of(block, &[factor], response) {
-                    Some(compared) => {
-                        gaps.extend(left_out(block, factor, &compared));
-                        let drawn =
-                            panel(block, (factor, &compared), (&pooled, response), (&y, unit));
-                        panels.extend(drawn);
-                    }
-                    None => gaps.push(format!("{} is not drawn", told(block, factor))),
-                }
+fn figure(data: &Data, response: &Response) -> Result<Figure, Missing> {
+    let y = ResponseAxis::new(response, data);
+    let (mut panels, mut gaps) = (Vec::new(), Vec::new());
+    let blocks = data.blocks();
+    for block in &blocks {
+        for factor in block.order() {
+            let compared = compared(block, factor, response);
+            if compared.is_empty() {
+                gaps.push(format!("{} is not drawn", quoted(block, factor)));
+                continue;
             }
+            gaps.extend(left_out(block, factor, &compared));
+            panels.extend(panel(block, factor, &compared, &y));
         }
-        if panels.is_empty() {
-            return Err(missing(&gaps, response));
-        }
-        same_range(&mut panels);
-        let columns = panels.len().clamp(1, 3);
-        let mut figure = Figure {
-            title: format!("Main effects on {}", title(response)),
-            caption: String::new(),
-            panels,
-            columns,
-            naming: Naming::None,
-        };
-        figure.caption = format!(
-            "{}. Marks of a panel are over runs that share the levels of all other factors, or of a design that balances them; the broken line is their mean. {}The upright \
-             axis need not begin at 0. {}",
-            figure.title,
-            of_gaps(&gaps),
-            of_pooled(&figure, response)
-        );
-        Ok(figure)
     }
-}
-
-fn missing(gaps: &[String], response: &Response) -> Missing {
-    match gaps.is_empty() {
-        true => Missing::new(
+    if panels.is_empty() && gaps.is_empty() {
+        return Err(Missing::new(
             format!("no runs that have a `{}` differ in a factor", response.id.name()),
             "main effects are drawn from a design: `feedrate study new` makes one",
-        ),
-        false => Missing::new(
+        ));
+    }
+    if panels.is_empty() {
+        return Err(Missing::new(
             "no two runs differ in one factor alone, so each difference may be that of another factor",
             "run the levels of a factor with all else the same, or all combinations: `feedrate study new --design full_factorial`",
-        ),
+        ));
     }
+    same_range(&mut panels);
+    let mut told = String::new();
+    if !gaps.is_empty() {
+        told = format!("Where something else always differed: {}. ", gaps.join("; "));
+    }
+    let mut figure = Figure {
+        title: format!("Main effects on {}", title(response)),
+        caption: String::new(),
+        columns: panels.len().clamp(1, 3),
+        panels,
+        naming: Naming::None,
+    };
+    let means = means(response);
+    let intervals = if figure.points().any(|point| point.low.is_some()) {
+        format!(
+            "Marks are {means}; 95 % intervals are of the spread of replicates, where each experiment behind a mark was repeated (Welch)."
+        )
+    } else {
+        format!("Marks are {means}. Nothing was repeated, so there are no intervals.")
+    };
+    figure.caption = format!(
+        "{}. Marks of a panel are over runs that share the levels of all other factors, or of a design that balances them; the broken line is their mean. {told}The upright \
+         axis need not begin at 0. {intervals}",
+        figure.title,
+    );
+    Ok(figure)
 }
 
-fn told(block: &Block<'_>, factor: usize) -> String {
-    let name = format!("`{}`", block.factors[factor].name);
-    block.title().map_or(name.clone(), |block| format!("{name} of {block}"))
+fn quoted(block: &Block<'_>, factor: usize) -> String {
+    format!("`{}`{}", block.design.factors[factor].name, block.of_name())
 }
 
-/// Levels that were run only where something else differed too.
-fn left_out(block: &Block<'_>, factor: usize, compared: &Compared<'_, '_>) -> Option<String> {
-    let all = 0..block.factors[factor].levels.len();
+/// Cells by their level of a factor.
+type ByLevel<'b> = BTreeMap<usize, Vec<&'b Cell>>;
+
+/// Cells at two levels or more of a factor whose other factors are the same at each level: because the whole design balances them, or because these levels were
+/// run at the same places. Empty where there are none.
+fn compared<'b>(block: &'b Block<'_>, factor: usize, response: &Response) -> ByLevel<'b> {
+    let has = |cell: &&Cell| block.runs(cell).any(|run| run.metric(response).is_some());
+    let mut all = ByLevel::new();
+    let mut places: BTreeMap<Vec<usize>, ByLevel<'b>> = BTreeMap::new();
+    for cell in block.design.cells.iter().filter(has) {
+        all.entry(cell.levels[factor]).or_default().push(cell);
+        let place = places.entry(block.design.held(cell, &[factor])).or_default();
+        place.entry(cell.levels[factor]).or_default().push(cell);
+    }
+    if all.len() > 1 && is_balanced(block, factor, &all) {
+        return all;
+    }
+    // All levels that were run at the place where most were, at each place where all these were run.
+    let best = places.values().rev().max_by_key(|place| place.len());
+    let levels: BTreeSet<usize> =
+        best.into_iter().flat_map(|place| place.keys().copied()).collect();
+    let mut shared = ByLevel::new();
+    for place in places.values().filter(|place| levels.iter().all(|of| place.contains_key(of))) {
+        for level in &levels {
+            shared.entry(*level).or_default().extend(&place[level]);
+        }
+    }
+    if levels.len() > 1 { shared } else { ByLevel::new() }
+}
+
+/// Whether every level of a factor has the levels of each other factor in the same proportion (Montgomery, Design and Analysis of Experiments, ch. 8: an
+/// orthogonal fraction), so that their effects cancel.
+fn is_balanced(block: &Block<'_>, factor: usize, cells: &ByLevel<'_>) -> bool {
+    let whole: usize = cells.values().map(Vec::len).sum();
+    let others = (0..block.design.factors.len()).filter(|other| *other != factor);
+    others.into_iter().all(|other| {
+        (0..block.design.factors[other].levels.len()).all(|level| {
+            let count = |of: &[&Cell]| of.iter().filter(|cell| cell.levels[other] == level).count();
+            let all: usize = cells.values().map(|of| count(of)).sum();
+            cells.values().all(|of| count(of) * whole == all * of.len())
+        })
+    })
+}
+
+/// Names levels that were run only where something else differed too.
+fn left_out(block: &Block<'_>, factor: usize, compared: &ByLevel<'_>) -> Option<String> {
+    let all = 0..block.design.factors[factor].levels.len();
     let gone: Vec<String> = all
-        .filter(|level| !compared.levels[0].contains(level))
-        .map(|level| block.factors[factor].shown(level))
+        .filter(|level| !compared.contains_key(level))
+        .map(|level| block.shown(factor, level))
         .collect();
     let s = if gone.len() == 1 { "is" } else { "are" };
-    (!gone.is_empty()).then(|| format!("{} {} {s} left out", told(block, factor), gone.join(", ")))
-}
-
-fn of_gaps(gaps: &[String]) -> String {
-    match gaps.is_empty() {
-        true => String::new(),
-        false => format!("Where something else always differed: {}. ", gaps.join("; ")),
-    }
+    let quoted = quoted(block, factor);
+    (!gone.is_empty()).then(|| format!("{quoted} {} {s} left out", gone.join(", ")))
 }
 
 fn panel(
     block: &Block<'_>,
-    (factor, compared): (usize, &Compared<'_, '_>),
-    (pooled, response): (&Pooled, &Response),
-    (y, unit): (&Axis, f64),
+    factor: usize,
+    compared: &ByLevel<'_>,
+    y: &ResponseAxis<'_>,
 ) -> Option<Panel> {
-    let whole = pooled.point(0.0, &compared.all(), response, unit)?;
-    let rule = Layer::Rule { at: whole.y, label: String::new() };
-    let (x, places) = block.factors[factor].axis_of(&compared.levels[0]);
-    let at = |(level, place): (&usize, f64)| {
-        let groups: &Vec<&Group<'_>> = compared.cells.get(&vec![*level])?;
-        pooled.point(place, groups, response, unit)
-    };
-    let points = compared.levels[0].iter().zip(places).filter_map(at).collect();
-    let layers = vec![rule, joined(String::new(), 0, points)];
-    Some(Panel::axes(block.title(), Axes { x, y: y.clone(), layers, aspect: 0.85 }))
+    let all: Vec<&Cell> = compared.values().flatten().copied().collect();
+    let whole = block.point(0.0, &all, y.response, y.unit)?;
+    let levels: Vec<usize> = compared.keys().copied().collect();
+    let (x, places) = block.axis(factor, &levels);
+    let points = compared.values().zip(places);
+    let points =
+        points.filter_map(|(cells, place)| block.point(place, cells, y.response, y.unit)).collect();
+    let line = Layer::series("", Tone::Hue(0), Style::Joined, points);
+    let layers = vec![Layer::Rule { at: whole.y }, line];
+    Some(Panel::from_axes(block.title(), Axes { x, y: y.axis.clone(), layers, aspect: 0.85 }))
+}
+
+/// Effects are compared by their heights, so all panels have the same upright axis, which need not begin at 0.
+fn same_range(panels: &mut [Panel]) {
+    let series = panels.iter().flat_map(Panel::all_series);
+    let points: Vec<Point> = series.flat_map(|series| series.points.clone()).collect();
+    let least = points.iter().map(|point| point.y).fold(f64::INFINITY, f64::min);
+    let most = points.iter().map(|point| point.y).fold(f64::NEG_INFINITY, f64::max);
+    let beyond = if least < most { most - least } else { 0.1 * most.abs().max(1e-9) };
+    let low = points.iter().filter_map(|point| point.low).fold(least, f64::min);
+    let high = points.iter().filter_map(|point| point.high).fold(most, f64::max);
+    let low = low.max(least - beyond) - 0.08 * beyond;
+    let high = high.min(most + beyond) + 0.08 * beyond;
+    for panel in panels {
+        if let Content::Axes(axes) = &mut panel.content {
+            axes.y.range = Range::AtLeast(low, high);
+        }
+    }
 }

@@ -1,26 +1,22 @@
 //! Plots of runs and studies: one file a plot, one row in [`PLOTS`]. A plot makes a [`Figure`] of plain data; it reads no file and draws
 //! nothing.
 //!
-//! To add one: copy `stall.rs`, implement [`Plot`], add its `mod` line and its row; the contract tests run on it.
+//! To add one: copy `stall.rs`, add its `mod` line and its row; the contract tests run on it.
 
 pub mod data;
-pub mod points;
-mod groups;
+mod block;
+mod response;
 mod caption;
-mod compared;
 mod against;
 mod au_processes;
 mod throughput_processes;
 mod scaling;
 mod factor_levels;
 mod main_effects;
-mod interactions;
-mod au_kinds;
 mod stall;
 mod phases;
 mod timeline;
 mod latency;
-mod request_sizes;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -35,84 +31,89 @@ use feedrate_results::response::Response;
 use feedrate_spec::catalog::Member;
 
 /// Every plot, in the order that help shows them.
-pub static PLOTS: &[&dyn Plot] = &[
-    &au_processes::AuProcesses,
-    &throughput_processes::ThroughputProcesses,
-    &scaling::Scaling,
-    &factor_levels::FactorLevels,
-    &main_effects::MainEffects,
-    &interactions::Interactions,
-    &au_kinds::AuKinds,
-    &stall::StallSplit,
-    &phases::Phases,
-    &timeline::Timeline,
-    &latency::Latency,
-    &request_sizes::RequestSizes,
-    &status::StudyStatus,
+pub static PLOTS: &[&Plot] = &[
+    &au_processes::PLOT,
+    &throughput_processes::PLOT,
+    &scaling::PLOT,
+    &factor_levels::PLOT,
+    &main_effects::PLOT,
+    &stall::PLOT,
+    &phases::PLOT,
+    &timeline::PLOT,
+    &latency::PLOT,
+    &status::PLOT,
 ];
 
 /// The plot of this name.
-pub fn find(name: &str) -> Option<&'static dyn Plot> {
-    PLOTS.iter().copied().find(|plot| plot.member().name == name)
-}
-
-/// What a plot shows, with what all plots must tell of these runs.
-///
-/// # Errors
-/// The data lacks what the plot needs.
-pub fn figure_of(
-    plot: &dyn Plot,
-    data: &Data,
-    response: Option<&'static Response>,
-) -> Result<Figure, Missing> {
-    let mut figure = plot.figure(data, response)?;
-    if plot.needs() != Needs::Progress {
-        figure.caption.push_str(&caption::of_look(&figure));
-        figure.caption.push_str(&caption::together(&data.runs));
-    }
-    Ok(figure)
+pub fn find(name: &str) -> Option<&'static Plot> {
+    PLOTS.iter().copied().find(|plot| plot.member.name == name)
 }
 
 /// A plot.
-pub trait Plot: Sync {
+#[derive(Debug)]
+pub struct Plot {
     /// Name and summary.
-    fn member(&self) -> &'static Member;
+    pub member: Member,
+    /// Kind of data that it is drawn from.
+    pub needs: Needs,
+    make: Make,
+}
 
-    /// What it is drawn from beside the summaries of runs.
-    fn needs(&self) -> Needs {
-        Needs::Summaries
-    }
+/// Makes the figure.
+#[derive(Debug)]
+enum Make {
+    Figure(fn(&Data) -> Result<Figure, Missing>),
+    /// Takes a response: this one, where nobody asks for another.
+    Response(&'static str, fn(&Data, &Response) -> Result<Figure, Missing>),
+}
 
+impl Plot {
     /// The response it shows where nobody asks for another; `None` of plots that have no choice.
-    fn response(&self) -> Option<&'static str> {
-        None
+    pub fn response(&self) -> Option<&'static str> {
+        match self.make {
+            Make::Figure(_) => None,
+            Make::Response(name, _) => Some(name),
+        }
     }
 
-    /// What is shown. `response`: that of [`Plot::response`], or the one asked for.
+    /// Make the figure, with what all captions tell. `response`: the one asked for.
     ///
     /// # Errors
     /// The data lacks what the plot needs.
-    fn figure(&self, data: &Data, response: Option<&'static Response>) -> Result<Figure, Missing>;
+    pub fn figure(&self, data: &Data, response: Option<&Response>) -> Result<Figure, Missing> {
+        let mut figure = match self.make {
+            Make::Figure(make) => make(data)?,
+            Make::Response(name, make) => {
+                let own = Response::find(name).ok();
+                make(data, response.or(own).ok_or_else(Missing::runs)?)?
+            }
+        };
+        if self.needs != Needs::Progress {
+            figure.caption.push_str(&caption::look(&figure));
+            figure.caption.push_str(&caption::changed_together(data));
+        }
+        Ok(figure)
+    }
 }
 
-/// What a plot is drawn from.
+/// Data that a plot is drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// [`data::RunPoint`]s without their details.
+    /// Runs, without every step.
     Summaries,
-    /// With their details, which take the whole record.
+    /// Runs with their records, or with the steps that others' results tell.
     Records,
     /// The rows of a study, or how far the runs of folders came.
     Progress,
 }
 
-/// What a plot lacks.
+/// Something that a plot lacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Missing {
     /// A lowercase fragment.
     pub message: String,
-    /// What to do.
+    /// Advice.
     pub hint: String,
 }
 
@@ -127,5 +128,11 @@ impl Missing {
             "there is no run to draw",
             "run something: `feedrate run`, `feedrate study run`",
         )
+    }
+
+    /// `count` experiments do not fit into one picture.
+    fn too_many(count: usize, most: usize, hint: &str) -> Self {
+        let message = format!("{count} experiments are too many for one picture of at most {most}");
+        Missing::new(message, hint)
     }
 }

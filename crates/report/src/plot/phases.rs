@@ -1,155 +1,224 @@
 //! AU, throughput and use of GPUs by phase: in epochs and evaluations, and before, during and after checkpoints.
 
-use super::caption::of_intervals;
-use super::data::{Data, PhasePoint, RunPoint};
-use super::groups::{Group, blocks, bytes_unit, mean_point};
-use super::{Missing, Plot};
+use super::block::Block;
+use super::caption::intervals;
+use super::data::{Data, samples};
+use super::response::bytes_unit;
+use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Series, Spread, Style, Tone,
+    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Series, Spread, Style, Tone,
 };
+use feedrate_analysis::design::Cell;
+use feedrate_analysis::precision::CONFIDENCE;
+use feedrate_measure::phase::{Phase, PhaseKind};
+use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats;
-use feedrate_results::response::Response;
+use feedrate_results::import::Origin;
+use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 
-/// See the row.
-pub(super) struct Phases;
-
-/// More marks in a row are told apart by nobody.
+/// Most marks in a row that can be told apart.
 const MOST: usize = 7;
 
-static MEMBER: Member = Member {
-    name: "phases",
-    summary: "AU, throughput and use of GPUs in epochs and evaluations, and before, during and after checkpoints; of DLIO's results in epochs, and in first and later steps",
-    abilities: &[],
+pub(super) static PLOT: Plot = Plot {
+    member: Member {
+        name: "phases",
+        summary: "AU, throughput and use of GPUs in epochs and evaluations, and before, during and after checkpoints; of DLIO's results in epochs, and in first and later steps",
+        abilities: &[],
+    },
+    needs: Needs::Summaries,
+    make: Make::Figure(figure),
 };
 
-const OF_NOTHING: &str = "Where nothing was computed, read or written there is no mark. ";
-
-const OF_STEPS: &str = "First and later steps, of each block, are without the barrier: DLIO's results do not tell when it was. ";
-
-type Figures = fn(&PhasePoint) -> Option<f64>;
-
-impl Plot for Phases {
-    fn member(&self) -> &'static Member {
-        &MEMBER
-    }
-
-    fn figure(&self, data: &Data, _: Option<&'static Response>) -> Result<Figure, Missing> {
-        let mut names: Vec<String> = Vec::new();
-        for phase in data.runs.iter().flat_map(|run| &run.phases) {
-            if !names.contains(&phase.name) {
-                names.push(phase.name.clone());
-            }
-        }
-        if names.is_empty() {
-            return Err(Missing::new(
-                "no run has phases",
-                "records of feedrate have (see docs/guide/timeline.md), and results of DLIO with the times of steps and blocks",
-            ));
-        }
-        let blocks = blocks(&data.runs);
-        let groups: Vec<(String, &Group<'_>)> = blocks
-            .iter()
-            .flat_map(|block| block.groups.iter().map(|group| (block.label(group), group)))
-            .collect();
-        if groups.len() > MOST {
-            return Err(Missing::new(
-                format!(
-                    "{} experiments are too many for one picture of at most {MOST}",
-                    groups.len()
-                ),
-                "give the folders of some: `feedrate plot phases RUN RUN`",
-            ));
-        }
-        let percent = Range::AtLeast(0.0, 100.0);
-        let mut panels = Vec::new();
-        panels.extend(panel(&groups, &names, ("AU (%)", percent, 1.0), |phase| phase.au_percent));
-        for (label, of) in [
-            ("Read", (|phase| phase.delivered_bytes_per_second) as Figures),
-            ("Written", |phase| phase.written_bytes_per_second),
-        ] {
-            let largest = values(&data.runs, of).fold(0.0, f64::max);
-            let (unit, name) = bytes_unit(largest);
-            if largest > 0.0 {
-                let label = format!("{label} ({name}/s)");
-                panels.extend(panel(&groups, &names, (&label, Range::FromZero, unit), of));
-            }
-        }
-        panels.extend(panel(&groups, &names, ("GPU use (%)", percent, 1.0), |phase| {
-            phase.gpu_percent
-        }));
-        if panels.is_empty() {
-            return Err(Missing::new(
-                "no phase has a figure",
-                "let runs keep a timeline: `output.timeline=True`",
-            ));
-        }
-        let is_gpu_known = values(&data.runs, |phase| phase.gpu_percent).next().is_some();
-        let columns = panels.len();
-        let mut figure = Figure {
-            title: "Phases of the run".into(),
-            caption: String::new(),
-            panels,
-            columns,
-            naming: Naming::Key,
-        };
-        figure.caption = format!(
-            "AU, throughput and use of GPUs by phase. A run counts with the mean of its phases{}. {OF_NOTHING}{}{}{}",
-            if groups.len() == 1 { ", which are the small dots" } else { "" },
-            if names.iter().any(|name| name == "first steps") { OF_STEPS } else { "" },
-            of_intervals(&figure, "means"),
-            if is_gpu_known { "" } else { " No GPU was seen." }
-        );
-        Ok(figure)
-    }
+/// The numbers of a phase.
+#[derive(Default)]
+struct Numbers {
+    /// `epoch`, `before save`.
+    name: String,
+    au_percent: Option<f64>,
+    delivered_bytes_per_second: Option<f64>,
+    written_bytes_per_second: Option<f64>,
+    /// Mean over the machine's GPUs.
+    gpu_percent: Option<f64>,
 }
 
-/// One figure of all phases, a series for each experiment; `None` where no phase has it.
-fn panel(
-    groups: &[(String, &Group<'_>)],
-    names: &[String],
-    (label, range, unit): (&str, Range, f64),
-    of: Figures,
-) -> Option<Panel> {
-    let mut layers = Vec::new();
-    for (i, (experiment, group)) in groups.iter().enumerate() {
+type Column = fn(&Numbers) -> Option<f64>;
+
+const COLUMNS: [(&str, Column); 4] = [
+    ("AU (%)", |phase| phase.au_percent),
+    ("Read", |phase| phase.delivered_bytes_per_second),
+    ("Written", |phase| phase.written_bytes_per_second),
+    ("GPU use (%)", |phase| phase.gpu_percent),
+];
+
+/// Runs that replicate each other, with their phases.
+struct Experiment {
+    label: String,
+    runs: Vec<Vec<Numbers>>,
+}
+
+fn figure(data: &Data) -> Result<Figure, Missing> {
+    let blocks = data.blocks();
+    let cells =
+        blocks.iter().flat_map(|block| block.design.cells.iter().map(move |cell| (block, cell)));
+    let experiments: Vec<Experiment> =
+        cells.map(|(block, cell)| Experiment::new(block, cell)).collect();
+    let all: Vec<&Numbers> = experiments.iter().flat_map(|one| &one.runs).flatten().collect();
+    let mut names: Vec<String> = Vec::new();
+    for phase in &all {
+        if !names.contains(&phase.name) {
+            names.push(phase.name.clone());
+        }
+    }
+    if names.is_empty() {
+        return Err(Missing::new(
+            "no run has phases",
+            "records of feedrate have (see docs/guide/timeline.md), and results of DLIO with the times of steps and blocks",
+        ));
+    }
+    if experiments.len() > MOST {
+        let hint = "give the folders of some: `feedrate plot phases RUN RUN`";
+        return Err(Missing::too_many(experiments.len(), MOST, hint));
+    }
+    let mut panels = Vec::new();
+    for (label, of) in COLUMNS {
+        let Some(largest) = all.iter().filter_map(|phase| of(phase)).reduce(f64::max) else {
+            continue;
+        };
+        let is_percent = label.ends_with("(%)");
+        let (unit, name) = if is_percent { (1.0, "") } else { bytes_unit(largest) };
+        let x = if is_percent {
+            Axis::linear(label, Range::AtLeast(0.0, 100.0))
+        } else {
+            Axis::linear(format!("{label} ({name}/s)"), Range::FromZero)
+        };
+        let layers = experiments.iter().enumerate();
+        let is_alone = experiments.len() == 1;
+        let layers = layers
+            .flat_map(|(i, one)| {
+                one.layers(Tone::Hue(i), &names, is_alone, |phase| Some(of(phase)? / unit))
+            })
+            .collect();
+        let y = Axis::categories("", names.clone());
+        panels.push(Panel::from_axes(None, Axes { x, y, layers, aspect: 1.0 }));
+    }
+    if panels.is_empty() {
+        return Err(Missing::new(
+            "no phase has a figure",
+            "let runs keep a timeline: `output.timeline=True`",
+        ));
+    }
+    let mut caption =
+        "AU, throughput and use of GPUs by phase. A run counts with the mean of its phases"
+            .to_string();
+    caption.push_str(if experiments.len() == 1 { ", which are the small dots. " } else { ". " });
+    caption.push_str("Where nothing was computed, read or written there is no mark. ");
+    if names.iter().any(|name| name == FIRST) {
+        caption.push_str("First and later steps, of each block, are without the barrier: DLIO's results do not tell when it was. ");
+    }
+    let (columns, title) = (panels.len(), "Phases of the run".into());
+    let mut figure = Figure { title, caption, panels, columns, naming: Naming::Key };
+    figure.caption += &intervals(&figure, "means");
+    if all.iter().all(|phase| phase.gpu_percent.is_none()) {
+        figure.caption.push_str(" No GPU was seen.");
+    }
+    Ok(figure)
+}
+
+impl Experiment {
+    fn new(block: &Block<'_>, cell: &Cell) -> Self {
+        let runs = block.runs(cell).map(|run| match run.origin {
+            Origin::Feedrate => run.phases.iter().map(measured).collect(),
+            Origin::Dlio | Origin::MlperfStorage => recomputed(run),
+        });
+        Experiment { label: block.label(cell), runs: runs.collect() }
+    }
+
+    /// The means of runs, and where they are alone their single phases.
+    fn layers(
+        &self,
+        tone: Tone,
+        names: &[String],
+        is_alone: bool,
+        of: impl Fn(&Numbers) -> Option<f64>,
+    ) -> Vec<Layer> {
         let (mut dots, mut means) = (Vec::new(), Vec::new());
         for (row, name) in names.iter().enumerate() {
-            let mut of_runs = Vec::new();
-            for run in &group.runs {
-                let phases = run.phases.iter().filter(|phase| phase.name == *name);
-                let values: Vec<f64> = phases.filter_map(of).map(|value| value / unit).collect();
-                dots.extend(values.iter().map(|&value| Point::at(value, row as f64)));
-                of_runs.extend(stats::mean(&values));
+            let y = row as f64;
+            let mut values = Vec::new();
+            for phases in &self.runs {
+                let own = phases.iter().filter(|phase| phase.name == *name);
+                let own: Vec<f64> = own.filter_map(&of).collect();
+                dots.extend(own.iter().map(|&value| Point::at(value, y)));
+                values.extend(stats::mean(&own));
             }
-            let mean = mean_point(0.0, &of_runs);
-            means.extend(mean.map(|point| Point { x: point.y, y: row as f64, ..point }));
+            let interval = stats::mean_interval(&values, CONFIDENCE);
+            means.extend(stats::mean(&values).map(|x| Point {
+                low: interval.map(|interval| interval.low),
+                high: interval.map(|interval| interval.high),
+                runs: Some(values.len()),
+                ..Point::at(x, y)
+            }));
         }
-        let tone = Tone::Hue(i);
         let series = |label: &str, style, points| {
-            let label = label.to_string();
-            Layer::Series(Series { label, tone, style, spread: Spread::X, points })
+            Layer::Series(Series { label: label.into(), tone, style, spread: Spread::X, points })
         };
-        if groups.len() == 1 {
+        let mut layers = Vec::new();
+        if is_alone {
             layers.push(series("", Style::Dots, dots));
         }
         if !means.is_empty() {
-            layers.push(series(experiment, Style::Marks, means));
+            layers.push(series(&self.label, Style::Marks, means));
         }
+        layers
     }
-    let x = Axis { label: label.into(), scale: Scale::Linear, range };
-    let y = Axis {
-        label: String::new(),
-        scale: Scale::Categories(names.to_vec()),
-        range: Range::Tight,
-    };
-    let is_known = layers.iter().any(|layer| match layer {
-        Layer::Series(series) => !series.points.is_empty(),
-        _ => false,
-    });
-    is_known.then(|| Panel::axes(None, Axes { x, y, layers, aspect: 1.0 }))
 }
 
-fn values(runs: &[RunPoint], of: Figures) -> impl Iterator<Item = f64> {
-    runs.iter().flat_map(|run| &run.phases).filter_map(of)
+/// A phase of a record. Where nothing was computed, read or written, there is no rate of that.
+fn measured(phase: &Phase) -> Numbers {
+    let kind = phase.phase.name();
+    let name = match phase.checkpoint.map(CheckpointKind::name) {
+        Some(done) => kind.replace("checkpoint", done).replace('_', " "),
+        None => kind.into(),
+    };
+    let gpus = phase.gpus.iter().flatten().filter_map(|gpu| gpu.utilisation_percent);
+    let some = |rate: Option<f64>| rate.filter(|rate| *rate > 0.0);
+    Numbers {
+        name,
+        au_percent: some(phase.au_percent),
+        delivered_bytes_per_second: some(phase.delivered_bytes_per_second),
+        written_bytes_per_second: some(phase.written_bytes_per_second),
+        gpu_percent: stats::mean(&gpus.collect::<Vec<_>>()),
+    }
+}
+
+const FIRST: &str = "first steps";
+
+/// Each epoch, and in it the first step of each block and all others: without the barrier, whose place in time DLIO does not tell.
+fn recomputed(run: &Run) -> Vec<Numbers> {
+    let mut all = Vec::new();
+    for phase in &run.phases {
+        if !matches!(phase.phase, PhaseKind::Epoch | PhaseKind::Evaluation) {
+            continue;
+        }
+        let is_rate_known = phase.phase == PhaseKind::Epoch && phase.duration_s > 0.0;
+        let bytes = run.mean_sample_bytes.zip(samples(run, phase.steps));
+        let bytes = bytes.filter(|_| is_rate_known);
+        all.push(Numbers {
+            name: phase.phase.name().into(),
+            au_percent: phase.au_percent,
+            delivered_bytes_per_second: bytes
+                .map(|(size, samples)| size * samples / phase.duration_s),
+            ..Numbers::default()
+        });
+    }
+    let times = &run.step_times;
+    for (first, later) in times.first_au_percent.iter().zip(&times.later_au_percent) {
+        for (name, au_percent) in [(FIRST, *first), ("later steps", *later)] {
+            if au_percent.is_some() {
+                all.push(Numbers { name: name.into(), au_percent, ..Numbers::default() });
+            }
+        }
+    }
+    all
 }

@@ -1,206 +1,147 @@
 //! How far a study is, or the runs of folders are: all as a pie, each model's as bars, and the matrix of models and processes.
 
 use super::data::{Data, FolderRun, FolderState};
-use super::{Missing, Needs, Plot};
+use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Bar, Bars, Cell, Content, Figure, Layer, Matrix, Naming, Panel, Range, Scale,
-    Slice, Spread, Tone,
+    Axes, Axis, Bar, Bars, Cell, Content, Figure, Layer, Matrix, Naming, Panel, Range, Slice,
+    Spread, Tone,
 };
 use feedrate_results::overview::Overview;
-use feedrate_results::response::Response;
 use feedrate_spec::catalog::Member;
-use std::collections::BTreeMap;
 
-/// See the row.
-pub(super) struct StudyStatus;
-
-static MEMBER: Member = Member {
-    name: "status",
-    summary: "How far a study is, or what folders hold: done, pending, partial and failed as a pie and as bars, and the matrix of models and processes",
-    abilities: &[],
+pub(super) static PLOT: Plot = Plot {
+    member: Member {
+        name: "status",
+        summary: "How far a study is, or what folders hold: done, pending, partial and failed as a pie and as bars, and the matrix of models and processes",
+        abilities: &[],
+    },
+    needs: Needs::Progress,
+    make: Make::Figure(figure),
 };
 
-/// Rows of a study, or folders of results, by state.
-struct Progress {
-    /// What is counted, with a capital.
-    what: &'static str,
-    /// Of what those that are done are a part.
-    whole: &'static str,
-    /// On an axis.
-    unit: &'static str,
-    states: Vec<(&'static str, Tone)>,
-    cells: Vec<Cells>,
-}
+/// The four states of rows or folders, done first.
+type States = [(&'static str, Tone); 4];
 
-/// Those of a model and a number of processes.
-struct Cells {
-    model: String,
-    processes: Option<u32>,
-    /// By state; the first is what is done.
-    counts: Vec<usize>,
-}
+const OF_ROWS: States = [
+    ("done", Tone::Good),
+    ("running", Tone::Hue(0)),
+    ("pending", Tone::Open),
+    ("failed", Tone::Bad),
+];
+
+const OF_FOLDERS: States = [
+    ("done", Tone::Good),
+    ("partial", Tone::Hue(4)),
+    ("failed", Tone::Bad),
+    (NO_TRAINING, Tone::Open),
+];
 
 /// There is nothing to be done of it.
 const NO_TRAINING: &str = "no training";
 
-/// Of a state in which something went wrong.
+/// States in which something went wrong.
 const WRONG: [&str; 2] = ["failed", "partial"];
 
-impl Progress {
-    fn of_study(study: &Overview) -> Self {
-        let of = |cell: &feedrate_results::overview::Cell| {
-            let counts = cell.counts;
-            Cells {
-                model: cell.model.clone(),
-                processes: Some(cell.processes),
-                counts: vec![counts.done, counts.running, counts.pending, counts.failed],
-            }
+/// Rows of a study, or folders of results, of a model and a number of processes; how many in each state.
+struct Group {
+    model: String,
+    processes: Option<u32>,
+    counts: [usize; 4],
+}
+
+fn groups_of_study(study: &Overview) -> Vec<Group> {
+    let cells = study.matrix.iter();
+    let group = cells.map(|cell| {
+        let of = cell.counts;
+        let counts = [of.done, of.running, of.pending, of.failed];
+        Group { model: cell.model.clone(), processes: Some(cell.processes), counts }
+    });
+    group.collect()
+}
+
+fn groups_of_folders(folders: &[FolderRun]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for FolderRun { workload, processes, state, .. } in folders {
+        let state = match state {
+            FolderState::Done => 0,
+            FolderState::Partial => 1,
+            FolderState::Failed => 2,
+            FolderState::NoTraining => 3,
         };
-        Progress {
-            what: "Rows",
-            whole: "all",
-            unit: "Rows (runs)",
-            states: vec![
-                ("done", Tone::Good),
-                ("running", Tone::Hue(0)),
-                ("pending", Tone::Open),
-                ("failed", Tone::Bad),
-            ],
-            cells: study.matrix.iter().map(of).collect(),
+        let same = |one: &Group| one.model == *workload && one.processes == *processes;
+        if !groups.iter().any(same) {
+            let (model, processes) = (workload.clone(), *processes);
+            groups.push(Group { model, processes, counts: [0; 4] });
         }
+        groups.iter_mut().filter(|one| same(one)).for_each(|one| one.counts[state] += 1);
     }
-
-    fn of_folders(folders: &[FolderRun]) -> Self {
-        use FolderState::{Done, Failed, NoTraining, Partial};
-        let mut counts: BTreeMap<(&str, Option<u32>), Vec<usize>> = BTreeMap::new();
-        let order = [Done, Partial, Failed, NoTraining];
-        for folder in folders {
-            let cell = counts.entry((&folder.workload, folder.processes));
-            let cell = cell.or_insert_with(|| vec![0; order.len()]);
-            let state = order.iter().position(|state| *state == folder.state);
-            if let Some(count) = state.and_then(|state| cell.get_mut(state)) {
-                *count += 1;
-            }
-        }
-        let cells = counts.into_iter().map(|((model, processes), counts)| Cells {
-            model: model.into(),
-            processes,
-            counts,
-        });
-        Progress {
-            what: "Folders",
-            whole: "those that train",
-            unit: "Folders of runs",
-            states: vec![
-                ("done", Tone::Good),
-                ("partial", Tone::Hue(4)),
-                ("failed", Tone::Bad),
-                (NO_TRAINING, Tone::Open),
-            ],
-            cells: cells.collect(),
-        }
-    }
-
-    fn count(&self, state: usize) -> usize {
-        self.cells.iter().map(|cell| cell.counts[state]).sum()
-    }
-
-    fn all(&self) -> usize {
-        self.cells.iter().flat_map(|cell| &cell.counts).sum()
-    }
-
-    /// In words, for the caption.
-    fn says(&self) -> String {
-        let rest = (1..self.states.len())
-            .map(|state| format!("{} {}", self.count(state), self.states[state].0));
-        let rest: Vec<String> = rest.collect();
-        let what = self.what.to_lowercase();
-        format!("{} of {} {what} done, {}.", self.count(0), self.to_do(), rest.join(", "))
-    }
-
-    /// Those that have something to be done.
-    fn to_do(&self) -> usize {
-        let states = 0..self.states.len();
-        states.filter(|state| self.states[*state].0 != NO_TRAINING).map(|at| self.count(at)).sum()
-    }
+    groups.sort_by(|a, b| (&a.model, a.processes).cmp(&(&b.model, b.processes)));
+    groups
 }
 
-impl Plot for StudyStatus {
-    fn member(&self) -> &'static Member {
-        &MEMBER
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Progress
-    }
-
-    fn figure(&self, data: &Data, _: Option<&'static Response>) -> Result<Figure, Missing> {
-        let progress = match &data.overview {
-            Some(study) => Progress::of_study(study),
-            None => Progress::of_folders(&data.folders),
-        };
-        if progress.all() == 0 {
-            return Err(Missing::new(
-                "there is no row of a study and no folder of a run",
-                "give the CSV of a study, or a folder with results",
-            ));
+fn figure(data: &Data) -> Result<Figure, Missing> {
+    let (states, groups, [what, whole, unit, title]) = match &data.overview {
+        Some(study) => {
+            let names = ["Rows", "all", "Rows (runs)", "How far the study is"];
+            (OF_ROWS, groups_of_study(study), names)
         }
-        let what = progress.what.to_lowercase();
-        let slices = progress.states.iter().enumerate().map(|(state, (label, tone))| Slice {
-            label: (*label).into(),
-            value: progress.count(state) as f64,
-            tone: *tone,
-        });
-        let pie = Content::Pie { slices: slices.filter(|slice| slice.value > 0.0).collect() };
-        let (bars, matrix) = (bars(&progress), Content::Matrix(matrix(&progress)));
-        let of = |title: String, content| Panel { title: Some(title), series_of: None, content };
-        let is_study = data.overview.is_some();
-        Ok(Figure {
-            title: if is_study { "How far the study is" } else { "How far the runs are" }.into(),
-            caption: match is_study {
-                true => progress.says(),
-                false => format!(
-                    "{} Done: its steps, summary and ranks are there. Partial: some are. Failed: no step is, or nothing can be read. No training: it made data or checkpoints alone, and only pie and bars count it.",
-                    progress.says()
-                ),
-            },
-            panels: vec![
-                of(format!("All {what}"), pie),
-                bars,
-                of(format!("{} done of {}", progress.what, progress.whole), matrix),
-            ],
-            columns: 2,
-            naming: Naming::None,
-        })
-    }
-}
-
-fn models(progress: &Progress) -> Vec<String> {
-    let mut models: Vec<String> = Vec::new();
-    for cell in &progress.cells {
-        if !models.contains(&cell.model) {
-            models.push(cell.model.clone());
+        None => {
+            let names = ["Folders", "those that train", "Folders of runs", "How far the runs are"];
+            (OF_FOLDERS, groups_of_folders(&data.folders), names)
         }
-    }
-    models
-}
-
-/// Those of each model by state.
-fn bars(progress: &Progress) -> Panel {
-    let models = models(progress);
-    let count = |model: &str, state: usize| {
-        let cells = progress.cells.iter().filter(|cell| cell.model == model);
-        cells.map(|cell| cell.counts[state]).sum::<usize>() as f64
     };
+    if groups.iter().flat_map(|group| group.counts).sum::<usize>() == 0 {
+        return Err(Missing::new(
+            "there is no row of a study and no folder of a run",
+            "give the CSV of a study, or a folder with results",
+        ));
+    }
+    let count = |state: usize| groups.iter().map(|group| group.counts[state]).sum::<usize>();
+    let counted = |state: usize| format!("{} {}", count(state), states[state].0);
+    let to_do: usize = groups.iter().map(|group| to_do(&states, group)).sum();
+    let lower = what.to_lowercase();
+    let rest = [1, 2, 3].map(counted).join(", ");
+    let mut caption = format!("{} of {to_do} {lower} done, {rest}.", count(0));
+    if data.overview.is_none() {
+        caption.push_str(" Done: its steps, summary and ranks are there. Partial: some are. Failed: no step is, or nothing can be read. No training: it made data or checkpoints alone, and only pie and bars count it.");
+    }
+    let mut slices = Vec::new();
+    for (state, (label, tone)) in states.into_iter().enumerate() {
+        if count(state) > 0 {
+            slices.push(Slice { label: label.into(), value: count(state) as f64, tone });
+        }
+    }
+    let mut models: Vec<String> = groups.iter().map(|group| group.model.clone()).collect();
+    let mut seen = std::collections::HashSet::new();
+    models.retain(|model| seen.insert(model.clone()));
+    let named = |title: String, content| Panel { title: Some(title), series_of: None, content };
+    let matrix = matrix(&states, &groups, &models);
+    let panels = vec![
+        named(format!("All {lower}"), Content::Pie { slices }),
+        bars(&states, &groups, &models, unit),
+        named(format!("{what} done of {whole}"), Content::Matrix(matrix)),
+    ];
+    Ok(Figure { title: title.into(), caption, panels, columns: 2, naming: Naming::None })
+}
+
+/// Those that have something to be done.
+fn to_do(states: &States, group: &Group) -> usize {
+    let counts = states.iter().zip(group.counts);
+    counts.filter(|(state, _)| state.0 != NO_TRAINING).map(|(_, count)| count).sum()
+}
+
+/// Each model's by state.
+fn bars(states: &States, groups: &[Group], models: &[String], unit: &str) -> Panel {
     let mut ends = vec![0.0; models.len()];
     let mut layers = Vec::new();
-    for (state, (label, tone)) in progress.states.iter().enumerate() {
+    for (state, (label, tone)) in states.iter().enumerate() {
         let mut bars = Vec::new();
         for (i, model) in models.iter().enumerate() {
-            let rows = count(model, state);
-            if rows > 0.0 {
-                bars.push(Bar { at: i as f64, from: ends[i], to: ends[i] + rows });
-                ends[i] += rows;
+            let own = groups.iter().filter(|group| group.model == *model);
+            let count = own.map(|group| group.counts[state]).sum::<usize>() as f64;
+            if count > 0.0 {
+                bars.push(Bar { at: i as f64, from: ends[i], to: ends[i] + count });
+                ends[i] += count;
             }
         }
         if !bars.is_empty() {
@@ -208,41 +149,34 @@ fn bars(progress: &Progress) -> Panel {
             layers.push(Layer::Bars(Bars { label, tone, on, bars }));
         }
     }
-    let label = progress.unit.into();
-    let x = Axis { label, scale: Scale::Linear, range: Range::FromZero };
-    let y = Axis { label: String::new(), scale: Scale::Categories(models), range: Range::Tight };
-    Panel::axes(Some("By model".into()), Axes { x, y, layers, aspect: 1.0 })
+    let x = Axis::linear(unit, Range::FromZero);
+    let y = Axis::categories("", models.to_vec());
+    Panel::from_axes(Some("By model".into()), Axes { x, y, layers, aspect: 1.0 })
 }
 
 /// Each cell says how many are done; its colour how large a share, or that something went wrong.
-fn matrix(progress: &Progress) -> Matrix {
-    let rows = models(progress);
-    let mut processes: Vec<Option<u32>> =
-        progress.cells.iter().map(|cell| cell.processes).collect();
+fn matrix(states: &States, groups: &[Group], models: &[String]) -> Matrix {
+    let mut processes: Vec<Option<u32>> = groups.iter().map(|group| group.processes).collect();
     processes.sort_unstable_by_key(|count| (count.is_none(), *count));
     processes.dedup();
-    let cell = |model: &String, processes: Option<u32>| {
-        let is_it = |cell: &&Cells| cell.model == *model && cell.processes == processes;
-        let found = progress.cells.iter().find(is_it)?;
-        let states = || progress.states.iter().map(|state| state.0).zip(&found.counts);
-        let sum = |is_counted: &dyn Fn(&str) -> bool| {
-            states().filter(|(name, _)| is_counted(name)).map(|(_, count)| count).sum::<usize>()
-        };
-        let (done, all) = (found.counts[0], sum(&|name| name != NO_TRAINING));
-        let is_wrong = sum(&|name| WRONG.contains(&name)) > 0;
+    let cell = |model: &String, processes: &Option<u32>| {
+        let is_it = |group: &&Group| group.model == *model && group.processes == *processes;
+        let group = groups.iter().find(is_it)?;
+        let (done, all) = (group.counts[0], to_do(states, group));
+        let mut counts = states.iter().zip(group.counts);
+        let is_wrong = counts.any(|(state, count)| WRONG.contains(&state.0) && count > 0);
         let share = done as f64 / all.max(1) as f64;
         let (tone, strength) =
             if is_wrong { (Tone::Bad, 0.5) } else { (Tone::Good, 0.08 + 0.72 * share) };
         (all > 0).then_some(Cell { text: format!("{done}/{all}"), strength, tone })
     };
-    let cells =
-        rows.iter().map(|model| processes.iter().map(|n| cell(model, *n)).collect()).collect();
+    let rows = models.iter().map(|model| processes.iter().map(|n| cell(model, n)).collect());
     let column = |count: &Option<u32>| count.map_or("not known".into(), |count| count.to_string());
     Matrix {
-        x_label: "Processes (emulated accelerators)".into(),
+        x_label: super::block::PROCESSES_LABEL.into(),
         y_label: "Model".into(),
         columns: processes.iter().map(column).collect(),
-        rows,
-        cells,
+        cells: rows.collect(),
+        rows: models.to_vec(),
     }
 }

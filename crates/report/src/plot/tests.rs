@@ -3,13 +3,33 @@
 use super::data::*;
 use super::*;
 use crate::draw::{Drawing, Look, Theme, draw};
+use feedrate_analysis::design::{Declared, designs};
+use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::example::simple;
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, DELIVERED_WHOLE, LOAD_S, Metric,
+    Provenance, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, Value,
+};
+use feedrate_measure::phase::{GpuPhase, Phase, PhaseKind};
+use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
+use feedrate_measure::record::{CheckpointKind, Record};
 use feedrate_results::overview::{Cell, Counts, Overview};
-use feedrate_results::runs::Settings;
-use std::collections::BTreeMap;
+use feedrate_results::run::{Activity, Run};
 use std::fmt::Write as _;
 
+/// Processes, workers and format of a run.
+pub(super) type Setting<'a> = (f64, f64, &'a str);
+
+/// Runs, and their design.
+pub(super) fn drawn_from(runs: Vec<Run>) -> Data {
+    let settings: Vec<_> = runs.iter().map(|run| &run.settings).collect();
+    let designs = designs(&settings, &Declared::default());
+    Data { runs, designs, ..Data::default() }
+}
+
 /// Replicates of a design of processes, workers and formats, of a workload of this name.
-pub(super) fn runs(workload: &str) -> Vec<RunPoint> {
+pub(super) fn runs(workload: &str) -> Vec<Run> {
     let mut runs = Vec::new();
     for processes in [1.0, 2.0, 4.0, 8.0_f64] {
         for workers in [1.0, 4.0_f64] {
@@ -28,75 +48,111 @@ pub(super) fn runs(workload: &str) -> Vec<RunPoint> {
     runs
 }
 
-pub(super) fn run(
-    workload: &str,
-    (processes, workers, format): (f64, f64, &str),
-    au: f64,
-    rate: f64,
-) -> RunPoint {
+pub(super) fn set(run: &mut Run, metric: &Metric, number: f64) {
+    run.values.insert(metric.id, Value { number, provenance: Provenance::Measured });
+}
+
+pub(super) fn run(workload: &str, setting: Setting, au: f64, rate: f64) -> Run {
+    let (processes, workers, format) = setting;
     let settings = [
         ("workload", workload.to_string()),
         ("accelerators", processes.to_string()),
-        ("read_threads", workers.to_string()),
-        ("format", format.to_string()),
-        ("num_files_train", "64".into()),
+        ("loader.workers", workers.to_string()),
+        ("dataset.format", format.to_string()),
+        ("dataset.files_train", "64".into()),
     ];
-    let responses = [
-        ("au_all_steps_percent", au),
-        ("au_windowed_percent", au + 4.0),
-        ("au_sustained_percent", au - 2.0),
-        ("delivered_bytes_per_second", rate),
+    let phases = [
+        (PhaseKind::Epoch, 0.0),
+        (PhaseKind::BeforeCheckpoint, 0.0),
+        (PhaseKind::Checkpoint, 2e8),
+        (PhaseKind::AfterCheckpoint, 1e6),
     ];
-    let phase = |name: &str, written| PhasePoint {
-        name: name.into(),
-        au_percent: Some(au),
-        delivered_bytes_per_second: Some(rate),
-        written_bytes_per_second: Some(written),
-        gpu_percent: Some(31.0),
+    let doubt = Doubt {
+        name: "too_few_steps".into(),
+        severity: Severity::Warning,
+        evidence: String::new(),
+        advice: String::new(),
+        facts: Facts::new(),
     };
-    let parts = [1.0, 0.1, 0.6, 0.2, 0.05, 0.05];
-    let [compute_s, open_s, read_s, decode_s, queue_s, barrier_s] = parts;
-    let wait = Wait::Split { open_s, read_s, decode_s, queue_s };
-    RunPoint {
+    let mut run = Run {
         path: "results/a/1".into(),
-        settings: settings
-            .into_iter()
-            .map(|(key, value)| (key.to_string(), value))
-            .collect::<Settings>(),
-        responses: BTreeMap::from(responses),
-        time: Some(TimeParts { compute_s, wait, barrier_s }),
-        phases: vec![
-            phase("epoch", 0.0),
-            phase("before save", 0.0),
-            phase("save", 2e8),
-            phase("after save", 1e6),
-        ],
-        requests: vec![("1K-10K".into(), 30), ("1M-4M".into(), 10)],
-        details: Some(Details { timeline: Some(moments()), blocks: None, latencies: latencies() }),
-        doubts: vec!["too_few_steps".into()],
+        workload: workload.into(),
+        accelerators: Some(processes as u32),
+        activity: Activity::Training,
+        steps: 40,
+        settings: settings.map(|(key, value)| (key.to_string(), value)).into(),
+        phases: phases.map(|(kind, written)| phase(kind, au, rate, written)).to_vec(),
+        doubts: vec![doubt],
+        record: Some(Box::new(record())),
+        ..Run::default()
+    };
+    for (metric, number) in [
+        (&AU_ALL_STEPS, au),
+        (&AU_WINDOWED, au + 4.0),
+        (&AU_SUSTAINED, au - 2.0),
+        (&DELIVERED_WHOLE, rate),
+        (&COMPUTE_S, 1.0),
+        (&LOAD_S, 0.95),
+        (&STALL_OPEN, 0.1),
+        (&STALL_READ, 0.6),
+        (&STALL_DECODE, 0.2),
+        (&STALL_QUEUE, 0.05),
+        (&BARRIER_S, 0.05),
+    ] {
+        set(&mut run, metric, number);
     }
+    run
 }
 
-fn moments() -> Moments {
-    let stretch =
-        |name: &str, kind, from_s, to_s| Stretch { name: name.into(), kind, from_s, to_s };
-    Moments {
-        ends_s: (1..=40).map(|i| f64::from(i) / 10.0).collect(),
+fn phase(phase: PhaseKind, au: f64, rate: f64, written: f64) -> Phase {
+    let is_epoch = phase == PhaseKind::Epoch;
+    let gpu = GpuPhase { utilisation_percent: Some(31.0), memory_bytes: None, power_w: None };
+    Phase {
+        phase,
+        epoch: 1,
+        checkpoint: (!is_epoch).then_some(CheckpointKind::Save),
+        after_step: None,
         start_s: 0.0,
-        read_bytes: Some((0..40).map(|i| f64::from(i % 7) * 1e6).collect()),
-        written_bytes: Some((0..40).map(|i| if i == 20 { 1e8 } else { 0.0 }).collect()),
-        gpu_percent: Some((0..40).map(|i| (i > 3).then_some(50.0)).collect()),
-        stretches: vec![
-            stretch("epoch 1", StretchKind::Epoch, 0.0, 3.0),
-            stretch("save", StretchKind::Checkpoint, 2.0, 2.1),
-            stretch("evaluation 1", StretchKind::Evaluation, 3.0, 4.0),
-        ],
+        duration_s: 1.0,
+        steps: 10,
+        delivered_bytes_per_second: Some(rate),
+        device_bytes_per_second: None,
+        written_bytes: None,
+        written_bytes_per_second: Some(written),
+        device_written_bytes_per_second: None,
+        au_percent: Some(au),
+        stall_share: None,
+        cpu_busy_share: None,
+        gpus: Some(vec![gpu]),
     }
 }
 
-fn latencies() -> Vec<Latencies> {
-    let of = |name| Latencies { name, counts: vec![(1e-5, 10), (1e-4, 70), (2e-3, 20), (0.5, 1)] };
-    vec![of("open"), of("read"), of("sample")]
+/// A timeline of four seconds with a checkpoint, and latencies of calls.
+fn record() -> Record {
+    let mut record = simple(&[(1000, 1000, 0, 1_000_000); 2]);
+    let mut timeline = Timeline::new(0);
+    timeline.set_gpus(&["a".into()]);
+    for i in 0..40 {
+        let written = if i == 20 { 100_000_000 } else { 0 };
+        let sample = Sample {
+            duration_ns: 100_000_000,
+            read_bytes: Some(i % 7 * 1_000_000),
+            written_bytes: Some(written),
+            ..Sample::default()
+        };
+        let utilisation_percent = (i > 3).then_some(50);
+        timeline.push(&sample, &[GpuSample { utilisation_percent, ..GpuSample::default() }]);
+    }
+    record.timeline = Some(timeline);
+    let epoch = &mut record.epochs[0];
+    epoch.checkpoints.push(feedrate_measure::example::checkpoint(2000, 2100, 100_000_000, 1));
+    let io = &mut epoch.accelerators[0].io;
+    for latency in [&mut io.open_latency, &mut io.read_latency, &mut io.sample_latency] {
+        for (ns, count) in [(10_000, 10), (100_000, 70), (2_000_000, 20), (500_000_000, 1)] {
+            (0..count).for_each(|_| latency.record(ns));
+        }
+    }
+    record
 }
 
 fn overview(models: &[&str]) -> Overview {
@@ -107,24 +163,24 @@ fn overview(models: &[&str]) -> Overview {
 }
 
 /// What a plot can draw of these runs: one for a timeline, one number of processes where lines would be too many.
-fn data_for(plot: &dyn Plot, workload: &str) -> Data {
+fn data_for(plot: &Plot, workload: &str) -> Data {
     let mut runs = runs(workload);
-    match plot.member().name {
+    match plot.member.name {
         "timeline" => runs.truncate(1),
-        "latency" | "phases" => runs.retain(|run| run.settings["accelerators"] == "2"),
+        "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
         _ => {}
     }
     let overview = Some(overview(&[workload, "cosmoflow_h100"]));
-    Data { runs, overview, ..Data::default() }
+    Data { overview, ..drawn_from(runs) }
 }
 
-pub(super) fn figure(plot: &dyn Plot, data: &Data) -> Result<Figure, Missing> {
-    plot.figure(data, plot.response().map(|name| Response::find(name).unwrap()))
+pub(super) fn figure(plot: &Plot, data: &Data) -> Result<Figure, Missing> {
+    plot.figure(data, None)
 }
 
 #[track_caller]
-fn drawn(plot: &dyn Plot, data: &Data, look: &Look) -> Drawing {
-    let name = plot.member().name;
+fn drawn(plot: &Plot, data: &Data, look: &Look) -> Drawing {
+    let name = plot.member.name;
     let figure = figure(plot, data).unwrap_or_else(|missing| panic!("{name}: {missing}"));
     let drawing = draw(&figure, look);
     assert_eq!(drawing.problems(), Vec::<String>::new(), "{name}");
@@ -144,10 +200,10 @@ fn text_of(svg: &str) -> String {
 #[test]
 fn names_are_unique_and_found() {
     for plot in PLOTS {
-        let name = plot.member().name;
+        let name = plot.member.name;
         assert!(
             find(name).is_some()
-                && PLOTS.iter().filter(|other| other.member().name == name).count() == 1
+                && PLOTS.iter().filter(|other| other.member.name == name).count() == 1
         );
         assert!(plot.response().is_none_or(|name| Response::find(name).is_ok()), "{name}");
     }
@@ -156,15 +212,15 @@ fn names_are_unique_and_found() {
 #[test]
 fn every_picture_is_whole_in_every_look() {
     for plot in PLOTS {
-        let data = data_for(*plot, "unet3d_h100");
+        let data = data_for(plot, "unet3d_h100");
         for (width_in, font_pt, theme) in [
             (None, 9.0, Theme::Light),
             (Some(3.5), 9.0, Theme::Dark),
             (Some(7.0), 11.0, Theme::Light),
         ] {
-            let svg = drawn(*plot, &data, &Look { width_in, font_pt, theme }).svg();
+            let svg = drawn(plot, &data, &Look { width_in, font_pt, theme }).svg;
             text_of(&svg);
-            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", plot.member().name);
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", plot.member.name);
         }
     }
 }
@@ -183,8 +239,6 @@ fn axes_have_their_units() {
             vec!["AU, all steps (%)", "Throughput (MB/s)", "read_threads", "8 processes"],
         ),
         ("main_effects", vec!["Throughput (MB/s)", "format", "hdf5"]),
-        ("interactions", vec!["Throughput (MB/s)", "read_threads"]),
-        ("au_kinds", vec!["AU (%)", "windowed", "all steps", "sustained"]),
         (
             "stall",
             vec![
@@ -209,14 +263,13 @@ fn axes_have_their_units() {
             ],
         ),
         ("latency", vec!["Read call (ms)", "Open call (ms)", "Calls, cumulative (%)"]),
-        ("request_sizes", vec!["Read calls (%)", "Read size (bytes, K = 1024)", "1M–4M"]),
         (
             "status",
             vec!["Rows (runs)", "Processes (emulated accelerators)", "3/7", "18 done (43 %)"],
         ),
     ] {
         let plot = find(name).unwrap();
-        let text = text_of(&drawn(plot, &data_for(plot, "unet3d_h100"), &Look::default()).svg());
+        let text = text_of(&drawn(plot, &data_for(plot, "unet3d_h100"), &Look::default()).svg);
         for label in labels {
             assert!(text.lines().any(|line| line == label), "{name}: no `{label}` in {text}");
         }
@@ -226,14 +279,14 @@ fn axes_have_their_units() {
 #[test]
 fn a_png_has_something_on_it() {
     for plot in PLOTS {
-        let drawing = drawn(*plot, &data_for(*plot, "unet3d_h100"), &Look::default());
+        let drawing = drawn(plot, &data_for(plot, "unet3d_h100"), &Look::default());
         let bytes = drawing.png(100.0).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
         let (width, height) = (reader.info().width, reader.info().height);
-        let expected = drawing.size_in();
+        let expected = drawing.size_in;
         for (pixels, inches) in [(width, expected.0), (height, expected.1)] {
             let is_right = (f64::from(pixels) - inches * 100.0).abs() <= 0.51;
-            assert!(is_right, "{}: {pixels} for {inches} in", plot.member().name);
+            assert!(is_right, "{}: {pixels} for {inches} in", plot.member.name);
         }
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         reader.next_frame(&mut pixels).unwrap();
@@ -241,7 +294,7 @@ fn a_png_has_something_on_it() {
         assert!(
             pixels.len() / 3 / 100 < inked,
             "{}: {inked} of {}",
-            plot.member().name,
+            plot.member.name,
             pixels.len() / 3
         );
     }
@@ -250,26 +303,26 @@ fn a_png_has_something_on_it() {
 #[test]
 fn nothing_is_refused_with_words() {
     for plot in PLOTS {
-        let missing = figure(*plot, &Data::default()).unwrap_err();
-        assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.member().name);
-        let bare = Data { runs: vec![RunPoint::default()], ..Data::default() };
-        let missing = figure(*plot, &bare).unwrap_err();
-        assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.member().name);
+        let missing = figure(plot, &Data::default()).unwrap_err();
+        assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.member.name);
+        let bare = drawn_from(vec![Run::default()]);
+        let missing = figure(plot, &bare).unwrap_err();
+        assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.member.name);
     }
 }
 
 #[test]
 fn one_run_is_drawn_where_a_plot_needs_no_more() {
     for plot in PLOTS {
-        let mut data = data_for(*plot, "unet3d_h100");
+        let mut data = data_for(plot, "unet3d_h100");
         data.runs.truncate(1);
-        match (plot.member().name, figure(*plot, &data)) {
-            ("factor_levels" | "main_effects" | "interactions" | "scaling", answer) => {
-                drop(answer.unwrap_err())
-            }
+        let overview = data.overview.take();
+        let data = Data { overview, ..drawn_from(data.runs) };
+        match (plot.member.name, figure(plot, &data)) {
+            ("factor_levels" | "main_effects" | "scaling", answer) => drop(answer.unwrap_err()),
             _ => {
-                let drawing = drawn(*plot, &data, &Look::default());
-                assert!(!drawing.svg().contains("95 % intervals"), "{}", plot.member().name);
+                let drawing = drawn(plot, &data, &Look::default());
+                assert!(!drawing.svg.contains("95 % intervals"), "{}", plot.member.name);
             }
         }
     }
@@ -279,40 +332,43 @@ fn one_run_is_drawn_where_a_plot_needs_no_more() {
 fn hostile_names_are_only_names() {
     let name = "</text><script>alert(\"1\")</script>&amp;\u{0}\u{202e}";
     for plot in PLOTS {
-        let mut data = data_for(*plot, name);
-        data.runs.iter_mut().for_each(|run| {
-            run.settings.insert("data_loader".into(), format!("{name}{}", run.settings["format"]));
-        });
-        let figure = figure(*plot, &data).unwrap();
-        let svg = draw(&figure, &Look::default()).svg();
+        let Data { mut runs, overview, .. } = data_for(plot, name);
+        for run in &mut runs {
+            let loader = format!("{name}{}", run.settings["dataset.format"]);
+            run.settings.insert("loader.kind".into(), loader);
+        }
+        let data = Data { overview, ..drawn_from(runs) };
+        let figure = figure(plot, &data).unwrap();
+        let svg = draw(&figure, &Look::default()).svg;
         let tree =
             roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
         assert!(
             tree.descendants().all(|node| !node.has_tag_name("script")),
             "{}",
-            plot.member().name
+            plot.member.name
         );
     }
 }
 
 #[test]
 fn means_and_intervals_are_those_of_the_responses() {
-    let data = Data { runs: runs("a"), ..Data::default() };
+    let data = drawn_from(runs("a"));
     let figure = figure(find("throughput_processes").unwrap(), &data).unwrap();
     let response = Response::find("delivered_bytes_per_second").unwrap();
-    let of = |run: &&RunPoint| {
+    let is_first = |run: &&Run| {
         ["1", "1", "npz"]
-            == ["accelerators", "read_threads", "format"].map(|key| run.settings[key].as_str())
+            == ["accelerators", "loader.workers", "dataset.format"]
+                .map(|key| run.settings[key].as_str())
     };
     let values: Vec<f64> =
-        data.runs.iter().filter(of).map(|run| run.responses[response.id.name()]).collect();
+        data.runs.iter().filter(is_first).filter_map(|run| run.metric(response)).collect();
     let expected = response.middle(&values, feedrate_analysis::precision::CONFIDENCE).unwrap();
     let is_it = |point: &crate::draw::figure::Point| {
         (point.y * 1e6 - expected.estimate).abs() < 1.0
             && point.high.is_some_and(|high| (high * 1e6 - expected.high).abs() < 1.0)
             && point.runs == Some(3)
     };
-    assert!(figure.panels.iter().flat_map(|panel| panel.points()).any(is_it), "{expected:?}");
+    assert!(figure.points().any(is_it), "{expected:?}");
 }
 
 #[test]
@@ -322,24 +378,28 @@ fn what_follows_from_another_setting_is_no_factor() {
         let is_small = ["1", "2"].contains(&run.settings["accelerators"].as_str());
         run.settings.insert("batch".into(), if is_small { "8" } else { "4" }.into());
     }
-    let blocks = groups::blocks(&runs);
-    let names: Vec<&str> = blocks[0].factors.iter().map(|factor| factor.name.as_str()).collect();
-    assert_eq!(names, ["processes", "format", "read_threads"]);
+    let data = drawn_from(runs);
+    let block = &data.blocks()[0];
+    let names = block.order().into_iter().map(|at| block.design.factors[at].name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["processes", "format", "read_threads"]);
+    assert!(block.followers.contains(&["batch".to_string(), "processes".to_string()]));
 }
 
 #[test]
 fn sources_are_told_apart() {
     let mut both = runs("a");
-    both.retain(|run| run.settings["read_threads"] == "1" && run.settings["format"] == "npz");
+    both.retain(|run| {
+        run.settings["loader.workers"] == "1" && run.settings["dataset.format"] == "npz"
+    });
     let mut after = both.clone();
-    let name = |runs: &mut [RunPoint], source: &str| {
+    let name = |runs: &mut [Run], source: &str| {
         runs.iter_mut().for_each(|run| drop(run.settings.insert("source".into(), source.into())));
     };
     name(&mut both, "before");
     name(&mut after, "after");
     both.extend(after);
-    let data = Data { runs: both, ..Data::default() };
-    let text = text_of(&drawn(find("au_processes").unwrap(), &data, &Look::default()).svg());
+    let data = drawn_from(both);
+    let text = text_of(&drawn(find("au_processes").unwrap(), &data, &Look::default()).svg);
     assert!(text.contains("before\n") && text.contains("after\n"), "{text}");
 }
 
@@ -348,17 +408,16 @@ fn warnings_about_runs_are_counted() {
     let mut runs = runs("a");
     runs.truncate(3);
     runs[0].doubts.clear();
-    let data = Data { runs, ..Data::default() };
-    let (plot, response) = (find("stall").unwrap(), None);
-    let all = figure_of(plot, &data, response).unwrap();
+    let data = drawn_from(runs);
+    let all = figure(find("stall").unwrap(), &data).unwrap();
     assert_eq!(data.doubts(&all), " Doubts: too_few_steps (2 of 3 runs).");
     assert_eq!(Data::default().doubts(&all), "");
 }
 
 #[test]
 fn series_of_a_factor_have_its_name() {
-    let data = Data { runs: runs("a"), ..Data::default() };
-    let svg = drawn(find("au_processes").unwrap(), &data, &Look::default()).svg();
+    let data = drawn_from(runs("a"));
+    let svg = drawn(find("au_processes").unwrap(), &data, &Look::default()).svg;
     for name in ["read_threads 1", "format npz"] {
         assert!(svg.contains(&format!("<g data-series=\"{name}\">")), "{name}: {svg}");
         assert!(svg.contains(&format!("<title>{name}: ")), "{name}: {svg}");
@@ -369,9 +428,9 @@ fn series_of_a_factor_have_its_name() {
 fn names_stand_beside_lines_only_where_these_end() {
     let mut runs = one_at_a_time();
     runs.push(run("a", (4.0, 4.0, "npz"), 50.0, 50e6));
-    let data = |runs: &[RunPoint]| Data { runs: runs.to_vec(), ..Data::default() };
-    let text = |runs: &[RunPoint]| {
-        text_of(&drawn(find("au_processes").unwrap(), &data(runs), &Look::default()).svg())
+    let text = |runs: &[Run]| {
+        let data = drawn_from(runs.to_vec());
+        text_of(&drawn(find("au_processes").unwrap(), &data, &Look::default()).svg)
     };
     assert!(!text(&runs).contains("read_threads 4\n"), "{}", text(&runs));
     runs.push(run("a", (8.0, 1.0, "npz"), 50.0, 60e6));
@@ -382,12 +441,13 @@ fn names_stand_beside_lines_only_where_these_end() {
 fn a_wait_that_is_not_split_is_told_as_such() {
     let mut runs = one_at_a_time();
     for run in &mut runs {
-        let wait = Wait::Whole { load_s: 3.0 };
-        run.time = Some(TimeParts { compute_s: 1.0, wait, barrier_s: 0.0 });
+        run.values.remove(&STALL_OPEN.id);
+        set(run, &LOAD_S, 3.0);
+        set(run, &BARRIER_S, 0.0);
     }
-    let data = Data { runs, ..Data::default() };
+    let data = drawn_from(runs);
     let plot = find("stall").unwrap();
-    let text = text_of(&drawn(plot, &data, &Look::default()).svg());
+    let text = text_of(&drawn(plot, &data, &Look::default()).svg);
     assert!(text.contains("data (not split)\n") && !text.contains("decode\n"), "{text}");
     let caption = figure(plot, &data).unwrap().caption;
     assert!(caption.contains("not for which part of it"), "{caption}");
@@ -405,7 +465,7 @@ fn folders_show_how_far_their_runs_came() {
     ];
     let data = Data { folders, ..Data::default() };
     let drawing = drawn(find("status").unwrap(), &data, &Look::default());
-    let text = text_of(&drawing.svg());
+    let text = text_of(&drawing.svg);
     let caption = figure(find("status").unwrap(), &data).unwrap().caption;
     assert!(caption.starts_with("1 of 3 folders done"), "{caption}");
     for words in ["1 partial (25 %)", "1 no training (25 %)", "1/2", "0/1", "not known"] {
@@ -414,7 +474,7 @@ fn folders_show_how_far_their_runs_came() {
 }
 
 /// A baseline of 2 processes, 1 worker, npz, and one run that differs in each; png on 8 processes alone.
-pub(super) fn one_at_a_time() -> Vec<RunPoint> {
+pub(super) fn one_at_a_time() -> Vec<Run> {
     let mut runs = Vec::new();
     for (setting, rate) in [
         ((2.0, 1.0, "npz"), 10e6),

@@ -1,139 +1,238 @@
 //! One run over time: what was read and written, with epochs, evaluations and checkpoints behind it.
 
-use super::data::{Blocks, Data, Moments, Stretch, StretchKind};
-use super::groups::bytes_unit;
-use super::{Missing, Needs, Plot};
+use super::data::{Data, samples};
+use super::response::bytes_unit;
+use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Content, Figure, Layer, Naming, Panel, Point, Range, Scale, Series, Span, Spread,
-    Style, Tone,
+    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Span, Style, Tone,
 };
-use feedrate_results::response::Response;
+use feedrate_measure::record::timeline::{GpuTimeline, Timeline};
+use feedrate_measure::record::{Block, EpochRecord, Record};
+use feedrate_measure::stats::mean;
+use feedrate_results::import::Origin;
+use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 
-/// See the row.
-pub(super) struct Timeline;
-
-/// More samples than this are told apart on no page; neighbours are put together.
+/// Most samples that can be told apart on a page; neighbours are put together.
 const SAMPLES: usize = 500;
 
-static MEMBER: Member = Member {
-    name: "timeline",
-    summary: "Throughput of one run over time, with its epochs, evaluations and checkpoints shaded; of DLIO's results by block, with the waits of steps",
-    abilities: &[],
+pub(super) static PLOT: Plot = Plot {
+    member: Member {
+        name: "timeline",
+        summary: "Throughput of one run over time, with its epochs, evaluations and checkpoints shaded; of DLIO's results by block, with the waits of steps",
+        abilities: &[],
+    },
+    needs: Needs::Records,
+    make: Make::Figure(figure),
 };
 
-impl Plot for Timeline {
-    fn member(&self) -> &'static Member {
-        &MEMBER
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::Records
-    }
-
-    fn figure(&self, data: &Data, _: Option<&'static Response>) -> Result<Figure, Missing> {
-        let run = match data.runs.as_slice() {
-            [] => return Err(Missing::runs()),
-            [run] => run,
-            [first, ..] => {
-                return Err(Missing::new(
-                    format!("a timeline is of one run, and there are {}", data.runs.len()),
-                    format!("give the folder of one, such as `{}`", first.path),
-                ));
-            }
-        };
-        let details = run.details.as_ref();
-        if let Some(blocks) = details.and_then(|details| details.blocks.as_ref()) {
-            return Ok(of_blocks(blocks));
-        }
-        let moments = details.and_then(|details| details.timeline.as_ref());
-        let Some(moments) = moments.filter(|moments| !moments.ends_s.is_empty()) else {
+fn figure(data: &Data) -> Result<Figure, Missing> {
+    let runs: Vec<&Run> = data.used().collect();
+    let run = match runs.as_slice() {
+        [] => return Err(Missing::runs()),
+        [run] => run,
+        [first, ..] => {
             return Err(Missing::new(
-                format!("`{}` has no timeline", run.path),
-                "let it run with `output.timeline=True`, as is the default; of DLIO's results the times of steps and blocks are needed",
-            ));
-        };
-        let end_s = moments.ends_s.last().copied().unwrap_or(0.0);
-        let mut panels = Vec::new();
-        for (name, bytes) in [("Read", &moments.read_bytes), ("Written", &moments.written_bytes)] {
-            let rates = bytes.as_ref().map(|bytes| rates(moments, bytes)).unwrap_or_default();
-            let largest = rates.iter().map(|point| point.y).fold(0.0, f64::max);
-            if largest > 0.0 || (name == "Read" && !rates.is_empty()) {
-                let (unit, per) = bytes_unit(largest);
-                let points = rates.into_iter().map(|point| Point::at(point.x, point.y / unit));
-                let y = (format!("{name} ({per}/s)"), Range::FromZero);
-                let is_first = panels.is_empty();
-                panels.push(panel((&moments.stretches, end_s), y, points.collect(), is_first));
-            }
-        }
-        if let Some(used) = &moments.gpu_percent {
-            let starts = starts(moments);
-            let known =
-                used.iter().zip(starts).filter_map(|(percent, x)| Some(Point::at(x, (*percent)?)));
-            let y = ("GPU use (%)".to_string(), Range::AtLeast(0.0, 100.0));
-            panels.push(panel((&moments.stretches, end_s), y, known.collect(), false));
-        }
-        if panels.is_empty() {
-            return Err(Missing::new(
-                "the timeline tells neither bytes nor GPUs",
-                "use the run of another record",
+                format!("a timeline is of one run, and there are {}", runs.len()),
+                format!("give the folder of one, such as `{}`", first.path.display()),
             ));
         }
-        Ok(Figure {
-            title: "Throughput over time".into(),
-            caption: "Throughput over time, at each sample of the timeline.".into(),
-            panels,
-            columns: 1,
-            naming: Naming::Key,
-        })
-    }
-}
-
-fn panel(
-    (stretches, end_s): (&[Stretch], f64),
-    (label, range): (String, Range),
-    points: Vec<Point>,
-    named: bool,
-) -> Panel {
-    let spans = stretches.iter().map(|stretch| {
-        let (tone, kind) = match stretch.kind {
-            StretchKind::Epoch => (Tone::Faint, "epoch"),
-            StretchKind::Evaluation => (Tone::Hue(2), "evaluation"),
-            StretchKind::Checkpoint => (Tone::Hue(4), "checkpoint"),
-        };
-        let is_named = named && stretch.kind == StretchKind::Epoch;
-        let label = if is_named { stretch.name.clone() } else { String::new() };
-        let kind = kind.into();
-        Layer::Span(Span { from: stretch.from_s, to: stretch.to_s, kind, label, tone })
-    });
-    let mut layers: Vec<Layer> = spans.collect();
-    let (tone, style, spread) = (Tone::Hue(0), Style::Steps, Spread::Y);
-    layers.push(Layer::Series(Series { label: String::new(), tone, style, spread, points }));
-    let range_x = Range::AtLeast(0.0, end_s);
-    let x = Axis { label: "Time (s)".into(), scale: Scale::Linear, range: range_x };
-    let y = Axis { label, scale: Scale::Linear, range };
-    Panel::axes(None, Axes { x, y, layers, aspect: 0.38 })
-}
-
-/// What DLIO's results tell of when something happened: how long each block took, and each step of it waited.
-fn of_blocks(blocks: &Blocks) -> Figure {
-    let known = |rates: &[Option<f64>]| -> Option<Vec<f64>> { rates.iter().copied().collect() };
-    let rates = match (known(&blocks.bytes_per_second), known(&blocks.samples_per_second)) {
-        (Some(rates), _) => {
-            let (unit, per) = bytes_unit(rates.iter().copied().fold(0.0, f64::max));
-            let rates = rates.into_iter().map(|rate| rate / unit).collect();
-            Some((format!("Throughput ({per}/s)"), rates))
-        }
-        (None, Some(rates)) => Some(("Throughput (samples/s)".into(), rates)),
-        (None, None) => None,
     };
-    let end_s = blocks.spans_s.iter().map(|span| span.1).fold(0.0, f64::max);
-    let mut panels = Vec::new();
-    if let Some((label, rates)) = rates {
-        panels.push(of_rates(blocks, end_s, (label, rates)));
+    let record = run.record.as_deref();
+    if run.origin != Origin::Feedrate
+        && let Some(record) = record
+        && let Some(figure) = by_block(run, record)
+    {
+        return Ok(figure);
     }
-    panels.push(of_waits(blocks));
-    Figure {
+    let timeline = record.and_then(|record| Some((record, record.timeline.as_ref()?)));
+    let Some((record, timeline)) = timeline.filter(|(_, timeline)| !timeline.is_empty()) else {
+        return Err(Missing::new(
+            format!("`{}` has no timeline", run.path.display()),
+            "let it run with `output.timeline=True`, as is the default; of DLIO's results the times of steps and blocks are needed",
+        ));
+    };
+    let time = Time::new(timeline);
+    let mut panels = Vec::new();
+    for (name, bytes) in [("Read", &timeline.read_bytes), ("Written", &timeline.written_bytes)] {
+        let points = bytes.as_ref().map(|bytes| time.rates(bytes)).unwrap_or_default();
+        let largest = points.iter().map(|point| point.y).fold(0.0, f64::max);
+        if largest > 0.0 || (name == "Read" && !points.is_empty()) {
+            let (unit, per) = bytes_unit(largest);
+            let points = points.into_iter().map(|at| Point::at(at.x, at.y / unit)).collect();
+            let y = Axis::linear(format!("{name} ({per}/s)"), Range::FromZero);
+            let mut layers = spans(record, 0.0, panels.is_empty());
+            layers.push(steps(points));
+            panels.push(panel(time.end_s(), y, layers));
+        }
+    }
+    if let Some(points) = timeline.gpus.as_ref().map(|gpus| time.gpu_percent(gpus))
+        && !points.is_empty()
+    {
+        let y = Axis::linear("GPU use (%)", Range::AtLeast(0.0, 100.0));
+        let mut layers = spans(record, 0.0, false);
+        layers.push(steps(points));
+        panels.push(panel(time.end_s(), y, layers));
+    }
+    if panels.is_empty() {
+        return Err(Missing::new(
+            "the timeline tells neither bytes nor GPUs",
+            "use the run of another record",
+        ));
+    }
+    Ok(Figure {
+        title: "Throughput over time".into(),
+        caption: "Throughput over time, at each sample of the timeline.".into(),
+        panels,
+        columns: 1,
+        naming: Naming::Key,
+    })
+}
+
+/// When the samples of a timeline began and ended.
+struct Time {
+    starts_s: Vec<f64>,
+    ends_s: Vec<f64>,
+}
+
+impl Time {
+    fn new(timeline: &Timeline) -> Self {
+        let ends_s: Vec<f64> = timeline.ends_ns().into_iter().map(seconds).collect();
+        let before = ends_s.iter().take(ends_s.len().saturating_sub(1)).copied();
+        let starts_s = std::iter::once(seconds(timeline.start_ns)).chain(before).collect();
+        Time { starts_s, ends_s }
+    }
+
+    fn end_s(&self) -> f64 {
+        self.ends_s.last().copied().unwrap_or(0.0)
+    }
+
+    /// Bytes a second from the start of each sample on, and once more at the end.
+    fn rates(&self, bytes: &[u64]) -> Vec<Point> {
+        let together = bytes.len().div_ceil(SAMPLES).max(1);
+        let chunks = self.starts_s.chunks(together).zip(self.ends_s.chunks(together));
+        let mut points = Vec::new();
+        for ((starts, ends), bytes) in chunks.zip(bytes.chunks(together)) {
+            let (Some(from), Some(to)) = (starts.first(), ends.last()) else { continue };
+            if from < to {
+                points.push(Point::at(*from, bytes.iter().sum::<u64>() as f64 / (to - from)));
+            }
+        }
+        let last = points.last().map(|last: &Point| Point::at(self.end_s(), last.y));
+        points.extend(last);
+        points
+    }
+
+    /// The mean over GPUs at each sample at which one tells.
+    fn gpu_percent(&self, gpus: &[GpuTimeline]) -> Vec<Point> {
+        let mut points = Vec::new();
+        for (i, start_s) in self.starts_s.iter().enumerate() {
+            let known = gpus.iter().filter_map(|gpu| *gpu.utilisation_percent.get(i)?);
+            let known: Vec<f64> = known.map(|percent| percent as f64).collect();
+            points.extend(mean(&known).map(|percent| Point::at(*start_s, percent)));
+        }
+        points
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn steps(points: Vec<Point>) -> Layer {
+    Layer::series("", Tone::Hue(0), Style::Steps, points)
+}
+
+fn panel(end_s: f64, y: Axis, layers: Vec<Layer>) -> Panel {
+    let x = Axis::linear("Time (s)", Range::AtLeast(0.0, end_s));
+    Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
+}
+
+/// Epochs, evaluations and checkpoints, from `start_s` on; epochs with their names.
+fn spans(record: &Record, start_s: f64, has_names: bool) -> Vec<Layer> {
+    let span = |kind: &str, tone, from_ns, to_ns, label: String| {
+        let (from, to) = ((seconds(from_ns) - start_s).max(0.0), seconds(to_ns) - start_s);
+        Layer::Span(Span { from, to, kind: kind.into(), label, tone })
+    };
+    let mut spans = Vec::new();
+    for epoch in &record.epochs {
+        let label = if has_names { format!("epoch {}", epoch.number) } else { String::new() };
+        spans.push(span("epoch", Tone::Faint, epoch.start_ns, epoch.end_ns, label));
+        for one in &epoch.checkpoints {
+            let (tone, label) = (Tone::Hue(4), String::new());
+            spans.push(span("checkpoint", tone, one.start_ns, one.end_ns, label));
+        }
+    }
+    for one in &record.evaluations {
+        spans.push(span("evaluation", Tone::Hue(2), one.start_ns, one.end_ns, String::new()));
+    }
+    spans
+}
+
+/// A block of steps, as each accelerator had it.
+struct OfAll<'a>(Vec<&'a Block>);
+
+impl OfAll<'_> {
+    fn start_s(&self) -> f64 {
+        seconds(self.0.iter().map(|block| block.start_ns).min().unwrap_or(0))
+    }
+
+    fn end_s(&self) -> f64 {
+        seconds(self.0.iter().map(|block| block.end_ns).max().unwrap_or(0))
+    }
+
+    fn steps(&self) -> usize {
+        self.0.iter().map(|block| block.load_ns.len()).min().unwrap_or(0)
+    }
+
+    /// `None` where batch or ranks are not known.
+    fn samples_per_second(&self, run: &Run) -> Option<f64> {
+        let length_s = self.end_s() - self.start_s();
+        let samples = samples(run, self.steps() as u64)?;
+        (length_s > 0.0).then(|| samples / length_s)
+    }
+
+    fn waits_s(&self, step: usize) -> Vec<f64> {
+        self.0.iter().map(|block| seconds(block.load_ns[step])).collect()
+    }
+}
+
+fn blocks(epoch: &EpochRecord) -> impl Iterator<Item = OfAll<'_>> {
+    let count = epoch.accelerators.iter().map(|one| one.blocks.len()).min().unwrap_or(0);
+    (0..count)
+        .map(|number| OfAll(epoch.accelerators.iter().map(|one| &one.blocks[number]).collect()))
+}
+
+/// When what happened as far as DLIO's results tell: how long each block took, and each step of it waited. `None` without a block.
+fn by_block(run: &Run, record: &Record) -> Option<Figure> {
+    let blocks: Vec<OfAll<'_>> = record.epochs.iter().flat_map(blocks).collect();
+    // DLIO's files have wall-clock times: the run begins with its first block.
+    let start_s = blocks.iter().map(OfAll::start_s).reduce(f64::min)?;
+    let end_s = blocks.iter().map(OfAll::end_s).fold(start_s, f64::max) - start_s;
+    let rates: Option<Vec<f64>> =
+        blocks.iter().map(|block| block.samples_per_second(run)).collect();
+    let mut panels = Vec::new();
+    if let Some(rates) = rates {
+        let bytes = run.mean_sample_bytes;
+        let largest = rates.iter().copied().fold(0.0, f64::max);
+        let (unit, name) = match bytes {
+            Some(bytes) => {
+                let (unit, name) = bytes_unit(largest * bytes);
+                (unit / bytes, format!("{name}/s"))
+            }
+            None => (1.0, "samples/s".into()),
+        };
+        let mut layers = spans(record, start_s, true);
+        // Each block has a line of its own: nothing is known between two.
+        for (block, rate) in blocks.iter().zip(rates) {
+            let ends = [block.start_s() - start_s, block.end_s() - start_s];
+            layers.push(steps(ends.map(|at| Point::at(at, rate / unit)).to_vec()));
+        }
+        let y = Axis::linear(format!("Throughput ({name})"), Range::FromZero);
+        panels.push(panel(end_s, y, layers));
+    }
+    panels.push(waits(&blocks));
+    Some(Figure {
         title: "Throughput by block, and waits of steps".into(),
         caption: "Throughput of each block of steps, which is all that DLIO's results tell of when data came: samples of its steps, by its length. Below, for each step of the run, how long \
                   accelerators waited for its data."
@@ -141,73 +240,25 @@ fn of_blocks(blocks: &Blocks) -> Figure {
         panels,
         columns: 1,
         naming: Naming::Key,
-    }
+    })
 }
 
-fn of_rates(blocks: &Blocks, end_s: f64, (label, rates): (String, Vec<f64>)) -> Panel {
-    // Each block has a line of its own: nothing is known between two.
-    let lines = blocks.spans_s.iter().zip(rates).map(|((from, to), rate)| {
-        let points = vec![Point::at(*from, rate), Point::at(*to, rate)];
-        let (label, tone) = (String::new(), Tone::Hue(0));
-        Layer::Series(Series { label, tone, style: Style::Steps, spread: Spread::Y, points })
-    });
-    let lines: Vec<Layer> = lines.collect();
-    let mut panel = panel((&blocks.stretches, end_s), (label, Range::FromZero), Vec::new(), true);
-    if let Content::Axes(axes) = &mut panel.content {
-        axes.layers.extend(lines);
+fn waits(blocks: &[OfAll<'_>]) -> Panel {
+    let each = blocks.iter().flat_map(|block| (0..block.steps()).map(|step| block.waits_s(step)));
+    let each: Vec<Vec<f64>> = each.collect();
+    let together = each.len().div_ceil(SAMPLES).max(1);
+    let (mut longest, mut means) = (Vec::new(), Vec::new());
+    for (i, part) in each.chunks(together).enumerate() {
+        let x = (i * together + 1) as f64;
+        longest.push(Point::at(x, part.iter().flatten().copied().fold(0.0, f64::max)));
+        let of_steps: Vec<f64> = part.iter().filter_map(|waits| mean(waits)).collect();
+        means.extend(mean(&of_steps).map(|wait_s| Point::at(x, wait_s)));
     }
-    panel
-}
-
-fn of_waits(blocks: &Blocks) -> Panel {
-    let together = blocks.step_waits_s.len().div_ceil(SAMPLES).max(1);
-    let line = |label: &str, tone, of: fn(&[(f64, f64)]) -> f64| {
-        let parts = blocks.step_waits_s.chunks(together).enumerate();
-        let at = |(i, part): (usize, &[(f64, f64)])| Point::at((i * together + 1) as f64, of(part));
-        let points = parts.map(at).collect();
-        let (label, style) = (label.into(), Style::Steps);
-        Layer::Series(Series { label, tone, style, spread: Spread::Y, points })
-    };
-    let mean: fn(&[(f64, f64)]) -> f64 =
-        |part| part.iter().map(|wait| wait.0).sum::<f64>() / part.len() as f64;
     let layers = vec![
-        line("longest of all accelerators", Tone::Hue(1), |part| {
-            part.iter().map(|wait| wait.1).fold(0.0, f64::max)
-        }),
-        line("mean", Tone::Hue(0), mean),
+        Layer::series("longest of all accelerators", Tone::Hue(1), Style::Steps, longest),
+        Layer::series("mean", Tone::Hue(0), Style::Steps, means),
     ];
-    let range = Range::AtLeast(1.0, blocks.step_waits_s.len().max(2) as f64);
-    let x = Axis { label: "Step, of all epochs".into(), scale: Scale::Linear, range };
-    let y =
-        Axis { label: "Wait for data (s)".into(), scale: Scale::Linear, range: Range::FromZero };
-    Panel::axes(None, Axes { x, y, layers, aspect: 0.38 })
-}
-
-fn starts(moments: &Moments) -> Vec<f64> {
-    let before = moments.ends_s.iter().take(moments.ends_s.len().saturating_sub(1));
-    std::iter::once(moments.start_s).chain(before.copied()).collect()
-}
-
-/// Bytes a second from the start of each sample on, and once more at the end.
-fn rates(moments: &Moments, bytes: &[f64]) -> Vec<Point> {
-    let starts = starts(moments);
-    let together = bytes.len().div_ceil(SAMPLES).max(1);
-    let mut points = Vec::new();
-    let samples: Vec<(f64, f64, f64)> = starts
-        .into_iter()
-        .zip(&moments.ends_s)
-        .zip(bytes)
-        .map(|((from, to), bytes)| (from, *to, *bytes))
-        .collect();
-    for part in samples.chunks(together) {
-        let (Some(first), Some(last)) = (part.first(), part.last()) else { continue };
-        let sum: f64 = part.iter().map(|sample| sample.2).sum();
-        if first.0 < last.1 {
-            points.push(Point::at(first.0, sum / (last.1 - first.0)));
-        }
-    }
-    if let (Some(last), Some(end)) = (points.last().cloned(), moments.ends_s.last()) {
-        points.push(Point::at(*end, last.y));
-    }
-    points
+    let x = Axis::linear("Step, of all epochs", Range::AtLeast(1.0, each.len().max(2) as f64));
+    let y = Axis::linear("Wait for data (s)", Range::FromZero);
+    Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
 }

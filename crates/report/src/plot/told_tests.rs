@@ -1,30 +1,29 @@
 //! What pictures and captions tell: names, what marks and axes are, what was held and left out.
 
-use super::data::*;
-use super::tests::{one_at_a_time, run};
+use super::tests::{drawn_from, one_at_a_time, run, set};
 use super::*;
 use crate::draw::figure::{Content, Scale};
 use crate::draw::{Look, draw};
+use feedrate_measure::metric::DELIVERED_WHOLE;
+use feedrate_results::run::Run;
 
-fn of(name: &str, runs: Vec<RunPoint>) -> (Figure, Data) {
-    let data = Data { runs, ..Data::default() };
-    let plot = find(name).unwrap();
-    let response = plot.response().map(|name| Response::find(name).unwrap());
-    let figure = figure_of(plot, &data, response).unwrap_or_else(|missing| panic!("{missing}"));
-    (figure, data)
+fn of(name: &str, runs: Vec<Run>) -> (Figure, Data) {
+    let data = drawn_from(runs);
+    let figure = find(name).unwrap().figure(&data, None);
+    (figure.unwrap_or_else(|missing| panic!("{missing}")), data)
 }
 
 /// The texts of a drawing.
 fn texts(figure: &Figure, width_in: f64) -> Vec<String> {
     let drawing = draw(figure, &Look { width_in: Some(width_in), ..Look::default() });
     assert_eq!(drawing.problems(), Vec::<String>::new());
-    let svg = drawing.svg();
+    let svg = drawing.svg;
     let tree = roxmltree::Document::parse(&svg).unwrap();
     let texts = tree.descendants().filter(|node| node.has_tag_name("text"));
     texts.map(|node| node.text().unwrap_or_default().to_string()).collect()
 }
 
-fn setting(processes: f64, workers: f64, format: &str) -> RunPoint {
+fn setting(processes: f64, workers: f64, format: &str) -> Run {
     run("a", (processes, workers, format), 50.0, 1e7 * processes)
 }
 
@@ -38,7 +37,7 @@ fn a_whole_caption_tells_what_marks_are() {
         "AU, all steps against processes. Marks are means of n = 2 runs with 95 % intervals, which are not seen where they are smaller than the mark. \
          A hollow mark is a single run."
     );
-    let svg = draw(&figure, &Look::default()).svg();
+    let svg = draw(&figure, &Look::default()).svg;
     let mark = |runs: &str| svg.lines().find(|line| line.contains(&format!("n = {runs}</title>")));
     assert!(mark("1").unwrap().contains("fill=\"#ffffff\""), "{svg}");
     assert!(!mark("2").unwrap().contains("fill=\"#ffffff\""), "{svg}");
@@ -85,10 +84,10 @@ fn the_axis_of_processes_is_even_where_its_names_have_room() {
 
 #[test]
 fn scaling_has_a_line_for_each_combination_that_has_one() {
-    let mut runs: Vec<RunPoint> = [(1.0, 1.0), (2.0, 1.0), (1.0, 4.0), (2.0, 4.0), (1.0, 8.0)]
+    let mut runs: Vec<Run> = [(1.0, 1.0), (2.0, 1.0), (1.0, 4.0), (2.0, 4.0), (1.0, 8.0)]
         .map(|(processes, workers)| setting(processes, workers, "npz"))
         .to_vec();
-    runs.iter_mut().enumerate().for_each(|(i, run)| run.path = i.to_string());
+    runs.iter_mut().enumerate().for_each(|(i, run)| run.path = i.to_string().into());
     let (figure, data) = of("scaling", runs);
     let texts = texts(&figure, 7.0);
     for name in ["ideal", "read_threads 1", "read_threads 4"] {
@@ -120,7 +119,7 @@ fn a_knee_is_explained_and_a_law_is_named() {
 fn lines_without_marks_differ_in_more_than_colour() {
     let runs = vec![setting(2.0, 1.0, "npz"), setting(2.0, 4.0, "npz")];
     let (figure, _) = of("latency", runs);
-    let svg = draw(&figure, &Look::default()).svg();
+    let svg = draw(&figure, &Look::default()).svg;
     let broken = svg.lines().filter(|line| line.contains("stroke-dasharray=\"5 2\"")).count();
     // One in each of three panels, and one in the key.
     assert_eq!(broken, 4, "{svg}");
@@ -131,8 +130,8 @@ fn an_interval_that_is_cut_is_explained() {
     let mut runs =
         vec![setting(1.0, 1.0, "npz"), setting(1.0, 1.0, "npz"), setting(2.0, 1.0, "npz")];
     // Two runs that differ so much have an interval far beyond them.
-    runs[0].responses.insert("delivered_bytes_per_second", 1e6);
-    runs[1].responses.insert("delivered_bytes_per_second", 1e8);
+    set(&mut runs[0], &DELIVERED_WHOLE, 1e6);
+    set(&mut runs[1], &DELIVERED_WHOLE, 1e8);
     let (figure, _) = of("throughput_processes", runs);
     let words = "An interval that ends in an arrow goes on beyond the axis.";
     assert!(figure.caption.contains(words), "{}", figure.caption);
@@ -143,7 +142,7 @@ fn rows_keep_their_levels_however_narrow_the_picture() {
     let runs = [1.0, 4.0].map(|workers| setting(4.0, workers, "npz"));
     let mut runs = runs.to_vec();
     runs.push(setting(6.0, 1.0, "npz"));
-    let (figure, _) = of("au_kinds", runs);
+    let (figure, _) = of("stall", runs);
     let texts = texts(&figure, 3.3);
     let levels = texts.iter().filter(|text| text.ends_with(" 4") || text.ends_with(" 1"));
     assert_eq!(levels.count(), 3, "{texts:?}");

@@ -1,30 +1,34 @@
 //! The reported utilisation does not follow from the steps.
 
-use super::{Check, Doubt, Severity, found};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
 
-/// Percentage points.
-const DIFFERENCE_MAX: f64 = 0.5;
+const DIFFERENCE_MAX_POINTS: f64 = 0.5;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "au_misreported",
-    severity: Severity::Warning,
-    meaning: "The utilisation in `summary.json` differs by more than half a point from DLIO's own formula over the steps in the same folder.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "au_misreported",
+        severity: Severity::Warning,
+        meaning: "The utilisation in `summary.json` differs by more than half a point from DLIO's own formula over the steps in the same folder.",
+        evidence: "{reported_percent:.2} % is reported, {au_windowed_percent:.2} % follows from the steps, {au_all_steps_percent:.2} % of all of them",
+        advice: "use the recomputed figures; some versions of DLIO measure a block's end twice",
+    },
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
-        let reported = loaded.case.au.reported_percent?;
-        let all_steps = loaded.case.au.all_steps_percent?;
+        let (imported, run) = (loaded.imported?, loaded.run);
         if !imported.ranks_missing().is_empty() || imported.times_of_rank_0.is_some() {
             return None;
         }
-        let windowed = loaded.case.au.windowed_percent?;
-        if (windowed - reported).abs() <= DIFFERENCE_MAX {
-            return None;
-        }
-        found(
-            format!(
-                "{reported:.2} % is reported, {windowed:.2} % follows from the steps, {all_steps:.2} % of all of them"
-            ),
-            "use the recomputed figures; some versions of DLIO measure a block's end twice",
-        )
+        let (reported, windowed) = (run.reported_au_percent()?, run.metric(&AU_WINDOWED)?);
+        let facts = Facts::new().with("reported_percent", reported);
+        let facts = facts.with("au_windowed_percent", windowed);
+        let facts = facts.with("au_all_steps_percent", run.metric(&AU_ALL_STEPS)?);
+        (DIFFERENCE_MAX_POINTS < (windowed - reported).abs()).then_some(facts)
     }),
+    #[cfg(test)]
+    fires: |root| {
+        tests::edit_cold(root, "summary.json", "_mean_percentage\": ", "_mean_percentage\": 1")
+    },
 };

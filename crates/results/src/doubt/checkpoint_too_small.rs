@@ -1,27 +1,36 @@
 //! Checkpoints of nothing.
 
-use super::{Check, Doubt, Severity, found};
-use feedrate_spec::units;
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "checkpoint_too_small",
-    severity: Severity::Note,
-    meaning: "DLIO reads model.model_size_bytes, and the config gives model.model_size: checkpoints are 10 KiB whatever the model, and their rates are of that.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "checkpoint_too_small",
+        severity: Severity::Note,
+        meaning: "DLIO reads model.model_size_bytes, and the config gives model.model_size: checkpoints are 10 KiB whatever the model, and their rates are of that.",
+        evidence: "a checkpoint has {checkpoint_bytes}, the model {model_bytes}",
+        advice: "give model.model_size_bytes; say nothing about checkpoints from these runs",
+    },
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
-        let model = imported.config.number(&["model.model_size"])?;
+        let imported = loaded.imported?;
+        let model_bytes = imported.config.number(&["model.model_size"])?;
         let written_gib = imported.reported.as_ref()?.metric("checkpoint_size_GB")?;
-        let written = written_gib * f64::from(1 << 30);
-        if imported.config.has("model.model_size_bytes") || 0.5 * model < written {
+        let checkpoint_bytes = written_gib * f64::from(1 << 30);
+        if imported.config.has("model.model_size_bytes") || 0.5 * model_bytes < checkpoint_bytes {
             return None;
         }
-        found(
-            format!(
-                "a checkpoint has {}, the model {}",
-                units::bytes(written as u64),
-                units::bytes(model as u64)
-            ),
-            "give model.model_size_bytes; say nothing about checkpoints from these runs",
-        )
+        let facts = Facts::new().with("checkpoint_bytes", checkpoint_bytes);
+        Some(facts.with("model_bytes", model_bytes))
     }),
+    #[cfg(test)]
+    fires: |root| {
+        tests::edit_good(
+            root,
+            "summary.json",
+            "\"metric\": {",
+            "\"metric\": {\"checkpoint_size_GB\": 9.5e-06, ",
+        )
+    },
 };

@@ -1,36 +1,37 @@
 //! Hosts that disagree about the time.
 
-use super::{Check, Doubt, Severity, found};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
 
 /// Time services keep clocks nearer.
 const APART_MAX_NS: i64 = 1_000_000_000;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "clocks_differ",
-    severity: Severity::Warning,
-    meaning: "Ranks that wait for each other in every step begin and end all blocks over a second apart, by the same time: their hosts' clocks differ. Whole epochs are taken on the clock of the first rank.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "clocks_differ",
+        severity: Severity::Warning,
+        meaning: "Ranks that wait for each other in every step begin and end all blocks over a second apart, by the same time: their hosts' clocks differ. Whole epochs are taken on the clock of the first rank.",
+        evidence: "[the clock of {one_rank:.0} of {ranks} is|the clocks of {several_ranks:.0} of {ranks} are] {ahead} s from that of rank {first_rank:.0}",
+        advice: "keep the clocks of hosts together by a time service; beginnings and ends of different ranks cannot be compared as they stand in the files",
+    },
     check: Check::OfRun(|loaded| {
-        let offsets = &loaded.clock_offsets_ns;
-        let (least, most) = (*offsets.iter().min()?, *offsets.iter().max()?);
-        if most - least <= APART_MAX_NS {
+        let imported = loaded.imported?;
+        let offsets_ns = &imported.clock_offsets_ns;
+        if offsets_ns.iter().max()? - offsets_ns.iter().min()? <= APART_MAX_NS {
             return None;
         }
-        let first = loaded.imported.as_ref()?.ranks.first()?;
-        let others = || offsets.iter().copied().filter(|offset| *offset != 0);
-        let seconds = |ns: i64| format!("{:+.2}", ns as f64 / 1e9);
-        let (from, to) = (seconds(others().min()?), seconds(others().max()?));
-        let (clocks, are) = match others().count() {
-            1 => ("clock", "is"),
-            _ => ("clocks", "are"),
-        };
-        let span = if from == to { from } else { format!("{from} to {to}") };
-        found(
-            format!(
-                "the {clocks} of {} of {} ranks {are} {span} s from that of rank {first}",
-                others().count(),
-                offsets.len()
-            ),
-            "keep the clocks of hosts together by a time service; beginnings and ends of different ranks cannot be compared as they stand in the files",
-        )
+        let others: Vec<i64> = offsets_ns.iter().copied().filter(|ns| *ns != 0).collect();
+        let ends_ns = [*others.iter().min()?, *others.iter().max()?];
+        let [from, to] = ends_ns.map(|ns| format!("{:+.2}", ns as f64 / 1e9));
+        let count = others.len();
+        let facts = Facts::new().with_known("one_rank", (count == 1).then_some(count));
+        let facts = facts.with_known("several_ranks", (1 < count).then_some(count));
+        let facts =
+            facts.with("ranks", offsets_ns.len()).with("first_rank", *imported.ranks.first()?);
+        Some(facts.with("ahead", if from == to { from } else { format!("{from} to {to}") }))
     }),
+    #[cfg(test)]
+    fires: |root| tests::edit_good(root, "1_per_epoch_stats.json", "T10:", "T11:"),
 };

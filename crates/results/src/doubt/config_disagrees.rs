@@ -1,13 +1,16 @@
-//! What was asked for is not what the results are of.
+//! Results of another config than the one beside them.
 
-use super::{Check, Doubt, Severity, found, some_of};
-use crate::case::Loaded;
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
 use crate::import::{Asked, Imported};
+use crate::run::Loaded;
 use crate::setting::Setting;
+use feedrate_measure::facts::Facts;
 use feedrate_spec::units::{self, MIB};
 use std::path::Path;
 
-/// What a run cannot have less of than one, or of the record's length than any.
+/// No run has less than one of these; of the record's length any part will do.
 const COUNTS: [&str; 7] = [
     "dataset.num_files_train",
     "dataset.num_samples_per_file",
@@ -22,12 +25,16 @@ const COUNT_MAX: f64 = 1e15;
 /// Share by which a rate may miss samples × record length.
 const RATE_TOLERANCE: f64 = 0.005;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "config_disagrees",
-    severity: Severity::Invalid,
-    meaning: "Config, overrides, folder and result files say different things of the same run: the results may be of another config.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "config_disagrees",
+        severity: Severity::Invalid,
+        meaning: "Config, overrides, folder and result files say different things of the same run: the results may be of another config.",
+        evidence: "{contradictions:.5}",
+        advice: "find out which of them is right before using any figure; folders may have been mixed up",
+    },
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
+        let imported = loaded.imported?;
         let mut seen = Vec::new();
         no_counts(imported, &mut seen);
         counts(imported, &mut seen);
@@ -36,17 +43,15 @@ pub(super) static DOUBT: Doubt = Doubt {
         sizes(imported, &mut seen);
         overrides(imported, &mut seen);
         folder(loaded, &mut seen);
-        if seen.is_empty() {
-            return None;
-        }
-        found(
-            some_of(&seen, 5),
-            "find out which of them is right before using any figure; folders may have been mixed up",
-        )
+        (!seen.is_empty()).then(|| Facts::new().with("contradictions", seen))
     }),
+    #[cfg(test)]
+    fires: |root| {
+        tests::edit_good(root, ".hydra/config.yaml", "files_train: 1120", "files_train: 2240")
+    },
 };
 
-/// What no run can have been of.
+/// Counts that no run can have had.
 fn no_counts(imported: &Imported, seen: &mut Vec<String>) {
     let config = &imported.config;
     if !imported.trains() || imported.record.epochs.is_empty() {
@@ -68,7 +73,7 @@ fn no_counts(imported: &Imported, seen: &mut Vec<String>) {
 
 fn counts(imported: &Imported, seen: &mut Vec<String>) {
     let config = &imported.config;
-    let asked = Asked::of(config);
+    let asked = Asked::new(config);
     let logged = imported.log.steps_of.map(|[.., batch]| batch);
     if let (Some(asked), Some(logged)) = (asked.batch_size, logged)
         && asked != logged
@@ -112,7 +117,7 @@ fn counts(imported: &Imported, seen: &mut Vec<String>) {
 fn steps(loaded: &Loaded, imported: &Imported, seen: &mut Vec<String>) {
     let plan = &loaded.record.plan;
     let ranks = imported.ranks_expected.unwrap_or(plan.accelerators);
-    let asked = Asked::of(&imported.config);
+    let asked = Asked::new(&imported.config);
     let Asked {
         files: Some(files), samples_per_file: Some(samples), batch_size: Some(batch), ..
     } = asked
@@ -120,7 +125,7 @@ fn steps(loaded: &Loaded, imported: &Imported, seen: &mut Vec<String>) {
         return;
     };
     let Some(expected) = asked.steps(&imported.config, ranks) else { return };
-    if imported.ranks.is_empty() || loaded.case.steps == 0 {
+    if imported.ranks.is_empty() || loaded.run.steps == 0 {
         return;
     }
     let counts: Vec<u64> = imported
@@ -190,26 +195,26 @@ fn overrides(imported: &Imported, seen: &mut Vec<String>) {
 
 /// `4_batch_size_1` holds runs of 4 accelerators with that batch size.
 fn folder(loaded: &Loaded, seen: &mut Vec<String>) {
-    let case = &loaded.case;
-    let names = crate::case::Names::of(&case.path);
-    if let (Some(named), Some(found)) = (names.processes(), case.accelerators)
+    let run = loaded.run;
+    let names = crate::run::FolderNames::new(&run.path);
+    if let (Some(named), Some(found)) = (names.processes(), run.accelerators)
         && named != found
     {
         seen.push(format!("the folder's name says {named} accelerators, the files {found}"));
     }
     let of_name = names.varied(&[], None);
-    let is_named = of_name.0 != "processes" && !case.overrides.is_empty();
-    let name = Path::new(&case.path).parent().and_then(Path::file_name);
+    let is_named = of_name.0 != "processes" && !run.overrides.is_empty();
+    let name = Path::new(&run.path).parent().and_then(Path::file_name);
     let name = name.unwrap_or_default().to_string_lossy();
-    if is_named && !case.overrides.iter().any(|text| is_in_name(text, &name)) {
+    if is_named && !run.overrides.iter().any(|text| is_in_name(text, &name)) {
         seen.push(format!(
             "the folder `{name}` says {} {}, the overrides {} {}",
-            of_name.0, of_name.1, case.parameter, case.value
+            of_name.0, of_name.1, run.parameter, run.value
         ));
     }
 }
 
-/// Of several overrides a folder may name some, in any way of writing them one after another.
+/// Whether a folder's name has the override: it may have several, one after another.
 fn is_in_name(text: &str, name: &str) -> bool {
     let Ok(Setting { key, value: Some(value) }) = Setting::parse(text) else { return false };
     let key = key.rsplit('.').next().unwrap_or_default();

@@ -1,31 +1,33 @@
 //! The dataset is smaller than memory.
 
-use super::{Check, Doubt, Severity, found};
-use crate::case::Activity;
-use feedrate_spec::units;
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use crate::run::Activity;
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "dataset_fits_page_cache",
-    severity: Severity::Note,
-    meaning: "The dataset is smaller than the memory of the hosts, so that it may have been read from the page cache and not from the storage, from the first epoch on if it was just made.",
-    check: Check::OfSet(|set, index| {
-        let case = &set.cases[index];
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "dataset_fits_page_cache",
+        severity: Severity::Note,
+        meaning: "The dataset is smaller than the memory of the hosts, so that it may have been read from the page cache and not from the storage, from the first epoch on if it was just made.",
+        evidence: "the dataset has {dataset_bytes}, the memory {memory_bytes}: {memory_share:.1} times as much",
+        advice: "use at least five times the memory, as MLPerf Storage asks, or empty the page cache before each epoch",
+    },
+    check: Check::AmongRuns(|relations, index| {
+        let run = &relations.runs[index];
         // A stale run read as many files of another.
-        let files = set.stale(index).map_or(case, |stale| &set.cases[stale.of]);
-        let sample = files.mean_sample_bytes.or(files.record_length_bytes)?;
-        let bytes = sample * case.files? as f64 * files.samples_per_file? as f64;
-        let memory = case.origin.memory_bytes?;
-        if case.activity != Activity::Training || memory as f64 <= bytes {
+        let files = relations.stale(index).map_or(run, |stale| &relations.runs[stale.of]);
+        let sample_bytes = files.sample_bytes()?;
+        let dataset_bytes = sample_bytes * run.files? as f64 * files.samples_per_file? as f64;
+        let memory_bytes = run.dataset_use.memory_bytes?;
+        if run.activity != Activity::Training || memory_bytes as f64 <= dataset_bytes {
             return None;
         }
-        found(
-            format!(
-                "the dataset has {}, the memory {}: {:.1} times as much",
-                units::bytes(bytes as u64),
-                units::bytes(memory),
-                memory as f64 / bytes
-            ),
-            "use at least five times the memory, as MLPerf Storage asks, or empty the page cache before each epoch",
-        )
+        let share = memory_bytes as f64 / dataset_bytes;
+        let facts = Facts::new().with("dataset_bytes", dataset_bytes);
+        Some(facts.with("memory_bytes", memory_bytes).with("memory_share", share))
     }),
+    #[cfg(test)]
+    fires: |root| drop(tests::cold(root)),
 };

@@ -1,20 +1,25 @@
 //! The same results twice.
 
-use super::{Check, Doubt, Severity, found};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "duplicate_results",
-    severity: Severity::Invalid,
-    meaning: "All times of all steps are those of another folder, to the nanosecond: it is a copy, not a replicate.",
-    check: Check::OfSet(|set, index| {
-        let first = set.copy_of(index)?;
-        found(
-            format!(
-                "all times of its {} steps an epoch are those of `{}`",
-                first.steps,
-                first.short_path()
-            ),
-            "leave one of them out",
-        )
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "duplicate_results",
+        severity: Severity::Invalid,
+        meaning: "All times of all steps are those of another folder, to the nanosecond: it is a copy, not a replicate.",
+        evidence: "all times of its {epoch_steps} an epoch are those of `{original}`",
+        advice: "leave one of them out",
+    },
+    check: Check::AmongRuns(|relations, index| {
+        let first = relations.copy_of(index)?;
+        Some(Facts::new().with("epoch_steps", first.steps).with("original", first.short_path()))
     }),
+    #[cfg(test)]
+    fires: |root| {
+        tests::good().write(root, "w/4/a");
+        tests::good().write(root, "w/4/b");
+    },
 };

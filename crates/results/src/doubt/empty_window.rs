@@ -1,38 +1,32 @@
 //! Nothing is where DLIO's figures look.
 
-use super::{Check, Doubt, Severity, found};
-use feedrate_spec::units;
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "empty_window",
-    severity: Severity::Invalid,
-    meaning: "No step is inside the window: AU and throughput that DLIO reports are of none, and cannot be recomputed either.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "empty_window",
+        severity: Severity::Invalid,
+        meaning: "No step is inside the window: AU and throughput that DLIO reports are of none, and cannot be recomputed either.",
+        evidence: "an epoch has {epoch_steps}, and the window leaves out {excluded_steps:.0}[; {reported_percent:.2} % AU is reported][; {reported_samples_per_second:.2} samples/s is reported][; over all steps AU is {au_all_steps_percent}]",
+        advice: "run more steps: more files, or a smaller batch",
+    },
     check: Check::OfRun(|loaded| {
-        let case = &loaded.case;
-        let reported = loaded.imported.as_ref()?.reported.as_ref()?;
-        if case.steps == 0 || case.au.windowed_percent.is_some() {
-            return None;
-        }
+        let (run, reported) = (loaded.run, loaded.imported?.reported.as_ref()?);
         let metric = &loaded.record.plan.metric;
         let excluded = metric.exclude_start_steps + metric.exclude_end_steps;
-        if excluded < case.steps {
+        if run.steps == 0 || run.metric(&AU_WINDOWED).is_some() || excluded < run.steps {
             return None;
         }
-        let told = |name: &str, unit: &str| {
-            let value = reported.any_metric(name);
-            value.map_or(String::new(), |value| format!("; {value:.2} {unit} is reported"))
-        };
-        let all_steps = case.au.all_steps_percent;
-        let all_steps =
-            all_steps.map_or(String::new(), |au| format!("; over all steps AU is {au:.1} %"));
-        found(
-            format!(
-                "an epoch has {}, and the window leaves out {excluded}{}{}{all_steps}",
-                units::counted(case.steps, "step"),
-                told("train_au_mean_percentage", "% AU"),
-                told("train_throughput_mean_samples_per_second", "samples/s"),
-            ),
-            "run more steps: more files, or a smaller batch",
-        )
+        let rate = reported.any_metric("train_throughput_mean_samples_per_second");
+        let facts = Facts::new().with("epoch_steps", run.steps).with("excluded_steps", excluded);
+        let facts = facts.with_known("au_all_steps_percent", run.metric(&AU_ALL_STEPS));
+        let facts = facts.with_known("reported_samples_per_second", rate);
+        Some(facts.with_known("reported_percent", reported.any_metric("train_au_mean_percentage")))
     }),
+    #[cfg(test)]
+    fires: |root| drop(tests::Fake { files: 28, ..tests::Fake::default() }.write(root, "w/4/a")),
 };

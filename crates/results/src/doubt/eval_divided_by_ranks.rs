@@ -1,26 +1,33 @@
 //! DLIO's evaluation figures are a rank's, divided by all ranks.
 
-use super::{Check, Doubt, Severity, found};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "eval_divided_by_ranks",
-    severity: Severity::Warning,
-    meaning: "DLIO lists the evaluation figures of all ranks one after another instead of averaging utilisation and summing rates, and divides utilisation by the number of ranks.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "eval_divided_by_ranks",
+        severity: Severity::Warning,
+        meaning: "DLIO lists the evaluation figures of all ranks one after another instead of averaging utilisation and summing rates, and divides utilisation by the number of ranks.",
+        evidence: "{reported_percent:.2} % is reported of {ranks}: {undivided_percent:.2} % before it was divided",
+        advice: "multiply the reported utilisation of evaluation by the ranks, and its rate too",
+    },
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
+        let imported = loaded.imported?;
         let reported = imported.reported.as_ref()?;
-        let ranks = u64::from(imported.ranks_expected?);
+        let ranks = imported.ranks_expected?;
         let entries = reported.list("eval_au_percentage")?.len() as u64;
         let au = reported.metric("eval_au_mean_percentage").filter(|au| *au > 0.0)?;
-        if ranks < 2 || entries != ranks * reported.count("epochs")? {
+        if ranks < 2 || entries != u64::from(ranks) * reported.count("epochs")? {
             return None;
         }
-        found(
-            format!(
-                "{au:.2} % is reported of {ranks} ranks: {:.2} % before it was divided",
-                au * ranks as f64
-            ),
-            "multiply the reported utilisation of evaluation by the ranks, and its rate too",
-        )
+        let facts = Facts::new().with("reported_percent", au).with("ranks", ranks);
+        Some(facts.with("undivided_percent", au * f64::from(ranks)))
     }),
+    #[cfg(test)]
+    fires: |root| {
+        let more = "\"metric\": {\"eval_au_mean_percentage\": 20.0, \"eval_au_percentage\": [20, 20, 20, 20, 20, 20, 20, 20], ";
+        tests::edit_good(root, "summary.json", "\"metric\": {", more);
+    },
 };

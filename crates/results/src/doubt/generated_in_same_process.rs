@@ -1,29 +1,29 @@
 //! DLIO forgets the record length where it makes data and trains in one process.
 
-use super::{Check, Doubt, Severity, found};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::NOMINAL_WINDOWED;
+use feedrate_spec::units::MIB;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "generated_in_same_process",
-    severity: Severity::Warning,
-    meaning: "The run made its dataset and trained on it: what it read was just written and may lie in the page cache, and DLIO of 2025 and later computes MB/s with a record length of 1.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "generated_in_same_process",
+        severity: Severity::Warning,
+        meaning: "The run made its dataset and trained on it: what it read was just written and may lie in the page cache, and DLIO of 2025 and later computes MB/s with a record length of 1.",
+        evidence: "`workflow.generate_data` is set[; {reported_mib_per_second:.4} MiB/s are reported][; {windowed_mib_per_second:.1} MiB/s follow from the steps]",
+        advice: "make the dataset in a run of its own, and empty the page cache before training",
+    },
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
-        if !imported.trains() || !imported.generates() || loaded.case.steps == 0 {
+        let (imported, run) = (loaded.imported?, loaded.run);
+        if !imported.trains() || !imported.generates() || run.steps == 0 {
             return None;
         }
-        let rates = &loaded.case.throughput;
-        let told = rates.reported_mib_per_second.map(|mib| format!("{mib:.4} MiB/s are reported"));
-        let right = rates
-            .windowed_mib_per_second
-            .map(|mib| format!("{mib:.1} MiB/s follow from the steps"));
-        let parts: Vec<String> = ["`workflow.generate_data` is set".to_string()]
-            .into_iter()
-            .chain(told)
-            .chain(right)
-            .collect();
-        found(
-            parts.join("; "),
-            "make the dataset in a run of its own, and empty the page cache before training",
-        )
+        let windowed = run.metric(&NOMINAL_WINDOWED).map(|rate| rate / MIB);
+        let facts = Facts::new().with_known("windowed_mib_per_second", windowed);
+        Some(facts.with_known("reported_mib_per_second", run.reported_mib_per_second()))
     }),
+    #[cfg(test)]
+    fires: |root| drop(tests::Fake { generate: true, ..tests::good() }.write(root, "w/4/a")),
 };

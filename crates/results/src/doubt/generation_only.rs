@@ -1,26 +1,33 @@
 //! No training, no figures of it.
 
-use super::{Check, Doubt, Severity, found};
-use crate::case::Activity;
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use crate::run::Activity;
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "generation_only",
-    severity: Severity::Note,
-    meaning: "The run trained nothing: it made a dataset or checkpoints, and has no utilisation or throughput of training.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "generation_only",
+        severity: Severity::Note,
+        meaning: "The run trained nothing: it made a dataset or checkpoints, and has no utilisation or throughput of training.",
+        evidence: "{activity}[, {format}][ of {record_length_bytes:.0} bytes a sample]",
+        advice: "leave it out of comparisons; it says which dataset the runs after it read",
+    },
     check: Check::OfRun(|loaded| {
-        let what = match loaded.case.activity {
+        let run = loaded.run;
+        let activity = match run.activity {
             Activity::Training => return None,
             Activity::Generation => "it made a dataset",
             Activity::Checkpoints => "it wrote or read checkpoints",
             Activity::Unknown => "its files do not tell what it did",
         };
-        let of = |text: &str| if text.is_empty() { "" } else { ", " };
-        let dataset = loaded.case.format.as_deref().unwrap_or_default();
-        let size =
-            loaded.case.record_length_bytes.map(|bytes| format!(" of {bytes:.0} bytes a sample"));
-        found(
-            format!("{what}{}{dataset}{}", of(dataset), size.unwrap_or_default()),
-            "leave it out of comparisons; it says which dataset the runs after it read",
-        )
+        let facts = Facts::new().with("activity", activity);
+        let facts = facts.with_known("format", run.format.clone());
+        Some(facts.with_known("record_length_bytes", run.record_length_bytes))
     }),
+    #[cfg(test)]
+    fires: |root| {
+        drop(tests::Fake { generate: true, train: false, ..tests::good() }.write(root, "w/4/a"))
+    },
 };

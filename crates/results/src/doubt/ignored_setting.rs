@@ -1,52 +1,53 @@
-//! What was varied has no effect in DLIO.
+//! A setting that was varied and has no effect in DLIO.
 
-use super::{Check, Doubt, Severity, found};
-use feedrate_spec::plan::Plan;
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use crate::run::Settings;
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "ignored_setting",
-    severity: Severity::Warning,
-    meaning: "The run differs from its baseline only in what DLIO ignores with this loader and format: a difference between them is noise, and no difference says nothing about the setting.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "ignored_setting",
+        severity: Severity::Warning,
+        meaning: "The run differs from its baseline only in what DLIO ignores with this loader and format: a difference between them is noise, and no difference says nothing about the setting.",
+        evidence: "{ignored}",
+        advice: "do not read an effect of this setting out of these runs; feedrate's loaders obey it",
+    },
     check: Check::OfRun(|loaded| {
-        loaded.imported.as_ref()?;
-        let told: Vec<String> = loaded
-            .case
-            .parameter
-            .split(',')
-            .filter_map(|key| Some(format!("{key}: {}", ignored(&loaded.record.plan, key)?)))
-            .collect();
-        if told.is_empty() {
-            return None;
+        let (_, settings) = (loaded.imported?, &loaded.run.settings);
+        let mut told = Vec::new();
+        for key in loaded.run.parameter.split(',') {
+            told.extend(ignored(settings, key).map(|why| format!("{key}: {why}")));
         }
-        found(
-            told.join("; "),
-            "do not read an effect of this setting out of these runs; feedrate's loaders obey it",
-        )
+        (!told.is_empty()).then(|| Facts::new().with("ignored", told))
     }),
+    #[cfg(test)]
+    fires: |root| {
+        let overrides = vec!["reader.file_shuffle=off"];
+        tests::Fake { overrides, ..tests::good() }.write(root, "w/4_file_shuffle_off/a");
+    },
 };
 
-/// Why DLIO does not act on a setting, by its key or the last word of it: its `torch_data_loader.py`, `tf_reader.py`; reference of issue numbers is
-/// docs/guide/analyze.md.
-pub fn ignored(plan: &Plan, key: &str) -> Option<String> {
-    let loader = &plan.loader;
-    let is_torch = loader.kind == "pytorch";
-    let is_tfrecord = plan.dataset.format == "tfrecord";
+/// The reason for which DLIO does not act on a setting, by its key or the last word of it, in a run of these settings: see its `torch_data_loader.py`, `tf_reader.py`.
+pub fn ignored(settings: &Settings, key: &str) -> Option<String> {
+    let text = |key: &str| settings.get(key).map_or("", String::as_str);
+    let count = |key: &str, default: u32| text(key).parse().unwrap_or(default);
+    let loader = [text("loader.kind"), text("framework")].into_iter().find(|one| !one.is_empty());
+    let is_torch = loader == Some("pytorch");
+    let is_tfrecord = text("dataset.format") == "tfrecord";
+    let (threads, prefetch) = (count("loader.workers", 1), count("loader.prefetch_size", 2));
     let says = |text: &str| Some(text.to_string());
     match key.rsplit('.').next().unwrap_or(key) {
         "file_shuffle" | "sample_shuffle" if is_torch => says(
             "with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set",
         ),
         "prefetch_size"
-            if is_torch
-                && loader.workers > 0
-                && loader.prefetch_size.div_ceil(loader.workers)
-                    == 2_u32.div_ceil(loader.workers) =>
+            if is_torch && threads > 0 && prefetch.div_ceil(threads) == 2_u32.div_ceil(threads) =>
         {
             Some(format!(
-                "{} over {} reading threads is {} a thread, rounded up, as with the default of 2",
-                loader.prefetch_size,
-                loader.workers,
-                loader.prefetch_size.div_ceil(loader.workers)
+                "{prefetch} over {threads} reading threads is {} a thread, rounded up, as with the default of 2",
+                prefetch.div_ceil(threads)
             ))
         }
         "transfer_size" | "shuffle_size" | "computation_threads" if !is_tfrecord => {

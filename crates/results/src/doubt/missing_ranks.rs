@@ -1,26 +1,28 @@
 //! Not all ranks have left their files.
 
-use super::{Check, Doubt, Severity, found, some_of};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "missing_ranks",
-    severity: Severity::Invalid,
-    meaning: "Files of some ranks are not there or cannot be read: utilisation is of the others, and rates are not known.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "missing_ranks",
+        severity: Severity::Invalid,
+        meaning: "Files of some ranks are not there or cannot be read: utilisation is of the others, and rates are not known.",
+        evidence: "steps of {missing_ranks:.0} of {expected_ranks} are missing: {missing:.8}",
+        advice: "copy the folder again from where it was written; ranks that crossed a second at the start write into a folder of their own",
+    },
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
+        let imported = loaded.imported?;
         let missing = imported.ranks_missing();
         if missing.is_empty() || !imported.trains() {
             return None;
         }
-        let names: Vec<String> = missing.iter().map(u32::to_string).collect();
-        found(
-            format!(
-                "steps of {} of {} ranks are missing: {}",
-                missing.len(),
-                imported.ranks_expected.unwrap_or_default(),
-                some_of(&names, 8)
-            ),
-            "copy the folder again from where it was written; ranks that crossed a second at the start write into a folder of their own",
-        )
+        let facts = Facts::new().with("missing_ranks", missing.len());
+        let facts = facts.with("expected_ranks", imported.ranks_expected.unwrap_or_default());
+        Some(facts.with("missing", missing.iter().map(u32::to_string).collect::<Vec<_>>()))
     }),
+    #[cfg(test)]
+    fires: |root| tests::remove_good(root, "3_output.json"),
 };

@@ -1,7 +1,7 @@
 //! Doubts of results that others wrote, and of sets of runs: named reasons not to believe a number, as `measure::doubt` has them of a record.
 //! One file a doubt, one row in [`DOUBTS`].
 //!
-//! To add one: write its file with a `pub(super) static DOUBT`, add its `mod` line and row here, a case in `tests.rs` where it fires and one
+//! To add one: write its file with a `pub(super) static DOUBT`, add its `mod` line and row here, a run in `tests.rs` where it fires and one
 //! where it does not, and its line in docs/guide/analyze.md. `feedrate list` and `describe` read the table.
 
 mod stale_data;
@@ -40,14 +40,15 @@ mod tests;
 
 pub use ignored_setting::ignored;
 
-use crate::case::Loaded;
-use crate::set::{Like, Set};
-use feedrate_measure::doubt::{Doubt as SeenDoubt, Severity, place as place_in_records};
+use crate::relations::{Like, Relations};
+use crate::run::Loaded;
+use feedrate_measure::doubt::{Doubt, DoubtKind, Severity, place as place_in_records};
 use feedrate_measure::facts::Facts;
-use feedrate_spec::units;
+#[cfg(test)]
+use std::path::Path;
 
 /// Every doubt of results and sets, in the order they are shown within a severity.
-pub static DOUBTS: &[&Doubt] = &[
+pub static DOUBTS: &[&RunDoubt] = &[
     &stale_data::DOUBT,
     &duplicate_results::DOUBT,
     &unreadable_files::DOUBT,
@@ -82,100 +83,67 @@ pub static DOUBTS: &[&Doubt] = &[
 ];
 
 /// A row of the table.
-pub struct Doubt {
-    /// Stable name in snake_case; that of a doubt of records where it means the same.
-    pub name: &'static str,
-    /// How bad it is.
-    pub severity: Severity,
-    /// What is doubted and why, in one sentence.
-    pub meaning: &'static str,
+pub struct RunDoubt {
+    /// Name, severity and text; the name is that of a doubt of records where it means the same.
+    pub kind: DoubtKind,
     /// Looks for it.
     pub check: Check,
+    /// Writes results of which one run deserves it.
+    #[cfg(test)]
+    fires: fn(&Path),
 }
 
-/// Text of a doubt whose facts are not told apart yet.
-pub struct Finding {
-    evidence: String,
-    advice: String,
-}
-
-/// What a check looks at.
+/// The runs that a check looks at.
 #[derive(Clone, Copy)]
 pub enum Check {
     /// One run.
-    OfRun(fn(&Loaded) -> Option<Finding>),
+    OfRun(fn(&Loaded) -> Option<Facts>),
     /// One run, by its index, among others.
-    OfSet(fn(&Set, usize) -> Option<Finding>),
+    AmongRuns(fn(&Relations, usize) -> Option<Facts>),
 }
 
 /// Those that a run deserves by itself.
-pub fn of_run(loaded: &Loaded) -> Vec<SeenDoubt> {
-    seen(|check| match check {
-        Check::OfRun(check) => check(loaded),
-        Check::OfSet(_) => None,
-    })
+pub fn of_run(loaded: &Loaded) -> Vec<Doubt> {
+    let rows = DOUBTS.iter().filter_map(|row| match row.check {
+        Check::OfRun(check) => Some(row.kind.seen(check(loaded)?)),
+        Check::AmongRuns(_) => None,
+    });
+    rows.collect()
 }
 
 /// Those that a run deserves among others.
-pub fn of_set(set: &Set, index: usize) -> Vec<SeenDoubt> {
-    seen(|check| match check {
+pub fn among_runs(relations: &Relations, index: usize) -> Vec<Doubt> {
+    let rows = DOUBTS.iter().filter_map(|row| match row.check {
         Check::OfRun(_) => None,
-        Check::OfSet(check) => check(set, index),
-    })
+        Check::AmongRuns(check) => Some(row.kind.seen(check(relations, index)?)),
+    });
+    rows.collect()
 }
 
-/// The worst first, each name once: what was said first of it stays.
-pub fn in_order(doubts: &mut Vec<SeenDoubt>) {
-    let place = |name: &str| {
-        let own = DOUBTS.iter().position(|doubt| doubt.name == name);
-        own.unwrap_or_else(|| DOUBTS.len() + place_in_records(name))
-    };
+/// The worst first, each name once: the first of a name stays.
+pub fn in_order(doubts: &mut Vec<Doubt>) {
     doubts.sort_by_key(|doubt| (doubt.severity, place(&doubt.name)));
     doubts.dedup_by(|later, first| later.name == first.name);
 }
 
-fn seen(check: impl Fn(Check) -> Option<Finding>) -> Vec<SeenDoubt> {
-    let of = |doubt: &&'static Doubt| {
-        let Finding { evidence, advice } = check(doubt.check)?;
-        let (name, severity, facts) = (doubt.name.into(), doubt.severity, Facts::new());
-        Some(SeenDoubt { name, severity, evidence, advice, facts })
-    };
-    DOUBTS.iter().filter_map(of).collect()
+fn place(name: &str) -> usize {
+    let own = DOUBTS.iter().position(|row| row.kind.name == name);
+    own.unwrap_or_else(|| DOUBTS.len() + place_in_records(name))
 }
 
-fn found(evidence: impl Into<String>, advice: &str) -> Option<Finding> {
-    Some(Finding { evidence: evidence.into(), advice: advice.into() })
+/// With the run that waited alike, and how alike.
+fn with_like(facts: Facts, relations: &Relations, index: usize, like: &Like) -> Facts {
+    let other = &relations.runs[like.of];
+    let name = if like.is_same() { "same_as" } else { "near" };
+    let facts = facts.with(name, other.short_path()).with("apart_percent", like.apart * 100.0);
+    let waited_s = relations.runs[index].dataset_use.waited_s();
+    facts.with("waited_s", waited_s).with("like_waited_s", other.dataset_use.waited_s())
 }
 
-/// How alike two runs waited.
-fn alike(set: &Set, index: usize, like: &Like) -> String {
-    let (is, to) = if like.is_same() { ("is", "to") } else { ("misses", "by") };
-    format!(
-        "an epoch's waiting for data, step by step, {is} that of `{}` {to} {:.1} % ({} and {})",
-        set.cases[like.of].short_path(),
-        like.apart * 100.0,
-        waited(set, index),
-        waited(set, like.of)
-    )
-}
-
-/// What a third run waited, and for what.
-fn unlike(set: &Set, third: usize) -> String {
-    let case = &set.cases[third];
-    let bytes = case.mean_sample_bytes.or(case.record_length_bytes);
-    let of = bytes.map_or(String::new(), |bytes| format!(" of {}", units::bytes(bytes as u64)));
-    format!("`{}` waited {} for samples{of}", case.short_path(), waited(set, third))
-}
-
-fn waited(set: &Set, index: usize) -> String {
-    units::seconds(set.cases[index].origin.waited_s())
-}
-
-/// A few of many, the rest counted.
-fn some_of(items: &[String], most: usize) -> String {
-    let shown = items[..items.len().min(most)].join("; ");
-    match items.len().saturating_sub(most) {
-        0 => shown,
-        more => format!("{shown}; and {more} more"),
-    }
+/// With a third run, its waiting, and the size of its samples.
+fn with_third(facts: Facts, relations: &Relations, third: Option<usize>) -> Facts {
+    let Some(third) = third.map(|index| &relations.runs[index]) else { return facts };
+    let facts = facts.with("third", third.short_path());
+    let facts = facts.with("third_waited_s", third.dataset_use.waited_s());
+    facts.with_known("third_sample_bytes", third.sample_bytes())
 }

@@ -1,22 +1,32 @@
 //! Nobody knows what was run.
 
-use super::{Check, Doubt, Severity, found};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "no_config",
-    severity: Severity::Note,
-    meaning: "There is no readable `config.yaml`: dataset, batch size and loader are known only as far as other files tell, and what follows from them is missing.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "no_config",
+        severity: Severity::Note,
+        meaning: "There is no readable `config.yaml`: dataset, batch size and loader are known only as far as other files tell, and what follows from them is missing.",
+        evidence: "[`dlio.log` tells {files} files of {samples_per_file} samples, batch {batch_size}|no other file tells of dataset and loader]",
+        advice: "copy Hydra's folder (`.hydra`, `dlio_config`) with the results",
+    },
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
+        let imported = loaded.imported?;
         if imported.config.is_known() {
             return None;
         }
-        let log = match imported.log.steps_of {
-            Some([samples, files, batch]) => {
-                format!("`dlio.log` tells {files} files of {samples} samples, batch {batch}")
-            }
-            None => "no other file tells of dataset and loader".into(),
+        let [samples, files, batch] = match imported.log.steps_of {
+            Some(counts) => counts.map(|count| Some(count as f64)),
+            None => [None; 3],
         };
-        found(log, "copy Hydra's folder (`.hydra`, `dlio_config`) with the results")
+        let facts = Facts::new().with_known("files", files).with_known("batch_size", batch);
+        Some(facts.with_known("samples_per_file", samples))
     }),
+    #[cfg(test)]
+    fires: |root| {
+        std::fs::remove_dir_all(tests::good().write(root, "w/4/a").join(".hydra")).unwrap()
+    },
 };

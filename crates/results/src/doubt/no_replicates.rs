@@ -1,28 +1,28 @@
 //! One run shows no spread.
 
-use super::{Check, Doubt, Severity, found};
-use feedrate_spec::units;
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "no_replicates",
-    severity: Severity::Note,
-    meaning: "The experiment was run once: how far runs vary is not known. Epochs of one run are no replicates, and DLIO's ± is over epochs.",
-    check: Check::OfSet(|set, index| {
-        let case = &set.cases[index];
-        let others = set.replicates(index).iter().filter(|other| **other != index);
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "no_replicates",
+        severity: Severity::Note,
+        meaning: "The experiment was run once: how far runs vary is not known. Epochs of one run are no replicates, and DLIO's ± is over epochs.",
+        evidence: "one run of {experiment} is there; a deviation over its {epochs} is not one over runs",
+        advice: "run each experiment at least five times, in random order",
+    },
+    check: Check::AmongRuns(|relations, index| {
+        let run = &relations.runs[index];
         // A copy is no replicate.
-        let others =
-            others.filter(|other| set.copy_of(**other).is_none() && set.copy_of(index).is_none());
-        if !case.is_result() || others.count() > 0 {
+        let is_copy = |index: usize| relations.copy_of(index).is_some();
+        let mut others = relations.replicates(index).iter().filter(|other| **other != index);
+        if !run.is_result() || others.any(|other| !is_copy(*other) && !is_copy(index)) {
             return None;
         }
-        found(
-            format!(
-                "one run of {} is there; a deviation over its {} is not one over runs",
-                case.experiment(),
-                units::counted(case.epochs, "epoch")
-            ),
-            "run each experiment at least five times, in random order",
-        )
+        Some(Facts::new().with("experiment", run.experiment()).with("epochs", run.epochs))
     }),
+    #[cfg(test)]
+    fires: |root| drop(tests::good().write(root, "w/4/a")),
 };

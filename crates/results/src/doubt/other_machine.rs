@@ -1,21 +1,31 @@
 //! Runs that are compared ran on different machines.
 
-use super::{Check, Doubt, Severity, found};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "other_machine",
-    severity: Severity::Warning,
-    meaning: "The run was on another machine than most runs of its workload in the same source: a difference may be the machine's.",
-    check: Check::OfSet(|set, index| {
-        let case = &set.cases[index];
-        let own = case.hostname.as_deref().filter(|_| case.is_result())?;
-        let (usual, count) = set.usual_machine(index)?;
-        if usual == own {
-            return None;
-        }
-        found(
-            format!("it ran on `{own}`, {count} of {} runs on `{usual}`", set.study(index).len()),
-            "compare runs of one machine, or of nodes that were shown to be alike",
-        )
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "other_machine",
+        severity: Severity::Warning,
+        meaning: "The run was on another machine than most runs of its workload in the same source: a difference may be the machine's.",
+        evidence: "it ran on `{hostname}`, {usual_runs:.0} of {runs} on `{usual_hostname}`",
+        advice: "compare runs of one machine, or of nodes that were shown to be alike",
+    },
+    check: Check::AmongRuns(|relations, index| {
+        let run = &relations.runs[index];
+        let own = run.hostname.as_deref()?;
+        let (usual, count) = relations.usual_machine(index)?;
+        let facts = Facts::new().with("hostname", own).with("usual_hostname", usual);
+        let facts = facts.with("usual_runs", count).with("runs", relations.study(index).len());
+        (run.is_result() && usual != own).then_some(facts)
     }),
+    #[cfg(test)]
+    fires: |root| {
+        for (ranks, hostname) in [(1, "node1"), (2, "node1"), (4, "node2")] {
+            let fake = tests::Fake { ranks, hostname, ..tests::good() };
+            fake.write(root, &format!("w/{ranks}/a"));
+        }
+    },
 };

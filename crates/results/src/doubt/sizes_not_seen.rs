@@ -3,10 +3,12 @@
 //! DLIO draws file sizes from a fixed seed, and with the loader `pytorch` each rank's first batch is its first files in the order of their names. One worker reads it,
 //! file after file, so that the wait for it follows the bytes: in published results of unet3d to 1 %.
 
-use super::{Check, Doubt, Finding, Severity, alike, found, unlike};
-use crate::case::Case;
-use crate::set::{Set, Unsure};
-use feedrate_spec::units;
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity, with_like, with_third};
+use crate::relations::{Relations, Unsure};
+use crate::run::Run;
+use feedrate_measure::facts::Facts;
 
 /// Fewer ranks tell nothing.
 const RANKS_MIN: usize = 4;
@@ -17,77 +19,71 @@ const FOLLOWS_MIN: f64 = 0.4;
 /// A wait that is mostly start-up tells nothing.
 const WAITED_MIN_PERCENT: f64 = 20.0;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "sizes_not_seen",
-    severity: Severity::Warning,
-    meaning: "Samples differ in bytes by what configs say, among the ranks' first batches or from another run's, and the waits for them hardly do: the run may have read another dataset, or something else than reading took the time.",
-    check: Check::OfSet(|set, index| {
-        let unsure = set.unsure(index).and_then(|unsure| among_runs(set, index, unsure));
-        unsure.or_else(|| among_ranks(set, index))
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "sizes_not_seen",
+        severity: Severity::Warning,
+        meaning: "Samples differ in bytes by what configs say, among the ranks' first batches or from another run's, and the waits for them hardly do: the run may have read another dataset, or something else than reading took the time.",
+        evidence: "[an epoch's waiting for data, step by step, is that of `{same_as}` to {apart_percent} ({waited_s} and {like_waited_s})|an epoch's waiting for data, step by step, misses that of `{near}` by {apart_percent} ({waited_s} and {like_waited_s})][, though a sample should have {sample_bytes} and has {like_sample_bytes} there; ][`{third}` waited {third_waited_s} for samples of {third_sample_bytes}|`{third}` waited {third_waited_s} for samples|one of the two, it or `{same_as}`, may have read the files of the other, and it cannot be told which|it may have read those of `{near}`][the first batches of {first_ranks:.0} ranks deviate by {bytes_deviation_percent} in bytes, the waits for them by {waits_deviation_percent}]",
+        advice: "look whether the dataset was made anew before each of the runs, and run this one again",
+    },
+    check: Check::AmongRuns(|relations, index| {
+        let unsure =
+            relations.unsure(index).and_then(|unsure| among_runs(relations, index, unsure));
+        unsure.or_else(|| among_ranks(relations, index))
     }),
+    #[cfg(test)]
+    fires: |root| {
+        let of_row = |start_s, record_length| tests::Fake {
+            start_s,
+            record_length,
+            slower: 4.0,
+            ..tests::Fake::default()
+        };
+        of_row(900.0, 400_000_000).write(root, "w/4_record_length_bytes_400000000/a");
+        of_row(1800.0, 100_000_000).write(root, "w/4/a");
+    },
 };
 
-fn among_runs(set: &Set, index: usize, unsure: &Unsure) -> Option<Finding> {
-    let bytes = |index: usize| {
-        let case: &Case = &set.cases[index];
-        let mean = case.mean_sample_bytes.or(case.record_length_bytes)?;
-        Some(units::bytes(mean as u64))
-    };
-    let which = match unsure.unlike {
-        Some(third) => unlike(set, third),
-        None if unsure.like.is_same() => {
-            "one of the two may have read the files of the other, and it cannot be told which"
-                .into()
-        }
-        None => "it may have read those".into(),
-    };
-    found(
-        format!(
-            "{}, though a sample should have {} and has {} there; {which}",
-            alike(set, index, &unsure.like),
-            bytes(index)?,
-            bytes(unsure.like.of)?
-        ),
-        "look whether the dataset was made anew before each of them, and run this one again",
-    )
+fn among_runs(relations: &Relations, index: usize, unsure: &Unsure) -> Option<Facts> {
+    let [own, other] = [index, unsure.like.of].map(|index| relations.runs[index].sample_bytes());
+    let facts = with_like(Facts::new(), relations, index, &unsure.like);
+    let facts = facts.with("sample_bytes", own?).with("like_sample_bytes", other?);
+    Some(with_third(facts, relations, unsure.unlike))
 }
 
-/// Runs of the same workload that are looked at, at most.
+/// Upper limit of runs of the same workload that are looked at.
 const OTHERS_MAX: usize = 50;
 
 /// Where its own dataset was made last, or most runs of the workload show the same, something else than the sizes explains it: start-up of the workers, say.
-fn among_ranks(set: &Set, index: usize) -> Option<Finding> {
-    let case = &set.cases[index];
-    let unseen = unseen(case)?.filter(|_| !set.has_own_dataset(index))?;
-    let others = set.study(index).iter().take(OTHERS_MAX);
+fn among_ranks(relations: &Relations, index: usize) -> Option<Facts> {
+    let run = &relations.runs[index];
+    let (spread, of_waits) = unseen(run)??;
+    if relations.has_own_dataset(index) {
+        return None;
+    }
+    let others = relations.study(index).iter().take(OTHERS_MAX);
     let others: Vec<bool> =
-        others.filter_map(|other| Some(self::unseen(&set.cases[*other])?.is_some())).collect();
+        others.filter_map(|other| Some(unseen(&relations.runs[*other])?.is_some())).collect();
     let alike = others.iter().filter(|is_unseen| **is_unseen).count();
     if 1 < alike && others.len() < 2 * alike {
         return None;
     }
-    let (spread, of_waits) = unseen;
-    found(
-        format!(
-            "the first batches of {} ranks deviate by {:.1} % in bytes, the waits for them by {:.1} %",
-            case.origin.first_batch_bytes.len(),
-            spread * 100.0,
-            of_waits * 100.0
-        ),
-        "look whether the dataset was made anew for this run's settings",
-    )
+    let facts = Facts::new().with("first_ranks", run.dataset_use.first_batch_bytes.len());
+    let facts = facts.with("bytes_deviation_percent", spread * 100.0);
+    Some(facts.with("waits_deviation_percent", of_waits * 100.0))
 }
 
 /// Deviations of bytes and of waits, where waits do not follow bytes. `None` where nothing can be said.
-fn unseen(case: &Case) -> Option<Option<(f64, f64)>> {
-    let (bytes, waits) = (&case.origin.first_batch_bytes, &case.origin.first_waits_s);
+fn unseen(run: &Run) -> Option<Option<(f64, f64)>> {
+    let (bytes, waits) = (&run.dataset_use.first_batch_bytes, &run.dataset_use.first_waits_s);
     // The first epoch starts the workers, too.
-    if case.epochs < 2 || bytes.len() < RANKS_MIN || bytes.len() != waits.len() {
+    if run.epochs < 2 || bytes.len() < RANKS_MIN || bytes.len() != waits.len() {
         return None;
     }
     let (spread, follows) = (deviation(bytes)?, follows(bytes, waits)?);
     let of_waits = deviation(waits)?;
-    if spread < SPREAD_MIN || case.stall.load_percent? < WAITED_MIN_PERCENT {
+    if spread < SPREAD_MIN || run.step_times.load_percent? < WAITED_MIN_PERCENT {
         return None;
     }
     // Waits that differ more have another reason, such as a slow rank.
@@ -95,7 +91,7 @@ fn unseen(case: &Case) -> Option<Option<(f64, f64)>> {
     Some((!is_seen).then_some((spread, of_waits)))
 }
 
-/// Of the mean.
+/// Share of the mean.
 fn deviation(values: &[f64]) -> Option<f64> {
     let mean = feedrate_measure::stats::mean(values)?;
     Some(feedrate_measure::metric::stdev(values)? / mean)

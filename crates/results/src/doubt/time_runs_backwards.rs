@@ -1,17 +1,24 @@
 //! DLIO takes durations from the wall clock.
 
-use super::{Check, Doubt, Severity, found, some_of};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
 use feedrate_spec::units;
 
 /// Timestamps and step times come from different calls.
-const TOLERANCE: f64 = 1e-3;
+const TOLERANCE_SHARE: f64 = 1e-3;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "time_runs_backwards",
-    severity: Severity::Invalid,
-    meaning: "Blocks end before they begin, or last less long than their steps: the wall clock, which DLIO's durations are of, was set meanwhile.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "time_runs_backwards",
+        severity: Severity::Invalid,
+        meaning: "Blocks end before they begin, or last less long than their steps: the wall clock, which DLIO's durations are of, was set meanwhile.",
+        evidence: "{backwards:.3}",
+        advice: "keep time services from stepping the clock during runs, and run again",
+    },
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
+        let imported = loaded.imported?;
         let mut seen = imported.backwards.clone();
         let is_timed = |rank: u32| rank == 0 || imported.times_of_rank_0.is_none();
         for epoch in &loaded.record.epochs {
@@ -20,7 +27,7 @@ pub(super) static DOUBT: Doubt = Doubt {
                 for block in &accelerator.blocks {
                     let steps_ns: u64 = block.load_ns.iter().chain(&block.compute_ns).sum();
                     let length_ns = block.end_ns.saturating_sub(block.start_ns);
-                    if length_ns as f64 * (1.0 + TOLERANCE) + 1e6 < steps_ns as f64 {
+                    if length_ns as f64 * (1.0 + TOLERANCE_SHARE) + 1e6 < steps_ns as f64 {
                         seen.push(format!(
                             "a block of rank {rank} in epoch {} lasted {}, and its steps {}",
                             epoch.number,
@@ -31,12 +38,11 @@ pub(super) static DOUBT: Doubt = Doubt {
                 }
             }
         }
-        if seen.is_empty() {
-            return None;
-        }
-        found(
-            some_of(&seen, 3),
-            "keep time services from stepping the clock during runs, and run again",
-        )
+        (!seen.is_empty()).then(|| Facts::new().with("backwards", seen))
     }),
+    #[cfg(test)]
+    fires: |root| {
+        let (from, to) = ("\"end\": \"2025-11-30T10", "\"end\": \"2025-11-30T08");
+        tests::edit_good(root, "2_per_epoch_stats.json", from, to);
+    },
 };

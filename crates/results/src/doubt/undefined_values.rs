@@ -1,28 +1,32 @@
 //! Figures of what never happened.
 
-use super::{Check, Doubt, Severity, found, some_of};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "undefined_values",
-    severity: Severity::Note,
-    meaning: "The summary has figures of what did not happen: NaN for checkpoints that were not written, 0 for evaluations without a step.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "undefined_values",
+        severity: Severity::Note,
+        meaning: "The summary has figures of what did not happen: NaN for checkpoints that were not written, 0 for evaluations without a step.",
+        evidence: "{undefined:.4}",
+        advice: "leave these figures out; they are not read as 0 here",
+    },
     check: Check::OfRun(|loaded| {
-        let reported = loaded.imported.as_ref()?.reported.as_ref()?;
-        let is_undefined =
-            |name: &str| reported.any_metric(name).is_some_and(|value| !value.is_finite());
-        let of_checkpoints = reported
-            .metrics()
-            .map(|(name, _)| name)
-            .filter(|name| name.contains("checkpoint") && is_undefined(name));
-        let mut seen: Vec<String> =
-            of_checkpoints.map(|name| format!("`{name}` is no number")).collect();
-        let zero = |name: &str| reported.metric(name) == Some(0.0);
-        if zero("eval_au_mean_percentage") && zero("eval_throughput_mean_samples_per_second") {
-            seen.push("evaluation is reported with 0 % and 0 samples/s, of no step".into());
+        let reported = loaded.imported?.reported.as_ref()?;
+        let mut undefined = Vec::new();
+        for (name, _) in reported.metrics().filter(|(name, _)| name.contains("checkpoint")) {
+            if reported.any_metric(name).is_some_and(|value| !value.is_finite()) {
+                undefined.push(format!("`{name}` is no number"));
+            }
         }
-        if seen.is_empty() {
-            return None;
+        let of_evaluation = ["eval_au_mean_percentage", "eval_throughput_mean_samples_per_second"];
+        if of_evaluation.iter().all(|name| reported.metric(name) == Some(0.0)) {
+            undefined.push("evaluation is reported with 0 % and 0 samples/s, of no step".into());
         }
-        found(some_of(&seen, 4), "leave these figures out; they are not read as 0 here")
+        (!undefined.is_empty()).then(|| Facts::new().with("undefined", undefined))
     }),
+    #[cfg(test)]
+    fires: |root| drop(tests::good().write(root, "w/4/a")),
 };

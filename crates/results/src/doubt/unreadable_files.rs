@@ -1,19 +1,24 @@
 //! Files that are there and tell nothing.
 
-use super::{Check, Doubt, Severity, found, some_of};
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use feedrate_measure::facts::Facts;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "unreadable_files",
-    severity: Severity::Invalid,
-    meaning: "Result files are empty, cut short or damaged: what they held is missing from the numbers.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "unreadable_files",
+        severity: Severity::Invalid,
+        meaning: "Result files are empty, cut short or damaged: what they held is missing from the numbers.",
+        evidence: "{unreadable:.4}",
+        advice: "copy the folder again from where it was written, or run again",
+    },
     check: Check::OfRun(|loaded| {
-        let unreadable = &loaded.imported.as_ref()?.unreadable;
-        if unreadable.is_empty() {
-            return None;
-        }
-        found(
-            some_of(unreadable, 4),
-            "copy the folder again from where it was written, or run again",
-        )
+        let unreadable = &loaded.imported?.unreadable;
+        (!unreadable.is_empty()).then(|| Facts::new().with("unreadable", unreadable.clone()))
     }),
+    #[cfg(test)]
+    fires: |root| {
+        std::fs::write(tests::good().write(root, "w/4/a").join("1_output.json"), "").unwrap()
+    },
 };

@@ -1,56 +1,51 @@
 //! DLIO's throughput counts two steps too few, whatever its window leaves out.
 
-use super::{Check, Doubt, Severity, found};
-use crate::case::Loaded;
-use feedrate_spec::units;
+#[cfg(test)]
+use super::tests;
+use super::{Check, DoubtKind, RunDoubt, Severity};
+use crate::run::Loaded;
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::{SAMPLES_WHOLE, SAMPLES_WINDOWED};
 
 /// Share by which a block's rate may miss DLIO's formula.
 const TOLERANCE: f64 = 0.02;
 /// Share of the rate that a wrong count must make.
 const SEEN_MIN: f64 = 0.002;
 
-pub(super) static DOUBT: Doubt = Doubt {
-    name: "wrong_step_count",
-    severity: Severity::Warning,
-    meaning: "The reported throughput is (steps − 2) × batch ÷ the time of its window, which has more steps than that: too low, zero at two steps, negative at one.",
+pub(super) static DOUBT: RunDoubt = RunDoubt {
+    kind: DoubtKind {
+        name: "wrong_step_count",
+        severity: Severity::Warning,
+        meaning: "The reported throughput is (steps − 2) × batch ÷ the time of its window, which has more steps than that: too low, zero at two steps, negative at one.",
+        evidence: "{reported_samples_per_second:.2} samples/s[ of {left_ranks}] are of {counted:.0} steps in the time of {window_steps}; [with them it is {windowed_samples_per_second:.2} samples/s|that of all ranks, not of {left_ranks:.0}, is not known|there is none to count][; {whole_samples_per_second:.2} over whole epochs]",
+        advice: "use the recomputed rates: windowed for DLIO's definition, whole for what happened",
+    },
     check: Check::OfRun(|loaded| {
-        let imported = loaded.imported.as_ref()?;
-        loaded.case.throughput.reported_samples_per_second?;
+        let (imported, run) = (loaded.imported?, loaded.run);
+        run.reported_samples_per_second()?;
         // The summary may say something else, which is a doubt of its own.
         let of_blocks = imported.samples_per_second_of_blocks?;
-        let steps = loaded.case.steps;
         if !follows(loaded) {
             return None;
         }
-        let excluded = loaded.record.plan.metric.exclude_start_steps
-            + loaded.record.plan.metric.exclude_end_steps;
-        let is_whole = imported.ranks_missing().is_empty();
-        let inside = steps.saturating_sub(excluded);
-        let right = match loaded.case.throughput.windowed_samples_per_second {
-            Some(right) => format!("with them it is {right:.2} samples/s"),
-            None if is_whole => "there is none to count".into(),
-            None => "that of all ranks is not known".into(),
-        };
-        let whole = loaded.case.throughput.whole_samples_per_second;
-        let whole = whole.map_or(String::new(), |whole| format!("; {whole:.2} over whole epochs"));
-        let counted = i128::from(steps) - 2;
-        let of_ranks = match is_whole {
-            true => String::new(),
-            false => format!(" of {}", units::counted(imported.ranks.len() as u64, "rank")),
-        };
-        found(
-            format!(
-                "{of_blocks:.2} samples/s{of_ranks} are of {counted} steps in the time of {}; {right}{whole}",
-                units::counted(inside, "step")
-            ),
-            "use the recomputed rates: windowed for DLIO's definition, whole for what happened",
-        )
+        let metric = &loaded.record.plan.metric;
+        let excluded = metric.exclude_start_steps + metric.exclude_end_steps;
+        let is_part = !imported.ranks_missing().is_empty();
+        let windowed = run.metric(&SAMPLES_WINDOWED);
+        let facts = Facts::new().with("reported_samples_per_second", of_blocks);
+        let facts = facts.with("counted", run.steps as f64 - 2.0);
+        let facts = facts.with("window_steps", run.steps.saturating_sub(excluded));
+        let facts = facts.with_known("left_ranks", is_part.then_some(imported.ranks.len()));
+        let facts = facts.with_known("windowed_samples_per_second", windowed);
+        Some(facts.with_known("whole_samples_per_second", run.metric(&SAMPLES_WHOLE)))
     }),
+    #[cfg(test)]
+    fires: |root| drop(tests::cold(root)),
 };
 
 /// Whether blocks have rates by that formula, and not by the right one.
 fn follows(loaded: &Loaded) -> bool {
-    let Some(imported) = &loaded.imported else { return false };
+    let Some(imported) = loaded.imported else { return false };
     let metric = &loaded.record.plan.metric;
     let excluded = (metric.exclude_start_steps + metric.exclude_end_steps) as f64;
     let batch = loaded.record.plan.loader.batch_size as f64;

@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 /// Folders inside each other that are looked into.
 const DEPTH_MAX: usize = 32;
 
-/// What wrote a run's folder.
+/// The maker of a run's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum Origin {
     /// feedrate: there is a record, which tells more than DLIO's files beside it.
-    Record,
+    #[serde(rename = "record")]
+    Feedrate,
     /// DLIO.
     Dlio,
     /// DLIO under `mlpstorage`.
@@ -31,8 +32,8 @@ pub enum Kind {
 pub struct Found {
     /// Where.
     pub path: PathBuf,
-    /// Of whom.
-    pub kind: Kind,
+    /// Its maker.
+    pub origin: Origin,
 }
 
 /// A folder that cannot be looked into, and why.
@@ -66,14 +67,14 @@ pub fn find(root: &Path) -> io::Result<(Vec<Found>, Vec<Closed>)> {
             }
         }
         // What lies below a record belongs to its run; a root may have a file of a DLIO run's name.
-        if entries.kind != Some(Kind::Record) && depth < DEPTH_MAX {
+        if entries.origin != Some(Origin::Feedrate) && depth < DEPTH_MAX {
             let below = entries.folders.into_iter().map(|name| (folder.join(name), depth + 1));
             open.extend(below);
-        } else if entries.kind.is_none() && !entries.folders.is_empty() {
+        } else if entries.origin.is_none() && !entries.folders.is_empty() {
             let why = format!("it lies {DEPTH_MAX} folders deep: not looked into");
             closed.push((folder.clone(), why));
         }
-        found.extend(entries.kind.map(|kind| Found { path: folder, kind }));
+        found.extend(entries.origin.map(|origin| Found { path: folder, origin }));
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     closed.sort();
@@ -97,10 +98,10 @@ pub(super) fn file_names(folder: &Path) -> Vec<String> {
 
 #[derive(Default)]
 struct Entries {
-    kind: Option<Kind>,
+    origin: Option<Origin>,
     folders: Vec<OsString>,
     links: Vec<OsString>,
-    /// What `mlpstorage` writes beside the files of DLIO.
+    /// The file that `mlpstorage` writes beside those of DLIO.
     metadata: Option<String>,
     count: usize,
 }
@@ -131,19 +132,19 @@ fn entries(folder: &Path) -> io::Result<Entries> {
     let hydra = hydra.map(|(name, _)| name);
     // A folder of configs may be of anything.
     is_dlio |= hydra.is_some_and(|name| name != config::OF_MLPERF_1);
-    found.kind = match (is_record, is_dlio) {
-        (true, _) => Some(Kind::Record),
-        (false, true) if hydra.is_some_and(|name| name != ".hydra") => Some(Kind::MlperfStorage),
-        (false, true) => Some(Kind::Dlio),
+    found.origin = match (is_record, is_dlio) {
+        (true, _) => Some(Origin::Feedrate),
+        (false, true) if hydra.is_some_and(|name| name != ".hydra") => Some(Origin::MlperfStorage),
+        (false, true) => Some(Origin::Dlio),
         (false, false) => None,
     };
     Ok(found)
 }
 
 impl Entries {
-    /// Why a folder that a run was to write into has none.
+    /// The reason for which a folder that a run was to write into has no results.
     fn left_nothing(&self, folder: &Path) -> Option<String> {
-        match (&self.kind, &self.metadata) {
+        match (&self.origin, &self.metadata) {
             (Some(_), _) => None,
             (None, Some(name)) => Some(format!("it holds `{name}`, and no results of DLIO")),
             (None, None) => {

@@ -10,7 +10,10 @@ mod steps;
 mod machine;
 mod dlio;
 mod find;
+mod sample_bytes;
+mod clocks;
 #[cfg(any(test, feature = "example"))]
+#[path = "tests/fake.rs"]
 pub mod fake;
 #[cfg(test)]
 mod tests;
@@ -18,10 +21,11 @@ mod tests;
 pub use config::{Config, same_text};
 pub use dlio::{DLIO, Imported, ReportedBlock};
 pub(crate) use find::time_of_name;
-pub use find::{Closed, Found, Kind, find};
+pub use find::{Closed, Found, Origin, find};
 pub use log::Log;
 pub use plan::Asked;
 pub use reported::Reported;
+pub(crate) use sample_bytes::{first_batch_bytes, first_batch_bytes_of, mean_sample_bytes};
 
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::{self, RecordFileError};
@@ -35,7 +39,7 @@ pub fn load_run(run_dir: &Path) -> Result<Record, RecordFileError> {
     file::read(run_dir)
 }
 
-/// What the folder of a DLIO run holds. Never fails: what cannot be read is among its problems.
+/// The contents of the folder of a DLIO run. Never fails: files that cannot be read are among its problems.
 pub fn load_dlio(run_dir: &Path) -> Imported {
     dlio::read(run_dir, &find::file_names(run_dir))
 }

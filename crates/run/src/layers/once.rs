@@ -123,7 +123,7 @@ impl Storage for Once {
     pass_on_but_reading!();
 
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        Ok(Handle::of(self.open_files().insert(Open { path: path.into(), handle: None })))
+        Ok(Handle::from_number(self.open_files().insert(Open { path: path.into(), handle: None })))
     }
 
     fn len(&self, file: Handle) -> Result<u64, StorageError> {

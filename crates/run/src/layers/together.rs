@@ -60,7 +60,7 @@ impl Storage for Together {
         };
         let file = self.files.open(&full);
         let file = file.map_err(|error| StorageError::new("open", full, Error::other(error)))?;
-        Ok(Handle::of(self.open_files().insert(Open { file, bytes })))
+        Ok(Handle::from_number(self.open_files().insert(Open { file, bytes })))
     }
 
     fn len(&self, file: Handle) -> Result<u64, StorageError> {

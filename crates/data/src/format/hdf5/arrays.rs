@@ -2,12 +2,30 @@
 
 use super::RANK_MAX;
 use super::blocks::{Blocks, Fields, Parsed, bad};
-use super::index::{Lookup, Place};
+use super::message::Dataset;
 
 /// Page bits and the like beyond this are refused: shifts must not overflow.
 const BITS_MAX: u8 = 48;
 /// More chunks than any file has.
 const ORDINAL_MAX: u64 = 1 << 62;
+
+/// A chunk in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) offset: u64,
+    /// Bytes as it is stored, where the index says them.
+    pub(super) stored: Option<u64>,
+    /// A bit for each filter that was skipped.
+    pub(super) skipped: u32,
+}
+
+/// A dataset cut into chunks of `chunk`, and the file it lies in.
+pub(super) struct Lookup<'l> {
+    pub(super) blocks: &'l Blocks,
+    pub(super) dataset: &'l Dataset,
+    pub(super) chunk: &'l [u64],
+    pub(super) chunk_bytes: u64,
+}
 
 /// Number of the chunk at `grid` in an index: along the dimensions that the dataset may grow to, an axis without limit
 /// slowest.
@@ -64,7 +82,7 @@ impl Elements {
     }
 }
 
-/// What data blocks begin with: version, client, the header they belong to.
+/// Check the start of a data block: version, client, and the header it belongs to.
 fn check_owner(fields: &mut Fields, header: u64) -> Parsed<()> {
     let offset = fields.offset();
     fields.skip(2)?;

@@ -13,7 +13,7 @@ const KEPT_BYTES_MAX: u64 = METADATA_BYTES_MAX / 4;
 /// Fetched for one sample, at most.
 const METADATA_BYTES_MAX: u64 = 32 << 20;
 
-/// Why a parser stopped.
+/// Reason for a parser to stop.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// These bytes have not come yet.
@@ -38,7 +38,7 @@ pub(super) struct Blocks {
     filling: Option<Window>,
     come: u64,
     asked: usize,
-    /// Of the file.
+    /// Length of the file.
     pub(super) file_bytes: u64,
     /// Where addresses count from.
     pub(super) base: u64,
@@ -201,7 +201,7 @@ impl Blocks {
 pub(super) struct Fields<'b> {
     bytes: &'b [u8],
     at: usize,
-    /// Of the first byte in the file.
+    /// Offset of the first byte in the file.
     origin: u64,
     base: u64,
     address_bytes: usize,
@@ -209,7 +209,7 @@ pub(super) struct Fields<'b> {
 }
 
 impl<'b> Fields<'b> {
-    /// Of the next field in the file.
+    /// Offset of the next field in the file.
     pub(super) fn offset(&self) -> u64 {
         self.origin + self.at as u64
     }

@@ -38,7 +38,6 @@ fn mix(mut a: u32, mut b: u32, mut c: u32) -> (u32, u32, u32) {
 }
 
 fn last(mut a: u32, mut b: u32, mut c: u32) -> u32 {
-    let step = |x: u32, y: u32, turn| (x ^ y).wrapping_sub(y.rotate_left(turn));
     c = step(c, b, 14);
     a = step(a, c, 11);
     b = step(b, a, 25);
@@ -46,6 +45,10 @@ fn last(mut a: u32, mut b: u32, mut c: u32) -> u32 {
     a = step(a, c, 4);
     b = step(b, a, 14);
     step(c, b, 24)
+}
+
+fn step(x: u32, y: u32, turn: u32) -> u32 {
+    (x ^ y).wrapping_sub(y.rotate_left(turn))
 }
 
 /// `H5_checksum_fletcher32`: over big-endian words of 16 bits, an odd byte last.

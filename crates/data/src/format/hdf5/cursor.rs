@@ -1,7 +1,7 @@
 //! Reads a sample: length, metadata as far as it is needed, then its bytes in each dataset, chunk by chunk.
 
 use super::blocks::{Blocks, Parsed, Stop, bad};
-use super::filter::{Inflate, Unfilter};
+use super::filter::{self, Inflate, Unfilter};
 use super::index::Lookup;
 use super::message::{Dataset, Filter, Layout};
 use super::open::{self, Contents};
@@ -49,7 +49,7 @@ enum Phase {
 #[derive(Clone, Copy, Default)]
 struct Walk {
     dataset: usize,
-    /// Of the chunk, without the samples' axis.
+    /// Position of the chunk, without the samples' axis.
     grid: [u64; RANK_MAX],
 }
 
@@ -58,7 +58,7 @@ struct Walk {
 struct Piece {
     offset: u64,
     bytes: u64,
-    /// Of the chunk.
+    /// The part of a chunk that is wanted.
     cut: Option<Cut>,
     work: Work,
 }
@@ -145,9 +145,9 @@ impl Hdf5Cursor {
         let ends_within = (grid[0] + 1).saturating_mul(cut.samples) > dataset.dims[0];
         let is_edge = *keeps_edges && (ends_within || cut.is_edge(&self.walk.grid));
         let skipped = if is_edge { u32::MAX } else { place.skipped };
-        let applied = || (0..filters.len()).filter(|i| skipped & (1 << i) == 0).map(|i| filters[i]);
-        let is_plain = applied().next().is_none();
-        let stored = place.stored.filter(|_| !is_plain).unwrap_or(cut.chunk_bytes);
+        let is_plain = filter::applied(filters, skipped).next().is_none();
+        let packed_bytes = if is_plain { None } else { place.stored };
+        let stored = packed_bytes.unwrap_or(cut.chunk_bytes);
         if place.offset.checked_add(stored).is_none_or(|end| end > self.blocks.file_bytes) {
             return bad(place.offset, format!("a chunk of {stored} bytes lies beyond the end"));
         }
@@ -156,7 +156,7 @@ impl Hdf5Cursor {
         let (skip, bytes, work) = match (is_plain, cut.is_straight()) {
             (true, true) => (first, band_bytes, Work::Pass),
             (true, false) => (first, cut.slab_bytes, Work::Gather { skipped, is_share: true }),
-            (false, true) if applied().eq([Filter::Deflate]) => {
+            (false, true) if filter::applied(filters, skipped).eq([(0, Filter::Deflate)]) => {
                 (0, stored, Work::Inflate { from: first, to: first + band_bytes })
             }
             (false, _) => (0, stored, Work::Gather { skipped, is_share: false }),
@@ -238,8 +238,8 @@ impl Hdf5Cursor {
         let mut slab = 0..cut.slab_bytes as usize;
         if !is_share {
             let filters = self.contents.datasets[self.walk.dataset].filters();
-            let place = (self.piece.offset, cut.chunk_bytes);
-            self.unfilter.undo(filters, skipped, &mut self.inflate, place)?;
+            let (offset, total) = (self.piece.offset, cut.chunk_bytes);
+            self.unfilter.undo(filters, skipped, &mut self.inflate, offset, total)?;
             let first = (self.sample % cut.samples * cut.slab_bytes) as usize;
             slab = first..first + slab.end;
         }

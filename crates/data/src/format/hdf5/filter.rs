@@ -60,10 +60,10 @@ impl Inflate {
 
     /// All bytes of the chunk have come.
     pub(super) fn finish(&self, offset: u64, total: u64) -> Result<(), FormatError> {
-        match self.is_over && self.state.total_out() == total {
-            true => Ok(()),
-            false => Err(wrong_length(offset, total)),
+        if !self.is_over || self.state.total_out() != total {
+            return Err(wrong_length(offset, total));
         }
+        Ok(())
     }
 }
 
@@ -73,6 +73,14 @@ fn broken(offset: u64, error: &flate2::DecompressError) -> FormatError {
 
 fn wrong_length(offset: u64, total: u64) -> FormatError {
     FormatError::new(offset, format!("a chunk of {total} bytes does not inflate to as many"))
+}
+
+/// Filters that were applied to a chunk, with their numbers: all but those whose bit is in `skipped`.
+pub(super) fn applied(
+    filters: &[Filter],
+    skipped: u32,
+) -> impl DoubleEndedIterator<Item = (usize, Filter)> {
+    filters.iter().copied().enumerate().filter(move |(i, _)| skipped & (1 << i) == 0)
 }
 
 /// A chunk as it is stored, and what is left of it with a filter off.
@@ -93,15 +101,16 @@ impl Unfilter {
         filters: &[Filter],
         skipped: u32,
         inflate: &mut Inflate,
-        (offset, total): (u64, u64),
+        offset: u64,
+        total: u64,
     ) -> Result<(), FormatError> {
-        let applied = |i: &usize| skipped & (1 << i) == 0;
-        for i in (0..filters.len()).rev().filter(applied) {
-            match filters[i] {
+        for (i, filter) in applied(filters, skipped).rev() {
+            match filter {
                 Filter::Fletcher32 => self.take_sum(offset)?,
                 Filter::Shuffle(size) => self.unshuffle(size),
                 Filter::Deflate => {
-                    let sums = (0..i).filter(applied).filter(|i| filters[*i] == Filter::Fletcher32);
+                    let below = applied(&filters[..i], skipped);
+                    let sums = below.filter(|(_, filter)| *filter == Filter::Fletcher32);
                     let total = total + 4 * sums.count() as u64;
                     inflate.begin();
                     self.other.clear();
@@ -115,13 +124,11 @@ impl Unfilter {
                 }
             }
         }
-        match self.bytes.len() as u64 == total {
-            true => Ok(()),
-            false => {
-                let message = format!("a chunk of {total} bytes holds {}", self.bytes.len());
-                Err(FormatError::new(offset, message))
-            }
+        if self.bytes.len() as u64 != total {
+            let message = format!("a chunk of {total} bytes holds {}", self.bytes.len());
+            return Err(FormatError::new(offset, message));
         }
+        Ok(())
     }
 
     fn take_sum(&mut self, offset: u64) -> Result<(), FormatError> {

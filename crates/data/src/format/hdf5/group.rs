@@ -1,9 +1,9 @@
-//! What the root group links to: by links in its object header, or by a symbol table.
+//! Links of the root group, from its object header or from a symbol table.
 
 use super::blocks::{Blocks, Fields, Parsed, bad};
 use super::header::{self, Message};
 
-/// Of a symbol table's tree: also what keeps a tree that leads back to itself from going on.
+/// Upper limit on the nodes of a symbol table's tree, so that reading a tree with a loop ends.
 const NODES_MAX: usize = 1024;
 const NAME_BYTES_MAX: u64 = 256;
 

@@ -2,7 +2,7 @@
 
 use super::blocks::{Blocks, Fields, Parsed, bad};
 
-/// Of one object, its first block included: also what keeps a chain that leads back to itself from going on.
+/// Upper limit on the blocks of one object header, the first included, so that reading a chain with a loop ends.
 const BLOCKS_MAX: usize = 64;
 const CONTINUATION: u16 = 0x10;
 /// The message is kept elsewhere, and this is only where.

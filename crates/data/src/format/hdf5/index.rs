@@ -2,26 +2,9 @@
 
 use super::RANK_MAX;
 use super::arrays;
+pub(super) use super::arrays::{Lookup, Place};
 use super::blocks::{Blocks, Fields, Parsed, bad};
-use super::message::{Dataset, Index};
-
-/// A chunk in the file.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub(super) offset: u64,
-    /// Bytes as it is stored, where the index says them.
-    pub(super) stored: Option<u64>,
-    /// A bit for each filter that was skipped.
-    pub(super) skipped: u32,
-}
-
-/// Of a dataset cut into chunks of `chunk`.
-pub(super) struct Lookup<'l> {
-    pub(super) blocks: &'l Blocks,
-    pub(super) dataset: &'l Dataset,
-    pub(super) chunk: &'l [u64],
-    pub(super) chunk_bytes: u64,
-}
+use super::message::Index;
 
 impl Lookup<'_> {
     /// The chunk at `grid`; `None` if it was never written.
@@ -34,7 +17,7 @@ impl Lookup<'_> {
                 let skipped = skipped.unwrap_or(0);
                 let is_first = grid.iter().all(|at| *at == 0);
                 let place = Place { offset: address, stored: bytes, skipped };
-                Ok(Some(place).filter(|_| is_first))
+                Ok(is_first.then_some(place))
             }
             Index::Implicit(address) => {
                 let before = arrays::ordinal(self, grid)?.checked_mul(self.chunk_bytes);
@@ -70,7 +53,7 @@ impl Lookup<'_> {
             let Some(below) = below else { return Ok(None) };
             if node.level == 0 {
                 let place = Place { offset: below, stored: Some(stored.into()), skipped };
-                return Ok(Some(place).filter(|_| offsets[..rank] == *wanted));
+                return Ok((offsets[..rank] == *wanted).then_some(place));
             }
             (address, above) = (below, Some(node.level));
         }

@@ -4,7 +4,7 @@ use super::blocks::{Blocks, Fields, Parsed, bad};
 use super::header::{self, Message};
 use super::{DEFLATE, Element, RANK_MAX};
 
-/// Of one dataset.
+/// Upper limit on the filters of one dataset.
 pub(super) const FILTERS_MAX: usize = 4;
 const SHUFFLE: u16 = 2;
 const FLETCHER32: u16 = 3;
@@ -15,7 +15,7 @@ pub(super) struct Dataset {
     pub(super) rank: usize,
     /// The samples' axis first; 1 beyond the rank.
     pub(super) dims: [u64; RANK_MAX],
-    /// What they may grow to; `u64::MAX` where there is no limit.
+    /// Limits to which the dimensions may grow; `u64::MAX` where there is none.
     pub(super) dims_max: [u64; RANK_MAX],
     pub(super) element: Element,
     pub(super) layout: Layout,
@@ -183,11 +183,10 @@ fn element(mut body: Fields) -> Parsed<Element> {
             _ => None,
         }
     };
-    match found.filter(|_| precision.0 == 0 && u32::from(precision.1) == size * 8) {
-        Some(element) => Ok(element),
-        None => {
-            bad(offset, format!("numbers of `{size}` bytes and a form that numpy does not have"))
-        }
+    let uses_all_bits = precision.0 == 0 && u32::from(precision.1) == size * 8;
+    match found {
+        Some(element) if uses_all_bits => Ok(element),
+        _ => bad(offset, format!("numbers of `{size}` bytes and a form that numpy does not have")),
     }
 }
 
@@ -217,7 +216,7 @@ fn layout(mut body: Fields) -> Parsed<Layout> {
     }
 }
 
-/// Of `rank` dimensions the last is the element's size.
+/// Read the dimensions of a chunk. The last of `rank` dimensions is the size of the element.
 fn chunk_dims(body: &mut Fields, rank: usize, width: usize) -> Parsed<[u64; RANK_MAX]> {
     let mut dims = [1; RANK_MAX];
     let offset = body.offset();

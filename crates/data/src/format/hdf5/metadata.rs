@@ -202,7 +202,7 @@ impl Tree {
         let mut node = Vec::with_capacity(self.node_bytes() as usize);
         for level in (0..self.levels.len()).rev() {
             for i in 0..self.levels[level] {
-                self.make_node(&mut node, start, (level, i), chunks, chunk);
+                self.make_node(&mut node, start, level, i, chunks, chunk);
                 put(self.node_address(start, level, i), &node)?;
             }
         }
@@ -213,22 +213,21 @@ impl Tree {
         &self,
         bytes: &mut Vec<u8>,
         start: u64,
-        (level, i): (usize, u64),
+        level: usize,
+        i: u64,
         chunks: &Chunks,
         chunk: &dyn Fn(u64) -> (u64, u32),
     ) {
         let below = if level == 0 { self.chunks } else { self.levels[level - 1] };
         let children = i * NODE_CHILDREN..below.min((i + 1) * NODE_CHILDREN);
-        let beside = |there: bool, node: u64| match there {
-            true => self.node_address(start, level, node),
-            false => UNDEFINED,
-        };
+        let is_last = i + 1 == self.levels[level];
+        let left = if i == 0 { UNDEFINED } else { self.node_address(start, level, i - 1) };
+        let right = if is_last { UNDEFINED } else { self.node_address(start, level, i + 1) };
         bytes.clear();
         bytes.extend(b"TREE\x01");
         bytes.push(level as u8);
         put16(bytes, &[(children.end - children.start) as u16]);
-        let left = beside(i > 0, i.wrapping_sub(1));
-        put64(bytes, &[left, beside(i + 1 < self.levels[level], i + 1)]);
+        put64(bytes, &[left, right]);
         // Chunks below each child.
         let span = NODE_CHILDREN.pow(level as u32);
         for child in children.clone() {

@@ -7,6 +7,7 @@
 
 mod plan;
 mod metadata;
+mod places;
 mod write;
 mod checksum;
 mod blocks;
@@ -15,8 +16,8 @@ mod header;
 mod message;
 mod group;
 mod open;
-mod index;
 mod arrays;
+mod index;
 mod piece;
 mod filter;
 mod cursor;
@@ -47,9 +48,9 @@ static MEMBER: Member = Member {
 
 /// Dimensions of a dataset: a sample's, after the samples' axis.
 const RANK_MAX: usize = DIMS_MAX + 1;
-/// What an address is that leads nowhere.
+/// Address that means none.
 const UNDEFINED: u64 = u64::MAX;
-/// What every file begins with.
+/// First bytes of every file.
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 /// The filter that is zlib.
 const DEFLATE: u16 = 1;

@@ -1,4 +1,4 @@
-//! Which datasets of a file hold its samples, and what shape that gives a sample.
+//! Finds the datasets that hold the samples of a file, and the shape that they give a sample.
 
 use super::blocks::{Blocks, Parsed, Stop, bad};
 use super::message::{self, Dataset, Layout};
@@ -10,12 +10,12 @@ use super::{
 const DATASETS_MAX: usize = 256;
 /// Looked at where there is no `records_0`, at most.
 const OTHERS_MAX: usize = 64;
-/// Of the names that an error lists.
+/// Upper limit on the length of the names that an error lists.
 const NAMES_BYTES_MAX: usize = 200;
 /// More bytes than any file has.
 const BYTES_MAX: u64 = 1 << 62;
 
-/// What a file holds; kept for its memory.
+/// Contents of a file. Reused, so that its memory is.
 #[derive(Default)]
 pub(super) struct Contents {
     pub(super) datasets: Vec<Dataset>,

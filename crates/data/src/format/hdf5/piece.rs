@@ -33,10 +33,8 @@ impl Cut {
         chunk[..RANK_MAX - 1].copy_from_slice(&chunk_dims[1..]);
         let count = dataset.rank.saturating_sub(1).max(1);
         let element_bytes = dataset.element.bytes();
-        let product = |from: u64, dims: &[u64]| {
-            dims.iter().try_fold(from, |product, dim| product.checked_mul(*dim))
-        };
-        let slab_bytes = product(element_bytes, &chunk[..count]);
+        let slab_bytes =
+            chunk[..count].iter().try_fold(element_bytes, |product, dim| product.checked_mul(*dim));
         let chunk_bytes = slab_bytes.and_then(|bytes| bytes.checked_mul(chunk_dims[0]));
         let (Some(slab_bytes), Some(chunk_bytes)) = (slab_bytes, chunk_bytes) else {
             return bad(0, format!("chunks of `{chunk_dims:?}`, more than any file"));

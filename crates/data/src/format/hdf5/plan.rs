@@ -1,9 +1,7 @@
 //! How a file of ours is laid out: metadata, indexes and labels first, then the records of each dataset.
 
-use super::{Compression, Element, Encoding, FileShape, RANK_MAX, Unfit, metadata};
+use super::{Compression, Element, Encoding, FileShape, RANK_MAX, Unfit};
 
-/// Records begin at multiples of this.
-const ALIGN_BYTES: u64 = 4096;
 /// Datasets that share a record, at most: they all have their metadata in the file's head.
 const DATASETS_MAX: u64 = 256;
 /// In a dataset, at most: their places are kept in memory until the file is whole.
@@ -12,17 +10,13 @@ const CHUNKS_MAX: u64 = 1 << 20;
 const CHUNKS_OF_SAMPLE_MAX: u64 = 1 << 17;
 /// A chunk's size has 32 bits; a few percent are left to what deflate adds.
 const CHUNK_BYTES_MAX: u64 = 0xf000_0000;
-/// What deflate and zlib add to each stretch of noise of this length.
-const STORED_BLOCK_BYTES: u64 = 16 << 10;
-const STORED_BLOCK_EXTRA_BYTES: u64 = 5;
-const ZLIB_EXTRA_BYTES: u64 = 11;
 
 /// Everything that shape and encoding decide.
 pub(super) struct Plan {
     pub(super) shape: FileShape,
     /// `records_0` to one below.
     pub(super) datasets: u64,
-    /// Of each of them, the samples' axis first.
+    /// Dimensions of each dataset, the samples' axis first.
     pub(super) dims: Vec<u64>,
     /// The dimensions that they may grow to; empty where they stay.
     pub(super) dims_max: Vec<u64>,
@@ -40,10 +34,10 @@ pub(super) struct Chunks {
 
 /// Where things lie.
 pub(super) struct Places {
-    /// Of each dataset's index, or 0 where it has none.
+    /// Address of each dataset's index, or 0 where it has none.
     pub(super) index: Vec<u64>,
     pub(super) labels: u64,
-    /// Of each dataset's records; beyond the first not known where they are compressed.
+    /// Address of each dataset's records; those after the first are unknown where records are compressed.
     pub(super) records: Vec<u64>,
     /// The end of the file; with compression, what it would be without.
     pub(super) end: u64,
@@ -105,42 +99,9 @@ impl Plan {
         }
     }
 
-    pub(super) fn index_bytes(&self) -> u64 {
-        let Some(chunks) = &self.chunks else { return 0 };
-        metadata::Tree::new(chunks.count(), self.dims.len()).bytes()
-    }
-
     pub(super) fn labels_bytes(&self) -> u64 {
         self.shape.samples.saturating_mul(Element::Int64.bytes())
     }
-
-    pub(super) fn places(&self) -> Places {
-        let mut at = metadata::head_bytes(self).next_multiple_of(8);
-        let index = (0..self.datasets).map(|_| advance(&mut at, self.index_bytes())).collect();
-        let labels = advance(&mut at, self.labels_bytes());
-        let records = (0..self.datasets).map(|_| {
-            at = at.checked_next_multiple_of(ALIGN_BYTES).unwrap_or(u64::MAX);
-            advance(&mut at, self.dataset_bytes())
-        });
-        let records = records.collect();
-        Places { index, labels, records, end: at }
-    }
-
-    /// Exact without compression; else as noise would have it.
-    pub(super) fn file_bytes(&self) -> u64 {
-        let end = self.places().end;
-        let (Some(_), Some(chunks)) = (self.level, &self.chunks) else { return end };
-        let blocks = chunks.bytes.div_ceil(STORED_BLOCK_BYTES);
-        let extra = blocks.saturating_mul(STORED_BLOCK_EXTRA_BYTES) + ZLIB_EXTRA_BYTES;
-        let chunks = chunks.count().saturating_mul(self.datasets);
-        end.saturating_add(chunks.saturating_mul(extra))
-    }
-}
-
-fn advance(at: &mut u64, bytes: u64) -> u64 {
-    let start = *at;
-    *at = at.saturating_add(bytes);
-    start
 }
 
 /// 0 stands for no limit.
@@ -152,7 +113,7 @@ fn product(dims: &[u64]) -> u64 {
     dims.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim))
 }
 
-/// Why files of this shape and encoding cannot be written.
+/// Reason that files of this shape and encoding cannot be written.
 pub(super) fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
     unfit_datasets(shape, encoding.datasets_per_record).or_else(|| {
         let rank = Plan::new(shape, &Encoding::default()).dims.len();

@@ -5,7 +5,8 @@ use super::super::{Discard, Need};
 use super::checksum::lookup3;
 use super::*;
 
-/// What h5py wrote: `libver="earliest"` with chunks through every filter, then `"latest"` with a fixed array of gzip
+/// Files written by h5py: `libver="earliest"` with chunks through every filter, then `"latest"` with a fixed array of
+/// gzip
 /// chunks and an extensible array of 300. The first two hold 0, 1, 2, …, the last as much modulo 251.
 const OLD: &[u8] = include_bytes!("h5py/old.hdf5");
 const FIXED: &[u8] = include_bytes!("h5py/fixed.hdf5");
@@ -96,7 +97,7 @@ fn a_file_cut_off_anywhere_is_an_error() {
     }
 }
 
-/// What metadata begins with.
+/// First bytes of metadata blocks.
 const SIGNATURES: [&[u8]; 12] = [
     b"\x89HDF", b"OHDR", b"OCHK", b"FAHD", b"FADB", b"EAHD", b"EAIB", b"EADB", b"EASB", b"TREE",
     b"HEAP", b"SNOD",

@@ -20,9 +20,10 @@ pub(super) fn file(
     let places = plan.places();
     let packed = plan.level.is_some();
     let superblock = metadata::superblock(places.end);
-    match packed {
-        true => sink.reserve(0, superblock.len())?,
-        false => sink.write(0, &superblock)?,
+    if packed {
+        sink.reserve(0, superblock.len())?;
+    } else {
+        sink.write(0, &superblock)?;
     }
     let head = metadata::object_headers(plan, &places);
     sink.write(0, &head)?;
@@ -114,9 +115,10 @@ fn write_chunks(
         at += deflate.packed_bytes();
         deflate.reset();
     }
-    let chunk = |ordinal: u64| placed[ordinal as usize];
     let tree = Tree::new(chunks.count(), rank);
-    tree.write(index, chunks, &chunk, &mut |at, node| sink.patch(0, at, node))?;
+    tree.write(index, chunks, &|ordinal| placed[ordinal as usize], &mut |at, node| {
+        sink.patch(0, at, node)
+    })?;
     Ok(at)
 }
 
@@ -154,7 +156,7 @@ impl<'w> Records<'w> {
         Records { plan, content, part_start: 0, kept: Vec::new(), kept_first: None, kept_samples }
     }
 
-    /// What follows is of dataset number `dataset`.
+    /// Go on with dataset number `dataset`.
     fn start(&mut self, dataset: u64) {
         self.part_start = dataset * self.plan.part_bytes();
         self.kept_first = None;

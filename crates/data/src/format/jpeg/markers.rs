@@ -16,7 +16,7 @@ pub(super) struct Markers {
 }
 
 impl Markers {
-    /// What the file holds, once that has come in.
+    /// Shape of the picture, once the bytes that state it have come.
     pub(super) fn look(&mut self, file: &[u8]) -> Result<Option<FileShape>, FormatError> {
         if self.at == 0 {
             if file.len() < 2 {
@@ -39,7 +39,9 @@ impl Markers {
                 }
                 (0xff, 0xc0..=0xcf) if !matches!(kind, 0xc4 | 0xc8 | 0xcc) => {
                     let frame = file[self.at..].first_chunk::<FRAME_BYTES>();
-                    return frame.map(|frame| shape(frame, at)).transpose();
+                    return frame
+                        .map(|frame| shape(frame).map_err(|why| FormatError::new(at, why)))
+                        .transpose();
                 }
                 (0xff, 0x01 | 0xd0..=0xd7) => self.at += 2,
                 (0xff, _) => self.at += 2 + segment_bytes(high, low),
@@ -82,25 +84,25 @@ fn segment_bytes(high: u8, low: u8) -> usize {
     usize::from(u16::from_be_bytes([high, low]))
 }
 
-fn shape(frame: &[u8; FRAME_BYTES], at: u64) -> Result<FileShape, FormatError> {
-    let refuse = |what: String| Err(FormatError::new(at, what));
+/// The shape that a frame states, or the reason to refuse it.
+fn shape(frame: &[u8; FRAME_BYTES]) -> Result<FileShape, String> {
     let &[_, kind, _, _, depth, h_high, h_low, w_high, w_low, colours] = frame;
     if !matches!(kind, 0xc0..=0xc2) {
-        return refuse(format!("a frame of kind `{kind:#04x}`: lossless or arithmetic coding"));
+        return Err(format!("a frame of kind `{kind:#04x}`: lossless or arithmetic coding"));
     }
     if depth != 8 {
-        return refuse(format!("samples of `{depth}` bits"));
+        return Err(format!("samples of `{depth}` bits"));
     }
-    let side = |high, low| u64::from(u16::from_be_bytes([high, low]));
-    let (height, width) = (side(h_high, h_low), side(w_high, w_low));
+    let height = u64::from(u16::from_be_bytes([h_high, h_low]));
+    let width = u64::from(u16::from_be_bytes([w_high, w_low]));
     if width == 0 || height == 0 {
-        return refuse(format!("a jpeg of `{width}` × `{height}` pixels"));
+        return Err(format!("a jpeg of `{width}` × `{height}` pixels"));
     }
     let dims = match colours {
         1 => Dims::new(&[height, width]),
         3 => Dims::new(&[height, width, 3]),
-        4 => return refuse("`4` colours: CMYK is for printing".into()),
-        _ => return refuse(format!("`{colours}` colours")),
+        4 => return Err("`4` colours: CMYK is for printing".into()),
+        _ => return Err(format!("`{colours}` colours")),
     };
     let dims = dims.unwrap_or_else(|| unreachable!("three dimensions fit"));
     Ok(FileShape { dims, element: Element::Uint8, samples: 1 })

@@ -87,11 +87,14 @@ impl Picture for JpegPicture {
             .set_max_height(SIDE_MAX as usize)
             .jpeg_set_out_colorspace(colours);
         let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(file), options);
-        let refuse = |what: String| FormatError::new(0, format!("no whole jpeg: {what}"));
-        decoder.decode_headers().map_err(|error| refuse(error.to_string()))?;
+        decoder.decode_headers().map_err(refused)?;
         if decoder.output_buffer_size() != Some(pixels.len()) {
-            return Err(refuse("a second header says another size".into()));
+            return Err(refused("a second header says another size"));
         }
-        decoder.decode_into(pixels).map_err(|error| refuse(error.to_string()))
+        decoder.decode_into(pixels).map_err(refused)
     }
+}
+
+fn refused(why: impl std::fmt::Display) -> FormatError {
+    FormatError::new(0, format!("no whole jpeg: {why}"))
 }

@@ -1,4 +1,4 @@
-//! What the contract suite does not see: sizes, pixels and ends.
+//! Tests beyond the contract suite: sizes, pixels and ends of files.
 
 use super::super::tests::{MemorySink, encoded, read, shape};
 use super::super::*;

@@ -1,6 +1,6 @@
 //! Writes a picture row by row with `jpeg-encoder`: a row of blocks is in memory.
 
-use super::super::whole_image::{Drawn, SinkWriter};
+use super::super::whole_image::{Drawn, SinkWriter, sides};
 use super::super::{Content, FileSink, SinkError};
 use feedrate_spec::shape::FileShape;
 use jpeg_encoder::{Encoder, EncodingError, ImageBuffer, JfifWrite, JpegColorType, rgb_to_ycbcr};
@@ -18,15 +18,16 @@ const RGB_UNIT_BYTES: f64 = 152.9;
 
 /// About the bytes of a file: they depend on the content.
 pub(super) fn file_bytes(shape: &FileShape) -> u64 {
-    let blocks = |side: u64| {
-        let count = |i: usize| shape.dims.as_slice().get(i).map_or(0, |n| n.div_ceil(side));
-        count(0) as f64 * count(1) as f64
-    };
     let (head, noise) = match shape.dims.as_slice() {
-        [_, _] => (GREY_HEAD_BYTES, blocks(8) * GREY_BLOCK_BYTES),
-        _ => (RGB_HEAD_BYTES, blocks(16) * RGB_UNIT_BYTES),
+        [_, _] => (GREY_HEAD_BYTES, blocks(shape, 8) * GREY_BLOCK_BYTES),
+        _ => (RGB_HEAD_BYTES, blocks(shape, 16) * RGB_UNIT_BYTES),
     };
     head.saturating_add(noise as u64)
+}
+
+/// Squares of `block_side` pixels that cover the picture.
+fn blocks(shape: &FileShape, block_side: u64) -> f64 {
+    sides(shape).map(|side| side.div_ceil(block_side) as f64).iter().product()
 }
 
 /// Write the file.
@@ -66,15 +67,15 @@ struct Pair<'c> {
 
 impl<'c> Rows<'c> {
     fn new(shape: &FileShape, content: &'c mut Content) -> Self {
-        let side = |i: usize| shape.dims.as_slice().get(i).map_or(1, |&side| side as u16);
+        let [height, width] = sides(shape).map(|side| side as u16);
         let (colour, channels) = match shape.dims.as_slice().len() {
             2 => (JpegColorType::Luma, 1),
             _ => (JpegColorType::Ycbcr, 3),
         };
-        let row = vec![0; usize::from(side(1)) * channels];
+        let row = vec![0; usize::from(width) * channels];
         let drawn = Drawn::new(shape.sample_bytes(), shape.element, content);
         let pair = Pair { drawn, rows_drawn: 0, upper: row.clone(), lower: row };
-        Rows { width: side(1), height: side(0), colour, current: RefCell::new(pair) }
+        Rows { width, height, colour, current: RefCell::new(pair) }
     }
 }
 

@@ -17,7 +17,7 @@ const NAMES_SHOWN_MAX: usize = 8;
 /// Where `x.npy` is, and how it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Of the local header.
+    /// Offset of the local header.
     pub(super) offset: u64,
     pub(super) packed_bytes: u64,
     pub(super) bytes: u64,
@@ -36,7 +36,7 @@ pub(super) struct DirectoryReader {
     loaded: Vec<u8>,
 }
 
-/// What is looked for, and in which bytes.
+/// The structure that is looked for, and the bytes that are searched.
 #[derive(Clone, Copy)]
 enum Phase {
     End(Range),
@@ -139,14 +139,9 @@ impl DirectoryReader {
 
     /// The end record, searched for from the end: where it leads.
     fn end(&self, tail: &[u8], start: u64) -> Result<Phase, FormatError> {
-        let is_end = |&at: &usize| {
-            let comment_bytes = tail.len() - at - END_BYTES;
-            tail[at..].starts_with(b"PK\x05\x06")
-                && u16_at(tail, at + 20).is_some_and(|bytes| usize::from(bytes) == comment_bytes)
-        };
         let last = tail.len().saturating_sub(END_BYTES);
         let first = last.saturating_sub(COMMENT_BYTES_MAX);
-        let Some(at) = (first..=last).rev().find(is_end) else {
+        let Some(at) = (first..=last).rev().find(|&at| is_end_record(tail, at)) else {
             return self.longer_tail(start);
         };
         let Some(locator) = at.checked_sub(ZIP64_LOCATOR_BYTES).map(|from| &tail[from..at]) else {
@@ -184,6 +179,13 @@ impl DirectoryReader {
     }
 }
 
+/// Whether the end record stands at `at`: its comment ends where the file does.
+fn is_end_record(tail: &[u8], at: usize) -> bool {
+    let comment_bytes = tail.len() - at - END_BYTES;
+    tail[at..].starts_with(b"PK\x05\x06")
+        && u16_at(tail, at + 20).is_some_and(|bytes| usize::from(bytes) == comment_bytes)
+}
+
 fn part_of(bytes: &[u8], start: u64, range: Range) -> Option<&[u8]> {
     let from = usize::try_from(range.start.checked_sub(start)?).ok()?;
     let to = usize::try_from(range.end - start).ok()?;
@@ -191,8 +193,8 @@ fn part_of(bytes: &[u8], start: u64, range: Range) -> Option<&[u8]> {
 }
 
 fn directory_by(end_record: &[u8], end_offset: u64) -> Result<Phase, FormatError> {
-    let word = |at| u32_at(end_record, at).map_or(u64::MAX, u64::from);
-    directory(word(16), word(12), end_offset)
+    let [start, bytes] = [16, 12].map(|at| u32_at(end_record, at).map_or(u64::MAX, u64::from));
+    directory(start, bytes, end_offset)
 }
 
 fn directory(start: u64, bytes: u64, end: u64) -> Result<Phase, FormatError> {
@@ -219,12 +221,12 @@ fn inside(what: &str, start: u64, bytes: u64, end: u64) -> Result<Range, FormatE
 fn find(directory: &[u8], start: u64) -> Result<Entry, FormatError> {
     let mut found = None;
     for header in headers(directory) {
-        let at = |offset: usize| start + offset as u64;
-        let (offset, header) =
-            header.map_err(|offset| FormatError::new(at(offset), "broken zip directory"))?;
+        let (offset, header) = header
+            .map_err(|offset| FormatError::new(start + offset as u64, "broken zip directory"))?;
         if header.name == NAME {
             let entry = header.entry(start);
-            found = Some(entry.map_err(|message| FormatError::new(at(offset), message))?);
+            let at = start + offset as u64;
+            found = Some(entry.map_err(|message| FormatError::new(at, message))?);
         }
     }
     found.ok_or_else(|| {
@@ -278,17 +280,14 @@ impl<'d> CentralHeader<'d> {
     }
 
     fn entry(&self, directory_start: u64) -> Result<Entry, String> {
-        let word = |at| u32_at(self.fixed, at).unwrap_or_default();
         if u16_at(self.fixed, 8).unwrap_or_default() & 1 == 1 {
             return Err("member `x.npy` is encrypted, which is not supported".to_string());
         }
         let mut wide = self.zip64_values();
-        let mut value = |at| match word(at) {
-            u32::MAX => wide.next().ok_or("zip64 sizes are missing".to_string()),
-            small => Ok(u64::from(small)),
-        };
         // The order in which zip64 lists those that are too big.
-        let (bytes, packed_bytes, offset) = (value(24)?, value(20)?, value(42)?);
+        let bytes = self.value(24, &mut wide)?;
+        let packed_bytes = self.value(20, &mut wide)?;
+        let offset = self.value(42, &mut wide)?;
         let limit = directory_start;
         let end = offset.checked_add(packed_bytes).and_then(|end| end.checked_add(30));
         if end.is_none_or(|end| end > limit) {
@@ -297,7 +296,19 @@ impl<'d> CentralHeader<'d> {
             ));
         }
         let method = u16_at(self.fixed, 10).unwrap_or_default();
-        Ok(Entry { offset, packed_bytes, bytes, crc: word(16), method, limit })
+        Ok(Entry { offset, packed_bytes, bytes, crc: self.word(16), method, limit })
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32_at(self.fixed, at).unwrap_or_default()
+    }
+
+    /// A size or offset, which is the next of `wide` where it does not fit its field.
+    fn value(&self, at: usize, wide: &mut impl Iterator<Item = u64>) -> Result<u64, String> {
+        match self.word(at) {
+            u32::MAX => wide.next().ok_or("zip64 sizes are missing".to_string()),
+            small => Ok(u64::from(small)),
+        }
     }
 
     fn zip64_values(&self) -> impl Iterator<Item = u64> + 'd {

@@ -46,13 +46,12 @@ impl MemberStream {
     /// # Errors
     /// It is packed in a way that cannot be read.
     pub(super) fn begin(&mut self, entry: Entry) -> Result<(), FormatError> {
-        let fail = |message: String| Err(FormatError::new(entry.offset, message));
         match entry.method {
             STORED if entry.packed_bytes != entry.bytes => {
-                return fail(format!(
-                    "member `x.npy` is stored, yet {} bytes take up {}",
-                    entry.bytes, entry.packed_bytes
-                ));
+                let Entry { bytes, packed_bytes, .. } = entry;
+                let message =
+                    format!("member `x.npy` is stored, yet {bytes} bytes take up {packed_bytes}");
+                return Err(FormatError::new(entry.offset, message));
             }
             STORED => {}
             DEFLATED => match &mut self.inflate {
@@ -63,9 +62,9 @@ impl MemberStream {
                 }
             },
             method => {
-                return fail(format!(
-                    "member `x.npy` is compressed by method `{method}`, not deflate"
-                ));
+                let message =
+                    format!("member `x.npy` is compressed by method `{method}`, not deflate");
+                return Err(FormatError::new(entry.offset, message));
             }
         }
         self.entry = entry;
@@ -139,8 +138,8 @@ impl MemberStream {
                 "no zip header where the directory says `x.npy` begins",
             ));
         }
-        let field = |at| usize::from(u16_at(&self.header, at).unwrap_or_default());
-        self.to_skip = field(26) + field(28);
+        let lengths = [26, 28].map(|at| u16_at(&self.header, at).map_or(0, usize::from));
+        self.to_skip = lengths.iter().sum();
         Ok(())
     }
 

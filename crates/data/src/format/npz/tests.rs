@@ -158,7 +158,7 @@ fn a_bomb_is_refused_when_it_exceeds_its_claim() {
     assert!(error.contains("goes on"), "{error}");
 }
 
-/// Of a member beyond 4 GiB: only the numbers are that large.
+/// A member beyond 4 GiB: only the numbers are that large.
 #[test]
 fn sizes_beyond_32_bits_are_exact() {
     let format = find("npz").unwrap();

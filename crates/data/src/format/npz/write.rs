@@ -9,11 +9,11 @@ use feedrate_spec::shape::{Encoding, FileShape};
 /// `zipfile.ZIP64_LIMIT`: from here on sizes are written as zip64.
 const ZIP64_LIMIT: u64 = (1 << 31) - 1;
 const LOCAL_HEADER_BYTES: u64 = 30 + 5 + 20;
-/// Of the checksum in a local header.
+/// Offset of the checksum in a local header.
 const CRC_OFFSET: u64 = 14;
 /// 1980-01-01 as MS-DOS has it.
 const DATE: u16 = 1 << 5 | 1;
-/// Of the size of what is stored, which ends a local header.
+/// Offset of the stored size, the last field of a local header.
 const PACKED_SIZE_OFFSET: u64 = LOCAL_HEADER_BYTES - 8;
 const VERSION: u16 = 45;
 const STORED: u16 = 0;
@@ -225,10 +225,7 @@ fn central_header(written: &Written, chunks: &mut Vec<Chunk>) {
     chunks.push(Chunk::Bytes(before));
     chunks
         .push(written.crc.map_or(Chunk::UnknownCrc, |crc| Chunk::Bytes(crc.to_le_bytes().into())));
-    let sizes = match is_long {
-        true => [u32::MAX; 2],
-        false => [packed_bytes as u32, bytes as u32],
-    };
+    let sizes = if is_long { [u32::MAX; 2] } else { [packed_bytes as u32, bytes as u32] };
     let extra_bytes = if extra.is_empty() { 0 } else { extra.len() as u16 + 4 };
     let mut after = Vec::with_capacity(64);
     put32(&mut after, &sizes);

@@ -10,7 +10,7 @@ use super::{FormatError, PAGE_BYTES_MAX, PLAIN, PayloadSink};
 
 /// The longest header of a page: those with statistics of long values.
 const HEADER_BYTES_MAX: usize = 1 << 20;
-/// Of a header that comes in pieces, so much more is looked at together.
+/// A header that comes in pieces is parsed again each time so many more bytes have come.
 const HEADER_STEP_BYTES: usize = 4096;
 const LENGTH_BYTES: usize = 4;
 
@@ -18,19 +18,19 @@ const LENGTH_BYTES: usize = 4;
 pub(super) struct ChunkStream {
     column: Column,
     codec: Codec,
-    /// What each value must have, if that is known.
+    /// Required length of each value, if that is known.
     value_bytes: Option<u64>,
     /// Rows passed, of the group.
     row: u64,
     rows: u64,
-    /// Of the file, of the next byte.
+    /// Offset in the file of the next byte.
     offset: u64,
     left: u64,
     state: State,
     /// A header, or a page that is gathered.
     gathered: Vec<u8>,
     values: Values,
-    /// Of the sample that was wanted last.
+    /// Length of the sample that was wanted last.
     found_bytes: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ struct PlainPage {
     left: u64,
     prefix: [u8; LENGTH_BYTES],
     prefix_len: usize,
-    /// Of the value that has begun.
+    /// The value that has begun.
     value: Option<Value>,
 }
 
@@ -84,7 +84,7 @@ impl ChunkStream {
         value_bytes: Option<u64>,
     ) -> Result<(), FormatError> {
         self.codec =
-            Codec::of(group.codec).map_err(|error| FormatError::new(group.start, error))?;
+            Codec::from_code(group.codec).map_err(|error| FormatError::new(group.start, error))?;
         self.column = column;
         self.value_bytes = value_bytes;
         (self.row, self.rows) = (0, group.rows);
@@ -296,29 +296,29 @@ impl ChunkStream {
         Ok(())
     }
 
-    /// Go on to row `row`, or as far as the page in memory goes.
     fn held(&mut self, row: u64, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let offset = self.offset;
-        let placed = |why| FormatError::new(offset, why);
+        match self.held_value(row).map_err(|why| FormatError::new(offset, why))? {
+            Some(value) if !value.is_empty() => sink.payload(0, value),
+            _ => Ok(()),
+        }
+    }
+
+    /// Go on to row `row`, or as far as the page in memory goes: the row's value, if it is there.
+    fn held_value(&mut self, row: u64) -> Result<Option<&[u8]>, String> {
         let passed = (row - self.row).min(self.values.rows_left());
-        self.values.pass(passed).map_err(placed)?;
+        self.values.pass(passed)?;
         self.row += passed;
         if self.values.rows_left() == 0 {
             self.state = State::Header;
-            return Ok(());
+            return Ok(None);
         }
-        match self.values.take().map_err(placed)? {
-            None => return Err(placed(format!("row {row} of the row group is null"))),
-            Some(value) => {
-                check_value(self.value_bytes, value.len() as u64).map_err(placed)?;
-                self.found_bytes = Some(value.len() as u64);
-                if !value.is_empty() {
-                    sink.payload(0, value)?;
-                }
-            }
-        }
+        let value =
+            self.values.take()?.ok_or_else(|| format!("row {row} of the row group is null"))?;
+        check_value(self.value_bytes, value.len() as u64)?;
+        self.found_bytes = Some(value.len() as u64);
         self.row += 1;
-        Ok(())
+        Ok(Some(value))
     }
 
     fn plain(

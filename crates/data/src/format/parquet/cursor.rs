@@ -14,7 +14,7 @@ pub(super) struct ParquetCursor {
     expected: Option<FileShape>,
     sample: u64,
     file: u64,
-    /// Whose footer is known.
+    /// Number of the file whose footer is known.
     known: Option<u64>,
     file_bytes: u64,
     phase: Phase,
@@ -22,13 +22,13 @@ pub(super) struct ParquetCursor {
     gathered: Vec<u8>,
     footer: Footer,
     group: Group,
-    /// Of the sample, in its group.
+    /// Row of the sample in its row group.
     row: u64,
     stream: ChunkStream,
-    /// What was read of the chunk and not yet used, from `kept_at` on.
+    /// Bytes of the chunk that were read and not yet used, from `kept_at` on.
     kept: Vec<u8>,
     kept_at: usize,
-    /// Of the file, of the next byte to be read.
+    /// Offset in the file of the next byte to read.
     at: u64,
     asked_bytes: usize,
 }
@@ -103,8 +103,8 @@ impl ParquetCursor {
             return Err(FormatError::new(start + 4, message));
         }
         let bytes = u64::from(length.first_chunk().copied().map_or(0, u32::from_le_bytes));
-        let first = start.checked_sub(bytes).filter(|&first| first >= MAGIC.len() as u64);
-        let Some(first) = first.filter(|_| bytes > 0) else {
+        let first = start.checked_sub(bytes);
+        let Some(first) = first.filter(|&first| bytes > 0 && first >= MAGIC.len() as u64) else {
             let message = format!("a footer of {bytes} bytes in a file of {}", self.file_bytes);
             return Err(FormatError::new(start, message));
         };

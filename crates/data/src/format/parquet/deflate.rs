@@ -3,9 +3,10 @@
 
 use super::super::deflate::DeflateSink;
 use super::super::packed;
+use super::layout::{Chunk, Column, Group, LABEL_BYTES, Layout};
 use super::thrift::Writer;
-use super::write::{Chunk, Column, Group, LABEL_BYTES, Layout};
 use super::{Content, FileSink, MAGIC, SinkError};
+
 /// Write the pages of all row groups, and tell where they lie.
 pub(super) fn groups(
     layout: &Layout,
@@ -35,7 +36,7 @@ pub(super) fn groups(
 /// Packs one page after another.
 struct Pages<'s> {
     gzip: DeflateSink<'s>,
-    /// Of the file.
+    /// Offset in the file.
     at: u64,
     writer: Writer,
 }

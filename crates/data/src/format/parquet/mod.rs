@@ -3,7 +3,8 @@
 //! statistics; pages of about 1 MiB as pyarrow makes them, of one sample where samples are larger.
 //!
 //! Parquet knows no dimensions: they stand in the file's key-value metadata, as `feedrate.dims` and
-//! `feedrate.element`. Of a file without them a sample is the bytes of the first column that holds bytes.
+//! `feedrate.element`. Of a file without them a sample is the bytes of the first column that holds bytes and is not nested
+//! in a list or struct. Only values that are plain or in a dictionary are read; all else is refused with the reason.
 //!
 //! A row group is read as other readers do it, from its first byte on in large pieces, and only the column chunk that
 //! is wanted. What a piece holds beyond its sample is kept for the next ones, so that samples asked for in ascending
@@ -11,12 +12,13 @@
 //! sample, instead of keeping a whole row group in memory: a group that is left early is read only in part.
 
 mod thrift;
-mod write;
+mod unpack;
+mod layout;
 mod deflate;
+mod write;
 mod footer;
 mod page;
 mod hybrid;
-mod unpack;
 mod values;
 mod chunk;
 mod cursor;
@@ -49,7 +51,7 @@ const GROUPS_MAX: u64 = 100_000;
 const SAMPLE_BYTES_MAX: u64 = i32::MAX as u64 - 4;
 /// The longest page that is held in memory, packed or not.
 const PAGE_BYTES_MAX: u64 = 128 << 20;
-/// Of a sample that does not shrink, in a page of its own.
+/// Longest sample that fits a compressed page of its own even if it does not shrink.
 const PACKED_SAMPLE_BYTES_MAX: u64 = PAGE_BYTES_MAX - (1 << 20);
 const DIMS_KEY: &str = "feedrate.dims";
 const ELEMENT_KEY: &str = "feedrate.element";
@@ -68,7 +70,7 @@ impl Format for Parquet {
             compressions: &[Compression::Gzip],
             heeds: &["dataset.compression_level", "dataset.row_group_samples"],
             unfit,
-            ..FormatEntry::new(&MEMBER, write::file_bytes)
+            ..FormatEntry::new(&MEMBER, layout::file_bytes)
         }
     }
 
@@ -88,41 +90,27 @@ impl Format for Parquet {
 }
 
 fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
-    let rows = encoding.row_group_samples;
-    let unfit = |key, message: String, hint: &str| Some(Unfit { key, message, hint: hint.into() });
-    if rows == 0 {
-        let message = "row groups of `0` samples".to_string();
-        return unfit("dataset.row_group_samples", message, "give at least one");
-    }
-    if shape.sample_bytes() > SAMPLE_BYTES_MAX {
-        return unfit(
-            "dataset.record_length_bytes",
-            format!(
-                "a sample of `{}` bytes is longer than the {SAMPLE_BYTES_MAX} of a page",
-                shape.sample_bytes()
-            ),
-            "use smaller records, or another format",
+    let (rows, sample_bytes) = (encoding.row_group_samples, shape.sample_bytes());
+    let (key, message, hint) = if rows == 0 {
+        ("dataset.row_group_samples", "row groups of `0` samples".to_string(), "give at least one")
+    } else if sample_bytes > SAMPLE_BYTES_MAX {
+        let message = format!(
+            "a sample of `{sample_bytes}` bytes is longer than the {SAMPLE_BYTES_MAX} of a page"
         );
-    }
-    if encoding.compression != Compression::None && shape.sample_bytes() > PACKED_SAMPLE_BYTES_MAX {
-        return unfit(
-            "dataset.compression",
-            format!(
-                "a sample of `{}` bytes is longer than the {PACKED_SAMPLE_BYTES_MAX} of a compressed page",
-                shape.sample_bytes()
-            ),
-            "use smaller records, or no compression",
+        ("dataset.record_length_bytes", message, "use smaller records, or another format")
+    } else if encoding.compression != Compression::None && sample_bytes > PACKED_SAMPLE_BYTES_MAX {
+        let message = format!(
+            "a sample of `{sample_bytes}` bytes is longer than the {PACKED_SAMPLE_BYTES_MAX} of a compressed page"
         );
-    }
-    if shape.samples.div_ceil(rows) > GROUPS_MAX {
-        return unfit(
-            "dataset.row_group_samples",
-            format!(
-                "`{}` samples in row groups of {rows} are more than {GROUPS_MAX} groups",
-                shape.samples
-            ),
-            "use larger row groups, or more files",
+        ("dataset.compression", message, "use smaller records, or no compression")
+    } else if shape.samples.div_ceil(rows) > GROUPS_MAX {
+        let samples = shape.samples;
+        let message = format!(
+            "`{samples}` samples in row groups of {rows} are more than {GROUPS_MAX} groups"
         );
-    }
-    None
+        ("dataset.row_group_samples", message, "use larger row groups, or more files")
+    } else {
+        return None;
+    };
+    Some(Unfit { key, message, hint: hint.into() })
 }

@@ -49,7 +49,7 @@ fn every_size_of_row_group_is_read_in_every_order() {
         for rows in [1, 2, 7, 64, 5000] {
             let encoding = groups_of(rows);
             let parts = encoded_as(parquet(), &shape, &encoding, 5000);
-            assert_eq!(parts[0].len() as u64, write::file_bytes(&shape, &encoding));
+            assert_eq!(parts[0].len() as u64, layout::file_bytes(&shape, &encoding));
             for piece_bytes in [4096, 1 << 20] {
                 read_in_orders(&shape, &parts, piece_bytes);
             }
@@ -66,7 +66,7 @@ fn compressed_row_groups_are_read_in_every_order() {
             let encoding = packed_groups_of(rows, level);
             let parts = encoded_as(parquet(), &shape, &encoding, 5000);
             assert_eq!(parts, encoded_as(parquet(), &shape, &encoding, 1 << 20));
-            let expected = write::file_bytes(&shape, &encoding) as f64;
+            let expected = layout::file_bytes(&shape, &encoding) as f64;
             let is_tiny = shape.sample_bytes() < 100;
             let made = parts[0].len() as f64 / expected;
             assert!(is_tiny || (made - 1.0).abs() < 0.06, "{made} {dims:?} {level}");
@@ -169,6 +169,66 @@ fn files_of_others_are_read() {
     }
 }
 
+/// A schema of a field `image` with fields in it, and of a field `flat` of 4 bytes where that is wanted.
+fn nested_schema(has_flat: bool) -> Vec<u8> {
+    let mut w = thrift::Writer::default();
+    w.begin();
+    w.list_of_structs(2, if has_flat { 5 } else { 4 });
+    let fields: [(&str, Option<i32>, Option<i32>); 5] = [
+        ("schema", None, Some(1 + i32::from(has_flat))),
+        ("image", None, Some(2)),
+        ("bytes", Some(BYTE_ARRAY), None),
+        ("path", Some(BYTE_ARRAY), None),
+        ("flat", Some(FIXED_LEN_BYTE_ARRAY), None),
+    ];
+    for (name, physical, children) in fields.into_iter().take(if has_flat { 5 } else { 4 }) {
+        w.begin();
+        if let Some(physical) = physical {
+            w.i32(1, physical);
+            w.i32(2, 4);
+        }
+        w.text(4, name);
+        if let Some(children) = children {
+            w.i32(5, children);
+        }
+        w.end();
+    }
+    w.end();
+    w.bytes
+}
+
+#[test]
+fn nested_columns_are_refused_and_passed_over() {
+    let error = footer::Footer::default().read(&nested_schema(false), 9).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "at byte 9: no column of bytes: the file holds `image` (nested), `image` (nested)"
+    );
+    let mut footer = footer::Footer::default();
+    footer.read(&nested_schema(true), 9).unwrap();
+    assert_eq!(footer.column.value_bytes, Some(4));
+}
+
+#[test]
+fn other_encodings_are_refused_by_name() {
+    let shape = shape(&[100], Element::Uint8, 3);
+    let whole = encoded_as(parquet(), &shape, &groups_of(3), 5000).remove(0);
+    let (_, header_bytes) = page::PageHeader::read(&whole[MAGIC.len()..]).unwrap();
+    // Before the encodings of levels and the ends of two structs.
+    let encoding = MAGIC.len() + header_bytes - 7;
+    for (code, name) in [
+        (5, "DELTA_BINARY_PACKED"),
+        (6, "DELTA_LENGTH_BYTE_ARRAY"),
+        (7, "DELTA_BYTE_ARRAY"),
+        (9, "BYTE_STREAM_SPLIT"),
+    ] {
+        let mut file = whole.clone();
+        file[encoding] = 2 * code;
+        let error = read(parquet(), &[file], 0, Some(&shape)).unwrap_err().message;
+        assert_eq!(error, format!("values are encoded by `{name}`, not PLAIN or by a dictionary"));
+    }
+}
+
 #[test]
 fn no_broken_file_of_others_makes_a_cursor_panic() {
     for (name, bytes) in FIXTURES {
@@ -237,15 +297,15 @@ fn what_cannot_be_written_says_why() {
     `6400001` samples in row groups of 64 are more than 100000 groups
     ");
     // Asked for all the same.
-    assert_eq!(write::file_bytes(&shape(&[1], Element::Uint8, u64::MAX), &groups_of(0)), u64::MAX);
+    assert_eq!(layout::file_bytes(&shape(&[1], Element::Uint8, u64::MAX), &groups_of(0)), u64::MAX);
 }
 
-/// What the limits of writing and of reading promise each other.
+/// The limits of writing and of reading fit each other.
 #[test]
 fn the_longest_footer_can_be_read() {
     let size = 40_000_000_000_000;
     let shape = shape(&[size / GROUPS_MAX], Element::Uint8, GROUPS_MAX);
-    let bytes = write::file_bytes(&shape, &groups_of(1));
+    let bytes = layout::file_bytes(&shape, &groups_of(1));
     assert!(bytes - shape.payload_bytes() < FOOTER_BYTES_MAX + GROUPS_MAX * 100);
 }
 

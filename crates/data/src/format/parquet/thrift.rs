@@ -4,7 +4,7 @@
 /// The deepest nesting of values that are passed over; parquet's own goes to about 8.
 const DEPTH_MAX: u32 = 24;
 
-/// Why a value cannot be read.
+/// Reason that a value cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThriftError {
     /// The bytes end within it.
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     True,
     False,
     Byte,
-    /// Of 16, 32 or 64 bits.
+    /// An integer of 16, 32 or 64 bits.
     Int,
     Double,
     Binary,
@@ -32,7 +32,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn of(code: u8) -> Result<Self, ThriftError> {
+    fn from_code(code: u8) -> Result<Self, ThriftError> {
         Ok(match code {
             1 => Kind::True,
             2 => Kind::False,
@@ -77,7 +77,7 @@ impl<'b> Reader<'b> {
             if head == 0 {
                 return Ok(());
             }
-            let kind = Kind::of(head & 15)?;
+            let kind = Kind::from_code(head & 15)?;
             id = match head >> 4 {
                 0 => i16::try_from(self.zigzag()?).map_err(|_| Broken)?,
                 step => id.checked_add(i16::from(step)).ok_or(Broken)?,
@@ -159,7 +159,7 @@ impl<'b> Reader<'b> {
                 let count = self.varint()?;
                 if count > 0 {
                     let kinds = self.byte()?;
-                    let (key, value) = (Kind::of(kinds >> 4)?, Kind::of(kinds & 15)?);
+                    let (key, value) = (Kind::from_code(kinds >> 4)?, Kind::from_code(kinds & 15)?);
                     for _ in 0..count {
                         self.skip_element(key, depth + 1)?;
                         self.skip_element(value, depth + 1)?;
@@ -185,7 +185,7 @@ impl<'b> Reader<'b> {
             few => u64::from(few),
         };
         // An empty list may name no type.
-        let kind = if count == 0 { Kind::Byte } else { Kind::of(head & 15)? };
+        let kind = if count == 0 { Kind::Byte } else { Kind::from_code(head & 15)? };
         Ok((count, kind))
     }
 
@@ -253,9 +253,8 @@ impl Writer {
     pub(super) fn wide_i32(&mut self, id: i16, value: i32) {
         self.field(id, 5);
         let zigzag = (value << 1 ^ value >> 31) as u32;
-        let group = |shift: u32| (zigzag >> shift) as u8 & 127;
-        self.bytes.extend([0, 7, 14, 21].map(|shift| group(shift) | 128));
-        self.bytes.push(group(28));
+        self.bytes.extend([0, 7, 14, 21].map(|shift| (zigzag >> shift) as u8 | 128));
+        self.bytes.push((zigzag >> 28) as u8);
     }
 
     pub(super) fn i64(&mut self, id: i16, value: u64) {

@@ -2,7 +2,7 @@
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// What `parquet.thrift` calls the codecs, in its order.
+/// Names of the codecs, in the order of `parquet.thrift`.
 const NAMES: [&str; 8] =
     ["UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"];
 /// No format here makes more of a byte: gzip comes close.
@@ -29,7 +29,7 @@ impl Codec {
     }
 
     /// By its number in the metadata; else why it is refused.
-    pub(super) fn of(code: i64) -> Result<Self, String> {
+    pub(super) fn from_code(code: i64) -> Result<Self, String> {
         match code {
             0 => Ok(Codec::Uncompressed),
             1 => Ok(Codec::Snappy),
@@ -101,13 +101,13 @@ impl Unpacker {
 }
 
 fn whole(made: usize, bytes: u64) -> Result<(), String> {
-    match made as u64 == bytes {
-        true => Ok(()),
-        false => Err(format!("a page of {made} bytes, said to be {bytes}")),
+    if made as u64 != bytes {
+        return Err(format!("a page of {made} bytes, said to be {bytes}"));
     }
+    Ok(())
 }
 
-/// What follows the header of a gzip member (RFC 1952).
+/// The rest of a gzip member after its header (RFC 1952).
 fn gzip_body(packed: &[u8]) -> Option<&[u8]> {
     let (head, mut rest) = packed.split_at_checked(GZIP_HEAD_BYTES)?;
     if !head.starts_with(&[0x1f, 0x8b, 8]) {

@@ -1,24 +1,11 @@
-//! Writes a file: the pages of each row group, then the footer that says where they lie. Without compression where
-//! everything lies follows from the shape.
+//! Writes a file: the pages of each row group, then the footer that says where they lie.
 
 use super::deflate;
+use super::layout::{Group, LABEL_BYTES, Layout};
 use super::thrift::Writer;
 use super::unpack::Codec;
-use super::{
-    BYTE_ARRAY, Compression, Content, DIMS_KEY, ELEMENT_KEY, Encoding, FileShape, FileSink,
-    GROUPS_MAX, INT64, MAGIC, PLAIN, RLE, SinkError, TAIL_BYTES, packed,
-};
+use super::{Content, Encoding, FileShape, FileSink, MAGIC, SinkError, packed};
 
-/// A page ends where its values have this many bytes, as pyarrow's do.
-const PAGE_BYTES: u64 = 1 << 20;
-pub(super) const LABEL_BYTES: u64 = 8;
-/// Of a value of bytes, before it.
-const LENGTH_BYTES: u64 = 4;
-/// A group's entry in the footer, about; for files that are not written anyway.
-const GROUP_BYTES: u64 = 120;
-const REQUIRED: i32 = 0;
-const DATA_PAGE: i32 = 0;
-const VERSION: i32 = 2;
 static ZEROS: [u8; 4096] = [0; 4096];
 
 /// Write a file of this shape.
@@ -30,22 +17,18 @@ pub(super) fn file(
 ) -> Result<(), SinkError> {
     let layout = Layout::new(shape, encoding);
     sink.write(0, MAGIC)?;
-    let packed = match layout.codec {
-        Codec::Gzip => Some(deflate::groups(&layout, encoding.compression_level, content, sink)?),
-        _ => None,
+    let groups: Box<dyn Iterator<Item = Group>> = if layout.codec == Codec::Gzip {
+        let groups = deflate::groups(&layout, encoding.compression_level, content, sink)?;
+        Box::new(groups.into_iter())
+    } else {
+        plain_groups(&layout, content, sink)?;
+        Box::new(layout.groups())
     };
     let mut footer_bytes = 0;
-    let mut take = |sink: &mut dyn FileSink, bytes: &[u8]| {
+    layout.footer(groups, &mut |bytes| {
         footer_bytes += bytes.len() as u32;
         sink.write(0, bytes)
-    };
-    match packed {
-        Some(groups) => layout.footer(groups.into_iter(), &mut |bytes| take(sink, bytes))?,
-        None => {
-            plain_groups(&layout, content, sink)?;
-            layout.footer(layout.groups(), &mut |bytes| take(sink, bytes))?;
-        }
-    }
+    })?;
     sink.write(0, &footer_bytes.to_le_bytes())?;
     sink.write(0, MAGIC)
 }
@@ -80,257 +63,4 @@ fn plain_groups(
         })?;
     }
     Ok(())
-}
-
-/// Bytes of the file of this shape; with a compression, as if there were none.
-pub(super) fn file_bytes(shape: &FileShape, encoding: &Encoding) -> u64 {
-    let layout = Layout::new(shape, encoding);
-    let groups = shape.samples.div_ceil(layout.group_rows);
-    if groups > GROUPS_MAX {
-        return shape.payload_bytes().saturating_add(groups.saturating_mul(GROUP_BYTES));
-    }
-    let mut footer_bytes = 0;
-    let counted = layout.footer(layout.groups(), &mut |bytes| {
-        footer_bytes += bytes.len() as u64;
-        Ok::<(), ()>(())
-    });
-    debug_assert_eq!(counted, Ok(()));
-    let end = layout.groups().last().map_or(MAGIC.len() as u64, |group| group.end());
-    end.saturating_add(footer_bytes + TAIL_BYTES)
-}
-
-/// Where everything lies.
-pub(super) struct Layout<'s> {
-    pub(super) shape: &'s FileShape,
-    codec: Codec,
-    group_rows: u64,
-    pub(super) images: Column,
-    pub(super) labels: Column,
-}
-
-/// A row group.
-pub(super) struct Group {
-    /// Its first sample.
-    pub(super) first: u64,
-    pub(super) rows: u64,
-    pub(super) start: u64,
-    pub(super) images: Chunk,
-    pub(super) labels: Chunk,
-}
-
-/// A column of a row group. Headers of pages count.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Chunk {
-    /// As it lies in the file.
-    pub(super) bytes: u64,
-    pub(super) unpacked_bytes: u64,
-}
-
-impl Group {
-    fn end(&self) -> u64 {
-        self.start.saturating_add(self.images.bytes).saturating_add(self.labels.bytes)
-    }
-}
-
-impl<'s> Layout<'s> {
-    fn new(shape: &'s FileShape, encoding: &Encoding) -> Self {
-        let value_bytes = shape.sample_bytes().saturating_add(LENGTH_BYTES);
-        let codec = match encoding.compression {
-            Compression::Gzip => Codec::Gzip,
-            _ => Codec::Uncompressed,
-        };
-        Layout {
-            shape,
-            codec,
-            // None at all is unfit, but its size may be asked for.
-            group_rows: encoding.row_group_samples.max(1),
-            images: Column::new(value_bytes),
-            labels: Column::new(LABEL_BYTES),
-        }
-    }
-
-    /// What stands before the bytes of a sample.
-    pub(super) fn image_prefix(&self) -> [u8; LENGTH_BYTES as usize] {
-        (self.shape.sample_bytes() as u32).to_le_bytes()
-    }
-
-    /// As they are without compression.
-    pub(super) fn groups(&self) -> impl Iterator<Item = Group> {
-        let full_rows = self.group_rows.min(self.shape.samples);
-        let full = [&self.images, &self.labels].map(|column| column.chunk(full_rows));
-        let mut first = 0;
-        let mut start = MAGIC.len() as u64;
-        std::iter::from_fn(move || {
-            let rows = full_rows.min(self.shape.samples - first);
-            if rows == 0 {
-                return None;
-            }
-            let [images, labels] = match rows == full_rows {
-                true => full,
-                false => [&self.images, &self.labels].map(|column| column.chunk(rows)),
-            };
-            let group = Group { first, rows, start, images, labels };
-            first += rows;
-            start = group.end();
-            Some(group)
-        })
-    }
-
-    /// `FileMetaData`, in pieces.
-    fn footer<Error>(
-        &self,
-        groups: impl Iterator<Item = Group>,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let mut w = Writer::default();
-        w.begin();
-        w.i32(1, VERSION);
-        w.list_of_structs(2, 3);
-        schema_element(&mut w, None, "schema", Some(2));
-        schema_element(&mut w, Some(BYTE_ARRAY), "image", None);
-        schema_element(&mut w, Some(INT64), "label", None);
-        w.i64(3, self.shape.samples);
-        w.list_of_structs(4, self.shape.samples.div_ceil(self.group_rows));
-        for group in groups {
-            row_group(&mut w, self.codec, &group);
-            take(&w.bytes)?;
-            w.bytes.clear();
-        }
-        w.list_of_structs(5, 2);
-        let dims: Vec<String> = self.shape.dims.as_slice().iter().map(u64::to_string).collect();
-        key_value(&mut w, DIMS_KEY, &dims.join(","));
-        key_value(&mut w, ELEMENT_KEY, self.shape.element.name());
-        w.text(6, "feedrate");
-        w.end();
-        take(&w.bytes)
-    }
-}
-
-fn schema_element(w: &mut Writer, physical: Option<i32>, name: &str, children: Option<i32>) {
-    w.begin();
-    if let Some(physical) = physical {
-        w.i32(1, physical);
-    }
-    w.i32(3, REQUIRED);
-    w.text(4, name);
-    if let Some(children) = children {
-        w.i32(5, children);
-    }
-    w.end();
-}
-
-fn row_group(w: &mut Writer, codec: Codec, group: &Group) {
-    let Group { rows, start, images, labels, .. } = *group;
-    w.begin();
-    w.list_of_structs(1, 2);
-    column_chunk(w, (BYTE_ARRAY, "image"), codec, (rows, start), images);
-    column_chunk(w, (INT64, "label"), codec, (rows, start.saturating_add(images.bytes)), labels);
-    w.i64(2, images.unpacked_bytes.saturating_add(labels.unpacked_bytes));
-    w.i64(3, rows);
-    w.end();
-}
-
-fn column_chunk(
-    w: &mut Writer,
-    (physical, name): (i32, &str),
-    codec: Codec,
-    (rows, start): (u64, u64),
-    chunk: Chunk,
-) {
-    w.begin();
-    // Where the metadata lies a second time: nowhere.
-    w.i64(2, 0);
-    w.begin_field(3);
-    w.i32(1, physical);
-    w.list_of_ints(2, &[PLAIN]);
-    w.list_of_texts(3, &[name]);
-    w.i32(4, codec.code());
-    w.i64(5, rows);
-    w.i64(6, chunk.unpacked_bytes);
-    w.i64(7, chunk.bytes);
-    w.i64(9, start);
-    w.end();
-    w.end();
-}
-
-fn key_value(w: &mut Writer, key: &str, value: &str) {
-    w.begin();
-    w.text(1, key);
-    w.text(2, value);
-    w.end();
-}
-
-/// A column of values of one length.
-pub(super) struct Column {
-    value_bytes: u64,
-    page_rows: u64,
-}
-
-impl Column {
-    fn new(value_bytes: u64) -> Self {
-        Column { value_bytes, page_rows: PAGE_BYTES.div_ceil(value_bytes) }
-    }
-
-    /// Hand the rows of each page of a chunk to `page`.
-    pub(super) fn pages<Error>(
-        &self,
-        rows: u64,
-        page: &mut dyn FnMut(u64) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let mut left = rows;
-        while left > 0 {
-            let now = left.min(self.page_rows);
-            page(now)?;
-            left -= now;
-        }
-        Ok(())
-    }
-
-    /// Bytes of the values of a page.
-    pub(super) fn page_bytes(&self, rows: u64) -> u64 {
-        rows.saturating_mul(self.value_bytes)
-    }
-
-    fn chunk(&self, rows: u64) -> Chunk {
-        let mut writer = Writer::default();
-        let mut header_bytes = |rows| self.header(rows, None, &mut writer).len() as u64;
-        let (full, rest) = (rows / self.page_rows, rows % self.page_rows);
-        let mut bytes = self.page_bytes(rows);
-        if full > 0 {
-            bytes = bytes.saturating_add(full.saturating_mul(header_bytes(self.page_rows)));
-        }
-        if rest > 0 {
-            bytes = bytes.saturating_add(header_bytes(rest));
-        }
-        Chunk { bytes, unpacked_bytes: bytes }
-    }
-
-    /// `PageHeader` of a page of that many rows. Where the packed length is given, the header is as long whatever it
-    /// is.
-    pub(super) fn header<'w>(
-        &self,
-        rows: u64,
-        packed_bytes: Option<u64>,
-        w: &'w mut Writer,
-    ) -> &'w [u8] {
-        let counted = |bytes| i32::try_from(bytes).unwrap_or(i32::MAX);
-        let bytes = counted(self.page_bytes(rows));
-        w.bytes.clear();
-        w.begin();
-        w.i32(1, DATA_PAGE);
-        w.i32(2, bytes);
-        match packed_bytes {
-            Some(packed_bytes) => w.wide_i32(3, counted(packed_bytes)),
-            None => w.i32(3, bytes),
-        }
-        w.begin_field(5);
-        w.i32(1, rows as i32);
-        w.i32(2, PLAIN);
-        // Of levels, which there are none of.
-        w.i32(3, RLE);
-        w.i32(4, RLE);
-        w.end();
-        w.end();
-        &w.bytes
-    }
 }

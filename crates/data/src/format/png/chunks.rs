@@ -18,7 +18,7 @@ mod colour {
     pub(super) const RGBA: u8 = 6;
 }
 
-/// What the header says of the pixels.
+/// Description of the pixels in the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) width: u32,
@@ -64,7 +64,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// What the file holds, once its pixels begin in `file`, the part of it that has come in.
+    /// Shape of the picture, once its pixels begin in `file`, the part of it that has come in.
     pub(super) fn look(&mut self, file: &[u8]) -> Result<Option<FileShape>, FormatError> {
         let Some(head) = self.head else {
             let Some(bytes) = file.first_chunk::<{ HEAD_BYTES as usize }>() else {

@@ -63,7 +63,7 @@ struct PngPicture {
     chunks: Chunks,
 }
 
-/// What the decoder may claim beside rows.
+/// Memory that the decoder may claim beside rows.
 const DECODER_BYTES_MAX: usize = 64 << 20;
 
 impl Picture for PngPicture {

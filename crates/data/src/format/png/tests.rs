@@ -1,4 +1,4 @@
-//! What the contract suite does not see: the stream we write, and files that claim too much.
+//! Tests beyond the contract suite: the stream that is written, and files that claim too much.
 
 use super::super::tests::{encoded, read, shape};
 use super::super::*;

@@ -1,6 +1,6 @@
 //! Writes a picture row by row with the encoder of `png`: two rows are in memory.
 
-use super::super::whole_image::{Drawn, SinkWriter};
+use super::super::whole_image::{Drawn, SinkWriter, sides};
 use super::super::{Content, FileSink, SinkError};
 use super::chunks::{CHUNK_BYTES, HEAD_BYTES};
 use feedrate_spec::shape::{Element, FileShape};
@@ -39,23 +39,23 @@ fn encode(
     writer: &mut SinkWriter<'_>,
 ) -> Result<(), EncodingError> {
     let dims = shape.dims.as_slice();
-    let side = |i: usize| dims.get(i).map_or(1, |&side| side as u32);
+    let [height, width] = sides(shape).map(|side| side as u32);
     let colour = match dims.get(2) {
         None => ColorType::Grayscale,
         Some(3) => ColorType::Rgb,
         Some(_) => ColorType::Rgba,
     };
     let is_wide = shape.element == Element::Uint16;
-    let mut encoder = Encoder::new(writer, side(1), side(0));
+    let mut encoder = Encoder::new(writer, width, height);
     encoder.set_color(colour);
     encoder.set_depth(if is_wide { BitDepth::Sixteen } else { BitDepth::Eight });
     encoder.set_compression(Compression::Balanced);
     encoder.set_filter(Filter::Adaptive);
     let mut header = encoder.write_header()?;
     let mut pixels = header.stream_writer_with_size(CHUNK_DATA_BYTES)?;
-    let mut row = vec![0; (shape.sample_bytes() / u64::from(side(0))) as usize];
+    let mut row = vec![0; (shape.sample_bytes() / u64::from(height)) as usize];
     let mut drawn = Drawn::new(shape.sample_bytes(), shape.element, content);
-    for _ in 0..side(0) {
+    for _ in 0..height {
         drawn.next(&mut row);
         if is_wide {
             super::swap_pairs(&mut row);

@@ -12,14 +12,14 @@ pub(super) struct SafetensorsCursor {
     piece_bytes: usize,
     expected: Option<FileShape>,
     sample: u64,
-    /// Whose header is known, and what the plan said of it.
+    /// The file whose header is known, and the shape that the plan gave it.
     known: Option<(u64, Option<FileShape>)>,
     file: u64,
     file_bytes: u64,
     header_bytes: u64,
     /// The length before it included.
     header: Vec<u8>,
-    /// Of a file without a plan.
+    /// Tensors of a file without a plan.
     tensors: Vec<Tensor>,
     phase: Phase,
     found: Option<FileShape>,

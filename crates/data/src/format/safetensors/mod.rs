@@ -26,7 +26,7 @@ static MEMBER: Member = Member {
 
 /// The longest header that is written and read; the library itself stops at 100 MB.
 const HEADER_BYTES_MAX: u64 = 16 << 20;
-/// Of the header's length at the start of the file.
+/// Length of the field at the start of a file that states the header's length.
 const PREFIX_BYTES: u64 = 8;
 
 impl Format for Safetensors {

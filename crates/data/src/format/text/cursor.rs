@@ -6,7 +6,7 @@ use super::{
     Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, Syntax, cut_off, piece_len,
 };
 
-/// What files begin with that pandas can make, and that are not read.
+/// First bytes of compressed files that pandas can write and that are not read here.
 const UNREAD: [(&[u8], &str); 4] =
     [(b"BZh", "bz2"), (b"PK\x03\x04", "zip"), (b"\xfd7zXZ", "xz"), (b"\x28\xb5\x2f\xfd", "zstd")];
 
@@ -16,7 +16,7 @@ pub(in super::super) struct TextCursor<S> {
     check_crc: bool,
     file: Option<u64>,
     length: Option<u64>,
-    /// Of the next byte to ask for.
+    /// Offset of the next byte to ask for.
     at: u64,
     asked: usize,
     /// Fed for a sample before; `kept_from` on it is unread.
@@ -28,7 +28,7 @@ pub(in super::super) struct TextCursor<S> {
     rows: Rows<S>,
 }
 
-/// What the file's first bytes say.
+/// Compression, as the file's first bytes show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Packing {
     Unknown,
@@ -54,8 +54,9 @@ impl<S: Syntax> TextCursor<S> {
     }
 
     fn has_kept(&self) -> bool {
-        let unpacked = self.gunzip.as_ref().filter(|_| self.packing == Packing::Gzip);
-        self.kept_from < self.kept.len() || unpacked.is_some_and(Gunzip::has_more)
+        let is_packed = self.packing == Packing::Gzip;
+        self.kept_from < self.kept.len()
+            || is_packed && self.gunzip.as_ref().is_some_and(Gunzip::has_more)
     }
 
     /// The bytes of the file that were not looked at yet.
@@ -101,8 +102,9 @@ impl<S: Syntax> TextCursor<S> {
 
     /// Bytes of the file to the rows: how many were used, all unless the sample is done.
     fn unpack(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<usize, FormatError> {
-        let Some(gunzip) = self.gunzip.as_mut().filter(|_| self.packing == Packing::Gzip) else {
-            return self.rows.take(bytes, sink);
+        let gunzip = match (self.packing, &mut self.gunzip) {
+            (Packing::Gzip, Some(gunzip)) => gunzip,
+            _ => return self.rows.take(bytes, sink),
         };
         let mut used = 0;
         loop {

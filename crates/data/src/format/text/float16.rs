@@ -60,15 +60,17 @@ pub(super) fn shortest(bits: u16) -> f64 {
     } else {
         POWERS_OF_TEN.iter().take_while(|&&power| size * power < 1.0).count() as i32 - 1
     };
-    let near = |digits: i32| {
-        let places = digits - first_place + leading_zeros;
-        let power = POWERS_OF_TEN[places.unsigned_abs() as usize];
-        // Products of 11 bits and a small power of ten are exact, and so are quotients rounded once.
-        if places < 0 { nearest(size / power) * power } else { nearest(size * power) / power }
-    };
-    let same = |&near: &f64| from_f64(near) == bits & 0x7fff;
-    let found = (1..=DIGITS_MAX).map(near).find(same).unwrap_or(size);
-    found.copysign(value)
+    let found = (1..=DIGITS_MAX)
+        .map(|digits| rounded(size, digits - first_place + leading_zeros))
+        .find(|&near| from_f64(near) == bits & 0x7fff);
+    found.unwrap_or(size).copysign(value)
+}
+
+/// `size` rounded to `places` decimal places. Products of 11 bits and a small power of ten are exact, and so are quotients
+/// rounded once.
+fn rounded(size: f64, places: i32) -> f64 {
+    let power = POWERS_OF_TEN[places.unsigned_abs() as usize];
+    if places < 0 { nearest(size / power) * power } else { nearest(size * power) / power }
 }
 
 #[cfg(test)]

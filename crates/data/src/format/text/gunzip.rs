@@ -19,7 +19,7 @@ const RESERVED: u8 = 0xe0;
 enum Phase {
     /// The fixed bytes of a header, `.0` of them come.
     Header(usize),
-    /// Of the extra field's length.
+    /// Bytes that have come of the extra field's length.
     ExtraLength(usize),
     Extra(usize),
     Name,
@@ -34,7 +34,7 @@ pub(super) struct Gunzip {
     check_crc: bool,
     inflate: Decompress,
     window: Vec<u8>,
-    /// Of the window: what was unpacked and not yet taken.
+    /// Start in the window of the unpacked bytes that were not yet taken.
     from: usize,
     to: usize,
     phase: Phase,
@@ -42,7 +42,7 @@ pub(super) struct Gunzip {
     fixed: [u8; HEADER_BYTES],
     crc: crc32fast::Hasher,
     member_bytes: u32,
-    /// Of the packed file, for errors.
+    /// Offset in the packed file, for errors.
     at: u64,
 }
 
@@ -68,7 +68,7 @@ impl Gunzip {
         self.phase = Phase::Header(0);
     }
 
-    /// What was unpacked.
+    /// Unpacked bytes that were not yet taken.
     pub(super) fn text(&self) -> &[u8] {
         &self.window[self.from..self.to]
     }
@@ -219,11 +219,9 @@ impl Gunzip {
     }
 
     fn trailer_done(&mut self) -> Result<(), FormatError> {
-        let word = |at: usize| {
-            let bytes = self.fixed[at..].first_chunk().copied().unwrap_or_default();
-            u32::from_le_bytes(bytes)
-        };
-        let (stated_crc, stated_bytes) = (word(0), word(4));
+        let [stated_crc, stated_bytes] = [0, 4].map(|at| {
+            u32::from_le_bytes(self.fixed[at..].first_chunk().copied().unwrap_or_default())
+        });
         let crc = self.crc.clone().finalize();
         if self.check_crc && crc != stated_crc {
             let message =

@@ -7,10 +7,10 @@ use super::{Element, FileShape, FormatError, PayloadSink, Syntax, check_sample, 
 const TOKEN_BYTES_MAX: usize = 512;
 /// Numbers gathered before they are handed over; a multiple of every element.
 const GATHERED_BYTES: usize = 32 << 10;
-/// Of text shown in an error.
+/// Upper limit on the text shown in an error.
 const SHOWN_BYTES_MAX: usize = 40;
 
-/// Why a syntax stopped reading.
+/// Reason for a syntax to stop reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Row {
     /// All bytes are used.
@@ -21,7 +21,7 @@ pub(in super::super) enum Row {
     Over,
 }
 
-/// What is wrong, at which byte of those given.
+/// An error, and the byte at which it is among those given.
 pub(in super::super) struct Wrong {
     at: usize,
     message: String,
@@ -148,7 +148,7 @@ impl Values {
     }
 }
 
-/// What the next byte of the text belongs to.
+/// Meaning of the next byte of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// The names above the rows.
@@ -170,7 +170,7 @@ pub(super) struct Rows<S> {
     syntax: S,
     values: Values,
     place: Place,
-    /// Of the next byte, in the text.
+    /// Offset of the next byte in the text.
     offset: u64,
     /// Rows that ended.
     row: u64,
@@ -230,8 +230,10 @@ impl<S: Syntax> Rows<S> {
     fn step(&mut self, text: &[u8], sink: &mut dyn PayloadSink) -> Result<usize, FormatError> {
         match self.place {
             Place::Between | Place::Beyond => {
-                let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
-                let blanks = text.iter().take_while(|byte| is_blank(byte)).count();
+                let blanks = text
+                    .iter()
+                    .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+                    .count();
                 if self.offset == 0 && self.values.expected.is_none() && S::has_heading(text) {
                     self.place = Place::Heading;
                 } else if blanks < text.len() {

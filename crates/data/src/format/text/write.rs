@@ -7,7 +7,7 @@ use super::{Compression, Content, Element, Encoding, FileShape, FileSink, SinkEr
 /// Payload made at once: whole elements, and blocks of the generator.
 const PAYLOAD_BYTES: usize = 4096;
 
-/// What stands around the numbers of a line.
+/// Punctuation around the numbers of a line.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Line {
     pub(in super::super) open: &'static [u8],

@@ -8,7 +8,7 @@ use super::{FormatError, PayloadSink};
 
 /// The longest feature name that is read.
 const NAME_BYTES_MAX: usize = 1024;
-/// Of the names seen, for an error.
+/// Upper limit on the length of the names kept for an error.
 const NAMES_BYTES_MAX: usize = 512;
 
 /// How deep the message is read.
@@ -27,7 +27,7 @@ const LEVELS: [Level; 5] =
 #[derive(Clone, Copy)]
 enum Step {
     Tag,
-    /// Of the field of that number.
+    /// Length of the field with this number.
     Length(u64),
     Integer,
     Name(u64),
@@ -44,7 +44,7 @@ pub(super) enum Outcome {
     Missing(String),
 }
 
-/// Of one message.
+/// Scanner of one message.
 pub(super) struct Scanner {
     /// The name of the feature that is the sample.
     wanted: Vec<u8>,

@@ -68,7 +68,7 @@ impl Format for TfRecord {
         content: &mut Content,
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {
-        let lengths = Lengths::of(shape);
+        let lengths = Lengths::new(shape);
         let (head, tail) = (lengths.head(), lengths.tail());
         let head_crc = crc32c::crc32c(&head[FRAME_BYTES..]);
         for sample in 0..shape.samples {
@@ -97,7 +97,7 @@ impl Format for TfRecord {
 }
 
 fn unfit(shape: &FileShape) -> Option<Unfit> {
-    let message = Lengths::of(shape).message;
+    let message = Lengths::new(shape).message;
     (message > MESSAGE_BYTES_MAX).then(|| Unfit {
         key: "dataset.record_length_bytes",
         message: format!(
@@ -107,15 +107,15 @@ fn unfit(shape: &FileShape) -> Option<Unfit> {
     })
 }
 
-/// Of both parts.
+/// Length of both parts.
 fn file_bytes(shape: &FileShape) -> u64 {
-    let record = Lengths::of(shape).record;
+    let record = Lengths::new(shape).record;
     let lines = (digits(record) + 2).saturating_mul(shape.samples);
     data_bytes(shape).saturating_add(lines).saturating_add(offset_digits(shape.samples, record))
 }
 
 fn data_bytes(shape: &FileShape) -> u64 {
-    Lengths::of(shape).record.saturating_mul(shape.samples)
+    Lengths::new(shape).record.saturating_mul(shape.samples)
 }
 
 fn digits(number: u64) -> u64 {
@@ -150,7 +150,7 @@ struct Lengths {
 }
 
 impl Lengths {
-    fn of(shape: &FileShape) -> Self {
+    fn new(shape: &FileShape) -> Self {
         let payload = shape.sample_bytes();
         let image_list = field_bytes(payload);
         let image_feature = field_bytes(image_list);
@@ -193,7 +193,7 @@ impl Lengths {
         head
     }
 
-    /// What follows the payload in the message.
+    /// Bytes that follow the payload in the message.
     fn tail(&self) -> Vec<u8> {
         let mut tail = Vec::new();
         push_field(&mut tail, FIRST, self.size_entry);

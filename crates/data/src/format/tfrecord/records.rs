@@ -17,7 +17,7 @@ pub(super) struct Records {
     /// The record that is being read, and where it begins.
     record: u64,
     start: u64,
-    /// Of the record, with its frame; 0 before the first.
+    /// Length of the record with its frame; 0 before the first.
     record_bytes: u64,
     at: u64,
     phase: Phase,
@@ -197,7 +197,7 @@ impl Finder for Records {
         match &wanted.expected {
             Some(shape) => {
                 self.scanner.want(IMAGE);
-                self.record_bytes = Lengths::of(shape).record;
+                self.record_bytes = Lengths::new(shape).record;
                 self.go_to(wanted.sample, wanted.sample.saturating_mul(self.record_bytes));
             }
             None if begun == Begun::Onward => self.go_to(self.record, self.start),
@@ -271,14 +271,14 @@ impl Finder for Records {
 
     /// A record holds bytes, and how many records there are is known at the last.
     fn found(&self) -> Option<FileShape> {
-        if self.expected.is_some() {
-            return self.expected.filter(|_| self.phase != Phase::Frame);
-        }
         let (end, samples) = match self.phase {
             Phase::Frame => return None,
             Phase::Done => (self.at, self.record),
             _ => (self.start + self.record_bytes, self.record + 1),
         };
+        if self.expected.is_some() {
+            return self.expected;
+        }
         let dims = Dims::new(&[self.scanner.payload_bytes()?])?;
         (end == self.length).then_some(FileShape { dims, element: Element::Uint8, samples })
     }

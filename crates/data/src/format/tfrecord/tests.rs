@@ -84,7 +84,7 @@ fn small_records_in_order_share_reads() {
 fn a_sample_out_of_order_is_read_by_itself() {
     let shape = shape(&[1000], Element::Uint8, 100);
     let file = &encoded(&TfRecord, &shape, 1000)[0];
-    let record = Lengths::of(&shape).record;
+    let record = Lengths::new(&shape).record;
     let mut cursor = TfRecord.cursor(&options(1 << 20));
     let (pass, _) = reads(&mut *cursor, file, [50, 20, 70], Some(&shape));
     let bytes = record as usize;
@@ -95,7 +95,7 @@ fn a_sample_out_of_order_is_read_by_itself() {
 fn large_records_are_read_once_and_passed_by_at_their_frames() {
     let shape = shape(&[100_000], Element::Uint8, 5);
     let file = &encoded(&TfRecord, &shape, 1000)[0];
-    let record = Lengths::of(&shape).record as usize;
+    let record = Lengths::new(&shape).record as usize;
     let mut cursor = TfRecord.cursor(&options(65536));
     let (pass, _) = reads(&mut *cursor, file, 0..5, Some(&shape));
     assert_eq!(pass.iter().map(|read| read.1).sum::<usize>(), file.len());
@@ -146,7 +146,7 @@ fn the_plans_record_is_another() {
         message.extend(features);
         message
     };
-    let lengths = Lengths::of(&planned);
+    let lengths = Lengths::new(&planned);
     let bytes = 5000 + lengths.tail().len();
     for (name, list, expected) in [
         ("image", FIRST, "a sample of 5016 bytes, but the plan says 5000"),

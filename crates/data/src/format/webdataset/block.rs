@@ -26,14 +26,14 @@ pub(super) fn header(name: &str, bytes: u64) -> Block {
     *header.as_bytes()
 }
 
-/// What follows a header.
+/// Kinds of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A file.
     File,
     /// The name of the next member, too long for its header (GNU).
     LongName,
-    /// What the next member's header cannot say (POSIX).
+    /// Attributes of the next member that do not fit its header (POSIX).
     Extended,
     /// Bytes that say nothing of the next member that matters.
     Other,
@@ -47,27 +47,30 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: Kind,
-    /// Of the member, without padding.
+    /// Length of the member, without padding.
     pub(super) bytes: u64,
 }
 
 /// Read a header at `at`; `None` for the empty block behind the last member.
 pub(super) fn read(block: &Block, at: u64) -> Result<Option<Header>, FormatError> {
+    parse(block, at).map_err(|why| FormatError::new(at, why))
+}
+
+fn parse(block: &Block, at: u64) -> Result<Option<Header>, &'static str> {
     if block.iter().all(|&byte| byte == 0) {
         return Ok(None);
     }
-    let error = |message: &str| FormatError::new(at, message);
     let header = TarHeader::from_byte_slice(block);
     let (unsigned, signed) = sums(block);
     if !header.cksum().is_ok_and(|sum| sum == unsigned || sum.cast_signed() == signed) {
-        return Err(error(match block {
+        return Err(match block {
             [0x1f, 0x8b, ..] | [b'B', b'Z', b'h', ..] | [0xfd, b'7', b'z', b'X', b'Z', ..]
                 if at == 0 =>
             {
                 "a tar that is compressed, which is not supported: unpack it"
             }
             _ => "no tar header begins here: its checksum is wrong",
-        }));
+        });
     }
     let name = field_text(&header.as_old().name);
     let kind = match header.entry_type() {
@@ -77,16 +80,17 @@ pub(super) fn read(block: &Block, at: u64) -> Result<Option<Header>, FormatError
         EntryType::GNULongName => Kind::LongName,
         EntryType::XHeader => Kind::Extended,
         EntryType::XGlobalHeader | EntryType::GNULongLink => Kind::Other,
-        EntryType::GNUSparse => return Err(error("a sparse member, which is not supported")),
+        EntryType::GNUSparse => return Err("a sparse member, which is not supported"),
         kind if kind.as_byte() == b'X' => Kind::Extended,
         kind if (b'1'..=b'6').contains(&kind.as_byte()) => Kind::Bare,
         _ => Kind::Unknown,
     };
     // Negative, or of more than 64 bits: `tar` looks at the last 8 bytes alone.
     let is_beyond = block[SIZE] >= 0x80 && block[SIZE..][..4] != [0x80, 0, 0, 0];
-    let bytes = header.entry_size().ok().filter(|_| !is_beyond);
-    let bytes = bytes.ok_or_else(|| error("a tar header whose size is not a number"))?;
-    Ok(Some(Header { kind, bytes }))
+    match header.entry_size() {
+        Ok(bytes) if !is_beyond => Ok(Some(Header { kind, bytes })),
+        _ => Err("a tar header whose size is not a number"),
+    }
 }
 
 /// Append the member's path to `path`.
@@ -102,10 +106,9 @@ pub(super) fn field_text(field: &[u8]) -> &[u8] {
 
 /// The sum of all bytes, the checksum taken for blanks; and as it comes out where bytes are signed.
 fn sums(block: &Block) -> (u32, i32) {
-    let blank = |i: usize, byte: u8| if CHECKSUM.contains(&i) { b' ' } else { byte };
     block
         .iter()
         .enumerate()
-        .map(|(i, &byte)| blank(i, byte))
+        .map(|(i, &byte)| if CHECKSUM.contains(&i) { b' ' } else { byte })
         .fold((0, 0), |(sum, signed), byte| (sum + u32::from(byte), signed + i32::from(byte as i8)))
 }

@@ -12,7 +12,7 @@ use super::{
     write_key,
 };
 
-/// Of a name or an extended header.
+/// Upper limit on the length of a name or an extended header.
 const META_BYTES_MAX: u64 = 1 << 20;
 const LABELS: [&[u8]; 3] = [b"cls", b"txt", b"json"];
 
@@ -26,7 +26,7 @@ pub(super) struct Members {
     block: Block,
     /// Bytes of `block` that have come.
     count: usize,
-    /// What comes before the next member, and says how it is called and how long it is.
+    /// Name and extended header of the next member, as they come before it.
     meta: Vec<u8>,
     path: Vec<u8>,
     meta_bytes: Option<u64>,
@@ -46,7 +46,7 @@ pub(super) struct Members {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Header,
-    /// Of a name, or an extended header.
+    /// A name, or an extended header.
     Meta(Kind),
     ArrayHead,
     Payload,
@@ -62,7 +62,7 @@ struct Span {
 }
 
 impl Span {
-    /// Of the member with its padding.
+    /// End of the member with its padding.
     fn end(&self) -> u64 {
         self.start.saturating_add(padded(self.bytes))
     }

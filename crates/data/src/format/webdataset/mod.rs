@@ -2,8 +2,8 @@
 //! `<key>.cls` and an array in `<key>.npy`, where the key is unique in the dataset.
 
 mod block;
-mod members;
 mod pax;
+mod members;
 #[cfg(test)]
 mod tests;
 
@@ -85,7 +85,7 @@ fn archive_bytes(shape: &FileShape) -> u64 {
     sample_bytes(shape).saturating_mul(shape.samples).saturating_add(END_BYTES)
 }
 
-/// Of both members, with their headers.
+/// Length of both members, with their headers.
 fn sample_bytes(shape: &FileShape) -> u64 {
     let array_bytes = padded(npy_header::array_bytes(&array_of(shape)));
     array_bytes.saturating_add(3 * BLOCK_BYTES)

@@ -1,7 +1,7 @@
 //! The records of a POSIX extended header: `<length> <key>=<value>\n`, where the length counts all of that.
 //! Not by `tar`, which cuts records at newlines: values may hold some, as those of extended attributes do.
 
-/// What concerns the next member.
+/// Attributes of the next member.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Extended<'h> {
     pub(super) path: Option<&'h [u8]>,

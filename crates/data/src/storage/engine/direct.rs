@@ -18,7 +18,7 @@ static MEMBER: Member = Member {
 };
 
 const BLOCK_BYTES: usize = 4096;
-/// Of the buffer between.
+/// Length of the aligned buffer between.
 const BOUNCE_BYTES: usize = 1 << 20;
 
 impl Engine for Direct {

@@ -42,7 +42,7 @@ struct Records {
     /// The file's, in the order of bytes that memory has here.
     datatype: Datatype,
     dims: Vec<u64>,
-    /// Of one sample.
+    /// Length of one sample.
     bytes: u64,
 }
 

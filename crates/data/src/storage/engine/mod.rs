@@ -35,7 +35,7 @@ pub trait Engine: Send + Sync {
     /// Name, summary, abilities.
     fn member(&self) -> &'static Member;
 
-    /// What files are opened with, beside read-only.
+    /// Flags to open files with, beside read-only.
     fn flags(&self) -> OFlags {
         OFlags::empty()
     }

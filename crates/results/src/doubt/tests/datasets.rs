@@ -2,6 +2,8 @@
 
 use super::{analysed, check, large};
 use crate::import::fake::Fake;
+use feedrate_measure::metric::DELIVERED_WHOLE;
+use feedrate_spec::units::MIB;
 use std::fs;
 use std::path::Path;
 
@@ -40,14 +42,14 @@ fn a_run_that_read_what_another_generated_is_stale() {
     // It is like neither: a cache may have made it so.
     check("stale_data", &stale, "misses that of", |root| rows(root, 2.0));
     let (_folder, analysis) = analysed(|root| rows(root, 4.0));
-    let case = analysis.runs.iter().find(|case| case.path.ends_with("later")).unwrap();
-    assert_eq!(case.mean_sample_bytes, Some(400_000_000.0), "what it read");
-    let read = case.throughput.whole_read_mib_per_second.unwrap();
+    let run = analysis.runs.iter().find(|run| run.path.ends_with("later")).unwrap();
+    assert_eq!(run.mean_sample_bytes, Some(400_000_000.0), "what it read");
+    let read = run.metric(&DELIVERED_WHOLE).unwrap() / MIB;
     for (name, evidence) in [
         ("stale_data", format!("over whole epochs it read {read:.0} MiB/s")),
         ("dataset_fits_page_cache", "the dataset has 67.2 GB".into()),
     ] {
-        let doubt = case.doubts.iter().find(|doubt| doubt.name == name).unwrap();
+        let doubt = run.doubts.iter().find(|doubt| doubt.name == name).unwrap();
         assert!(doubt.evidence.contains(&evidence), "{}", doubt.evidence);
     }
 }

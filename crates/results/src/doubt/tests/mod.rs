@@ -2,27 +2,29 @@
 
 mod datasets;
 
-use crate::all::{Analysis, analyse};
-use crate::case::Case;
-use crate::import::fake::Fake;
+pub(super) use crate::import::fake::Fake;
+use crate::index::{ReadOptions, RunIndex};
+use crate::run::Run;
 use feedrate_measure::doubt::{Severity, find as of_records};
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::SAMPLES_WHOLE;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const GUIDE: &str = include_str!("../../../../../docs/guide/analyze.md");
 
-fn analysed(build: impl Fn(&Path)) -> (tempfile::TempDir, Analysis) {
+fn analysed(build: impl Fn(&Path)) -> (tempfile::TempDir, RunIndex) {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());
-    let analysis = analyse(&[folder.path().to_path_buf()], 2).unwrap();
+    let analysis = RunIndex::read(&[folder.path().into()], &ReadOptions::default()).unwrap();
     (folder, analysis)
 }
 
 /// Those runs, by the ends of their paths, that have the doubt.
-fn doubted(analysis: &Analysis, name: &str) -> Vec<(String, String)> {
-    let of = |case: &Case| {
-        let doubt = case.doubts.iter().find(|doubt| doubt.name == name)?;
-        Some((case.short_path(), doubt.evidence.clone()))
+fn doubted(analysis: &RunIndex, name: &str) -> Vec<(String, String)> {
+    let of = |run: &Run| {
+        let doubt = run.doubts.iter().find(|doubt| doubt.name == name)?;
+        Some((run.short_path(), doubt.evidence.clone()))
     };
     analysis.runs.iter().filter_map(of).collect()
 }
@@ -39,7 +41,7 @@ fn check(name: &str, of: &[&str], evidence: &str, build: impl Fn(&Path)) {
 }
 
 /// Forty steps that are all alike, of a dataset larger than memory.
-fn good() -> Fake {
+pub(super) fn good() -> Fake {
     Fake {
         files: 1120,
         record_length: 200_000_000,
@@ -48,7 +50,7 @@ fn good() -> Fake {
     }
 }
 
-fn large() -> Fake {
+pub(super) fn large() -> Fake {
     Fake { record_length: 400_000_000, slower: 4.0, ..Fake::default() }
 }
 
@@ -58,19 +60,48 @@ fn replace(path: &Path, from: &str, to: &str) {
     fs::write(path, text.replace(from, to)).unwrap();
 }
 
+/// A run whose first step waits long.
+pub(super) fn cold(root: &Path) -> PathBuf {
+    Fake::default().write(root, "w/4/a")
+}
+
+pub(super) fn edit_good(root: &Path, file: &str, from: &str, to: &str) {
+    replace(&good().write(root, "w/4/a").join(file), from, to);
+}
+
+pub(super) fn edit_cold(root: &Path, file: &str, from: &str, to: &str) {
+    replace(&cold(root).join(file), from, to);
+}
+
+pub(super) fn remove_good(root: &Path, file: &str) {
+    fs::remove_file(good().write(root, "w/4/a").join(file)).unwrap();
+}
+
+#[test]
+fn each_doubt_fires_on_its_case_with_facts() {
+    for row in super::DOUBTS {
+        let (_folder, index) = analysed(row.fires);
+        let mut seen = index.runs.iter().flat_map(|run| &run.doubts);
+        let seen = seen.find(|doubt| doubt.name == row.kind.name);
+        let seen = seen.unwrap_or_else(|| panic!("`{}` did not fire", row.kind.name));
+        assert!(!seen.evidence.is_empty() && seen.facts != Facts::new(), "{seen:?}");
+        assert!(!seen.evidence.contains(['{', '[']), "{seen:?}");
+    }
+}
+
 #[test]
 fn names_are_told_once_and_mean_one_severity() {
-    let names: Vec<&str> = super::DOUBTS.iter().map(|doubt| doubt.name).collect();
-    for (index, doubt) in super::DOUBTS.iter().enumerate() {
-        assert!(!names[..index].contains(&doubt.name), "{}", doubt.name);
-        assert!(doubt.meaning.ends_with('.'), "{}", doubt.name);
-        if let Some(of_record) = of_records(doubt.name) {
-            assert_eq!(of_record.severity, doubt.severity, "{}", doubt.name);
+    let names: Vec<&str> = super::DOUBTS.iter().map(|row| row.kind.name).collect();
+    for (index, kind) in super::DOUBTS.iter().map(|row| &row.kind).enumerate() {
+        assert!(!names[..index].contains(&kind.name), "{}", kind.name);
+        assert!(kind.meaning.ends_with('.'), "{}", kind.name);
+        if let Some(of_record) = of_records(kind.name) {
+            assert_eq!(of_record.severity, kind.severity, "{}", kind.name);
         }
         assert!(
-            GUIDE.contains(&format!("| `{}` | {} |", doubt.name, doubt.severity.name())),
+            GUIDE.contains(&format!("| `{}` | {} |", kind.name, kind.severity.name())),
             "{}",
-            doubt.name
+            kind.name
         );
     }
 }
@@ -81,8 +112,8 @@ fn a_good_run_is_doubted_only_for_what_dlio_always_does() {
     let serious = analysis.runs[0].doubts.iter().filter(|d| d.severity != Severity::Note);
     let serious: Vec<&str> = serious.map(|doubt| doubt.name.as_str()).collect();
     assert_eq!(serious, ["wrong_step_count"]);
-    let case = &analysis.runs[0];
-    assert_eq!((case.parameter.as_str(), case.value.as_str(), case.steps), ("processes", "4", 40));
+    let run = &analysis.runs[0];
+    assert_eq!((run.parameter.as_str(), run.value.as_str(), run.steps), ("processes", "4", 40));
 }
 
 #[test]
@@ -168,7 +199,7 @@ fn broken_folders_are_doubted_and_stop_nothing() {
     let (_folder, analysis) =
         analysed(broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()));
     let threads = |name: &str| {
-        analysis.runs.iter().find(|case| case.path.ends_with(name)).unwrap().read_threads
+        analysis.runs.iter().find(|run| run.path.ends_with(name)).unwrap().read_threads
     };
     assert_eq!((threads("a"), threads("b")), (None, Some(4)));
 }
@@ -208,9 +239,7 @@ fn clocks_that_are_set_or_differ_are_doubted() {
         replace(&run.join("3_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000");
     };
     check("time_runs_backwards", &of, "a block of rank 3 in epoch 1 lasted", broken(short));
-    let whole = |build: &dyn Fn(&Path)| {
-        analysed(build).1.runs[0].throughput.whole_samples_per_second.unwrap()
-    };
+    let whole = |build: &dyn Fn(&Path)| analysed(build).1.runs[0].metric(&SAMPLES_WHOLE).unwrap();
     let (one_clock, two_clocks) = (whole(&broken(|_| ())), whole(&broken(ahead)));
     assert!((two_clocks / one_clock - 1.0).abs() < 1e-6, "{two_clocks}, not {one_clock}");
     let late = |run: &Path| {

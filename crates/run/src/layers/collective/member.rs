@@ -111,7 +111,7 @@ impl Storage for Member {
         memory.content.clear();
         memory.content.extend_from_slice(path.as_bytes());
         self.send(&mut memory.content).map_err(|error| self.lost(error))?;
-        self.answer(memory, "open").map(Handle::of)
+        self.answer(memory, "open").map(Handle::from_number)
     }
 
     fn len(&self, file: Handle) -> Result<u64, StorageError> {

@@ -1,0 +1,99 @@
+//! The one estimator of sentences and figures: weighted sums of the means of cells, each with a variance of its own (Welch 1947, Satterthwaite 1946).
+//!
+//! Storage noise grows with load, so that one variance for all cells would make intervals too narrow where it is noisy. A cell of one run has no variance, and
+//! what rests on it no interval.
+
+use crate::precision::CONFIDENCE;
+use feedrate_measure::metric::{Metric, Unit};
+use feedrate_measure::stats::{Cell, Combination, Interval};
+
+/// The scale on which noise is nearest to normal, and effects add up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseScale {
+    /// Percentages, as they are.
+    Percent,
+    /// Rates and durations, which vary by factors.
+    Logarithm,
+}
+
+impl ResponseScale {
+    /// The scale of a response.
+    pub fn of(response: &Metric) -> Self {
+        if response.unit == Unit::Percent {
+            ResponseScale::Percent
+        } else {
+            ResponseScale::Logarithm
+        }
+    }
+
+    /// A value of this scale in the unit of the response; a difference as a ratio or in points.
+    pub fn back(self, value: f64) -> f64 {
+        match self {
+            ResponseScale::Percent => value,
+            ResponseScale::Logarithm => value.exp(),
+        }
+    }
+}
+
+/// A value on the scale of its response; `None` where it has none, as what is not positive has no logarithm.
+pub fn scaled(response: &Metric, value: f64) -> Option<f64> {
+    match ResponseScale::of(response) {
+        _ if !value.is_finite() => None,
+        ResponseScale::Percent => Some(value),
+        ResponseScale::Logarithm => (value > 0.0).then(|| value.ln()),
+    }
+}
+
+/// The mean of the means of cells, each as heavy however often it was run, in the unit of the response: of rates and durations the geometric mean. With its
+/// interval where each cell was repeated. `None` where a cell is empty, or a value is not on the scale.
+pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Option<Interval>)> {
+    if let [only] = cells
+        && let Some(interval) = response.middle(only, CONFIDENCE)
+    {
+        return Some((interval.estimate, Some(interval)));
+    }
+    let values = |cell: &Vec<f64>| -> Option<Vec<f64>> {
+        let values =
+            cell.iter().map(|&value| scaled(response, value)).collect::<Option<Vec<f64>>>();
+        values.filter(|values| !values.is_empty())
+    };
+    let cells: Option<Vec<Vec<f64>>> = cells.iter().map(values).collect();
+    let cells: Vec<Cell> =
+        cells?.into_iter().map(|values| Cell { levels: Vec::new(), values }).collect();
+    let mean = Combination { weights: vec![1.0 / cells.len() as f64; cells.len()] };
+    let scale = ResponseScale::of(response);
+    let interval = mean.welch(&cells).and_then(|of| of.interval(CONFIDENCE));
+    let interval = interval.map(|of| Interval {
+        estimate: scale.back(of.estimate),
+        low: scale.back(of.low),
+        high: scale.back(of.high),
+    });
+    (!cells.is_empty()).then(|| (scale.back(mean.estimate(&cells)), interval))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_of_cells_has_the_interval_of_welch_and_satterthwaite() {
+        let au = Metric::find("au_all_steps").unwrap();
+        // Means 50 and 70; variances 4 and 16 of three runs each: √(20 ÷ 3) ÷ 2 with 20² ÷ (16 ÷ 2 + 256 ÷ 2) degrees of freedom.
+        let cells = [vec![48.0, 50.0, 52.0], vec![66.0, 70.0, 74.0]];
+        let (middle, interval) = mean_of_cells(au, &cells).unwrap();
+        let interval = interval.unwrap();
+        assert_eq!(middle, 60.0);
+        let half = (interval.high - interval.low) / 2.0;
+        // t(2.94) is 3.22.
+        assert!((half - 3.22 * (20.0_f64 / 3.0).sqrt() / 2.0).abs() < 0.02, "{half}");
+    }
+
+    #[test]
+    fn a_cell_of_one_run_leaves_the_interval_open() {
+        let rate = Metric::find("samples_per_second").unwrap();
+        let (middle, interval) = mean_of_cells(rate, &[vec![100.0, 100.0], vec![400.0]]).unwrap();
+        assert!((middle - 200.0).abs() < 1e-9 && interval.is_none());
+        assert_eq!(mean_of_cells(rate, &[vec![100.0], vec![0.0]]), None);
+        assert_eq!(mean_of_cells(rate, &[vec![]]), None);
+    }
+}

@@ -1,0 +1,205 @@
+//! What the runs do not tell, once a reason, and what would tell it.
+
+use super::design_matrix::DesignMatrix;
+use super::{Judged, Observation, UsedRuns, cannot_tell};
+use crate::design::{Design, UNSET};
+use crate::estimate::ResponseScale;
+use crate::finding::{Effect, Finding, Inconclusive, Levels, Noise, Open, Unanswered};
+use crate::precision::{CONFIDENCE, POWER};
+use feedrate_measure::stats::samples_to_tell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A question of one response that stays open.
+pub(super) enum OpenPoint {
+    /// One run of a cell.
+    NoReplicates(Unanswered),
+    /// The interval holds both nothing and what would matter.
+    Noise { factor: String, widest: Effect },
+    /// Another factor always changed with it.
+    Confounded(Unanswered),
+    /// A third factor always changed with these.
+    Aliased(Unanswered),
+    /// Not all combinations of two factors were run.
+    NotCrossed { missing: usize, pairs: usize },
+    /// More than is tested one by one.
+    TooManyLevels(Unanswered),
+}
+
+/// Reasons that need the runs of all responses follow those that are told of a workload first.
+const REASONS: usize = 6;
+
+impl OpenPoint {
+    fn reason(&self) -> usize {
+        match self {
+            OpenPoint::NoReplicates(_) => 0,
+            OpenPoint::Noise { .. } => 1,
+            OpenPoint::Confounded(_) => 2,
+            OpenPoint::Aliased(_) => 3,
+            OpenPoint::NotCrossed { .. } => 4,
+            OpenPoint::TooManyLevels(_) => 5,
+        }
+    }
+
+    fn question(&self) -> Option<&Unanswered> {
+        match self {
+            OpenPoint::NoReplicates(of)
+            | OpenPoint::Confounded(of)
+            | OpenPoint::Aliased(of)
+            | OpenPoint::TooManyLevels(of) => Some(of),
+            OpenPoint::Noise { .. } | OpenPoint::NotCrossed { .. } => None,
+        }
+    }
+}
+
+/// Factors that whoever made the runs does not act on: a difference between their levels is noise, and none says nothing.
+pub(super) fn ignored(group: &UsedRuns) -> Option<Finding> {
+    let mut levels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut reasons: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (at, factor) in group.design.factors.iter().enumerate() {
+        for cell in &group.design.cells {
+            for run in &cell.runs {
+                let Some(why) = group.runs[*run].ignored.get(&factor.name) else { continue };
+                levels.entry(&factor.name).or_default().insert(&factor.levels[cell.levels[at]]);
+                reasons.entry(&factor.name).or_default().insert(why);
+            }
+        }
+    }
+    levels.retain(|_, levels| 1 < levels.len());
+    if levels.is_empty() {
+        return None;
+    }
+    // Factors that are not acted on for the same reasons, with their levels.
+    let mut of_reasons: BTreeMap<&BTreeSet<&str>, Vec<Levels>> = BTreeMap::new();
+    for (factor, levels) in &levels {
+        of_reasons.entry(&reasons[factor]).or_default().push(named(factor, levels));
+    }
+    let told = of_reasons.into_iter().map(|(why, factors)| (factors, strings(why)));
+    let is_concerned =
+        |run: &Observation| levels.keys().any(|name| run.ignored.contains_key(*name));
+    let of: Vec<&Observation> = group.used().into_iter().filter(|run| is_concerned(run)).collect();
+    let subject = Inconclusive::Ignored(told.collect());
+    let mut finding = cannot_tell(&group.design.workload, subject, &of);
+    finding.factors = levels.keys().map(ToString::to_string).collect();
+    finding.magnitude = REASONS as f64 + 1.0;
+    Some(finding)
+}
+
+fn named(factor: &str, levels: &BTreeSet<&str>) -> Levels {
+    Levels { factor: factor.into(), levels: strings(levels) }
+}
+
+fn strings(all: &BTreeSet<&str>) -> Vec<String> {
+    all.iter().map(ToString::to_string).collect()
+}
+
+/// Factors that only runs which must not be used were made for: all others have one level of it.
+pub(super) fn only_left_out(all: &Design, group: &UsedRuns) -> Option<Finding> {
+    let used = group.design;
+    let mut lost = Vec::new();
+    let mut concerned: BTreeSet<usize> = BTreeSet::new();
+    for (at, factor) in all.factors.iter().enumerate() {
+        if used.cells.is_empty() || used.factor(&factor.name).is_some() {
+            continue;
+        }
+        let is_used = |run: &usize| !group.runs[*run].is_invalid();
+        let own = all.cells.iter().find(|cell| cell.runs.iter().any(is_used));
+        let others = all
+            .cells
+            .iter()
+            .filter(|cell| own.is_some_and(|own| own.levels[at] != cell.levels[at]));
+        let mut levels: BTreeSet<&str> = BTreeSet::new();
+        for cell in others {
+            concerned.extend(&cell.runs);
+            levels.insert(&factor.levels[cell.levels[at]]);
+        }
+        levels.remove(UNSET);
+        lost.push(named(&factor.name, &levels));
+    }
+    if lost.is_empty() {
+        return None;
+    }
+    let mut of: Vec<&Observation> = concerned.into_iter().map(|run| &group.runs[run]).collect();
+    of.sort_by(|a, b| a.path.cmp(&b.path));
+    let factors = lost.iter().map(|of| of.factor.clone()).collect();
+    let subject = Inconclusive::OnlyLeftOut(lost);
+    let finding = cannot_tell(&used.workload, subject, &of);
+    Some(Finding { factors, magnitude: REASONS as f64 + 2.0, ..finding })
+}
+
+/// Questions that stay open, over all responses of a workload.
+pub(super) fn open(workload: &str, judged: &[Judged]) -> Vec<Finding> {
+    (0..REASONS).filter_map(|reason| of_reason(workload, reason, judged)).collect()
+}
+
+fn of_reason(workload: &str, reason: usize, judged: &[Judged]) -> Option<Finding> {
+    let concerned: Vec<(&Judged, Vec<&OpenPoint>)> = judged
+        .iter()
+        .map(|one| (one, one.open.iter().filter(|open| open.reason() == reason).collect()))
+        .filter(|(_, own): &(&Judged, Vec<&OpenPoint>)| !own.is_empty())
+        .collect();
+    let (first, own) = concerned.first()?;
+    let subject = match own[0] {
+        OpenPoint::NoReplicates(_) => {
+            let repeated = judged.iter().find_map(|one| noise(one.matrix));
+            Inconclusive::NoReplicates { of: questions(&concerned), noise: repeated }
+        }
+        OpenPoint::Noise { .. } => {
+            Inconclusive::TooNoisy(concerned.iter().filter_map(too_noisy).collect())
+        }
+        OpenPoint::Confounded(_) => {
+            Inconclusive::Confounded { of: questions(&concerned), lacking: first.matrix.lacking() }
+        }
+        OpenPoint::Aliased(_) => Inconclusive::Aliased(questions(&concerned)),
+        OpenPoint::TooManyLevels(_) => Inconclusive::TooManyLevels(questions(&concerned)),
+        &OpenPoint::NotCrossed { missing, pairs } => Inconclusive::NotCrossed { missing, pairs },
+    };
+    let mut finding = cannot_tell(workload, subject, &[]);
+    let runs = concerned.iter().flat_map(|(one, _)| one.matrix.runs.iter().flatten());
+    let paths: BTreeSet<_> = runs.map(|run| run.path.clone()).collect();
+    finding.evidence = paths.into_iter().collect();
+    finding.response = (concerned.len() == 1).then_some(first.matrix.response.id.name());
+    finding.magnitude = (REASONS - reason) as f64;
+    Some(finding)
+}
+
+/// Each question once, in the order of the first response that has it.
+fn questions(concerned: &[(&Judged, Vec<&OpenPoint>)]) -> Open {
+    let mut questions: Vec<Unanswered> = Vec::new();
+    for question in concerned.iter().flat_map(|(_, own)| own).filter_map(|open| open.question()) {
+        if !questions.contains(question) {
+            questions.push(question.clone());
+        }
+    }
+    let responses = concerned.iter().map(|(one, _)| one.matrix.response.id.name()).collect();
+    Open { questions, responses }
+}
+
+/// A response, the factors that noise hides, and how many runs would tell them: more than there are, else none.
+fn too_noisy((one, own): &(&Judged, Vec<&OpenPoint>)) -> Option<(Noise, Vec<String>, Vec<Effect>)> {
+    let most = one.matrix.cells.iter().map(|cell| cell.values.len()).max()?;
+    let known = noise(one.matrix)?;
+    let noise = Noise { runs: known.runs.filter(|&runs| most as u64 <= runs), ..known };
+    let (mut factors, mut effects) = (Vec::new(), Vec::new());
+    for open in own {
+        if let OpenPoint::Noise { factor, widest } = open {
+            factors.push(factor.clone());
+            effects.push(widest.clone());
+        }
+    }
+    Some((noise, factors, effects))
+}
+
+/// The noise of repeated runs, and runs of each cell to find a difference that matters.
+fn noise(matrix: &DesignMatrix) -> Option<Noise> {
+    let noise = matrix.noise()?;
+    let margin = matrix.margin();
+    let (deviation, least) = match matrix.scale {
+        ResponseScale::Logarithm => (100.0 * noise.exp_m1(), (margin / 100.0).ln_1p()),
+        ResponseScale::Percent => (noise, margin),
+    };
+    let runs = match noise > 0.0 {
+        true => samples_to_tell(least / noise, CONFIDENCE, POWER),
+        false => Some(2),
+    };
+    Some(Noise { response: matrix.response.id.name(), deviation, runs, margin })
+}

@@ -1,0 +1,129 @@
+//! Which factors act together: how much more a level does with a level of another factor. Each cell of runs has a variance of its own.
+
+use super::design_matrix::DesignMatrix;
+use super::inconclusive::OpenPoint;
+use super::main_effects::is_found;
+use crate::finding::{Finding, Interaction, Kind, Quantity, Subject, Unanswered};
+use feedrate_measure::stats::{Combination, Difference};
+use std::collections::BTreeSet;
+
+/// Two levels together, against each alone.
+pub(super) struct PairTest {
+    /// Place among the pairs of the matrix.
+    pair: usize,
+    levels: [usize; 2],
+    /// `None` where the design does not tell it.
+    combination: Option<Combination>,
+    difference: Option<Difference>,
+    pub(super) p: Option<f64>,
+}
+
+/// The tests of all pairs of levels of all pairs of factors.
+pub(super) fn tests(matrix: &DesignMatrix) -> Vec<PairTest> {
+    let factors = &matrix.design.factors;
+    let others = |of: usize| {
+        let baseline = factors[of].baseline;
+        (0..factors[of].levels.len()).filter(move |&level| level != baseline)
+    };
+    let mut tests = Vec::new();
+    for (pair, &(a, b)) in matrix.pairs.iter().enumerate() {
+        for levels in others(a).flat_map(|x| others(b).map(move |y| [x, y])) {
+            let combination = matrix.interaction((a, levels[0]), (b, levels[1]));
+            let difference = combination.as_ref().and_then(|one| one.welch(&matrix.cells));
+            let p = difference.and_then(|difference| difference.p());
+            tests.push(PairTest { pair, levels, combination, difference, p });
+        }
+    }
+    tests
+}
+
+/// Factors that act together with this one.
+pub(super) fn partners(
+    matrix: &DesignMatrix,
+    tests: &[PairTest],
+    factor: usize,
+) -> BTreeSet<usize> {
+    let found = tests.iter().filter(|one| is_found(one.p)).map(|one| matrix.pairs[one.pair]);
+    let pairs = found.filter(|&(a, b)| a == factor || b == factor);
+    pairs.map(|(a, b)| if a == factor { b } else { a }).collect()
+}
+
+/// Pairs of factors that act together.
+pub(super) fn findings(matrix: &DesignMatrix, tests: &[PairTest], number: usize) -> Vec<Finding> {
+    let pairs = 0..matrix.pairs.len();
+    pairs.filter_map(|pair| finding(matrix, tests, pair, number)).collect()
+}
+
+fn finding(
+    matrix: &DesignMatrix,
+    tests: &[PairTest],
+    pair: usize,
+    number: usize,
+) -> Option<Finding> {
+    let found = tests.iter().filter(|one| one.pair == pair && is_found(one.p));
+    let size = |one: &PairTest| one.difference.map_or(0.0, |difference| difference.estimate.abs());
+    let largest = found.max_by(|x, y| size(x).total_cmp(&size(y)))?;
+    let combination = largest.combination.as_ref()?;
+    let difference = largest.difference?;
+    let (a, b) = matrix.pairs[pair];
+    let places = [(a, largest.levels[0]), (b, largest.levels[1])];
+    let factors = &matrix.design.factors;
+    let levels = places.map(|(factor, level)| factors[factor].levels[level].clone());
+    let bases = [a, b].map(|factor| factors[factor].baseline_level().to_string());
+    let of = Quantity::Together { level: levels[1].clone(), with: levels[0].clone() };
+    let changes = changes(matrix, places);
+    let subject = Subject::Interaction(Interaction { levels, bases, changes });
+    let n = combination.cells().map(|cell| matrix.cells[cell].values.len()).min()?;
+    let mut effect =
+        matrix.effect(of, difference.estimate, Some(&difference), n).tested(largest.p, number);
+    effect.share_percent = matrix.share_percent_of_pair(pair);
+    let mut finding = matrix.finding(Kind::Effect, &[a, b], subject, combination.cells());
+    finding.effects = vec![effect];
+    finding.magnitude = matrix.magnitude(difference.estimate);
+    Some(finding)
+}
+
+/// The change by a step of the second factor with the level of the first and with its base, where the same combinations of other factors have both.
+fn changes(matrix: &DesignMatrix, places: [(usize, usize); 2]) -> Option<[f64; 2]> {
+    let [(a, level), (b, to)] = places;
+    let baseline = |factor: usize| matrix.design.factors[factor].baseline;
+    let by = |at: usize| {
+        let change = matrix.middle((a, at), (b, to))? - matrix.middle((a, at), (b, baseline(b)))?;
+        Some(matrix.scale.back(change))
+    };
+    Some([by(level)?, by(baseline(a))?])
+}
+
+/// Pairs are named one by one up to here.
+const PAIRS_NAMED_MAX: usize = 3;
+
+/// Pairs of factors of which cannot be told whether they act together.
+pub(super) fn open(matrix: &DesignMatrix, tests: &[PairTest]) -> Vec<OpenPoint> {
+    let (mut aliased, mut single) = (Vec::new(), Vec::new());
+    for (pair, &(a, b)) in matrix.pairs.iter().enumerate() {
+        let names = [a, b].map(|factor| matrix.design.factors[factor].name.clone());
+        let own = || tests.iter().filter(|one| one.pair == pair);
+        if own().any(|one| one.combination.is_none()) {
+            aliased.push(Unanswered::Pair(names));
+        } else if own().any(|one| one.difference.is_none()) {
+            single.push(Unanswered::Pair(names));
+        }
+    }
+    let mut open: Vec<OpenPoint> = few(aliased).into_iter().map(OpenPoint::Aliased).collect();
+    open.extend(few(single).into_iter().map(OpenPoint::NoReplicates));
+    let dropped = matrix.pairs_dropped;
+    if dropped > 0 {
+        open.push(OpenPoint::TooManyLevels(Unanswered::Pairs(dropped)));
+    }
+    let factors = matrix.design.factors.len();
+    let pairs = factors * factors.saturating_sub(1) / 2;
+    let missing = pairs - matrix.pairs.len() - dropped;
+    if missing > 0 {
+        open.push(OpenPoint::NotCrossed { missing, pairs });
+    }
+    open
+}
+
+fn few(pairs: Vec<Unanswered>) -> Vec<Unanswered> {
+    if pairs.len() <= PAIRS_NAMED_MAX { pairs } else { vec![Unanswered::Pairs(pairs.len())] }
+}

@@ -1,0 +1,375 @@
+//! The surroundings of a study's runner: this machine, its processes, datasets and clock.
+
+use super::datasets;
+use super::reporter::Reporter;
+use super::row::{self, OfStudy, Planned};
+use crate::interrupt;
+use anyhow::Context;
+use feedrate_data::manifest::Manifest;
+use feedrate_measure::record::Record;
+use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_results::files::StudyFiles;
+use feedrate_results::load_run;
+use feedrate_results::response::Response;
+use feedrate_results::row::Row;
+use feedrate_results::run::settings;
+use feedrate_results::state::{ABOUT_FILE, Checked, StudySettings};
+use feedrate_run::clock::Clock;
+use feedrate_run::system::{self, Asker, BOUNDS, wait_until_quiet};
+use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::PlanDoubt;
+use feedrate_study::bash::{self, quoted};
+use feedrate_study::launch::{self, Launch, Scripts};
+use feedrate_study::runner::{Ended, Prepared, RowJob, RowPlan, RunnerEnv, RunnerEvent, Task};
+use feedrate_study::supervise::{self, Supervised, Supervision, wait_until_alone};
+use jiff::Zoned;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Lines of a failed run's messages that are told.
+const REASON_LINES: usize = 6;
+
+/// A busy Slurm may fail to launch a step, and srun still ends with 0.
+const STARTS_MAX: u32 = 3;
+
+/// How long disk and processors are looked at before a run.
+const QUIET_LOOK: Duration = Duration::from_millis(500);
+
+/// This machine.
+pub(super) struct Machine {
+    pub(super) files: StudyFiles,
+    hooks: BTreeMap<String, String>,
+    clock: Clock,
+    interrupted: Arc<AtomicBool>,
+    reporter: Reporter,
+    /// Itself, which is started for each run.
+    program: PathBuf,
+    /// How long a run waits for the machine to be quiet; no time does not look.
+    pub(super) quiet_wait: Duration,
+}
+
+impl Machine {
+    /// This machine, for the study in `files`.
+    pub(super) fn new(files: &StudyFiles, reporter: Reporter) -> anyhow::Result<Self> {
+        Ok(Machine {
+            hooks: files.hooks()?,
+            files: files.clone(),
+            clock: Clock::new(),
+            interrupted: Arc::default(),
+            reporter,
+            program: std::env::current_exe().context("cannot tell which program this is")?,
+            quiet_wait: Duration::ZERO,
+        })
+    }
+
+    /// Stop when the user says so.
+    pub(super) fn listen(&mut self) {
+        self.interrupted = interrupt::flag();
+    }
+}
+
+impl RunnerEnv for Machine {
+    fn plan(&mut self, row: &Row, settings: &StudySettings) -> Result<RowPlan, String> {
+        let plan = self.planned(row, settings)?.plan;
+        // What is wrong with the way of starting shows here, before anything runs.
+        let job = RowJob { row, plan: &plan, settings, attempt: 0 };
+        self.scripts(&job, &["run".into()], &self.files.task(0, "run"))?;
+        Ok(plan)
+    }
+
+    fn is_whole(&mut self, row: &Row, settings: &StudySettings) -> bool {
+        self.planned(row, settings).is_ok_and(|planned| planned.is_whole)
+    }
+
+    fn free_bytes(&self, folder: &Path) -> Option<u64> {
+        let there = folder.ancestors().find(|folder| folder.exists())?;
+        system::mount_of(there).map(|mount| mount.free_bytes)
+    }
+
+    fn own_datasets(
+        &mut self,
+        roots: &BTreeSet<PathBuf>,
+        study_id: &str,
+    ) -> BTreeMap<PathBuf, u64> {
+        datasets::made_by(roots, study_id)
+    }
+
+    fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool> {
+        datasets::delete(folder)
+    }
+
+    fn prepare(&mut self, job: &RowJob) -> Result<Prepared, Ended> {
+        let of_study = self.of_study(job.row, job.settings).map_err(Ended::Failed)?;
+        let launch = self.launch(job.settings).map_err(Ended::Failed)?;
+        if launch.member().has(Ability::Elsewhere) {
+            // Hooks are part of the job, and this machine is not the one that is measured.
+            return Ok(Prepared::default());
+        }
+        for (name, level) in &of_study.hooks {
+            self.hook(job, name, level)?;
+        }
+        let doubts = self.wait_until_quiet(job)?;
+        let results = &job.settings.results;
+        let data = job.plan.dataset.as_ref().map(|dataset| dataset.folder.as_path());
+        let environment = system::environment(&Asker {
+            program: concat!("feedrate ", env!("CARGO_PKG_VERSION")),
+            data,
+            results: Some(results),
+            study: &self.files.csv,
+        });
+        let environment = serde_json::to_value(environment).map_err(failed)?;
+        Ok(Prepared { environment, doubts })
+    }
+
+    fn execute(&mut self, job: &RowJob, task: Task) -> Result<(), Ended> {
+        let (what, mut words) = match task {
+            Task::Generate => ("generate", vec!["generate".to_string()]),
+            Task::Run(_) => ("run", vec!["run".to_string()]),
+        };
+        let folder = self.task_folder(job.attempt, what)?;
+        let of_study = self.of_study(job.row, job.settings).map_err(Ended::Failed)?;
+        let data = row::data_arguments(job.row, &of_study, job.settings, &self.files.csv);
+        words.extend(row::words(&data));
+        if let Task::Run(run_dir) = task {
+            words.extend(["--run-dir".into(), run_dir.display().to_string()]);
+            words.extend(["--study".into(), run_dir.join(ABOUT_FILE).display().to_string()]);
+            words.extend(cache_flag(&of_study).map(String::from));
+        }
+        if let (Task::Generate, Some(dataset)) = (task, &job.plan.dataset) {
+            datasets::claim(&dataset.folder, &job.settings.id).map_err(failed)?;
+        }
+        let scripts = self.scripts(job, &words, &folder).map_err(Ended::Failed)?;
+        let has_begun = || match task {
+            Task::Generate => true,
+            Task::Run(run_dir) => run_dir.join(RECORD_FILE).exists(),
+        };
+        for _ in 0..STARTS_MAX {
+            self.supervise(&folder, &scripts)?;
+            if has_begun() {
+                return Ok(());
+            }
+        }
+        let nothing = "its launcher ended well, and has started nothing";
+        Err(Ended::Failed(reason(&folder.join("stderr"), nothing)))
+    }
+
+    fn check(&mut self, run_dir: &Path, row: &Row, plan: &RowPlan) -> Result<Checked, String> {
+        let record = load_run(run_dir).map_err(|error| error.to_string())?;
+        check(&record, row, plan)?;
+        let doubts = record.study.as_ref().map_or_else(Vec::new, |study| study.doubts.clone());
+        let plan =
+            serde_json::to_vec(&settings(&record.plan)).map_err(|error| error.to_string())?;
+        let plan = format!("{:08x}{:08x}", crc32fast::hash(&plan), crc32c::crc32c(&plan));
+        Ok(Checked { duration_s: duration_s(&record), plan, doubts })
+    }
+
+    fn value(&mut self, run_dir: &Path, response: &Response) -> Option<f64> {
+        (response.of_run)(&load_run(run_dir).ok()?)
+    }
+
+    fn stamp(&self) -> String {
+        Zoned::now().strftime("%Y-%m-%d-%H-%M-%S").to_string()
+    }
+
+    fn now_s(&self) -> f64 {
+        self.clock.now_ns() as f64 / 1e9
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.interrupted.load(Relaxed)
+    }
+
+    fn tell(&mut self, event: RunnerEvent) {
+        self.reporter.tell(&event);
+    }
+}
+
+impl Machine {
+    /// Wait until nothing of an earlier runner measures any more; false where the user did not want to.
+    pub(super) fn wait_until_alone(&self) -> anyhow::Result<bool> {
+        let mut tell = || self.reporter.say("waiting for the end of what an earlier runner began");
+        wait_until_alone(&self.files.running(), &self.interrupted, &mut tell)
+            .context("cannot tell whether a run of an earlier runner goes on")
+    }
+
+    /// Wait for other work on this machine to end, as it disturbs the run.
+    fn wait_until_quiet(&self, job: &RowJob) -> Result<Vec<PlanDoubt>, Ended> {
+        if self.quiet_wait.is_zero() {
+            return Ok(Vec::new());
+        }
+        let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
+        let (limit, stop) = (self.quiet_wait, &self.interrupted);
+        let quiet = wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop);
+        if self.is_stopped() {
+            Err(Ended::Stopped)
+        } else {
+            Ok(quiet.doubt().into_iter().collect())
+        }
+    }
+
+    fn of_study(&self, row: &Row, settings: &StudySettings) -> Result<OfStudy, String> {
+        row::of_study(row, settings, &self.hooks).map_err(|problem| problem.to_string())
+    }
+
+    pub(super) fn planned(&self, row: &Row, settings: &StudySettings) -> Result<Planned, String> {
+        let of_study = self.of_study(row, settings)?;
+        let data = row::data_arguments(row, &of_study, settings, &self.files.csv);
+        row::plan(&data, &of_study.cache)
+    }
+
+    fn launch(&self, settings: &StudySettings) -> Result<&'static dyn Launch, String> {
+        let name = &settings.launching.launch;
+        launch::find(name).ok_or_else(|| {
+            format!("there is no way to start runs called `{name}`\n  hint: see `feedrate list launches`")
+        })
+    }
+
+    fn scripts(&self, job: &RowJob, words: &[String], folder: &Path) -> Result<Scripts, String> {
+        let launching = &job.settings.launching;
+        let launch = self.launch(job.settings)?;
+        let mut prologue = launching.prologue.clone();
+        if launch.member().has(Ability::Elsewhere)
+            && words.first().is_some_and(|word| word == "run")
+        {
+            let hooks = self.of_study(job.row, job.settings)?.hooks;
+            prologue.extend(
+                hooks.iter().map(|(name, level)| format!("( {} )", self.hook_line(name, level))),
+            );
+        }
+        let options = launch::LaunchOptions {
+            prologue,
+            launcher_arguments: launching.arguments.clone(),
+            accelerators_per_rank: launching.accelerators_per_rank,
+        };
+        let study = self.files.csv.file_stem().unwrap_or_default().to_string_lossy();
+        let wanted = launch::LaunchJob {
+            program: &self.program,
+            arguments: words,
+            accelerators: job.row.accelerators,
+            name: &format!("feedrate-{study}-{}", job.attempt),
+            folder,
+            stdout: &folder.join("stdout"),
+            stderr: &folder.join("stderr"),
+            options: &options,
+            variable: &|name| std::env::var(name).ok(),
+        };
+        let scripts = launch.scripts(&wanted);
+        scripts.map_err(|error| format!("{error}\n  hint: {}", error.hint))
+    }
+
+    /// A hook's command, with the level as its first argument.
+    fn hook_line(&self, name: &str, level: &str) -> String {
+        let command = self.hooks.get(name).map_or("", String::as_str);
+        format!("set -- {}; {command}", quoted(level))
+    }
+
+    /// Run a hook with the level that a row asks for.
+    fn hook(&self, job: &RowJob, name: &str, level: &str) -> Result<(), Ended> {
+        let folder = self.task_folder(job.attempt, &format!("hook-{name}"))?;
+        let run = bash::script("", &[], &self.hook_line(name, level));
+        self.supervise(&folder, &Scripts { run, cleanup: None, files: Vec::new() })
+    }
+
+    /// Each attempt is a new one, and so are its folders.
+    fn task_folder(&self, attempt: u64, what: &str) -> Result<PathBuf, Ended> {
+        let folder = self.files.task(attempt, what);
+        fs::create_dir_all(&folder).map_err(failed)?;
+        Ok(folder)
+    }
+
+    /// Run scripts to their end.
+    fn supervise(&self, folder: &Path, scripts: &Scripts) -> Result<(), Ended> {
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::write(&path, text).map(|()| path).map_err(failed)
+        };
+        for (name, text) in &scripts.files {
+            write(name, text)?;
+        }
+        let cleanup = scripts.cleanup.as_ref().map(|text| write("cleanup.sh", text)).transpose()?;
+        let order = Supervision {
+            script: write("run.sh", &scripts.run)?,
+            cleanup,
+            stdout: folder.join("stdout"),
+            stderr: folder.join("stderr"),
+            running: self.files.running(),
+            grace: supervise::GRACE,
+        };
+        let mut supervised = Supervised::start(&self.program, &order).map_err(failed)?;
+        let ended = supervised.wait(&self.interrupted).map_err(failed)?;
+        if self.is_stopped() {
+            return Err(Ended::Stopped);
+        }
+        match ended {
+            supervise::Ended::Exited(0) => Ok(()),
+            supervise::Ended::Exited(code) => {
+                Err(Ended::Failed(reason(&order.stderr, &format!("it ended with code {code}"))))
+            }
+            supervise::Ended::Signalled(signal) => {
+                Err(Ended::Failed(reason(&order.stderr, &format!("signal {signal} ended it"))))
+            }
+            supervise::Ended::Refused(why) => Err(Ended::Failed(why)),
+            supervise::Ended::Lost => Err(Ended::Failed("its supervisor was killed".into())),
+        }
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Ended {
+    Ended::Failed(error.to_string())
+}
+
+fn cache_flag(of_study: &OfStudy) -> Option<&'static str> {
+    match of_study.cache.as_str() {
+        "cold" => Some("--cold"),
+        "warm" => Some("--warm"),
+        _ => None,
+    }
+}
+
+/// The end of what a process said, from its last error on; `otherwise` where it said nothing.
+fn reason(messages: &Path, otherwise: &str) -> String {
+    let said = fs::read(messages).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let from = lines.iter().rposition(|line| line.starts_with("error"));
+    let from = from.unwrap_or(lines.len().saturating_sub(REASON_LINES));
+    let told: Vec<&str> = lines[from..].iter().take(REASON_LINES).copied().collect();
+    if told.is_empty() {
+        otherwise.into()
+    } else {
+        format!("{otherwise}: {}", told.join("\n").trim_start_matches("error: "))
+    }
+}
+
+/// Whether a record is whole, and that of this row and its own dataset.
+fn check(record: &Record, row: &Row, plan: &RowPlan) -> Result<(), String> {
+    if !record.complete {
+        let why = record.stopped_because.as_deref().unwrap_or("nobody knows why");
+        return Err(format!("the run did not reach its end: {why}"));
+    }
+    if record.plan.accelerators != row.accelerators {
+        let (ran, asked) = (record.plan.accelerators, row.accelerators);
+        return Err(format!("the run had {ran} accelerators, and {asked} were asked for"));
+    }
+    let read = Manifest::fingerprint_of(&record.plan.dataset);
+    match &plan.dataset {
+        Some(dataset) if dataset.fingerprint != read => Err(format!(
+            "the run read dataset {read}, and its row asks for {}",
+            dataset.fingerprint
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// From the start of its clock to the end of whatever came last.
+fn duration_s(record: &Record) -> f64 {
+    let epochs = record.epochs.iter().chain(&record.evaluations);
+    let checkpoints = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
+    let ends = epochs.map(|epoch| epoch.end_ns).chain(checkpoints.map(|of| of.end_ns));
+    ends.max().unwrap_or(0) as f64 / 1e9
+}

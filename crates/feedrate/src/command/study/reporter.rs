@@ -1,0 +1,145 @@
+//! Reports the progress of `feedrate study run`: a line an event, and in a terminal a live line below them.
+
+use crate::messages;
+use feedrate_analysis::precision::Next;
+use feedrate_spec::units;
+use feedrate_study::runner::RunnerEvent;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// How often the live line is drawn.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Tells the user.
+pub(super) struct Reporter {
+    line: ProgressBar,
+    quiet: bool,
+}
+
+impl Reporter {
+    pub(super) fn new(quiet: bool) -> Self {
+        let draws = !quiet && std::io::stderr().is_terminal();
+        let target =
+            if draws { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let style = ProgressStyle::with_template("{spinner} {msg} · {elapsed}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let line = ProgressBar::with_draw_target(None, target).with_style(style);
+        if draws {
+            line.enable_steady_tick(TICK);
+        }
+        Reporter { line, quiet }
+    }
+
+    /// Tell of one event.
+    pub(super) fn tell(&self, event: &RunnerEvent) {
+        match event {
+            RunnerEvent::Running { label, number, of, expected_s, left_s } => {
+                let about = units::seconds(*expected_s);
+                let text = format!("[{number}/{of}] {label}: running");
+                self.live(format!(
+                    "{text}, about {about}; all that is left, about {}",
+                    units::seconds(*left_s)
+                ));
+                self.say_plainly(&format!("{text}, about {about}"));
+            }
+            RunnerEvent::Generating { folder, bytes } => {
+                let text = format!("generating {} in {}", units::bytes(*bytes), folder.display());
+                self.live(text.clone());
+                self.say_plainly(&text);
+            }
+            other => {
+                self.live(String::new());
+                self.say(&line(other));
+            }
+        }
+    }
+
+    /// Where there is no live line.
+    fn say_plainly(&self, text: &str) {
+        if self.line.is_hidden() {
+            self.say(text);
+        }
+    }
+
+    fn live(&self, text: String) {
+        self.line.reset_elapsed();
+        self.line.set_message(text);
+    }
+
+    /// A line that stays.
+    pub(super) fn say(&self, text: &str) {
+        if !self.quiet {
+            self.line.suspend(|| messages::say(text));
+        }
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        self.line.finish_and_clear();
+    }
+}
+
+fn line(event: &RunnerEvent) -> String {
+    match event {
+        RunnerEvent::Running { .. } | RunnerEvent::Generating { .. } => String::new(),
+        RunnerEvent::Recovered { label, is_whole: true } => {
+            format!("{label}: a runner died, and the results were whole")
+        }
+        RunnerEvent::Recovered { label, is_whole: false } => {
+            format!("{label}: a runner died before the results were whole; to be run again")
+        }
+        RunnerEvent::Superseded { label, folder } => {
+            format!("{label}: set back; the older result is in {}", folder.display())
+        }
+        RunnerEvent::Deleted { folder, bytes } => {
+            format!("deleting {} in {}", units::bytes(*bytes), folder.display())
+        }
+        RunnerEvent::Finished { label, duration_s, doubts, .. } => {
+            let doubts = match doubts.as_slice() {
+                [] => String::new(),
+                doubts => format!(", doubts: {}", doubts.join(", ")),
+            };
+            format!("{label}: done in {}{doubts}", units::seconds(*duration_s))
+        }
+        RunnerEvent::Failed { label, reason } => {
+            format!("{label}: failed: {}", reason.trim().replace('\n', "\n    "))
+        }
+        RunnerEvent::RowIsGone { label, run_dir } => {
+            format!(
+                "{label}: its row is no longer in the CSV; the results are in {}",
+                run_dir.display()
+            )
+        }
+        RunnerEvent::Known { label, silent_runs, .. } if *silent_runs > 0 => {
+            let runs = units::counted(*silent_runs as u64, "run");
+            format!("{label}: of {runs} the response cannot be known, so none is added")
+        }
+        RunnerEvent::SetBackMeanwhile { label } => {
+            format!(
+                "{label}: was set back to `N` after this runner had done it, and is left to the next `study run`"
+            )
+        }
+        RunnerEvent::InUse { folder } => {
+            format!("{}: somebody reads it, so it is not deleted", folder.display())
+        }
+        RunnerEvent::Known { label, standing, .. } => {
+            let known = match standing.half_width {
+                Some(share) => format!("known to ± {:.1} %", 100.0 * share),
+                None => "not known to any width".into(),
+            };
+            let runs = units::counted(standing.replicates, "run");
+            match standing.next {
+                Next::OutOfReach => format!("{label}: {known} by {runs}; not within reach"),
+                Next::Enough | Next::Another => format!("{label}: {known} by {runs}"),
+            }
+        }
+        RunnerEvent::OutOfTime { label, expected_s } => {
+            format!(
+                "{label}: takes about {}, more than is left of the time",
+                units::seconds(*expected_s)
+            )
+        }
+    }
+}

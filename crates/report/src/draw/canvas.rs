@@ -1,0 +1,243 @@
+//! SVG as it is drawn: lines, areas and text, in points from the top left. Text stays text; nothing is fetched from elsewhere.
+
+use super::font::{self, FAMILIES};
+use super::theme::{Colour, Theme};
+use std::fmt::{Display, Write as _};
+
+/// Points per inch.
+pub(super) const PT_PER_IN: f64 = 72.0;
+
+/// A place on the picture: to the right, and down.
+pub(super) type At = (f64, f64);
+
+/// The picture so far, and the looks of its text and lines.
+#[derive(Debug)]
+pub(super) struct Canvas {
+    pub(super) theme: Theme,
+    /// Points of text.
+    pub(super) size: f64,
+    svg: String,
+}
+
+/// The part of a text that lies at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A rectangle.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Area {
+    pub(super) left: f64,
+    pub(super) top: f64,
+    pub(super) right: f64,
+    pub(super) bottom: f64,
+}
+
+impl Area {
+    pub(super) fn width(&self) -> f64 {
+        self.right - self.left
+    }
+
+    pub(super) fn height(&self) -> f64 {
+        self.bottom - self.top
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stroke {
+    pub(super) colour: Colour,
+    pub(super) width: f64,
+    /// Lengths of line and gap in turn; none of a whole line.
+    pub(super) dashes: &'static [f64],
+}
+
+impl Stroke {
+    pub(super) fn new(colour: Colour, width: f64) -> Self {
+        Stroke { colour, width, dashes: &[] }
+    }
+}
+
+/// The inside and the outline of a shape.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Paint {
+    pub(super) fill: Option<Colour>,
+    pub(super) stroke: Option<Stroke>,
+}
+
+impl Paint {
+    pub(super) fn fill(colour: Colour) -> Self {
+        Paint { fill: Some(colour), stroke: None }
+    }
+
+    pub(super) fn outlined(fill: Colour, stroke: Stroke) -> Self {
+        Paint { fill: Some(fill), stroke: Some(stroke) }
+    }
+}
+
+impl Canvas {
+    pub(super) fn new(theme: Theme, size: f64) -> Self {
+        Canvas { theme, size, svg: String::new() }
+    }
+
+    /// Width of a text.
+    pub(super) fn width(&self, text: &str) -> f64 {
+        font::width(text, self.size)
+    }
+
+    /// From the middle of a line of text to its base line.
+    pub(super) fn drop(&self) -> f64 {
+        font::CAPITALS * self.size / 2.0
+    }
+
+    pub(super) fn text(&mut self, at: At, anchor: Anchor, text: &str) {
+        self.any_text(at, anchor, text, self.theme.text(), 0.0);
+    }
+
+    pub(super) fn coloured(&mut self, at: At, anchor: Anchor, text: &str, colour: Colour) {
+        self.any_text(at, anchor, text, colour, 0.0);
+    }
+
+    /// Turned clockwise around its anchor.
+    pub(super) fn turned(&mut self, at: At, anchor: Anchor, text: &str, degrees: f64) {
+        self.any_text(at, anchor, text, self.theme.text(), degrees);
+    }
+
+    fn any_text(&mut self, at: At, anchor: Anchor, text: &str, colour: Colour, degrees: f64) {
+        let (x, y) = (number(at.0), number(at.1));
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let mut attributes = format!(
+            "x=\"{x}\" y=\"{y}\" font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"{}\"",
+            number(self.size),
+            hex(colour)
+        );
+        // A reader without these fonts has a wider one, in which names would run over each other and out of the picture.
+        let width = self.width(text);
+        if width > 0.0 {
+            let length = number(width);
+            attributes += &format!(" textLength=\"{length}\" lengthAdjust=\"spacingAndGlyphs\"");
+        }
+        if degrees != 0.0 {
+            attributes += &format!(" transform=\"rotate({} {x} {y})\"", number(degrees));
+        }
+        self.push(format_args!("<text {attributes}>{}</text>", escaped(text)));
+    }
+
+    pub(super) fn line(&mut self, points: &[At], stroke: Stroke) {
+        self.shape("polyline", &corners(points), Paint { fill: None, stroke: Some(stroke) }, "");
+    }
+
+    /// `hint`: shown when it is pointed at; empty has none.
+    pub(super) fn polygon(&mut self, points: &[At], paint: Paint, hint: &str) {
+        self.shape("polygon", &corners(points), paint, hint);
+    }
+
+    pub(super) fn rectangle(&mut self, area: Area, fill: Colour, hint: &str) {
+        let [x, y, width, height] = [area.left, area.top, area.width(), area.height()].map(number);
+        let place = format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"");
+        self.shape("rect", &place, Paint::fill(fill), hint);
+    }
+
+    pub(super) fn circle(&mut self, centre: At, radius: f64, paint: Paint, hint: &str) {
+        let [x, y, radius] = [centre.0, centre.1, radius].map(number);
+        self.shape("circle", &format!("cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), paint, hint);
+    }
+
+    /// A part of a disc, between two shares of a turn, clockwise from the top.
+    pub(super) fn slice(
+        &mut self,
+        centre: At,
+        radius: f64,
+        turn: [f64; 2],
+        paint: Paint,
+        hint: &str,
+    ) {
+        let [from, to] = turn.map(|share| {
+            let angle = share * std::f64::consts::TAU;
+            let (x, y) = (centre.0 + radius * angle.sin(), centre.1 - radius * angle.cos());
+            format!("{} {}", number(x), number(y))
+        });
+        let (x, y, radius) = (number(centre.0), number(centre.1), number(radius));
+        let is_large = u8::from(turn[1] - turn[0] > 0.5);
+        let place = format!("d=\"M{x} {y}L{from}A{radius} {radius} 0 {is_large} 1 {to}Z\"");
+        self.shape("path", &place, paint, hint);
+    }
+
+    fn shape(&mut self, element: &str, place: &str, paint: Paint, hint: &str) {
+        let fill = paint.fill.map_or("none".into(), hex);
+        let mut attributes = format!("{place} fill=\"{fill}\"");
+        if let Some(Stroke { colour, width, dashes }) = paint.stroke {
+            let (colour, width) = (hex(colour), number(width));
+            attributes +=
+                &format!(" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"");
+            if !dashes.is_empty() {
+                let dashes: Vec<String> = dashes.iter().copied().map(number).collect();
+                attributes += &format!(" stroke-dasharray=\"{}\"", dashes.join(" "));
+            }
+        }
+        if hint.is_empty() {
+            self.push(format_args!("<{element} {attributes}/>"));
+        } else {
+            let hint = escaped(hint);
+            self.push(format_args!("<{element} {attributes}><title>{hint}</title></{element}>"));
+        }
+    }
+
+    /// Begin a group that belongs to a series, up to [`Canvas::end`].
+    pub(super) fn begin(&mut self, series: &str) {
+        self.push(format_args!("<g data-series=\"{}\">", escaped(series)));
+    }
+
+    pub(super) fn end(&mut self) {
+        self.push("</g>");
+    }
+
+    /// The whole file, of so many points.
+    pub(super) fn finish(self, title: &str, caption: &str, size: At) -> String {
+        let [width, height] = [size.0, size.1].map(number);
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}pt\" height=\"{height}pt\" viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"{FAMILIES}\">\n\
+             <title>{}</title>\n<desc>{}</desc>\n<rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\n{}</svg>\n",
+            escaped(title),
+            escaped(caption),
+            hex(self.theme.background()),
+            self.svg
+        )
+    }
+
+    fn push(&mut self, line: impl Display) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.svg, "{line}");
+    }
+}
+
+fn corners(points: &[At]) -> String {
+    let points: Vec<String> =
+        points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
+    format!("points=\"{}\"", points.join(" "))
+}
+
+fn hex(colour: Colour) -> String {
+    let [red, green, blue] = colour;
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// To a hundredth of a point.
+fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".into() } else { text.into() }
+}
+
+/// Text as XML takes it: marks are written as entities, characters that it does not know become blanks.
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let is_unknown = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
+    text.replace('"', "&quot;").replace(is_unknown, " ")
+}

@@ -1,0 +1,370 @@
+//! How the runs were made, in sentences and tables: what was the same in all, what was varied, on what, in which order, how often. Nothing is
+//! said that no record holds.
+
+use crate::number::by_value;
+use crate::report::{Method, Source};
+use crate::table::Table;
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
+use feedrate_results::import::Origin;
+use feedrate_results::run::{ROWS, Run, Settings};
+use feedrate_spec::units::{self, counted};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A run that is used.
+pub(super) struct Made<'a> {
+    pub(super) run: &'a Run,
+    /// Settings, and where it ran.
+    pub(super) settings: &'a Settings,
+    /// An index of the sources of the report.
+    pub(super) source: usize,
+    /// A name that its replicates share: processes and levels of factors.
+    pub(super) experiment: String,
+}
+
+impl Made<'_> {
+    fn is_own(&self) -> bool {
+        self.run.origin == Origin::Feedrate
+    }
+
+    fn experiment(&self) -> (&str, &str) {
+        (&self.run.workload, &self.experiment)
+    }
+}
+
+/// All of it; `runs` in the order they were started, of `sources`.
+pub(super) fn methods(runs: &[Made], sources: &[Source]) -> Vec<Method> {
+    let all: Vec<&Made> = runs.iter().collect();
+    let of_each = |of: fn(&[&Made]) -> Option<String>| of_each_source(runs, sources, of);
+    let said = [
+        ("Runs", Some(whole(&all))),
+        ("Varied", of_each_workload(&all, varied)),
+        ("Overridden", of_each_workload(&all, overridden)),
+        ("Where", of_each(place)),
+        ("Emulated", of_each(emulated)),
+        ("Design", of_each(design)),
+        ("Order", of_each(order)),
+        ("Page cache", of_each(cache)),
+        ("Checkpoints", of_each_workload(&all, checkpoints)),
+        ("Numbers", Some(numbers(&all))),
+    ];
+    let said = said.into_iter().filter_map(|(name, says)| Some((name, says?)));
+    let mut methods: Vec<Method> =
+        said.map(|(name, says)| Method { name: name.into(), says, commands: Vec::new() }).collect();
+    methods.push(again(&all));
+    methods
+}
+
+/// Sentences about the runs of each source; once where they are the same of all.
+fn of_each_source(
+    runs: &[Made],
+    sources: &[Source],
+    says: fn(&[&Made]) -> Option<String>,
+) -> Option<String> {
+    let (mut found, mut count): (Vec<(&str, String)>, usize) = (Vec::new(), 0);
+    for (index, source) in sources.iter().enumerate() {
+        let own: Vec<&Made> = runs.iter().filter(|run| run.source == index).collect();
+        if !own.is_empty() {
+            count += 1;
+            found.extend(says(&own).map(|says| (source.path.as_str(), says)));
+        }
+    }
+    let (_, first) = found.first()?;
+    if found.len() == count && found.iter().all(|(_, says)| says == first) {
+        return Some(first.clone());
+    }
+    let named = found.iter().map(|(path, says)| format!("Of `{path}`: {says}"));
+    Some(named.collect::<Vec<_>>().join(" "))
+}
+
+/// A sentence about each workload.
+fn of_each_workload(runs: &[&Made], says: fn(&str, &[&Made]) -> Option<String>) -> Option<String> {
+    let parts = by_workload(runs).into_iter();
+    let parts: Vec<String> = parts.filter_map(|(workload, runs)| says(workload, &runs)).collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+fn whole(runs: &[&Made]) -> String {
+    let experiments: BTreeSet<(&str, &str)> = runs.iter().map(|run| run.experiment()).collect();
+    let workloads: BTreeSet<&str> = runs.iter().map(|run| run.run.workload.as_str()).collect();
+    let [first, last] = [runs.first(), runs.last()].map(|run| {
+        let started = run.and_then(|run| run.run.started.as_deref()).unwrap_or_default();
+        started.split('.').next().unwrap_or_default().replace('T', " ")
+    });
+    let (count, experiments) = (counted(runs.len() as u64, "run"), experiments.len() as u64);
+    let (experiments, workloads) = (counted(experiments, "experiment"), quoted(workloads));
+    format!("{count} of {experiments} ({workloads}), started from {first} to {last}.")
+}
+
+/// Settings that differ between runs of a workload.
+fn varied(workload: &str, runs: &[&Made]) -> Option<String> {
+    let several = values(runs).into_iter().filter(|(_, values)| 1 < values.len());
+    let several: Vec<String> =
+        several.map(|(key, values)| format!("`{key}`: {}", quoted(values))).collect();
+    let several = several.join("; ");
+    (!several.is_empty()).then(|| format!("Of `{workload}` these differ between runs: {several}."))
+}
+
+/// Overrides that all runs of a workload share.
+fn overridden(workload: &str, runs: &[&Made]) -> Option<String> {
+    let (first, rest) = runs.split_first()?;
+    let is_shared = |text: &&String| rest.iter().all(|one| one.run.overrides.contains(text));
+    let shared = quoted(first.run.overrides.iter().filter(is_shared).map(String::as_str));
+    (!shared.is_empty()).then(|| format!("All runs of `{workload}` set {shared}."))
+}
+
+fn place(runs: &[&Made]) -> Option<String> {
+    let mut parts = Vec::new();
+    for key in ["machine", "kernel", "file system", "device", "program"] {
+        let values: BTreeSet<&str> =
+            runs.iter().filter_map(|one| one.run.place.get(key)).map(String::as_str).collect();
+        if !values.is_empty() {
+            parts.push(format!("{key} {}", quoted(values)));
+        }
+    }
+    let memory: BTreeSet<u64> = runs.iter().filter_map(|one| one.run.memory_bytes).collect();
+    if !memory.is_empty() {
+        let sizes: Vec<String> = memory.into_iter().map(units::bytes).collect();
+        parts.push(format!("memory {}", sizes.join(", ")));
+    }
+    let mut says = Vec::new();
+    if !parts.is_empty() {
+        says.push(format!("On {}.", parts.join(", ")));
+    }
+    let known = runs.iter().filter(|one| one.run.place.contains_key("file system")).count();
+    if known == 0 {
+        says.push("The file system is not known: no file of these results tells it.".into());
+    } else if known < runs.len() {
+        let others = counted((runs.len() - known) as u64, "run");
+        says.push(format!("Of {others} the file system is not known."));
+    }
+    Some(says.join(" "))
+}
+
+/// Settings that make storage slower than it is: key, and the words before and after its value.
+const EMULATED: [(&str, &str, &str); 3] = [
+    ("storage.throttle_bytes_per_second", "a throttle of", "bytes/s"),
+    ("storage.throttle_latency_s", "a throttle's latency of", "s for each read"),
+    ("storage.delay_s", "a delay of", "s for each read"),
+];
+
+fn is_zero(text: &str) -> bool {
+    text.parse() == Ok(0.0)
+}
+
+fn emulated(runs: &[&Made]) -> Option<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for (key, before, after) in EMULATED {
+        let mut found = known(key, runs);
+        found.retain(|text| !is_zero(text));
+        if !found.is_empty() {
+            parts.push(format!("{before} {} {after}", quoted(found)));
+        }
+    }
+    let mut kinds = known("storage.kind", runs);
+    kinds.retain(|kind| ["memory", "null"].contains(kind));
+    if !kinds.is_empty() {
+        parts.push(format!("storage of kind {}, which is no device", quoted(kinds)));
+    }
+    let so = "These rates and waits are not those of the device.";
+    (!parts.is_empty()).then(|| format!("Storage was emulated: {}. {so}", parts.join(", ")))
+}
+
+/// Everything that was asked of checkpoints, and what is nothing or off left out.
+fn checkpoints(workload: &str, runs: &[&Made]) -> Option<String> {
+    /// Words for something that is not asked for.
+    const OFF: [&str; 4] = ["false", "False", "null", "none"];
+    let keys = ["checkpoint", "workflow.checkpoint"];
+    let mut known = Vec::new();
+    for (key, values) in values(runs) {
+        let is_checkpoint = keys.contains(&key) || key.starts_with("checkpoint.");
+        if is_checkpoint && !values.iter().all(|value| OFF.contains(value)) {
+            known.push(format!("`{}` {}", own_key(key, runs), quoted(values)));
+        }
+    }
+    Some(if known.is_empty() {
+        format!("Of `{workload}` no setting of checkpoints is known, or none was asked for.")
+    } else {
+        format!("Of `{workload}`: {}.", known.join(", "))
+    })
+}
+
+/// DLIO's key, where all runs are of DLIO.
+fn own_key<'a>(key: &'a str, runs: &[&Made]) -> &'a str {
+    if runs.iter().any(|run| run.is_own()) {
+        return key;
+    }
+    let row = ROWS.iter().find(|(_, plan, dlio, _)| *plan == key && !dlio.is_empty());
+    row.map_or(key, |(_, _, dlio, _)| dlio)
+}
+
+fn design(runs: &[&Made]) -> Option<String> {
+    let studies = runs.iter().filter_map(|one| one.run.study.as_ref());
+    let names: BTreeSet<&str> = studies.clone().map(|study| study.study.as_str()).collect();
+    let alone = runs.len() - studies.clone().count();
+    let mut parts = Vec::new();
+    if !names.is_empty() {
+        parts.push(format!("Runs of the study {}.", quoted(names)));
+        if alone > 0 {
+            parts.push(format!("{} of no study.", counted(alone as u64, "run")));
+        }
+    }
+    let mut sizes: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    runs.iter().for_each(|run| *sizes.entry(run.experiment()).or_default() += 1);
+    parts.push(match (sizes.values().min()?, sizes.values().max()?) {
+        (1, 1) => "No experiment was repeated: no difference can be told from noise.".into(),
+        (a, b) if a == b => format!("Each experiment was run {a} times."),
+        (a, b) => format!("Experiments were run {a} to {b} times."),
+    });
+    let blocks: BTreeSet<u32> = studies.filter_map(|study| study.block).collect();
+    if 1 < blocks.len() {
+        parts.push(format!("They were made in {} blocks.", blocks.len()));
+    }
+    Some(parts.join(" "))
+}
+
+/// Whether replicates were made right after one another.
+fn order(runs: &[&Made]) -> Option<String> {
+    let same = |pair: &&[&Made]| pair[0].experiment() == pair[1].experiment();
+    let neighbours = runs.windows(2).filter(same).count();
+    let experiments: BTreeSet<_> = runs.iter().map(|run| run.experiment()).collect();
+    let repeats = runs.len() - experiments.len();
+    Some(match (repeats, neighbours) {
+        (0, _) => "Each experiment was run once, one after another.".into(),
+        (repeats, n) if n == repeats && 1 < experiments.len() => {
+            "All runs of an experiment were made one after another: what drifted meanwhile cannot be told from an effect.".into()
+        }
+        (repeats, n) => {
+            let repeats = counted(repeats as u64, "repeated run");
+            format!("Experiments were interleaved: {n} of {repeats} followed a run of the same experiment.")
+        }
+    })
+}
+
+fn cache(runs: &[&Made]) -> Option<String> {
+    let says = known("train.cache", runs).into_iter().map(|value| match value {
+        "cold" => "The dataset was dropped from the page cache before each epoch, which was checked.",
+        "warm" => "The dataset was read into the page cache before the first epoch, which was checked.",
+        _ => "The page cache was left as it was: what it holds of the dataset is not read from the device.",
+    });
+    let says: Vec<&str> = says.collect();
+    let several = if 1 < says.len() { "Runs differ in this. " } else { "" };
+    (!says.is_empty()).then(|| format!("{several}{}", says.join(" ")))
+}
+
+fn numbers(runs: &[&Made]) -> String {
+    let definitions = [&AU_WINDOWED, &AU_ALL_STEPS, &AU_SUSTAINED]
+        .map(|metric| format!("`{}`: {}", metric.label(), metric.definition));
+    let mut estimated = "";
+    if !runs.iter().all(|run| run.is_own()) {
+        estimated = "DLIO counts no bytes: what its runs read, marked ≈, is samples times the mean size of those that its generator draws. ";
+    }
+    format!(
+        "A run is one value; its epochs are repeated measures and make no interval narrower. Percentages have their mean, rates their geometric mean; \
+         intervals are of 95 % (Student's t, of rates on the scale of logarithms, of percentages on that of the logit). MB is 10^6 bytes, MiB 2^20. {estimated}{}",
+        definitions.join(" ")
+    )
+}
+
+fn again(runs: &[&Made]) -> Method {
+    let mut commands = Vec::new();
+    for one in runs.iter().filter(|one| one.is_own()) {
+        let command = match &one.run.study {
+            Some(study) => format!("feedrate study run {}", shell(&study.study)),
+            None => {
+                let accelerators = one.settings.get("accelerators").map_or("1", String::as_str);
+                format!("feedrate run {} -n {accelerators}", shell(&one.run.workload))
+            }
+        };
+        if !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+    let mut says = Vec::new();
+    if runs.iter().any(|run| run.is_own() && run.run.study.is_none()) {
+        says.push("All settings of a run are in its record under `plan`; these commands name the workload only.");
+    } else if runs.iter().any(|run| run.is_own()) {
+        says.push("All settings of a run are in its record, under `plan` and `study`.");
+    }
+    if !runs.iter().all(|run| run.is_own()) {
+        says.push("What runs of DLIO were asked for is in the folder that Hydra left in theirs (`.hydra` or `dlio_config`).");
+    }
+    Method { name: "Again".into(), says: says.join(" "), commands }
+}
+
+/// A word of a shell.
+fn shell(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:%@=,".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.into();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// The settings of each workload, one column each.
+pub(super) fn configuration(runs: &[Made]) -> Table {
+    let all: Vec<&Made> = runs.iter().collect();
+    let workloads = by_workload(&all);
+    let known: Vec<BTreeMap<&str, Vec<&str>>> =
+        workloads.values().map(|runs| values(runs)).collect();
+    let mut rows = Vec::new();
+    for (name, key, ..) in ROWS {
+        let cells = known.iter().map(|of| of.get(key).map_or(String::new(), |all| all.join(", ")));
+        let cells: Vec<String> = cells.collect();
+        // A throttle or delay of nothing is none.
+        let is_emulated = EMULATED.iter().any(|(of, ..)| of == key);
+        if cells.iter().any(|cell| !(cell.is_empty() || is_emulated && is_zero(cell))) {
+            rows.push(std::iter::once((*name).to_string()).chain(cells).collect());
+        }
+    }
+    let columns = std::iter::once("Setting").chain(workloads.keys().copied());
+    Table::from_text("Workflow configuration", columns, rows)
+}
+
+/// Component and specification of each machine, once.
+pub(super) fn setups(runs: &[Made]) -> Vec<Table> {
+    let mut setups: Vec<Table> = Vec::new();
+    for machine in runs.iter().flat_map(|one| &one.run.machines) {
+        let rows = machine.components.iter().map(|(name, of)| {
+            // Free space changes with every run, and is none of the machine's parts.
+            let kept: Vec<&str> = of.split(", ").filter(|word| !word.ends_with(" free")).collect();
+            vec![name.clone(), kept.join(", ")]
+        });
+        let title = format!("Experimental setup: {}", machine.hostname);
+        let table = Table::from_text(title, ["Component", "Specification"], rows);
+        if !setups.contains(&table) {
+            setups.push(table);
+        }
+    }
+    setups
+}
+
+fn by_workload<'a, 'b>(runs: &[&'b Made<'a>]) -> BTreeMap<&'a str, Vec<&'b Made<'a>>> {
+    let mut found: BTreeMap<&str, Vec<&Made>> = BTreeMap::new();
+    for run in runs {
+        found.entry(&run.run.workload).or_default().push(run);
+    }
+    found
+}
+
+/// Values of a setting in the runs that have it.
+fn known<'a>(key: &str, runs: &[&Made<'a>]) -> BTreeSet<&'a str> {
+    runs.iter().filter_map(|run| run.settings.get(key)).map(String::as_str).collect()
+}
+
+/// Every value of every setting. Where only some runs have one it is `-` in the others.
+fn values<'a>(runs: &[&Made<'a>]) -> BTreeMap<&'a str, Vec<&'a str>> {
+    let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for key in runs.iter().flat_map(|run| run.settings.keys()) {
+        values.entry(key).or_default();
+    }
+    for (key, values) in &mut values {
+        let own = runs.iter().map(|run| run.settings.get(*key).map_or("-", String::as_str));
+        *values = own.collect::<BTreeSet<_>>().into_iter().collect();
+        values.sort_by(|a, b| by_value(a, b));
+    }
+    values
+}
+
+fn quoted<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
+    values.into_iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,56 @@
+//! The figures of the page: pictures as they were drawn, on a light and a dark ground, and the numbers behind them.
+
+use super::tables::plain_table;
+use super::{sentence, slug};
+use crate::report::{Figure, NotDrawn, Report};
+use maud::{Markup, PreEscaped, html};
+
+pub(super) fn figures(report: &Report) -> Option<Markup> {
+    let figures = html! {
+        div.figures { @for figure in &report.figures { (one(figure)) } }
+        @if !report.not_drawn.is_empty() {
+            h3 { "Not drawn" }
+            ul { @for one in &report.not_drawn { (not_drawn(one)) } }
+        }
+    };
+    (!report.figures.is_empty() || !report.not_drawn.is_empty()).then_some(figures)
+}
+
+fn not_drawn(of: &NotDrawn) -> Markup {
+    html! {
+        li { code { (of.name) } ": " (sentence(&of.why)) ". " span.advice { "What to do: " (sentence(&of.hint)) "." } }
+    }
+}
+
+/// `data-names` are the series that the script makes buttons for.
+fn one(figure: &Figure) -> Markup {
+    let names = serde_json::to_string(&figure.series).unwrap_or_default();
+    html! {
+        figure .wide[is_wide(&figure.svg)] id={ "figure-" (slug(&figure.name)) } data-names=(names)
+            aria-labelledby={ "figure-" (slug(&figure.name)) "-name" } {
+            h3 id={ "figure-" (slug(&figure.name)) "-name" } { (figure.title) }
+            div.canvas {
+                @match &figure.svg_dark {
+                    Some(dark) => {
+                        div.on-light { (PreEscaped(&figure.svg)) }
+                        div.on-dark { (PreEscaped(dark)) }
+                    }
+                    None => div.on-any { (PreEscaped(&figure.svg)) },
+                }
+            }
+            figcaption { (sentence(&figure.caption)) }
+            @if !figure.values.rows.is_empty() {
+                details { summary { "Values" } (plain_table(&figure.values, &format!("Values: {}", figure.values.title))) }
+            }
+        }
+    }
+}
+
+/// Drawn for both columns of a paper, so that its text is small in one.
+const WIDE_PT: f64 = 400.0;
+
+fn is_wide(svg: &str) -> bool {
+    let view = svg.split_once("viewBox=\"").and_then(|(_, rest)| rest.split('"').next());
+    let width = view.and_then(|view| view.split_whitespace().nth(2)?.parse::<f64>().ok());
+    width.is_some_and(|width| WIDE_PT < width)
+}

@@ -1,0 +1,158 @@
+//! One page that needs nothing but itself: no request leaves it. Its content is whole without its script, which only sorts, filters, zooms,
+//! hides and colours.
+
+mod sections;
+mod tables;
+mod figures;
+
+use super::Output;
+use super::words::{Word, glance, run_number, words};
+use crate::report::{Doubt, Report};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+
+pub(super) static OUTPUT: Output = Output {
+    name: "html",
+    extension: "html",
+    summary: "One page that works offline: findings, doubts, figures, sortable tables, methods.",
+    write,
+};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// A section of the page.
+struct Section {
+    id: &'static str,
+    heading: &'static str,
+    content: Markup,
+}
+
+fn write(report: &Report) -> String {
+    let all = [
+        ("findings", "Findings", sections::findings(report)),
+        ("doubts", "Doubts", sections::doubts(report)),
+        ("figures", "Figures", figures::figures(report)),
+        ("experiments", "Experiments", tables::experiments(report)),
+        ("runs", "Runs", tables::runs(report)),
+        ("methods", "Methods", sections::methods(report)),
+        ("setup", "Setup", sections::setup(report)),
+    ];
+    let there = all
+        .into_iter()
+        .filter_map(|(id, heading, content)| Some(Section { id, heading, content: content? }));
+    let sections: Vec<Section> = there.collect();
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(report))
+            body {
+                a.skip href="#findings" { "Skip to the findings" }
+                (banner(report, &sections))
+                main {
+                    @for Section { id, heading, content } in &sections {
+                        section id=(id) aria-labelledby={ (id) "-heading" } {
+                            h2 id={ (id) "-heading" } { (heading) }
+                            (content)
+                        }
+                    }
+                }
+                footer { p { "Made by " (report.program) "." } }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// Scripts other than ours do not run, whatever a path or a name holds; nothing is fetched.
+fn policy() -> String {
+    let hash = STANDARD.encode(Sha256::digest(SCRIPT.as_bytes()));
+    format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
+    )
+}
+
+fn head(report: &Report) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta http-equiv="Content-Security-Policy" content=(policy());
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (report.title) }
+            style { (PreEscaped(STYLE)) }
+        }
+    }
+}
+
+fn banner(report: &Report, sections: &[Section]) -> Markup {
+    html! {
+        header {
+            h1 { (report.title) }
+            p.glance { (glance(report)) "." }
+            ul.sources aria-label="Sources" {
+                @for source in &report.sources {
+                    li { code { (source.path) } " " span.faint { "(" (source.runs) " runs)" } }
+                }
+            }
+            nav aria-label="Contents" {
+                ul {
+                    @for one in sections { li { a href={ "#" (one.id) } { (one.heading) } } }
+                }
+            }
+        }
+    }
+}
+
+/// A sentence with its names as code.
+fn sentence(text: &str) -> Markup {
+    html! {
+        @for word in words(text) {
+            @match word {
+                Word::Plain(text) => (text),
+                Word::Name(name) => code { (name) },
+            }
+        }
+    }
+}
+
+/// More of them than this are folded up.
+const LINKS_MAX: usize = 12;
+
+fn links(runs: &[usize]) -> Markup {
+    html! {
+        @for (place, &run) in runs.iter().enumerate() {
+            @if place > 0 { ", " }
+            a href={ "#run-" (run + 1) } { (run_number(run)) }
+        }
+    }
+}
+
+fn run_links(runs: &[usize]) -> Markup {
+    html! {
+        @if runs.len() <= LINKS_MAX {
+            p.evidence { "Rests on " (links(runs)) "." }
+        } @else {
+            details.evidence { summary { "Rests on " (runs.len()) " runs" } p { (links(runs)) } }
+        }
+    }
+}
+
+/// The id of a doubt of the report: its own, where a name is there twice, of different severities, or two differ in marks only.
+fn doubt_id(report: &Report, index: usize) -> String {
+    let slug_of = |doubt: &Doubt| slug(&doubt.name);
+    let own = report.doubts.get(index).map(slug_of).unwrap_or_default();
+    match report.doubts.iter().take(index).filter(|before| slug_of(before) == own).count() {
+        0 => format!("doubt-{own}"),
+        before => format!("doubt-{own}-{}", before + 1),
+    }
+}
+
+/// A name as an id may hold it.
+fn slug(name: &str) -> String {
+    let one = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    name.chars().map(one).collect()
+}

@@ -1,0 +1,127 @@
+//! The sections of text: findings, doubts, methods, setup. A section that has nothing to say is not there.
+
+use super::super::words::seen;
+use super::tables::plain_table;
+use super::{doubt_id, links, run_links, sentence};
+use crate::report::{Doubt, Finding, Report, Support};
+use feedrate_measure::doubt::Severity;
+use maud::{Markup, html};
+
+pub(super) fn findings(report: &Report) -> Option<Markup> {
+    Some(html! {
+        @if report.findings.is_empty() {
+            p { "None is made of these runs." }
+        } @else {
+            ol.findings { @for finding in &report.findings { (finding_item(finding)) } }
+        }
+    })
+}
+
+fn finding_item(finding: &Finding) -> Markup {
+    let class = match finding.support {
+        Support::Shown => "shown",
+        Support::Doubted => "doubted",
+        Support::Described => "described",
+        Support::CannotBeTold => "untold",
+    };
+    html! {
+        li class=(class) {
+            p.says { (sentence(&finding.says)) " " span.badge { (finding.support.text()) } }
+            @if !finding.figures.is_empty() {
+                dl {
+                    @for fact in &finding.figures {
+                        div { dt { (fact.name) } dd { (sentence(&fact.value)) } }
+                    }
+                }
+            }
+            @if !finding.doubts.is_empty() {
+                ul.doubts { @for doubt in &finding.doubts { li { (sentence(doubt)) } } }
+            }
+            @if !finding.runs.is_empty() { (run_links(&finding.runs)) }
+        }
+    }
+}
+
+pub(super) fn doubts(report: &Report) -> Option<Markup> {
+    Some(html! {
+        @if report.doubts.is_empty() && report.left_out.is_empty() {
+            p { "None was seen. That does not prove the numbers right." }
+        } @else {
+            p.faint { "Named reasons not to believe a number, the worst first." }
+        }
+        @for (index, doubt) in report.doubts.iter().enumerate() {
+            (doubt_article(&doubt_id(report, index), doubt))
+        }
+        @if !report.left_out.is_empty() {
+            h3 { "Left out" }
+            ul {
+                @for one in &report.left_out {
+                    li { code { (one.path) } ": " (sentence(&one.why)) }
+                }
+            }
+        }
+    })
+}
+
+fn doubt_article(id: &str, doubt: &Doubt) -> Markup {
+    let class = match doubt.severity {
+        Severity::Invalid => "badge invalid",
+        Severity::Warning => "badge warning",
+        Severity::Note => "badge note",
+    };
+    html! {
+        article.doubt id=(id) aria-labelledby={ (id) "-name" } {
+            h3 id={ (id) "-name" } {
+                code { (doubt.name) } " "
+                span class=(class) { (doubt.severity.name()) }
+            }
+            @match seen(doubt).as_slice() {
+                [(runs, evidence)] => p { (evidence_in(runs, evidence)) },
+                several => details {
+                    summary { "Seen in " (doubt.seen.len()) " runs" }
+                    ul { @for (runs, evidence) in several { li { (evidence_in(runs, evidence)) } } }
+                },
+            }
+            // Of the same doubt the advice is mostly the same.
+            @if let Some(first) = doubt.seen.first() {
+                p.advice { "What to do: " (sentence(&first.advice)) "." }
+            }
+        }
+    }
+}
+
+fn evidence_in(runs: &[usize], evidence: &str) -> Markup {
+    html! {
+        (links(runs))
+        @if !runs.is_empty() { ": " }
+        (sentence(evidence))
+    }
+}
+
+pub(super) fn methods(report: &Report) -> Option<Markup> {
+    let methods = html! {
+        dl.methods {
+            @for method in &report.methods {
+                div {
+                    dt { (method.name) }
+                    dd {
+                        p { (sentence(&method.says)) }
+                        @if !method.commands.is_empty() {
+                            pre tabindex="0" role="region" aria-label="Commands" {
+                                code { (method.commands.join("\n")) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    (!report.methods.is_empty()).then_some(methods)
+}
+
+pub(super) fn setup(report: &Report) -> Option<Markup> {
+    let tables = report.setups.iter().chain([&report.configuration]);
+    let tables: Vec<_> = tables.filter(|table| !table.rows.is_empty()).collect();
+    (!tables.is_empty())
+        .then(|| html! { @for table in &tables { (plain_table(table, &table.title)) } })
+}

@@ -1,0 +1,175 @@
+//! The tables of the page. Those of experiments and runs can be sorted and filtered; colour repeats what the text says.
+
+use super::doubt_id;
+use crate::grid::{table_of_experiments, table_of_runs};
+use crate::report::{Report, Run};
+use crate::table::{Cell, Kind, Table};
+use feedrate_measure::doubt::Severity;
+use feedrate_spec::units;
+use maud::{Markup, html};
+
+/// A box that scrolls by itself, so that the page does not.
+fn scrolling(name: &str, table: &Markup) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(name) { (table) }
+    }
+}
+
+pub(super) fn experiments(report: &Report) -> Option<Markup> {
+    let table = table_of_experiments(report);
+    let highest = highest(&table, |_| true);
+    let markup = html! {
+        table.sortable {
+            caption { span { (table.title) } }
+            thead { tr { (headings(&table)) } }
+            tbody { @for row in &table.rows { tr { (cells(&table, row, &highest)) } } }
+        }
+    };
+    (!table.rows.is_empty()).then(|| scrolling("Experiments", &markup))
+}
+
+pub(super) fn runs(report: &Report) -> Option<Markup> {
+    let table = table_of_runs(report);
+    let highest = highest(&table, |row| report.runs[row].unused.is_none());
+    let markup = html! {
+        table.sortable.filtered {
+            caption { span { (table.title) } }
+            thead {
+                tr {
+                    th scope="col" { "Run" }
+                    th scope="col" { "Doubts" }
+                    (headings(&table))
+                    th scope="col" { "Folder" }
+                }
+            }
+            tbody {
+                @for (number, (run, row)) in (1..).zip(report.runs.iter().zip(&table.rows)) {
+                    tr .unused[run.unused.is_some()] id={ "run-" (number) } {
+                        th scope="row" data-v=(number) {
+                            @match &run.link {
+                                Some(link) => a href=(link) title="its record" { (number) },
+                                None => (number),
+                            }
+                        }
+                        (doubts_of(report, run))
+                        (cells(&table, row, &highest))
+                        td { code.path { (run.path) } }
+                    }
+                }
+            }
+        }
+    };
+    (!report.runs.is_empty()).then(|| scrolling("Runs", &markup))
+}
+
+/// A name and its unit break between them only.
+fn headings(table: &Table) -> Markup {
+    html! {
+        @for column in &table.columns {
+            @let (name, unit) = column.name.split_at(column.name.find(" (").unwrap_or(column.name.len()));
+            th scope="col" { span { (name) } @if !unit.is_empty() { " " span { (unit.trim_start()) } } }
+        }
+    }
+}
+
+fn cells(table: &Table, row: &[Cell], highest: &[f64]) -> Markup {
+    html! {
+        @for (at, cell) in row.iter().enumerate() { (shaded(table.columns[at].kind, cell, highest[at])) }
+    }
+}
+
+/// Highest value of each column in some of its rows, for shades.
+fn highest(table: &Table, has: impl Fn(usize) -> bool) -> Vec<f64> {
+    let mut highest = vec![0.0_f64; table.columns.len()];
+    for (_, row) in table.rows.iter().enumerate().filter(|(at, _)| has(*at)) {
+        for (highest, cell) in highest.iter_mut().zip(row) {
+            *highest = cell.value.map_or(*highest, |value| value.max(*highest));
+        }
+    }
+    highest
+}
+
+fn shaded(kind: Kind, cell: &Cell, highest: f64) -> Markup {
+    let value = cell.value.filter(|value| value.is_finite());
+    let share = match (kind, value) {
+        (Kind::Utilisation, Some(percent)) => Some(percent),
+        (Kind::Rate, Some(rate)) if highest > 0.0 => Some(100.0 * rate / highest),
+        _ => None,
+    };
+    // Values out of their range are wrong, and have no shade.
+    let share = share.filter(|share| (0.0..=100.0).contains(share));
+    let class = match (kind, share) {
+        (Kind::Text, _) => None,
+        (Kind::Utilisation, Some(share)) if share < 50.0 => Some("number au low"),
+        (Kind::Utilisation, Some(_)) => Some("number au high"),
+        (_, Some(_)) => Some("number rate"),
+        (_, None) => Some("number"),
+    };
+    let style = share.map(|share| format!("--s:{share:.0}"));
+    // `95.0 [94.1, 95.9]` breaks before its interval only.
+    let text = match kind {
+        Kind::Text => cell.text.clone(),
+        _ => cell.text.replace(", ", ",\u{a0}"),
+    };
+    html! {
+        td class=[class] style=[style] data-v=[value] { (text) }
+    }
+}
+
+fn doubts_of(report: &Report, run: &Run) -> Markup {
+    html! {
+        td data-v=(run.doubts.len()) {
+            @if run.doubts.is_empty() {
+                "none"
+            } @else {
+                details {
+                    summary { (severities(report, run)) }
+                    @for doubt in &run.doubts {
+                        @match report.doubts.iter().position(|known| known.name == *doubt) {
+                            Some(index) => a href={ "#" (doubt_id(report, index)) } { (doubt) },
+                            None => (doubt),
+                        }
+                        br;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `1 invalid, 2 warnings, 3 notes`.
+fn severities(report: &Report, run: &Run) -> String {
+    let mut counts = Vec::new();
+    for severity in [Severity::Invalid, Severity::Warning, Severity::Note] {
+        let own = run
+            .doubts
+            .iter()
+            .filter_map(|name| report.doubts.iter().find(|doubt| doubt.name == *name));
+        match own.filter(|doubt| doubt.severity == severity).count() as u64 {
+            0 => {}
+            count if severity == Severity::Invalid => counts.push(format!("{count} invalid")),
+            count => counts.push(units::counted(count, severity.name())),
+        }
+    }
+    counts.join(", ")
+}
+
+/// A table of words, which has no tools.
+pub(super) fn plain_table(table: &Table, name: &str) -> Markup {
+    let markup = html! {
+        table {
+            caption { span { (name) } }
+            thead { tr { @for column in &table.columns { th scope="col" { (column.name) } } } }
+            tbody {
+                @for row in &table.rows {
+                    tr {
+                        @for (at, cell) in row.iter().enumerate() {
+                            @if at == 0 { th scope="row" { (cell.text) } } @else { td { (cell.text) } }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    scrolling(name, &markup)
+}

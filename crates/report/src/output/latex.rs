@@ -1,0 +1,96 @@
+//! Tables for a paper: LaTeX with booktabs, to be `\input`. Text is escaped; units stay as they are.
+
+use super::Output;
+use super::words::{Word, words};
+use crate::grid::table_of_experiments;
+use crate::report::Report;
+use crate::table::{Kind, Table};
+
+pub(super) static OUTPUT: Output = Output {
+    name: "latex",
+    extension: "tex",
+    summary: "Findings and tables for a paper, by booktabs; to be \\input.",
+    write,
+};
+
+fn write(report: &Report) -> String {
+    let mut parts =
+        vec!["% Needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}.".to_string()];
+    if !report.findings.is_empty() {
+        let item = |finding: &crate::report::Finding| {
+            format!("  \\item {} ({})", sentence(&finding.says), finding.support.text())
+        };
+        let items: Vec<String> = report.findings.iter().map(item).collect();
+        parts.push(format!("\\begin{{enumerate}}\n{}\n\\end{{enumerate}}", items.join("\n")));
+    }
+    let experiments = Table {
+        title: "Utilisation (AU) and throughput: means of n runs (of rates geometric) with 95 % intervals.".into(),
+        ..table_of_experiments(report)
+    };
+    parts.push(table(&experiments, "tab:experiments"));
+    for (number, of) in (1..).zip(&report.setups) {
+        parts.push(table(of, &format!("tab:setup{number}")));
+    }
+    if !report.configuration.rows.is_empty() {
+        parts.push(table(&report.configuration, "tab:configuration"));
+    }
+    parts.join("\n\n") + "\n"
+}
+
+/// Columns of a table that a column of a page may hold.
+const NARROW_MAX: usize = 5;
+
+fn table(table: &Table, label: &str) -> String {
+    // Across both columns of a page, where one is too narrow.
+    let is_wide = NARROW_MAX < table.columns.len();
+    let environment = if is_wide { "table*" } else { "table" };
+    let size = if is_wide { "  \\footnotesize\\setlength{\\tabcolsep}{3pt}\n" } else { "" };
+    let columns = table.columns.iter();
+    let sides: String = columns.map(|of| if of.kind == Kind::Text { 'l' } else { 'r' }).collect();
+    let rows: String =
+        table.rows.iter().map(|row| line(row.iter().map(|cell| &cell.text))).collect();
+    let (caption, heading) =
+        (plain(&table.title), line(table.columns.iter().map(|column| &column.name)));
+    format!(
+        "\\begin{{{environment}}}\n{size}  \\centering\n  \\caption{{{caption}}}\n  \\label{{{label}}}\n  \\begin{{tabular}}{{{sides}}}\n    \\toprule\n\
+         {heading}    \\midrule\n{rows}    \\bottomrule\n  \\end{{tabular}}\n\\end{{{environment}}}"
+    )
+}
+
+fn line<'a>(cells: impl Iterator<Item = &'a String>) -> String {
+    let cells: Vec<String> = cells.map(|cell| plain(cell)).collect();
+    format!("    {} \\\\\n", cells.join(" & "))
+}
+
+fn sentence(text: &str) -> String {
+    let one = |word| match word {
+        Word::Plain(text) => plain(text),
+        Word::Name(text) => format!("\\texttt{{{}}}", plain(text)),
+    };
+    words(text).into_iter().map(one).collect()
+}
+
+/// Text that TeX reads as nothing but text. A bracket after `\\` would be an argument, so it stands in braces.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => plain.push_str("\\textbackslash{}"),
+            '~' => plain.push_str("\\textasciitilde{}"),
+            '^' => plain.push_str("\\textasciicircum{}"),
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => plain.extend(['\\', c]),
+            '[' | ']' => plain.extend(['{', c, '}']),
+            '<' => plain.push_str("\\textless{}"),
+            '>' => plain.push_str("\\textgreater{}"),
+            '×' => plain.push_str("$\\times$"),
+            '–' => plain.push_str("--"),
+            '≈' => plain.push_str("$\\approx$"),
+            // Two hyphens would become a dash.
+            '-' if plain.ends_with('-') => plain.push_str("{}-"),
+            'µ' => plain.push_str("$\\mu$"),
+            c if c.is_control() => plain.push(' '),
+            c => plain.push(c),
+        }
+    }
+    plain
+}

@@ -1,0 +1,183 @@
+//! The report as Markdown, as GitHub and pandoc read it. Whatever users called their things is not read as markup.
+
+use super::Output;
+use super::words::{Word, glance, run_number, seen, words};
+use crate::grid::{table_of_experiments, table_of_runs};
+use crate::report::Report;
+use crate::table::{Kind, Table};
+
+pub(super) static OUTPUT: Output = Output {
+    name: "markdown",
+    extension: "md",
+    summary: "For a wiki, an issue, or pandoc.",
+    write,
+};
+
+/// Rows of a figure's table, at most.
+const VALUES_MAX: usize = 60;
+
+fn write(report: &Report) -> String {
+    let mut parts = vec![format!("# {}", plain(&report.title)), format!("{}.", glance(report))];
+    for source in &report.sources {
+        parts.push(format!("- {} ({} runs)", name(&source.path), source.runs));
+    }
+    parts.push("## Findings".into());
+    parts.push(findings(report));
+    parts.push("## Doubts".into());
+    parts.push(doubts(report));
+    for figure in &report.figures {
+        parts.push(format!("## {}", plain(&figure.title)));
+        parts.push(sentence(&figure.caption));
+        parts.push(match figure.values.rows.len() {
+            rows if VALUES_MAX < rows => {
+                format!("Its {rows} values are in the reports as HTML and JSON.")
+            }
+            _ => table(&figure.values),
+        });
+    }
+    for one in &report.not_drawn {
+        let says = format!("- {} is not drawn: {}", name(&one.name), sentence(&one.why));
+        parts.push(format!("{says} ({})", sentence(&one.hint)));
+    }
+    parts.push("## Experiments".into());
+    parts.push(table(&table_of_experiments(report)));
+    parts.push("## Runs".into());
+    parts.push(runs(report));
+    parts.push("## Methods".into());
+    for method in &report.methods {
+        let mut says = format!("**{}.** {}", plain(&method.name), sentence(&method.says));
+        if !method.commands.is_empty() {
+            says += &format!("\n\n```sh\n{}\n```", method.commands.join("\n").replace("```", ""));
+        }
+        parts.push(says);
+    }
+    for of in report.setups.iter().chain([&report.configuration]) {
+        if !of.rows.is_empty() {
+            parts.push(format!("## {}", plain(&of.title)));
+            parts.push(table(of));
+        }
+    }
+    parts.push(format!("Made by {}.", plain(&report.program)));
+    parts.retain(|part| !part.is_empty());
+    joined(&parts) + "\n"
+}
+
+/// Items of a list stand under one another, all else apart.
+fn joined(parts: &[String]) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let last_line = text.rsplit('\n').next().unwrap_or_default();
+        let gap = if part.starts_with("- ") && last_line.starts_with("- ") { "\n" } else { "\n\n" };
+        text += if text.is_empty() { "" } else { gap };
+        text += part;
+    }
+    text
+}
+
+fn findings(report: &Report) -> String {
+    if report.findings.is_empty() {
+        return "None is made.".into();
+    }
+    let one = |(number, finding): (usize, &crate::report::Finding)| {
+        let mut text =
+            format!("{}. **{}** ({})", number + 1, sentence(&finding.says), finding.support.text());
+        for fact in &finding.figures {
+            text += &format!("\n   - {}: {}", plain(&fact.name), sentence(&fact.value));
+        }
+        for doubt in &finding.doubts {
+            text += &format!("\n   - doubt: {}", sentence(doubt));
+        }
+        if !finding.runs.is_empty() {
+            let runs: Vec<String> = finding.runs.iter().map(|&run| run_number(run)).collect();
+            text += &format!("\n   - rests on {}", runs.join(", "));
+        }
+        text
+    };
+    report.findings.iter().enumerate().map(one).collect::<Vec<_>>().join("\n")
+}
+
+fn doubts(report: &Report) -> String {
+    let mut lines = Vec::new();
+    for doubt in &report.doubts {
+        lines.push(format!("- **{}** ({})", plain(&doubt.name), doubt.severity.name()));
+        for (runs, evidence) in seen(doubt) {
+            let runs: Vec<String> = runs.into_iter().map(run_number).collect();
+            let colon = if runs.is_empty() { "" } else { ": " };
+            lines.push(format!("  - {}{colon}{}", runs.join(", "), sentence(evidence)));
+        }
+        let advice = doubt.seen.first().map_or("", |seen| seen.advice.as_str());
+        lines.push(format!("  - advice: {}", sentence(advice)));
+    }
+    for left_out in &report.left_out {
+        lines.push(format!("- left out: {}: {}", name(&left_out.path), sentence(&left_out.why)));
+    }
+    if lines.is_empty() { "None.".into() } else { lines.join("\n") }
+}
+
+fn runs(report: &Report) -> String {
+    let mut all = Table::new("");
+    all.add("Run", Kind::Number, (1..=report.runs.len() as u64).map(Some));
+    let more = table_of_runs(report);
+    all.columns.extend(more.columns);
+    all.rows.iter_mut().zip(more.rows).for_each(|(row, more)| row.extend(more));
+    all.add("Doubts", Kind::Text, report.runs.iter().map(|run| run.doubts.join(", ")));
+    all.add("Folder", Kind::Text, report.runs.iter().map(|run| &run.path));
+    table(&all)
+}
+
+fn table(table: &Table) -> String {
+    if table.columns.is_empty() {
+        return String::new();
+    }
+    let mut lines = vec![line(table.columns.iter().map(|column| &column.name))];
+    lines.push(format!("|{}", " --- |".repeat(table.columns.len())));
+    lines.extend(table.rows.iter().map(|row| line(row.iter().map(|cell| &cell.text))));
+    lines.join("\n")
+}
+
+fn line<'a>(cells: impl Iterator<Item = &'a String>) -> String {
+    let cells: Vec<String> = cells.map(|cell| plain(cell)).collect();
+    format!("| {} |", cells.join(" | "))
+}
+
+fn sentence(text: &str) -> String {
+    let one = |word| match word {
+        Word::Plain(text) => plain(text),
+        Word::Name(text) => name(text),
+    };
+    words(text).into_iter().map(one).collect()
+}
+
+/// As code; what would end it or its line is replaced.
+fn name(text: &str) -> String {
+    let text: String = text
+        .chars()
+        .map(|c| match c {
+            '`' => '\'',
+            c if c.is_control() => ' ',
+            c => c,
+        })
+        .collect();
+    format!("`{}`", text.replace('|', "\\|"))
+}
+
+/// Text that is nothing but text. An underscore inside a word and a bracket that opens no link are no markup (CommonMark 0.31, 6.2 and 6.3).
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let after = rest.peek().copied().unwrap_or(' ');
+        let is_markup = match c {
+            '_' => !(before.is_alphanumeric() && after.is_alphanumeric()),
+            ']' => matches!(after, '(' | '[' | ':'),
+            c => r"\`*<>|#~&!".contains(c),
+        };
+        if is_markup {
+            plain.push('\\');
+        }
+        plain.push(if c.is_control() { ' ' } else { c });
+        before = c;
+    }
+    plain
+}

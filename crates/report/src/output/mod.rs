@@ -1,0 +1,51 @@
+//! The files that a report can be: one file each, one row each in [`OUTPUTS`].
+//!
+//! To add one: write its file with a `pub(super) static OUTPUT`, add its `mod` line and row here. `feedrate report --format` and the contract
+//! tests read the table.
+
+mod html;
+mod markdown;
+mod csv;
+mod latex;
+mod json;
+mod words;
+#[cfg(test)]
+mod tests;
+
+use crate::report::Report;
+use std::path::Path;
+
+/// Every output, in the order that help shows them. Of several with the same ending, a file's name asks for the first.
+pub static OUTPUTS: &[&Output] = &[
+    &html::OUTPUT,
+    &markdown::OUTPUT,
+    &csv::STUDY,
+    &csv::STUDY_WITH_DEVIATIONS,
+    &csv::TIDY,
+    &latex::OUTPUT,
+    &json::OUTPUT,
+];
+
+/// One of [`OUTPUTS`].
+#[derive(Debug)]
+pub struct Output {
+    /// The name for `--format`.
+    pub name: &'static str,
+    /// The ending of its files.
+    pub extension: &'static str,
+    /// A sentence about it.
+    pub summary: &'static str,
+    /// Make the whole file. Cells of unknown values are empty.
+    pub write: fn(&Report) -> String,
+}
+
+/// By its name.
+pub fn find(name: &str) -> Option<&'static Output> {
+    OUTPUTS.iter().copied().find(|output| output.name == name)
+}
+
+/// By the ending of a file's name.
+pub fn for_file(path: &Path) -> Option<&'static Output> {
+    let extension = path.extension()?.to_str()?;
+    OUTPUTS.iter().copied().find(|output| output.extension.eq_ignore_ascii_case(extension))
+}

@@ -1,0 +1,170 @@
+//! The contract of every output: whatever users call their things, it is text, and what is not known is left empty.
+
+use super::*;
+use crate::report::{
+    Au, Doubt, Fact, Figure, Finding, LeftOut, Method, Metric, NotDrawn, Run, Seen, Source, Support,
+};
+use crate::table::Table;
+use feedrate_analysis::finding::Kind;
+use feedrate_measure::doubt::Severity;
+
+/// A name that is markup in everything that is written here.
+const HOSTILE: &str = "</script><script>alert(1)</script>\"'&|\\[x](y)\n,$%_{}`~^#";
+
+fn report(name: &str) -> Report {
+    let table = || Table::from_text(name, ["Setting", name], [vec![name.into(), "2, 4".into()]]);
+    Report {
+        title: name.into(),
+        program: "feedrate".into(),
+        sources: vec![Source { path: name.into(), runs: 2 }],
+        findings: vec![Finding {
+            says: format!("`{name}` makes no difference"),
+            kind: Kind::NoEffect,
+            workload: name.into(),
+            response: None,
+            factors: vec![name.into()],
+            numbers: Vec::new(),
+            support: Support::Doubted,
+            figures: vec![Fact { name: name.into(), value: name.into() }],
+            runs: vec![0],
+            doubts: vec![name.into()],
+        }],
+        doubts: vec![Doubt {
+            name: name.into(),
+            severity: Severity::Warning,
+            seen: vec![Seen { run: Some(0), evidence: name.into(), advice: name.into() }],
+        }],
+        figures: vec![Figure {
+            name: name.into(),
+            title: name.into(),
+            caption: name.into(),
+            svg: "<svg viewBox=\"0 0 1 1\"></svg>".into(),
+            series: vec![name.into()],
+            values: table(),
+            ..Figure::default()
+        }],
+        not_drawn: vec![NotDrawn { name: name.into(), why: name.into(), hint: name.into() }],
+        runs: vec![
+            Run {
+                path: name.into(),
+                workload: name.into(),
+                parameter: "batch_size".into(),
+                value: "4".into(),
+                accelerators: Some(2),
+                doubts: vec![name.into()],
+                au: Au { windowed_percent: Some(99.5), ..Au::default() },
+                metrics: vec![Metric {
+                    name: "x".into(),
+                    unit: "%".into(),
+                    value: Some(0.25),
+                    provenance: None,
+                }],
+                ..Run::default()
+            },
+            Run {
+                workload: "w".into(),
+                parameter: "processes".into(),
+                unused: Some("stale_data".into()),
+                ..Run::default()
+            },
+        ],
+        left_out: vec![LeftOut { path: name.into(), why: name.into() }],
+        methods: vec![Method {
+            name: name.into(),
+            says: name.into(),
+            commands: vec![name.replace('\n', " ")],
+        }],
+        setups: vec![table()],
+        configuration: table(),
+    }
+}
+
+fn written(name: &str, report: &Report) -> String {
+    (find(name).unwrap().write)(report)
+}
+
+#[test]
+fn outputs_have_names_of_their_own_and_write_even_nothing() {
+    for (at, output) in OUTPUTS.iter().enumerate() {
+        assert!(OUTPUTS[..at].iter().all(|other| other.name != output.name), "{}", output.name);
+        assert!(!(output.write)(&Report::default()).is_empty(), "{}", output.name);
+        let text = (output.write)(&report("plain"));
+        let text = text.split("<script>").next().unwrap();
+        for wrong in ["NaN", "None", "null,0"] {
+            assert!(!text.contains(wrong), "{}: {wrong}", output.name);
+        }
+    }
+    for (file, expected) in
+        [("a/r.html", Some("html")), ("r.CSV", Some("csv")), ("r.pdf", None), ("r", None)]
+    {
+        assert_eq!(for_file(Path::new(file)).map(|output| output.name), expected);
+    }
+}
+
+#[test]
+fn a_page_runs_no_script_but_its_own_and_asks_for_nothing() {
+    let page = written("html", &report(HOSTILE));
+    assert_eq!(page.matches("<script").count(), 1);
+    assert_eq!(page.matches("</script").count(), 1);
+    for wrong in ["http://", "https://", "url(", "@import", " src="] {
+        let page = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!page.contains(wrong), "{wrong}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn markdown_has_no_markup_but_its_own() {
+    // Backticks apart, so that what stands between two of them is a name, where markup is none.
+    let text = written("markdown", &report(&HOSTILE.replace('`', "")));
+    let outside: String = text.split('`').step_by(2).collect();
+    for wrong in ["<", "](", "&", "^#"] {
+        let plain = outside.replace(&format!("\\{wrong}"), "").replace("^\\#", "");
+        assert!(!plain.contains(wrong), "{wrong}: {plain}");
+    }
+    assert!(written("markdown", &report("a`b")).contains("a\\`b"));
+    let table = |line: &&str| line.starts_with("| ") && !line.starts_with("| ---");
+    for line in written("markdown", &report("|")).lines().filter(table) {
+        assert!(line.replace("\\|", "").matches('|').count() >= 3, "{line}");
+    }
+}
+
+#[test]
+fn latex_has_no_commands_but_its_own() {
+    let text = written("latex", &report("a_b & 50 % #1 $x$ \\input{y} {~^}"));
+    assert!(text.contains(r"a\_b \& 50 \% \#1 \$x\$ \textbackslash{}input\{y\} \{\textasciitilde{}\textasciicircum{}\}"), "{text}");
+    assert!(!text.contains("\\input{"), "{text}");
+}
+
+#[test]
+fn the_studys_csv_has_its_columns() {
+    let report = report("a,b");
+    assert_eq!(
+        written("csv", &report),
+        "Model,Parameter,Value,Procs,AU (%),I/O (MB/s),doubts,not used\n\"a,b\",batch_size,4,2,99.5,,\"a,b\",\nw,processes,,,,,,stale_data\n"
+    );
+    let earlier = written("csv-std", &report);
+    assert!(
+        earlier.starts_with(
+            "Model,Parameter,Value,Procs,AU (%),AU Std,I/O (MB/s),I/O Std,doubts,not used\n"
+        ),
+        "{earlier}"
+    );
+}
+
+#[test]
+fn the_tidy_form_has_a_line_for_each_number() {
+    let text = written("tidy", &report("w"));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 1 + 2 + 1, "{text}");
+    assert_eq!(lines[2], "w,w,,w,batch_size,4,,2,,,0,,w,x,%,0.25");
+}
+
+#[test]
+fn json_has_everything_but_pictures() {
+    let object: serde_json::Value =
+        serde_json::from_str(&written("json", &report(HOSTILE))).unwrap();
+    assert_eq!(object["title"], HOSTILE);
+    assert_eq!(object["experiments"][1]["accelerators"], serde_json::Value::Null);
+    assert!(object["figures"][0].get("svg").is_none());
+}

@@ -1,0 +1,226 @@
+//! Runs of one workload and source, laid out by their design: what plots compare with what, and its names. Draws nothing.
+
+use super::data::processes;
+use crate::draw::figure::{Axis, Point, Range, Scale};
+use feedrate_analysis::design::{Cell, Design, PROCESSES, SOURCE};
+use feedrate_analysis::estimate::mean_of_cells;
+use feedrate_measure::stats;
+use feedrate_results::response::Response;
+use feedrate_results::run::Run;
+use feedrate_spec::units;
+use std::collections::BTreeSet;
+
+/// The label of an axis of processes.
+pub(super) const PROCESSES_LABEL: &str = "Processes (emulated accelerators)";
+
+/// Runs of one workload, of one source where there are several.
+#[derive(Clone, Debug)]
+pub(super) struct Block<'a> {
+    /// Sets it apart from the other blocks; empty where there is one.
+    pub(super) name: String,
+    /// Without factors that follow from others; cells in the order of processes, then of other factors.
+    pub(super) design: Design,
+    /// Settings that changed only together with a factor: each, and the factor.
+    pub(super) followers: Vec<[String; 2]>,
+    /// All that the design names by their places.
+    runs: &'a [Run],
+}
+
+impl<'a> Block<'a> {
+    /// Those of runs that may be used.
+    pub(super) fn all(runs: &'a [Run], designs: &[Design]) -> Vec<Self> {
+        let mut blocks = Vec::new();
+        for design in designs {
+            let source = design.factor(SOURCE);
+            let count = source.map_or(1, |source| design.factors[source].levels.len());
+            for level in 0..count {
+                let cells = design.cells.iter();
+                let own = cells.filter(|cell| source.is_none_or(|at| cell.levels[at] == level));
+                let own: BTreeSet<usize> = own.flat_map(|cell| cell.runs.iter().copied()).collect();
+                let part = design.restricted(
+                    |factor| factor.name != SOURCE,
+                    |run| own.contains(&run) && runs[run].usable.is_ok(),
+                );
+                if part.cells.is_empty() {
+                    continue;
+                }
+                let mut names = Vec::new();
+                if designs.len() > 1 {
+                    names.push(design.workload.clone());
+                }
+                names.extend(source.map(|source| design.factors[source].levels[level].clone()));
+                blocks.push(Block::new(names.join(", "), part, runs));
+            }
+        }
+        // Where only one is left, nothing must be told apart.
+        if let [block] = blocks.as_mut_slice() {
+            block.name.clear();
+        }
+        blocks
+    }
+
+    fn new(name: String, design: Design, runs: &'a [Run]) -> Self {
+        let mut followers: Vec<[String; 2]> = Vec::new();
+        for (at, factor) in design.factors.iter().enumerate() {
+            let twins = factor.followers.iter();
+            followers.extend(twins.map(|twin| [twin.clone(), factor.name.clone()]));
+            let by = if factor.name == PROCESSES { None } else { design.told_by(at) };
+            followers.extend(by.map(|by| [factor.name.clone(), design.factors[by].name.clone()]));
+        }
+        let follows = |name: &str| followers.iter().any(|[follower, _]| follower == name);
+        let design = design.restricted(|factor| !follows(&factor.name), |_| true);
+        let mut block = Block { name, design, followers, runs };
+        let order = block.order();
+        let place = |cell: &Cell| order.iter().map(|&at| cell.levels[at]).collect::<Vec<_>>();
+        block.design.cells.sort_by_key(place);
+        block
+    }
+
+    /// Its factors, processes first.
+    pub(super) fn order(&self) -> Vec<usize> {
+        self.processes().into_iter().chain(self.others()).collect()
+    }
+
+    /// The factor of processes, where they differ.
+    pub(super) fn processes(&self) -> Option<usize> {
+        self.design.factor(PROCESSES)
+    }
+
+    /// All factors but processes.
+    pub(super) fn others(&self) -> Vec<usize> {
+        (0..self.design.factors.len()).filter(|i| Some(*i) != self.processes()).collect()
+    }
+
+    /// Processes, where they differ, and a factor.
+    pub(super) fn processes_and(&self, factor: usize) -> Vec<usize> {
+        self.processes().into_iter().chain([factor]).collect()
+    }
+
+    /// The runs of a cell.
+    pub(super) fn runs(&self, cell: &Cell) -> impl Iterator<Item = &'a Run> {
+        cell.runs.iter().map(|&run| &self.runs[run])
+    }
+
+    /// The number of processes of a cell.
+    pub(super) fn count(&self, cell: &Cell) -> Option<f64> {
+        self.runs(cell).next().and_then(processes).map(f64::from)
+    }
+
+    /// A name for the block's cells in captions: ` of WORKLOAD`; empty where it is alone.
+    pub(super) fn of_name(&self) -> String {
+        self.title().map_or(String::new(), |name| format!(" of {name}"))
+    }
+
+    /// Over a panel of its own; nothing where it is alone.
+    pub(super) fn title(&self) -> Option<String> {
+        Some(self.name.clone()).filter(|name| !name.is_empty())
+    }
+
+    /// The levels that [`Design::slice`] holds, in words; empty where there are none.
+    pub(super) fn held(&self, free: &[usize]) -> String {
+        let slice = self.design.slice(free);
+        let Some(first) = slice.first() else { return String::new() };
+        let held = self.order().into_iter().filter(|at| !free.contains(at));
+        held.map(|at| self.named(at, first.levels[at])).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Sets a cell apart from all others.
+    pub(super) fn label(&self, cell: &Cell) -> String {
+        let parts = [self.name.clone(), self.label_within(cell)];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Sets a cell apart from others of its block: processes, and all of three factors, of more those that are not at the baseline.
+    fn label_within(&self, cell: &Cell) -> String {
+        let factors = &self.design.factors;
+        let is_told = |at: &usize| {
+            let is_uncommon = cell.levels[*at] != factors[*at].baseline;
+            factors.len() <= 3 || Some(*at) == self.processes() || is_uncommon
+        };
+        let told = self.order().into_iter().filter(is_told);
+        let parts: Vec<String> = told.map(|at| self.named(at, cell.levels[at])).collect();
+        if parts.is_empty() && !factors.is_empty() {
+            return "commonest settings".into();
+        }
+        parts.join(", ")
+    }
+
+    /// The same in a list of its own: never empty.
+    pub(super) fn label_in_list(&self, cell: &Cell) -> String {
+        let label = self.label_within(cell);
+        if label.is_empty() { self.design.workload.clone() } else { label }
+    }
+
+    /// `4 processes`, `format npz`.
+    pub(super) fn named(&self, factor: usize, level: usize) -> String {
+        let shown = self.shown(factor, level);
+        match self.design.factors[factor].name.as_str() {
+            PROCESSES if shown == "1" => "1 process".into(),
+            PROCESSES => format!("{shown} processes"),
+            name => format!("{name} {shown}"),
+        }
+    }
+
+    /// A level as people write it.
+    pub(super) fn shown(&self, factor: usize, level: usize) -> String {
+        let factor = &self.design.factors[factor];
+        let text = &factor.levels[level];
+        match text.parse::<f64>() {
+            Ok(value) if factor.key.ends_with("bytes_per_second") => units::bytes_per_second(value),
+            Ok(value) if factor.key.ends_with("bytes") => units::bytes(value as u64),
+            Ok(value) => value.to_string(),
+            Err(_) => text.clone(),
+        }
+    }
+
+    /// An axis of some of a factor's levels, and where each lies: numbers that span octaves by their logarithm, all else side by side.
+    pub(super) fn axis(&self, factor: usize, levels: &[usize]) -> (Axis, Vec<f64>) {
+        let of = &self.design.factors[factor];
+        let numbers = levels.iter().map(|&level| of.levels[level].parse().ok());
+        let numbers: Option<Vec<f64>> = numbers.map(|n| n.filter(|n| *n > 0.0)).collect();
+        let octaves = numbers.filter(|numbers| {
+            let spans_octaves = 4.0 * numbers[0] <= numbers[numbers.len() - 1];
+            numbers.len() > 2 && spans_octaves && !of.key.contains("bytes")
+        });
+        let label = if of.name == PROCESSES { PROCESSES_LABEL } else { &of.name };
+        match octaves {
+            Some(numbers) => {
+                let scale = Scale::LogAt(numbers.clone());
+                (Axis { label: label.into(), scale, range: Range::Tight }, numbers)
+            }
+            None => {
+                let names = levels.iter().map(|&level| self.shown(factor, level)).collect();
+                let places = (0..levels.len()).map(|i| i as f64).collect();
+                (Axis::categories(label, names), places)
+            }
+        }
+    }
+
+    /// The mean of the means of cells, with its interval. `None` where none has the response.
+    pub(super) fn point(
+        &self,
+        x: f64,
+        cells: &[&Cell],
+        response: &Response,
+        unit: f64,
+    ) -> Option<Point> {
+        let with_value = |cell: &&Cell| -> Vec<(&Run, f64)> {
+            self.runs(cell).filter_map(|run| Some((run, run.metric(response)?))).collect()
+        };
+        let known: Vec<Vec<(&Run, f64)>> = cells.iter().map(with_value).collect();
+        let values: Vec<Vec<f64>> =
+            known.iter().map(|cell| cell.iter().map(|(_, value)| *value).collect()).collect();
+        let all: Vec<f64> = values.iter().flatten().copied().collect();
+        let estimate = if all.len() > 1 { mean_of_cells(response, &values) } else { None };
+        let (middle, interval) = estimate.or_else(|| Some((stats::mean(&all)?, None)))?;
+        let end = |end: f64| Some(end / unit).filter(|end| end.is_finite());
+        Some(Point {
+            x,
+            y: middle / unit,
+            low: interval.and_then(|interval| end(interval.low)),
+            high: interval.and_then(|interval| end(interval.high)),
+            runs: Some(all.len()),
+            folders: known.iter().flatten().map(|(run, _)| run.path.clone()).collect(),
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! A table, whatever file it comes to stand in: cells under headings, which name their units.
+
+use serde::Serialize;
+
+/// A dash, where nothing is known.
+pub const UNKNOWN: &str = "–";
+
+/// Rows of cells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Table {
+    /// Above it.
+    pub title: String,
+    /// Headings.
+    pub columns: Vec<Column>,
+    /// As long as `columns` each.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// The heading of a column, with the unit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Column {
+    /// `Read (MB/s)`.
+    pub name: String,
+    /// Its looks.
+    #[serde(skip)]
+    pub kind: Kind,
+}
+
+/// The looks of a column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Words, from the left.
+    #[default]
+    Text,
+    /// Numbers, to the right.
+    Number,
+    /// Numbers of 100, shaded.
+    Utilisation,
+    /// Numbers shaded by the highest of their column.
+    Rate,
+}
+
+/// A cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Cell {
+    /// For readers.
+    pub text: String,
+    /// For programs, in full; sorted and shaded by.
+    #[serde(skip)]
+    pub value: Option<f64>,
+}
+
+impl Table {
+    /// A table without columns.
+    pub fn new(title: impl Into<String>) -> Self {
+        Table { title: title.into(), ..Table::default() }
+    }
+
+    /// A table of words.
+    pub fn from_text<'a>(
+        title: impl Into<String>,
+        columns: impl IntoIterator<Item = &'a str>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Self {
+        let columns =
+            columns.into_iter().map(|name| Column { name: name.into(), kind: Kind::Text });
+        let rows = rows.into_iter().map(|row| row.into_iter().map(Cell::from).collect());
+        Table { title: title.into(), columns: columns.collect(), rows: rows.collect() }
+    }
+
+    /// Add a column; the first one makes the rows.
+    pub fn add<C: Into<Cell>>(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        cells: impl IntoIterator<Item = C>,
+    ) {
+        if self.columns.is_empty() {
+            self.rows = cells.into_iter().map(|cell| vec![cell.into()]).collect();
+        } else {
+            self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell.into()));
+        }
+        self.columns.push(Column { name: name.into(), kind });
+    }
+
+    /// Leave out columns that nothing stands in.
+    pub fn without_empty_columns(mut self) -> Self {
+        for at in (0..self.columns.len()).rev() {
+            if self.rows.iter().all(|row| row[at].text.is_empty()) {
+                self.columns.remove(at);
+                self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            }
+        }
+        self
+    }
+}
+
+impl Cell {
+    /// A number, written in full; nothing where it is not known.
+    pub fn number(value: Option<f64>) -> Self {
+        let value = value.filter(|value| value.is_finite());
+        Cell { text: value.map_or(String::new(), |value| value.to_string()), value }
+    }
+
+    /// A number as `text` writes it.
+    pub fn written(value: Option<f64>, text: impl Fn(Option<f64>) -> String) -> Self {
+        Cell { text: text(value), value }
+    }
+
+    /// A level of a factor: a number where it is one, so that 2 sorts before 10.
+    pub fn level(text: &str) -> Self {
+        let value = text.parse().ok().filter(|value: &f64| value.is_finite());
+        Cell { text: text.into(), value }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell { text, value: None }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Cell::from(text.to_string())
+    }
+}
+
+impl From<&String> for Cell {
+    fn from(text: &String) -> Self {
+        Cell::from(text.clone())
+    }
+}
+
+/// A count.
+impl From<Option<u64>> for Cell {
+    fn from(count: Option<u64>) -> Self {
+        let text = count.map_or(UNKNOWN.into(), |count| count.to_string());
+        Cell { text, value: count.map(|count| count as f64) }
+    }
+}

@@ -1,0 +1,295 @@
+//! What a report says: experiments, and what own records come to.
+
+use crate::experiment::experiments;
+use crate::gather::of_results;
+use crate::output;
+use crate::report::*;
+use feedrate_analysis::finding::Kind;
+use feedrate_measure::example::simple;
+use feedrate_measure::record::file;
+use feedrate_measure::record::{Record, StudyRun};
+use feedrate_results::import::fake::Fake;
+use feedrate_results::index::RunsError;
+use std::path::Path;
+
+fn run(value: &str, au: f64) -> Run {
+    Run {
+        workload: "w".into(),
+        parameter: "batch_size".into(),
+        value: value.into(),
+        accelerators: Some(4),
+        au: Au { all_steps_percent: Some(au), ..Au::default() },
+        throughput: Throughput { bytes_per_second: Some(au * 1e6), ..Throughput::default() },
+        ..Run::default()
+    }
+}
+
+/// Runs of DLIO have no number in an order, but start one after another.
+#[test]
+fn a_drift_is_told_of_records_that_name_no_order() {
+    let folder = tempfile::tempdir().unwrap();
+    for at in 0..8 {
+        let time = 1000 + 40 * at + 3 * (at % 3);
+        // Names are in another order than starts.
+        save_steps(
+            folder.path(),
+            &format!("{}", 9 - at),
+            &[(time, 1000, 0, 1_000_000); 20],
+            |record| {
+                record.started = format!("2026-11-21T10:0{at}:00.000000");
+            },
+        );
+    }
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let drift = report.findings.iter().find(|one| one.kind == Kind::Drift);
+    let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
+    assert!(says.contains("from the first run to the last [−"), "{:?}", report.findings);
+}
+
+#[test]
+fn replicates_make_one_experiment_in_the_order_of_values() {
+    let unused = Run { unused: Some("stale data".into()), ..run("2", 1.0) };
+    let report = Report {
+        runs: vec![run("10", 50.0), run("2", 80.0), unused, run("2", 90.0)],
+        ..Report::default()
+    };
+    let found = experiments(&report);
+    let named: Vec<(&str, &[usize])> =
+        found.iter().map(|of| (of.value.as_str(), of.runs.as_slice())).collect();
+    assert_eq!(named, [("2", &[1, 3][..]), ("10", &[0][..])]);
+    let middle = found[0].au_all_steps_percent;
+    assert_eq!(middle.estimate, Some(85.0));
+    // t of one degree of freedom is 12.706, the standard error 5; of the logit, ln(85 ÷ 15), 5 ÷ (100 · 0.85 · 0.15).
+    let (low, high) = middle.interval.unwrap();
+    assert!((low - 3.74).abs() < 0.01 && (high - 99.88).abs() < 0.01, "{low} {high}");
+    let rate = found[0].bytes_per_second.estimate.unwrap();
+    assert!((rate - (80e6_f64 * 90e6).sqrt()).abs() < 1.0, "{rate}");
+    assert_eq!(
+        (found[1].au_all_steps_percent.interval, found[1].au_sustained_percent.estimate),
+        (None, None)
+    );
+}
+
+fn save(folder: &Path, name: &str, change: impl Fn(&mut Record)) {
+    save_steps(folder, name, &[(1000, 1000, 0, 1_000_000); 20], change);
+}
+
+fn save_steps(
+    folder: &Path,
+    name: &str,
+    steps: &[(u64, u64, u64, u64)],
+    change: impl Fn(&mut Record),
+) {
+    let mut record = simple(steps);
+    change(&mut record);
+    std::fs::create_dir_all(folder.join(name)).unwrap();
+    file::write(&folder.join(name), &record).unwrap();
+}
+
+#[test]
+fn own_records_come_to_runs_doubts_and_methods() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = |batch: u32, replicate: u32| {
+        move |record: &mut Record| {
+            record.started = format!("2026-11-21T10:0{replicate}:0{batch}.000000");
+            record.plan.loader.batch_size = u64::from(batch);
+            record.plan.dataset.files_train = 100;
+            record.study = Some(Box::new(StudyRun {
+                study: "my.csv".into(),
+                overrides: vec![format!("++workload.reader.batch_size={batch}")],
+                replicate: Some(3 - replicate),
+                ..StudyRun::default()
+            }));
+        }
+    };
+    for (batch, replicate) in [(2, 1), (4, 1), (4, 2), (2, 2)] {
+        // Runs of the same times are copies of one.
+        let time = u64::from(1000 + 10 * batch + replicate);
+        let steps = vec![(time, time, 0, 1_000_000); 20];
+        let name = format!("{batch} {replicate}");
+        save_steps(folder.path(), &name, &steps, study(batch, replicate));
+    }
+    save(folder.path(), "broken", |record| record.complete = false);
+    let report = of_results(&[folder.path().into()], Some(folder.path()), 2).unwrap();
+    let unused: Vec<&str> = report.runs.iter().filter_map(|run| run.unused.as_deref()).collect();
+    assert_eq!((report.runs.len(), unused), (5, vec!["incomplete_run"]));
+    let first = &report.runs[0];
+    assert_eq!((first.parameter.as_str(), first.value.as_str()), ("batch_size", "2"));
+    // Rows of a study run in another order than they are numbered.
+    assert_eq!(first.replicate, Some(2));
+    assert_eq!(first.link.as_deref(), Some("2%201/record.json"));
+    assert_eq!(first.au.all_steps_percent, Some(50.0));
+    let au = first.metrics.iter().find(|metric| metric.name == "au_all_steps").unwrap();
+    assert_eq!((au.unit.as_str(), au.value), ("percent", Some(50.0)));
+    let said = |name: &str| {
+        let method = report.methods.iter().find(|method| method.name == name);
+        method.map(|method| method.says.as_str()).unwrap_or_default()
+    };
+    assert!(said("Runs").starts_with("4 runs of 2 experiments"), "{}", said("Runs"));
+    assert!(said("Varied").contains("`loader.batch_size`: `2`, `4`"), "{}", said("Varied"));
+    assert!(said("Design").contains("Each experiment was run 2 times"), "{}", said("Design"));
+    assert!(said("Order").contains("0 of 2 repeated runs followed"), "{}", said("Order"));
+    let rows = &report.configuration.rows;
+    assert!(rows.contains(&vec!["Batch size".into(), "2, 4".into()]), "{rows:?}");
+    let doubted: Vec<&str> = report.doubts.iter().map(|doubt| doubt.name.as_str()).collect();
+    assert!(
+        report.runs.iter().flat_map(|run| &run.doubts).all(|name| doubted.contains(&name.as_str()))
+    );
+}
+
+#[test]
+fn of_several_sources_each_run_has_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    save(folder.path(), "before/1", |_| {});
+    save_steps(folder.path(), "after/1", &[(1100, 1000, 0, 1_000_000); 20], |record| {
+        record.plan.storage.throttle_bytes_per_second = Some(16e6);
+    });
+    let paths = [folder.path().join("before"), folder.path().join("after")];
+    let report = of_results(&paths, None, 1).unwrap();
+    assert!(report.has_several_sources());
+    assert_eq!(experiments(&report).len(), 2);
+    let method = |name: &str| report.methods.iter().find(|method| method.name == name).unwrap();
+    let throttled = "/after`: Storage was emulated: a throttle of `16000000` bytes/s.";
+    let emulated = &method("Emulated").says;
+    assert!(emulated.contains(throttled) && !emulated.contains("/before`"), "{emulated}");
+    assert!(method("Order").says.starts_with("Each experiment"), "the same of both is said once");
+    assert_eq!(report.runs[0].link, None);
+}
+
+#[test]
+fn there_is_no_report_on_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(of_results(&[folder.path().into()], None, 1), Err(RunsError::Nothing(_))));
+}
+
+#[test]
+fn findings_are_data_too() {
+    let folder = tempfile::tempdir().unwrap();
+    for batch in [2_u64, 4] {
+        for replicate in 0..3_u64 {
+            let steps = vec![(1000 * batch + 10 * replicate, 1000, 0, 1_000_000); 20];
+            save_steps(folder.path(), &format!("{batch} {replicate}"), &steps, |record| {
+                record.started = format!("2026-11-21T10:0{replicate}:0{batch}.000000");
+                record.plan.loader.batch_size = batch;
+            });
+        }
+    }
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let object = serde_json::to_value(&report).unwrap();
+    let findings = object["findings"].as_array().unwrap();
+    let is_effect = |one: &&serde_json::Value| one["kind"] == "effect";
+    let effect = findings.iter().find(is_effect).unwrap_or_else(|| panic!("{findings:?}"));
+    assert_eq!(effect["factors"], serde_json::json!(["batch_size"]));
+    let number = &effect["numbers"][0];
+    let (value, low, high) =
+        (number["value"].as_f64(), number["low"].as_f64(), number["high"].as_f64());
+    assert!(low < value && value < high, "{number}");
+    let named = ["of", "unit", "n", "confidence"].map(|key| number[key].clone());
+    assert_eq!(named[0], "4 against 2");
+    assert!(named[1] == "points" || named[1] == "ratio");
+    assert_eq!((&named[2], &named[3]), (&3.into(), &0.95.into()));
+}
+
+/// DLIO's loader for PyTorch reads files by name, whatever is set.
+#[test]
+fn of_a_setting_that_dlio_ignores_no_effect_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for replicate in 0..3_u32 {
+        for (at, name) in ["4", "4_file_shuffle_off", "4_read_threads_8"].into_iter().enumerate() {
+            let overrides = match at {
+                0 => vec![],
+                1 => vec!["reader.file_shuffle=off"],
+                _ => vec!["reader.read_threads=8"],
+            };
+            let run = Fake {
+                threads: if at == 2 { 8 } else { 4 },
+                slower: [1.0, 1.003, 0.5][at] + 0.01 * f64::from(replicate),
+                start_s: 36_000.0 + 1000.0 * f64::from(3 * replicate + at as u32),
+                overrides,
+                ..Fake::default()
+            }
+            .write(folder.path(), &format!("fake/{name}/{replicate}"));
+            // Hydra writes what was overridden into the configuration too.
+            let config = run.join(".hydra/config.yaml");
+            let level = if at == 1 { "'off'" } else { "seed" };
+            let text = std::fs::read_to_string(&config).unwrap();
+            let text = text.replace("reader: {", &format!("reader: {{file_shuffle: {level}, "));
+            std::fs::write(config, text).unwrap();
+        }
+    }
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let of_shuffle = |one: &&Finding| one.factors.contains(&"file_shuffle".to_string());
+    let about: Vec<&Finding> = report.findings.iter().filter(of_shuffle).collect();
+    assert_eq!(about.len(), 1, "{:#?}", report.findings);
+    assert_eq!(about[0].support, Support::CannotBeTold);
+    let said = &about[0].says;
+    assert!(said.contains("DLIO does not act on it: what `file_shuffle` (off and seed"), "{said}");
+    let is_effect = |one: &&Finding| one.kind == Kind::Effect && one.factors == ["read_threads"];
+    let effect = report.findings.iter().find(is_effect).unwrap();
+    assert_eq!(effect.numbers[0].n, 3, "{}", effect.says);
+}
+
+#[test]
+fn findings_of_several_workloads_name_theirs() {
+    let folder = tempfile::tempdir().unwrap();
+    for (at, workload) in ["a", "a", "b", "b"].into_iter().enumerate() {
+        save(folder.path(), &at.to_string(), |record| {
+            record.started = format!("2026-11-21T10:0{at}:00.000000");
+            record.plan.workload = workload.into();
+            record.plan.loader.batch_size = 1 + at as u64 % 2;
+        });
+    }
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let says: Vec<&str> = report.findings.iter().map(|one| one.says.as_str()).collect();
+    assert!(
+        says.iter().all(|one| ["a: ", "b: ", "a, b: "].iter().any(|name| one.starts_with(name))),
+        "{says:#?}"
+    );
+    assert!(says.iter().any(|one| one.starts_with("b: ")), "{says:#?}");
+}
+
+#[test]
+fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_show() {
+    let folder = tempfile::tempdir().unwrap();
+    for (i, format) in ["npz", "npz", "png", "png"].into_iter().enumerate() {
+        // Runs of the same times are copies of one.
+        let time = 1000 + i as u64;
+        let steps = vec![(time, time, 0, 1_000_000); 20];
+        save_steps(folder.path(), &i.to_string(), &steps, |record| {
+            record.plan.dataset.format = format.into();
+        });
+    }
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    let levels: Vec<&str> = report.runs.iter().map(|run| run.factors["format"].as_str()).collect();
+    assert_eq!(levels, ["npz", "npz", "png", "png"]);
+    let experiments = experiments(&report);
+    let names: Vec<_> = experiments.iter().map(|one| (&*one.parameter, &*one.value)).collect();
+    assert_eq!(names, [("format", "npz"), ("format", "png")]);
+    let figure = report.figures.iter().find(|figure| figure.name == "main_effects").unwrap();
+    let columns = figure.values.columns.iter().map(|column| column.name.as_str());
+    assert_eq!(columns.collect::<Vec<_>>(), ["format", "Throughput (kB/s)", "95 % interval", "n"]);
+    let x: Vec<&str> = figure.values.rows.iter().map(|row| row[0].text.as_str()).collect();
+    assert_eq!(x, ["npz", "png"]);
+    let page = (output::find("html").unwrap().write)(&report);
+    let part = |of: &str| page.split_once(of).unwrap().1.split_once("</figure>").unwrap().0;
+    assert!(part("id=\"figure-main-effects\"").contains("<th scope=\"col\">format</th>"));
+    let not_drawn: Vec<&str> = report.not_drawn.iter().map(|one| one.name.as_str()).collect();
+    assert!(not_drawn.contains(&"scaling") && not_drawn.contains(&"timeline"), "{not_drawn:?}");
+    assert!(page.contains("Not drawn") && page.contains("several numbers of processes"));
+}
+
+#[test]
+fn a_process_count_that_cannot_be_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    save(folder.path(), "a", |_| {});
+    let broken = folder.path().join("broken");
+    std::fs::create_dir(&broken).unwrap();
+    std::fs::write(broken.join("4294967294_output.json"), "{}").unwrap();
+    std::fs::write(broken.join("summary.json"), "{").unwrap();
+    let report = of_results(&[folder.path().into()], None, 1).unwrap();
+    assert_eq!(report.runs.len(), 2);
+    let text = (output::find("csv").unwrap().write)(&report);
+    assert!(!text.contains("429496"), "{text}");
+    let broken = text.lines().find(|line| line.contains("unreadable_files")).unwrap();
+    assert!(!broken.ends_with(','), "it is said why it is not used: {broken}");
+}

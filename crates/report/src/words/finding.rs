@@ -1,0 +1,405 @@
+//! Findings in sentences: one rendering for every output. A sentence does not name the workload, nor repeat what a doubt says.
+
+use super::inconclusive;
+use super::number::{
+    against, chance, change, digits, efficiency, ends, list, plain, quoted, range, share, signed,
+    two_digits, unit,
+};
+use super::terms::{is_percent, law_name, level, the_law, title};
+use feedrate_analysis::finding::{
+    Caveat, Effect, Epochs, Finding, Interaction, Kind, MainEffect, Quantity, ScalingLaw, Subject,
+    WindowArtefact,
+};
+use feedrate_analysis::findings::RUNS_LEAST;
+use feedrate_measure::metric::{Better, Metric, Unit};
+use feedrate_measure::stats::{Interval, STEADY_ROUNDS, ScalingDoubt};
+use feedrate_spec::units::counted;
+
+/// Say a finding in one sentence.
+pub fn sentence(finding: &Finding) -> String {
+    let title = finding.response.map_or("", title);
+    let factor = finding.factors.first().map_or(String::new(), |name| quoted(name));
+    match &finding.subject {
+        Subject::Window(of) => window(of, &factor),
+        Subject::MoreThanLinear => match &finding.effects[0] {
+            of @ Effect { of: Quantity::Level { level, base }, n, .. } => format!(
+                "{title} grows more than linearly: at {level} {factor} it is {} of what {base} would grow to, \
+                 n = {n} ({}); that is a cache or a window until it is explained",
+                efficiency(of),
+                tested(of)
+            ),
+            _ => String::new(),
+        },
+        Subject::LeftOut { runs, all, doubts } => {
+            let doubts = doubts.iter().map(|(name, runs)| format!("{} ({runs})", quoted(name)));
+            let is = if *runs == 1 { "is" } else { "are" };
+            let all = counted(*all as u64, "run");
+            format!(
+                "{runs} of {all} {is} left out as invalid: {}",
+                list(&doubts.collect::<Vec<_>>())
+            )
+        }
+        Subject::MainEffect(of) if finding.kind == Kind::NotTested => {
+            let levels: Vec<String> = finding.effects.iter().map(level).collect();
+            let bend = of.bend.as_ref().map(|level| format!("; the curve bends at {level}"));
+            let bend = bend.unwrap_or_default();
+            format!("not tested: {factor} and {title}: {}{bend}", levels.join("; "))
+        }
+        Subject::MainEffect(of) => main_effect(of, finding, title),
+        Subject::Interaction(of) => interaction(of, finding, title),
+        Subject::Efficiency => linear_growth(finding, title),
+        Subject::Law { law, numbers, n } => match inconclusive::law(law) {
+            Some((why, remedy)) => format!(
+                "cannot be told, because {why}: which law {title} follows over {factor} ({numbers} numbers of them, {}){remedy}",
+                runs_of_each(*n)
+            ),
+            None => {
+                let start = if *n < 2 { "not tested: " } else { "" };
+                let what = format!("{title} over {factor}, fitted to {numbers} numbers of them");
+                format!("{start}{what}: {}; {}", scaling_law(law), runs_of_each(*n))
+            }
+        },
+        Subject::Equivalent { levels, margin } => {
+            let [of] = finding.effects.as_slice() else { return String::new() };
+            let Quantity::OthersAgainst(base) = &of.of else { return String::new() };
+            let levels = match levels.as_slice() {
+                [one] => format!("{one} is"),
+                _ => "all levels are".into(),
+            };
+            format!(
+                "{factor} makes no difference to {title} that matters: {levels} within {} {} of {base} (difference {}), \
+                 n = {}",
+                two_digits(*margin),
+                unit(of),
+                range(of),
+                of.n
+            )
+        }
+        Subject::NoGain { level, margin } => {
+            let of = &finding.effects[0];
+            let gain = no_gain(of, finding.response, *margin);
+            format!("more than {level} {factor}: {gain}, n = {}", of.n)
+        }
+        Subject::Drift => drift(&finding.effects[0], title),
+        Subject::Unsteady { runs, judged, worst, epochs } => {
+            let most = if *runs == 1 { "" } else { "most in " };
+            let judged = counted(*judged as u64, "run");
+            let (verb, epochs) = unsteady(epochs);
+            format!(
+                "epochs {verb} in {runs} of {judged} of {STEADY_ROUNDS} epochs or more, {most}{}: {epochs}; five epochs \
+                 within 20 % whose line changes by at most 10 % would be steady",
+                quoted(worst)
+            )
+        }
+        Subject::Outliers { runs, of } => {
+            let runs = runs.iter().map(|(name, score)| {
+                format!("{} (modified z-score {})", quoted(name), signed(*score, 1))
+            });
+            let runs: Vec<String> = runs.collect();
+            format!(
+                "{} of {} of the same combination far from the others in {title}: {}; {}",
+                runs.len(),
+                counted(*of as u64, "run"),
+                list(&runs),
+                middles(finding)
+            )
+        }
+        Subject::NotNormal { cells, of, worst, correlation, least } => {
+            let is_percent = finding.response.is_some_and(|name| is_percent(name));
+            let scale = if is_percent { "" } else { " on the scale of logarithms" };
+            format!(
+                "noise of {title} is not normal{scale} in {cells} of {of} combinations of {RUNS_LEAST} runs or more, most in \
+                 that of {} (normal plot: correlation {correlation:.3}, normal noise is below {least:.3} in 1 %); {}",
+                quoted(worst),
+                middles(finding)
+            )
+        }
+        Subject::Inconclusive(of) => inconclusive::sentence(of),
+    }
+}
+
+fn tested(of: &Effect) -> String {
+    chance(of.p.unwrap_or(1.0), of.tests.unwrap_or(1))
+}
+
+fn runs_of_each(n: usize) -> String {
+    if n < 2 { "one run of each".into() } else { format!("n = {n}") }
+}
+
+fn window(of: &WindowArtefact, factor: &str) -> String {
+    let step = format!("from {} to {} {factor}", of.from, of.to);
+    let [before, after] = of.windowed_percent;
+    let by_window = format!("{before:.1} % to {after:.1} %");
+    let mut whole = Vec::new();
+    if let Some(rate) = of.rate {
+        let percent = 100.0 * (rate - 1.0);
+        let verb = if percent < 0.0 { "falls" } else { "rises" };
+        let linear = of.rate_if_linear.map_or(String::new(), |linear| {
+            format!(" ({:.0} % would be linear)", 100.0 * (linear - 1.0))
+        });
+        whole.push(format!("whole-epoch throughput {verb} by {:.0} %{linear}", percent.abs()));
+    }
+    if let Some([a, b]) = of.all_steps_percent {
+        whole.push(format!("utilisation over all steps goes from {a:.1} % to {b:.1} %"));
+    }
+    let word = |falls: bool| if falls { "drop" } else { "rise" };
+    let (step, claim) = match (of.is_hidden, of.all_steps_percent) {
+        (true, Some([a, b])) => (
+            format!("{} {step} in utilisation", word(b < a)),
+            format!("is hidden by the excluded first step (windowed, {by_window})"),
+        ),
+        _ => (
+            format!("{} {step} in windowed utilisation ({by_window})", word(after < before)),
+            "is an artefact of the excluded first step".to_string(),
+        ),
+    };
+    format!("the {step} {claim}: {}", list(&whole))
+}
+
+fn main_effect(of: &MainEffect, finding: &Finding, title: &str) -> String {
+    let factor = quoted(&finding.factors[0]);
+    let effects = &finding.effects;
+    let claim = match of.share_percent.map(share) {
+        None => format!("{factor} acts on {title}"),
+        Some(share) if of.is_largest => {
+            format!("{factor} matters most to {title} ({share} of its variation)")
+        }
+        Some(share) => format!("{factor} explains {share} of the variation of {title}"),
+    };
+    let levels: Vec<String> = effects.iter().map(level).collect();
+    let n = effects.iter().map(|one| one.n).min().unwrap_or(0);
+    let p = effects.iter().filter_map(|one| one.p).fold(0.0, f64::max);
+    let tests = effects[0].tests.unwrap_or(1);
+    let others = match &effects[0].of {
+        Quantity::Level { base, .. } if !of.not_told_apart.is_empty() => {
+            format!("; not told apart from {base}: {}", list(&of.not_told_apart))
+        }
+        _ => String::new(),
+    };
+    format!("{claim}: {}, n = {n} ({}){others}", levels.join("; "), chance(p, tests))
+}
+
+fn interaction(of: &Interaction, finding: &Finding, title: &str) -> String {
+    let [name_a, name_b] = [0, 1].map(|at| quoted(&finding.factors[at]));
+    let effect = &finding.effects[0];
+    let of_variation = match effect.share_percent {
+        Some(percent) => format!(" ({} of its variation)", share(percent)),
+        None => String::new(),
+    };
+    let ([level, to], [base, from]) = (&of.levels, &of.bases);
+    let step = format!("from {from} to {to} {name_b}");
+    let by = |value: f64| match unit(effect) {
+        "points" => format!("{} points", signed(value, 1)),
+        _ => format!("a factor of {}", plain(value, 2)),
+    };
+    let change = match of.changes {
+        Some([with, without]) => format!(
+            "{step} it changes by {} with {name_a} {level} and by {} with {base}, of which the first is {}",
+            by(with),
+            by(without),
+            against("the second", effect)
+        ),
+        None => format!(
+            "{step} its change with {name_a} {level} is {}",
+            against(&format!("that with {base}"), effect)
+        ),
+    };
+    format!(
+        "{name_a} and {name_b} act together on {title}{of_variation}: {change}, n = {} ({})",
+        effect.n,
+        tested(effect)
+    )
+}
+
+fn linear_growth(finding: &Finding, title: &str) -> String {
+    let (of, factor) = (&finding.effects[0], quoted(&finding.factors[0]));
+    let Quantity::Level { level, base } = &of.of else { return String::new() };
+    let growth = format!(
+        "{title} at {level} {factor} is {} of what {base} would grow to linearly",
+        efficiency(of)
+    );
+    match finding.kind {
+        Kind::NotTested => format!("not tested: {growth}, one run of each"),
+        _ => format!("{growth}, n = {}", of.n),
+    }
+}
+
+fn scaling_law(law: &ScalingLaw) -> String {
+    let share = |of: Interval| {
+        let [middle, low, high] = [of.estimate, of.low, of.high].map(|x| plain(100.0 * x, 2));
+        format!("{middle} % [{low} %, {high} %]")
+    };
+    let contention = law.contention.map(share);
+    let what = match law.coherence.map(share) {
+        None => format!(
+            "{} of the work is serial, so that any number of processes does at most {} times what one does",
+            contention.unwrap_or_default(),
+            plain(law.limit, if law.limit < 10.0 { 1 } else { 0 })
+        ),
+        Some(coherence) => {
+            let peak = law.peak.map(|peak| format!(", most throughput at {peak:.0} processes"));
+            let contention = contention.unwrap_or("not told from none".into());
+            let peak = peak.unwrap_or_default();
+            format!("coherence is {coherence} and contention {contention}{peak}")
+        }
+    };
+    format!("by {} {what} (R² = {:.3})", the_law(law), law.r_squared)
+}
+
+/// A loss, a gain that is too small, or none that was measured.
+fn no_gain(of: &Effect, response: Option<&str>, margin: f64) -> String {
+    let name = response.unwrap_or_default();
+    let title = title(name);
+    let Some([low, high]) = ends(of) else { return String::new() };
+    if low <= 0.0 && 0.0 <= high {
+        return format!("no measurable gain of {title} (difference {})", range(of));
+    }
+    let (verb, [least, most]) =
+        if high < 0.0 { ("falls", [high, low]) } else { ("rises", [low, high]) };
+    let digits = digits(high - low);
+    let [least, most] = [least, most].map(|end| plain(end.abs(), digits));
+    let is_higher_better = Metric::find(name).is_ok_and(|of| of.better == Better::Higher);
+    let unit = unit(of);
+    match is_higher_better == (low > 0.0) {
+        true => {
+            let margin = two_digits(margin);
+            format!(
+                "{title} {verb} by at most {most} {unit}, less than what matters ({margin} {unit})"
+            )
+        }
+        false => format!("{title} {verb} by {least} to {most} {unit}"),
+    }
+}
+
+fn drift(of: &Effect, title: &str) -> String {
+    let Some([low, high]) = ends(of) else { return String::new() };
+    let digits = digits(high - low);
+    let [by, low, high] = [change(of, of.estimate), low, high].map(|value| signed(value, digits));
+    format!(
+        "{title} drifts over the order of running: {by} {} from the first run to the last [{low}, {high}], n = {} ({})",
+        unit(of),
+        of.n,
+        tested(of)
+    )
+}
+
+fn unsteady(epochs: &Epochs) -> (&'static str, String) {
+    let rate = |rate: f64| Unit::SamplesPerSecond.text(rate);
+    match *epochs {
+        Epochs::SettleLate { first_steady, before, after, bias } => {
+            let first = match first_steady {
+                1 => "epoch is".to_string(),
+                epochs => format!("{epochs} epochs are"),
+            };
+            let text = format!(
+                "the first {first} at {}, those from epoch {} on at {}; the mean of all is {} % {} that",
+                rate(before),
+                first_steady + 1,
+                rate(after),
+                plain(100.0 * bias.abs(), 0),
+                if bias < 0.0 { "below" } else { "above" }
+            );
+            ("settle late", text)
+        }
+        Epochs::NeverSettle { epochs, least, most, trend } => {
+            let text = format!(
+                "{epochs} epochs have {} to {}, and a straight line through them changes by {} %",
+                rate(least),
+                rate(most),
+                signed(100.0 * trend, 0)
+            );
+            ("do not settle", text)
+        }
+    }
+}
+
+/// The median, and the mean where there is one, of the runs that a finding on noise is about.
+fn middles(finding: &Finding) -> String {
+    let unit = finding.response.and_then(|name| Metric::find(name).ok());
+    let unit = unit.map_or(Unit::Percent, |response| response.unit);
+    let text = |of: &Effect| {
+        let name = if of.of == Quantity::Median { "median" } else { "mean (bootstrap)" };
+        let ends = [of.low.unwrap_or(f64::NAN), of.high.unwrap_or(f64::NAN)];
+        let [low, high] = ends.map(|end| unit.text(end));
+        format!("{name} {} [{low}, {high}]", unit.text(of.estimate))
+    };
+    let n = finding.effects.first().map_or(0, |of| of.n as u64);
+    let all: Vec<String> = finding.effects.iter().map(text).collect();
+    format!("of these {}: {}", counted(n, "run"), list(&all))
+}
+
+/// Say why a finding may mislead.
+pub fn caveat(of: &Caveat) -> String {
+    match of {
+        Caveat::RunsDoubted(name) => quoted(name),
+        Caveat::Additive { lack_of_fit_p: Some(p) } => format!(
+            "holds if factors do not act together, and they do: without that, the runs are missed by more than their noise (lack of fit, {})",
+            chance(*p, 1)
+        ),
+        Caveat::Additive { lack_of_fit_p: None } => {
+            "holds if factors do not act together: the design does not tell that from what each does".into()
+        }
+        Caveat::SharesOverlap { percent } => format!(
+            "shares overlap, as levels were not run equally often together: they add up to {percent:.0} %"
+        ),
+        Caveat::DependsOn(factor) => format!("depends on {}", quoted(factor)),
+        Caveat::NotReplicated => "a combination was run once: noise was not measured".into(),
+        Caveat::OneRunOfLevel => "one run of a level".into(),
+        Caveat::NotNormal => {
+            "its interval takes noise as normal, which that of these runs is not".into()
+        }
+        Caveat::OutliersAreCommon => {
+            "of ten runs with normal noise one set in eight has such a run".into()
+        }
+        Caveat::Law { is_universal, doubts } => {
+            let doubts: Vec<String> =
+                doubts.iter().filter_map(law_doubt).map(str::to_string).collect();
+            format!("{}: {}", law_name(*is_universal), list(&doubts))
+        }
+    }
+}
+
+fn law_doubt(of: &ScalingDoubt) -> Option<&'static str> {
+    match of {
+        ScalingDoubt::FewPoints => Some("it is fitted to fewer than five points"),
+        ScalingDoubt::AtBound => Some("a coefficient would fit best below 0"),
+        ScalingDoubt::PeakBeyondData => Some("the most throughput lies beyond what was measured"),
+        ScalingDoubt::MoreBeyondPeak => {
+            Some("more throughput was measured beyond its peak, which is not told")
+        }
+        ScalingDoubt::LimitBeyondData => Some("what it grows to lies far beyond what was measured"),
+        // Such a law is not told.
+        ScalingDoubt::Superlinear | ScalingDoubt::Misfit => None,
+    }
+}
+
+/// Name the quantity of a number.
+pub fn quantity(of: &Quantity) -> String {
+    match of {
+        Quantity::Level { level, base } => format!("{level} against {base}"),
+        Quantity::OthersAgainst(base) => format!("the others against {base}"),
+        Quantity::MoreThan(level) => format!("above {level} against it"),
+        Quantity::Together { level, with } => format!("{level} with {with}"),
+        Quantity::LastRunAgainstFirst => "last run against first".into(),
+        Quantity::Contention { is_universal } => format!("{}, contention", law_name(*is_universal)),
+        Quantity::Coherence => format!("{}, coherence", law_name(true)),
+        Quantity::PeakProcesses => format!("{}, peak", law_name(true)),
+        Quantity::AllEpochsAgainstSettled { run } => {
+            format!("mean of all epochs against the settled, {run}")
+        }
+        Quantity::SpreadOfEpochs { run } => {
+            format!("greatest less least epoch as a share of the mean, {run}")
+        }
+        Quantity::Median => "median".into(),
+        Quantity::BootstrapMean => "mean (bootstrap)".into(),
+        Quantity::Windowed { level, base } => {
+            format!("windowed utilisation, {level} against {base}")
+        }
+        Quantity::AllSteps { level, base } => {
+            format!("utilisation over all steps, {level} against {base}")
+        }
+        Quantity::WholeEpochThroughput { level, base } => {
+            format!("whole-epoch throughput, {level} against {base}")
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Questions that stay open, in sentences: why, what it is about, and what would tell it.
+
+use super::number::{list, quoted, two_digits};
+use super::terms::{is_percent, level, the_law, title};
+use feedrate_analysis::finding::{
+    Effect, Inconclusive, LawObstacle, Levels, Noise, Open, ScalingLaw, Unanswered,
+};
+use feedrate_analysis::precision::REPLICATES_LEAST;
+
+/// Say why a question stays open.
+pub(super) fn sentence(of: &Inconclusive) -> String {
+    let (why, what, remedy) = match of {
+        Inconclusive::Ignored(factors) => return ignored(factors),
+        Inconclusive::OnlyLeftOut(factors) => {
+            let factors: Vec<String> = factors.iter().map(with_levels).collect();
+            let what = format!("what {} {}", list(&factors), does(factors.len()));
+            ("their only runs must not be used", what, "; run these again".to_string())
+        }
+        Inconclusive::NoReplicates { of, noise } => {
+            let remedy = format!("; {}", replicates(noise.as_ref()));
+            ("there is one run of each (no replicates)", questions(of), remedy)
+        }
+        Inconclusive::TooNoisy(responses) => {
+            let responses =
+                responses.iter().map(|(noise, factors, widest)| too_noisy(noise, factors, widest));
+            let what = responses.collect::<Vec<_>>().join("; ");
+            ("the noise is too large for so few runs", what, String::new())
+        }
+        Inconclusive::Confounded { of, lacking } => {
+            let remedy = match lacking {
+                Some(levels) => {
+                    let levels =
+                        levels.iter().map(|(name, level)| format!("{} {level}", quoted(name)));
+                    format!("one combination more, {},", list(&levels.collect::<Vec<_>>()))
+                }
+                None => "runs that change them alone".into(),
+            };
+            (ALIASED, questions(of), format!("; {remedy} would tell"))
+        }
+        Inconclusive::Aliased(of) => {
+            let (what, titles) = (subjects(of), titles(of));
+            let what = format!("what {what} do together to {titles}");
+            (ALIASED, what, "; a design of more runs would tell".into())
+        }
+        Inconclusive::TooManyLevels(of) => {
+            ("there are too many levels to test one by one", questions(of), String::new())
+        }
+        Inconclusive::NotCrossed { missing, pairs } => {
+            let s = if *pairs == 1 { "" } else { "s" };
+            let what = format!("whether factors act together ({missing} of {pairs} pair{s})");
+            let remedy = "; a full factorial or a 2^k design would tell".into();
+            ("not all combinations of their levels were run", what, remedy)
+        }
+    };
+    format!("cannot be told, because {why}: {what}{remedy}")
+}
+
+const ALIASED: &str = "other factors always changed with them";
+
+fn does(factors: usize) -> &'static str {
+    if factors == 1 { "does" } else { "do" }
+}
+
+fn with_levels(of: &Levels) -> String {
+    format!("{} ({})", quoted(&of.factor), list(&of.levels))
+}
+
+fn ignored(factors: &[(Vec<Levels>, Vec<String>)]) -> String {
+    let text = |(factors, why): &(Vec<Levels>, Vec<String>)| {
+        let named: Vec<String> = factors.iter().map(with_levels).collect();
+        format!("what {} {} ({})", list(&named), does(named.len()), why.join("; "))
+    };
+    let parts: Vec<String> = factors.iter().map(text).collect();
+    let count: usize = factors.iter().map(|(factors, _)| factors.len()).sum();
+    let it = if count == 1 { "it" } else { "them" };
+    format!(
+        "cannot be told, because DLIO does not act on {it}: {}; runs that differ in nothing else are taken as repeats; feedrate's loaders obey {it}",
+        list(&parts)
+    )
+}
+
+fn questions(of: &Open) -> String {
+    let act = match of.questions.as_slice() {
+        [_] => "does",
+        _ => "do",
+    };
+    format!("what {} {act} to {}", subjects(of), titles(of))
+}
+
+fn subjects(of: &Open) -> String {
+    let text = |question: &Unanswered| match question {
+        Unanswered::Factor(of) if of.levels.is_empty() => quoted(&of.factor),
+        Unanswered::Factor(of) => format!("{} at {}", quoted(&of.factor), list(&of.levels)),
+        Unanswered::Pair([a, b]) => format!("{} with {}", quoted(a), quoted(b)),
+        Unanswered::Pairs(pairs) => format!("{pairs} pairs of factors together"),
+    };
+    list(&of.questions.iter().map(text).collect::<Vec<_>>())
+}
+
+fn titles(of: &Open) -> String {
+    list(&of.responses.iter().map(|name| title(name).to_string()).collect::<Vec<_>>())
+}
+
+/// A response, the factors that noise hides, and how many runs would tell them.
+fn too_noisy(noise: &Noise, factors: &[String], widest: &[Effect]) -> String {
+    let factors = factors.iter().zip(widest);
+    let factors: Vec<String> = factors
+        .map(|(factor, of)| format!("{} ({}, n = {})", quoted(factor), level(of), of.n))
+        .collect();
+    let runs = noise.runs.map_or(String::new(), |runs| {
+        format!("; about {runs} runs of each would tell {}", margin(noise))
+    });
+    format!("{} by {}{runs}", title(noise.response), list(&factors))
+}
+
+fn margin(noise: &Noise) -> String {
+    format!("{} {}", two_digits(noise.margin), unit(noise))
+}
+
+fn unit(noise: &Noise) -> &'static str {
+    if is_percent(noise.response) { "points" } else { "%" }
+}
+
+/// How many runs would do, from the noise of those that were repeated.
+fn replicates(noise: Option<&Noise>) -> String {
+    let Some(noise) = noise else {
+        return format!(
+            "two runs of each measure the noise, {REPLICATES_LEAST} are advised (none was repeated, so that \
+             it is not known how many it takes)"
+        );
+    };
+    let runs = noise.runs.map_or("more than anybody makes".into(), |runs| runs.to_string());
+    format!(
+        "from the noise of {} in repeated runs ({:.1} {}), {runs} of each would tell {}",
+        title(noise.response),
+        noise.deviation,
+        unit(noise),
+        margin(noise)
+    )
+}
+
+/// Why a law is not told, and what follows from that; `None` where it is told.
+pub(super) fn law(law: &ScalingLaw) -> Option<(String, &'static str)> {
+    Some(match law.obstacle? {
+        LawObstacle::Superlinear => (
+            "some growth is more than linear, which no law has".into(),
+            "; that is a cache, a window or noise until it is explained",
+        ),
+        LawObstacle::Misfit(share) => {
+            let name = the_law(law);
+            let missed = 100.0 * share;
+            (format!("{name} misses a point by {missed:.0} % of the most throughput"), "")
+        }
+        LawObstacle::NoSerialShare => ("growth fits best without a serial share".into(), ""),
+        LawObstacle::Interval { below, beyond } => {
+            let reaches = match (below, beyond) {
+                (true, true) => "below 0 % and beyond 100 %",
+                (true, false) => "below 0 %",
+                _ => "beyond 100 %",
+            };
+            (
+                format!("the interval of the serial share reaches {reaches}"),
+                "; more numbers of processes, or more runs of each, would tell",
+            )
+        }
+    })
+}

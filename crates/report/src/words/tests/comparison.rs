@@ -1,0 +1,237 @@
+//! Comparisons of runs made by hand: one epoch of twenty steps of a second of compute each, so that the load decides utilisation.
+
+use crate::words::comparison::{note, verdict};
+use feedrate_analysis::compare::{
+    ComparedResponse, Comparison, Pairing, Question, Runs, Verdict, compare,
+};
+use feedrate_measure::example::{plan, simple};
+use feedrate_measure::metric::Metric;
+use feedrate_measure::record::{Record, StudyRun};
+use feedrate_results::run::Run;
+use std::path::Path;
+
+fn au() -> &'static Metric {
+    Metric::find("au_all_steps").unwrap()
+}
+
+/// A run of utilisation `au` percent, changed.
+fn run(au: f64, change: impl Fn(&mut Record)) -> Run {
+    let load_ms = (1000.0 * (100.0 / au - 1.0)).round() as u64;
+    let mut record = simple(&[(load_ms, 1000, 0, 1_000_000); 20]);
+    record.plan = feedrate_spec::plan::Plan { accelerators: 1, ..plan(1, 20) };
+    change(&mut record);
+    Run::from_record(Path::new("run"), &record)
+}
+
+fn runs(values: &[f64], change: impl Fn(&mut Record) + Copy) -> Runs {
+    Runs { runs: values.iter().map(|&au| run(au, change)).collect(), left_out: vec![] }
+}
+
+fn plain(values: &[f64]) -> Runs {
+    runs(values, |_| {})
+}
+
+fn finding(a: &[f64], b: &[f64], question: Question, pairing: Pairing) -> ComparedResponse {
+    compare(plain(a), plain(b), &[au()], question, pairing).findings.remove(0)
+}
+
+fn notes(of: &Comparison) -> Vec<String> {
+    of.notes.iter().map(note).collect()
+}
+
+const WITHIN: Question = Question::Within(0.02);
+const STEADY: [f64; 4] = [90.0, 90.1, 89.9, 90.05];
+
+#[track_caller]
+fn check(a: &[f64], b: &[f64], question: Question, expected: Verdict, says: &str) {
+    let found = finding(a, b, question, Pairing::None);
+    assert_eq!((found.verdict, verdict(&found).as_str()), (expected, says));
+}
+
+#[test]
+fn what_can_be_said_follows_from_values_and_noise() {
+    check(&STEADY, &[89.5, 89.6, 89.4, 89.5], WITHIN, Verdict::Same, "same within 2 %");
+    check(
+        &STEADY,
+        &[80.0, 80.1, 79.9, 80.0],
+        WITHIN,
+        Verdict::Differs,
+        "differs: B is worse, by 11.14 %",
+    );
+    check(&[80.0, 80.1], &STEADY, WITHIN, Verdict::Differs, "differs: B is better, by 12.45 %");
+    let noise =
+        "cannot be told: the noise is too large for so few runs; about 75 runs of each would tell";
+    check(&[90.0, 86.0, 94.0], &[90.0, 88.0, 93.0], WITHIN, Verdict::CannotTell, noise);
+}
+
+/// Noise of 1, 2 and 5 %, and no difference: as many runs as two one-sided tests take for a power of 80 %.
+#[test]
+fn the_runs_that_would_tell_are_those_of_the_tests_that_are_made() {
+    let about = |noise: f64, question: Question, pairing: Pairing| {
+        let ends = [90.0 * (1.0 - noise / 2.0_f64.sqrt()), 90.0 * (1.0 + noise / 2.0_f64.sqrt())];
+        let turned = [ends[1], ends[0]];
+        let says = verdict(&finding(&ends, &turned, question, pairing));
+        let (_, rest) = says.split_once("about ").unwrap_or_else(|| panic!("{says}"));
+        rest.split(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    for (noise, question, pairing, expected) in [
+        (0.01, WITHIN, Pairing::None, 6.0),
+        (0.02, WITHIN, Pairing::None, 18.0),
+        (0.05, WITHIN, Pairing::None, 107.0),
+        // A pair's difference is twice the noise of either here.
+        (0.01, WITHIN, Pairing::InTurns, 10.0),
+        (0.02, Question::NoWorseThan(0.02), Pairing::None, 13.0),
+    ] {
+        let found = about(noise, question, pairing);
+        assert!((found - expected).abs() <= 1.0 + 0.03 * expected, "{noise}, {pairing:?}: {found}");
+    }
+}
+
+#[test]
+fn one_run_each_has_a_difference_and_no_claim() {
+    check(&[90.0], &[80.0], WITHIN, Verdict::CannotTell, "cannot be told: n = 1 in A, n = 1 in B");
+    let found = finding(&[90.0], &[80.0], WITHIN, Pairing::None);
+    assert!((found.difference.estimate.unwrap() + 10.0).abs() < 0.1);
+    assert!((found.ratio.unwrap().estimate.unwrap() - 80.0 / 90.0).abs() < 0.01);
+    assert_eq!((found.difference.low, found.a.middle.low, found.p), (None, None, None));
+}
+
+#[test]
+fn not_worse_is_asked_on_one_side_only() {
+    let better = [95.0, 95.1, 94.9, 95.0];
+    let question = Question::NoWorseThan(0.02);
+    check(&STEADY, &better, question, Verdict::NotWorse, "not worse by more than 2 %");
+    check(&better, &STEADY, question, Verdict::Differs, "differs: B is worse, by 5.2 %");
+    let stall = Metric::find("stall").unwrap();
+    let found = |a: &[f64], b: &[f64]| {
+        compare(plain(a), plain(b), &[stall], question, Pairing::None).findings[0].verdict
+    };
+    assert_eq!(found(&STEADY, &better), Verdict::NotWorse);
+    assert_eq!(found(&better, &STEADY), Verdict::Differs);
+}
+
+#[test]
+fn pairs_see_what_a_drift_hides() {
+    let (a, b) = ([70.0, 80.0, 90.0], [71.0, 81.2, 91.3]);
+    let alone = finding(&a, &b, WITHIN, Pairing::None);
+    assert_eq!(alone.verdict, Verdict::CannotTell);
+    let paired = finding(&a, &b, WITHIN, Pairing::InTurns);
+    assert_eq!(paired.verdict, Verdict::Same, "{}", verdict(&paired));
+    let uneven = finding(&a, &b[..2], WITHIN, Pairing::InTurns);
+    assert_eq!(verdict(&uneven), "cannot be told: 3 runs of A and 2 of B are no pairs");
+}
+
+#[test]
+fn pairs_of_a_study_go_by_replicate_whatever_their_order() {
+    let replicates = |values: &[(u32, f64)]| {
+        let mut all = Runs::default();
+        all.runs.extend(values.iter().map(|&(replicate, au)| {
+            run(au, |record| {
+                let study = StudyRun { replicate: Some(replicate), ..StudyRun::default() };
+                record.study = Some(Box::new(study));
+            })
+        }));
+        all
+    };
+    let b = || replicates(&[(1, 71.0), (2, 81.2), (3, 91.3)]);
+    let found = compare(
+        replicates(&[(3, 90.0), (1, 70.0), (2, 80.0)]),
+        b(),
+        &[au()],
+        WITHIN,
+        Pairing::InTurns,
+    );
+    assert_eq!(found.findings[0].verdict, Verdict::Same, "{}", verdict(&found.findings[0]));
+    let found = compare(
+        replicates(&[(3, 90.0), (1, 70.0), (4, 80.0)]),
+        b(),
+        &[au()],
+        WITHIN,
+        Pairing::InTurns,
+    );
+    assert_eq!(
+        verdict(&found.findings[0]),
+        "cannot be told: their replicates or blocks are not the same"
+    );
+}
+
+#[test]
+fn single_experiments_are_compared_whatever_they_differ_in() {
+    let direct = runs(&STEADY, |record| {
+        record.plan.storage.engine = Some("direct".into());
+        record.plan.accelerators = 1;
+        record.plan.loader.workers = 4;
+    });
+    let found = compare(plain(&STEADY), direct, &[au()], WITHIN, Pairing::None);
+    let settings: Vec<&str> = found.differs_in.iter().map(|one| one.setting.as_str()).collect();
+    assert_eq!(settings, ["loader.workers", "storage.engine"]);
+    assert_eq!(found.differs_in[1].b.as_deref(), Some("direct"));
+    assert_eq!(found.findings[0].experiment, "example, 1 accelerator");
+    assert!(found.is_met());
+}
+
+#[test]
+fn experiments_are_matched_by_what_was_run() {
+    let study = |engine: &str, workers: &[u32]| {
+        let mut all = Runs::default();
+        for &workers in workers {
+            all.runs.extend(STEADY.map(|au| {
+                run(au, |record| {
+                    record.plan.storage.engine = Some(engine.into());
+                    record.plan.loader.workers = workers;
+                })
+            }));
+        }
+        all
+    };
+    let found = compare(
+        study("psync", &[1, 2, 8]),
+        study("mmap", &[2, 1, 4]),
+        &[au()],
+        WITHIN,
+        Pairing::None,
+    );
+    let names: Vec<&str> = found.findings.iter().map(|one| one.experiment.as_str()).collect();
+    assert_eq!(
+        names,
+        ["example, 1 accelerator, loader.workers=1", "example, 1 accelerator, loader.workers=2"]
+    );
+    assert_eq!(found.only_in_a, ["example, 1 accelerator, loader.workers=8"]);
+    assert_eq!(found.only_in_b, ["example, 1 accelerator, loader.workers=4"]);
+    assert_eq!(found.differs_in.len(), 1);
+    assert!(found.findings.iter().all(|one| one.verdict == Verdict::Same));
+    assert!(!found.is_met(), "what has no counterpart was not shown to be the same");
+}
+
+#[test]
+fn many_findings_are_corrected_for_their_number() {
+    // p = 0.03 alone.
+    let (a, b) = ([90.0, 86.0, 94.0, 91.0], [85.0, 83.0, 88.0, 80.5]);
+    let alone = finding(&a, &b, WITHIN, Pairing::None);
+    assert_eq!(alone.verdict, Verdict::Differs, "{:?}", alone.p);
+    let two = [au(), Metric::find("au_windowed").unwrap()];
+    let both = compare(plain(&a), plain(&b), &two, WITHIN, Pairing::None).findings;
+    assert!((both[0].p.unwrap() - 2.0 * alone.p.unwrap()).abs() < 1e-3);
+    assert!(both.iter().all(|one| one.verdict == Verdict::CannotTell), "{both:?}");
+}
+
+#[test]
+fn other_machines_are_told() {
+    let other = runs(&STEADY, |record| record.system.hostname = "node2".into());
+    let found = compare(plain(&STEADY), other, &[au()], WITHIN, Pairing::None);
+    assert_eq!(notes(&found), ["not the same machine: `node1` in A, `node2` in B"]);
+    let mut mixed = plain(&STEADY);
+    mixed.runs.extend(runs(&[90.0], |record| record.system.hostname = "node2".into()).runs);
+    let found = compare(mixed, plain(&STEADY), &[au()], WITHIN, Pairing::None);
+    assert_eq!(notes(&found), ["runs of A are not all of the same machine"]);
+}
+
+#[test]
+fn a_response_that_runs_do_not_have_is_said() {
+    let sustained = Metric::find("au_sustained").unwrap();
+    let nothing_read = |record: &mut Record| record.epochs[0].accelerators[0].io.read_bytes = 0;
+    let found =
+        compare(runs(&STEADY, nothing_read), plain(&STEADY), &[sustained], WITHIN, Pairing::None);
+    let says = verdict(&found.findings[0]);
+    assert_eq!(says, "cannot be told: A has no au_sustained_percent, n = 4 in B");
+}

@@ -1,0 +1,516 @@
+//! Simulated studies with planted effects: what is there is found, what is not there is not claimed, what cannot be told is said.
+
+mod comparison;
+mod conditions;
+
+use super::finding::{caveat, quantity, sentence};
+use feedrate_analysis::design::{Declared, designs};
+use feedrate_analysis::finding::{Finding, Kind};
+use feedrate_analysis::findings::{Observation, findings, main_responses};
+use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::metric::Metric;
+use feedrate_results::table::Table;
+use feedrate_spec::plan::mt19937::LegacyRandom;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+
+const AU: &str = "au_all_steps_percent";
+const RATE: &str = "delivered_bytes_per_second";
+
+fn levels(of: &[(&str, &str)]) -> BTreeMap<String, String> {
+    of.iter().map(|&(factor, level)| (factor.to_string(), level.to_string())).collect()
+}
+
+/// A run with the levels of its factors.
+#[derive(Clone, Default)]
+struct Simulated {
+    workload: &'static str,
+    factors: BTreeMap<String, String>,
+    run: Observation,
+}
+
+impl Deref for Simulated {
+    type Target = Observation;
+
+    fn deref(&self) -> &Observation {
+        &self.run
+    }
+}
+
+impl DerefMut for Simulated {
+    fn deref_mut(&mut self) -> &mut Observation {
+        &mut self.run
+    }
+}
+
+fn run(number: usize, of: &[(&str, &str)], responses: &[(&'static str, f64)]) -> Simulated {
+    let run = Observation {
+        path: format!("run-{number}").into(),
+        name: format!("run-{number}"),
+        responses: responses.iter().copied().collect(),
+        order: Some(number as u32),
+        ..Observation::default()
+    };
+    Simulated { workload: "unet3d", factors: levels(of), run }
+}
+
+fn all_of(runs: &[Simulated], names: &[&str]) -> Vec<Finding> {
+    let settings: Vec<BTreeMap<String, String>> = runs
+        .iter()
+        .map(|run| {
+            let workload = [("workload".to_string(), run.workload.to_string())];
+            run.factors.clone().into_iter().chain(workload).collect()
+        })
+        .collect();
+    // The study sets each factor itself, also those that always change together.
+    let factors: BTreeSet<&String> = runs.iter().flat_map(|run| run.factors.keys()).collect();
+    let factors: String = factors.into_iter().map(|name| format!("# factor {name}: \n")).collect();
+    let csv = Table::parse("s.csv", &format!("model,processes,run\n{factors}")).unwrap();
+    let designs = designs(&settings.iter().collect::<Vec<_>>(), &Declared::from_table(&csv));
+    let runs: Vec<Observation> = runs.iter().map(|run| run.run.clone()).collect();
+    let responses: Vec<&Metric> = names.iter().map(|name| Metric::find(name).unwrap()).collect();
+    findings(&designs, &runs, &responses)
+}
+
+fn doubt(name: &str, severity: Severity) -> Doubt {
+    Doubt {
+        name: name.into(),
+        severity,
+        evidence: "evidence".into(),
+        advice: "advice".into(),
+        facts: Default::default(),
+    }
+}
+
+fn text(findings: &[Finding]) -> String {
+    let line = |(at, one): (usize, &Finding)| {
+        let doubts = one.caveats.iter().map(|of| format!("\n     doubt: {}", caveat(of)));
+        format!("{}. {}{}", at + 1, sentence(one), doubts.collect::<String>())
+    };
+    findings.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Points of perf_2025, one factor at a time.
+const FACTORS: [(&str, &str, &[&str]); 4] = [
+    ("processes", "4", &["1", "2", "6", "8"]),
+    ("read_threads", "4", &["1", "8", "16"]),
+    ("format", "npz", &["png", "hdf5"]),
+    ("file_shuffle", "seed", &["off", "random"]),
+];
+
+/// What throughput is multiplied by at a level.
+fn planted(factor: &str, level: &str) -> f64 {
+    match (factor, level) {
+        ("processes", n) => {
+            let of = |n: f64| n / (1.0 + 0.05 * (n - 1.0));
+            of(n.parse().unwrap()) / of(4.0)
+        }
+        ("read_threads", "1") => 0.5,
+        ("format", "hdf5") => 2.7,
+        ("format", "png") => 0.4,
+        _ => 1.0,
+    }
+}
+
+/// Each point `replicates` times in random order, with log-normal noise.
+fn one_at_a_time(replicates: usize, noise: f64, random: &mut LegacyRandom) -> Vec<Simulated> {
+    let baseline: Vec<(&str, &str)> = FACTORS.iter().map(|&(name, base, _)| (name, base)).collect();
+    let mut points = vec![(baseline.clone(), 1.0)];
+    for (at, (name, _, others)) in FACTORS.iter().enumerate() {
+        for level in *others {
+            let mut point = baseline.clone();
+            point[at].1 = level;
+            points.push((point, planted(name, level)));
+        }
+    }
+    let mut runs = Vec::new();
+    for _ in 0..replicates {
+        for (point, factor) in &points {
+            let rate = 2e8 * factor * (noise * random.standard_normal()).exp();
+            runs.push(run(runs.len(), point, &[(RATE, rate)]));
+        }
+    }
+    runs
+}
+
+#[test]
+fn one_run_of_each_is_described_and_not_judged() {
+    let runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(1));
+    let found = all_of(&runs, &[RATE]);
+    let tested = |kind| matches!(kind, Kind::NotTested | Kind::CannotTell);
+    assert!(
+        found
+            .iter()
+            .all(|one| tested(one.kind) && one.is_supported == (one.kind == Kind::CannotTell))
+    );
+    insta::assert_snapshot!(text(&found), @"
+    1. not tested: `processes` and throughput: at 1 it is 0.28 × that at 4; at 2 it is 0.54 × that at 4; at 8 it is 1.69 × that at 4; at 6 it is 34.3 % above that at 4
+         doubt: a combination was run once: noise was not measured
+    2. not tested: `format` and throughput: hdf5 is 2.65 × npz; png is 0.39 × npz
+         doubt: a combination was run once: noise was not measured
+    3. not tested: `read_threads` and throughput: at 1 it is 0.48 × that at 4; at 16 it is 2.4 % below that at 4; at 8 it is 0.1 % above that at 4; the curve bends at 4
+         doubt: a combination was run once: noise was not measured
+    4. not tested: throughput at 8 `processes` is 75 % of what 1 would grow to linearly, one run of each
+    5. not tested: `file_shuffle` and throughput: random is 3.6 % below seed; off is 0.2 % below seed
+         doubt: a combination was run once: noise was not measured
+    6. not tested: throughput over `processes`, fitted to 5 numbers of them: by Amdahl's law 4.89 % [3.43 %, 6.34 %] of the work is serial, so that any number of processes does at most 20 times what one does (R² = 1.000); one run of each
+         doubt: Amdahl's law: what it grows to lies far beyond what was measured
+    7. cannot be told, because there is one run of each (no replicates): what `file_shuffle`, `format`, `processes` and `read_threads` do to throughput; two runs of each measure the noise, 5 are advised (none was repeated, so that it is not known how many it takes)
+    8. cannot be told, because not all combinations of their levels were run: whether factors act together (6 of 6 pairs); a full factorial or a 2^k design would tell
+    ");
+}
+
+#[test]
+fn what_cannot_be_told_of_several_workloads_is_said_once() {
+    let mut runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(1));
+    let others: Vec<Simulated> =
+        runs.iter().map(|run| Simulated { workload: "dlrm", ..run.clone() }).collect();
+    runs.extend(others);
+    let found = all_of(&runs, &[RATE]);
+    let untold: Vec<String> = found
+        .iter()
+        .filter(|one| one.kind == Kind::CannotTell)
+        .map(|one| one.workloads.join(", "))
+        .collect();
+    assert_eq!(untold, ["dlrm, unet3d", "dlrm, unet3d"]);
+}
+
+#[test]
+fn planted_effects_are_found_with_their_intervals() {
+    let runs = one_at_a_time(5, 0.01, &mut LegacyRandom::new(2));
+    let found = all_of(&runs, &[RATE]);
+    insta::assert_snapshot!(text(&found), @"
+    1. `processes` matters most to throughput (48 % of its variation): at 1 it is 0.287 × that at 4 [0.285, 0.289]; at 2 it is 0.547 × that at 4 [0.539, 0.556]; at 8 it is 1.69 × that at 4 [1.68, 1.71]; at 6 it is 38 % above that at 4 [36 %, 40 %], n = 5 (p < 0.0001, corrected for 16 tests)
+    2. `format` explains 42 % of the variation of throughput: hdf5 is 2.70 × npz [2.68, 2.72]; png is 0.398 × npz [0.391, 0.405], n = 5 (p < 0.0001, corrected for 16 tests)
+    3. `read_threads` explains 8 % of the variation of throughput: at 1 it is 0.502 × that at 4 [0.497, 0.507], n = 5 (p < 0.0001, corrected for 16 tests); not told apart from 4: 8 and 16
+    4. throughput at 8 `processes` is 73.8 % [73.1 %, 74.5 %] of what 1 would grow to linearly, n = 5
+    5. throughput over `processes`, fitted to 5 numbers of them: by Amdahl's law 5.17 % [4.76 %, 5.58 %] of the work is serial, so that any number of processes does at most 19 times what one does (R² = 1.000); n = 5
+         doubt: Amdahl's law: what it grows to lies far beyond what was measured
+    6. cannot be told, because the noise is too large for so few runs: throughput by `file_shuffle` (off is 0.6 % above seed [0.0 %, 1.2 %], n = 5); about 6 runs of each would tell 2 %
+    7. cannot be told, because not all combinations of their levels were run: whether factors act together (6 of 6 pairs); a full factorial or a 2^k design would tell
+    ");
+    let format = found.iter().find(|one| one.factors == ["format"]).unwrap();
+    let figures = &format.effects[0];
+    assert!(figures.low.unwrap() < 2.7 && 2.7 < figures.high.unwrap());
+    assert_eq!((figures.n, format.evidence.len()), (5, 15));
+}
+
+/// Two factors of two levels; throughput is doubled by b, and by a only with b.
+fn two_by_two(random: &mut LegacyRandom, noise: f64, name: &'static str) -> Vec<Simulated> {
+    let mut runs = Vec::new();
+    for _ in 0..5 {
+        for (a, b) in [("off", "1"), ("on", "1"), ("off", "8"), ("on", "8")] {
+            let z = random.standard_normal();
+            let value = match (a, b) {
+                (_, "1") => 1.0,
+                ("off", _) => 2.0,
+                _ => 4.0,
+            };
+            let value = if name == AU {
+                20.0 * value + 100.0 * noise * z
+            } else {
+                1e8 * value * (noise * z).exp()
+            };
+            runs.push(run(runs.len(), &[("direct", a), ("read_threads", b)], &[(name, value)]));
+        }
+    }
+    runs
+}
+
+#[test]
+fn factors_that_act_together_are_found() {
+    let found = all_of(&two_by_two(&mut LegacyRandom::new(3), 0.01, RATE), &[RATE]);
+    insta::assert_snapshot!(text(&found), @"
+    1. `read_threads` matters most to throughput (82 % of its variation): at 8 it is 2.81 × that at 1 [2.79, 2.84], n = 10 (p < 0.0001, corrected for 4 tests)
+         doubt: depends on `direct`
+    2. `direct` and `read_threads` act together on throughput (9 % of its variation): from 1 to 8 `read_threads` it changes by a factor of 3.98 with `direct` on and by a factor of 1.99 with off, of which the first is 2.00 × the second [1.96, 2.04], n = 5 (p < 0.0001, corrected for 4 tests)
+    3. `direct` explains 9 % of the variation of throughput: on is 41 % above off [39 %, 42 %], n = 10 (p < 0.0001, corrected for 4 tests)
+         doubt: depends on `read_threads`
+    ");
+    let found = all_of(&two_by_two(&mut LegacyRandom::new(3), 0.01, AU), &[AU]);
+    insta::assert_snapshot!(text(&found), @"
+    1. `direct` and `read_threads` act together on utilisation over all steps (17 % of its variation): from 1 to 8 `read_threads` it changes by +59.4 points with `direct` on and by +19.6 points with off, of which the first is 40 points above the second [38, 42], n = 5 (p < 0.0001, corrected for 4 tests)
+    2. `read_threads` matters most to utilisation over all steps (67 % of its variation): at 8 it is 39.5 points above that at 1 [38.5, 40.5], n = 10 (p < 0.0001, corrected for 4 tests)
+         doubt: depends on `direct`
+    3. `direct` explains 16 % of the variation of utilisation over all steps: on is 19.5 points above off [18.5, 20.5], n = 10 (p < 0.0001, corrected for 4 tests)
+         doubt: depends on `read_threads`
+    ");
+}
+
+#[test]
+fn nothing_is_claimed_where_there_is_nothing() {
+    let mut random = LegacyRandom::new(4);
+    let (mut claimed, mut held, mut studies) = (0, 0, 0);
+    for _ in 0..400 {
+        let mut runs = Vec::new();
+        for _ in 0..5 {
+            for (a, b, c) in [(0, 0, 0), (1, 0, 0), (2, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1)] {
+                let name = ["x", "y", "z"];
+                let rate = 1e8 * (0.05 * random.standard_normal()).exp();
+                let of = [("a", name[a]), ("b", name[b]), ("c", name[c])];
+                runs.push(run(runs.len(), &of, &[(RATE, rate)]));
+            }
+        }
+        let found = all_of(&runs, &[RATE]);
+        let claim = |one: &Finding| {
+            one.is_supported && !matches!(one.kind, Kind::NoEffect | Kind::CannotTell)
+        };
+        claimed += u32::from(found.iter().any(claim));
+        // The interval of a planted ratio of 2.
+        let factor = |run: &Simulated| if run.factors["a"] == "y" { 2.0 } else { 1.0 };
+        runs.iter_mut().for_each(|run| *run.responses.get_mut(RATE).unwrap() *= factor(run));
+        let found = all_of(&runs, &[RATE]);
+        let of_a = found.iter().find(|one| one.factors == ["a"] && one.kind == Kind::Effect);
+        let figures = &of_a.unwrap().effects[0];
+        held += u32::from(figures.low.unwrap() < 2.0 && 2.0 < figures.high.unwrap());
+        studies += 1;
+    }
+    assert!(claimed <= studies * 5 / 100, "{claimed} of {studies} studies claim what is not there");
+    assert!((372..=388).contains(&held), "{held} of {studies} intervals hold the truth");
+}
+
+#[test]
+fn a_drop_that_the_window_made_is_told() {
+    let au = |windowed, whole, rate| [("au_windowed_percent", windowed), (AU, whole), (RATE, rate)];
+    let runs = [
+        run(1, &[("processes", "4")], &au(92.0, 60.5, 2e8)),
+        run(2, &[("processes", "6")], &au(91.5, 60.2, 3e8)),
+        run(3, &[("processes", "8")], &au(74.0, 59.2, 3.93e8)),
+    ];
+    let found = all_of(&runs, &["au_windowed", RATE]);
+    insta::assert_snapshot!(sentence(&found[0]), @"the drop from 6 to 8 `processes` in windowed utilisation (91.5 % to 74.0 %) is an artefact of the excluded first step: whole-epoch throughput rises by 31 % (33 % would be linear) and utilisation over all steps goes from 60.2 % to 59.2 %");
+    assert_eq!((found[0].kind, found[1].kind), (Kind::Artefact, Kind::NotTested));
+    // Without utilisation over all steps, throughput a process stands for it.
+    let bare = runs.clone().map(|mut run| {
+        run.responses.remove(AU);
+        run
+    });
+    assert_eq!(all_of(&bare, &["au_windowed"])[0].kind, Kind::Artefact);
+    // Nor does a window hide what happens.
+    let hidden = [
+        run(1, &[("read_threads", "1")], &au(99.1, 60.5, 2e8)),
+        run(2, &[("read_threads", "8")], &au(99.0, 22.0, 0.72e8)),
+    ];
+    insta::assert_snapshot!(sentence(&all_of(&hidden, &["au_windowed"])[0]), @"the drop from 1 to 8 `read_threads` in utilisation is hidden by the excluded first step (windowed, 99.1 % to 99.0 %): whole-epoch throughput falls by 64 % and utilisation over all steps goes from 60.5 % to 22.0 %");
+    // A drop that the whole epoch shares is none.
+    let real = [
+        run(1, &[("processes", "6")], &au(91.5, 90.0, 3e8)),
+        run(2, &[("processes", "8")], &au(74.0, 72.0, 3.2e8)),
+    ];
+    assert!(all_of(&real, &["au_windowed"]).iter().all(|one| one.kind != Kind::Artefact));
+}
+
+/// With replicates, noise of the window alone is none of its artefacts.
+#[test]
+fn noise_of_the_window_is_no_artefact() {
+    let mut random = LegacyRandom::new(13);
+    let mut study = |windowed_of_eight: f64| {
+        let mut runs = Vec::new();
+        for _ in 0..5 {
+            for (n, windowed) in [("4", 92.0), ("6", 92.0), ("8", windowed_of_eight)] {
+                let au = [
+                    ("au_windowed_percent", windowed + 2.0 * random.standard_normal()),
+                    (AU, 60.0 + 0.5 * random.standard_normal()),
+                ];
+                runs.push(run(runs.len(), &[("processes", n)], &au));
+            }
+        }
+        let found = all_of(&runs, &["au_windowed"]);
+        found.into_iter().filter(|one| one.kind == Kind::Artefact).count()
+    };
+    assert_eq!(study(74.0), 1);
+    let none = (0..100).filter(|_| study(92.0) == 0).count();
+    assert!(95 <= none, "{none} of 100 studies");
+}
+
+#[test]
+fn more_than_linear_growth_is_doubted() {
+    let mut random = LegacyRandom::new(14);
+    let mut runs = Vec::new();
+    for _ in 0..5 {
+        for (n, rate) in [("1", 1.0), ("2", 2.4), ("4", 4.8), ("8", 9.6)] {
+            let rate = 1e8 * rate * (0.01 * random.standard_normal()).exp();
+            runs.push(run(runs.len(), &[("processes", n)], &[(RATE, rate)]));
+        }
+    }
+    let found = all_of(&runs, &[RATE]);
+    assert_eq!(found[0].kind, Kind::Superlinear);
+    insta::assert_snapshot!(text(&found), @"
+    1. throughput grows more than linearly: at 2 `processes` it is 121 % [119 %, 123 %] of what 1 would grow to, n = 5 (p < 0.0001, corrected for 7 tests); that is a cache or a window until it is explained
+    2. `processes` explains more than 99 % of the variation of throughput: at 8 it is 9.6 × that at 1 [9.4, 9.8]; at 4 it is 4.79 × that at 1 [4.71, 4.88]; at 2 it is 2.42 × that at 1 [2.38, 2.46], n = 5 (p < 0.0001, corrected for 7 tests)
+    ");
+}
+
+#[test]
+fn a_drift_of_repeated_runs_is_told() {
+    let mut random = LegacyRandom::new(6);
+    let mut runs = Vec::new();
+    for at in 0..24 {
+        let threads = if at % 3 == 0 { "4" } else { ["1", "8"][at % 2] };
+        let rate = 1e8 * (-0.004 * at as f64 + 0.005 * random.standard_normal()).exp();
+        runs.push(run(at, &[("read_threads", threads)], &[(RATE, rate)]));
+    }
+    let found = all_of(&runs, &[RATE]);
+    insta::assert_snapshot!(text(&found), @"
+    1. throughput drifts over the order of running: −8.6 % from the first run to the last [−9.4, −7.8], n = 24 (p < 0.0001, corrected for 3 tests)
+    2. cannot be told, because the noise is too large for so few runs: throughput by `read_threads` (at 4 it is 1 % above that at 1 [−2 %, 4 %], n = 8); about 36 runs of each would tell 2 %
+    ");
+}
+
+#[test]
+fn a_run_far_from_its_replicates_is_named() {
+    let mut random = LegacyRandom::new(12);
+    let mut rate = || 1e8 * (0.01 * random.standard_normal()).exp();
+    let mut runs: Vec<Simulated> =
+        (0..12).map(|at| run(at, &[("a", "x")], &[(RATE, rate())])).collect();
+    *runs[7].responses.get_mut(RATE).unwrap() *= 0.7;
+    insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
+    1. 1 of 12 runs of the same combination far from the others in throughput: `run-7` (modified z-score −31.1); of these 12 runs: median 99.7 MB/s [98.5 MB/s, 100.5 MB/s]
+         doubt: of ten runs with normal noise one set in eight has such a run
+    ");
+    // Of nine runs that cannot be said, but that noise is not normal.
+    insta::assert_snapshot!(text(&all_of(&runs[..9], &[RATE])), @"1. noise of throughput is not normal on the scale of logarithms in 1 of 1 combinations of 6 runs or more, most in that of `run-0` (normal plot: correlation 0.654, normal noise is below 0.872 in 1 %); of these 9 runs: median 99.3 MB/s [98.3 MB/s, 100.5 MB/s]");
+}
+
+#[test]
+fn invalid_runs_are_left_out_and_doubted_runs_named() {
+    let mut runs = one_at_a_time(3, 0.01, &mut LegacyRandom::new(7));
+    runs[0].doubts.push(doubt("incomplete_run", Severity::Invalid));
+    runs[3].doubts.push(doubt("stale_data", Severity::Invalid));
+    runs[5].doubts.push(doubt("too_few_steps", Severity::Warning));
+    runs[3].factors.insert("checkpoint".into(), "False".into());
+    let found = all_of(&runs, &[RATE]);
+    let of = |kind: Kind| found.iter().filter(move |one| one.kind == kind);
+    let told: Vec<String> = of(Kind::LeftOut).map(sentence).collect();
+    assert_eq!(
+        told,
+        ["2 of 36 runs are left out as invalid: `incomplete_run` (1) and `stale_data` (1)"]
+    );
+    let lost = "cannot be told, because their only runs must not be used: what `checkpoint` (False) does; run these again";
+    assert!(of(Kind::CannotTell).any(|one| sentence(one) == lost), "{}", text(&found));
+    // What was dropped is told before what the others say.
+    assert!(found[0].kind == Kind::LeftOut, "{}", text(&found));
+    let is_used = |one: &&Finding| one.kind != Kind::LeftOut;
+    assert!(found.iter().filter(is_used).all(|one| !one.evidence.contains(&"run-0".into())));
+    assert!(found.iter().any(|one| one.kind == Kind::Effect
+        && one.caveats.iter().any(|of| caveat(of) == "`too_few_steps`")));
+}
+
+#[test]
+fn more_that_gains_nothing_is_told() {
+    let runs = one_at_a_time(5, 0.002, &mut LegacyRandom::new(8));
+    let found = all_of(&runs, &[RATE]);
+    let same: Vec<Finding> = found.into_iter().filter(|one| one.kind == Kind::NoEffect).collect();
+    insta::assert_snapshot!(text(&same), @"
+    1. more than 4 `read_threads`: no measurable gain of throughput (difference −0.1 to +0.8 %), n = 5
+    2. `file_shuffle` makes no difference to throughput that matters: all levels are within 2 % of seed (difference −0.1 to +0.7 %), n = 5
+    ");
+}
+
+/// Half of 2^3: c is always the product of a and b.
+#[test]
+fn what_a_design_confounds_is_told_or_doubted() {
+    let mut random = LegacyRandom::new(9);
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        for (a, b, c) in [("0", "0", "1"), ("1", "0", "0"), ("0", "1", "0"), ("1", "1", "1")] {
+            let rate = if a == "1" { 2e8 } else { 1e8 } * (0.01 * random.standard_normal()).exp();
+            runs.push(run(runs.len(), &[("a", a), ("b", b), ("c", c)], &[(RATE, rate)]));
+        }
+    }
+    insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
+    1. `a` matters most to throughput (more than 99 % of its variation): at 1 it is 2.01 × that at 0 [1.98, 2.03], n = 6 (p < 0.0001, corrected for 4 tests)
+         doubt: holds if factors do not act together: the design does not tell that from what each does
+    2. cannot be told, because the noise is too large for so few runs: throughput by `b` (at 1 it is 0 % above that at 0 [−1 %, 2 %], n = 6) and `c` (at 1 it is 1 % above that at 0 [−1 %, 2 %], n = 6); about 4 runs of each would tell 2 %
+    3. cannot be told, because other factors always changed with them: what `a` with `b`, `a` with `c` and `b` with `c` do together to throughput; a design of more runs would tell
+    ");
+    // Two factors that always change together.
+    let both = |level| move |rate| run(1, &[("a", level), ("b", level)], &[(RATE, rate)]);
+    let mut runs: Vec<Simulated> = [1.0, 1.1].map(both("x")).into();
+    runs.extend([2.0, 2.1].map(both("y")));
+    insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
+    1. cannot be told, because other factors always changed with them: what `a` and `b` do to throughput; runs that change them alone would tell
+    2. cannot be told, because not all combinations of their levels were run: whether factors act together (1 of 1 pair); a full factorial or a 2^k design would tell
+    ");
+}
+
+#[test]
+fn runs_that_were_repeated_tell_how_many_the_others_take() {
+    let mut runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(10));
+    // The baseline again, as a sentinel.
+    for (at, rate) in [2.02e8, 1.98e8, 2.01e8].into_iter().enumerate() {
+        let mut again = runs[0].clone();
+        again.order = Some(20 + at as u32);
+        again.responses.insert(RATE, rate);
+        runs.push(again);
+    }
+    let found = all_of(&runs, &[RATE]);
+    let untold: Vec<Finding> =
+        found.into_iter().filter(|one| one.kind == Kind::CannotTell).collect();
+    insta::assert_snapshot!(sentence(&untold[0]), @"cannot be told, because there is one run of each (no replicates): what `file_shuffle`, `format`, `processes` and `read_threads` do to throughput; from the noise of throughput in repeated runs (1.0 %), 6 of each would tell 2 %");
+}
+
+#[test]
+fn the_main_responses_are_those_that_most_runs_have() {
+    let names = |of: &[(&'static str, f64)]| {
+        let found = main_responses(&[run(1, &[], of).run]);
+        found.iter().map(|response| response.id.name()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[(AU, 1.0), ("au_windowed_percent", 1.0), (RATE, 1.0)]), [AU, RATE]);
+    assert_eq!(names(&[("samples_per_second", 1.0)]), ["samples_per_second"]);
+    assert_eq!(names(&[]), [""; 0]);
+}
+
+/// A tree of 5 000 runs: four factors of five levels, eight runs of each combination.
+#[test]
+fn large_studies_are_told_too() {
+    let mut random = LegacyRandom::new(11);
+    let level = ["0", "1", "2", "3", "4"];
+    let mut runs = Vec::new();
+    for at in 0..5000 {
+        let point = [at % 5, at / 5 % 5, at / 25 % 5, at / 125 % 5].map(|digit| level[digit]);
+        let rate =
+            if point[2] == "3" { 2e8 } else { 1e8 } * (0.05 * random.standard_normal()).exp();
+        let of: Vec<(&str, &str)> = ["a", "b", "c", "d"].into_iter().zip(point).collect();
+        runs.push(run(at, &of, &[(RATE, rate)]));
+    }
+    let found = all_of(&runs, &[RATE]);
+    assert_eq!((found[0].factors[0].as_str(), found[0].kind), ("c", Kind::Effect));
+    assert!(found.iter().skip(1).all(|one| one.kind == Kind::NoEffect), "{}", text(&found));
+}
+
+#[test]
+fn levels_that_are_too_many_are_said_and_not_tested() {
+    let level = |at: usize| at.to_string();
+    let runs = (0..2000)
+        .map(|at| run(at, &[("a", &level(at)), ("b", &level(at % 3))], &[(RATE, 1e8 + at as f64)]));
+    let found = all_of(&runs.collect::<Vec<_>>(), &[RATE]);
+    insta::assert_snapshot!(text(&found), @"
+    1. cannot be told, because not all combinations of their levels were run: whether factors act together (1 of 1 pair); a full factorial or a 2^k design would tell
+    2. cannot be told, because there are too many levels to test one by one: what `a` and `b` do to throughput
+    ");
+}
+
+/// No two of so many levels can be compared, which is seen without a look at each two.
+#[test]
+fn levels_that_always_changed_together_are_said() {
+    let level = |at: usize| at.to_string();
+    let runs = (0..98)
+        .map(|at| run(at, &[("a", &level(at)), ("b", &level(at))], &[(RATE, 1e8 + at as f64)]));
+    let found = all_of(&runs.collect::<Vec<_>>(), &[RATE]);
+    assert!(sentence(&found[0]).contains("what `a` and `b` do to throughput"), "{}", text(&found));
+    assert_eq!((found.len(), found[0].kind), (2, Kind::CannotTell));
+}
+
+#[test]
+fn nothing_follows_from_nothing() {
+    assert_eq!(all_of(&[], &[RATE]), []);
+    assert_eq!(all_of(&[run(1, &[("a", "x")], &[(RATE, 1.0)])], &[RATE]), []);
+    let same = [1.0, 1.1].map(|rate| run(1, &[("a", "x")], &[(RATE, rate)]));
+    assert_eq!(all_of(&same, &[RATE]), []);
+    // Values that never vary are the same.
+    let constant =
+        (0..6).map(|at| run(at, &[("a", ["x", "y", "z"][at % 3])], &[(RATE, 0.1 + 0.2)]));
+    let found = all_of(&constant.collect::<Vec<_>>(), &[RATE]);
+    assert_eq!(found.iter().map(|one| one.kind).collect::<Vec<_>>(), [Kind::NoEffect]);
+}

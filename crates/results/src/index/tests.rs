@@ -1,0 +1,245 @@
+//! Whole folders of runs, ours and DLIO's.
+
+use super::*;
+use crate::import::fake::Fake;
+use feedrate_measure::example::simple;
+use feedrate_measure::record::Record;
+use feedrate_measure::record::file::{self, RECORD_FILE};
+use std::fs;
+
+fn read(folder: &Path) -> Result<RunIndex, RunsError> {
+    RunIndex::read(&[folder.into()], &ReadOptions { threads: 2, records_max: 0 })
+}
+
+fn index(folder: &Path) -> RunIndex {
+    read(folder).unwrap()
+}
+
+fn save(folder: &Path, name: &str, change: impl Fn(&mut Record)) {
+    let mut record = simple(&[(1000, 1000, 0, 1_000_000); 20]);
+    change(&mut record);
+    std::fs::create_dir_all(folder.join(name)).unwrap();
+    file::write(&folder.join(name), &record).unwrap();
+}
+
+fn names(paths: impl Iterator<Item = PathBuf>) -> Vec<String> {
+    paths.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn runs_are_found_at_any_depth_in_the_order_of_their_start() {
+    let folder = tempfile::tempdir().unwrap();
+    save(folder.path(), "model/4/later", |_| {});
+    save(folder.path(), "z", |record| record.started = "2026-11-21T00:00:00.000000".into());
+    std::fs::write(folder.path().join("notes.txt"), "").unwrap();
+    let (runs, _) = index(folder.path()).into_usable();
+    assert_eq!(names(runs.into_iter().map(|run| run.path)), ["z", "later"]);
+    let (runs, left_out) = index(&folder.path().join("z")).into_usable();
+    assert_eq!((runs.len(), left_out.len()), (1, 0));
+}
+
+#[test]
+fn what_must_not_be_used_is_left_out_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    save(folder.path(), "broken_off", |record| {
+        (record.complete, record.stopped_because) = (false, Some("interrupted".into()));
+    });
+    std::fs::create_dir(folder.path().join("damaged")).unwrap();
+    std::fs::write(folder.path().join("damaged").join(RECORD_FILE), "{").unwrap();
+    let (runs, left_out) = index(folder.path()).into_usable();
+    assert_eq!(runs.len(), 0);
+    let why: Vec<&str> = left_out.iter().map(|one| one.why.as_str()).collect();
+    assert!(why[0].starts_with("incomplete_run: ") && why[0].contains("interrupted"), "{why:?}");
+    assert!(why[1].contains("is no record"), "{why:?}");
+}
+
+#[test]
+fn a_run_that_was_made_again_is_no_replicate() {
+    let folder = tempfile::tempdir().unwrap();
+    save(folder.path(), "4/first", |_| {});
+    save(folder.path(), "4/superseded/older", |_| {});
+    let (runs, left_out) = index(folder.path()).into_usable();
+    assert_eq!((runs.len(), left_out.len()), (1, 1));
+    assert!(left_out[0].why.starts_with("superseded"));
+    let (runs, _) = index(&folder.path().join("4/superseded/older")).into_usable();
+    assert_eq!(runs.len(), 1, "who asks for it by name has it");
+}
+
+#[test]
+fn a_copy_of_a_run_is_no_replicate() {
+    let folder = tempfile::tempdir().unwrap();
+    save(folder.path(), "4/first", |_| {});
+    save(folder.path(), "4/first copy", |_| {});
+    save(folder.path(), "4/other host", |record| record.system.hostname = "node2".into());
+    save(folder.path(), "4/other plan", |record| record.plan.loader.order_seed += 1);
+    let (runs, left_out) = index(folder.path()).into_usable();
+    assert_eq!(runs.len(), 3);
+    assert_eq!(names(left_out.iter().map(|one| one.path.clone())), ["first copy"]);
+    assert!(left_out[0].why.contains("are those of `4/first`"), "{left_out:?}");
+}
+
+#[test]
+fn a_folder_without_runs_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(read(folder.path()), Err(RunsError::Nothing(_))));
+    assert!(matches!(read(&folder.path().join("gone")), Err(RunsError::Io { .. })));
+}
+/// A linear congruential generator (Knuth, TAOCP 3.3.4, table 1, line 26), so that damage is the same each time.
+fn next(seed: &mut u64) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) as usize
+}
+
+#[test]
+fn no_damage_stops_the_analysis() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = Fake { ranks: 2, files: 28, stdev: 1000, ..Fake::default() };
+    let run = small.write(folder.path(), "fake/2/2025-11-30-10-00-00");
+    let names = [
+        "summary.json",
+        "0_output.json",
+        "1_per_epoch_stats.json",
+        "dlio.log",
+        ".hydra/config.yaml",
+        ".hydra/overrides.yaml",
+    ];
+    let with: [&[u8]; 10] =
+        [b"", b"\"", b"-", b"9999999999", b"NaN", b"[", b"{}", b"\xff", b"null", b"\\"];
+    let mut seed = 7;
+    for name in names {
+        let path = run.join(name);
+        let whole = fs::read(&path).unwrap();
+        for _ in 0..60 {
+            let mut bytes = whole.clone();
+            for _ in 0..=next(&mut seed) % 3 {
+                let at = next(&mut seed) % bytes.len();
+                let end = (at + next(&mut seed) % 4).min(bytes.len());
+                bytes.splice(at..end, with[next(&mut seed) % with.len()].iter().copied());
+            }
+            if next(&mut seed).is_multiple_of(4) {
+                bytes.truncate(next(&mut seed) % whole.len());
+            }
+            fs::write(&path, &bytes).unwrap();
+            let found = index(folder.path());
+            assert_eq!(found.runs.len(), 1, "{name}: {}", String::from_utf8_lossy(&bytes));
+            assert!(found.runs[0].values.values().all(|value| value.number.is_finite()));
+        }
+        fs::write(path, whole).unwrap();
+    }
+}
+
+#[test]
+fn what_all_runs_override_is_not_what_is_varied() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, batch) in [("a", "reader.batch_size=7"), ("b", "reader.batch_size=14")] {
+        let overrides = vec!["dataset.num_files_train=168", batch];
+        Fake { overrides, ..Fake::default() }.write(folder.path(), name);
+    }
+    let found = index(folder.path());
+    let varied: Vec<(&str, &str)> =
+        found.runs.iter().map(|run| (run.parameter.as_str(), run.value.as_str())).collect();
+    assert_eq!(varied, [("batch_size", "7"), ("batch_size", "14")]);
+    let one = index(&folder.path().join("a"));
+    assert_eq!(one.runs[0].parameter, "num_files_train,batch_size");
+    let twice =
+        RunIndex::read(&[folder.path().into(), folder.path().join("a")], &ReadOptions::default())
+            .unwrap();
+    assert_eq!(twice.runs.len(), 2, "a folder is one run, however often it is named");
+}
+
+#[test]
+fn what_all_runs_set_names_no_baseline() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = "dataset.num_files_train=168";
+    for (ranks, name, own) in [
+        (2, "2_num_files_train=168", None),
+        (4, "4_num_files_train=168", None),
+        (4, "4_num_files_train=168,read_threads=8", Some("reader.read_threads=8")),
+    ] {
+        let overrides: Vec<&str> = [all].into_iter().chain(own).collect();
+        let fake = Fake { ranks, overrides, ..Fake::default() };
+        fake.write(folder.path(), &format!("fake/{name}/2025-11-30-10-00-00"));
+    }
+    let found = index(folder.path());
+    let varied: Vec<String> =
+        found.runs.iter().map(|run| format!("{} {}", run.parameter, run.value)).collect();
+    assert_eq!(varied, ["processes 2", "processes 4", "read_threads 8"]);
+}
+
+fn edit(run: &Path, name: &str, from: &str, to: &str) {
+    let text = fs::read_to_string(run.join(name)).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(run.join(name), text.replace(from, to)).unwrap();
+}
+
+#[test]
+fn every_override_is_a_setting_but_those_of_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let overrides = vec![
+        "workflow.checkpoint=True",
+        "evaluation.eval_time=0.5",
+        "reader.preprocess_time={mean: 0.1}",
+        "dataset.data_folder=/elsewhere",
+        "metric.au=0.7",
+    ];
+    let run = Fake { overrides, ..Fake::default() }.write(folder.path(), "a");
+    edit(&run, ".hydra/config.yaml", "checkpoint: false", "checkpoint: true");
+    edit(&run, ".hydra/config.yaml", "  train: {", "  evaluation: {eval_time: 0.5}\n  train: {");
+    edit(&run, ".hydra/config.yaml", "reader: {", "reader: {preprocess_time: {mean: 0.1}, ");
+    let settings = |run: &Path| index(run).runs[0].settings.clone();
+    let found = settings(&run);
+    for (key, expected) in [
+        ("checkpoint.format", Some("true")),
+        ("evaluation.eval_time", Some("0.5")),
+        ("reader.preprocess_time.mean", Some("0.1")),
+        ("loader.prefetch_size", Some("2")),
+        ("dataset.data_folder", None),
+        ("metric.au", None),
+    ] {
+        assert_eq!(found.get(key).map(String::as_str), expected, "{key}");
+    }
+    // Overrides alone tell some of it.
+    fs::remove_file(run.join(".hydra/config.yaml")).unwrap();
+    assert_eq!(settings(&run).get("evaluation.eval_time").map(String::as_str), Some("0.5"));
+}
+
+#[test]
+fn an_edited_config_and_another_machine_make_no_replicates() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |second: u32, hostname: &'static str| {
+        let start_s = 36_000.0 + 60.0 * f64::from(second);
+        let fake = Fake { start_s, hostname, ..Fake::default() };
+        fake.write(folder.path(), &format!("fake/4/2025-11-30-10-0{second}-00"))
+    };
+    let edited: Vec<PathBuf> = [(1, "node1"), (2, "node1"), (3, "node2"), (4, "node1")]
+        .map(|(second, host)| write(second, host))
+        .into();
+    edit(
+        &edited[1],
+        ".hydra/config.yaml",
+        "record_length_bytes_stdev: 0",
+        "record_length_bytes_stdev: 5",
+    );
+    edit(&edited[1], ".hydra/config.yaml", "{name: fake, ", "{name: fake, x: y, ");
+    let varied = || -> Vec<(String, String, Option<u32>)> {
+        let found = index(folder.path()).runs.into_iter();
+        found.map(|run| (run.parameter, run.value, run.replicate)).collect()
+    };
+    let one = |parameter: &str, value: &str, replicate: u32| {
+        (parameter.to_string(), value.to_string(), Some(replicate))
+    };
+    let expected = [
+        one("processes", "4", 1),
+        one("record_length_bytes_stdev,model.x", "5,y", 1),
+        one("host", "node2", 1),
+        one("processes", "4", 2),
+    ];
+    assert_eq!(varied(), expected);
+    // Of two machines with two runs each none is the usual one.
+    write(2, "node2");
+    let hosts: Vec<String> = varied().into_iter().map(|(_, value, _)| value).collect();
+    assert_eq!(hosts, ["node1", "node2", "node2", "node1"]);
+    let found = index(folder.path());
+    let mut doubts = found.runs.iter().flat_map(|run| &run.doubts);
+    assert!(!doubts.any(|doubt| doubt.name == "other_machine"));
+}

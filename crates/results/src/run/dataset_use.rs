@@ -1,0 +1,234 @@
+//! The dataset that a run was to read, where it lay and when, and how long first batches took: by this doubts tell whether it read another.
+
+use crate::import::{Config, Imported, same_text, time_of_name};
+use feedrate_measure::dlio::micros;
+use feedrate_measure::record::Record;
+use feedrate_measure::window::{Scope, seconds};
+use feedrate_spec::plan::DatasetPlan;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// Accelerators and steps that are kept of a run, at most.
+const KEPT_MAX: usize = 1024;
+
+/// The dataset it was to read, and signs of the one it read.
+#[derive(Clone, Debug, Default)]
+pub struct DatasetUse {
+    /// Microseconds; only differences mean something.
+    pub started_us: Option<i64>,
+    /// Likewise.
+    pub ended_us: Option<i64>,
+    /// When the dataset it made was whole; its start where the log does not say. `None` if it made none.
+    pub generated_us: Option<i64>,
+    /// It was to make a dataset, and its log does not say that it was done.
+    pub is_generation_unfinished: bool,
+    /// Where the dataset lies, as the config has it. `None` without a config.
+    pub store: Option<String>,
+    /// The folder that a relative `store` is in; `None` where it is not known.
+    pub job_folder: Option<String>,
+    /// Memory of the hosts, as DLIO's files have it.
+    pub memory_bytes: Option<u64>,
+    /// All that was asked for, by key; empty where there is no config.
+    pub asked: BTreeMap<String, String>,
+    /// Keys of `asked` that an override set.
+    pub overridden: Vec<String>,
+    /// Time that each accelerator waited for its first batch of an epoch, mean over epochs.
+    pub first_waits_s: Vec<f64>,
+    /// Bytes of that batch, by the config; empty where it does not tell.
+    pub first_batch_bytes: Vec<f64>,
+    /// The files of its dataset, where the config tells their sizes.
+    pub files: Option<DatasetPlan>,
+    /// Time of waiting by step of an epoch, mean over accelerators and epochs.
+    pub waits_s: Vec<f64>,
+    /// Hash of all times of all steps; `None` without steps.
+    pub fingerprint: Option<u64>,
+}
+
+impl DatasetUse {
+    /// From steps, whoever wrote them.
+    pub(super) fn from_steps(record: &Record) -> Self {
+        DatasetUse {
+            started_us: micros(&record.started),
+            ended_us: micros(&record.ended),
+            first_waits_s: first_waits_s(record),
+            waits_s: waits_s(record),
+            fingerprint: fingerprint(record),
+            ..DatasetUse::default()
+        }
+    }
+
+    /// With what config and log add to `known` from steps.
+    pub(super) fn from_files(path: &Path, imported: &Imported, known: DatasetUse) -> Self {
+        let config = &imported.config;
+        let asked = asked(config);
+        let given = config.overrides.as_deref().unwrap_or_default();
+        let started_us =
+            known.started_us.or_else(|| imported.log.started.as_deref().and_then(micros));
+        let started_us = started_us.or_else(|| time_of_name(path));
+        let generated_us = imported.log.generated.as_deref().and_then(micros).or(started_us);
+        let is_done = is_generated(imported);
+        DatasetUse {
+            started_us,
+            generated_us: if imported.generates() && is_done { generated_us } else { None },
+            is_generation_unfinished: imported.generates() && !is_done,
+            store: store(imported),
+            job_folder: job_folder(imported),
+            memory_bytes: imported.record.system.memory_bytes,
+            overridden: overridden(given, &asked),
+            asked,
+            ..known
+        }
+    }
+
+    /// Make the fingerprint that of start, machines and plan, too: no machine starts two runs of a plan in the same microsecond.
+    pub(super) fn tell_apart(&mut self, record: &Record) {
+        let hostnames = record.machines().iter().map(|one| &one.hostname);
+        let plan = serde_json::to_string(&record.plan).unwrap_or_default();
+        let mut hasher = DefaultHasher::new();
+        (self.fingerprint, &record.started, hostnames.collect::<Vec<_>>(), plan).hash(&mut hasher);
+        self.fingerprint = Some(hasher.finish());
+    }
+
+    /// Time waited for data, over one epoch.
+    pub fn waited_s(&self) -> f64 {
+        self.waits_s.iter().sum()
+    }
+}
+
+/// Whether the log says that data generation was done, or is not there to say it.
+fn is_generated(imported: &Imported) -> bool {
+    let (log, has_steps) = (&imported.log, !imported.record.epochs.is_empty());
+    log.generated.is_some() || log.started.is_none() || (log.is_cut && has_steps)
+}
+
+fn store(imported: &Imported) -> Option<String> {
+    let root = imported.config.text(&["storage.storage_root"]).unwrap_or_default();
+    Some(format!("{root}:{}", data_folder(imported)?.display()))
+}
+
+fn data_folder(imported: &Imported) -> Option<PathBuf> {
+    let config = &imported.config;
+    let folder = config.text(&["dataset.data_folder"]);
+    let folder = folder.or_else(|| config.is_known().then(|| "./data/".to_string()))?;
+    Some(Path::new(&folder).components().collect())
+}
+
+/// A relative folder lies in the folder the job ran in, which DLIO's own folder of results is in.
+fn job_folder(imported: &Imported) -> Option<String> {
+    let (job, _) = imported.log.folder.as_deref()?.split_once("/hydra_log/")?;
+    Some(job.to_string())
+}
+
+/// All that a run was asked for, but where things lie, what it is called and what is expected of it. Overrides stand for a config that is not there.
+fn asked(config: &Config) -> BTreeMap<String, String> {
+    let given = config.overrides.iter().flatten().filter_map(|text| {
+        let (key, value) = key_of_override(text).zip(text.split_once('='))?;
+        Some((key, same_text(value.1.trim().trim_matches(['\'', '"']))))
+    });
+    let all = if config.is_known() { config.leaves() } else { given.collect() };
+    let mut asked = BTreeMap::new();
+    for (key, value) in all.into_iter().filter(|(key, _)| !is_aside(key)) {
+        match key.strip_prefix("data_reader.") {
+            // DLIO takes it where there are both.
+            Some(_) => drop(asked.insert(one_name(&key), value)),
+            None => drop(asked.entry(one_name(&key)).or_insert(value)),
+        }
+    }
+    asked
+}
+
+/// Whether a key says where things lie, or what is made of the results.
+fn is_aside(key: &str) -> bool {
+    let last = key.rsplit('.').next().unwrap_or_default();
+    let section = key.split('.').next().unwrap_or_default();
+    last.ends_with("folder")
+        || ["storage_root", "log_file", "iostat_devices"].contains(&last)
+        || section == "metric"
+        // Keys to a store may be in there.
+        || key.starts_with("storage.storage_options")
+}
+
+/// The name that DLIO has for a key today.
+fn one_name(key: &str) -> String {
+    match key {
+        "dataset.record_length" => "dataset.record_length_bytes".into(),
+        "dataset.record_length_stdev" => "dataset.record_length_bytes_stdev".into(),
+        "dataset.record_length_resize" => "dataset.record_length_bytes_resize".into(),
+        "train.computation_time.mean" => "train.computation_time".into(),
+        "model" => "model.name".into(),
+        key => match key.strip_prefix("data_reader.") {
+            Some(key) => format!("reader.{key}"),
+            None => key.into(),
+        },
+    }
+}
+
+/// `dataset.format` of `++workload.dataset.format=png`.
+fn key_of_override(text: &str) -> Option<String> {
+    let key = text.trim_start_matches(['+', '~']).split('=').next()?;
+    Some(one_name(key.strip_prefix("workload.")?.trim()))
+}
+
+/// Keys of `asked` that overrides set, or set what they are in; and those that they took away.
+fn overridden(overrides: &[String], asked: &BTreeMap<String, String>) -> Vec<String> {
+    let mut found: Vec<String> =
+        overrides.iter().filter_map(|text| key_of_override(text)).collect();
+    let is_in = |key: &&String| {
+        let is_below =
+            |of: &String| key.strip_prefix(of.as_str()).is_some_and(|k| k.starts_with('.'));
+        found.iter().any(is_below)
+    };
+    let below: Vec<String> = asked.keys().filter(is_in).cloned().collect();
+    found.extend(below);
+    found
+}
+
+/// Epochs that tell: the first starts workers, too, and counts only where it is the only one.
+fn epochs(record: &Record) -> Vec<Scope<'_>> {
+    let all: Vec<Scope> = Scope::all(record).filter(|scope| scope.steps() > 0).collect();
+    if all.len() > 1 { all[1..].to_vec() } else { all }
+}
+
+fn first_waits_s(record: &Record) -> Vec<f64> {
+    let epochs = epochs(record);
+    let count = epochs.iter().map(|scope| scope.epoch.accelerators.len()).min().unwrap_or(0);
+    let first = |scope: &Scope, rank: usize| -> Option<f64> {
+        let block = scope.epoch.accelerators[rank].blocks.first()?;
+        block.load_ns.first().map(|&ns| seconds(ns))
+    };
+    let of_rank = |rank| {
+        let waits: Option<Vec<f64>> = epochs.iter().map(|scope| first(scope, rank)).collect();
+        feedrate_measure::stats::mean(&waits?)
+    };
+    (0..count.min(KEPT_MAX)).filter_map(of_rank).collect()
+}
+
+fn waits_s(record: &Record) -> Vec<f64> {
+    let epochs = epochs(record);
+    let mut sums: Vec<(f64, u32)> = Vec::new();
+    for accelerator in epochs.iter().flat_map(|scope| &scope.epoch.accelerators) {
+        let loads = accelerator.blocks.iter().flat_map(|block| &block.load_ns);
+        for (step, &ns) in loads.take(KEPT_MAX).enumerate() {
+            if sums.len() <= step {
+                sums.push((0.0, 0));
+            }
+            sums[step].0 += seconds(ns);
+            sums[step].1 += 1;
+        }
+    }
+    sums.into_iter().map(|(sum, count)| sum / f64::from(count)).collect()
+}
+
+fn fingerprint(record: &Record) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    let mut steps = 0;
+    for epoch in &record.epochs {
+        for block in epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks) {
+            steps += block.steps();
+            (&block.load_ns, &block.compute_ns, block.end_ns - block.start_ns.min(block.end_ns))
+                .hash(&mut hasher);
+        }
+    }
+    (steps > 0).then(|| hasher.finish())
+}

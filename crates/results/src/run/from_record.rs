@@ -1,0 +1,115 @@
+//! A run from steps: those of our record, or those that a DLIO folder tells.
+
+use super::{Activity, DatasetUse, FolderNames, Run, StepTimes, settings};
+use crate::import::Origin;
+use feedrate_measure::access::Access;
+use feedrate_measure::derived::Derived;
+use feedrate_measure::doubt;
+use feedrate_measure::metric::{
+    self, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, Provenance, Value, Values,
+};
+use feedrate_measure::phase::phases;
+use feedrate_measure::record::Record;
+use feedrate_measure::window::Scope;
+use std::path::Path;
+
+impl Run {
+    /// From a record, alone: with the doubts that the record deserves, not those among other runs.
+    pub fn from_record(path: &Path, record: &Record) -> Self {
+        let mut run = Run::measured(path, "", record);
+        run.doubts = doubt::doubts(&Derived::of(record));
+        run.decide();
+        run
+    }
+
+    /// From a record, without doubts.
+    pub(crate) fn measured(path: &Path, source: &str, record: &Record) -> Self {
+        let (names, plan) = (FolderNames::new(path), &record.plan);
+        let overrides = record.study.as_ref().map(|study| study.overrides.clone());
+        let overrides = overrides.unwrap_or_default();
+        let (parameter, value) = names.varied(&overrides, Some(plan.accelerators));
+        let checkpoints_only = plan.is_checkpoints_alone();
+        let access = Access::of(record);
+        let request_bytes = access.request_bytes.into_iter().flat_map(|sizes| sizes.histogram);
+        let mut run = Run {
+            origin: Origin::Feedrate,
+            activity: if checkpoints_only { Activity::Checkpoints } else { Activity::Training },
+            workload: plan.workload.clone(),
+            accelerators: Some(plan.accelerators),
+            parameter,
+            value,
+            overrides,
+            study: record.study.as_deref().cloned(),
+            replicate: record.study.as_ref().and_then(|study| study.replicate),
+            hosts: Some(record.machines().len() as u64),
+            settings: settings::settings(plan),
+            read_threads: Some(plan.loader.workers),
+            request_sizes: request_bytes.collect(),
+            ..Run::from_steps(path, source, &names, record)
+        };
+        run.dataset_use.tell_apart(record);
+        run.set_values(metric::values(record), record);
+        run
+    }
+
+    /// Plan and steps, whoever wrote them; no metric.
+    pub(super) fn from_steps(
+        path: &Path,
+        source: &str,
+        names: &FolderNames,
+        record: &Record,
+    ) -> Self {
+        let dataset = &record.plan.dataset;
+        Run {
+            path: path.into(),
+            source: source.into(),
+            put_aside: if is_asked_for(path, source) { None } else { names.put_aside() },
+            started: known_text(&record.started),
+            ended: known_text(&record.ended),
+            hostname: known_text(&record.system.hostname),
+            machines: record.machines().to_vec(),
+            memory_bytes: record.system.memory_bytes,
+            place: settings::place(record),
+            epochs: Scope::all(record).filter(|scope| scope.steps() > 0).count() as u64,
+            steps: Scope::each(record).map(Scope::steps).max().unwrap_or(0),
+            format: known_text(&dataset.format),
+            record_length_bytes: (dataset.record_bytes > 0.0).then_some(dataset.record_bytes),
+            files: known_count(dataset.files_train),
+            samples_per_file: known_count(dataset.samples_per_file),
+            batch_size: known_count(record.plan.loader.batch_size),
+            step_times: StepTimes::new(record),
+            phases: phases(record),
+            dataset_use: DatasetUse::from_steps(record),
+            ..Run::default()
+        }
+    }
+
+    /// Take the metrics of the run, and those of its epochs.
+    pub(super) fn set_values(&mut self, values: Values, record: &Record) {
+        self.values = values;
+        if self.record_length_bytes.is_none() {
+            self.values.remove(&NOMINAL_WHOLE.id);
+            self.values.remove(&NOMINAL_WINDOWED.id);
+        }
+        let known = METRICS.iter().filter(|metric| self.values.contains_key(&metric.id));
+        self.series = known.map(|metric| (metric.id, metric.of_epochs(record))).collect();
+    }
+
+    pub(super) fn set(&mut self, metric: &Metric, number: Option<f64>, provenance: Provenance) {
+        self.values.remove(&metric.id);
+        self.values.extend(number.map(|number| (metric.id, Value { number, provenance })));
+    }
+}
+
+/// Whether `source` is the run's own folder, or the one it was put aside into.
+fn is_asked_for(path: &Path, source: &str) -> bool {
+    path.parent().is_some_and(|parent| Path::new(source).starts_with(parent))
+}
+
+fn known_text(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_string())
+}
+
+fn known_count(count: u64) -> Option<u64> {
+    (count > 0).then_some(count)
+}

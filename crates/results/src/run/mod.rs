@@ -1,0 +1,291 @@
+//! One run, whoever made it: its settings, its numbers with their provenance, its doubts, and whether it may be used. Doubts among runs are made elsewhere.
+
+mod step_times;
+mod folder_names;
+mod dataset_use;
+mod settings;
+mod from_record;
+mod from_dlio;
+mod figures;
+
+pub use dataset_use::DatasetUse;
+pub use folder_names::FolderNames;
+pub use from_dlio::Loaded;
+pub use settings::{ROWS, Settings, factor, settings};
+pub use step_times::StepTimes;
+
+use crate::import::Origin;
+use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::metric::{
+    AU_WINDOWED, Metric, MetricId, NOMINAL_WINDOWED, Provenance, SAMPLES_WINDOWED, Values,
+};
+use feedrate_measure::phase::Phase;
+use feedrate_measure::record::{Record, StudyRun, System};
+use feedrate_spec::units::MIB;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A run's purpose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activity {
+    /// It trained, or should have.
+    Training,
+    /// It made a dataset, and trained nothing.
+    Generation,
+    /// It wrote or read checkpoints, and trained nothing.
+    Checkpoints,
+    /// Its files do not tell.
+    #[default]
+    Unknown,
+}
+
+/// One run. A field is `None`, and a value or setting is not there, where it is not known.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Its folder.
+    pub path: PathBuf,
+    /// The argument it was found under.
+    pub source: String,
+    /// Its maker.
+    pub origin: Origin,
+    /// Training, or something else.
+    pub activity: Activity,
+    /// `incomplete` or `superseded`, where a study put it aside and nobody asked for it by name.
+    pub put_aside: Option<String>,
+    /// The workload's name.
+    pub workload: String,
+    /// Emulated accelerators; DLIO's ranks.
+    pub accelerators: Option<u32>,
+    /// The parameter that was varied: the last word of its key, several joined by commas; `processes` of a baseline.
+    pub parameter: String,
+    /// Its value.
+    pub value: String,
+    /// Number among the runs of its experiment: its study's, else counted in the order they were started, those with results alone.
+    pub replicate: Option<u32>,
+    /// Overrides as they were given, but for the workload, the workflow and folders.
+    pub overrides: Vec<String>,
+    /// Its place in the study that made it.
+    pub study: Option<StudyRun>,
+    /// Local wall-clock start, as DLIO writes it.
+    pub started: Option<String>,
+    /// Local wall-clock end.
+    pub ended: Option<String>,
+    /// The machine of rank 0.
+    pub hostname: Option<String>,
+    /// Number of machines.
+    pub hosts: Option<u64>,
+    /// Machines that are described.
+    pub machines: Vec<System>,
+    /// Memory of the machine of rank 0; of DLIO's runs that of all hosts.
+    pub memory_bytes: Option<u64>,
+    /// Program, machine, kernel, file system and device.
+    pub place: Settings,
+    /// Settings by the keys of plans; of a run whose config is not known, workload and accelerators.
+    pub settings: Settings,
+    /// Epochs with steps.
+    pub epochs: u64,
+    /// Steps of the longest epoch.
+    pub steps: u64,
+    /// File format.
+    pub format: Option<String>,
+    /// As configured.
+    pub record_length_bytes: Option<f64>,
+    /// Bytes of a sample in the mean, as DLIO's generator draws them for these settings; of a stale run those of the data it read.
+    pub mean_sample_bytes: Option<f64>,
+    /// Training files.
+    pub files: Option<u64>,
+    /// Samples in each.
+    pub samples_per_file: Option<u64>,
+    /// Samples in a batch.
+    pub batch_size: Option<u64>,
+    /// Reading threads of each accelerator.
+    pub read_threads: Option<u32>,
+    /// Metrics of the whole run.
+    pub values: Values,
+    /// The same metrics by epoch.
+    pub series: BTreeMap<MetricId, Vec<Option<f64>>>,
+    /// How accelerators spent their time, and how far they differ.
+    pub step_times: StepTimes,
+    /// All that `metric` of DLIO's `summary.json` has as one finite number, by DLIO's names, whose MB and GB are 2^20 and 2^30 bytes.
+    pub reported: BTreeMap<String, f64>,
+    /// Epochs, evaluations, and before, during and after checkpoints.
+    pub phases: Vec<Phase>,
+    /// Read calls by the size that they returned, in order; none where it is not known.
+    pub request_sizes: Vec<(&'static str, u64)>,
+    /// The dataset it was to read, and signs of the one it read.
+    pub dataset_use: DatasetUse,
+    /// Reasons not to believe, the worst first.
+    pub doubts: Vec<Doubt>,
+    /// Whether its numbers may be used, and why not.
+    pub usable: Result<(), Reason>,
+    /// Every step, where it was asked for.
+    pub record: Option<Box<Record>>,
+}
+
+/// The reason for which a run must not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// `incomplete` or `superseded`.
+    PutAside(String),
+    /// It generated data.
+    GeneratedOnly,
+    /// It wrote or read checkpoints.
+    CheckpointsOnly,
+    /// A doubt that makes its numbers invalid.
+    Invalid {
+        /// The doubt's name.
+        doubt: String,
+        /// Its evidence.
+        evidence: String,
+    },
+    /// No step is known.
+    NoSteps,
+}
+
+impl Reason {
+    /// A short name; of an invalid run that of the doubt.
+    pub fn name(&self) -> &str {
+        match self {
+            Reason::PutAside(word) => word,
+            Reason::GeneratedOnly => "generated data only",
+            Reason::CheckpointsOnly => "checkpoints only",
+            Reason::Invalid { doubt, .. } => doubt,
+            Reason::NoSteps => "no steps",
+        }
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Reason::PutAside(word) => write!(f, "{word}: a study put it aside"),
+            Reason::GeneratedOnly => f.write_str("it generated data, and trained nothing"),
+            Reason::CheckpointsOnly => f.write_str("it trained nothing: checkpoints only"),
+            Reason::Invalid { doubt, evidence } => write!(f, "{doubt}: {evidence}"),
+            Reason::NoSteps => f.write_str("it has no steps that can be read"),
+        }
+    }
+}
+
+impl Run {
+    /// A metric of the whole run, unless all that is known of it is reported.
+    pub fn metric(&self, metric: &Metric) -> Option<f64> {
+        let value = self.values.get(&metric.id)?;
+        (value.provenance != Provenance::Reported).then_some(value.number)
+    }
+
+    /// Bytes of a sample: in the mean, else as configured.
+    pub fn sample_bytes(&self) -> Option<f64> {
+        self.mean_sample_bytes.or(self.record_length_bytes).filter(|bytes| *bytes > 0.0)
+    }
+
+    /// The utilisation in `summary.json`. A run of ours fills that with its own, whatever became of the file.
+    pub fn reported_au_percent(&self) -> Option<f64> {
+        self.reported("train_au_mean_percentage", &AU_WINDOWED, 1.0)
+    }
+
+    /// The rate in `summary.json`.
+    pub fn reported_samples_per_second(&self) -> Option<f64> {
+        self.reported("train_throughput_mean_samples_per_second", &SAMPLES_WINDOWED, 1.0)
+    }
+
+    /// The rate in `summary.json`, whose `MB` is 2^20 bytes.
+    pub fn reported_mib_per_second(&self) -> Option<f64> {
+        self.reported("train_io_mean_MB_per_second", &NOMINAL_WINDOWED, MIB)
+    }
+
+    fn reported(&self, name: &str, own: &Metric, unit: f64) -> Option<f64> {
+        match self.origin {
+            Origin::Feedrate => self.metric(own).map(|number| number / unit),
+            Origin::Dlio | Origin::MlperfStorage => self.reported.get(name).copied(),
+        }
+    }
+
+    /// Whether it trained and counts as a run of its experiment, be its numbers valid or not.
+    pub fn is_result(&self) -> bool {
+        self.activity == Activity::Training && self.put_aside.is_none() && self.steps > 0
+    }
+
+    /// Decide whether it may be used: after its last doubt.
+    pub(crate) fn decide(&mut self) {
+        let invalid = self.doubts.iter().find(|doubt| doubt.severity == Severity::Invalid);
+        self.usable = match (self.activity, &self.put_aside, invalid) {
+            (_, Some(word), _) => Err(Reason::PutAside(word.clone())),
+            (Activity::Generation, ..) => Err(Reason::GeneratedOnly),
+            (Activity::Checkpoints, ..) => Err(Reason::CheckpointsOnly),
+            (_, _, Some(doubt)) => {
+                Err(Reason::Invalid { doubt: doubt.name.clone(), evidence: doubt.evidence.clone() })
+            }
+            _ if self.steps == 0 => Err(Reason::NoSteps),
+            _ => Ok(()),
+        };
+    }
+
+    /// The last two folders of its path, which tell runs of a study apart; of MLPerf Storage, where these are called `run`, some more.
+    pub fn short_path(&self) -> String {
+        let names: Vec<_> = self.path.iter().map(|name| name.to_string_lossy()).collect();
+        let mut from = names.len().saturating_sub(2);
+        while 0 < from && ["run", "datagen"].iter().any(|word| names[from].starts_with(word)) {
+            from -= 1;
+        }
+        names[from..].join("/")
+    }
+
+    /// The name that it shares with its replicates, as people call it: `4_batch_size_1`.
+    pub fn experiment(&self) -> String {
+        let accelerators = self.accelerators.map_or("?".into(), |count| count.to_string());
+        match self.parameter.as_str() {
+            "processes" => accelerators,
+            _ => format!("{accelerators}_{}_{}", self.parameter, self.value),
+        }
+    }
+}
+
+impl Default for Run {
+    /// Nothing is known.
+    fn default() -> Self {
+        Run {
+            path: PathBuf::new(),
+            source: String::new(),
+            origin: Origin::Feedrate,
+            activity: Activity::Unknown,
+            put_aside: None,
+            workload: String::new(),
+            accelerators: None,
+            parameter: String::new(),
+            value: String::new(),
+            replicate: None,
+            overrides: Vec::new(),
+            study: None,
+            started: None,
+            ended: None,
+            hostname: None,
+            hosts: None,
+            machines: Vec::new(),
+            memory_bytes: None,
+            place: Settings::new(),
+            settings: Settings::new(),
+            epochs: 0,
+            steps: 0,
+            format: None,
+            record_length_bytes: None,
+            mean_sample_bytes: None,
+            files: None,
+            samples_per_file: None,
+            batch_size: None,
+            read_threads: None,
+            values: Values::new(),
+            series: BTreeMap::new(),
+            step_times: StepTimes::default(),
+            reported: BTreeMap::new(),
+            phases: Vec::new(),
+            request_sizes: Vec::new(),
+            dataset_use: DatasetUse::default(),
+            doubts: Vec::new(),
+            usable: Ok(()),
+            record: None,
+        }
+    }
+}

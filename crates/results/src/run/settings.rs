@@ -1,0 +1,209 @@
+//! Settings by one set of keys whoever ran: those of our plan, or DLIO's where the plan has none. The place it ran at likewise.
+
+use super::Run;
+use feedrate_measure::record::Record;
+use feedrate_spec::plan::Plan;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Decisions for a run, by key: `loader.workers` is `4`. Values as JSON writes them; what is null is left out.
+pub type Settings = BTreeMap<String, String>;
+
+/// (row of the table of workloads, key of the plan, the same of DLIO, name as a factor).
+pub const ROWS: &[(&str, &str, &str, &str)] = &[
+    ("Model", "model", "model.name", "model"),
+    ("Framework", "framework", "framework", "framework"),
+    ("Accelerators", ACCELERATORS, "", "processes"),
+    ("Format", "dataset.format", "dataset.format", "format"),
+    ("Training files", "dataset.files_train", "dataset.num_files_train", "num_files_train"),
+    (
+        "Samples per file",
+        "dataset.samples_per_file",
+        "dataset.num_samples_per_file",
+        "num_samples_per_file",
+    ),
+    (
+        "Record (bytes)",
+        "dataset.record_bytes",
+        "dataset.record_length_bytes",
+        "record_length_bytes",
+    ),
+    (
+        "Record deviation (bytes)",
+        "dataset.record_stdev_bytes",
+        "dataset.record_length_bytes_stdev",
+        "record_length_bytes_stdev",
+    ),
+    ("Storage", "storage.kind", "storage.storage_type", "storage_type"),
+    ("Engine", "storage.engine", "storage.engine", "engine"),
+    ("Throttle (bytes/s)", "storage.throttle_bytes_per_second", "", "throttle_bytes_per_second"),
+    ("Throttle latency (s)", "storage.throttle_latency_s", "", "throttle_latency_s"),
+    ("Delay (s)", "storage.delay_s", "", "delay_s"),
+    ("Loader", "loader.kind", "reader.data_loader", "data_loader"),
+    ("Batch size", "loader.batch_size", "reader.batch_size", "batch_size"),
+    ("Read threads", "loader.workers", "reader.read_threads", "read_threads"),
+    ("Prefetch", "loader.prefetch_size", "reader.prefetch_size", "prefetch_size"),
+    ("File shuffle", "loader.file_shuffle", "reader.file_shuffle", "file_shuffle"),
+    ("Sample shuffle", "loader.sample_shuffle", "reader.sample_shuffle", "sample_shuffle"),
+    ("Epochs", "train.epochs", "train.epochs", "epochs"),
+    (
+        "Compute time of a step (s)",
+        "train.compute.mean",
+        "train.computation_time",
+        "computation_time",
+    ),
+    ("Page cache", "train.cache", "", "cache"),
+    ("Checkpoints", "checkpoint.format", "workflow.checkpoint", "checkpoint"),
+];
+
+const ACCELERATORS: &str = "accelerators";
+
+/// DLIO's defaults of settings that results are compared by.
+const DEFAULTS: [(&str, &str); 9] = [
+    ("dataset.num_files_train", "8"),
+    ("dataset.num_samples_per_file", "1"),
+    ("reader.batch_size", "1"),
+    ("reader.prefetch_size", "2"),
+    ("reader.read_threads", "1"),
+    ("train.epochs", "1"),
+    ("workflow.checkpoint", "false"),
+    ("workflow.evaluation", "false"),
+    ("workflow.generate_data", "false"),
+];
+
+/// The settings of a DLIO run by its config; without one, as far as overrides tell.
+pub(super) fn from_dlio(run: &Run, has_config: bool) -> Settings {
+    let defaults: &[(&str, &str)] = if has_config { &DEFAULTS } else { &[] };
+    let defaults = defaults.iter().map(|(key, value)| (*key, *value));
+    let asked = run.dataset_use.asked.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    // Later ones win.
+    let all = defaults.chain(asked).map(|(key, value)| (key_of_dlio(key).into(), value.into()));
+    let mut settings: Settings = all.collect();
+    settings.insert("workload".into(), run.workload.clone());
+    if let Some(accelerators) = run.accelerators {
+        settings.insert(ACCELERATORS.into(), accelerators.to_string());
+    }
+    settings
+}
+
+/// The key of our plan for one of DLIO's.
+fn key_of_dlio(key: &str) -> &str {
+    let row = ROWS.iter().find(|(.., dlio, _)| !dlio.is_empty() && *dlio == key);
+    row.map_or(key, |(_, plan, ..)| plan)
+}
+
+/// The name that a key of settings has as a factor.
+pub fn factor(key: &str) -> &str {
+    ROWS.iter().find(|(_, plan, ..)| *plan == key).map_or(key, |(.., name)| name)
+}
+
+/// Follows from other settings, or says how a run is watched and judged, not what is run.
+const NO_SETTINGS: &[&str] = &[
+    "checkpoint.rank_bytes_max",
+    "checkpoint.state",
+    "checkpoint.total_bytes",
+    "checkpoint.total_files",
+    "dataset.extension",
+    "doubts",
+    "loader.batches_in_flight",
+    "loader.held_at_start",
+    "loader.held_batches",
+    "metric.au_target_percent",
+    "train.steps_per_epoch",
+];
+
+/// Replicates may differ in these.
+const SEEDS: &[&str] = &["loader.order_seed", "loader.preprocess_seed", "train.compute_seed"];
+
+/// The settings that make a run of this plan the experiment it is.
+pub fn settings(plan: &Plan) -> Settings {
+    let mut settings = Settings::new();
+    // A plan is all of JSON's kinds.
+    let value = serde_json::to_value(plan).unwrap_or_default();
+    flatten("", &value, &mut settings);
+    let is_part = |key: &str, of: &str| {
+        key.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    settings.retain(|key, _| {
+        let key = key.strip_prefix("evaluation.").unwrap_or(key);
+        !NO_SETTINGS.iter().chain(SEEDS).any(|of| is_part(key, of))
+    });
+    settings
+}
+
+fn flatten(at: &str, value: &Value, settings: &mut Settings) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let key = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+                flatten(&key, value, settings);
+            }
+        }
+        Value::Null => {}
+        Value::String(text) => drop(settings.insert(at.into(), text.clone())),
+        // As people write it: `100000`, for 100000.0.
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|value| value.fract() == 0.0 && value.abs() < 1e15);
+            let text = whole.map_or_else(|| number.to_string(), |value| format!("{value:.0}"));
+            settings.insert(at.into(), text);
+        }
+        other => drop(settings.insert(at.into(), other.to_string())),
+    }
+}
+
+fn hostnames(record: &Record) -> Vec<String> {
+    record.machines().iter().map(|one| one.hostname.clone()).collect()
+}
+
+/// The machine, its kernel, and the device under the dataset.
+pub(super) fn place(record: &Record) -> Settings {
+    let system = &record.system;
+    let mount = system.data_mount.as_ref();
+    let parts = [
+        ("program", Some(record.program.clone())),
+        ("machine", Some(hostnames(record).join(" "))),
+        ("kernel", Some(system.kernel.clone())),
+        ("file system", mount.map(|mount| mount.file_system.clone())),
+        ("device", mount.map(|mount| mount.source.clone())),
+    ];
+    let known = parts.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?)));
+    known.filter(|(_, value)| !value.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_measure::example::plan;
+    use feedrate_spec::plan::Cache;
+
+    #[test]
+    fn dlios_keys_have_ours() {
+        for (dlio, expected) in [
+            ("reader.batch_size", "loader.batch_size"),
+            ("dataset.format", "dataset.format"),
+            ("workflow.checkpoint", "checkpoint.format"),
+            ("reader.transfer_size", "reader.transfer_size"),
+        ] {
+            assert_eq!(key_of_dlio(dlio), expected);
+        }
+    }
+
+    #[test]
+    fn seeds_and_what_follows_from_others_are_no_settings() {
+        let of = |change: fn(&mut Plan)| {
+            let mut plan = plan(2, 7);
+            change(&mut plan);
+            settings(&plan)
+        };
+        let same = of(|_| {});
+        assert_eq!(same["accelerators"], "2");
+        assert_eq!(
+            (same["loader.workers"].as_str(), same["dataset.format"].as_str()),
+            ("1", "npy")
+        );
+        assert_eq!(same, of(|plan| plan.loader.order_seed += 1));
+        assert_eq!(same, of(|plan| plan.train.compute_seed += 1));
+        assert_ne!(same, of(|plan| plan.dataset.content_seed += 1));
+        assert_ne!(same, of(|plan| plan.train.cache = Cache::Cold));
+    }
+}

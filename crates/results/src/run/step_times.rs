@@ -1,0 +1,106 @@
+//! How accelerators spent the time of their steps, and how far they differ: numbers of a run that are no metric.
+
+use feedrate_measure::metric::AU_WINDOWED;
+use feedrate_measure::record::{Block, EpochRecord, Record};
+use feedrate_measure::stats::mean;
+use feedrate_measure::window::{Scope, seconds};
+use std::ops::Range;
+
+/// Over all steps of all accelerators, in the mean.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepTimes {
+    /// Waiting for the data of a step.
+    pub load_s_per_step: Option<f64>,
+    /// Computing a step.
+    pub compute_s_per_step: Option<f64>,
+    /// Waiting for data, of the time of the blocks.
+    pub load_percent: Option<f64>,
+    /// Part of the waiting in steps that au_windowed leaves out.
+    pub excluded_percent: Option<f64>,
+    /// Rest of the time of the blocks: neither loading nor computing, so barrier and bookkeeping.
+    pub barrier_percent: Option<f64>,
+    /// The lowest au_windowed of an accelerator, mean over epochs.
+    pub windowed_lowest_percent: Option<f64>,
+    /// The highest.
+    pub windowed_highest_percent: Option<f64>,
+    /// Longest ÷ shortest sum of loading and computing of an accelerator, less 1.
+    pub own_time_percent: Option<f64>,
+    /// Computing of loading and computing, by epoch: the first step of each block.
+    pub first_au_percent: Vec<Option<f64>>,
+    /// The same of all later steps.
+    pub later_au_percent: Vec<Option<f64>>,
+}
+
+impl StepTimes {
+    pub(super) fn new(record: &Record) -> Self {
+        let excluded = record.plan.metric.exclude_start_steps as usize;
+        let sum = |ns: fn(&Block, usize) -> u64| -> u64 {
+            let accelerators = Scope::all(record).flat_map(|scope| &scope.epoch.accelerators);
+            accelerators.flat_map(|one| &one.blocks).map(|block| ns(block, excluded)).sum()
+        };
+        let steps = sum(|block, _| block.steps() as u64);
+        let load_ns = sum(|block, _| block.load_ns.iter().sum());
+        let compute_ns = sum(|block, _| block.compute_ns.iter().sum());
+        let excluded_ns = sum(|block, excluded| block.load_ns.iter().take(excluded).sum());
+        let length_ns = sum(|block, _| block.end_ns.saturating_sub(block.start_ns));
+        let rest_ns = length_ns.checked_sub(load_ns + compute_ns);
+        StepTimes {
+            load_s_per_step: ratio(seconds(load_ns), steps),
+            compute_s_per_step: ratio(seconds(compute_ns), steps),
+            load_percent: percent(load_ns, length_ns),
+            excluded_percent: percent(excluded_ns, load_ns),
+            barrier_percent: rest_ns.and_then(|rest_ns| percent(rest_ns, length_ns)),
+            first_au_percent: record.epochs.iter().map(|epoch| au(epoch, 0..1)).collect(),
+            later_au_percent: record.epochs.iter().map(|epoch| au(epoch, 1..usize::MAX)).collect(),
+            ..skew(record)
+        }
+    }
+}
+
+fn ratio(part: f64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part / whole as f64)
+}
+
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    ratio(part as f64, whole).map(|share| share * 100.0)
+}
+
+/// Computing of loading and computing, of those steps of each block.
+fn au(epoch: &EpochRecord, steps: Range<usize>) -> Option<f64> {
+    let (mut load_ns, mut compute_ns) = (0, 0);
+    for block in epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks) {
+        let steps = steps.start.min(block.steps())..steps.end.min(block.steps());
+        load_ns += block.load_ns[steps.clone()].iter().sum::<u64>();
+        compute_ns += block.compute_ns[steps].iter().sum::<u64>();
+    }
+    percent(compute_ns, load_ns + compute_ns)
+}
+
+fn skew(record: &Record) -> StepTimes {
+    let count = Scope::all(record).map(|scope| scope.epoch.accelerators.len()).min().unwrap_or(0);
+    let (mut windowed, mut own_s): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
+    for rank in 0..count {
+        let epochs = || Scope::all(record).map(|scope| (scope, &scope.epoch.accelerators[rank]));
+        let of_epochs: Vec<f64> =
+            epochs().filter_map(|(scope, one)| (AU_WINDOWED.of_accelerator)(scope, one)).collect();
+        windowed.extend(mean(&of_epochs));
+        let blocks = epochs().flat_map(|(_, one)| &one.blocks);
+        let times = blocks.flat_map(|block| block.load_ns.iter().chain(&block.compute_ns));
+        own_s.push(times.map(|&ns| seconds(ns)).sum());
+    }
+    let longest_to_shortest = least(&own_s).zip(most(&own_s)).filter(|(least, _)| *least > 0.0);
+    StepTimes {
+        windowed_lowest_percent: least(&windowed),
+        windowed_highest_percent: most(&windowed),
+        own_time_percent: longest_to_shortest.map(|(least, most)| (most / least - 1.0) * 100.0),
+        ..StepTimes::default()
+    }
+}
+
+fn least(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::min)
+}
+
+fn most(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::max)
+}

@@ -1,0 +1,296 @@
+//! A design that was checked: from the text of a file or of flags to rows, and the words that go with them. All that is wrong is told at once.
+
+#[cfg(test)]
+mod tests;
+
+use crate::design::{self, Aliases, Asked, Design, DesignOptions};
+use crate::design_file::{BaselineText, DesignText, Tree, flags, levels};
+use crate::factor::{self, Factor, Scale};
+use crate::keys;
+use crate::randomization::{Arrangement, Blocks, CENTRE_POINT, Order, SENTINEL, randomized};
+use feedrate_results::hook;
+use feedrate_results::row::Row;
+use feedrate_results::setting::{Setting, unquoted};
+use feedrate_spec::problem::{Problem, Problems, Severity};
+use feedrate_spec::units::counted;
+use std::collections::BTreeMap;
+
+/// A study as it is to be drawn.
+pub struct ResolvedDesign {
+    /// A run where no factor says otherwise.
+    pub baseline: Row,
+    /// The kind of design.
+    pub design: &'static Design,
+    /// Options of the kind.
+    pub options: DesignOptions,
+    /// Factors to vary.
+    pub factors: Vec<Factor>,
+    /// How points become runs.
+    pub arrangement: Arrangement,
+    /// Commands for factors `study.hook.NAME`.
+    pub hooks: BTreeMap<String, String>,
+    /// Warnings for the author.
+    pub warnings: Problems,
+}
+
+/// A study as it was drawn.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// Its runs, in their order.
+    pub rows: Vec<Row>,
+    /// Description of the design for the head of the CSV: lines without `#`.
+    pub comments: Vec<String>,
+    /// Confounded effects, where the design is a fraction.
+    pub aliases: Option<Aliases>,
+}
+
+/// Without one in the design.
+const SEED: u64 = 1;
+
+impl ResolvedDesign {
+    /// Check a design. `own_value` is what the baseline's workload itself has for a key, where that is known.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn new(
+        text: &DesignText,
+        own_value: impl Fn(&str) -> Option<String>,
+    ) -> Result<ResolvedDesign, Problems> {
+        let mut problems = Problems::default();
+        for (name, command) in &text.hooks {
+            problems.0.extend(hook::problem(name, command));
+        }
+        let baseline = baseline(&text.baseline, &text.hooks, &mut problems);
+        let mut factors = levels::factors(&text.factors, &mut problems);
+        check(&factors, &text.hooks, &mut problems);
+        for factor in &mut factors {
+            let level = factor::level_in(&baseline, &factor.key);
+            factor.baseline = level.or_else(|| own_value(&factor.key));
+        }
+        let arrangement = arrangement(text, &mut problems);
+        let (kind, options) = kind(&text.design, &mut problems);
+        match kind.filter(|_| !problems.has_errors()) {
+            None => Err(problems),
+            Some(design) => {
+                let (hooks, warnings) = (text.hooks.clone(), problems);
+                Ok(ResolvedDesign {
+                    baseline,
+                    design,
+                    options,
+                    factors,
+                    arrangement,
+                    hooks,
+                    warnings,
+                })
+            }
+        }
+    }
+
+    /// Draw it: the same rows each time.
+    ///
+    /// # Errors
+    /// The design does not take these factors or options, or would be too large.
+    pub fn draw(&self) -> Result<Drawn, Problems> {
+        let asked =
+            Asked { factors: &self.factors, options: &self.options, seed: self.arrangement.seed };
+        let laid = self.design.lay(&asked)?;
+        let rows = randomized(&self.baseline, &self.factors, &laid.points, &self.arrangement)?;
+        let twice = rows.iter().map(Row::set_twice).find(|problems| !problems.is_empty());
+        if let Some(problems) = twice {
+            return Err(Problems(problems));
+        }
+        let mut comments = self.head(&rows, laid.points.len());
+        comments.extend(laid.notes);
+        comments.extend(laid.aliases.iter().flat_map(Aliases::lines));
+        comments.extend(self.hooks.iter().map(|(name, command)| hook::comment(name, command)));
+        Ok(Drawn { rows, comments, aliases: laid.aliases })
+    }
+
+    fn head(&self, rows: &[Row], points: usize) -> Vec<String> {
+        let Design { name, summary, estimates, .. } = self.design;
+        let mut lines =
+            vec![format!("design: {name}. {summary}"), format!("estimates: {estimates}")];
+        lines.push(format!("baseline: {}", run(&self.baseline)));
+        lines.extend(self.factors.iter().map(factor_line));
+        let noted = |note: &str| rows.iter().filter(|row| row.note == note).count() as u64;
+        let how = &self.arrangement;
+        let mut parts =
+            vec![counted(points as u64, "point"), counted(how.replicates.into(), "replicate")];
+        for what in [CENTRE_POINT, SENTINEL] {
+            parts.extend(Some(noted(what)).filter(|&n| n > 0).map(|n| counted(n, what)));
+        }
+        lines.push(format!("runs: {}: {}", rows.len(), parts.join(", ")));
+        if rows.iter().all(|row| row.replicate == Some(1)) {
+            lines.push("one replicate: how much runs differ by themselves stays unknown".into());
+        }
+        let block = match how.blocks {
+            Blocks::Replicates => "a block is a replicate",
+            Blocks::None => "one block",
+        };
+        let order = match how.order {
+            Order::Random => "random order in each block",
+            Order::Standard => "standard order",
+        };
+        lines.push(format!("{block}, {order}, seed {}", how.seed));
+        lines
+    }
+}
+
+fn run(row: &Row) -> String {
+    let mut words = vec![row.model.clone()];
+    words.extend(row.epochs.map(|epochs| counted(epochs.into(), "epoch")));
+    words.push(counted(row.accelerators.into(), "process"));
+    words.extend(row.seed.map(|seed| format!("seed {seed}")));
+    words.extend(row.scale.map(|scale| format!("scale {scale}")));
+    words.extend(row.settings.iter().map(Setting::text));
+    words.join(", ")
+}
+
+fn factor_line(factor: &Factor) -> String {
+    let mark = |level: &String| {
+        if factor.is_baseline(level) { format!("{level} (baseline)") } else { level.clone() }
+    };
+    let levels: Vec<String> = factor.levels.iter().map(mark).collect();
+    let levels = levels.join(if factor.between { " to " } else { ", " });
+    let scale = if factor.scale == Scale::Log { ", logarithmic" } else { "" };
+    let key = if factor.name == factor.key { String::new() } else { format!(" ({})", factor.key) };
+    format!("factor {}{key}: {levels}{scale}", factor.name)
+}
+
+fn baseline(text: &BaselineText, hooks: &BTreeMap<String, String>, problems: &mut Problems) -> Row {
+    let model = text.model.clone().unwrap_or_default();
+    if model.is_empty() {
+        problems.push(
+            Problem::error("baseline.model", "no workload is given")
+                .hint("give a name from `feedrate list workloads`, or a YAML file"),
+        );
+    }
+    let mut row = Row::new(model, text.processes.unwrap_or(1));
+    let columns = [
+        ("processes", text.processes.map(|n| n.to_string())),
+        ("epochs", text.epochs.map(|n| n.to_string())),
+        ("seed", text.seed.map(|n| n.to_string())),
+        ("scale", text.scale.map(|share| share.to_string())),
+    ];
+    let given = columns.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?)));
+    let overrides = overrides(&text.overrides, problems);
+    for (key, value) in given.chain(overrides) {
+        let found = keys::check(&key, &value, hooks);
+        let is_right = found.iter().all(|problem| problem.severity == Severity::Warning);
+        problems.0.extend(found);
+        if is_right
+            && let Err(problem) = factor::set(&mut row, &key, &factor::written(&key, &value))
+        {
+            problems.push(problem);
+        }
+    }
+    row
+}
+
+/// Keys and values of a map, nested or dotted, or of a list of overrides.
+fn overrides(tree: &Tree, problems: &mut Problems) -> Vec<(String, String)> {
+    const KEY: &str = "baseline.overrides";
+    let mut found = Vec::new();
+    match tree {
+        Tree::Map(entries) => flatten("", entries, &mut found),
+        Tree::Scalar(text) => {
+            problems.push(
+                Problem::error(KEY, format!("`{text}` is neither a list nor a map"))
+                    .hint("write `overrides = [\"reader.batch_size=4\"]`"),
+            );
+        }
+        Tree::List(items) => {
+            for text in items.iter().map(Tree::text) {
+                match Setting::parse(&text) {
+                    Ok(Setting { key, value: Some(value) }) => {
+                        found.push((factor::canonical(&key).to_string(), unquoted(&value)));
+                    }
+                    Ok(_) => problems.push(flags::deletes(&text)),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+        }
+    }
+    found
+}
+
+fn flatten(above: &str, entries: &[(String, Tree)], found: &mut Vec<(String, String)>) {
+    for (name, value) in entries {
+        let key = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+        match value {
+            Tree::Map(inner) if !inner.is_empty() => flatten(&key, inner, found),
+            value => found.push((factor::canonical(&key).to_string(), value.text())),
+        }
+    }
+}
+
+/// Each level of each factor, and no key twice.
+fn check(factors: &[Factor], hooks: &BTreeMap<String, String>, problems: &mut Problems) {
+    for (i, factor) in factors.iter().enumerate() {
+        let place = format!("factors.{}", factor.name);
+        let others = &factors[..i];
+        if others.iter().any(|other| other.key == factor.key) {
+            let message = format!("varies `{}`, which another factor varies", factor.key);
+            problems
+                .push(Problem::error(place, message).hint("put all its levels into one factor"));
+        } else if others.iter().any(|other| other.name == factor.name) {
+            problems.push(
+                Problem::error(place, "is the name of two factors").hint("give one another `name`"),
+            );
+        }
+        let mut told: Vec<String> = Vec::new();
+        for problem in factor.levels.iter().flat_map(|level| keys::check(&factor.key, level, hooks))
+        {
+            // What is wrong with the key is wrong at each level.
+            if !told.contains(&problem.message) {
+                told.push(problem.message.clone());
+                problems.push(problem);
+            }
+        }
+    }
+}
+
+fn arrangement(text: &DesignText, problems: &mut Problems) -> Arrangement {
+    for (key, value, hint) in [
+        ("replicates", text.replicates, "give at least 1: each point is run so often"),
+        ("sentinel", text.sentinel, "give the runs from one sentinel to the next, or leave it out"),
+    ] {
+        if value == Some(0) {
+            problems.push(Problem::error(key, "`0` is too few").hint(hint));
+        }
+    }
+    Arrangement {
+        replicates: text.replicates.unwrap_or(1),
+        blocks: text.blocks.unwrap_or(Blocks::Replicates),
+        order: text.order.unwrap_or(Order::Random),
+        seed: text.seed.unwrap_or(SEED),
+        sentinel: text.sentinel,
+        centre_points: text.centre_points.unwrap_or(0),
+    }
+}
+
+fn kind(tree: &Tree, problems: &mut Problems) -> (Option<&'static Design>, DesignOptions) {
+    let (name, options) = match tree {
+        Tree::Scalar(name) => (Some(name.clone()), Vec::new()),
+        Tree::Map(entries) => {
+            let name = entries.iter().find(|(key, _)| key == "kind").map(|(_, kind)| kind.text());
+            let options = entries.iter().filter(|(key, _)| key != "kind");
+            (name, options.map(|(key, value)| (key.clone(), value.words())).collect())
+        }
+        Tree::List(_) => (None, Vec::new()),
+    };
+    let Some(name) = name else {
+        problems.push(
+            Problem::error("design.kind", "no kind of design is given")
+                .hint("give a name from `feedrate list designs`"),
+        );
+        return (None, DesignOptions::default());
+    };
+    match design::find(&name) {
+        Ok(design) => (Some(design), DesignOptions(options)),
+        Err(problem) => {
+            problems.push(problem);
+            (None, DesignOptions(options))
+        }
+    }
+}

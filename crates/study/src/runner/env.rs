@@ -1,0 +1,195 @@
+//! The surroundings of a runner: plans, processes, datasets, time, somebody to tell. The binary gives them; tests give their own.
+
+use feedrate_analysis::precision::Standing;
+use feedrate_results::response::Response;
+use feedrate_results::row::Row;
+use feedrate_results::state::{Checked, StudySettings};
+use feedrate_spec::plan::PlanDoubt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A row's plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowPlan {
+    /// `None` where no files are read.
+    pub dataset: Option<DatasetPlan>,
+    /// How long the run takes, by what the plan knows.
+    pub run_s: f64,
+    /// How long the making of its dataset takes.
+    pub generation_s: f64,
+}
+
+/// The dataset of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatasetPlan {
+    /// Where it lies, or will lie.
+    pub folder: PathBuf,
+    /// Fingerprint of its settings.
+    pub fingerprint: String,
+    /// On the storage, at most.
+    pub bytes: u64,
+}
+
+/// Work for processes of its own.
+#[derive(Clone, Copy, Debug)]
+pub enum Task<'a> {
+    /// Make the dataset.
+    Generate,
+    /// Train, into this folder, which says whose run it is.
+    Run(&'a Path),
+}
+
+/// A row that is run.
+#[derive(Clone, Copy, Debug)]
+pub struct RowJob<'a> {
+    /// The row.
+    pub row: &'a Row,
+    /// Its plan.
+    pub plan: &'a RowPlan,
+    /// How runs are made.
+    pub settings: &'a StudySettings,
+    /// Counted over the study, from 1.
+    pub attempt: u64,
+}
+
+/// The end of a task without a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The user wants to stop.
+    Stopped,
+    /// It went wrong.
+    Failed(String),
+}
+
+/// The machine as it was found before a run.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    /// The machine as it was.
+    pub environment: serde_json::Value,
+    /// Doubts about the figures.
+    pub doubts: Vec<PlanDoubt>,
+}
+
+/// Something to tell the user. `label` names a run: `unet3d/4`.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "labels of runs, folders of their results or of datasets")]
+pub enum RunnerEvent {
+    /// A runner before this one died; what it had begun was looked at.
+    Recovered {
+        label: String,
+        /// Its results were whole after all.
+        is_whole: bool,
+    },
+    /// A row was set back: its older result counts no more.
+    Superseded {
+        label: String,
+        /// Where the older result lies now.
+        folder: PathBuf,
+    },
+    /// A row that this runner has done was set back: an older CSV was saved over the one that said so.
+    SetBackMeanwhile { label: String },
+    /// A dataset would be deleted, and somebody reads it.
+    InUse { folder: PathBuf },
+    /// A dataset was deleted.
+    Deleted { folder: PathBuf, bytes: u64 },
+    /// A dataset is made.
+    Generating { folder: PathBuf, bytes: u64 },
+    /// A run starts.
+    Running {
+        label: String,
+        /// From 1, of this runner.
+        number: usize,
+        /// Pending runs, this and those that this runner has done.
+        of: usize,
+        /// How long it will take, as far as can be told.
+        expected_s: f64,
+        /// All that are pending.
+        left_s: f64,
+    },
+    /// A run is done.
+    Finished {
+        label: String,
+        run_dir: PathBuf,
+        /// Duration of the run alone.
+        duration_s: f64,
+        /// The names of doubts about what was around it.
+        doubts: Vec<String>,
+    },
+    /// A run came to no result.
+    Failed { label: String, reason: String },
+    /// Its row is no longer in the CSV.
+    RowIsGone { label: String, run_dir: PathBuf },
+    /// An experiment gets no more replicates.
+    Known {
+        label: String,
+        /// How well its response is known.
+        standing: Standing,
+        /// Runs whose response cannot be known; while there are any, none is added.
+        silent_runs: usize,
+    },
+    /// The next run does not fit the time that is left.
+    OutOfTime {
+        label: String,
+        /// How long it would take.
+        expected_s: f64,
+    },
+}
+
+/// The surroundings of a runner.
+pub trait RunnerEnv {
+    /// Plan a row.
+    ///
+    /// # Errors
+    /// In words: what is wrong with it.
+    fn plan(&mut self, row: &Row, settings: &StudySettings) -> Result<RowPlan, String>;
+
+    /// Whether all of a row's dataset is there.
+    fn is_whole(&mut self, row: &Row, settings: &StudySettings) -> bool;
+
+    /// Free bytes of the file system that `folder` lies on or will lie on; `None` where that cannot be told.
+    fn free_bytes(&self, folder: &Path) -> Option<u64>;
+
+    /// Datasets in these folders that the study of this id made and may delete, with their bytes.
+    fn own_datasets(&mut self, roots: &BTreeSet<PathBuf>, study_id: &str)
+    -> BTreeMap<PathBuf, u64>;
+
+    /// Delete a dataset of the study. `false` where somebody reads it, so that it stays.
+    ///
+    /// # Errors
+    /// It cannot be deleted.
+    fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool>;
+
+    /// Get the machine ready for a run, and look at it.
+    ///
+    /// # Errors
+    /// The machine cannot be made ready.
+    fn prepare(&mut self, job: &RowJob) -> Result<Prepared, Ended>;
+
+    /// Generate or run in processes of its own, and wait for their end.
+    ///
+    /// # Errors
+    /// It was stopped, or went wrong.
+    fn execute(&mut self, job: &RowJob, task: Task) -> Result<(), Ended>;
+
+    /// Whether the results in `run_dir` are whole, and are those of this row and its own dataset.
+    ///
+    /// # Errors
+    /// In words: why not.
+    fn check(&mut self, run_dir: &Path, row: &Row, plan: &RowPlan) -> Result<Checked, String>;
+
+    /// The response of a run whose results are whole; `None` where it cannot be known.
+    fn value(&mut self, run_dir: &Path, response: &Response) -> Option<f64>;
+
+    /// Local wall-clock time as folders are called after it.
+    fn stamp(&self) -> String;
+
+    /// Seconds on a clock that never goes back.
+    fn now_s(&self) -> f64;
+
+    /// Whether the user wants to stop.
+    fn is_stopped(&self) -> bool;
+
+    /// Tell the user.
+    fn tell(&mut self, event: RunnerEvent);
+}
