@@ -5,8 +5,8 @@ use crate::record::{
     RECORD_VERSION, Record, System,
 };
 use feedrate_spec::plan::{
-    Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan,
-    StoragePlan, TrainPlan,
+    Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, Shuffle, StoragePlan,
+    TrainPlan,
 };
 use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
@@ -58,8 +58,8 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             preprocess: TimeSpec::None,
             preprocess_seed: 123,
             shuffles_in_buffer: false,
-            file_shuffle: ShufflePlan::Off,
-            sample_shuffle: ShufflePlan::Off,
+            file_shuffle: Shuffle::Off,
+            sample_shuffle: Shuffle::Off,
             order_seed: 123,
             seed_change_epoch: true,
             piece_bytes: 1 << 20,

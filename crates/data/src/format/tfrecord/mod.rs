@@ -21,7 +21,12 @@ pub(super) struct TfRecord;
 static MEMBER: Member = Member {
     name: "tfrecord",
     summary: "Records of TensorFlow one after another, with an index for DALI beside them.",
-    abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::ChecksContent],
+    abilities: &[
+        Ability::RandomAccess,
+        Ability::KeepsOpen,
+        Ability::ChecksContent,
+        Ability::DecodedByLoader,
+    ],
 };
 
 const DATA: usize = 0;
