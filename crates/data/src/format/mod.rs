@@ -7,6 +7,7 @@
 //! the CLI, the reference pages and the contract suite (`tests.rs`) read the table.
 
 mod packed;
+mod payload_range;
 mod packed_cursor;
 mod deflate;
 mod ahead;
