@@ -194,7 +194,7 @@ pub enum Need {
     Bytes {
         /// Index into [`Format::parts`].
         part: usize,
-        /// From the start of that part.
+        /// Offset from the start of that part.
         offset: u64,
         /// At most this many; never 0.
         len: usize,
@@ -211,7 +211,7 @@ pub enum Need {
     Again {
         /// Index into [`Format::parts`].
         part: usize,
-        /// From the start of that part.
+        /// Offset from the start of that part.
         offset: u64,
         /// Never 0.
         len: usize,
@@ -294,7 +294,7 @@ pub type SinkError = crate::storage::StorageError;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("at byte {offset}: {message}")]
 pub struct FormatError {
-    /// Where in the part.
+    /// Offset in the part.
     pub offset: u64,
     /// A lowercase fragment.
     pub message: String,

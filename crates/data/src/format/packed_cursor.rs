@@ -11,7 +11,7 @@ pub(super) struct PackedCursor {
     expected: Option<FileShape>,
     /// Length of the file, asked for once.
     length: Option<u64>,
-    /// Where the sample lies, once that was checked.
+    /// Place of the sample, once it was checked.
     payload: Option<PayloadRange>,
 }
 

@@ -57,7 +57,7 @@ impl SafetensorsCursor {
         }
     }
 
-    /// Where the front ends as far as it is known.
+    /// End of the prefix, or of the header once its length is known.
     fn front_bytes(&self) -> u64 {
         PREFIX_BYTES + if self.phase == Phase::Header { self.header_bytes } else { 0 }
     }
@@ -107,7 +107,7 @@ impl SafetensorsCursor {
         self.look_up()
     }
 
-    /// How the file, which was read without the plan, differs from it.
+    /// The first difference between the plan and a file that was read without it.
     fn unlike(&self, expected: &FileShape) -> FormatError {
         let differing = self.tensors.iter().map(|tensor| self.shape_of(tensor));
         let first = differing.map(|shape| compare_shapes(&shape, Some(expected)));
