@@ -3,8 +3,6 @@
 //! Everything is judged by the ratio of B to A, on the scale of logarithms. "The same" is never concluded from a difference that was not found.
 
 mod sides;
-#[cfg(test)]
-mod tests;
 
 pub use sides::{Runs, main_responses, sides};
 
@@ -16,7 +14,7 @@ use feedrate_results::run::{Run, Settings};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is asked.
+/// The question that a comparison answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Question {
     /// Are they the same within this share?
@@ -37,10 +35,10 @@ pub enum Pairing {
 /// All that was compared.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// What A and B differ in throughout.
+    /// Settings that A and B differ in throughout.
     pub differs_in: Vec<Differing>,
     /// Each experiment and response.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ComparedResponse>,
     /// Experiments that only one of them has.
     pub only_in_a: Vec<String>,
     /// Experiments that only one of them has.
@@ -49,8 +47,9 @@ pub struct Comparison {
     pub left_out_of_a: Vec<LeftOut>,
     /// Runs of B that are not compared.
     pub left_out_of_b: Vec<LeftOut>,
-    /// What may be behind a difference beside what was set.
-    pub notes: Vec<String>,
+    /// Circumstances that may be behind a difference beside what was set.
+    #[serde(skip)]
+    pub notes: Vec<Note>,
 }
 
 /// One setting that is the same in all runs of A, the same in all of B, and not the same in both. `null`: it has none.
@@ -62,10 +61,20 @@ pub struct Differing {
     pub b: Option<String>,
 }
 
+/// Something about where runs were made that may be behind a difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "said above, and by the names")]
+pub enum Note {
+    /// It is not the same in A and in B.
+    Differs(Differing),
+    /// It is not the same in all runs of this side.
+    Varies { side: &'static str, what: String },
+}
+
 /// One response of one experiment.
 #[derive(Clone, Debug, Serialize)]
-pub struct Finding {
-    /// What was run.
+pub struct ComparedResponse {
+    /// The experiment.
     pub experiment: String,
     /// name.
     pub response: &'static str,
@@ -79,10 +88,11 @@ pub struct Finding {
     pub ratio: Option<Estimate>,
     /// Chance of a ratio so far from 1 if there were none; corrected for the number of findings by Holm's method.
     pub p: Option<f64>,
-    /// What can be said.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The same in words.
-    pub says: String,
+    /// The reason for it.
+    #[serde(skip)]
+    pub ground: Ground,
 }
 
 /// The runs of one side.
@@ -105,7 +115,7 @@ pub struct Estimate {
     pub high: Option<f64>,
 }
 
-/// What can be said of two sides.
+/// The verdict on two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -119,11 +129,47 @@ pub enum Verdict {
     CannotTell,
 }
 
+/// The ground of a verdict.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "said above, and by the names")]
+pub enum Ground {
+    /// The interval lies within this share on either side.
+    Within(f64),
+    /// B is not worse by this share.
+    NotWorseBy(f64),
+    /// B is so far from A.
+    Differs { is_better: bool, by: f64 },
+    /// So many runs of each would tell; `None` where nobody could make so many.
+    TooNoisy { runs: Option<u64> },
+    /// Fewer than two runs have a value on one side.
+    FewRuns { a: usize, b: usize },
+    /// Runs that should be pairs are none.
+    NoPairs { a: usize, b: usize },
+    /// Replicates or blocks of pairs are not the same.
+    OtherTurns,
+    /// Runs without a value leave others without a partner.
+    NoPartners,
+    /// A value that is not positive has no ratio.
+    NotPositive,
+}
+
+impl Ground {
+    fn verdict(&self) -> Verdict {
+        match self {
+            Ground::Within(_) => Verdict::Same,
+            Ground::NotWorseBy(_) => Verdict::NotWorse,
+            Ground::Differs { .. } => Verdict::Differs,
+            _ => Verdict::CannotTell,
+        }
+    }
+}
+
 impl Comparison {
     /// Whether what was asked holds for each experiment, and none lacks its counterpart.
     pub fn is_met(&self) -> bool {
-        let is_met =
-            |finding: &Finding| matches!(finding.verdict, Verdict::Same | Verdict::NotWorse);
+        let is_met = |finding: &ComparedResponse| {
+            matches!(finding.verdict, Verdict::Same | Verdict::NotWorse)
+        };
         let all = self.only_in_a.is_empty() && self.only_in_b.is_empty();
         all && !self.findings.is_empty() && self.findings.iter().all(is_met)
     }
@@ -202,21 +248,12 @@ fn differing(a: &[Run], b: &[Run], of: fn(&Run) -> &Settings) -> Vec<Differing> 
     differing.collect()
 }
 
-fn notes(a: &[Run], b: &[Run]) -> Vec<String> {
-    let mut notes = Vec::new();
-    for one in differing(a, b, |run| &run.place) {
-        let or_unknown = |value: Option<String>| value.unwrap_or("unknown".into());
-        notes.push(format!(
-            "not the same {}: `{}` in A, `{}` in B",
-            one.setting,
-            or_unknown(one.a),
-            or_unknown(one.b)
-        ));
-    }
-    for (name, runs) in [("A", a), ("B", b)] {
-        for key in varying(runs.iter().map(|run| &run.place)) {
-            notes.push(format!("runs of {name} are not all of the same {key}"));
-        }
+fn notes(a: &[Run], b: &[Run]) -> Vec<Note> {
+    let differing = differing(a, b, |run| &run.place);
+    let mut notes: Vec<Note> = differing.into_iter().map(Note::Differs).collect();
+    for (side, runs) in [("A", a), ("B", b)] {
+        let varying = varying(runs.iter().map(|run| &run.place)).into_iter();
+        notes.extend(varying.map(|what| Note::Varies { side, what }));
     }
     notes
 }
@@ -255,12 +292,12 @@ struct Pair {
     a: Side,
     b: Side,
     difference: Estimate,
-    /// Of logarithms; `None` where there are too few values, or one is not positive.
+    /// Difference of logarithms; `None` where there are too few values, or one is not positive.
     log_ratio: Option<Difference>,
     ratio: Option<f64>,
     pairing: Pairing,
-    /// Why runs that should be pairs are none.
-    unpaired: Option<String>,
+    /// The reason why runs that should be pairs are none.
+    unpaired: Option<Ground>,
 }
 
 impl Pair {
@@ -294,34 +331,29 @@ impl Pair {
         Pair { response, a, b, difference, log_ratio, ratio, pairing, unpaired }
     }
 
-    /// Why nothing can be said, where nothing can.
-    fn obstacle(&self) -> Option<String> {
-        let (a, b) = (&self.a, &self.b);
-        if a.values.len().min(b.values.len()) < 2 {
-            let few = [("A", a), ("B", b)].map(|(name, side)| match side.values.len() {
-                0 => format!("{name} has no {}", self.response.id.name()),
-                n => format!("n = {n} in {name}"),
-            });
-            return Some(few.join(", "));
+    /// Find what stands in the way of a verdict.
+    fn obstacle(&self) -> Option<Ground> {
+        let (a, b) = (self.a.values.len(), self.b.values.len());
+        if a.min(b) < 2 {
+            return Some(Ground::FewRuns { a, b });
         }
-        if let Some(why) = &self.unpaired {
-            return Some(why.clone());
-        }
-        self.log_ratio.is_none().then(|| "a value that is not positive has no ratio".into())
+        let not_positive = self.log_ratio.is_none().then_some(Ground::NotPositive);
+        self.unpaired.clone().or(not_positive)
     }
 }
 
-/// Why the runs of two sides are no pairs; `None` where they are.
-fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<String> {
-    if a.runs != b.runs {
-        return Some(format!("{} runs of A and {} of B are no pairs", a.runs, b.runs));
-    }
-    if !same_turns {
-        return Some("their replicates or blocks are not the same".into());
-    }
+/// Find why the runs of two sides are no pairs; `None` where they are.
+fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<Ground> {
     let is_whole = |side: &Side| side.values.len() == side.runs;
-    let why = "runs without a value leave others without a partner";
-    (!is_whole(a) || !is_whole(b)).then(|| why.into())
+    if a.runs != b.runs {
+        Some(Ground::NoPairs { a: a.runs, b: b.runs })
+    } else if !same_turns {
+        Some(Ground::OtherTurns)
+    } else if !is_whole(a) || !is_whole(b) {
+        Some(Ground::NoPartners)
+    } else {
+        None
+    }
 }
 
 impl Side {
@@ -341,15 +373,15 @@ impl From<Interval> for Estimate {
     }
 }
 
-/// What can be said of each, all together. Differences are corrected for their number, so that none is found by trying often; whether all hold
+/// Judge all of them together. Differences are corrected for their number, so that none is found by trying often; whether all hold
 /// within the margin is one question, for which each may be asked at the full chance (intersection-union, Berger, Technometrics 24, 1982).
-fn judged(pairs: Vec<(String, Pair)>, question: Question) -> Vec<Finding> {
+fn judged(pairs: Vec<(String, Pair)>, question: Question) -> Vec<ComparedResponse> {
     let known = |pair: &Pair| pair.log_ratio.filter(|_| pair.obstacle().is_none())?.p();
     let p: Vec<f64> = pairs.iter().filter_map(|(_, pair)| known(pair)).collect();
     let mut corrected = stats::holm(&p).into_iter();
     let findings = pairs.into_iter().map(|(experiment, pair)| {
         let p = known(&pair).and_then(|_| corrected.next());
-        let (verdict, says) = verdict(&pair, p, question);
+        let ground = ground(&pair, p, question);
         let interval = pair.log_ratio.and_then(|log| log.interval(CONFIDENCE));
         let ratio = match interval {
             Some(interval) => Some(Estimate::from(interval.exp())),
@@ -358,7 +390,7 @@ fn judged(pairs: Vec<(String, Pair)>, question: Question) -> Vec<Finding> {
             }
         };
         let Pair { response, a, b, difference, .. } = pair;
-        Finding {
+        ComparedResponse {
             experiment,
             response: response.id.name(),
             a,
@@ -366,42 +398,36 @@ fn judged(pairs: Vec<(String, Pair)>, question: Question) -> Vec<Finding> {
             difference,
             ratio,
             p,
-            verdict,
-            says,
+            verdict: ground.verdict(),
+            ground,
         }
     });
     findings.collect()
 }
 
-fn verdict(pair: &Pair, p: Option<f64>, question: Question) -> (Verdict, String) {
-    let cannot = |why: String| (Verdict::CannotTell, format!("cannot be told: {why}"));
-    if let Some(why) = pair.obstacle() {
-        return cannot(why);
+fn ground(pair: &Pair, p: Option<f64>, question: Question) -> Ground {
+    if let Some(obstacle) = pair.obstacle() {
+        return obstacle;
     }
-    let (Some(log), Some(p)) = (pair.log_ratio, p) else { return cannot("no interval".into()) };
-    let percent = |share: f64| format!("{} %", (share * 1e4).round() / 1e2);
-    let holds = |p: Option<f64>| p.is_some_and(|p| p < ALPHA);
-    match question {
+    let (Some(log), Some(p)) = (pair.log_ratio, p) else { return Ground::TooNoisy { runs: None } };
+    let (shown, ground) = match question {
         Question::Within(margin) => {
-            if holds(stats::equivalence_p(&log, (1.0 - margin).ln(), (1.0 + margin).ln())) {
-                return (Verdict::Same, format!("same within {}", percent(margin)));
-            }
+            let (low, high) = ((1.0 - margin).ln(), (1.0 + margin).ln());
+            (stats::equivalence_p(&log, low, high), Ground::Within(margin))
         }
         Question::NoWorseThan(margin) => {
-            if holds(not_worse_p(pair.response.better, &log, margin)) {
-                return (Verdict::NotWorse, format!("not worse by more than {}", percent(margin)));
-            }
+            (not_worse_p(pair.response.better, &log, margin), Ground::NotWorseBy(margin))
         }
+    };
+    if shown.is_some_and(|p| p < ALPHA) {
+        return ground;
     }
     if p < ALPHA {
-        let change = log.estimate.exp() - 1.0;
+        let change = log.estimate.exp_m1();
         let is_better = (change > 0.0) == (pair.response.better == Better::Higher);
-        let word = if is_better { "better" } else { "worse" };
-        return (Verdict::Differs, format!("differs: B is {word}, by {}", percent(change.abs())));
+        return Ground::Differs { is_better, by: change.abs() };
     }
-    let runs = runs_to_tell(pair, &log, question);
-    let more = runs.map_or(String::new(), |runs| format!("; about {runs} runs of each would tell"));
-    cannot(format!("the noise is too large for so few runs{more}"))
+    Ground::TooNoisy { runs: runs_to_tell(pair, &log, question) }
 }
 
 /// Chance of B looking so good if it were worse by `margin`.

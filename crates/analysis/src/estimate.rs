@@ -9,34 +9,38 @@ use feedrate_measure::stats::{Cell, Combination, Interval};
 
 /// The scale on which noise is nearest to normal, and effects add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub enum ResponseScale {
     /// Percentages, as they are.
     Percent,
     /// Rates and durations, which vary by factors.
     Logarithm,
 }
 
-impl Scale {
+impl ResponseScale {
     /// The scale of a response.
     pub fn of(response: &Metric) -> Self {
-        if response.unit == Unit::Percent { Scale::Percent } else { Scale::Logarithm }
+        if response.unit == Unit::Percent {
+            ResponseScale::Percent
+        } else {
+            ResponseScale::Logarithm
+        }
     }
 
     /// A value of this scale in the unit of the response; a difference as a ratio or in points.
     pub fn back(self, value: f64) -> f64 {
         match self {
-            Scale::Percent => value,
-            Scale::Logarithm => value.exp(),
+            ResponseScale::Percent => value,
+            ResponseScale::Logarithm => value.exp(),
         }
     }
 }
 
 /// A value on the scale of its response; `None` where it has none, as what is not positive has no logarithm.
 pub fn scaled(response: &Metric, value: f64) -> Option<f64> {
-    match Scale::of(response) {
+    match ResponseScale::of(response) {
         _ if !value.is_finite() => None,
-        Scale::Percent => Some(value),
-        Scale::Logarithm => (value > 0.0).then(|| value.ln()),
+        ResponseScale::Percent => Some(value),
+        ResponseScale::Logarithm => (value > 0.0).then(|| value.ln()),
     }
 }
 
@@ -57,7 +61,7 @@ pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Opti
     let cells: Vec<Cell> =
         cells?.into_iter().map(|values| Cell { levels: Vec::new(), values }).collect();
     let mean = Combination { weights: vec![1.0 / cells.len() as f64; cells.len()] };
-    let scale = Scale::of(response);
+    let scale = ResponseScale::of(response);
     let interval = mean.welch(&cells).and_then(|of| of.interval(CONFIDENCE));
     let interval = interval.map(|of| Interval {
         estimate: scale.back(of.estimate),

@@ -196,7 +196,7 @@ pub enum Inconclusive {
     TooNoisy(Vec<(Noise, Vec<String>, Vec<Effect>)>),
     /// Another factor always changed with it. One more cell would tell.
     Confounded { of: Open, lacking: Option<Vec<(String, String)>> },
-    /// Of factors together: a third one always changed with them.
+    /// A third factor always changed with these.
     Aliased(Open),
     /// Not all combinations of two factors were run.
     NotCrossed { missing: usize, pairs: usize },
@@ -216,13 +216,13 @@ pub struct Levels {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "said above")]
 pub struct Open {
-    pub questions: Vec<Question>,
+    pub questions: Vec<Unanswered>,
     pub responses: Vec<&'static str>,
 }
 
 /// Something that a design may tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum Unanswered {
     /// A factor; some of its levels only, where these are named.
     Factor(Levels),
     /// Two factors together.

@@ -24,7 +24,7 @@ impl Until {
     /// Read `ci=2%` or `ci=0.02`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// It is not written so.
     pub fn parse(text: &str) -> Result<Self, UntilError> {
         let bad = || UntilError(text.into());
         let half_width = share(text.strip_prefix("ci=").ok_or_else(bad)?).ok_or_else(bad)?;
@@ -48,13 +48,13 @@ pub fn share(text: &str) -> Option<f64> {
 pub struct UntilError(pub String);
 
 impl UntilError {
-    /// What to write.
+    /// How to write it.
     pub fn hint(&self) -> &'static str {
         "`ci=2%` adds runs until half the 95 % interval of the response is 2 % of it"
     }
 }
 
-/// What to do with an experiment next.
+/// The next step for an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Its response is known well enough.
@@ -70,13 +70,13 @@ pub enum Next {
 pub struct Standing {
     /// Runs that have a value.
     pub replicates: u64,
-    /// Of the response; `None` of fewer than two runs.
+    /// Mean of the response; `None` where there are fewer than two runs.
     pub middle: Option<Interval>,
     /// Half the width of the interval as a share; `None` where it has none.
     pub half_width: Option<f64>,
     /// Runs it will take in all, if their noise stays as it is; `None` where that cannot be told.
     pub replicates_expected: Option<u64>,
-    /// What to do.
+    /// The next step.
     pub next: Next,
 }
 
@@ -110,7 +110,7 @@ fn may_reach(values: &[f64], needs: impl Fn(f64) -> Option<u64>, replicates_max:
     least_cov().and_then(needs).is_some_and(|runs| runs <= replicates_max)
 }
 
-/// What pilot runs say of the runs to come.
+/// An estimate, from pilot runs, of the runs to come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Deviation ÷ mean of the response, pooled over the experiments.

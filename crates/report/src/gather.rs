@@ -21,7 +21,7 @@ use feedrate_results::index::{self, ReadOptions, RunIndex, RunsError};
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
 use feedrate_results::run::{self, Reason, Settings};
-use feedrate_results::state::{History, Journal};
+use feedrate_results::state::StudyState;
 use feedrate_spec::units::MIB;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,7 +186,7 @@ fn settings(run: &run::Run, source: Option<&String>) -> Settings {
 /// Words of the CSV about factors, where a study is what was asked for.
 fn declared(paths: &[PathBuf]) -> Result<Declared, RunsError> {
     match paths {
-        [csv] if csv.is_file() => Ok(Declared::from_table(&StudyFiles::of(csv)?.table()?)),
+        [csv] if csv.is_file() => Ok(Declared::from_table(&StudyFiles::new(csv)?.table()?)),
         _ => Ok(Declared::default()),
     }
 }
@@ -197,11 +197,9 @@ fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
     if !csv.is_file() {
         return Ok(None);
     }
-    let files = StudyFiles::of(csv)?;
+    let files = StudyFiles::new(csv)?;
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-    let mut history = History::of(Journal::read(&files.journal())?);
-    history.come_along(&files.csv)?;
-    Ok(Some(Overview::of(&rows, &history)))
+    Ok(Some(Overview::new(&rows, &StudyState::read(&files)?)))
 }
 
 fn left_out(one: &index::LeftOut) -> LeftOut {
@@ -259,9 +257,19 @@ fn stdev(run: &run::Run, metric: &metric::Metric) -> Option<f64> {
 }
 
 fn metrics(run: &run::Run) -> Vec<Metric> {
-    let own = METRICS.iter().map(|one| (one.label(), one.unit.name(), run.metric(one)));
-    let all = own.chain(run.figures());
-    all.map(|(name, unit, value)| Metric { name: name.into(), unit: unit.into(), value }).collect()
+    let own = METRICS.iter().map(|one| Metric {
+        name: one.label().into(),
+        unit: one.unit.name().into(),
+        value: run.metric(one),
+        provenance: run.metric(one).and_then(|_| Some(run.values.get(&one.id)?.provenance)),
+    });
+    let figures = run.figures().into_iter().map(|(name, unit, value)| Metric {
+        name: name.into(),
+        unit: unit.into(),
+        value,
+        provenance: None,
+    });
+    own.chain(figures).collect()
 }
 
 /// Each doubt once, the worst first, then those of most runs.

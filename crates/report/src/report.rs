@@ -3,6 +3,7 @@
 use crate::table::Table;
 use feedrate_analysis::finding::{EffectUnit, Kind};
 use feedrate_measure::doubt::Severity;
+use feedrate_measure::metric::Provenance;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -262,6 +263,9 @@ pub struct Metric {
     pub unit: String,
     /// `None` where it cannot be known.
     pub value: Option<f64>,
+    /// Whether it was measured, recomputed or estimated; `None` beside a figure that is no metric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
 }
 
 /// A folder that is not used.

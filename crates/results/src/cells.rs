@@ -6,7 +6,7 @@ use std::ops::Range;
 /// A line: a record, a comment, or nothing. Ends of lines in quotes are part of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line<'a> {
-    /// Of its first line in the file, from 1.
+    /// Number of its first line in the file, from 1.
     pub number: usize,
     pub text: &'a str,
     /// Where quotes are not those of a CSV.
@@ -60,7 +60,7 @@ pub(crate) fn cells(line: &str) -> Vec<Range<usize>> {
     scan(line).cells
 }
 
-/// What its cells hold, without blanks around it; `None` where it is not one record.
+/// Contents of its cells without blanks around them; `None` where it is not one record.
 pub(crate) fn fields(line: &str) -> Option<Vec<String>> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)

@@ -12,7 +12,7 @@ use std::fmt::Write;
 const EPOCHS: &str = "train.epochs";
 const SCALE: &str = "study.scale";
 
-/// What an experiment sets.
+/// Settings of an experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Experiment {
     /// Emulated accelerators.
@@ -22,8 +22,8 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Of `row` in a study of `rows`.
-    pub fn of(row: &Row, rows: &[Row]) -> Self {
+    /// The experiment of `row` in a study of `rows`.
+    pub fn new(row: &Row, rows: &[Row]) -> Self {
         let key = |row: &Row| Row { epochs: None, ..row.clone() }.experiment_key();
         // Of most studies all rows have the same epochs.
         let mut others = rows.iter().filter(|other| other.epochs != row.epochs);
@@ -32,7 +32,7 @@ impl Experiment {
         settings.extend(epochs.map(|epochs| Setting::new(EPOCHS, epochs.to_string())));
         settings.extend(row.scale.map(|scale| Setting::new(SCALE, scale.to_string())));
         settings.sort();
-        Experiment { processes: row.processes, settings }
+        Experiment { processes: row.accelerators, settings }
     }
 
     /// Its name.
@@ -140,7 +140,7 @@ mod tests {
     fn check(settings: &[&str], expected: &str) {
         let settings = settings.iter().map(|text| Setting::parse(text).unwrap()).collect();
         let row = Row { settings, ..Row::new("unet3d_h100_custom", 4) };
-        let experiment = Experiment::of(&row, std::slice::from_ref(&row));
+        let experiment = Experiment::new(&row, std::slice::from_ref(&row));
         assert_eq!(experiment.id(), expected);
         assert_eq!(Experiment::parse(expected), Some(experiment));
     }
@@ -164,14 +164,14 @@ mod tests {
     fn epochs_are_named_where_rows_differ_in_nothing_else() {
         let row = |epochs| Row { epochs: Some(epochs), ..Row::new("w", 2) };
         let rows = [row(3), row(5), Row { epochs: Some(5), ..Row::new("w", 4) }];
-        let ids: Vec<String> = rows.iter().map(|row| Experiment::of(row, &rows).id()).collect();
+        let ids: Vec<String> = rows.iter().map(|row| Experiment::new(row, &rows).id()).collect();
         assert_eq!(ids, ["2_epochs_3", "2_epochs_5", "4"]);
     }
 
     #[test]
     fn a_scale_is_named() {
         let row = Row { scale: Some(0.25), ..Row::new("w", 2) };
-        let experiment = Experiment::of(&row, &[]);
+        let experiment = Experiment::new(&row, &[]);
         assert_eq!(experiment.id(), "2_study.scale=0.25");
         assert_eq!(Experiment::parse("2_study.scale=0.25"), Some(experiment));
     }

@@ -2,7 +2,7 @@
 
 use crate::hook::hooks;
 use crate::table::Table;
-use feedrate_measure::record::file::sync_folder;
+use feedrate_measure::record::file::{RecordFileError, sync_folder};
 use feedrate_spec::problem::Problems;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -26,31 +26,48 @@ pub enum FilesError {
     Io {
         /// Read, write, lock.
         doing: &'static str,
-        /// Of what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The CSV is wrong.
     #[error("{0}")]
     Table(Problems),
+    /// A file of its state cannot be written.
+    #[error(transparent)]
+    Record(#[from] RecordFileError),
+    /// The state beside the CSV is that of another study.
+    #[error("what lies beside this study is the state of `{}`, of which it is a copy", original.display())]
+    IsCopy {
+        /// The CSV of the other study.
+        original: PathBuf,
+        /// The folder of the state.
+        state: PathBuf,
+    },
     /// Another runner has the lock.
     #[error("another runner is at work on `{csv}`{who}")]
     Locked {
         /// The study.
         csv: PathBuf,
-        /// Which, where it can be told.
+        /// Its process, where it can be told.
         who: String,
     },
 }
 
 impl FilesError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    /// A remedy.
+    pub fn hint(&self) -> Option<String> {
         match self {
-            FilesError::Locked { .. } => Some("wait for it, or end it: its lock ends with it"),
+            FilesError::Locked { .. } => {
+                Some("wait for it, or end it: its lock ends with it".into())
+            }
+            FilesError::IsCopy { state, .. } => Some(format!(
+                "remove `{}` to begin the copy anew, and give it `--results` of its own",
+                state.display()
+            )),
             FilesError::Io { doing: "read", .. } => {
-                Some("give the CSV of a study; `feedrate study new` makes one")
+                Some("give the CSV of a study; `feedrate study new` makes one".into())
             }
             _ => None,
         }
@@ -71,11 +88,11 @@ impl Drop for Lock {
 }
 
 impl StudyFiles {
-    /// Of the study in this CSV.
+    /// The files of the study in this CSV.
     ///
     /// # Errors
     /// There is no such file.
-    pub fn of(csv: &Path) -> Result<Self, FilesError> {
+    pub fn new(csv: &Path) -> Result<Self, FilesError> {
         let found = fs::canonicalize(csv).map_err(failed("read", csv))?;
         let name = found.file_name().unwrap_or_default().to_string_lossy();
         let state =
@@ -83,12 +100,17 @@ impl StudyFiles {
         Ok(StudyFiles { csv: found, state })
     }
 
-    /// The journal.
-    pub fn journal(&self) -> PathBuf {
+    /// How its runs are made.
+    pub(crate) fn settings(&self) -> PathBuf {
+        self.state.join("settings.json")
+    }
+
+    /// The journal of an older feedrate.
+    pub(crate) fn journal(&self) -> PathBuf {
         self.state.join("journal.jsonl")
     }
 
-    /// What the processes of a run hold while anything of them lives.
+    /// Lock that the processes of a run hold while any of them lives.
     pub fn running(&self) -> PathBuf {
         self.state.join("running")
     }
@@ -96,6 +118,14 @@ impl StudyFiles {
     /// The folder of one task of an attempt: its scripts, and what its processes say.
     pub fn task(&self, attempt: u64, task: &str) -> PathBuf {
         self.state.join("logs").join(format!("{attempt}-{task}"))
+    }
+
+    /// The highest attempt that has such a folder, be its results there or not.
+    pub fn last_task(&self) -> u64 {
+        let names = fs::read_dir(self.state.join("logs")).into_iter().flatten().flatten();
+        let numbers =
+            names.filter_map(|entry| entry.file_name().to_str()?.split_once('-')?.0.parse().ok());
+        numbers.max().unwrap_or(0)
     }
 
     /// Read the CSV as it is now.
@@ -182,7 +212,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let csv = folder.path().join("study.csv");
         fs::write(&csv, text).unwrap();
-        let files = StudyFiles::of(&csv).unwrap();
+        let files = StudyFiles::new(&csv).unwrap();
         (folder, files)
     }
 
@@ -204,7 +234,7 @@ mod tests {
         let (folder, files) = study("model,processes,run\nw,1,N\n");
         let link = folder.path().join("link.csv");
         std::os::unix::fs::symlink(&files.csv, &link).unwrap();
-        let files = StudyFiles::of(&link).unwrap();
+        let files = StudyFiles::new(&link).unwrap();
         let mut table = files.table().unwrap();
         table.mark(0, true);
         files.write_table(&table).unwrap();
@@ -214,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_study_that_is_not_there_is_named() {
-        let error = StudyFiles::of(Path::new("no/such.csv")).unwrap_err();
+        let error = StudyFiles::new(Path::new("no/such.csv")).unwrap_err();
         assert!(error.to_string().contains("cannot read `no/such.csv`"), "{error}");
         assert!(error.hint().unwrap().contains("study new"));
     }

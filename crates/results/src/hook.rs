@@ -50,7 +50,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
 }
 
-/// What is wrong with a hook.
+/// Check a hook.
 pub fn problem(name: &str, command: &str) -> Option<Problem> {
     let key = format!("hooks.{name}");
     if !is_name(name) {

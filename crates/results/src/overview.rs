@@ -2,7 +2,7 @@
 
 use crate::place::model_name;
 use crate::row::Row;
-use crate::state::{Attempt, History, Status, places};
+use crate::state::{Attempt, Status, StudyState};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub struct Counts {
 pub struct Level {
     /// As in the CSV; `-` where rows leave it to the workload.
     pub level: String,
-    /// Of these rows.
+    /// Counts of its rows.
     pub counts: Counts,
 }
 
@@ -40,16 +40,16 @@ pub struct Factor {
 pub struct Cell {
     pub model: String,
     pub processes: u32,
-    /// Of these rows.
+    /// Counts of its rows.
     pub counts: Counts,
 }
 
 /// How far a study is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Overview {
-    /// Of all rows.
+    /// Counts of all rows.
     pub counts: Counts,
-    /// What differs between rows, columns first.
+    /// Columns and keys that differ between rows, columns first.
     pub factors: Vec<Factor>,
     /// Models in the order of the file, each with its processes in theirs.
     pub matrix: Vec<Cell>,
@@ -61,61 +61,76 @@ impl Counts {
         self.done + self.running + self.pending + self.failed
     }
 
-    fn add(&mut self, status: &Status) {
+    fn add(&mut self, status: Status) {
         match status {
-            Status::Done(_) | Status::Unmarked(_) => self.done += 1,
-            Status::Left(_) => self.running += 1,
-            Status::Pending | Status::SetBack(_) => self.pending += 1,
-            Status::Failed(..) => self.failed += 1,
+            Status::Done => self.done += 1,
+            Status::Running => self.running += 1,
+            Status::Pending => self.pending += 1,
+            Status::Failed => self.failed += 1,
         }
     }
 }
 
 impl Overview {
-    /// Of a study's rows.
-    pub fn of(rows: &[Row], history: &History) -> Self {
-        let states: Vec<Status> =
-            places(rows, history).into_iter().map(|place| place.status).collect();
-        let count = |is_counted: &dyn Fn(&Row) -> bool| {
-            let mut counts = Counts::default();
-            let counted = rows.iter().zip(&states).filter(|(row, _)| is_counted(row));
-            counted.for_each(|(_, status)| counts.add(status));
-            counts
-        };
-        let factors = factors(rows).into_iter().filter_map(|factor| {
-            let mut levels: Vec<String> = Vec::new();
-            for level in rows.iter().map(|row| level(row, &factor)) {
-                if !levels.contains(&level) {
-                    levels.push(level);
-                }
-            }
-            let counted = |name: &String| count(&|row| level(row, &factor) == *name);
-            let of = levels.iter().map(|name| Level { level: name.clone(), counts: counted(name) });
-            (levels.len() > 1).then(|| Factor { factor: factor.clone(), levels: of.collect() })
-        });
-        let factors = factors.collect();
-        let mut models: Vec<&str> = Vec::new();
-        rows.iter().for_each(|row| {
-            if !models.contains(&&*row.model) {
-                models.push(&row.model)
-            }
-        });
-        let processes: BTreeSet<u32> = rows.iter().map(|row| row.processes).collect();
-        let cells = models.iter().flat_map(|model| processes.iter().map(move |n| (*model, *n)));
-        let cell = |(model, processes): (&str, u32)| Cell {
-            model: model_name(model),
-            processes,
-            counts: count(&|row| row.model == model && row.processes == processes),
-        };
-        Overview { counts: count(&|_| true), factors, matrix: cells.map(cell).collect() }
+    /// Count a study's rows.
+    pub fn new(rows: &[Row], state: &StudyState) -> Self {
+        let places = state.places(rows);
+        let rows: Vec<(&Row, Status)> =
+            rows.iter().zip(places.iter().map(|place| place.status)).collect();
+        Overview { counts: count(&rows, |_| true), factors: factors(&rows), matrix: matrix(&rows) }
     }
 }
 
+fn count(rows: &[(&Row, Status)], is_counted: impl Fn(&Row) -> bool) -> Counts {
+    let mut counts = Counts::default();
+    for (_, status) in rows.iter().filter(|(row, _)| is_counted(row)) {
+        counts.add(*status);
+    }
+    counts
+}
+
+fn factors(rows: &[(&Row, Status)]) -> Vec<Factor> {
+    let mut factors = Vec::new();
+    for factor in names(rows) {
+        let mut levels: Vec<Level> = Vec::new();
+        for (row, status) in rows {
+            let name = level(row, &factor);
+            let at = levels.iter().position(|level| level.level == name).unwrap_or_else(|| {
+                levels.push(Level { level: name, counts: Counts::default() });
+                levels.len() - 1
+            });
+            levels[at].counts.add(*status);
+        }
+        if levels.len() > 1 {
+            factors.push(Factor { factor, levels });
+        }
+    }
+    factors
+}
+
+fn matrix(rows: &[(&Row, Status)]) -> Vec<Cell> {
+    let mut models: Vec<&str> = Vec::new();
+    for (row, _) in rows {
+        if !models.contains(&&*row.model) {
+            models.push(&row.model);
+        }
+    }
+    let accelerators: BTreeSet<u32> = rows.iter().map(|(row, _)| row.accelerators).collect();
+    let mut cells = Vec::new();
+    for model in models {
+        for &processes in &accelerators {
+            let is_its = |row: &Row| row.model == model && row.accelerators == processes;
+            cells.push(Cell { model: model_name(model), processes, counts: count(rows, is_its) });
+        }
+    }
+    cells
+}
+
 /// Columns and keys that rows may differ in.
-fn factors(rows: &[Row]) -> Vec<String> {
+fn names(rows: &[(&Row, Status)]) -> Vec<String> {
     let mut names: Vec<String> =
         ["model", "processes", "epochs", "scale", "seed"].map(String::from).to_vec();
-    for setting in rows.iter().flat_map(|row| &row.settings) {
+    for setting in rows.iter().flat_map(|(row, _)| &row.settings) {
         if !names.contains(&setting.key) {
             names.push(setting.key.clone());
         }
@@ -126,7 +141,7 @@ fn factors(rows: &[Row]) -> Vec<String> {
 fn level(row: &Row, factor: &str) -> String {
     let of_column = match factor {
         "model" => Some(model_name(&row.model)),
-        "processes" => Some(row.processes.to_string()),
+        "processes" => Some(row.accelerators.to_string()),
         "epochs" => row.epochs.map(|epochs| epochs.to_string()),
         "scale" => row.scale.map(|scale| scale.to_string()),
         "seed" => row.seed.map(|seed| seed.to_string()),
@@ -140,20 +155,17 @@ fn level(row: &Row, factor: &str) -> String {
 }
 
 /// Results whose rows are no longer in the CSV.
-pub fn orphans<'a>(rows: &[Row], history: &'a History) -> Vec<&'a Attempt> {
-    let places = places(rows, history);
-    let has_row = |attempt: &Attempt| {
-        places.iter().any(|place| place.status.attempt().is_some_and(|of| of == attempt))
-    };
-    let results = history.attempts.iter().filter(|of| of.is_finished() && !of.superseded);
-    results.filter(|attempt| !has_row(attempt)).collect()
+pub fn orphans<'a>(rows: &[Row], state: &'a StudyState) -> Vec<&'a Attempt> {
+    let places = state.places(rows);
+    let has_row = |of: &Attempt| places.iter().any(|place| place.attempt == Some(of));
+    state.attempts.iter().filter(|of| of.is_complete() && !has_row(of)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::setting::Setting;
-    use crate::state::{Checked, Event};
+    use crate::state::Outcome;
 
     #[test]
     fn rows_are_counted_by_what_they_set_and_by_model_and_processes() {
@@ -168,7 +180,7 @@ mod tests {
             row(4, Some("8"), true),
             row(4, Some("8"), false),
         ];
-        let overview = Overview::of(&rows, &History::default());
+        let overview = Overview::new(&rows, &StudyState::default());
         let counts = |done, pending| Counts { done, pending, ..Counts::default() };
         assert_eq!(overview.counts, counts(2, 2));
         let names: Vec<&str> =
@@ -186,17 +198,14 @@ mod tests {
     #[test]
     fn a_result_without_a_row_is_told() {
         let row = Row::new("w", 2);
-        let history = History::of(vec![
-            Event::Begun {
-                attempt: 1,
-                key: row.key(),
-                ordinal: 0,
-                run_dir: "r".into(),
-                at: String::new(),
-            },
-            Event::Finished { attempt: 1, result: Checked::default() },
-        ]);
-        assert_eq!(orphans(&[row], &history).len(), 0);
-        assert_eq!(orphans(&[Row::new("w", 4)], &history).len(), 1);
+        let attempt = Attempt {
+            number: 1,
+            key: row.key(),
+            run_dir: "r".into(),
+            outcome: Outcome::Complete(None),
+        };
+        let state = StudyState { attempts: vec![attempt], ..StudyState::default() };
+        assert_eq!(orphans(&[row], &state).len(), 0);
+        assert_eq!(orphans(&[Row::new("w", 4)], &state).len(), 1);
     }
 }

@@ -7,26 +7,26 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Of runs that were not finished.
+/// Folder of runs that were not finished.
 pub const INCOMPLETE: &str = "incomplete";
-/// Of runs whose row was set back.
+/// Folder of runs whose row was set back.
 pub const SUPERSEDED: &str = "superseded";
 
 /// The folder of all runs of a row's experiment.
 pub fn experiment_dir(results: &Path, row: &Row, rows: &[Row]) -> PathBuf {
-    results.join(model_name(&row.model)).join(Experiment::of(row, rows).id())
+    results.join(model_name(&row.model)).join(Experiment::new(row, rows).id())
 }
 
-/// What a model's folder is called: the name of a workload, or of its file.
+/// Name of a model's folder: the name of a workload, or of its file.
 pub fn model_name(model: &str) -> String {
     let is_file = model.contains('/') || model.ends_with(".yaml") || model.ends_with(".yml");
     let stem = Path::new(model).file_stem().filter(|_| is_file);
     stem.map_or_else(|| model.to_string(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// What a row is called: `unet3d_h100_custom/4_batch_size_1`, with its replicate where it has one.
+/// Name of a row: `unet3d_h100_custom/4_batch_size_1`, with its replicate where it has one.
 pub fn label(row: &Row, rows: &[Row]) -> String {
-    let id = Experiment::of(row, rows).id();
+    let id = Experiment::new(row, rows).id();
     let replicate = row.replicate.map_or(String::new(), |number| format!(" replicate {number}"));
     format!("{}/{id}{replicate}", model_name(&row.model))
 }

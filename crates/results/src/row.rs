@@ -12,8 +12,8 @@ pub struct Row {
     /// Epochs to train; `None` leaves them to the workload.
     pub epochs: Option<u32>,
     /// Emulated accelerators.
-    pub processes: u32,
-    /// What it sets beside, in the order it was written.
+    pub accelerators: u32,
+    /// Overrides, in the order they were written.
     pub settings: Vec<Setting>,
     /// Number among rows that ask for the same; `None` where the study has no such column.
     pub replicate: Option<u32>,
@@ -33,11 +33,11 @@ pub struct Row {
 
 impl Row {
     /// A pending run of `model`.
-    pub fn new(model: impl Into<String>, processes: u32) -> Self {
+    pub fn new(model: impl Into<String>, accelerators: u32) -> Self {
         Row {
             model: model.into(),
             epochs: None,
-            processes,
+            accelerators,
             settings: Vec::new(),
             replicate: None,
             block: None,
@@ -49,25 +49,26 @@ impl Row {
         }
     }
 
-    /// What makes it the run it is. Rows of the same key ask for the same run again; block, order and note do not change what is run.
+    /// Key of the run: its settings, replicate and block. Rows of the same key ask for the same run again; order and note
+    /// do not change what is run.
     pub fn key(&self) -> RowKey {
         let mut settings = self.settings.clone();
         settings.sort();
         let settings: Vec<String> = settings.iter().map(Setting::text).collect();
-        let or_none = |value: Option<String>| value.unwrap_or_default();
         let parts = [
             self.model.clone(),
-            or_none(self.epochs.map(|epochs| epochs.to_string())),
-            self.processes.to_string(),
+            text(self.epochs),
+            self.accelerators.to_string(),
             settings.join(" "),
-            or_none(self.scale.map(|scale| scale.to_string())),
-            or_none(self.seed.map(|seed| seed.to_string())),
-            or_none(self.replicate.map(|number| number.to_string())),
+            text(self.scale),
+            text(self.seed),
+            text(self.replicate),
         ];
-        RowKey(parts.join("|"))
+        let block = self.block.map_or(String::new(), |block| format!("|{block}"));
+        RowKey(parts.join("|") + &block)
     }
 
-    /// What it sets more than once: which of two values would count, no row says. Columns that stand for a key count as one.
+    /// Settings that it has more than once: no row says which of two values counts. Columns that stand for a key count as one.
     pub fn set_twice(&self) -> Vec<Problem> {
         let columns = [
             ("train.epochs", "epochs", self.epochs.is_some()),
@@ -88,10 +89,15 @@ impl Row {
         problems
     }
 
-    /// What replicates have in common: all of the key but seed and number.
+    /// The part of the key that replicates share: all but seed, number and block.
     pub fn experiment_key(&self) -> RowKey {
-        Row { seed: None, replicate: None, ..self.clone() }.key()
+        Row { seed: None, replicate: None, block: None, ..self.clone() }.key()
     }
+}
+
+/// A value as a cell has it: empty where there is none.
+pub(crate) fn text(value: Option<impl ToString>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
 }
 
 /// See [`Row::key`].

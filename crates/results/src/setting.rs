@@ -24,7 +24,7 @@ impl Setting {
     /// Read one override, with or without its sign and `workload.`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// It is no override.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         if let Some((key, value)) = of_study(text) {
             return Ok(Setting::new(key, unquoted(value)));
@@ -80,7 +80,7 @@ pub fn split(cell: &str) -> Vec<String> {
     pieces(cell, char::is_whitespace).into_iter().filter(|word| !word.is_empty()).collect()
 }
 
-/// What stands between separators that no quote or bracket holds together.
+/// Split text at separators outside quotes and brackets.
 pub fn pieces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let (mut depth, mut quote) = (0_u32, None);

@@ -2,7 +2,7 @@
 //! stay where they stood; a line is rewritten only where its row changes. Text in, text out.
 
 use crate::cells;
-use crate::row::Row;
+use crate::row::{Row, text};
 use crate::setting::{self, Setting};
 use feedrate_spec::problem::{Place, Problem, Problems};
 use std::fmt::Display;
@@ -58,7 +58,7 @@ pub enum Entry<'a> {
 
 impl Table {
     /// A new table: `comments` above the rows.
-    pub fn of(rows: Vec<Row>, comments: &[String]) -> Self {
+    pub fn new(rows: Vec<Row>, comments: &[String]) -> Self {
         let has = |column: &&&str| {
             OF_ANY.contains(column) || rows.iter().any(|row| !field(row, column).is_empty())
         };
@@ -213,13 +213,10 @@ fn check_header(columns: &[String], problems: &mut Problems) {
 
 /// A column of a row as text; empty where it has none.
 fn field(row: &Row, column: &str) -> String {
-    fn text(value: Option<impl ToString>) -> String {
-        value.map_or(String::new(), |value| value.to_string())
-    }
     match column {
         "model" => row.model.clone(),
         "epochs" => text(row.epochs),
-        "processes" => row.processes.to_string(),
+        "processes" => row.accelerators.to_string(),
         "overrides" => {
             let texts: Vec<String> = row.settings.iter().map(Setting::text).collect();
             texts.join(" ")
@@ -253,7 +250,7 @@ fn read_field(row: &mut Row, column: &str, text: &str, problems: &mut Problems) 
         "processes" => {
             let in_range = |n: &u32| (1..=PROCESSES_MAX).contains(n);
             match number(column, text, in_range, &mut wrong) {
-                Some(processes) => row.processes = processes,
+                Some(accelerators) => row.accelerators = accelerators,
                 None if text.is_empty() => wrong(Problem::error("processes", "no number is given")),
                 None => {}
             }
@@ -337,7 +334,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
         let table = parse(STUDY);
         let rows: Vec<&Row> = table.rows().collect();
         assert_eq!(rows[0].settings, [Setting::new("reader.batch_size", "1")]);
-        assert_eq!((rows[0].epochs, rows[0].processes, rows[0].done), (Some(5), 4, false));
+        assert_eq!((rows[0].epochs, rows[0].accelerators, rows[0].done), (Some(5), 4, false));
         assert_eq!(rows[1].settings.len(), 2);
         assert!(rows[1].done);
     }
@@ -373,7 +370,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     #[test]
     fn a_new_table_has_the_columns_that_say_something() {
         let row = Row { order: Some(1), ..Row::new("quickstart", 2) };
-        let table = Table::of(vec![row], &["One run.".into(), String::new()]);
+        let table = Table::new(vec![row], &["One run.".into(), String::new()]);
         assert_eq!(
             table.text(),
             "model,epochs,processes,overrides,order,run\n# One run.\n#\nquickstart,,2,,1,N\n"
@@ -383,7 +380,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     #[test]
     fn a_quote_inside_a_cell_is_a_letter() {
         let text = "model,processes,run,note\nw.yaml,1,N,5\" disk\nw.yaml,2,N,ok\nw.yaml,3,N,3\" disk\nw.yaml,4,N,x\n";
-        let processes: Vec<u32> = parse(text).rows().map(|row| row.processes).collect();
+        let processes: Vec<u32> = parse(text).rows().map(|row| row.accelerators).collect();
         assert_eq!(processes, [1, 2, 3, 4]);
         assert_eq!(parse(text).rows().next().unwrap().note, "5\" disk");
         let mut before_run =

@@ -1,6 +1,17 @@
-//! Pieces of bash scripts, for whoever writes one. Runs nothing.
+//! The writer of bash scripts: every script that feedrate writes has its head, its prologue and its quoting from here. Runs nothing.
 
-/// `text` as one word.
+/// A script: `head`, lines of comments and of `#SBATCH`, then the user's `prologue`, then `body`.
+pub fn script(head: &str, prologue: &[String], body: &str) -> String {
+    let prologue = if prologue.is_empty() {
+        String::new()
+    } else {
+        let lines = prologue.join("\n");
+        format!("# Modules may use variables that are not set.\nset +u\n{lines}\nset -u\n")
+    };
+    format!("#!/usr/bin/env bash\n{head}set -euo pipefail\n{prologue}{body}\n")
+}
+
+/// `text` as one word of bash.
 pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=+,@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -9,13 +20,9 @@ pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Lines such as `module load openmpi`, with what they need around them.
-pub fn prologue(lines: &[String]) -> String {
-    if lines.is_empty() {
-        return String::new();
-    }
-    let lines = lines.join("\n");
-    format!("# Modules may use variables that are not set.\nset +u\n{lines}\nset -u\n")
+/// `words` as a command of bash.
+pub fn command<S: AsRef<str>>(words: &[S]) -> String {
+    words.iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

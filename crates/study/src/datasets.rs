@@ -1,9 +1,9 @@
-//! Which datasets a study keeps while its runs need them in turn. Decides; deletes nothing.
+//! Decides which datasets a study keeps while its runs need them in turn. Deletes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What becomes of datasets that the study made. Those of others are never touched.
+/// Policy for datasets that the study made. Those of others are never touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// Each stays.
@@ -80,7 +80,7 @@ pub fn to_delete(policy: Policy, owned: &[Owned], room: Room) -> Result<Vec<Path
     }
 }
 
-/// What runs would do to the disk, one after another.
+/// Forecast of the disk while runs are made one after another.
 #[derive(Debug)]
 pub struct Forecast {
     policy: Policy,
@@ -93,7 +93,7 @@ pub struct Forecast {
     written: BTreeMap<PathBuf, i128>,
 }
 
-/// What one run would do to the disk.
+/// Change that one run would make to the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Deleted before.
@@ -118,7 +118,7 @@ pub struct Now<'a> {
 }
 
 impl Forecast {
-    /// Of runs that use these datasets, in a study that made those it owns.
+    /// Start a forecast of runs that use these datasets; `owned` are those that the study made.
     pub fn new(policy: Policy, uses: Vec<Option<PathBuf>>, owned: BTreeMap<PathBuf, u64>) -> Self {
         let (made, deleted, written) = Default::default();
         Forecast { policy, uses, owned, made, deleted, written }

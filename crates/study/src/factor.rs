@@ -8,17 +8,17 @@ use feedrate_spec::problem::Problem;
 /// Something that is varied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factor {
-    /// What tables call it.
+    /// Name in tables.
     pub name: String,
     /// A column of the study, a key of the workload, or a setting of the study.
     pub key: String,
-    /// What it is set to, the low one first where it has two.
+    /// Levels, the low one first where it has two.
     pub levels: Vec<String>,
     /// How numbers between levels are spaced.
     pub scale: Scale,
     /// Whether numbers between the first and the last level may be taken too: it was given as a range.
     pub between: bool,
-    /// What the baseline has, where it is known.
+    /// Level of the baseline, where it is known.
     pub baseline: Option<String>,
 }
 
@@ -115,7 +115,7 @@ static COLUMNS: &[Column] = &[
         names: &["processes", "accelerators"],
         set: |row, level| {
             let fits = above_zero(level)?;
-            row.processes =
+            row.accelerators =
                 Some(fits).filter(|&n| n <= PROCESSES_MAX).ok_or("a number of processes")?;
             Ok(())
         },
@@ -191,10 +191,10 @@ pub fn set(row: &mut Row, key: &str, level: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What a row sets `key` to.
+/// The level that a row sets `key` to.
 pub(crate) fn level_in(row: &Row, key: &str) -> Option<String> {
     match key {
-        "processes" => Some(row.processes.to_string()),
+        "processes" => Some(row.accelerators.to_string()),
         "epochs" => row.epochs.map(|epochs| epochs.to_string()),
         "model" => Some(row.model.clone()),
         "seed" => row.seed.map(|seed| seed.to_string()),
@@ -209,7 +209,7 @@ pub(crate) fn written(key: &str, level: &str) -> String {
     if is_bare { level.to_string() } else { setting::quoted(level) }
 }
 
-/// Why a level cannot be written in a row.
+/// The reason why a level cannot be written in a row.
 pub(crate) fn unwritable(level: &str) -> Option<&'static str> {
     if level.chars().any(char::is_control) {
         return Some("it holds a tab, an end of line or the like");

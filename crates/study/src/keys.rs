@@ -1,4 +1,4 @@
-//! What a study may set, and to what: columns, keys of the workload, settings of the study itself. Whether a whole workload is right, only a plan knows.
+//! Checks keys and levels that a study sets: columns, keys of the workload, settings of the study itself. Whether a whole workload is right, only a plan knows.
 
 use crate::factor;
 use feedrate_results::hook::HOOK_PREFIX;
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 
 /// How the page cache is found before a run.
 pub const CACHE: &str = "study.cache";
-/// What it may be.
+/// Its levels.
 pub const CACHE_LEVELS: &[&str] = &["cold", "warm", "as-is"];
 /// Where datasets lie: a path on the storage to be measured.
 pub const DATA: &str = "study.data";
 
-/// What is wrong with setting `key` to `level`, and what should be known of it.
+/// Problems and warnings of setting `key` to `level`.
 pub(crate) fn check(key: &str, level: &str, hooks: &BTreeMap<String, String>) -> Vec<Problem> {
     if let Some(why) = factor::unwritable(level) {
         let problem =

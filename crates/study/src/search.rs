@@ -1,13 +1,13 @@
 //! The largest whole number at which a response still holds: it doubles until one fails, halves the gap, and measures the two numbers at the
 //! edge again. Decides only; whoever asks runs.
 //!
-//! What comes next follows from the values alone, so that nothing is measured twice for nothing and an answer that contradicts an earlier one moves the edge. With
+//! The next step follows from the values alone, so that nothing is measured twice for nothing and an answer that contradicts an earlier one moves the edge. With
 //! answers that fall as the number grows, it takes at most 2 · log2(n) + 2 + 2 · (replicates − 1) values for an edge at n, counted from a start at 1.
 
 use feedrate_measure::stats;
 use std::collections::BTreeMap;
 
-/// What is looked for.
+/// Goal of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     /// The response holds from here on.
@@ -27,7 +27,7 @@ pub struct Search {
     values: BTreeMap<u64, Vec<f64>>,
 }
 
-/// What to do next.
+/// Next step of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Measure at this number.
@@ -69,7 +69,7 @@ impl Search {
         self.values.entry(number).or_default().push(value);
     }
 
-    /// What was measured, by number.
+    /// Measured values, by number.
     pub fn values(&self) -> &BTreeMap<u64, Vec<f64>> {
         &self.values
     }
@@ -90,7 +90,7 @@ impl Search {
         above.filter(|&number| self.holds(number) == Some(true)).collect()
     }
 
-    /// What to do next. Each number is measured `replicates` times at most, so that it comes to an end whatever the answers.
+    /// Decide the next step. Each number is measured `replicates` times at most, so that it comes to an end whatever the answers.
     pub fn next(&self) -> Step {
         let Goal { from, max, .. } = self.goal;
         let fails = self.values.keys().copied().find(|&number| self.holds(number) == Some(false));

@@ -53,7 +53,7 @@ fn holds_dlio(path: &Path) -> bool {
     found.iter().any(|one| one.origin != Origin::Feedrate)
 }
 
-/// What is compared where nothing is asked for: utilisation, and throughput in the truest unit that all runs have.
+/// Responses that are compared where none is asked for: utilisation, and throughput in the truest unit that all runs have.
 pub fn main_responses(a: &Runs, b: &Runs) -> Vec<&'static Metric> {
     let has = |name: &str| {
         let response = Metric::find(name);
@@ -82,7 +82,7 @@ fn keep_common(run: &mut Run) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Pairing, Question, Verdict, compare};
+    use crate::compare::{Note, Pairing, Question, Verdict, compare};
     use feedrate_measure::example::simple;
     use feedrate_measure::record::file;
     use feedrate_results::import::fake::Fake;
@@ -197,7 +197,10 @@ mod tests {
         );
         assert!(!differs.contains(&"loader.piece_bytes"), "{differs:?}");
         assert!(
-            found.notes.iter().any(|note| note.contains("not the same program")),
+            found
+                .notes
+                .iter()
+                .any(|note| matches!(note, Note::Differs(of) if of.setting == "program")),
             "{:?}",
             found.notes
         );

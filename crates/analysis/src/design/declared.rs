@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 /// The factors of a study, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Declared {
-    factors: BTreeMap<String, Levels>,
+    factors: BTreeMap<String, DeclaredLevels>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Levels {
+struct DeclaredLevels {
     /// In the order of the CSV.
     names: Vec<String>,
     baseline: Option<Baseline>,
@@ -55,7 +55,7 @@ impl Declared {
     }
 
     fn read_comment(&mut self, comment: &str) {
-        let parts = comment.strip_prefix("factor ").and_then(|rest| rest.split_once(": "));
+        let parts = comment.strip_prefix("factor ").and_then(|rest| rest.split_once(':'));
         let Some((head, levels)) = parts else { return };
         let key = head.split_once(" (").map_or(head, |(_, key)| key.trim_end_matches(')'));
         let name = factor_name(key);
@@ -119,7 +119,7 @@ impl Declared {
 fn levels_of_row(row: &Row) -> BTreeMap<String, String> {
     let set = row.settings.iter();
     let set = set.filter_map(|one| Some((factor_name(&one.key), normal(one.value.as_deref()?))));
-    let columns = [("processes", Some(row.processes)), ("epochs", row.epochs)];
+    let columns = [("processes", Some(row.accelerators)), ("epochs", row.epochs)];
     let columns =
         columns.into_iter().filter_map(|(name, value)| Some((name.into(), value?.to_string())));
     set.chain(columns).collect()

@@ -50,7 +50,7 @@ pub struct Factor {
 /// Runs with the same levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Of each factor, which of its levels.
+    /// The place of its level for each factor.
     pub levels: Vec<usize>,
     /// Places in the list that the design was made of.
     pub runs: Vec<usize>,
@@ -69,17 +69,22 @@ pub fn designs(runs: &[&Settings], declared: &Declared) -> Vec<Design> {
 impl Design {
     fn new(workload: &str, runs: &[&Settings], members: &[usize], declared: &Declared) -> Self {
         let mut factors: Vec<(Factor, Vec<usize>)> = Vec::new();
+        // Levels in the order of their runs, by which twins are alike however their levels are sorted.
+        let mut by_appearance: Vec<Vec<usize>> = Vec::new();
         for key in keys(runs, members, declared) {
             let (levels, of_runs) = levels_by_appearance(runs, members, key);
             if levels.len() < 2 {
                 continue;
             }
             let name = factor(key);
-            let twin = factors.iter_mut().find(|(_, other)| *other == of_runs);
+            let twin = by_appearance.iter().position(|other| *other == of_runs);
             let is_own = declared.has(name) || name == SOURCE;
             match twin {
-                Some((twin, _)) if !is_own => twin.followers.push(name.into()),
-                _ => factors.push(Factor::new(key, levels, of_runs, declared)),
+                Some(twin) if !is_own => factors[twin].0.followers.push(name.into()),
+                _ => {
+                    by_appearance.push(of_runs.clone());
+                    factors.push(Factor::new(key, levels, of_runs, declared));
+                }
             }
         }
         factors.sort_by(|a, b| a.0.name.cmp(&b.0.name));

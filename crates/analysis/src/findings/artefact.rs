@@ -1,6 +1,6 @@
 //! Where windowed utilisation and the whole epoch contradict each other: what the excluded first step made, or hides.
 
-use super::{Group, Observation, about};
+use super::{Observation, UsedRuns, about};
 use crate::design::PROCESSES;
 use crate::finding::{
     Caveat, Effect, EffectUnit, Finding, Kind, Quantity, Subject, WindowArtefact,
@@ -14,7 +14,7 @@ const MOVED_MIN: f64 = 1.0;
 const MOVED_MIN_UNTESTED: f64 = 5.0;
 /// Utilisation over all steps that moves by less, in points, is not missed.
 const HIDDEN_MIN: f64 = 5.0;
-/// Of a change of the one figure, the other has at least this share; otherwise the window made it, or hides it.
+/// Share of a change of the one figure that the other has at least; otherwise the window made it, or hides it.
 const SHARE_MIN: f64 = 1.0 / 3.0;
 
 const WINDOWED: &str = "au_windowed_percent";
@@ -25,7 +25,7 @@ const RATES: [&str; 3] =
 /// Steps from one level of a factor to the next, all else the same, in which one of the two changes and the other does not.
 ///
 /// Both are of the same runs: that they disagree in these takes no replicates.
-pub(super) fn artefacts(group: &Group) -> Vec<Finding> {
+pub(super) fn artefacts(group: &UsedRuns) -> Vec<Finding> {
     let used = group.used();
     let is_acted_on = |name: &str| used.iter().any(|run| !run.ignored.contains_key(name));
     let design = group.design.restricted(|factor| is_acted_on(&factor.name), |_| true);
@@ -35,7 +35,7 @@ pub(super) fn artefacts(group: &Group) -> Vec<Finding> {
         for pair in design.slice(&[at]).windows(2) {
             let levels = [pair[0].levels[at], pair[1].levels[at]];
             let runs = |of: usize| pair[of].runs.iter().map(|&run| &group.runs[run]).collect();
-            let sides = [0, 1].map(|of| Side::new(runs(of)));
+            let sides = [0, 1].map(|of| LevelRuns::new(runs(of)));
             let [Some(before), Some(after)] = sides else { continue };
             let linear = numbers[levels[1]] / numbers[levels[0]];
             let linear = if factor.name == PROCESSES { Some(linear) } else { None };
@@ -51,14 +51,14 @@ pub(super) fn artefacts(group: &Group) -> Vec<Finding> {
 struct Step<'a> {
     factor: &'a str,
     names: [String; 2],
-    before: Side<'a>,
-    after: Side<'a>,
+    before: LevelRuns<'a>,
+    after: LevelRuns<'a>,
     /// Growth of throughput if utilisation stayed the same, where that is known.
     linear: Option<f64>,
 }
 
-/// What the runs of a level say by the window and as a whole.
-struct Side<'a> {
+/// The runs of a level, by the window and as a whole.
+struct LevelRuns<'a> {
     runs: Vec<&'a Observation>,
     windowed: f64,
     /// Utilisation over all steps.
@@ -67,7 +67,7 @@ struct Side<'a> {
     rate: Option<f64>,
 }
 
-impl<'a> Side<'a> {
+impl<'a> LevelRuns<'a> {
     fn new(runs: Vec<&'a Observation>) -> Option<Self> {
         let middle = |name: &str| {
             let values = runs.iter().map(|run| run.responses.get(name).copied());
@@ -75,7 +75,7 @@ impl<'a> Side<'a> {
         };
         let (windowed, whole) = (middle(WINDOWED)?, middle(ALL_STEPS));
         let rate = RATES.iter().find_map(|name| middle(name));
-        Some(Side { runs, windowed, whole, rate })
+        Some(LevelRuns { runs, windowed, whole, rate })
     }
 
     /// ln of window ÷ whole, or ÷ throughput, of each run.

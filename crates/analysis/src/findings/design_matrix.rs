@@ -1,9 +1,9 @@
 //! One response of one design, laid out for its tests: the values of each cell, and what a least-squares fit can tell of them. Tests nothing.
 
 use super::exclusions::{touches, warnings};
-use super::{Group, MARGIN, Observation, about};
+use super::{MARGIN, Observation, UsedRuns, about};
 use crate::design::Design;
-use crate::estimate::{Scale, scaled};
+use crate::estimate::{ResponseScale, scaled};
 use crate::finding::{Caveat, Effect, EffectUnit, Finding, Kind, Quantity, Subject};
 use crate::precision::CONFIDENCE;
 use feedrate_measure::metric::{Better, Metric};
@@ -15,17 +15,17 @@ use std::collections::BTreeSet;
 /// More levels, and pairs of them, take longer than their tests are worth, one by one.
 const COLUMNS_MAX: usize = 200;
 
-/// Rates and durations are laid out as logarithms, percentages as they are: see [`Scale`].
+/// Rates and durations are laid out as logarithms, percentages as they are: see [`ResponseScale`].
 pub(super) struct DesignMatrix<'a> {
     pub(super) response: &'static Metric,
-    pub(super) scale: Scale,
-    /// Of the runs that have the response. The baseline of each factor is one that others can be compared with.
+    pub(super) scale: ResponseScale,
+    /// The design of the runs that have the response. The baseline of each factor is one that others can be compared with.
     pub(super) design: Design,
     /// The baselines of the design as it was given.
     baselines: Vec<usize>,
     /// In the order of those of the design.
     pub(super) cells: Vec<Cell>,
-    /// Of each cell, in the order of its values.
+    /// The runs of each cell, in the order of its values.
     pub(super) runs: Vec<Vec<&'a Observation>>,
     /// Pairs of factors of which all combinations of levels were run.
     pub(super) pairs: Vec<(usize, usize)>,
@@ -35,7 +35,7 @@ pub(super) struct DesignMatrix<'a> {
     full: Model,
     /// Factors alone.
     additive: Model,
-    /// Of factors, then pairs.
+    /// Terms of factors, then those of pairs.
     anova: Anova,
     anova_additive: Anova,
 }
@@ -47,8 +47,8 @@ pub(super) struct Contrast {
 }
 
 impl<'a> DesignMatrix<'a> {
-    /// Of a response that two runs have.
-    pub(super) fn new(group: &Group<'a>, response: &'static Metric) -> Option<Self> {
+    /// Lay out a response that at least two runs have.
+    pub(super) fn new(group: &UsedRuns<'a>, response: &'static Metric) -> Option<Self> {
         let all = group.runs;
         let values: Vec<Option<f64>> = all
             .iter()
@@ -97,7 +97,7 @@ impl<'a> DesignMatrix<'a> {
         }
         Some(DesignMatrix {
             response,
-            scale: Scale::of(response),
+            scale: ResponseScale::of(response),
             full: Model::new(&cells, &counts, &terms),
             anova: anova(&cells, &counts, &terms),
             anova_additive: anova(&cells, &counts, &alone),
@@ -201,8 +201,10 @@ impl<'a> DesignMatrix<'a> {
         let means: Vec<f64> = self.cells.iter().filter_map(|cell| mean(&cell.values)).collect();
         let largest = 100.0 * MARGIN;
         match self.scale {
-            Scale::Logarithm => largest,
-            Scale::Percent => mean(&means).map_or(largest, |of| largest.min(0.1 * of.abs())),
+            ResponseScale::Logarithm => largest,
+            ResponseScale::Percent => {
+                mean(&means).map_or(largest, |of| largest.min(0.1 * of.abs()))
+            }
         }
     }
 
@@ -231,8 +233,8 @@ impl<'a> DesignMatrix<'a> {
     ) -> Effect {
         let interval = difference.and_then(|difference| difference.interval(CONFIDENCE));
         let (unit, interval) = match self.scale {
-            Scale::Logarithm => (EffectUnit::Ratio, interval.map(|one| one.exp())),
-            Scale::Percent => (EffectUnit::Points, interval),
+            ResponseScale::Logarithm => (EffectUnit::Ratio, interval.map(|one| one.exp())),
+            ResponseScale::Percent => (EffectUnit::Points, interval),
         };
         Effect::new(of, unit, self.scale.back(estimate), interval, n)
     }
@@ -274,8 +276,8 @@ impl<'a> DesignMatrix<'a> {
     /// How far from nothing a difference is, so that points and ratios can be ordered.
     pub(super) fn magnitude(&self, difference: f64) -> f64 {
         match self.scale {
-            Scale::Logarithm => difference.abs(),
-            Scale::Percent => difference.abs() / 100.0,
+            ResponseScale::Logarithm => difference.abs(),
+            ResponseScale::Percent => difference.abs() / 100.0,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::design_matrix::DesignMatrix;
 use super::main_effects::{LevelTest, cells_of, is_found};
-use crate::estimate::Scale;
+use crate::estimate::ResponseScale;
 use crate::finding::{Effect, Finding, Kind, Quantity, Subject};
 use crate::precision::ALPHA;
 use crate::precision::CONFIDENCE;
@@ -12,8 +12,8 @@ use feedrate_measure::stats::{Combination, Difference, equivalence_p, not_below_
 fn margin(matrix: &DesignMatrix) -> (f64, f64) {
     let margin = matrix.margin();
     match matrix.scale {
-        Scale::Logarithm => ((1.0 - margin / 100.0).ln(), (1.0 + margin / 100.0).ln()),
-        Scale::Percent => (-margin, margin),
+        ResponseScale::Logarithm => ((1.0 - margin / 100.0).ln(), (1.0 + margin / 100.0).ln()),
+        ResponseScale::Percent => (-margin, margin),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs that are left out before anything is made of the others, and doubts that stay with what rests on the others.
 
-use super::{Group, Observation, about};
+use super::{Observation, UsedRuns, about};
 use crate::design::Design;
 use crate::finding::{Finding, Kind, Subject};
 use feedrate_measure::doubt::Severity;
@@ -37,7 +37,7 @@ fn named(run: &Observation, severity: Severity) -> impl Iterator<Item = &str> {
 }
 
 /// Runs of the whole design that are not used; what their doubts say is said with these.
-pub(super) fn left_out(all: &Design, group: &Group) -> Option<Finding> {
+pub(super) fn left_out(all: &Design, group: &UsedRuns) -> Option<Finding> {
     let runs: usize = all.cells.iter().map(|cell| cell.runs.len()).sum();
     let of = invalid(all, group.runs);
     let mut doubts: BTreeMap<&str, usize> = BTreeMap::new();

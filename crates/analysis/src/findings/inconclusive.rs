@@ -1,58 +1,58 @@
 //! What the runs do not tell, once a reason, and what would tell it.
 
 use super::design_matrix::DesignMatrix;
-use super::{Group, Judged, Observation, cannot_tell};
+use super::{Judged, Observation, UsedRuns, cannot_tell};
 use crate::design::{Design, UNSET};
-use crate::estimate::Scale;
-use crate::finding::{Effect, Finding, Inconclusive, Levels, Noise, Open, Question};
+use crate::estimate::ResponseScale;
+use crate::finding::{Effect, Finding, Inconclusive, Levels, Noise, Open, Unanswered};
 use crate::precision::{CONFIDENCE, POWER};
 use feedrate_measure::stats::samples_to_tell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A question of one response that stays open.
-pub(super) enum OpenQuestion {
+pub(super) enum OpenPoint {
     /// One run of a cell.
-    NoReplicates(Question),
+    NoReplicates(Unanswered),
     /// The interval holds both nothing and what would matter.
     Noise { factor: String, widest: Effect },
     /// Another factor always changed with it.
-    Confounded(Question),
-    /// Of factors together: a third one always changed with them.
-    Aliased(Question),
+    Confounded(Unanswered),
+    /// A third factor always changed with these.
+    Aliased(Unanswered),
     /// Not all combinations of two factors were run.
     NotCrossed { missing: usize, pairs: usize },
     /// More than is tested one by one.
-    TooManyLevels(Question),
+    TooManyLevels(Unanswered),
 }
 
 /// Reasons that need the runs of all responses follow those that are told of a workload first.
 const REASONS: usize = 6;
 
-impl OpenQuestion {
+impl OpenPoint {
     fn reason(&self) -> usize {
         match self {
-            OpenQuestion::NoReplicates(_) => 0,
-            OpenQuestion::Noise { .. } => 1,
-            OpenQuestion::Confounded(_) => 2,
-            OpenQuestion::Aliased(_) => 3,
-            OpenQuestion::NotCrossed { .. } => 4,
-            OpenQuestion::TooManyLevels(_) => 5,
+            OpenPoint::NoReplicates(_) => 0,
+            OpenPoint::Noise { .. } => 1,
+            OpenPoint::Confounded(_) => 2,
+            OpenPoint::Aliased(_) => 3,
+            OpenPoint::NotCrossed { .. } => 4,
+            OpenPoint::TooManyLevels(_) => 5,
         }
     }
 
-    fn question(&self) -> Option<&Question> {
+    fn question(&self) -> Option<&Unanswered> {
         match self {
-            OpenQuestion::NoReplicates(of)
-            | OpenQuestion::Confounded(of)
-            | OpenQuestion::Aliased(of)
-            | OpenQuestion::TooManyLevels(of) => Some(of),
-            OpenQuestion::Noise { .. } | OpenQuestion::NotCrossed { .. } => None,
+            OpenPoint::NoReplicates(of)
+            | OpenPoint::Confounded(of)
+            | OpenPoint::Aliased(of)
+            | OpenPoint::TooManyLevels(of) => Some(of),
+            OpenPoint::Noise { .. } | OpenPoint::NotCrossed { .. } => None,
         }
     }
 }
 
 /// Factors that whoever made the runs does not act on: a difference between their levels is noise, and none says nothing.
-pub(super) fn ignored(group: &Group) -> Option<Finding> {
+pub(super) fn ignored(group: &UsedRuns) -> Option<Finding> {
     let mut levels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut reasons: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (at, factor) in group.design.factors.iter().enumerate() {
@@ -93,7 +93,7 @@ fn strings(all: &BTreeSet<&str>) -> Vec<String> {
 }
 
 /// Factors that only runs which must not be used were made for: all others have one level of it.
-pub(super) fn only_left_out(all: &Design, group: &Group) -> Option<Finding> {
+pub(super) fn only_left_out(all: &Design, group: &UsedRuns) -> Option<Finding> {
     let used = group.design;
     let mut lost = Vec::new();
     let mut concerned: BTreeSet<usize> = BTreeSet::new();
@@ -126,32 +126,32 @@ pub(super) fn only_left_out(all: &Design, group: &Group) -> Option<Finding> {
     Some(Finding { factors, magnitude: REASONS as f64 + 2.0, ..finding })
 }
 
-/// What is open of all responses of a workload.
+/// Questions that stay open, over all responses of a workload.
 pub(super) fn open(workload: &str, judged: &[Judged]) -> Vec<Finding> {
     (0..REASONS).filter_map(|reason| of_reason(workload, reason, judged)).collect()
 }
 
 fn of_reason(workload: &str, reason: usize, judged: &[Judged]) -> Option<Finding> {
-    let concerned: Vec<(&Judged, Vec<&OpenQuestion>)> = judged
+    let concerned: Vec<(&Judged, Vec<&OpenPoint>)> = judged
         .iter()
         .map(|one| (one, one.open.iter().filter(|open| open.reason() == reason).collect()))
-        .filter(|(_, own): &(&Judged, Vec<&OpenQuestion>)| !own.is_empty())
+        .filter(|(_, own): &(&Judged, Vec<&OpenPoint>)| !own.is_empty())
         .collect();
     let (first, own) = concerned.first()?;
     let subject = match own[0] {
-        OpenQuestion::NoReplicates(_) => {
+        OpenPoint::NoReplicates(_) => {
             let repeated = judged.iter().find_map(|one| noise(one.matrix));
             Inconclusive::NoReplicates { of: questions(&concerned), noise: repeated }
         }
-        OpenQuestion::Noise { .. } => {
+        OpenPoint::Noise { .. } => {
             Inconclusive::TooNoisy(concerned.iter().filter_map(too_noisy).collect())
         }
-        OpenQuestion::Confounded(_) => {
+        OpenPoint::Confounded(_) => {
             Inconclusive::Confounded { of: questions(&concerned), lacking: first.matrix.lacking() }
         }
-        OpenQuestion::Aliased(_) => Inconclusive::Aliased(questions(&concerned)),
-        OpenQuestion::TooManyLevels(_) => Inconclusive::TooManyLevels(questions(&concerned)),
-        &OpenQuestion::NotCrossed { missing, pairs } => Inconclusive::NotCrossed { missing, pairs },
+        OpenPoint::Aliased(_) => Inconclusive::Aliased(questions(&concerned)),
+        OpenPoint::TooManyLevels(_) => Inconclusive::TooManyLevels(questions(&concerned)),
+        &OpenPoint::NotCrossed { missing, pairs } => Inconclusive::NotCrossed { missing, pairs },
     };
     let mut finding = cannot_tell(workload, subject, &[]);
     let runs = concerned.iter().flat_map(|(one, _)| one.matrix.runs.iter().flatten());
@@ -163,8 +163,8 @@ fn of_reason(workload: &str, reason: usize, judged: &[Judged]) -> Option<Finding
 }
 
 /// Each question once, in the order of the first response that has it.
-fn questions(concerned: &[(&Judged, Vec<&OpenQuestion>)]) -> Open {
-    let mut questions: Vec<Question> = Vec::new();
+fn questions(concerned: &[(&Judged, Vec<&OpenPoint>)]) -> Open {
+    let mut questions: Vec<Unanswered> = Vec::new();
     for question in concerned.iter().flat_map(|(_, own)| own).filter_map(|open| open.question()) {
         if !questions.contains(question) {
             questions.push(question.clone());
@@ -175,15 +175,13 @@ fn questions(concerned: &[(&Judged, Vec<&OpenQuestion>)]) -> Open {
 }
 
 /// A response, the factors that noise hides, and how many runs would tell them: more than there are, else none.
-fn too_noisy(
-    (one, own): &(&Judged, Vec<&OpenQuestion>),
-) -> Option<(Noise, Vec<String>, Vec<Effect>)> {
+fn too_noisy((one, own): &(&Judged, Vec<&OpenPoint>)) -> Option<(Noise, Vec<String>, Vec<Effect>)> {
     let most = one.matrix.cells.iter().map(|cell| cell.values.len()).max()?;
     let known = noise(one.matrix)?;
     let noise = Noise { runs: known.runs.filter(|&runs| most as u64 <= runs), ..known };
     let (mut factors, mut effects) = (Vec::new(), Vec::new());
     for open in own {
-        if let OpenQuestion::Noise { factor, widest } = open {
+        if let OpenPoint::Noise { factor, widest } = open {
             factors.push(factor.clone());
             effects.push(widest.clone());
         }
@@ -196,8 +194,8 @@ fn noise(matrix: &DesignMatrix) -> Option<Noise> {
     let noise = matrix.noise()?;
     let margin = matrix.margin();
     let (deviation, least) = match matrix.scale {
-        Scale::Logarithm => (100.0 * noise.exp_m1(), (margin / 100.0).ln_1p()),
-        Scale::Percent => (noise, margin),
+        ResponseScale::Logarithm => (100.0 * noise.exp_m1(), (margin / 100.0).ln_1p()),
+        ResponseScale::Percent => (noise, margin),
     };
     let runs = match noise > 0.0 {
         true => samples_to_tell(least / noise, CONFIDENCE, POWER),

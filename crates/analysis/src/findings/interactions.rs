@@ -1,9 +1,9 @@
 //! Which factors act together: how much more a level does with a level of another factor. Each cell of runs has a variance of its own.
 
 use super::design_matrix::DesignMatrix;
-use super::inconclusive::OpenQuestion;
+use super::inconclusive::OpenPoint;
 use super::main_effects::is_found;
-use crate::finding::{Finding, Interaction, Kind, Quantity, Question, Subject};
+use crate::finding::{Finding, Interaction, Kind, Quantity, Subject, Unanswered};
 use feedrate_measure::stats::{Combination, Difference};
 use std::collections::BTreeSet;
 
@@ -98,32 +98,32 @@ fn changes(matrix: &DesignMatrix, places: [(usize, usize); 2]) -> Option<[f64; 2
 const PAIRS_NAMED_MAX: usize = 3;
 
 /// Pairs of factors of which cannot be told whether they act together.
-pub(super) fn open(matrix: &DesignMatrix, tests: &[PairTest]) -> Vec<OpenQuestion> {
+pub(super) fn open(matrix: &DesignMatrix, tests: &[PairTest]) -> Vec<OpenPoint> {
     let (mut aliased, mut single) = (Vec::new(), Vec::new());
     for (pair, &(a, b)) in matrix.pairs.iter().enumerate() {
         let names = [a, b].map(|factor| matrix.design.factors[factor].name.clone());
         let own = || tests.iter().filter(|one| one.pair == pair);
         if own().any(|one| one.combination.is_none()) {
-            aliased.push(Question::Pair(names));
+            aliased.push(Unanswered::Pair(names));
         } else if own().any(|one| one.difference.is_none()) {
-            single.push(Question::Pair(names));
+            single.push(Unanswered::Pair(names));
         }
     }
-    let mut open: Vec<OpenQuestion> = few(aliased).into_iter().map(OpenQuestion::Aliased).collect();
-    open.extend(few(single).into_iter().map(OpenQuestion::NoReplicates));
+    let mut open: Vec<OpenPoint> = few(aliased).into_iter().map(OpenPoint::Aliased).collect();
+    open.extend(few(single).into_iter().map(OpenPoint::NoReplicates));
     let dropped = matrix.pairs_dropped;
     if dropped > 0 {
-        open.push(OpenQuestion::TooManyLevels(Question::Pairs(dropped)));
+        open.push(OpenPoint::TooManyLevels(Unanswered::Pairs(dropped)));
     }
     let factors = matrix.design.factors.len();
     let pairs = factors * factors.saturating_sub(1) / 2;
     let missing = pairs - matrix.pairs.len() - dropped;
     if missing > 0 {
-        open.push(OpenQuestion::NotCrossed { missing, pairs });
+        open.push(OpenPoint::NotCrossed { missing, pairs });
     }
     open
 }
 
-fn few(pairs: Vec<Question>) -> Vec<Question> {
-    if pairs.len() <= PAIRS_NAMED_MAX { pairs } else { vec![Question::Pairs(pairs.len())] }
+fn few(pairs: Vec<Unanswered>) -> Vec<Unanswered> {
+    if pairs.len() <= PAIRS_NAMED_MAX { pairs } else { vec![Unanswered::Pairs(pairs.len())] }
 }

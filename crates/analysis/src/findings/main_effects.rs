@@ -2,8 +2,8 @@
 
 use super::Judged;
 use super::design_matrix::{Contrast, DesignMatrix};
-use super::inconclusive::OpenQuestion;
-use crate::finding::{Caveat, Effect, Finding, Kind, Levels, MainEffect, Question, Subject};
+use super::inconclusive::OpenPoint;
+use crate::finding::{Caveat, Effect, Finding, Kind, Levels, MainEffect, Subject, Unanswered};
 use crate::precision::ALPHA;
 use feedrate_measure::stats::{Difference, knee};
 use std::collections::BTreeSet;
@@ -92,26 +92,26 @@ pub(super) fn conclude(
     let matrix = judged.matrix;
     own.sort_by(|a, b| b.estimate.abs().total_cmp(&a.estimate.abs()));
     let of = &matrix.design.factors[factor];
-    let question = |levels| Question::Factor(Levels { factor: of.name.clone(), levels });
+    let question = |levels| Unanswered::Factor(Levels { factor: of.name.clone(), levels });
     if matrix.is_too_large() {
-        judged.open.push(OpenQuestion::TooManyLevels(question(Vec::new())));
+        judged.open.push(OpenPoint::TooManyLevels(question(Vec::new())));
         return;
     }
     let confounded = own.iter().filter(|one| one.contrast.is_none());
     let confounded: Vec<String> = confounded.map(|one| of.levels[one.level].clone()).collect();
     if !confounded.is_empty() {
         let levels = if confounded.len() < own.len() { confounded } else { Vec::new() };
-        judged.open.push(OpenQuestion::Confounded(question(levels)));
+        judged.open.push(OpenPoint::Confounded(question(levels)));
     }
     if own.iter().any(|one| one.is_single()) {
-        judged.open.push(OpenQuestion::NoReplicates(question(Vec::new())));
+        judged.open.push(OpenPoint::NoReplicates(question(Vec::new())));
         judged.findings.push(not_tested(matrix, factor, &own));
     }
     if own.iter().any(|one| is_found(one.p)) {
         judged.findings.push(effect(matrix, factor, &own, partners, tests));
     } else if let Some(widest) = own.iter().find(|one| one.difference.is_some()) {
         let (factor, widest) = (of.name.clone(), widest.effect(matrix));
-        judged.open.push(OpenQuestion::Noise { factor, widest });
+        judged.open.push(OpenPoint::Noise { factor, widest });
     }
 }
 

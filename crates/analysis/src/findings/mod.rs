@@ -88,7 +88,7 @@ pub fn findings(
     all
 }
 
-/// What cannot be told of several workloads for the same reason is said once.
+/// Add a finding; something that cannot be told of several workloads for the same reason is said once.
 fn add(all: &mut Vec<Finding>, finding: Finding) {
     let same = all
         .iter_mut()
@@ -108,7 +108,7 @@ fn of_workload(
     responses: &[&'static Metric],
 ) -> Vec<Finding> {
     let used = design.restricted(|_| true, |run| !runs[run].is_invalid());
-    let group = Group { design: &used, runs };
+    let group = UsedRuns { design: &used, runs };
     let mut all: Vec<Finding> = exclusions::left_out(design, &group).into_iter().collect();
     all.extend(artefact::artefacts(&group));
     all.extend(steady::unsteady(&group));
@@ -124,13 +124,13 @@ fn of_workload(
 
 /// The runs of a workload that are used.
 #[derive(Clone, Copy)]
-struct Group<'a> {
+struct UsedRuns<'a> {
     design: &'a Design,
     /// All that the design names by their places.
     runs: &'a [Observation],
 }
 
-impl<'a> Group<'a> {
+impl<'a> UsedRuns<'a> {
     /// In the order of the list.
     fn used(&self) -> Vec<&'a Observation> {
         let mut places: Vec<usize> =
@@ -160,7 +160,7 @@ fn about(kind: Kind, workload: &str, subject: Subject, of: &[&Observation]) -> F
 struct Judged<'a> {
     matrix: &'a DesignMatrix<'a>,
     findings: Vec<Finding>,
-    open: Vec<inconclusive::OpenQuestion>,
+    open: Vec<inconclusive::OpenPoint>,
 }
 
 /// All tests of a response are made first, and corrected together.

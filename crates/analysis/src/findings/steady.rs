@@ -1,11 +1,11 @@
 //! Whether the epochs of runs settle: still warming up, or never steady. Epochs are repeated measures of a run, and tell nothing of others.
 
-use super::{Group, Observation, about};
+use super::{Observation, UsedRuns, about};
 use crate::finding::{Effect, EffectUnit, Epochs, Finding, Kind, Quantity, Subject};
 use feedrate_measure::stats::{STEADY_ROUNDS, mean, slope, steady_from};
 
 /// One finding of runs that settle late, one of those that never do.
-pub(super) fn unsteady(group: &Group) -> Vec<Finding> {
+pub(super) fn unsteady(group: &UsedRuns) -> Vec<Finding> {
     let mut judged = group.used();
     judged.retain(|run| STEADY_ROUNDS <= run.epochs.len());
     let found = judged.iter().filter_map(|run| Some((*run, unsteady_epochs(&run.epochs)?)));
@@ -36,7 +36,7 @@ fn unsteady_epochs(rates: &[f64]) -> Option<Epochs> {
     }
 }
 
-fn finding(group: &Group, of: &[(&Observation, Epochs)], judged: usize) -> Option<Finding> {
+fn finding(group: &UsedRuns, of: &[(&Observation, Epochs)], judged: usize) -> Option<Finding> {
     let size = |(run, epochs): &(&Observation, Epochs)| match *epochs {
         Epochs::SettleLate { bias, .. } => bias.abs(),
         Epochs::NeverSettle { least, most, .. } => {

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-/// What to do with a study.
+/// Commands about studies.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StudyCommand {
     /// Write the runs of a design as CSV, to be run by `feedrate study run`.
@@ -156,7 +156,7 @@ pub(crate) struct StudyHow {
     pub(crate) accelerators_per_rank: Option<u32>,
 }
 
-/// What becomes of datasets that a study made.
+/// Policy for datasets that a study made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Datasets {
     /// All stay.
@@ -238,7 +238,7 @@ pub(crate) struct StudyNewArguments {
     pub(crate) json: bool,
 }
 
-/// What a block is.
+/// Meaning of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Blocks {
     /// A replicate.

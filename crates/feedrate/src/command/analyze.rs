@@ -7,7 +7,7 @@ use comfy_table::CellAlignment;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric, NOMINAL_WHOLE,
-    NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
+    NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, SAMPLES_WINDOWED,
 };
 use feedrate_results::index::{ReadOptions, RunIndex, RunsError};
 use feedrate_results::run::Run;
@@ -108,6 +108,11 @@ fn throughput(run: &Run) -> Value {
         "whole_read_mib_per_second": mib_per_second(run, &DELIVERED_WHOLE),
         "whole_read_provenance": provenance,
     })
+}
+
+fn is_estimated(run: &Run) -> bool {
+    let delivered = run.values.get(&DELIVERED_WHOLE.id);
+    delivered.is_some_and(|value| value.provenance == Provenance::Estimated)
 }
 
 fn mib_per_second(run: &Run, metric: &Metric) -> Option<f64> {
@@ -253,9 +258,14 @@ fn tail(all: &[Run]) -> String {
     let invalid = all.iter().filter(|run| {
         run.is_result() && run.doubts.iter().any(|doubt| doubt.severity == Severity::Invalid)
     });
+    let estimated = if all.iter().any(is_estimated) {
+        " Of DLIO's runs the bytes that were read are estimated by the mean size of samples."
+    } else {
+        ""
+    };
     format!(
         "{}, {results} with results of training; {} of these must not be used. AU in percent. MiB/s: as reported; by DLIO's window with the steps counted \
-         right; over whole epochs in bytes that were read, as far as these are known.",
+         right; over whole epochs in bytes that were read, as far as these are known.{estimated}",
         units::counted(all.len() as u64, "run"),
         invalid.count()
     )

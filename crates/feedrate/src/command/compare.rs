@@ -4,10 +4,11 @@ use crate::cli::CompareArguments;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use feedrate_analysis::compare::{
-    Comparison, Differing, Estimate, Finding, Pairing, Question, Runs, Side,
+    ComparedResponse, Comparison, Differing, Estimate, Pairing, Question, Runs, Side,
     compare as compare_runs, main_responses, sides,
 };
 use feedrate_analysis::precision;
+use feedrate_report::words::comparison::{note, percent, verdict};
 use feedrate_results::index::{LeftOut, RunsError};
 use feedrate_results::response::{Response, Unit};
 use feedrate_spec::units;
@@ -29,6 +30,10 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         object["b"] = json!(arguments.b);
         object["asked"] = json!(asked(question));
         object["met"] = json!(found.is_met());
+        object["notes"] = json!(found.notes.iter().map(note).collect::<Vec<_>>());
+        for (at, finding) in found.findings.iter().enumerate() {
+            object["findings"][at]["says"] = json!(verdict(finding));
+        }
         messages::print(object);
     } else {
         messages::print(page(arguments, &found, question));
@@ -70,7 +75,6 @@ fn load(arguments: &CompareArguments) -> anyhow::Result<(Runs, Runs)> {
 }
 
 fn asked(question: Question) -> String {
-    let percent = |share: f64| format!("{} %", (share * 1e4).round() / 1e2);
     match question {
         Question::Within(margin) => format!("the same within {}", percent(margin)),
         Question::NoWorseThan(margin) => format!("B is not worse by more than {}", percent(margin)),
@@ -81,7 +85,7 @@ fn page(arguments: &CompareArguments, found: &Comparison, question: Question) ->
     let mut head =
         vec![format!("A  {}", arguments.a.display()), format!("B  {}", arguments.b.display())];
     head.extend(found.differs_in.iter().map(differing));
-    head.extend(found.notes.iter().map(|note| format!("Note: {note}")));
+    head.extend(found.notes.iter().map(|of| format!("Note: {}", note(of))));
     for (name, left_out) in [("A", &found.left_out_of_a), ("B", &found.left_out_of_b)] {
         head.extend(left_out.iter().map(|LeftOut { path, why }| {
             format!("Left out of {name}: `{}`: {why}", path.display())
@@ -115,10 +119,10 @@ fn differing(one: &Differing) -> String {
     format!("Differs in {}: `{}` in A, `{}` in B", one.setting, or_none(&one.a), or_none(&one.b))
 }
 
-fn block(heading: Option<&str>, finding: &Finding) -> String {
+fn block(heading: Option<&str>, finding: &ComparedResponse) -> String {
     let unit = Response::find(finding.response).map_or(Unit::Percent, |response| response.unit);
     let mut lines: Vec<String> = heading.map(str::to_string).into_iter().collect();
-    lines.push(format!("  {}: {}", finding.response, finding.says));
+    lines.push(format!("  {}: {}", finding.response, verdict(finding)));
     lines.push(format!("    A      {}", side(unit, &finding.a)));
     lines.push(format!("    B      {}", side(unit, &finding.b)));
     lines.push(format!("    B - A  {}", with_interval(finding.difference, |v| apart(unit, v))));

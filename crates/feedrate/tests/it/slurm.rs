@@ -68,7 +68,6 @@ fn a_job_of_several_nodes() {
     #SBATCH --signal=TERM@60
 
     set -euo pipefail
-
     # Modules may use variables that are not set.
     set +u
     module load gcc
@@ -242,7 +241,6 @@ fn a_job_of_a_study() {
     #SBATCH --signal=B:TERM@60
 
     set -euo pipefail
-
     # Modules may use variables that are not set.
     set +u
     module load openmpi

@@ -129,11 +129,20 @@ fn begin(test: &Test) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Wait until the journal has so many lines, or the runner has ended.
-fn until_journal_has(test: &Test, lines: usize, runner: &mut Child) {
-    let journal = test.path("study.study/journal.jsonl");
-    let count = || fs::read_to_string(&journal).unwrap_or_default().lines().count();
-    while count() < lines && runner.try_wait().unwrap().is_none() {
+/// Files below a folder.
+fn files_in(folder: &Path) -> usize {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| if entry.path().is_dir() { files_in(&entry.path()) } else { 1 }).sum()
+}
+
+/// Files of the study: its state, its logs, its results.
+fn files_of(test: &Test) -> usize {
+    files_in(&test.path("study.study")) + files_in(&test.path("results"))
+}
+
+/// Wait until the study has so many files, or the runner has ended.
+fn until_files(test: &Test, count: usize, runner: &mut Child) {
+    while files_of(test) < count && runner.try_wait().unwrap().is_none() {
         std::thread::yield_now();
     }
 }
@@ -146,13 +155,12 @@ fn kill(runner: &mut Child) {
 #[test]
 fn a_study_comes_to_its_end_however_often_its_runner_is_killed() {
     let test = study(STUDY);
-    let journal = test.path("study.study/journal.jsonl");
     let mut kills = 0;
     loop {
-        let before = fs::read_to_string(&journal).unwrap_or_default().lines().count();
+        let before = files_of(&test);
         let mut runner = begin(&test);
-        // Each life is told by one more line of the journal than the last: it dies at another moment.
-        until_journal_has(&test, before + 1 + kills % 4, &mut runner);
+        // Each life is a file longer than the last: it dies at another moment.
+        until_files(&test, before + 1 + kills % 8, &mut runner);
         if let Some(ended) = runner.try_wait().unwrap() {
             assert!(ended.success(), "{ended}");
             break;
@@ -169,7 +177,7 @@ fn a_study_comes_to_its_end_however_often_its_runner_is_killed() {
 fn two_runners_do_not_meet_and_a_kill_frees_the_lock() {
     let test = study(STUDY);
     let mut runner = begin(&test);
-    until_journal_has(&test, 1, &mut runner);
+    until_files(&test, 2, &mut runner);
     run(&test, &[]).refuses(2, &["another runner is at work", &runner.id().to_string(), "hint:"]);
     kill(&mut runner);
     assert_eq!(run(&test, &["--limit", "1"]).code, 0);
@@ -348,9 +356,7 @@ fn a_row_that_is_named_and_not_there_is_bad_usage() {
         .refuses(2, &["no row of the study is called `nosuch`", "hint:"]);
     let answer = run(&test, &["--launch", "local", "--accelerators-per-rank", "2"]);
     answer.refuses(2, &["row 1 and 5 more"]);
-    assert!(
-        !fs::read_to_string(test.path("study.study/journal.jsonl")).unwrap().contains("settings")
-    );
+    assert!(!test.path("study.study/settings.json").exists());
 }
 
 #[test]
@@ -365,14 +371,14 @@ fn a_workload_that_changes_between_replicates_is_doubted() {
 }
 
 #[test]
-fn status_tells_of_results_that_are_gone_and_of_those_done_elsewhere() {
+fn status_tells_of_rows_that_are_marked_and_have_no_result_here() {
     let test = study(&STUDY.replacen("1,2,,N", "1,2,,Y", 1));
     assert_eq!(run(&test, &["--limit", "1"]).code, 0);
     fs::remove_dir_all(test.path("results")).unwrap();
     let status = test.feedrate(&["study", "status", "study.csv"]);
-    for words in
-        ["Results that are gone", "1 row marked as done, of which this study has no result"]
-    {
+    for words in ["Y, no result here", "2 rows marked `Y`, no result here"] {
         assert!(status.stdout.contains(words), "no `{words}` in {}", status.stdout);
     }
+    let answer = run(&test, &["--limit", "1"]);
+    assert!(answer.stdout.contains("3 of 6 done"), "{}", answer.stdout);
 }

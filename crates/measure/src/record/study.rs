@@ -8,6 +8,12 @@ use serde::{Deserialize, Serialize};
 pub struct StudyRun {
     /// The CSV of the study.
     pub study: String,
+    /// Its identity, which it keeps when it is moved; not told before version 0.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The key of its row: rows with the same key ask for the same run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// Name that its replicates have in common: `4_batch_size_1`.
     pub experiment: String,
     /// Overrides that its row sets beside its columns, as it was written.

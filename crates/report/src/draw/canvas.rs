@@ -200,10 +200,9 @@ impl Canvas {
 
     /// The whole file, of so many points.
     pub(super) fn finish(self, title: &str, caption: &str, size: At) -> String {
-        let [width_in, height_in] = [size.0, size.1].map(|points| number(points / PT_PER_IN));
         let [width, height] = [size.0, size.1].map(number);
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width_in}in\" height=\"{height_in}in\" viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"{FAMILIES}\">\n\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}pt\" height=\"{height}pt\" viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"{FAMILIES}\">\n\
              <title>{}</title>\n<desc>{}</desc>\n<rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\n{}</svg>\n",
             escaped(title),
             escaped(caption),

@@ -53,7 +53,12 @@ fn report(name: &str) -> Report {
                 accelerators: Some(2),
                 doubts: vec![name.into()],
                 au: Au { windowed_percent: Some(99.5), ..Au::default() },
-                metrics: vec![Metric { name: "x".into(), unit: "%".into(), value: Some(0.25) }],
+                metrics: vec![Metric {
+                    name: "x".into(),
+                    unit: "%".into(),
+                    value: Some(0.25),
+                    provenance: None,
+                }],
                 ..Run::default()
             },
             Run {

@@ -7,7 +7,8 @@ use crate::draw::figure::{
     Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Style, Tone,
 };
 use feedrate_analysis::design::Cell;
-use feedrate_measure::record::{AcceleratorEpoch, Record};
+use feedrate_measure::histogram::Histogram;
+use feedrate_measure::record::{AcceleratorEpoch, IoCounters, Record};
 use feedrate_results::import::Origin;
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
@@ -26,19 +27,29 @@ pub(super) static PLOT: Plot = Plot {
     make: Make::Figure(figure),
 };
 
-/// Calls of an accelerator by nanoseconds.
-type Counts = fn(&AcceleratorEpoch) -> Vec<(u64, u64)>;
+/// Calls of a record by nanoseconds.
+type Counts = fn(&Record) -> Vec<(u64, u64)>;
 
 /// The waits are of DLIO's results, which know no calls.
 const CALLS: [(&str, Counts); 4] = [
-    ("Open call", |one| one.io.open_latency.counts()),
-    ("Read call", |one| one.io.read_latency.counts()),
-    ("Sample", |one| one.io.sample_latency.counts()),
-    (WAIT, |one| {
-        let waits = one.blocks.iter().flat_map(|block| &block.load_ns);
-        waits.map(|ns| (*ns, 1)).collect()
+    ("Open call", |record| merged(record, |io| &io.open_latency)),
+    ("Read call", |record| merged(record, |io| &io.read_latency)),
+    ("Sample", |record| merged(record, |io| &io.sample_latency)),
+    (WAIT, |record| {
+        let blocks = accelerators(record).flat_map(|one| &one.blocks);
+        blocks.flat_map(|block| &block.load_ns).map(|ns| (*ns, 1)).collect()
     }),
 ];
+
+fn accelerators(record: &Record) -> impl Iterator<Item = &AcceleratorEpoch> {
+    record.epochs.iter().flat_map(|epoch| &epoch.accelerators)
+}
+
+fn merged(record: &Record, of: fn(&IoCounters) -> &Histogram) -> Vec<(u64, u64)> {
+    let mut all = Histogram::default();
+    accelerators(record).for_each(|one| all.merge(of(&one.io)));
+    all.counts()
+}
 
 const WAIT: &str = "Wait for the data of a step";
 
@@ -102,9 +113,7 @@ fn record<'a>(run: &'a Run, name: &str) -> Option<&'a Record> {
 fn distribution(block: &Block<'_>, cell: &Cell, name: &str, counts: Counts) -> Vec<Point> {
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
     for record in block.runs(cell).filter_map(|run| record(run, name)) {
-        for (ns, count) in
-            record.epochs.iter().flat_map(|epoch| &epoch.accelerators).flat_map(counts)
-        {
+        for (ns, count) in counts(record) {
             *found.entry(ns).or_default() += count;
         }
     }

@@ -5,6 +5,7 @@ use super::number::{
     against, chance, change, digits, efficiency, ends, list, plain, quoted, range, share, signed,
     two_digits, unit,
 };
+use super::terms::{is_percent, law_name, level, the_law, title};
 use feedrate_analysis::finding::{
     Caveat, Effect, Epochs, Finding, Interaction, Kind, MainEffect, Quantity, ScalingLaw, Subject,
     WindowArtefact,
@@ -117,16 +118,6 @@ pub fn sentence(finding: &Finding) -> String {
     }
 }
 
-/// The name of a response in sentences.
-pub(super) fn title(response: &str) -> &'static str {
-    Metric::find(response).map_or("", |response| response.title)
-}
-
-/// Whether differences of a response are points.
-pub(super) fn is_percent(response: &str) -> bool {
-    Metric::find(response).is_ok_and(|response| response.unit == Unit::Percent)
-}
-
 fn tested(of: &Effect) -> String {
     chance(of.p.unwrap_or(1.0), of.tests.unwrap_or(1))
 }
@@ -163,16 +154,6 @@ fn window(of: &WindowArtefact, factor: &str) -> String {
         ),
     };
     format!("the {step} {claim}: {}", list(&whole))
-}
-
-/// A level against another. `8 is 2 × 1` would be a sum.
-pub(super) fn level(of: &Effect) -> String {
-    let Quantity::Level { level, base } = &of.of else { return String::new() };
-    let are_numbers = [level, base].iter().all(|level| level.parse::<f64>().is_ok());
-    match are_numbers {
-        true => format!("at {level} it is {}", against(&format!("that at {base}"), of)),
-        false => format!("{level} is {}", against(base, of)),
-    }
 }
 
 fn main_effect(of: &MainEffect, finding: &Finding, title: &str) -> String {
@@ -241,15 +222,6 @@ fn linear_growth(finding: &Finding, title: &str) -> String {
         Kind::NotTested => format!("not tested: {growth}, one run of each"),
         _ => format!("{growth}, n = {}", of.n),
     }
-}
-
-fn law_name(is_universal: bool) -> &'static str {
-    if is_universal { "Universal Scalability Law" } else { "Amdahl's law" }
-}
-
-/// The same in a sentence.
-pub(super) fn the_law(law: &ScalingLaw) -> &'static str {
-    if law.is_universal { "the Universal Scalability Law" } else { "Amdahl's law" }
 }
 
 fn scaling_law(law: &ScalingLaw) -> String {

@@ -1,9 +1,9 @@
 //! Questions that stay open, in sentences: why, what it is about, and what would tell it.
 
-use super::finding::{is_percent, level, the_law, title};
 use super::number::{list, quoted, two_digits};
+use super::terms::{is_percent, level, the_law, title};
 use feedrate_analysis::finding::{
-    Effect, Inconclusive, LawObstacle, Levels, Noise, Open, Question, ScalingLaw,
+    Effect, Inconclusive, LawObstacle, Levels, Noise, Open, ScalingLaw, Unanswered,
 };
 use feedrate_analysis::precision::REPLICATES_LEAST;
 
@@ -88,11 +88,11 @@ fn questions(of: &Open) -> String {
 }
 
 fn subjects(of: &Open) -> String {
-    let text = |question: &Question| match question {
-        Question::Factor(of) if of.levels.is_empty() => quoted(&of.factor),
-        Question::Factor(of) => format!("{} at {}", quoted(&of.factor), list(&of.levels)),
-        Question::Pair([a, b]) => format!("{} with {}", quoted(a), quoted(b)),
-        Question::Pairs(pairs) => format!("{pairs} pairs of factors together"),
+    let text = |question: &Unanswered| match question {
+        Unanswered::Factor(of) if of.levels.is_empty() => quoted(&of.factor),
+        Unanswered::Factor(of) => format!("{} at {}", quoted(&of.factor), list(&of.levels)),
+        Unanswered::Pair([a, b]) => format!("{} with {}", quoted(a), quoted(b)),
+        Unanswered::Pairs(pairs) => format!("{pairs} pairs of factors together"),
     };
     list(&of.questions.iter().map(text).collect::<Vec<_>>())
 }

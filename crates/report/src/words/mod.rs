@@ -1,7 +1,9 @@
 //! The words of findings and doubts, made once for all outputs. Decides nothing.
 
 mod number;
+mod terms;
 mod inconclusive;
 pub mod finding;
+pub mod comparison;
 #[cfg(test)]
 mod tests;

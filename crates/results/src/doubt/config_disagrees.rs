@@ -73,7 +73,7 @@ fn no_counts(imported: &Imported, seen: &mut Vec<String>) {
 
 fn counts(imported: &Imported, seen: &mut Vec<String>) {
     let config = &imported.config;
-    let asked = Asked::of(config);
+    let asked = Asked::new(config);
     let logged = imported.log.steps_of.map(|[.., batch]| batch);
     if let (Some(asked), Some(logged)) = (asked.batch_size, logged)
         && asked != logged
@@ -117,7 +117,7 @@ fn counts(imported: &Imported, seen: &mut Vec<String>) {
 fn steps(loaded: &Loaded, imported: &Imported, seen: &mut Vec<String>) {
     let plan = &loaded.record.plan;
     let ranks = imported.ranks_expected.unwrap_or(plan.accelerators);
-    let asked = Asked::of(&imported.config);
+    let asked = Asked::new(&imported.config);
     let Asked {
         files: Some(files), samples_per_file: Some(samples), batch_size: Some(batch), ..
     } = asked
@@ -214,7 +214,7 @@ fn folder(loaded: &Loaded, seen: &mut Vec<String>) {
     }
 }
 
-/// Of several overrides a folder may name some, in any way of writing them one after another.
+/// Whether a folder's name has the override: it may have several, one after another.
 fn is_in_name(text: &str, name: &str) -> bool {
     let Ok(Setting { key, value: Some(value) }) = Setting::parse(text) else { return false };
     let key = key.rsplit('.').next().unwrap_or_default();

@@ -91,7 +91,7 @@ fn unseen(run: &Run) -> Option<Option<(f64, f64)>> {
     Some((!is_seen).then_some((spread, of_waits)))
 }
 
-/// Of the mean.
+/// Share of the mean.
 fn deviation(values: &[f64]) -> Option<f64> {
     let mean = feedrate_measure::stats::mean(values)?;
     Some(feedrate_measure::metric::stdev(values)? / mean)

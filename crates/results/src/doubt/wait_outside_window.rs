@@ -5,9 +5,9 @@ use super::tests;
 use super::{Check, DoubtKind, RunDoubt, Severity};
 use feedrate_measure::facts::Facts;
 
-/// Of the waiting.
+/// Share of the waiting.
 const OUTSIDE_MIN_PERCENT: f64 = 25.0;
-/// Of the time.
+/// Share of the time.
 const WAITED_MIN_PERCENT: f64 = 5.0;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {

@@ -1,4 +1,4 @@
-//! What a DLIO run was asked for: `config.yaml` and `overrides.yaml` of Hydra's folder. DLIO's own defaults fill what is not given. Judges nothing.
+//! The settings of a DLIO run: `config.yaml` and `overrides.yaml` of Hydra's folder. DLIO's own defaults fill the gaps. Judges nothing.
 
 use super::json::{self, Number};
 use serde_json::Value;
@@ -9,7 +9,7 @@ pub(super) const SUBFOLDERS: [&str; 3] = [".hydra", "dlio_config", OF_MLPERF_1];
 pub(super) const OF_MLPERF_1: &str = "configs";
 const BYTES_MAX: u64 = 1 << 20;
 
-/// What was asked for.
+/// The settings of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Below `workload`; null where there is no `config.yaml`.
@@ -27,7 +27,7 @@ pub(super) fn subfolder(run: &Path) -> Option<(&'static str, PathBuf)> {
 }
 
 impl Config {
-    /// Of Hydra's folder; what cannot be read is told.
+    /// Read from Hydra's folder; files that cannot be read are told.
     pub(super) fn read(folder: &Path, problems: &mut Vec<String>) -> Self {
         let mut text = |name: &str| -> Option<String> {
             let told = match json::bytes(&folder.join(name), BYTES_MAX)? {
@@ -70,7 +70,7 @@ impl Config {
     /// The number at the first of `paths` that is given.
     pub fn number(&self, paths: &[&str]) -> Option<f64> {
         let value = self.either(paths)?;
-        Some(Number::of(value).0).filter(|number| number.is_finite())
+        Some(Number::new(value).0).filter(|number| number.is_finite())
     }
 
     /// A count; `default` where it is not given, and nothing where there is no config.
@@ -138,7 +138,7 @@ fn add_leaves(at: &str, value: &Value, leaves: &mut Vec<(String, String)>) {
     }
 }
 
-/// What is the same to DLIO is the same text.
+/// Equal to DLIO is equal text.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => same_text(text),

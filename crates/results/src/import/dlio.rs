@@ -15,21 +15,21 @@ use feedrate_spec::workload::TimeSpec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What wrote such folders, as records and comparisons name it.
+/// The program's name in records and comparisons.
 pub const DLIO: &str = "DLIO";
 
-/// What a folder holds.
+/// The contents of a folder.
 #[derive(Clone, Debug)]
 pub struct Imported {
     /// Plan, machine and steps.
     pub record: Record,
-    /// What was asked for.
+    /// The settings that were asked for.
     pub config: Config,
     /// Hydra's folder, by its name.
     pub hydra: Option<&'static str>,
-    /// What `summary.json` says; `None` where there is none that can be read.
+    /// `summary.json`; `None` where there is none that can be read.
     pub reported: Option<Reported>,
-    /// What `dlio.log` says.
+    /// `dlio.log`.
     pub log: Log,
     /// Ranks of which all epochs can be used, in the order of the record's accelerators.
     pub ranks: BTreeSet<u32>,
@@ -37,17 +37,17 @@ pub struct Imported {
     pub ranks_expected: Option<u32>,
     /// Machines.
     pub hosts: Option<u64>,
-    /// What DLIO reported of each block that has figures: steps, and its rate in samples a second.
+    /// Blocks with DLIO's own figures.
     pub blocks: Vec<ReportedBlock>,
-    /// What the rates of blocks come to in samples a second, as DLIO makes its summary of them; `None` where a block has none.
+    /// Samples a second that DLIO's summary makes of the rates of blocks; `None` where a block has none.
     pub samples_per_second_of_blocks: Option<f64>,
-    /// What cannot be read, a sentence each.
+    /// Files and parts of files that cannot be read, a sentence each.
     pub unreadable: Vec<String>,
     /// Times that run backwards, a sentence each.
     pub backwards: Vec<String>,
     /// The file that has when blocks began and ended, where that is of rank 0 and taken for all ranks.
     pub times_of_rank_0: Option<&'static str>,
-    /// Why the run is not whole.
+    /// Missing parts of the run, a sentence each.
     pub missing: Vec<String>,
     /// By accelerator of the record, how far its clock was ahead of that of the first; its blocks are on that. Empty where clocks agree.
     pub clock_offsets_ns: Vec<i64>,
@@ -96,7 +96,7 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
     }
     let ranks_expected = expected(reported.as_ref(), &log, &steps.named);
     let counts = counts(&config, reported.as_ref(), &log, &steps);
-    let plan = plan::of(&config, counts);
+    let plan = plan::plan(&config, counts);
     let (missing, epochs) = (Vec::new(), std::mem::take(&mut steps.epochs));
     let mut imported = Imported {
         record: record(plan, reported.as_ref(), &log, epochs.into_values().collect()),
@@ -137,7 +137,7 @@ fn expected(reported: Option<&Reported>, log: &Log, ranks: &BTreeSet<u32>) -> Op
 fn counts(config: &Config, reported: Option<&Reported>, log: &Log, steps: &Steps) -> Counts {
     let of_log = |index: usize| log.steps_of.map(|numbers| numbers[index]);
     let told = |key: &str| reported.and_then(|reported| reported.count(key));
-    let asked = Asked::of(config);
+    let asked = Asked::new(config);
     let seen = steps.epochs.values().flat_map(|epoch| &epoch.accelerators).map(|a| a.steps()).max();
     let accelerators = steps.ranks.len() as u32;
     let whole = expected(reported, log, &steps.named).unwrap_or(accelerators);
@@ -229,14 +229,13 @@ fn sum_of_blocks(record: &Record, rates: &BTreeMap<(u32, usize), Vec<f64>>) -> O
 impl Imported {
     /// Whether it was to train, as far as is known.
     pub fn trains(&self) -> bool {
-        match self.config.is_known() {
-            true => self.config.truth("workflow.train", true),
-            false => {
-                let metric = |reported: &Reported| reported.any_metric("train_au_mean_percentage");
-                let is_reported = self.reported.as_ref().and_then(metric).is_some();
-                is_reported || self.log.trains || !self.record.epochs.is_empty()
-            }
+        if self.config.is_known() {
+            return self.config.truth("workflow.train", true);
         }
+        let reported = self.reported.iter();
+        let mut reported =
+            reported.filter_map(|reported| reported.any_metric("train_au_mean_percentage"));
+        self.log.trains || !self.record.epochs.is_empty() || reported.next().is_some()
     }
 
     /// Whether it was to make its dataset.

@@ -32,7 +32,7 @@ pub enum Origin {
 pub struct Found {
     /// Where.
     pub path: PathBuf,
-    /// Of whom.
+    /// Its maker.
     pub origin: Origin,
 }
 
@@ -101,7 +101,7 @@ struct Entries {
     origin: Option<Origin>,
     folders: Vec<OsString>,
     links: Vec<OsString>,
-    /// What `mlpstorage` writes beside the files of DLIO.
+    /// The file that `mlpstorage` writes beside those of DLIO.
     metadata: Option<String>,
     count: usize,
 }
@@ -142,7 +142,7 @@ fn entries(folder: &Path) -> io::Result<Entries> {
 }
 
 impl Entries {
-    /// Why a folder that a run was to write into has none.
+    /// The reason for which a folder that a run was to write into has no results.
     fn left_nothing(&self, folder: &Path) -> Option<String> {
         match (&self.origin, &self.metadata) {
             (Some(_), _) => None,

@@ -13,10 +13,10 @@ use std::path::Path;
 /// No file that is larger is read.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// What a file holds; `None` where it is not there.
+/// The contents of a file; `None` where it is not there.
 ///
 /// # Errors
-/// Why it cannot be read, in words.
+/// It cannot be read; the error says why.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Option<Result<T, String>> {
     Some(bytes(path, BYTES_MAX)?.and_then(|bytes| parse(&bytes)))
 }
@@ -24,16 +24,16 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Option<Result<T, String>
 /// The bytes of a file that is no longer than `bytes_max`; `None` where it is not there.
 pub(super) fn bytes(path: &Path, bytes_max: u64) -> Option<Result<Vec<u8>, String>> {
     // A pipe would be waited for when it is opened.
-    let opened = std::fs::metadata(path).and_then(|about| match about.is_file() {
-        true => File::open(path),
-        false => Err(std::io::Error::other("it is no file")),
-    });
-    let found = match opened {
-        Ok(file) => bytes_of(&file, bytes_max),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-        Err(error) => Err(error.to_string()),
+    let opened = match std::fs::metadata(path) {
+        Ok(about) if !about.is_file() => return Some(Err("it is no file".into())),
+        Ok(_) => File::open(path),
+        Err(error) => Err(error),
     };
-    Some(found)
+    match opened {
+        Ok(file) => Some(bytes_of(&file, bytes_max)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => Some(Err(error.to_string())),
+    }
 }
 
 fn bytes_of(file: &File, bytes_max: u64) -> Result<Vec<u8>, String> {
@@ -46,22 +46,22 @@ fn bytes_of(file: &File, bytes_max: u64) -> Result<Vec<u8>, String> {
 }
 
 /// # Errors
-/// What is wrong, in words.
+/// It is no JSON; the error says why.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err("it is empty".into());
     }
-    let told = |error: serde_json::Error| match error.is_eof() {
-        true => "it is cut short".into(),
-        false => format!("it is no JSON: {error}"),
-    };
     match serde_json::from_slice(bytes) {
         Ok(value) => Ok(value),
         Err(error) => match quoted(bytes) {
-            Some(strict) => serde_json::from_slice(&strict).map_err(told),
-            None => Err(told(error)),
+            Some(strict) => serde_json::from_slice(&strict).map_err(explained),
+            None => Err(explained(error)),
         },
     }
+}
+
+fn explained(error: serde_json::Error) -> String {
+    if error.is_eof() { "it is cut short".into() } else { format!("it is no JSON: {error}") }
 }
 
 const NO_NUMBERS: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
@@ -98,7 +98,7 @@ pub(super) struct Number(pub(super) f64);
 
 impl Number {
     /// As a JSON value has it.
-    pub(super) fn of(value: &Value) -> Self {
+    pub(super) fn new(value: &Value) -> Self {
         Number(match value {
             Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
             Value::String(text) => of_text(text),

@@ -1,4 +1,4 @@
-//! What `dlio.log` tells that no other file does: where the run's folder was, when data were made, how many processes there were. Reads the beginning and the end of a long one.
+//! `dlio.log`, as far as no other file tells the same: where the run's folder was, when data were made, how many processes there were. Reads the beginning and the end of a long one.
 
 use super::rank::{Span, Stats};
 use std::fs::File;
@@ -13,7 +13,7 @@ const PART_BYTES: u64 = 32 << 10;
 /// Read of a log that has to tell when blocks began.
 const SPANS_BYTES_MAX: u64 = 256 << 20;
 
-/// What was found.
+/// Facts from the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
     /// Its first time.
@@ -61,9 +61,10 @@ pub(super) fn read(path: &Path) -> Option<Log> {
 
 /// When rank 0 began and ended each block, as it wrote into the log; `None` where it did not, or cannot be read.
 pub(super) fn spans(path: &Path) -> Option<Stats> {
-    let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
-    let file = File::open(path).ok().filter(|_| is_file)?;
-    let mut lines = BufReader::new(file.take(SPANS_BYTES_MAX));
+    if !path.is_file() {
+        return None;
+    }
+    let mut lines = BufReader::new(File::open(path).ok()?.take(SPANS_BYTES_MAX));
     let (mut stats, mut epoch, mut line) = (Stats::default(), None, Vec::new());
     while lines.read_until(b'\n', &mut line).ok()? > 0 {
         if let Some((time, said)) = said(&String::from_utf8_lossy(&line)) {

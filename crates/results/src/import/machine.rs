@@ -12,8 +12,8 @@ pub(super) fn system(reported: Option<&Reported>, ranks: &Machine) -> System {
     let text = |key: &str| reported.and_then(|reported| reported.text(key));
     let hostname = text("hostname").or_else(|| ranks.hostnames.first().cloned());
     let processor = text("host_processor_name").or_else(|| ranks.processor.clone());
-    let memory = PerHost::of(reported, "host_memory_GB", ranks.memory_gib);
-    let cpus = PerHost::of(reported, "host_cpu_count", ranks.cpus.map(|count| count as f64));
+    let memory = PerHost::new(reported, "host_memory_GB", ranks.memory_gib);
+    let cpus = PerHost::new(reported, "host_cpu_count", ranks.cpus.map(|count| count as f64));
     let hosts = hosts(reported, ranks);
     let model = reported.and_then(Reported::cpu_model).or_else(|| processor.clone());
     let mut components = Vec::new();
@@ -52,13 +52,13 @@ pub(super) fn hosts(reported: Option<&Reported>, ranks: &Machine) -> Option<u64>
 struct PerHost(Vec<f64>);
 
 impl PerHost {
-    fn of(reported: Option<&Reported>, key: &str, of_rank: Option<f64>) -> Self {
+    fn new(reported: Option<&Reported>, key: &str, of_rank: Option<f64>) -> Self {
         let told = reported.map(|reported| reported.numbers(key)).filter(|all| !all.is_empty());
         let all = told.unwrap_or_else(|| of_rank.into_iter().collect());
         PerHost(all.into_iter().filter(|value| value.is_finite() && 0.0 < *value).collect())
     }
 
-    /// Of all hosts; `None` where one of them did not tell.
+    /// Sum over all hosts; `None` where one of them did not tell.
     fn sum(&self, hosts: Option<u64>) -> Option<f64> {
         let is_whole = hosts.is_none_or(|hosts| hosts == self.0.len() as u64);
         (is_whole && !self.0.is_empty()).then(|| self.0.iter().sum())

@@ -13,6 +13,7 @@ mod find;
 mod sample_bytes;
 mod clocks;
 #[cfg(any(test, feature = "example"))]
+#[path = "tests/fake.rs"]
 pub mod fake;
 #[cfg(test)]
 mod tests;
@@ -38,7 +39,7 @@ pub fn load_run(run_dir: &Path) -> Result<Record, RecordFileError> {
     file::read(run_dir)
 }
 
-/// What the folder of a DLIO run holds. Never fails: what cannot be read is among its problems.
+/// The contents of the folder of a DLIO run. Never fails: files that cannot be read are among its problems.
 pub fn load_dlio(run_dir: &Path) -> Imported {
     dlio::read(run_dir, &find::file_names(run_dir))
 }

@@ -27,7 +27,7 @@ pub struct Asked {
 
 impl Asked {
     /// With DLIO's defaults for what is not given.
-    pub fn of(config: &Config) -> Self {
+    pub fn new(config: &Config) -> Self {
         Asked {
             files: config.count(&["dataset.num_files_train"], 8),
             samples_per_file: config.count(&["dataset.num_samples_per_file"], 1),
@@ -63,7 +63,7 @@ pub(super) struct Counts {
     pub(super) steps: u64,
 }
 
-pub(super) fn of(config: &Config, counts: Counts) -> Plan {
+pub(super) fn plan(config: &Config, counts: Counts) -> Plan {
     let text = |paths: &[&str]| config.text(paths).unwrap_or_default();
     Plan {
         workload: text(&["model.name", "model"]),
@@ -122,7 +122,11 @@ fn dataset(config: &Config, counts: Counts) -> DatasetPlan {
         subfolders_eval: 0,
         prefix: String::new(),
         record_bytes: length.unwrap_or(if is_given || !config.is_known() { 0.0 } else { 65536.0 }),
-        record_stdev_bytes: stdev.filter(|_| counts.files <= DRAWN_FILES_MAX).unwrap_or(0.0),
+        record_stdev_bytes: if counts.files <= DRAWN_FILES_MAX {
+            stdev.unwrap_or(0.0)
+        } else {
+            0.0
+        },
         record_dims: vec![],
         element: element(config),
         encoding: Encoding::default(),

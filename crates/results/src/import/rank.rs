@@ -1,4 +1,4 @@
-//! What DLIO writes of one rank: `<rank>_output.json`, its steps, and `<rank>_per_epoch_stats.json`, when blocks began and ended. Values as they stand there.
+//! DLIO's files of one rank: `<rank>_output.json`, its steps, and `<rank>_per_epoch_stats.json`, when blocks began and ended. Values as they stand there.
 
 use super::json::Number;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -9,7 +9,7 @@ use std::fmt;
 /// Names of files in a run's folder begin with the rank.
 pub(super) const OUTPUT: &str = "_output.json";
 pub(super) const STATS: &str = "_per_epoch_stats.json";
-/// Of older DLIO: one for all ranks.
+/// The one file for all ranks that older DLIO writes.
 pub(super) const STATS_OF_ALL: &str = "per_epoch_stats.json";
 
 /// The rank that a file's name begins with.
@@ -105,7 +105,7 @@ fn take_of_output<'de, A: MapAccess<'de>>(
     match (key.as_str(), key.parse()) {
         ("hostname", _) => output.hostname = text(map.next_value()?),
         ("host_processor_name", _) => output.processor = text(map.next_value()?),
-        ("host_memory_GB", _) => output.memory_gib = Some(Number::of(&map.next_value()?)),
+        ("host_memory_GB", _) => output.memory_gib = Some(Number::new(&map.next_value()?)),
         ("host_cpu_count", _) => output.cpus = map.next_value::<Value>()?.as_u64(),
         (_, Ok(epoch)) => drop(output.epochs.insert(epoch, or_default(map)?)),
         _ => drop(map.next_value::<IgnoredAny>()?),

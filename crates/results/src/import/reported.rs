@@ -1,4 +1,4 @@
-//! What `summary.json` of a run reports, as it stands there.
+//! `summary.json` of a run, as it stands there.
 
 use super::json::Number;
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ impl Reported {
 
     /// A count at `key`.
     pub fn count(&self, key: &str) -> Option<u64> {
-        let number = Number::of(self.root.get(key)?).0;
+        let number = Number::new(self.root.get(key)?).0;
         let is_count = number.fract() == 0.0 && (0.0..9e15).contains(&number);
         is_count.then_some(number as u64)
     }
@@ -29,8 +29,8 @@ impl Reported {
     /// Numbers at `key`: of a list all, as hosts have an entry each. Those that are none are NaN.
     pub fn numbers(&self, key: &str) -> Vec<f64> {
         match self.root.get(key) {
-            Some(Value::Array(items)) => items.iter().map(|item| Number::of(item).0).collect(),
-            Some(value) => vec![Number::of(value).0],
+            Some(Value::Array(items)) => items.iter().map(|item| Number::new(item).0).collect(),
+            Some(value) => vec![Number::new(value).0],
             None => Vec::new(),
         }
     }
@@ -48,7 +48,7 @@ impl Reported {
 
     /// All of `metric` that is one finite number.
     pub fn scalars(&self) -> impl Iterator<Item = (&str, f64)> {
-        let of = |(name, value)| match Number::of(value).0 {
+        let of = |(name, value)| match Number::new(value).0 {
             number if number.is_finite() => Some((name, number)),
             _ => None,
         };
@@ -63,12 +63,12 @@ impl Reported {
     /// A number of `metric`, even one that is none.
     pub fn any_metric(&self, name: &str) -> Option<f64> {
         let (_, value) = self.metrics().find(|(key, _)| *key == name)?;
-        Some(Number::of(value).0)
+        Some(Number::new(value).0)
     }
 
     /// A list of `metric`.
     pub fn list(&self, name: &str) -> Option<Vec<f64>> {
         let (_, value) = self.metrics().find(|(key, _)| *key == name)?;
-        Some(value.as_array()?.iter().map(|item| Number::of(item).0).collect())
+        Some(value.as_array()?.iter().map(|item| Number::new(item).0).collect())
     }
 }

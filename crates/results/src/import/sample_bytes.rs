@@ -34,10 +34,10 @@ pub(crate) fn first_batch_bytes(plan: &Plan, ranks: u32) -> Vec<f64> {
     let dataset = &plan.dataset;
     let is_in_order = plan.loader.kind == "pytorch" && plan.loader.workers > 0;
     let is_drawn = dataset.record_stdev_bytes > 0.0 && dataset.samples_per_file == 1;
-    match is_drawn && is_in_order {
-        true => first_batch_bytes_of(dataset, plan.loader.batch_size, ranks),
-        false => Vec::new(),
+    if !is_drawn || !is_in_order {
+        return Vec::new();
     }
+    first_batch_bytes_of(dataset, plan.loader.batch_size, ranks)
 }
 
 /// The same of files in the order of their names. With DLIO's loader `pytorch` a rank has its share of the files one after another, and one worker reads a batch. Empty

@@ -29,14 +29,14 @@ pub(super) struct Steps {
     pub(super) rates: BTreeMap<(u32, usize), Vec<f64>>,
     /// The earliest time that was seen.
     start_us: Option<i64>,
-    /// Of all blocks together.
+    /// Time of all blocks together.
     all_ns: u64,
 }
 
-/// What ranks tell of where they ran.
+/// The machine, as ranks tell of it.
 #[derive(Default)]
 pub(super) struct Machine {
-    /// Of all ranks, in the order of the first of each host.
+    /// Hosts of all ranks, in the order of the first of each.
     pub(super) hostnames: Vec<String>,
     pub(super) memory_gib: Option<f64>,
     pub(super) cpus: Option<u64>,
@@ -55,7 +55,7 @@ struct RankEpoch {
 type OfRank = (u32, BTreeMap<u32, RankEpoch>);
 
 impl Steps {
-    /// Of a folder with files of these `names`.
+    /// Read from a folder with files of these `names`.
     pub(super) fn read(folder: &Path, names: &[String], unreadable: &mut Vec<String>) -> Self {
         let mut steps = Steps::default();
         let rank = |name: &String| rank_of(name, OUTPUT).or_else(|| rank_of(name, STATS));
@@ -84,7 +84,9 @@ impl Steps {
                 }
                 (None, None) => (None, None),
             };
-            steps.times_of_rank_0 = file.filter(|_| rank > 0).or(steps.times_of_rank_0);
+            if rank > 0 {
+                steps.times_of_rank_0 = file.or(steps.times_of_rank_0);
+            }
             let mut epochs = BTreeMap::new();
             for (number, epoch) in &output.epochs {
                 match steps.epoch(rank, *number, epoch, stats, unreadable) {
@@ -220,7 +222,7 @@ impl Steps {
             }
         };
         if load_ns.len() != compute_ns.len() {
-            return Err(NoBlock::of(format!(
+            return Err(NoBlock::new(format!(
                 "{} times of loading and {} of computing",
                 load_ns.len(),
                 compute_ns.len()
@@ -247,14 +249,14 @@ impl Steps {
         let all_ns = u128::from(self.all_ns) + steps_ns.max(length_ns.into());
         let all_ns = u64::try_from(all_ns).ok().filter(|all_ns| *all_ns <= ALL_MAX_NS);
         self.all_ns = all_ns.ok_or_else(|| {
-            NoBlock::of("its times and those before it come to more than 290 years")
+            NoBlock::new("its times and those before it come to more than 290 years")
         })?;
         Ok(())
     }
 
-    /// Of a block, in microseconds from the earliest time of all.
+    /// Start and end of a block, in microseconds from the earliest time of all.
     fn span(&mut self, span: Option<&Span>) -> Result<(i64, i64), NoBlock> {
-        let unknown = || NoBlock::of("it is not known when it began and ended");
+        let unknown = || NoBlock::new("it is not known when it began and ended");
         let span = span.ok_or_else(unknown)?;
         let at = |stamp: &Option<String>| stamp.as_deref().and_then(micros);
         let lasted = span.duration.map(|lasted| lasted.0).filter(|s| (0.0..1e9).contains(s));
@@ -272,20 +274,20 @@ impl Steps {
         let far = |at: i64| at.checked_sub(zero).filter(|at| *at < 315_360_000_000_000);
         match (far(start), far(end)) {
             (Some(from @ 0..), Some(to)) => Ok((from, to)),
-            (_, None) => Err(NoBlock::of("it is years away from another")),
+            (_, None) => Err(NoBlock::new("it is years away from another")),
             _ => backwards("it began more than a day before the first block that was read".into()),
         }
     }
 }
 
-/// Why a block's figures cannot be used.
+/// The reason for which a block's figures cannot be used.
 struct NoBlock {
     message: String,
     is_backwards: bool,
 }
 
 impl NoBlock {
-    fn of(message: impl Into<String>) -> Self {
+    fn new(message: impl Into<String>) -> Self {
         NoBlock { message: message.into(), is_backwards: false }
     }
 }
@@ -305,7 +307,7 @@ impl Machine {
     }
 }
 
-/// What was read; what was not is told.
+/// The value that was read; an error is told.
 pub(super) fn told<T>(
     read: Option<Result<T, String>>,
     name: &str,
@@ -326,10 +328,10 @@ const TIME_MAX_S: f64 = 3.2e7;
 const ALL_MAX_NS: u64 = u64::MAX / 2;
 
 fn times(list: Option<&Vec<json::Number>>) -> Result<Vec<u64>, NoBlock> {
-    let list = list.ok_or_else(|| NoBlock::of("its steps are not there"))?;
+    let list = list.ok_or_else(|| NoBlock::new("its steps are not there"))?;
     let time = |number: &json::Number| match number.0 {
         s if (0.0..TIME_MAX_S).contains(&s) => Ok((s * 1e9).round() as u64),
-        s => Err(NoBlock::of(format!("`{s}` is no time of a step"))),
+        s => Err(NoBlock::new(format!("`{s}` is no time of a step"))),
     };
     list.iter().map(time).collect()
 }

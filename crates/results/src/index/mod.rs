@@ -11,7 +11,7 @@ use crate::place::label;
 use crate::relations::Relations;
 use crate::row::Row;
 use crate::run::{Loaded, Run};
-use crate::state::{History, IsCopy, Journal, JournalError, Status, places};
+use crate::state::{Status, StudyState};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Doubt, doubts as of_records};
 use feedrate_measure::record::file::RECORD_FILE;
@@ -37,7 +37,7 @@ pub struct RunIndex {
 pub struct LeftOut {
     /// Its folder.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
@@ -66,10 +66,6 @@ pub enum RunsError {
     Nothing(PathBuf),
     #[error(transparent)]
     Study(#[from] FilesError),
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    #[error(transparent)]
-    Copy(#[from] IsCopy),
 }
 
 impl RunsError {
@@ -179,22 +175,18 @@ fn folders_of(source: &Path) -> Result<(Vec<Found>, Vec<LeftOut>), RunsError> {
 /// # Errors
 /// The study or its journal cannot be read.
 pub fn folders_of_study(csv: &Path) -> Result<(Vec<PathBuf>, Vec<LeftOut>), RunsError> {
-    let files = StudyFiles::of(csv)?;
-    let table = files.table()?;
-    let mut history = History::of(Journal::read(&files.journal())?);
-    history.come_along(&files.csv)?;
-    let rows: Vec<Row> = table.rows().cloned().collect();
+    let files = StudyFiles::new(csv)?;
+    let state = StudyState::read(&files)?;
+    let rows: Vec<Row> = files.table()?.rows().cloned().collect();
     let (mut folders, mut left_out) = (Vec::new(), Vec::new());
-    for (row, place) in rows.iter().zip(places(&rows, &history)) {
-        match place.status {
-            Status::Done(Some(attempt)) | Status::Unmarked(attempt) => {
-                folders.push(attempt.run_dir.clone());
-            }
-            Status::Done(None) => {
+    for (row, place) in rows.iter().zip(state.places(&rows)) {
+        match place.result() {
+            Some(attempt) => folders.push(attempt.run_dir.clone()),
+            None if place.status == Status::Done => {
                 let why = format!("the study has no result of {}", label(row, &rows));
                 left_out.push(LeftOut { path: csv.into(), why });
             }
-            Status::Pending | Status::SetBack(_) | Status::Failed(..) | Status::Left(_) => {}
+            None => {}
         }
     }
     Ok((folders, left_out))

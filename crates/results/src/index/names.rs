@@ -139,7 +139,7 @@ pub(super) fn number_replicates(runs: &mut [Run]) {
     }
 }
 
-/// Of runs of the same source and workload that differ, what all of them set is not what is varied.
+/// Name the parameter that was varied: overrides that all runs of a source and workload share are not, where those runs differ.
 pub(super) fn name_varied(runs: &mut [Run]) {
     let mut studies: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
     for (index, run) in runs.iter().enumerate() {

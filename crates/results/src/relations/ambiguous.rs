@@ -20,7 +20,7 @@ pub struct Unsure {
     pub unlike: Option<usize>,
 }
 
-/// What speaks for and against one of the two.
+/// Evidence for and against one of the two.
 struct Side {
     index: usize,
     /// The other.
@@ -97,7 +97,7 @@ impl Store<'_> {
     }
 }
 
-/// Of several the nearest stays.
+/// Keep the nearest of several.
 fn doubt(known: &mut Option<Unsure>, found: Unsure) {
     if known.is_none_or(|known| found.like.apart < known.like.apart) {
         *known = Some(found);

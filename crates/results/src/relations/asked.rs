@@ -1,4 +1,4 @@
-//! What runs ask of their files and how they read them, by their configs. A folder without one is taken to be like those beside it, but for what its name, its log
+//! Requests of runs to their files and how they read them, by their configs. A folder without one is taken to be like those beside it, but for what its name, its log
 //! and its summary tell: only where all of those use one folder of data.
 
 use super::{Study, study_of, usual};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 /// By key, as configs have them.
 type Settings = BTreeMap<String, String>;
 
-/// See the fields.
+/// Requests of one run.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     /// Folder of the dataset, as it is configured.
@@ -21,9 +21,9 @@ pub(super) struct Asked {
     pub(super) format: String,
     /// Folders that training files are spread over: DLIO stops where it finds others.
     pub(super) subfolders: String,
-    /// What decides the bytes of the files, by key of `dataset`; without what is DLIO's default.
+    /// Settings that decide the bytes of the files, by key of `dataset`; without DLIO's defaults.
     pub(super) files: Settings,
-    /// What decides how long their reading takes, beside batch and threads.
+    /// Settings that decide how long their reading takes, beside batch and threads.
     pub(super) reading: String,
     /// Whether workers do more than reading.
     pub(super) preprocesses: bool,
@@ -41,7 +41,7 @@ const OF_TFRECORD: [&str; 3] = ["transfer_size", "shuffle_size", "computation_th
 const SAME_LENGTH: f64 = 1e-3;
 
 /// For each run, what it asks; `None` where nobody knows.
-pub(super) fn of(runs: &[Run]) -> Vec<Option<Asked>> {
+pub(super) fn asked(runs: &[Run]) -> Vec<Option<Asked>> {
     let mut told: HashMap<Study, Vec<usize>> = HashMap::new();
     for (index, run) in runs.iter().enumerate().filter(|(_, run)| run.dataset_use.store.is_some()) {
         told.entry(study_of(run)).or_default().push(index);
@@ -59,7 +59,7 @@ pub(super) fn of(runs: &[Run]) -> Vec<Option<Asked>> {
             (*study, (members[0], settings.collect()))
         })
         .collect();
-    let of_case = |run: &Run| match &run.dataset_use.store {
+    let asked = runs.iter().map(|run| match &run.dataset_use.store {
         Some(store) => Some(Asked::new(run, store, &run.dataset_use.asked)),
         None if run.origin == Origin::Feedrate => None,
         None => {
@@ -67,16 +67,19 @@ pub(super) fn of(runs: &[Run]) -> Vec<Option<Asked>> {
             let store = runs[*like].dataset_use.store.as_ref()?;
             Some(Asked { is_assumed: true, ..Asked::new(run, store, &assumed(run, usual)) })
         }
-    };
-    runs.iter().map(of_case).collect()
+    });
+    asked.collect()
 }
 
-/// What is usual, but for what the run's folder tells.
+/// The usual settings, but for those that the run's folder tells.
 fn assumed(run: &Run, usual: &Settings) -> Settings {
     let mut settings = usual.clone();
-    let keys: Vec<&str> = run.parameter.split(',').collect();
+    let mut keys: Vec<&str> = run.parameter.split(',').collect();
     let values: Vec<&str> = run.value.split(',').collect();
-    for (key, value) in keys.iter().zip(&values).filter(|_| keys.len() == values.len()) {
+    if keys.len() != values.len() {
+        keys.clear();
+    }
+    for (key, value) in keys.iter().zip(&values) {
         let is_named = |path: &str| path.rsplit_once('.').is_some_and(|(_, last)| last == *key);
         let sections = ["dataset.", "reader.", "train."];
         let is_of = |path: &str| sections.iter().any(|section| path.starts_with(section));
@@ -105,10 +108,12 @@ impl Asked {
         let given = |key: &str| settings.get(key).map(String::as_str);
         let of_root = [":", ".:", "./:"].iter().find_map(|plain| store.strip_prefix(plain));
         let folder = of_root.unwrap_or(store).to_string();
-        let path = match folder.starts_with('/') {
-            true => Some(folder.clone()),
-            false => run.dataset_use.job_folder.as_ref().map(|job| format!("{job}/{folder}")),
-        };
+        let job_folder = run.dataset_use.job_folder.as_deref();
+        let job_folder = if folder.starts_with('/') { Some("") } else { job_folder };
+        let path = job_folder.map(|job| match job {
+            "" => folder.clone(),
+            job => format!("{job}/{folder}"),
+        });
         let format = given("dataset.format").or(run.format.as_deref()).unwrap_or("tfrecord");
         let reader = reader(settings);
         Asked {
@@ -125,7 +130,7 @@ impl Asked {
     }
 }
 
-/// What decides the bytes: how many files there are does not, as DLIO draws the same sizes for the first of many as for few, and reads as many as it asks for.
+/// Settings that decide the bytes. The number of files does not: DLIO draws the same sizes for the first of many as for few, and reads as many as it asks for.
 fn files(settings: &Settings, format: &str) -> Settings {
     let given = |key: &str| {
         let value = settings.get(&format!("dataset.{key}"))?;
@@ -135,16 +140,17 @@ fn files(settings: &Settings, format: &str) -> Settings {
     let has_dims = given("record_dims").is_some();
     let is_compressed = given("compression").is_some() && ["hdf5", "csv"].contains(&format);
     let is_gzip = settings.get("dataset.compression").is_some_and(|name| name == "gzip");
-    let mut keys = Vec::new();
-    let mut add = |these: &[&'static str], counts: bool| {
-        keys.extend(these.iter().copied().filter(|_| counts));
-    };
-    add(&["record_dims"], true);
-    add(&["record_length_bytes", "record_length_bytes_stdev"], !has_dims);
-    add(&["num_samples_per_file", "record_element_type"], !is_image);
-    add(&["compression"], is_compressed);
-    add(&["compression_level"], is_compressed && is_gzip && format == "hdf5");
-    let mut files: Settings = keys.into_iter().filter_map(given).collect();
+    let keys = [
+        ("record_dims", true),
+        ("record_length_bytes", !has_dims),
+        ("record_length_bytes_stdev", !has_dims),
+        ("num_samples_per_file", !is_image),
+        ("record_element_type", !is_image),
+        ("compression", is_compressed),
+        ("compression_level", is_compressed && is_gzip && format == "hdf5"),
+    ];
+    let keys = keys.into_iter().filter(|(_, counts)| *counts).map(|(key, _)| key);
+    let mut files: Settings = keys.filter_map(given).collect();
     // A section of its own, whole or key by key.
     let of_hdf5 = settings
         .keys()
@@ -180,10 +186,7 @@ fn reading(settings: &Settings, reader: &Settings, format: &str) -> String {
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     // As `torch_data_loader.py` divides it among its workers.
-    let ahead = match is_torch && threads > 0 {
-        true => prefetch.div_ceil(threads),
-        false => prefetch,
-    };
+    let ahead = if is_torch && threads > 0 { prefetch.div_ceil(threads) } else { prefetch };
     parts.insert("prefetch_size".into(), ahead.to_string());
     for key in [
         "train.computation_time",

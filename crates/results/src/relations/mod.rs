@@ -29,7 +29,7 @@ pub struct Relations<'a> {
     copies: HashMap<u64, usize>,
 }
 
-/// What replicates have in common: source, workload, accelerators, parameter, value.
+/// Key that replicates share: source, workload, accelerators, parameter, value.
 type Experiment<'a> = (&'a str, &'a str, Option<u32>, &'a str, &'a str);
 
 /// Source and workload.
@@ -47,7 +47,7 @@ fn study_of(run: &Run) -> (&str, &str) {
 }
 
 impl<'a> Relations<'a> {
-    /// Of `runs`, in any order.
+    /// Relate `runs`, in any order.
     pub fn new(runs: &'a [Run]) -> Self {
         let mut relations = Relations {
             runs,
@@ -89,7 +89,7 @@ impl<'a> Relations<'a> {
         self.studies.get(&study_of(&self.runs[index])).map_or(&[], Vec::as_slice)
     }
 
-    /// What most runs of the same study were asked for, by key, and how many: runs that override a key have no say in it.
+    /// Settings of most runs of the same study, by key, and of how many: runs that override a key have no say in it.
     pub fn usual(&self, index: usize) -> Option<&Usual<'a>> {
         self.usual.get(&study_of(&self.runs[index]))
     }
@@ -99,7 +99,7 @@ impl<'a> Relations<'a> {
         self.machines.get(&study_of(&self.runs[index])).copied()
     }
 
-    /// What speaks for it that the run read the dataset of another.
+    /// Evidence that the run read the dataset of another.
     pub fn stale(&self, index: usize) -> Option<&Stale> {
         self.judged.stale[index].as_ref()
     }
@@ -109,7 +109,7 @@ impl<'a> Relations<'a> {
         self.judged.has_own[index]
     }
 
-    /// Why the run may have read the dataset of another, where that cannot be told.
+    /// Signs that the run may have read the dataset of another, where that cannot be told.
     pub fn unsure(&self, index: usize) -> Option<&Unsure> {
         let is_told =
             |unsure: &Unsure| unsure.unlike.is_none() && self.stale(unsure.like.of).is_some();

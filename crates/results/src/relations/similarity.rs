@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const FIT_RANKS_MIN: usize = 4;
 /// Sample sizes further apart than this are told apart by waiting.
 const SIZES_APART: f64 = 1.25;
-/// Of the time, what was waited for data at least.
+/// Least share of the time that was waited for data.
 const WAITED_MIN_PERCENT: f64 = 20.0;
 /// Waiting by step differs by no more than this share where the same was read.
 pub(super) const SAME_MAX: f64 = 0.05;
@@ -19,7 +19,7 @@ pub(super) const EXPECTED_MAX: f64 = 0.25;
 /// An accelerator would wait visibly for so much more.
 const MORE_MIN_BYTES_PER_SECOND: f64 = 1e8;
 
-/// What runs must have in common for their waits to be compared: accelerators, batch, files, samples in each, steps, more than one epoch, and how they read.
+/// Key that runs must share for their waits to be compared: accelerators, batch, files, samples in each, steps, more than one epoch, and how they read.
 pub(super) type Shape<'a> =
     (Option<u32>, Option<u64>, Option<u64>, Option<u64>, u64, bool, &'a str);
 

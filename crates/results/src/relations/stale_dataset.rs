@@ -13,16 +13,16 @@ use super::store::{Near, near};
 use crate::run::{Activity, Run};
 use std::collections::{BTreeMap, HashMap};
 
-/// What a run read instead of its own dataset.
+/// The dataset that a run read instead of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stale {
     /// The run whose dataset it was, as an index.
     pub of: usize,
     /// Key of `dataset`, what this run says, what the files are.
     pub differs: Vec<(String, String, String)>,
-    /// What it rests on.
+    /// The kind of evidence.
     pub evidence: Evidence,
-    /// Of the runs of that dataset, the one whose steps waited most alike.
+    /// The run of that dataset whose steps waited most alike.
     pub like: Option<Like>,
     /// By results: a run whose waiting fits that of the other by their bytes, and not this one's.
     pub unlike: Option<usize>,
@@ -48,7 +48,7 @@ impl Like {
     }
 }
 
-/// What it rests on.
+/// The kind of evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// The last generation made other files.
@@ -64,18 +64,18 @@ const LOOKED_AT_MAX: usize = 1000;
 /// Datasets that are remembered for each shape, at most.
 const REMEMBERED_MAX: usize = 64;
 
-/// What is known of each run.
+/// Judgements on each run.
 pub(super) struct Judged {
-    /// What speaks for it that it read the dataset of another.
+    /// Evidence that it read the dataset of another.
     pub(super) stale: Vec<Option<Stale>>,
-    /// Why it may have, where that cannot be told.
+    /// Signs that it may have, where that cannot be told.
     pub(super) unsure: Vec<Option<Unsure>>,
     /// Whether what was made last before it is its own dataset.
     pub(super) has_own: Vec<bool>,
 }
 
 pub(super) fn judged(runs: &[Run]) -> Judged {
-    let asked = asked::of(runs);
+    let asked = asked::asked(runs);
     let mut stores: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
     for (index, asked) in asked.iter().enumerate() {
         if let (Some(asked), Some(_)) = (asked, runs[index].dataset_use.started_us) {
@@ -110,7 +110,7 @@ pub(super) fn judged(runs: &[Run]) -> Judged {
 pub(super) struct Store<'a> {
     pub(super) runs: &'a [Run],
     asked: &'a [Option<Asked>],
-    /// What made files or removed them, in the order of time.
+    /// Runs that made files or removed them, in the order of time.
     changed: Vec<Change>,
     /// Runs that can be compared, by what must be the same: of those of one dataset that waited about as long, the last one.
     by_shape: HashMap<Shape<'a>, Vec<usize>>,
@@ -118,7 +118,7 @@ pub(super) struct Store<'a> {
     pairs: Vec<Pair>,
 }
 
-/// What became of a folder.
+/// A change of a folder.
 #[derive(Clone, Copy, PartialEq)]
 enum Change {
     /// This run made files.
@@ -266,7 +266,7 @@ impl<'a> Store<'a> {
         of_own.is_some_and(is) && of_other.is_some_and(|expected| !is(expected))
     }
 
-    /// What is known of the folder before the run.
+    /// The folder's last known state before the run.
     fn last(&self, index: usize) -> Option<Last> {
         let (run, asked) = (&self.runs[index], self.asked(index)?);
         let mut maker: Option<(usize, Near)> = None;
@@ -328,7 +328,7 @@ impl<'a> Store<'a> {
         lie_there.contains_key(&None) || run.files.is_none_or(|files| files <= there)
     }
 
-    /// Of the runs of one dataset, the one that waited most alike.
+    /// The run of one dataset that waited most alike.
     fn nearest(&self, index: usize, dataset: &Asked) -> Option<Like> {
         let is_of =
             |one: &Like| self.asked(one.of).is_some_and(|one| differs(one, dataset).is_empty());
@@ -345,16 +345,18 @@ impl<'a> Store<'a> {
 
     /// With runs since the last generation that waited about alike, for samples of another size.
     fn pairs(&self, later: usize, asked: &Asked, since_us: Option<i64>) -> Vec<Pair> {
-        let run = &self.runs[later];
-        let is_pair = |earlier: &Like| {
+        // Work on samples takes as long for small ones.
+        if asked.preprocesses {
+            return Vec::new();
+        }
+        let pairs = self.likes(later).filter(|earlier| {
             let other = &self.runs[earlier.of];
             let is_other =
                 self.is_near(later, earlier.of) && !self.is_of_one_dataset(later, earlier.of);
-            let is_about_alike = earlier.apart <= EXPECTED_MAX && would_show(run, other);
+            let would_show = would_show(&self.runs[later], other);
+            let is_about_alike = earlier.apart <= EXPECTED_MAX && would_show;
             is_other && is_about_alike && since_us <= other.dataset_use.started_us
-        };
-        // Work on samples takes as long for small ones.
-        let pairs = self.likes(later).filter(|_| !asked.preprocesses).filter(is_pair);
+        });
         pairs.map(|earlier| Pair { later, earlier }).collect()
     }
 }

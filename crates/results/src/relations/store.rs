@@ -12,7 +12,7 @@ pub(super) enum Near {
     OtherHost,
 }
 
-/// What the path of a folder begins with that each host has for itself.
+/// Beginnings of paths that each host has for itself.
 const OF_ONE_HOST: [&str; 4] = ["/tmp/", "/var/tmp/", "/dev/shm/", "/run/"];
 /// Its first or second name, with or without digits after it, where disks of a host are mounted.
 const DISKS: [&str; 6] = ["local", "localscratch", "local_scratch", "localdisk", "nvme", "ssd"];
@@ -31,7 +31,7 @@ pub(super) fn near(a: (&Run, &Asked), b: (&Run, &Asked)) -> Option<Near> {
     }
 }
 
-/// Of one the job's folder is not known: the path of the other may be the same.
+/// Compare ends of paths, where the job's folder of one is not known.
 fn ends_alike(a: &Asked, b: &Asked) -> bool {
     let ends = |whole: &str, end: &str| {
         whole.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))

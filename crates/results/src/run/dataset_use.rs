@@ -35,13 +35,13 @@ pub struct DatasetUse {
     pub overridden: Vec<String>,
     /// Time that each accelerator waited for its first batch of an epoch, mean over epochs.
     pub first_waits_s: Vec<f64>,
-    /// What that batch has in bytes, by the config; empty where it does not tell.
+    /// Bytes of that batch, by the config; empty where it does not tell.
     pub first_batch_bytes: Vec<f64>,
     /// The files of its dataset, where the config tells their sizes.
     pub files: Option<DatasetPlan>,
     /// Time of waiting by step of an epoch, mean over accelerators and epochs.
     pub waits_s: Vec<f64>,
-    /// Of all times of all steps; `None` without steps.
+    /// Hash of all times of all steps; `None` without steps.
     pub fingerprint: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ impl DatasetUse {
         let is_done = is_generated(imported);
         DatasetUse {
             started_us,
-            generated_us: generated_us.filter(|_| imported.generates() && is_done),
+            generated_us: if imported.generates() && is_done { generated_us } else { None },
             is_generation_unfinished: imported.generates() && !is_done,
             store: store(imported),
             job_folder: job_folder(imported),
@@ -81,7 +81,7 @@ impl DatasetUse {
         }
     }
 
-    /// Of our records start, machines and plan must be the same, too: no machine starts two runs of a plan in the same microsecond.
+    /// Make the fingerprint that of start, machines and plan, too: no machine starts two runs of a plan in the same microsecond.
     pub(super) fn tell_apart(&mut self, record: &Record) {
         let hostnames = record.machines().iter().map(|one| &one.hostname);
         let plan = serde_json::to_string(&record.plan).unwrap_or_default();
@@ -126,10 +126,7 @@ fn asked(config: &Config) -> BTreeMap<String, String> {
         let (key, value) = key_of_override(text).zip(text.split_once('='))?;
         Some((key, same_text(value.1.trim().trim_matches(['\'', '"']))))
     });
-    let all: Vec<(String, String)> = match config.is_known() {
-        true => config.leaves(),
-        false => given.collect(),
-    };
+    let all = if config.is_known() { config.leaves() } else { given.collect() };
     let mut asked = BTreeMap::new();
     for (key, value) in all.into_iter().filter(|(key, _)| !is_aside(key)) {
         match key.strip_prefix("data_reader.") {
@@ -152,7 +149,7 @@ fn is_aside(key: &str) -> bool {
         || key.starts_with("storage.storage_options")
 }
 
-/// Of several names of a key the one that DLIO has today.
+/// The name that DLIO has for a key today.
 fn one_name(key: &str) -> String {
     match key {
         "dataset.record_length" => "dataset.record_length_bytes".into(),

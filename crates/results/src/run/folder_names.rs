@@ -1,4 +1,4 @@
-//! What the names of folders and overrides say of a run: its workload, its accelerators, what was varied, and whether it was put aside.
+//! Facts from names of folders and overrides: a run's workload, its accelerators, what was varied, and whether it was put aside.
 
 use crate::experiment::Experiment;
 use crate::place::{INCOMPLETE, SUPERSEDED};
@@ -27,7 +27,7 @@ pub struct FolderNames {
 }
 
 impl FolderNames {
-    /// Of `<workload>/<processes>[_<parameter>_<value>]/[incomplete|superseded/]<time>/`, or of MLPerf Storage's
+    /// From `<workload>/<processes>[_<parameter>_<value>]/[incomplete|superseded/]<time>/`, or of MLPerf Storage's
     /// `training/<workload>/run/<time>/`.
     pub fn new(path: &Path) -> Self {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
@@ -45,7 +45,7 @@ impl FolderNames {
         FolderNames { experiment, workload, put_aside }
     }
 
-    /// Of an experiment's folder, the processes.
+    /// Processes, where there is an experiment's folder.
     pub fn processes(&self) -> Option<u32> {
         self.experiment.as_ref().map(|experiment| experiment.processes)
     }
@@ -98,8 +98,10 @@ impl FolderNames {
 /// Older names of keys are as short as today's.
 fn short(setting: &Setting) -> &str {
     let is_older = KEYS.iter().any(|known| known.aliases.contains(&setting.key.as_str()));
-    let leaf = setting.key.rsplit_once('.').filter(|_| is_older);
-    leaf.map_or_else(|| setting.short_key(), |(_, leaf)| leaf)
+    match setting.key.rsplit_once('.') {
+        Some((_, leaf)) if is_older => leaf,
+        _ => setting.short_key(),
+    }
 }
 
 /// `workload=NAME` among overrides.

@@ -43,7 +43,7 @@ impl Run {
             hosts: imported.hosts,
             read_threads: has_config.then_some(plan.loader.workers),
             reported: scalars.map(|(name, value)| (name.to_string(), value)).collect(),
-            mean_sample_bytes: mean.filter(|_| plan.dataset.record_bytes > 0.0),
+            mean_sample_bytes: if plan.dataset.record_bytes > 0.0 { mean } else { None },
             ..Run::from_steps(path, source, &names, record)
         };
         let steps = std::mem::take(&mut run.dataset_use);

@@ -63,7 +63,7 @@ impl Run {
         Run {
             path: path.into(),
             source: source.into(),
-            put_aside: names.put_aside().filter(|_| !is_asked_for(path, source)),
+            put_aside: if is_asked_for(path, source) { None } else { names.put_aside() },
             started: known_text(&record.started),
             ended: known_text(&record.ended),
             hostname: known_text(&record.system.hostname),

@@ -124,7 +124,7 @@ pub struct Run {
     pub record: Option<Box<Record>>,
 }
 
-/// Why a run must not be used.
+/// The reason for which a run must not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// `incomplete` or `superseded`.

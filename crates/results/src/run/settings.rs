@@ -58,7 +58,7 @@ pub const ROWS: &[(&str, &str, &str, &str)] = &[
 
 const ACCELERATORS: &str = "accelerators";
 
-/// What DLIO takes where nothing is given, of what results are compared by.
+/// DLIO's defaults of settings that results are compared by.
 const DEFAULTS: [(&str, &str); 9] = [
     ("dataset.num_files_train", "8"),
     ("dataset.num_samples_per_file", "1"),
@@ -71,9 +71,10 @@ const DEFAULTS: [(&str, &str); 9] = [
     ("workflow.generate_data", "false"),
 ];
 
-/// Of a run of DLIO: what its config asked for. Without a config it is not known, but for what overrides tell.
+/// The settings of a DLIO run by its config; without one, as far as overrides tell.
 pub(super) fn from_dlio(run: &Run, has_config: bool) -> Settings {
-    let defaults = DEFAULTS.iter().filter(|_| has_config).map(|(key, value)| (*key, *value));
+    let defaults: &[(&str, &str)] = if has_config { &DEFAULTS } else { &[] };
+    let defaults = defaults.iter().map(|(key, value)| (*key, *value));
     let asked = run.dataset_use.asked.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     // Later ones win.
     let all = defaults.chain(asked).map(|(key, value)| (key_of_dlio(key).into(), value.into()));
@@ -114,7 +115,7 @@ const NO_SETTINGS: &[&str] = &[
 /// Replicates may differ in these.
 const SEEDS: &[&str] = &["loader.order_seed", "loader.preprocess_seed", "train.compute_seed"];
 
-/// What makes a run of this plan the experiment it is.
+/// The settings that make a run of this plan the experiment it is.
 pub fn settings(plan: &Plan) -> Settings {
     let mut settings = Settings::new();
     // A plan is all of JSON's kinds.

@@ -15,9 +15,9 @@ pub struct StepTimes {
     pub compute_s_per_step: Option<f64>,
     /// Waiting for data, of the time of the blocks.
     pub load_percent: Option<f64>,
-    /// Of the waiting, the part in steps that au_windowed leaves out.
+    /// Part of the waiting in steps that au_windowed leaves out.
     pub excluded_percent: Option<f64>,
-    /// Of the time of the blocks: neither loading nor computing, so barrier and bookkeeping.
+    /// Rest of the time of the blocks: neither loading nor computing, so barrier and bookkeeping.
     pub barrier_percent: Option<f64>,
     /// The lowest au_windowed of an accelerator, mean over epochs.
     pub windowed_lowest_percent: Option<f64>,

@@ -1,13 +1,67 @@
-//! What is known of a study beside its CSV: a journal of what was begun and what came of it, and what follows from it for each row.
+//! State of a study beside its CSV: how its runs are made, and what came of them, as the folders of its results say.
 
-mod event;
-mod journal;
-mod history;
+mod settings;
+mod attempt;
+mod legacy;
 mod status;
 #[cfg(test)]
 mod tests;
 
-pub use event::{Checked, Event, Launching, Settings};
-pub use history::{Attempt, Dataset, History, IsCopy, Outcome, RowId};
-pub use journal::{Journal, JournalError};
-pub use status::{Place, Status, places};
+pub use attempt::{ABOUT_FILE, Attempt, Checked, Outcome, write_about};
+pub use settings::{Launching, StudySettings};
+pub use status::{RowState, Status};
+
+use crate::files::{FilesError, Lock, StudyFiles};
+use crate::row::Row;
+
+/// State of a study.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StudyState {
+    /// How the runs are made; `None` before the first.
+    pub settings: Option<StudySettings>,
+    /// In the order of their starts.
+    pub attempts: Vec<Attempt>,
+}
+
+impl StudyState {
+    /// Read the state of a study.
+    ///
+    /// # Errors
+    /// It cannot be read, or is that of another study.
+    pub fn read(files: &StudyFiles) -> Result<Self, FilesError> {
+        let Some(settings) = StudySettings::read(files)? else { return legacy::read(files) };
+        let settings = settings.moved_to(&files.csv, &files.state)?;
+        let attempts = attempt::read_all(&settings)?;
+        Ok(StudyState { settings: Some(settings), attempts })
+    }
+
+    /// Read the state of a study that is to be run. A study of an older feedrate is brought into the form of this one.
+    ///
+    /// # Errors
+    /// It cannot be read or written, or is that of another study.
+    pub fn open(files: &StudyFiles, _lock: &Lock) -> Result<Self, FilesError> {
+        let before = StudySettings::read(files)?;
+        if before.is_none() {
+            legacy::adopt(files)?;
+        }
+        let state = Self::read(files)?;
+        // A study that was moved says where it lies now, so that a copy of it is known for one.
+        if let (Some(before), Some(now)) = (before, &state.settings)
+            && before != *now
+        {
+            now.write(files)?;
+        }
+        Ok(state)
+    }
+
+    /// Where each row stands, in their order.
+    pub fn places(&self, rows: &[Row]) -> Vec<RowState<'_>> {
+        status::places(rows, &self.attempts)
+    }
+
+    /// Whether any run came to a result.
+    pub fn has_results(&self) -> bool {
+        let is_result = |of: &Attempt| of.is_complete() || of.outcome == Outcome::Superseded;
+        self.attempts.iter().any(is_result)
+    }
+}

@@ -1,129 +1,111 @@
-//! Where each row stands, from what the CSV and the journal say.
+//! Where each row stands, from what the CSV says and what the folders hold.
 //!
-//! Rows that ask for the same run cannot be told apart, and are matched with what was run by their number: as many attempts as there are
-//! rows marked as done belong to those, wherever in the file they stand.
+//! Rows that ask for the same run cannot be told apart: as many results as there are rows marked as done belong to those, wherever in
+//! the file they stand.
 
-use super::history::{Attempt, History, Outcome, RowId};
+use super::attempt::{Attempt, Outcome};
 use crate::row::{Row, RowKey};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Where a row stands.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Status<'a> {
-    /// To be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// To be run. A complete attempt is one that the user set back.
     Pending,
-    /// Done; `None` where it was not done by this study.
-    Done(Option<&'a Attempt>),
-    /// Done and on the disk, and the CSV does not say so yet.
-    Unmarked(&'a Attempt),
-    /// Its author set it back after it was done: to be run again.
-    SetBack(&'a Attempt),
+    /// Begun, and not at its end: it goes on, or its runner died.
+    Running,
     /// It came to no result, and is run again on request.
-    Failed(&'a Attempt, &'a str),
-    /// Begun, and nobody has told what came of it: it goes on, or its runner died.
-    Left(&'a Attempt),
+    Failed,
+    /// Done; without an attempt the CSV says so, and there is no result here.
+    Done,
 }
 
 /// A row and what is known of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Place<'a> {
-    /// Which of the rows that ask for the same.
-    pub id: RowId,
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowState<'a> {
     /// Where it stands.
-    pub status: Status<'a>,
+    pub status: Status,
+    /// The attempt that this follows from.
+    pub attempt: Option<&'a Attempt>,
 }
 
-impl<'a> Status<'a> {
+impl Status {
     /// In one word.
-    pub fn name(&self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Status::Pending | Status::SetBack(_) => "pending",
-            Status::Done(_) | Status::Unmarked(_) => "done",
-            Status::Failed(..) => "failed",
-            Status::Left(_) => "running",
-        }
-    }
-
-    /// The attempt that it is from.
-    pub fn attempt(&self) -> Option<&'a Attempt> {
-        match *self {
-            Status::Pending => None,
-            Status::Done(attempt) => attempt,
-            Status::Unmarked(of) | Status::SetBack(of) | Status::Failed(of, _) => Some(of),
-            Status::Left(of) => Some(of),
+            Status::Pending => "pending",
+            Status::Running => "running",
+            Status::Failed => "failed",
+            Status::Done => "done",
         }
     }
 }
 
-/// Of each row, in their order.
-pub fn places<'a>(rows: &[Row], history: &'a History) -> Vec<Place<'a>> {
-    let mut alike: BTreeMap<RowKey, Vec<usize>> = BTreeMap::new();
-    for (index, row) in rows.iter().enumerate() {
-        alike.entry(row.key()).or_default().push(index);
+impl<'a> RowState<'a> {
+    /// The attempt that the row's result is from.
+    pub fn result(&self) -> Option<&'a Attempt> {
+        if self.status == Status::Done { self.attempt } else { None }
     }
-    let mut last: BTreeMap<&RowKey, BTreeMap<u32, &Attempt>> = BTreeMap::new();
-    for attempt in history.attempts.iter().filter(|attempt| !attempt.superseded) {
-        last.entry(&attempt.row.key).or_default().insert(attempt.row.ordinal, attempt);
-    }
-    let mut found: Vec<Option<Place>> = rows.iter().map(|_| None).collect();
-    for (key, indices) in alike {
-        let mut slots = Slots { left: last.remove(&key).unwrap_or_default(), used: Vec::new() };
-        slots.used.extend(slots.left.keys());
-        let (done, open): (Vec<usize>, Vec<usize>) =
-            indices.into_iter().partition(|&index| rows[index].done);
-        for (indices, place) in [(done, Slots::of_done as fn(&mut _) -> _), (open, Slots::of_open)]
-        {
-            for index in indices {
-                let (ordinal, status) = place(&mut slots);
-                found[index] = Some(Place { id: RowId { key: key.clone(), ordinal }, status });
-            }
+
+    /// The reason why the row failed.
+    pub fn reason(&self) -> Option<&'a str> {
+        match &self.attempt?.outcome {
+            Outcome::Failed { reason, .. } => Some(reason),
+            _ => None,
         }
     }
-    found.into_iter().flatten().collect()
 }
 
-/// The attempts at one key that no row has yet, the last of each ordinal.
-struct Slots<'a> {
-    left: BTreeMap<u32, &'a Attempt>,
-    used: Vec<u32>,
-}
-
-impl<'a> Slots<'a> {
-    fn take(&mut self, is_wanted: impl Fn(&Attempt) -> bool) -> Option<&'a Attempt> {
-        let ordinal = *self.left.iter().find(|(_, attempt)| is_wanted(attempt))?.0;
-        self.left.remove(&ordinal)
+/// Match attempts with rows.
+pub(super) fn places<'a>(rows: &[Row], attempts: &'a [Attempt]) -> Vec<RowState<'a>> {
+    let mut free: BTreeMap<&RowKey, Vec<&Attempt>> = BTreeMap::new();
+    for attempt in attempts.iter().filter(|attempt| counts(attempt)) {
+        free.entry(&attempt.key).or_default().push(attempt);
     }
-
-    /// An ordinal of no attempt.
-    fn fresh(&mut self) -> u32 {
-        let free = (0..).find(|ordinal| !self.used.contains(ordinal)).unwrap_or(u32::MAX);
-        self.used.push(free);
-        free
-    }
-
-    fn of_done(&mut self) -> (u32, Status<'a>) {
-        let marked = self.take(|attempt| attempt.is_finished() && attempt.marked);
-        match marked.or_else(|| self.take(Attempt::is_finished)) {
-            Some(attempt) => (attempt.row.ordinal, Status::Done(Some(attempt))),
-            None => (self.fresh(), Status::Done(None)),
+    let keys: Vec<RowKey> = rows.iter().map(Row::key).collect();
+    let mut places = vec![RowState { status: Status::Pending, attempt: None }; rows.len()];
+    for is_done in [true, false] {
+        for (index, _) in rows.iter().enumerate().filter(|(_, row)| row.done == is_done) {
+            let free = free.entry(&keys[index]).or_default();
+            places[index] = if is_done { place_of_done(free) } else { place_of_open(free) };
         }
     }
+    places
+}
 
-    fn of_open(&mut self) -> (u32, Status<'a>) {
-        let unmarked = self.take(|attempt| attempt.is_finished() && !attempt.marked);
-        let attempt = unmarked
-            .or_else(|| self.take(Attempt::is_finished))
-            .or_else(|| self.take(|attempt| attempt.outcome == Outcome::Unknown))
-            .or_else(|| self.take(|attempt| matches!(attempt.outcome, Outcome::Failed { .. })))
-            .or_else(|| self.take(|_| true));
-        let Some(attempt) = attempt else { return (self.fresh(), Status::Pending) };
-        let status = match &attempt.outcome {
-            Outcome::Finished(_) if attempt.marked => Status::SetBack(attempt),
-            Outcome::Finished(_) => Status::Unmarked(attempt),
-            Outcome::Failed { reason } => Status::Failed(attempt, reason),
-            Outcome::BrokenOff => Status::Pending,
-            Outcome::Unknown => Status::Left(attempt),
-        };
-        (attempt.row.ordinal, status)
+/// Whether it still says anything of a row.
+fn counts(attempt: &Attempt) -> bool {
+    let is_retried = matches!(attempt.outcome, Outcome::Failed { is_retried: true, .. });
+    !is_retried && attempt.outcome != Outcome::Superseded
+}
+
+fn place_of_done<'a>(free: &mut Vec<&'a Attempt>) -> RowState<'a> {
+    let marked = take(free, |attempt| attempt.checked().is_some());
+    RowState { status: Status::Done, attempt: marked.or_else(|| take(free, Attempt::is_complete)) }
+}
+
+fn place_of_open<'a>(free: &mut Vec<&'a Attempt>) -> RowState<'a> {
+    let unmarked = take(free, |attempt| attempt.outcome == Outcome::Complete(None));
+    if unmarked.is_some() {
+        return RowState { status: Status::Done, attempt: unmarked };
     }
+    let set_back = take(free, Attempt::is_complete);
+    // Of attempts without a result the last tells.
+    let attempt = set_back.or_else(|| free.pop());
+    let status = match attempt.map(|attempt| &attempt.outcome) {
+        Some(Outcome::Running) => Status::Running,
+        Some(Outcome::Failed { .. }) => Status::Failed,
+        _ => Status::Pending,
+    };
+    RowState { status, attempt }
+}
+
+fn take<'a>(
+    free: &mut Vec<&'a Attempt>,
+    is_wanted: impl Fn(&Attempt) -> bool,
+) -> Option<&'a Attempt> {
+    let at = free.iter().position(|attempt| is_wanted(attempt))?;
+    Some(free.remove(at))
 }

@@ -1,95 +1,73 @@
-//! Journals that survive, and what they say of rows.
+//! The state of a study, as the folders of its results and the settings beside its CSV say.
 
 use super::*;
-use crate::row::Row;
-use std::io::Write;
-use std::path::Path;
+use crate::place::{INCOMPLETE, make_run_dir};
+use feedrate_measure::example::simple;
+use feedrate_measure::record::{StudyRun, file};
+use std::fs;
+use std::path::{Path, PathBuf};
 
-fn begun(attempt: u64, row: &Row, ordinal: u32) -> Event {
-    Event::Begun {
-        attempt,
-        key: row.key(),
-        ordinal,
-        run_dir: format!("results/{attempt}").into(),
-        at: String::new(),
-    }
+/// Outcome of an attempt.
+#[derive(Clone, Copy)]
+enum Came {
+    Running,
+    Complete,
+    Marked,
+    Superseded,
+    Failed,
+    Retried,
+    BrokenOff,
 }
+use Came::{BrokenOff, Complete, Failed, Marked, Retried, Running, Superseded};
 
-fn finished(attempt: u64) -> Event {
-    Event::Finished { attempt, result: Checked { duration_s: 1.5, ..Checked::default() } }
-}
-
-fn failed(attempt: u64) -> Event {
-    Event::Failed { attempt, reason: "no space".into() }
-}
-
-#[test]
-fn what_was_added_is_read_again_and_a_torn_line_is_taken_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("journal.jsonl");
-    let row = Row::new("w", 2);
-    let events = [begun(1, &row, 0), finished(1), Event::Marked { attempt: 1 }];
-    let (mut journal, before) = Journal::open(&path).unwrap();
-    assert_eq!(before, []);
-    for event in &events {
-        journal.add(event).unwrap();
-    }
-    let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
-    file.write_all(b"{\"event\":\"fini").unwrap();
-    assert_eq!(Journal::read(&path).unwrap(), events);
-    let (mut journal, read) = Journal::open(&path).unwrap();
-    assert_eq!(read, events);
-    journal.add(&failed(2)).unwrap();
-    assert_eq!(Journal::read(&path).unwrap().last(), Some(&failed(2)));
-}
-
-#[test]
-fn what_is_no_journal_is_refused_with_its_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("journal.jsonl");
-    std::fs::write(&path, "{\"event\":\"marked\",\"attempt\":1}\nnonsense\n").unwrap();
-    let error = Journal::open(&path).unwrap_err().to_string();
-    assert!(error.contains("line 2 of the journal"), "{error}");
-    let error = Journal::open(Path::new("/no/such/folder/journal.jsonl")).unwrap_err().to_string();
-    assert!(error.contains("cannot open the journal"), "{error}");
+fn attempt(number: u64, row: &Row, came: Came) -> Attempt {
+    let checked = Checked { duration_s: 1.5, ..Checked::default() };
+    let failed = |is_retried| Outcome::Failed { reason: "no space".into(), is_retried };
+    let outcome = match came {
+        Running => Outcome::Running,
+        Complete => Outcome::Complete(None),
+        Marked => Outcome::Complete(Some(checked)),
+        Superseded => Outcome::Superseded,
+        Failed => failed(false),
+        Retried => failed(true),
+        BrokenOff => Outcome::BrokenOff,
+    };
+    Attempt { number, key: row.key(), run_dir: format!("results/{number}").into(), outcome }
 }
 
 /// A word for each row, with the attempt that it is from.
-fn told(rows: &[Row], events: &[Event]) -> Vec<String> {
-    let history = History::of(events.to_vec());
-    let word = |place: &Place| match place.status {
-        Status::Pending => "pending".to_string(),
-        Status::Done(attempt) => format!("done {:?}", attempt.map(|a| a.number)),
-        Status::Unmarked(attempt) => format!("unmarked {}", attempt.number),
-        Status::SetBack(attempt) => format!("set back {}", attempt.number),
-        Status::Failed(attempt, reason) => format!("failed {}: {reason}", attempt.number),
-        Status::Left(attempt) => format!("left {}", attempt.number),
+fn told(rows: &[Row], attempts: &[Attempt]) -> Vec<String> {
+    let state = StudyState { settings: None, attempts: attempts.to_vec() };
+    let word = |place: &RowState| {
+        let number = place.attempt.map_or("-".into(), |attempt| attempt.number.to_string());
+        let reason = place.reason().map_or(String::new(), |reason| format!(": {reason}"));
+        format!("{} {number}{reason}", place.status.name())
     };
-    places(rows, &history).iter().map(word).collect()
-}
-
-fn marked(attempt: u64) -> Event {
-    Event::Marked { attempt }
+    state.places(rows).iter().map(word).collect()
 }
 
 #[test]
-fn a_row_stands_where_csv_and_journal_say() {
+fn a_row_stands_where_csv_and_folders_say() {
     let row = Row::new("w", 2);
     let done = Row { done: true, ..row.clone() };
-    let superseded = Event::Superseded { attempt: 1 };
-    for (row, events, expected) in [
-        (&row, vec![], "pending"),
-        (&done, vec![], "done None"),
-        (&row, vec![begun(1, &row, 0)], "left 1"),
-        (&row, vec![begun(1, &row, 0), Event::BrokenOff { attempt: 1 }], "pending"),
-        (&row, vec![begun(1, &row, 0), failed(1)], "failed 1: no space"),
-        (&row, vec![begun(1, &row, 0), finished(1)], "unmarked 1"),
-        (&done, vec![begun(1, &row, 0), finished(1)], "done Some(1)"),
-        (&row, vec![begun(1, &row, 0), finished(1), marked(1)], "set back 1"),
-        (&row, vec![begun(1, &row, 0), finished(1), marked(1), superseded], "pending"),
-        (&done, vec![begun(1, &row, 0), failed(1)], "done None"),
+    for (row, came, expected) in [
+        (&row, &[][..], "pending -"),
+        (&done, &[], "done -"),
+        (&row, &[Running], "running 1"),
+        (&row, &[BrokenOff], "pending 1"),
+        (&row, &[Failed], "failed 1: no space"),
+        (&row, &[Failed, BrokenOff], "pending 2"),
+        (&row, &[Retried], "pending -"),
+        (&row, &[Complete], "done 1"),
+        (&done, &[Complete], "done 1"),
+        (&row, &[Marked], "pending 1"),
+        (&row, &[Superseded], "pending -"),
+        (&row, &[Retried, Marked], "pending 2"),
+        (&done, &[Failed], "done -"),
     ] {
-        assert_eq!(told(std::slice::from_ref(row), &events), [expected]);
+        let attempts: Vec<Attempt> =
+            came.iter().zip(1..).map(|(came, number)| attempt(number, row, *came)).collect();
+        assert_eq!(told(std::slice::from_ref(row), &attempts), [expected]);
     }
 }
 
@@ -97,31 +75,26 @@ fn a_row_stands_where_csv_and_journal_say() {
 fn rows_that_ask_for_the_same_are_matched_by_their_number() {
     let row = Row::new("w", 2);
     let done = Row { done: true, note: "another word".into(), ..row.clone() };
-    let first = [begun(1, &row, 0), finished(1), marked(1)];
-    let check = |rows: &[&Row], more: &[Event], expected: &[&str]| {
+    let first = [attempt(1, &row, Marked)];
+    let check = |rows: &[&Row], attempts: &[Attempt], expected: &[&str]| {
         let rows: Vec<Row> = rows.iter().map(|row| (*row).clone()).collect();
-        assert_eq!(told(&rows, &[&first[..], more].concat()), expected);
+        assert_eq!(told(&rows, attempts), expected);
     };
-    check(&[&done, &row], &[], &["done Some(1)", "pending"]);
-    check(&[&row, &done], &[], &["pending", "done Some(1)"]);
-    check(&[&row, &row], &[], &["set back 1", "pending"]);
-    check(&[&done, &done], &[], &["done Some(1)", "done None"]);
-    let second = [begun(2, &row, 1), finished(2)];
-    check(&[&row, &done], &second, &["unmarked 2", "done Some(1)"]);
+    check(&[&done, &row], &first, &["done 1", "pending -"]);
+    check(&[&row, &done], &first, &["pending -", "done 1"]);
+    check(&[&row, &row], &first, &["pending 1", "pending -"]);
+    check(&[&done, &done], &first, &["done 1", "done -"]);
+    let both = [first[0].clone(), attempt(2, &row, Complete)];
+    check(&[&row, &done], &both, &["done 2", "done 1"]);
     // Its neighbour was deleted while it ran: it is not the one that was set back.
-    check(&[&row], &second, &["unmarked 2"]);
-    let ids: Vec<u32> = places(&[row.clone(), done, row], &History::of(first.to_vec()))
-        .iter()
-        .map(|of| of.id.ordinal)
-        .collect();
-    assert_eq!(ids, [1, 0, 2]);
+    check(&[&row], &both, &["done 2"]);
 }
 
-fn settings(csv: &str) -> Event {
-    let folder = Path::new(csv).parent().unwrap();
-    Event::Settings(Settings {
+fn settings(csv: &Path) -> StudySettings {
+    let folder = csv.parent().unwrap();
+    StudySettings {
         csv: csv.into(),
-        id: "1".into(),
+        id: "this".into(),
         folder: folder.into(),
         results: folder.join("results"),
         data: Some("/mnt/data".into()),
@@ -129,29 +102,144 @@ fn settings(csv: &str) -> Event {
         shrink_records: 1.0,
         cache: "as-is".into(),
         launching: Launching::default(),
-    })
+    }
+}
+
+fn study(folder: &Path) -> StudyFiles {
+    fs::create_dir_all(folder.join("s.study")).unwrap();
+    fs::write(folder.join("s.csv"), "model,processes,run\nw,2,N\n").unwrap();
+    StudyFiles::new(&folder.join("s.csv")).unwrap()
 }
 
 #[test]
 fn a_study_that_was_moved_takes_its_paths_along_and_a_copy_is_told() {
     let folder = tempfile::tempdir().unwrap();
-    let csv = folder.path().join("s.csv");
-    let row = Row::new("w", 2);
-    let event = Event::Begun {
-        attempt: 1,
-        key: row.key(),
-        ordinal: 0,
-        run_dir: "/no/such/results/w/2/now".into(),
-        at: String::new(),
+    let files = study(&folder.path().join("here"));
+    settings(Path::new("/no/such/s.csv")).write(&files).unwrap();
+    let here = files.csv.parent().unwrap();
+    let state = StudyState::read(&files).unwrap();
+    assert_eq!(state.settings, Some(settings(&files.csv)));
+    assert_eq!(state.settings.unwrap().results, here.join("results"));
+    StudyState::open(&files, &files.lock().unwrap()).unwrap();
+    assert_eq!(StudySettings::read(&files).unwrap(), Some(settings(&files.csv)));
+    let other = study(&folder.path().join("other"));
+    settings(&files.csv).write(&other).unwrap();
+    let error = StudyState::read(&other).unwrap_err();
+    assert!(error.to_string().contains("of which it is a copy"), "{error}");
+    assert!(error.hint().unwrap().contains("remove `"));
+}
+
+/// A run below the results of a study in `folder`.
+fn run(folder: &Path, complete: bool, about: Option<&StudyRun>) -> PathBuf {
+    let run_dir = make_run_dir(&folder.join("results/w/2"), "2026").unwrap();
+    let mut record = simple(&[(1000, 1000, 0, 1)]);
+    record.complete = complete;
+    if let Some(about) = about {
+        write_about(&run_dir, about).unwrap();
+    }
+    file::write(&run_dir, &record).unwrap();
+    run_dir
+}
+
+#[test]
+fn folders_say_what_came_of_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = study(folder.path());
+    settings(&files.csv).write(&files).unwrap();
+    let about = |number| StudyRun {
+        id: Some("this".into()),
+        key: Some(Row::new("w", 2).key().0),
+        attempt: number,
+        ..StudyRun::default()
     };
-    let mut history = History::of(vec![settings("/no/such/s.csv"), event]);
-    assert!(history.come_along(&csv).unwrap().is_some());
-    assert_eq!(history.attempts[0].run_dir, folder.path().join("results/w/2/now"));
-    let settings = history.settings.clone().unwrap();
-    assert_eq!(settings.data.as_deref(), Some(Path::new("/mnt/data")));
-    assert_eq!(settings.folder, folder.path());
-    assert!(history.come_along(&csv).unwrap().is_none());
-    std::fs::write(&csv, "").unwrap();
-    let error = history.come_along(Path::new("/elsewhere/s.csv")).unwrap_err();
-    assert_eq!(error.original, csv);
+    for number in 1..=6 {
+        run(folder.path(), number != 6, Some(&about(number)));
+    }
+    let foreign = StudyRun { id: Some("another".into()), ..about(7) };
+    run(folder.path(), true, Some(&foreign));
+    run(folder.path(), true, None);
+    let mut attempts = StudyState::read(&files).unwrap().attempts;
+    assert!(attempts[..5].iter().all(|attempt| attempt.outcome == Outcome::Complete(None)));
+    assert_eq!((attempts.len(), &attempts[5].outcome), (6, &Outcome::Running));
+    attempts[0].mark(Checked { duration_s: 2.0, ..Checked::default() }).unwrap();
+    attempts[1].supersede().unwrap();
+    attempts[2].give_up(Some("no space".into())).unwrap();
+    attempts[3].give_up(Some("no space".into())).unwrap();
+    attempts[3].retry().unwrap();
+    attempts[5].give_up(None).unwrap();
+    assert!(attempts[5].run_dir.parent().unwrap().ends_with(INCOMPLETE));
+    let read = StudyState::read(&files).unwrap();
+    assert_eq!(read.attempts, attempts);
+    assert!(read.has_results());
+    fs::remove_file(attempts[0].run_dir.join("record.json")).unwrap();
+    let gone = StudyState::read(&files).unwrap();
+    assert_eq!(gone.attempts[0].outcome, Outcome::Running);
+}
+
+/// As feedrate 0.1 wrote it, of three rows: done, set back and done again, failed and begun again.
+fn journal(csv: &Path) -> String {
+    let settings = serde_json::to_string(&settings(csv)).unwrap();
+    let begun = |attempt, model: &str, time: &str| {
+        let run_dir = csv.with_file_name("results/w/2").join(time).display().to_string();
+        format!(
+            r#"{{"event":"begun","attempt":{attempt},"key":"{model}||2||||1","ordinal":0,"run_dir":"{run_dir}","at":"{time}"}}"#
+        )
+    };
+    let finished = |attempt| {
+        format!(
+            r#"{{"event":"finished","attempt":{attempt},"duration_s":2.5,"plan":"0f","doubts":[]}}"#
+        )
+    };
+    let lines = [
+        settings.replacen('{', r#"{"event":"settings","#, 1),
+        r#"{"event":"claimed","folder":"/data/a","fingerprint":"00","bytes":4096}"#.into(),
+        r#"{"event":"generated","folder":"/data/a","duration_s":0.5}"#.into(),
+        begun(1, "w", "a"),
+        finished(1),
+        r#"{"event":"marked","attempt":1}"#.into(),
+        begun(2, "v", "b"),
+        finished(2),
+        r#"{"event":"marked","attempt":2}"#.into(),
+        r#"{"event":"superseded","attempt":2}"#.into(),
+        begun(3, "v", "c"),
+        finished(3),
+        begun(4, "u", "d"),
+        r#"{"event":"failed","attempt":4,"reason":"no space"}"#.into(),
+        begun(5, "u", "e"),
+        r#"{"event":"fini"#.into(),
+    ];
+    lines.join("\n")
+}
+
+#[test]
+fn a_study_of_an_older_feedrate_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = study(folder.path());
+    let results = folder.path().join("results/w/2");
+    for (run_dir, complete) in [("a", true), ("superseded/b", true), ("c", true), ("e", false)] {
+        let mut record = simple(&[(1000, 1000, 0, 1)]);
+        (record.complete, record.study) =
+            (complete, Some(Box::new(StudyRun { block: Some(7), ..StudyRun::default() })));
+        fs::create_dir_all(results.join(run_dir)).unwrap();
+        file::write(&results.join(run_dir), &record).unwrap();
+    }
+    // It was moved since.
+    fs::write(files.state.join("journal.jsonl"), journal(Path::new("/no/such/s.csv"))).unwrap();
+    let before = StudyState::read(&files).unwrap();
+    assert_eq!(before.settings, Some(settings(&files.csv)));
+    let lock = files.lock().unwrap();
+    let state = StudyState::open(&files, &lock).unwrap();
+    assert!(files.state.join("settings.json").exists());
+    let row = |model: &str, block| Row {
+        replicate: Some(1),
+        block,
+        done: model == "w",
+        ..Row::new(model, 2)
+    };
+    let rows = [row("w", Some(7)), row("v", Some(7)), row("u", Some(7))];
+    assert_eq!(told(&rows, &state.attempts), ["done 1", "done 3", "running 5"]);
+    assert_eq!(told(&rows, &before.attempts), ["done 1", "done 3", "running 5"]);
+    assert_eq!(state.attempts[0].checked().unwrap().duration_s, 2.5);
+    let failed = Outcome::Failed { reason: "no space".into(), is_retried: true };
+    assert_eq!((state.attempts.len(), &state.attempts[3].outcome), (5, &failed));
 }

@@ -12,7 +12,7 @@ const CHAIN_SHOWN: usize = 7;
 /// Words of the defining relation that people are shown.
 const DEFINING_SHOWN: usize = 15;
 
-/// What is confounded with what.
+/// Effects that are confounded with each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Aliases {
     /// Letter and name of each factor.
@@ -32,7 +32,7 @@ pub struct Aliases {
 pub struct Chain {
     /// The one of fewest factors.
     pub effect: String,
-    /// What it is confounded with, fewest factors first.
+    /// Effects that it is confounded with, fewest factors first.
     pub aliases: Vec<String>,
     /// Further ones, of four factors and more.
     pub further: usize,
@@ -60,7 +60,7 @@ impl Word {
     /// Read `ABC` or `-ABC`.
     ///
     /// # Errors
-    /// What is no letter of a factor, or comes twice.
+    /// A letter that stands for no factor, or comes twice.
     pub(super) fn parse(text: &str, factors: usize) -> Result<Word, char> {
         let text = text.trim();
         let (is_negative, letters) = match text.strip_prefix('-') {
@@ -113,7 +113,7 @@ pub(super) fn group(words: &[Word]) -> Vec<Word> {
 }
 
 impl Aliases {
-    /// Of a design whose `defining` words are a whole group.
+    /// Aliases of a design whose `defining` words are a whole group.
     pub(super) fn of(names: &[String], generators: Vec<String>, defining: &[Word]) -> Aliases {
         let mut chains: Vec<Chain> = Vec::new();
         let mut seen = std::collections::BTreeSet::new();

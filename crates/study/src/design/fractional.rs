@@ -57,7 +57,7 @@ const STANDARD: &[(usize, &[&str])] = &[
     (15, &["ABC", "ABD", "ACD", "BCD", "ABCD", "AB", "AC", "AD", "BC", "BD", "CD"]),
 ];
 
-/// Of more, the table of aliases is longer than anyone reads.
+/// Maximum factors; the table of aliases of more is longer than anyone reads.
 const GENERATORS_MAX: usize = 11;
 
 /// A factor that is a product of others.
@@ -97,7 +97,7 @@ fn lay(asked: &Asked) -> Result<Laid, Problem> {
     Ok(Laid { points, notes, aliases: Some(aliases) })
 }
 
-/// Which factors are high in a run.
+/// The factors that are high in a run.
 fn signs(run: usize, factors: usize, base: &[usize], generators: &[Generator]) -> u32 {
     debug_assert!(factors <= 32);
     let place = |(bit, &factor): (usize, &usize)| ((run >> bit & 1) as u32) << factor;

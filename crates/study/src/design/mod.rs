@@ -1,7 +1,7 @@
 //! Designs: which levels are combined with which. One file a kind, one row in [`DESIGNS`].
 //!
 //! A design gives points, each a level of every factor or none where the baseline's stays. It knows nothing of rows, files, replicates and order;
-//! those are put around all kinds alike (`arrange.rs`).
+//! those are put around all kinds alike (`randomization`).
 //!
 //! To add one: write its file with a `pub(super) static DESIGN`, add its `mod` line and row here. `feedrate list`, `describe`,
 //! `study new` and the contract tests read the table.
@@ -38,13 +38,13 @@ pub const RUNS_MAX: usize = 100_000;
 
 /// A row of the table.
 pub struct Design {
-    /// What users write, in snake_case.
+    /// Name as users write it, in snake_case.
     pub name: &'static str,
-    /// What it combines, in one sentence.
+    /// Combinations that it makes, in one sentence.
     pub summary: &'static str,
-    /// What can be estimated from it, in one sentence.
+    /// Effects that can be estimated from it, in one sentence.
     pub estimates: &'static str,
-    /// What it takes beside factors.
+    /// Options that it takes beside factors.
     pub options: &'static [DesignOption],
     /// Lays the points. At least one factor is there, each with at least one level, and all options are known.
     lay: fn(&Asked) -> Result<Laid, Problem>,
@@ -53,18 +53,18 @@ pub struct Design {
 /// Something a kind of design can be told.
 #[derive(Debug)]
 pub struct DesignOption {
-    /// What users write.
+    /// Name as users write it.
     pub name: &'static str,
-    /// What it does, and what holds without it.
+    /// Its effect, and its default.
     pub meaning: &'static str,
 }
 
-/// What a design is made of.
+/// Input of a design.
 pub struct Asked<'a> {
-    /// What is varied.
+    /// Factors to vary.
     pub factors: &'a [Factor],
-    /// What the design was told.
-    pub options: &'a Options,
+    /// Options of the design.
+    pub options: &'a DesignOptions,
     /// For designs with chance in them.
     pub seed: u64,
 }
@@ -72,22 +72,22 @@ pub struct Asked<'a> {
 /// A level of each factor, in their order; `None` leaves the baseline's.
 pub type Point = Vec<Option<String>>;
 
-/// What came of it.
+/// A design's output.
 #[derive(Clone, Debug, Default)]
 pub struct Laid {
-    /// What is to be run, in the order of the textbook.
+    /// Points to run, in the order of the textbook.
     pub points: Vec<Point>,
-    /// What must be known of this design to read its results.
+    /// Notes that a reader of its results needs.
     pub notes: Vec<String>,
-    /// What is confounded with what, where the design is a fraction.
+    /// Confounded effects, where the design is a fraction.
     pub aliases: Option<Aliases>,
 }
 
 /// Options of a design as they were written: name and words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options(pub Vec<(String, Vec<String>)>);
+pub struct DesignOptions(pub Vec<(String, Vec<String>)>);
 
-impl Options {
+impl DesignOptions {
     /// The words of an option; none where it is not given.
     pub fn words(&self, name: &str) -> &[String] {
         self.0.iter().find(|(known, _)| known == name).map_or(&[], |(_, words)| words)

@@ -77,7 +77,7 @@ impl BaselineText {
     }
 }
 
-/// What a baseline does not set is left out of it.
+/// Leave out of a baseline what it does not set.
 pub(crate) fn deletes(text: &str) -> Problem {
     Problem::error("baseline.overrides", format!("`{text}` deletes a key"))
         .hint("leave out what the baseline is not to set")

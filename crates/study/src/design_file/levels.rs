@@ -6,7 +6,7 @@ use feedrate_results::setting::{Setting, number};
 use feedrate_spec::problem::{Problem, Problems};
 use feedrate_spec::workload::nearest;
 
-/// What says the levels of a factor, and nothing below it.
+/// Keys that say the levels of a factor.
 const WORDS: &[&str] = &["name", "key", "levels", "low", "high", "steps", "log"];
 
 /// More are not meant.
@@ -68,7 +68,7 @@ fn no_levels(place: &str) -> Problem {
         .hint("write `KEY = [LEVEL, LEVEL]` or `KEY = { low = 1, high = 8 }`")
 }
 
-/// What is said of one factor. Without `key`, the `written` one is it; with it, that is the factor's name.
+/// Read one factor. Without `key`, the `written` one is it; with it, that is the factor's name.
 fn described(
     place: &str,
     written: Option<&str>,

@@ -1,4 +1,4 @@
-//! Design files, in TOML or YAML: what they say, as text. What it means is checked in `blueprint.rs`. Reads no file.
+//! Design files, in TOML or YAML: what they say, as text. What it means is checked in `resolved_design`. Reads no file.
 
 pub(crate) mod levels;
 mod tree;
@@ -8,7 +8,7 @@ mod tests;
 
 pub use tree::Tree;
 
-use crate::arrange::{Blocks, Order};
+use crate::randomization::{Blocks, Order};
 use feedrate_spec::problem::{Place, Problem};
 use feedrate_spec::workload::nearest;
 use serde::Deserialize;
@@ -20,17 +20,17 @@ use std::collections::BTreeMap;
 pub struct DesignText {
     /// The kind, or a map of `kind` and its options.
     pub design: Tree,
-    /// What all runs have in common.
+    /// Settings that all runs have in common.
     pub baseline: BaselineText,
-    /// What is varied: a map of keys and levels, or a list.
+    /// Factors: a map of keys and levels, or a list.
     pub factors: Tree,
     /// Runs of each point; 1.
     pub replicates: Option<u32>,
-    /// What a block is; a replicate.
+    /// Meaning of a block [default: a replicate].
     pub blocks: Option<Blocks>,
     /// The order in a block; random.
     pub order: Option<Order>,
-    /// Of random order and random designs; 1.
+    /// Seed of random order and random designs [default: 1].
     pub seed: Option<u64>,
     /// Runs from one sentinel to the next; no sentinels.
     pub sentinel: Option<u32>,
@@ -40,7 +40,7 @@ pub struct DesignText {
     pub hooks: BTreeMap<String, String>,
 }
 
-/// What all runs have in common where no factor says otherwise.
+/// Settings that all runs have in common where no factor says otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BaselineText {
@@ -62,7 +62,7 @@ pub struct BaselineText {
 /// Read a design file: YAML by the end of its name, else TOML.
 ///
 /// # Errors
-/// What is no TOML or YAML, or no key of a design.
+/// The file is no TOML or YAML, or has a key that is none of a design.
 pub fn parse(name: &str, text: &str) -> Result<DesignText, Problem> {
     let is_yaml = [".yaml", ".yml"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
     if is_yaml { of_yaml(name, text) } else { of_toml(name, text) }
@@ -77,7 +77,7 @@ fn of_toml(name: &str, text: &str) -> Result<DesignText, Problem> {
     })
 }
 
-/// Of truths only `true` and `false`: `off` is a level of shuffles.
+/// Booleans are only `true` and `false`: `off` is a level of shuffles.
 fn of_yaml(name: &str, text: &str) -> Result<DesignText, Problem> {
     if text.trim().is_empty() {
         return Ok(DesignText::default());

@@ -1,14 +1,14 @@
 //! Design files of all forms, and what is wrong with them.
 
 use super::*;
-use crate::blueprint::Blueprint;
 use crate::factor::{Factor, Scale};
+use crate::resolved_design::ResolvedDesign;
 use feedrate_spec::problem::Problems;
 use proptest::prelude::*;
 
-fn blueprint(name: &str, text: &str) -> Result<Blueprint, Problems> {
+fn resolved(name: &str, text: &str) -> Result<ResolvedDesign, Problems> {
     let text = parse(name, text).map_err(|problem| Problems(vec![problem]))?;
-    Blueprint::of(&text, |_| None)
+    ResolvedDesign::new(&text, |_| None)
 }
 
 const TOML: &str = r#"
@@ -62,8 +62,8 @@ hooks:
 
 #[test]
 fn toml_and_yaml_say_the_same() {
-    let toml = blueprint("a.toml", TOML).unwrap();
-    let yaml = blueprint("a.yaml", YAML).unwrap();
+    let toml = resolved("a.toml", TOML).unwrap();
+    let yaml = resolved("a.yaml", YAML).unwrap();
     assert_eq!(toml.baseline, yaml.baseline);
     assert_eq!(toml.factors, yaml.factors);
     assert_eq!(toml.arrangement, yaml.arrangement);
@@ -87,7 +87,7 @@ fn toml_and_yaml_say_the_same() {
 
 fn factors(text: &str) -> Vec<Factor> {
     let text = format!("design = \"full_factorial\"\nbaseline.model = \"m\"\n{text}");
-    blueprint("a.toml", &text).unwrap().factors
+    resolved("a.toml", &text).unwrap().factors
 }
 
 #[test]
@@ -167,7 +167,7 @@ impl MapText for Vec<&str> {
 
 #[track_caller]
 fn refused(name: &str, text: &str, expected: &[&str]) {
-    let problems = match blueprint(name, text).and_then(|blueprint| blueprint.draw()) {
+    let problems = match resolved(name, text).and_then(|resolved| resolved.draw()) {
         Ok(_) => panic!("taken: {text}"),
         Err(problems) => problems.to_string(),
     };
@@ -300,7 +300,7 @@ proptest! {
     #[test]
     fn no_text_makes_the_readers_panic(text in "[a-z0-9_\\-\\[\\]{}=:.,'\" \n#&*!|>%@`~]{0,200}") {
         for name in ["a.toml", "a.yaml"] {
-            let _ = blueprint(name, &text).and_then(|blueprint| blueprint.draw());
+            let _ = resolved(name, &text).and_then(|resolved| resolved.draw());
         }
     }
 
@@ -314,6 +314,6 @@ proptest! {
             centre_points: Some(1),
             ..DesignText::default()
         };
-        let _ = Blueprint::of(&text, |_| None).and_then(|blueprint| blueprint.draw());
+        let _ = ResolvedDesign::new(&text, |_| None).and_then(|resolved| resolved.draw());
     }
 }

@@ -1,6 +1,6 @@
 //! All accelerators in one process of this machine.
 
-use super::{Job, Launch, LaunchError, Scripts, script};
+use super::{Launch, LaunchError, LaunchJob, Scripts, script};
 use feedrate_spec::catalog::Member;
 
 pub(super) struct Local;
@@ -16,7 +16,7 @@ impl Launch for Local {
         &MEMBER
     }
 
-    fn scripts(&self, job: &Job<'_>) -> Result<Scripts, LaunchError> {
+    fn scripts(&self, job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
         let options = job.options;
         if !options.launcher_arguments.is_empty() || options.accelerators_per_rank.is_some() {
             return Err(LaunchError {
@@ -26,7 +26,7 @@ impl Launch for Local {
                         .into(),
             });
         }
-        let run = script(options, &format!("exec {}", job.command()));
+        let run = script("", &options.prologue, &format!("exec {}", job.command()));
         Ok(Scripts { run, cleanup: None, files: Vec::new() })
     }
 }

@@ -9,7 +9,7 @@ mod sbatch;
 #[cfg(test)]
 mod tests;
 
-use crate::bash::{prologue, quoted};
+use crate::bash::{self, script};
 use feedrate_spec::catalog::Member;
 use std::path::Path;
 
@@ -31,19 +31,19 @@ pub trait Launch: Sync {
     ///
     /// # Errors
     /// It cannot start this run, or not from here.
-    fn scripts(&self, job: &Job<'_>) -> Result<Scripts, LaunchError>;
+    fn scripts(&self, job: &LaunchJob<'_>) -> Result<Scripts, LaunchError>;
 }
 
 /// One run.
 #[derive(Clone, Copy)]
-pub struct Job<'a> {
+pub struct LaunchJob<'a> {
     /// The program `feedrate`, by a path that holds wherever the run is started.
     pub program: &'a Path,
     /// Its arguments, `run` first, without the number of accelerators.
     pub arguments: &'a [String],
     /// Emulated accelerators.
     pub accelerators: u32,
-    /// What it is called in queues; no other run that goes on at the same time has this name.
+    /// Name in queues; no other run that goes on at the same time has this name.
     pub name: &'a str,
     /// An absolute folder for its own files, which is there.
     pub folder: &'a Path,
@@ -51,15 +51,15 @@ pub struct Job<'a> {
     pub stdout: &'a Path,
     /// Where its messages go.
     pub stderr: &'a Path,
-    /// What the user asks beside.
-    pub options: &'a Options,
+    /// Options of the user.
+    pub options: &'a LaunchOptions,
     /// Variables of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// What the user asks of every run of a study.
+/// Options of all runs of a study.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct LaunchOptions {
     /// Lines of bash before the run: `module load openmpi`.
     pub prologue: Vec<String>,
     /// More arguments of the launcher.
@@ -68,7 +68,7 @@ pub struct Options {
     pub accelerators_per_rank: Option<u32>,
 }
 
-/// What starts a run, and what ends it.
+/// Scripts that start a run and end it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scripts {
     /// Ends when the run does, with its code.
@@ -80,17 +80,17 @@ pub struct Scripts {
     pub files: Vec<(&'static str, String)>,
 }
 
-/// Why a run cannot be started in this way.
+/// A run that cannot be started in this way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LaunchError {
     /// A lowercase fragment.
     pub message: String,
-    /// What to do.
+    /// A remedy.
     pub hint: String,
 }
 
-impl Job<'_> {
+impl LaunchJob<'_> {
     /// Processes of a launcher that starts several.
     fn ranks(&self) -> u32 {
         let per_rank = self.options.accelerators_per_rank.unwrap_or(1).max(1);
@@ -99,16 +99,15 @@ impl Job<'_> {
 
     /// The program and all its arguments, as words of bash.
     fn command(&self) -> String {
-        let program = self.program.display().to_string();
-        let words = std::iter::once(&program).chain(self.arguments).map(|word| quoted(word));
-        let words: Vec<String> = words.collect();
-        format!("{} --accelerators {}", words.join(" "), self.accelerators)
+        let program = [self.program.display().to_string()];
+        let words = [&program[..], self.arguments].concat();
+        format!("{} --accelerators {}", bash::command(&words), self.accelerators)
     }
 
     /// More arguments of the launcher as words of bash, each after a blank.
     fn launcher_arguments(&self) -> String {
         let words = self.options.launcher_arguments.iter();
-        words.map(|word| format!(" {}", quoted(word))).collect()
+        words.map(|word| format!(" {}", bash::quoted(word))).collect()
     }
 
     /// Slurm's command for a step; it takes `more` words.
@@ -119,18 +118,10 @@ impl Job<'_> {
     }
 }
 
-/// A script that does `body` after what the user wants done before.
-fn script(options: &Options, body: &str) -> String {
-    let prologue = prologue(&options.prologue);
-    format!("#!/usr/bin/env bash\nset -euo pipefail\n{prologue}{body}\n")
-}
-
 /// Slurm's jobs and steps are cancelled and waited for: `list` tells their numbers.
 fn cancel(list: &str) -> String {
-    format!(
+    let body = format!(
         "\
-#!/usr/bin/env bash
-set -euo pipefail
 listed() {{
     {list}
 }}
@@ -138,7 +129,7 @@ while ids=$(listed) && [ -n \"$ids\" ]; do
     # What is ending already needs no second word.
     xargs scancel <<<\"$ids\" || true
     sleep 1
-done
-"
-    )
+done"
+    );
+    script("", &[], &body)
 }

@@ -1,6 +1,6 @@
 //! Processes that the MPI's own launcher starts, on the machines it knows of.
 
-use super::{Job, Launch, LaunchError, Scripts, script};
+use super::{Launch, LaunchError, LaunchJob, Scripts, script};
 use feedrate_spec::catalog::Member;
 
 pub(super) struct Mpirun;
@@ -16,9 +16,13 @@ impl Launch for Mpirun {
         &MEMBER
     }
 
-    fn scripts(&self, job: &Job<'_>) -> Result<Scripts, LaunchError> {
+    fn scripts(&self, job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
         let (ranks, more, command) = (job.ranks(), job.launcher_arguments(), job.command());
         let body = format!("exec \"${{MPIRUN:-mpirun}}\" -n {ranks}{more} {command}");
-        Ok(Scripts { run: script(job.options, &body), cleanup: None, files: Vec::new() })
+        Ok(Scripts {
+            run: script("", &job.options.prologue, &body),
+            cleanup: None,
+            files: Vec::new(),
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! A batch job of its own for each run, from any machine that can submit one.
 
-use super::{Job, Launch, LaunchError, Scripts, cancel, script};
+use super::{Launch, LaunchError, LaunchJob, Scripts, cancel, script};
 use crate::bash::quoted;
 use feedrate_spec::catalog::{Ability, Member};
 use std::path::Path;
@@ -21,7 +21,7 @@ impl Launch for Sbatch {
         &MEMBER
     }
 
-    fn scripts(&self, job: &Job<'_>) -> Result<Scripts, LaunchError> {
+    fn scripts(&self, job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
         let file = job.folder.join(JOB).display().to_string();
         if file.contains(char::is_whitespace) {
             return Err(LaunchError {
@@ -44,9 +44,12 @@ impl Launch for Sbatch {
             "squeue --noheader --user=\"$(id -un)\" --name={name} --format='%i %o' | awk -v file={file} '$2 == file {{ print $1 }}'"
         );
         Ok(Scripts {
-            run: format!("#!/usr/bin/env bash\nset -euo pipefail\n{submit}\n"),
+            run: script("", &[], &submit),
             cleanup: Some(cancel(&list)),
-            files: vec![(JOB, script(job.options, &format!("exec {}", job.step(""))))],
+            files: vec![(
+                JOB,
+                script("", &job.options.prologue, &format!("exec {}", job.step(""))),
+            )],
         })
     }
 }

@@ -1,6 +1,6 @@
 //! A step of the Slurm job that the study itself runs in.
 
-use super::{Job, Launch, LaunchError, Scripts, cancel, script};
+use super::{Launch, LaunchError, LaunchJob, Scripts, cancel, script};
 use crate::bash::quoted;
 use feedrate_spec::catalog::Member;
 
@@ -17,7 +17,7 @@ impl Launch for Srun {
         &MEMBER
     }
 
-    fn scripts(&self, job: &Job<'_>) -> Result<Scripts, LaunchError> {
+    fn scripts(&self, job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
         if (job.variable)("SLURM_JOB_ID").is_none() {
             return Err(LaunchError {
                 message: "launch `srun` starts steps of a Slurm job, and this is not inside of one".into(),
@@ -26,7 +26,7 @@ impl Launch for Srun {
         }
         let name = quoted(job.name);
         let more = format!(" --job-name={name}{}", job.launcher_arguments());
-        let run = script(job.options, &format!("exec {}", job.step(&more)));
+        let run = script("", &job.options.prologue, &format!("exec {}", job.step(&more)));
         // A step outlives the srun that was killed. `--name` would ask for the job's name.
         let list = format!(
             "squeue --noheader --steps --jobs=\"$SLURM_JOB_ID\" --format='%i %j' | awk -v name={name} '$2 == name {{ print $1 }}'"

@@ -4,9 +4,13 @@ use super::*;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-fn scripts(launch: &str, accelerators: u32, options: &Options) -> Result<Scripts, LaunchError> {
+fn scripts(
+    launch: &str,
+    accelerators: u32,
+    options: &LaunchOptions,
+) -> Result<Scripts, LaunchError> {
     let arguments = ["run", "unet3d", "++workload.train.epochs=2", "--data", "/my data"];
-    find(launch).unwrap().scripts(&Job {
+    find(launch).unwrap().scripts(&LaunchJob {
         program: Path::new("/opt/feedrate"),
         arguments: &arguments.map(String::from),
         accelerators,
@@ -19,8 +23,8 @@ fn scripts(launch: &str, accelerators: u32, options: &Options) -> Result<Scripts
     })
 }
 
-fn options(launcher: &[&str], accelerators_per_rank: Option<u32>) -> Options {
-    Options {
+fn options(launcher: &[&str], accelerators_per_rank: Option<u32>) -> LaunchOptions {
+    LaunchOptions {
         prologue: vec!["module load openmpi/4.1".into()],
         launcher_arguments: launcher.iter().map(|word| (*word).into()).collect(),
         accelerators_per_rank,
@@ -81,8 +85,8 @@ fn what_a_way_cannot_do_is_refused() {
     };
     check(scripts("local", 8, &options(&["--oversubscribe"], None)), "one process");
     check(scripts("local", 8, &options(&[], Some(2))), "one process");
-    let none = Options::default();
-    let job = Job {
+    let none = LaunchOptions::default();
+    let job = LaunchJob {
         program: Path::new("feedrate"),
         arguments: &[],
         accelerators: 1,

@@ -1,41 +1,35 @@
 //! Runs what is pending in a study, one run after another, so that nothing is lost, doubled or marked wrongly whatever ends it.
 //!
-//! The order of writing is what makes it safe: an attempt is in the journal before it starts; its results are checked and on the disk
-//! before the journal says `finished`; the journal says so before the CSV says `Y`; and only then does the journal say `marked`.
+//! The order of writing is what makes it safe: the folder of a run says from the start whose it is; its results are checked and on the
+//! disk before the CSV says `Y`; and only then does the folder say that they were.
 
-mod host;
+mod env;
 mod select;
 mod plans;
+mod state;
 mod datasets;
 mod replicates;
-mod recover;
-mod time;
 #[cfg(test)]
 mod tests;
 
-pub use host::{DatasetPlan, Ended, Host, Job, News, Prepared, RowPlan, Task};
-pub use plans::{Plans, generation_s};
+pub use env::{DatasetPlan, Ended, Prepared, RowJob, RowPlan, RunnerEnv, RunnerEvent, Task};
+pub use plans::Plans;
 pub use replicates::{Group, Wanted, groups};
 pub use select::{due, in_order, is_wanted};
 
 use crate::datasets::Policy;
-use feedrate_measure::record::StudyRun;
-use feedrate_results::experiment::Experiment;
+use feedrate_measure::record::file::RecordFileError;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
-use feedrate_results::place::{INCOMPLETE, SUPERSEDED, label};
+use feedrate_results::place::{label, sync};
 use feedrate_results::row::Row;
-use feedrate_results::setting::Setting;
-use feedrate_results::state::{
-    Checked, Event, History, Journal, JournalError, Outcome, Place, RowId, Settings, Status, places,
-};
-use feedrate_spec::plan::PlanDoubt;
+use feedrate_results::state::{Attempt, Checked, Outcome, StudySettings, StudyState};
 use std::collections::BTreeSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// What is wanted of one start of the runner.
+/// Options of one start of the runner.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct RunnerOptions {
     /// Rows to run; all where it is empty. See [`is_wanted`].
     pub only: Vec<String>,
     /// Runs, at most.
@@ -44,13 +38,13 @@ pub struct Options {
     pub time_budget_s: Option<f64>,
     /// Run again what failed.
     pub retry: bool,
-    /// What becomes of datasets.
+    /// Policy for datasets.
     pub datasets: Policy,
     /// Add replicates until the response is known so well.
     pub until: Option<Wanted>,
 }
 
-/// What one start of the runner came to.
+/// Result of one start of the runner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Runs that came to a result.
@@ -61,78 +55,98 @@ pub struct Report {
     pub is_stopped: bool,
 }
 
-/// Why the runner cannot go on.
+/// An error after which the runner cannot go on.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum RunnerError {
     #[error(transparent)]
     Files(#[from] FilesError),
-    #[error(transparent)]
-    Journal(#[from] JournalError),
     #[error("cannot {doing} `{path}`: {source}")]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
     #[error("{}", .0.join("\n"))]
     Rows(Vec<String>),
 }
 
+impl From<RecordFileError> for RunnerError {
+    fn from(error: RecordFileError) -> Self {
+        RunnerError::Files(error.into())
+    }
+}
+
 /// The one runner of a study.
 pub struct Runner<'a> {
     files: &'a StudyFiles,
-    host: &'a mut dyn Host,
-    options: Options,
-    settings: Settings,
-    journal: Journal,
-    history: History,
+    env: &'a mut dyn RunnerEnv,
+    options: RunnerOptions,
+    settings: StudySettings,
+    state: StudyState,
     plans: Plans,
-    /// What was told once.
+    /// Events that are told only once.
     told: BTreeSet<String>,
-    /// Attempts that this runner brought to a result.
-    finished: BTreeSet<u64>,
+    /// Attempts of this runner.
+    own: BTreeSet<u64>,
     report: Report,
     done: usize,
     started_s: f64,
     _lock: Lock,
 }
 
-/// The rows of a study as they are now.
-struct Rows {
-    all: Vec<Row>,
-    ids: Vec<RowId>,
+/// A row among those of its study.
+#[derive(Clone, Copy)]
+struct RowRef<'r> {
+    rows: &'r [Row],
+    index: usize,
 }
 
-impl Rows {
-    fn of(files: &StudyFiles, history: &History) -> Result<Self, FilesError> {
-        let all: Vec<Row> = files.table()?.rows().cloned().collect();
-        let ids = places(&all, history).into_iter().map(|place| place.id).collect();
-        Ok(Rows { all, ids })
+impl<'r> RowRef<'r> {
+    fn row(self) -> &'r Row {
+        &self.rows[self.index]
     }
 
-    fn label(&self, index: usize) -> String {
-        label(&self.all[index], &self.all)
+    fn label(self) -> String {
+        label(self.row(), self.rows)
+    }
+}
+
+/// An attempt without a result: it ended by itself, or the runner cannot go on.
+enum Broken {
+    Run(Ended),
+    Runner(RunnerError),
+}
+
+impl From<Ended> for Broken {
+    fn from(ended: Ended) -> Self {
+        Broken::Run(ended)
+    }
+}
+
+impl From<RunnerError> for Broken {
+    fn from(error: RunnerError) -> Self {
+        Broken::Runner(error)
     }
 }
 
 impl<'a> Runner<'a> {
-    /// `settings` come from the history where it has some: whoever calls has compared them with what was asked.
+    /// `settings` come from the state where it has some: whoever calls has compared them with what was asked.
     pub fn new(
         files: &'a StudyFiles,
         lock: Lock,
-        (journal, history): (Journal, History),
-        settings: Settings,
-        (host, options): (&'a mut dyn Host, Options),
+        state: StudyState,
+        settings: StudySettings,
+        env: &'a mut dyn RunnerEnv,
+        options: RunnerOptions,
     ) -> Self {
-        let started_s = host.now_s();
-        let (plans, told, finished, report) = Default::default();
+        let started_s = env.now_s();
+        let (plans, told, own, report) = Default::default();
         Runner {
             files,
-            host,
+            env,
             options,
             settings,
-            journal,
-            history,
+            state,
             plans,
             told,
-            finished,
+            own,
             report,
             done: 0,
             started_s,
@@ -144,249 +158,151 @@ impl<'a> Runner<'a> {
     ///
     /// # Errors
     /// The study's own files cannot be read or written, or rows are wrong.
-    pub fn run(mut self) -> Result<(Report, History), RunnerError> {
+    pub fn run(mut self) -> Result<(Report, StudyState), RunnerError> {
         self.recover()?;
-        while !self.host.is_stopped() && self.options.limit.is_none_or(|limit| self.done < limit) {
-            let rows = Rows::of(self.files, &self.history)?;
+        while !self.env.is_stopped() && self.options.limit.is_none_or(|limit| self.done < limit) {
+            let rows = self.rows()?;
             let pending = self.pending(&rows);
             self.plan_all(&rows, &pending)?;
-            let Some(&next) = pending.first() else {
+            let Some(&index) = pending.first() else {
                 if self.add_replicates(&rows)? { continue } else { break }
             };
-            if !self.fits_time(&rows, &pending) || !self.run_row(&rows, next, &pending)? {
+            let next = RowRef { rows: &rows, index };
+            if !self.fits_time(next) || !self.run_row(next, &pending)? {
                 break;
             }
         }
-        self.report.is_stopped = self.host.is_stopped();
-        if !self.report.is_stopped {
+        self.report.is_stopped = self.env.is_stopped();
+        if !self.report.is_stopped && self.options.datasets == Policy::DeleteUnneeded {
             self.delete_unneeded()?;
         }
-        Ok((self.report, self.history))
+        Ok((self.report, self.state))
     }
 
-    fn add(&mut self, event: Event) -> Result<(), JournalError> {
-        self.journal.add(&event)?;
-        self.history.add(event);
-        Ok(())
+    /// The rows as they are now.
+    fn rows(&self) -> Result<Vec<Row>, FilesError> {
+        Ok(self.files.table()?.rows().cloned().collect())
     }
 
-    /// Rows to run, in their order.
-    fn pending(&mut self, rows: &Rows) -> Vec<usize> {
-        let mut due = due(&rows.all, &self.history, &self.options);
-        let places = places(&rows.all, &self.history);
-        let mut undone = Vec::new();
-        due.retain(|&index| match places[index].status {
-            // What has failed since this runner started is not tried again by it.
-            Status::Failed(attempt, _) => !self.is_of_this_runner(attempt.number),
-            // Nor is what it has done itself: an older CSV was saved over the one that says so.
-            Status::SetBack(attempt) if self.finished.contains(&attempt.number) => {
-                undone.push(rows.label(index));
-                false
-            }
-            _ => true,
-        });
-        for label in undone {
-            if self.told.insert(label.clone()) {
-                self.host.tell(News::SetBackMeanwhile { label });
+    /// Rows to run, in their order, but for those that this runner has run already.
+    fn pending(&mut self, rows: &[Row]) -> Vec<usize> {
+        let places = self.state.places(rows);
+        let (mut pending, mut undone) = (Vec::new(), Vec::new());
+        for index in due(rows, &self.state, &self.options) {
+            match places[index].attempt.filter(|of| self.own.contains(&of.number)) {
+                // An older CSV was saved over the one that said `Y`.
+                Some(attempt) if attempt.is_complete() => undone.push(label(&rows[index], rows)),
+                Some(_) => {}
+                None => pending.push(index),
             }
         }
-        due
+        for label in undone {
+            if self.told.insert(label.clone()) {
+                self.env.tell(RunnerEvent::SetBackMeanwhile { label });
+            }
+        }
+        pending
     }
 
-    fn is_of_this_runner(&self, attempt: u64) -> bool {
-        self.history.attempts.iter().rev().take(self.done).any(|of| of.number == attempt)
-    }
-
-    /// Plans of all rows; what is wrong with any of `pending` is said before anything runs.
-    fn plan_all(&mut self, rows: &Rows, pending: &[usize]) -> Result<(), RunnerError> {
-        let (host, settings) = (&mut self.host, &self.settings);
-        let made = self.plans.make(&rows.all, pending, |row| host.plan(row, settings));
+    /// Plan all rows; what is wrong with any of `pending` is said before anything runs.
+    fn plan_all(&mut self, rows: &[Row], pending: &[usize]) -> Result<(), RunnerError> {
+        let (env, settings) = (&mut self.env, &self.settings);
+        let made = self.plans.make(rows, pending, |row| env.plan(row, settings));
         made.map_err(RunnerError::Rows)
     }
 
-    fn plan_of(&self, rows: &Rows, index: usize) -> Option<&RowPlan> {
-        self.plans.of_key(&rows.ids[index].key)
+    /// Whether the next run, with its dataset, ends within the time that the user gave.
+    fn fits_time(&mut self, next: RowRef) -> bool {
+        let Some(budget_s) = self.options.time_budget_s else { return true };
+        let expected_s = self.expected_s(next.rows, &[next.index]);
+        let fits = self.env.now_s() - self.started_s + expected_s <= budget_s;
+        if !fits {
+            self.env.tell(RunnerEvent::OutOfTime { label: next.label(), expected_s });
+        }
+        fits
     }
 
-    /// Whether the runner goes on.
-    fn run_row(
-        &mut self,
-        rows: &Rows,
-        index: usize,
-        pending: &[usize],
-    ) -> Result<bool, RunnerError> {
-        let row = &rows.all[index];
-        let Some(plan) = self.plan_of(rows, index).cloned() else { return Ok(false) };
-        if self.history.settings.as_ref() != Some(&self.settings) {
-            self.add(Event::Settings(self.settings.clone()))?;
+    fn expected_s(&mut self, rows: &[Row], indices: &[usize]) -> f64 {
+        let (env, settings) = (&mut self.env, &self.settings);
+        let rows = indices.iter().map(|index| &rows[*index]);
+        self.plans.expected_s(&self.state, rows, |row| env.is_whole(row, settings))
+    }
+
+    /// Run the first of `pending`. Says whether the runner goes on.
+    fn run_row(&mut self, next: RowRef, pending: &[usize]) -> Result<bool, RunnerError> {
+        let Some(plan) = self.plans.get(next.row()).cloned() else { return Ok(false) };
+        if self.state.settings.as_ref() != Some(&self.settings) {
+            self.settings.write(self.files)?;
+            self.state.settings = Some(self.settings.clone());
         }
-        let has_failed = self.supersede(rows, index)?;
-        let attempt = self.history.next_attempt();
-        let run_dir = self.begin((rows, index), attempt)?;
-        let made = self.make_dataset((rows, index), (&plan, attempt), (pending, has_failed))?;
-        let outcome = made.and_then(|()| {
-            self.tell_of_start(rows, pending);
-            self.host.prepare(&Job { row, plan: &plan, settings: &self.settings, attempt })
-        });
-        let outcome = outcome.and_then(|prepared| {
-            let about = self.about((rows, index), attempt, prepared);
-            let job = Job { row, plan: &plan, settings: &self.settings, attempt };
-            let begun_s = self.host.now_s();
-            self.host.execute(&job, Task::Run { run_dir: &run_dir, about: &about })?;
-            let duration_s = self.host.now_s() - begun_s;
-            let checked = self.host.check(&run_dir, row, &plan).map_err(Ended::Failed)?;
-            Ok(Checked { duration_s, ..checked })
-        });
+        let has_failed = self.set_aside_older(next)?;
+        let at = self.begin(next)?;
+        let made = self.make_dataset(next, &plan, at, pending, has_failed);
+        let came = made.and_then(|()| self.measure(next, &plan, at, pending));
         self.done += 1;
-        match outcome {
-            Ok(checked) => {
-                self.finish((rows, index), attempt, &run_dir, checked)?;
+        match came {
+            Ok(checked) => self.finish(next, at, checked).map(|()| true),
+            Err(Broken::Runner(error)) => Err(error),
+            Err(Broken::Run(Ended::Stopped)) => {
+                self.state.attempts[at].give_up(None)?;
+                Ok(false)
+            }
+            Err(Broken::Run(Ended::Failed(reason))) => {
+                self.state.attempts[at].give_up(Some(reason.clone()))?;
+                let label = next.label();
+                self.report.failed.push((label.clone(), reason.clone()));
+                self.env.tell(RunnerEvent::Failed { label, reason });
                 Ok(true)
             }
-            Err(ended) => self.give_up((rows, index), attempt, &run_dir, ended),
         }
     }
 
-    /// The older result of a row that was set back counts no more. Says whether the last attempt at a row failed.
-    fn supersede(&mut self, rows: &Rows, index: usize) -> Result<bool, RunnerError> {
-        let places = places(&rows.all, &self.history);
-        let Place { status, .. } = &places[index];
-        let Status::SetBack(older) = status else {
-            return Ok(matches!(status, Status::Failed(..)));
-        };
-        let (attempt, run_dir) = (older.number, older.run_dir.clone());
-        let folder = aside(&run_dir, SUPERSEDED)?;
-        self.add(Event::Superseded { attempt })?;
-        self.host.tell(News::Superseded { label: rows.label(index), folder });
-        Ok(false)
+    /// Run a row whose dataset is there, and check what it came to.
+    fn measure(
+        &mut self,
+        next: RowRef,
+        plan: &RowPlan,
+        at: usize,
+        pending: &[usize],
+    ) -> Result<Checked, Broken> {
+        self.tell_of_start(next, pending);
+        let Attempt { number: attempt, run_dir, .. } = self.state.attempts[at].clone();
+        let job = RowJob { row: next.row(), plan, settings: &self.settings, attempt };
+        let prepared = self.env.prepare(&job)?;
+        self.write_about(next, attempt, &run_dir, prepared)?;
+        let begun_s = self.env.now_s();
+        self.env.execute(&job, Task::Run(&run_dir))?;
+        let duration_s = self.env.now_s() - begun_s;
+        let checked = self.env.check(&run_dir, next.row(), plan).map_err(Ended::Failed)?;
+        Ok(Checked { duration_s, ..checked })
     }
 
-    fn begin(
-        &mut self,
-        (rows, index): (&Rows, usize),
-        attempt: u64,
-    ) -> Result<PathBuf, RunnerError> {
-        let row = &rows.all[index];
-        let experiment =
-            feedrate_results::place::experiment_dir(&self.settings.results, row, &rows.all);
-        let made = feedrate_results::place::make_run_dir(&experiment, &self.host.stamp());
-        let run_dir = made.map_err(|source| RunnerError::Io {
-            doing: "make a folder in",
-            path: experiment,
+    fn tell_of_start(&mut self, next: RowRef, pending: &[usize]) {
+        let event = RunnerEvent::Running {
+            label: next.label(),
+            number: self.done + 1,
+            of: self.done + pending.len(),
+            expected_s: self.expected_s(next.rows, &[next.index]),
+            left_s: self.expected_s(next.rows, pending),
+        };
+        self.env.tell(event);
+    }
+
+    fn finish(&mut self, done: RowRef, at: usize, mut checked: Checked) -> Result<(), RunnerError> {
+        let Attempt { number, run_dir, .. } = self.state.attempts[at].clone();
+        sync(&run_dir, &self.settings.results).map_err(|source| RunnerError::Io {
+            doing: "sync",
+            path: run_dir.clone(),
             source,
         })?;
-        let RowId { key, ordinal } = rows.ids[index].clone();
-        let at = self.host.stamp();
-        self.add(Event::Begun { attempt, key, ordinal, run_dir: run_dir.clone(), at })?;
-        Ok(run_dir)
-    }
-
-    fn about(&self, (rows, index): (&Rows, usize), attempt: u64, prepared: Prepared) -> StudyRun {
-        let row = &rows.all[index];
-        StudyRun {
-            study: self.files.csv.display().to_string(),
-            experiment: Experiment::of(row, &rows.all).id(),
-            overrides: row.settings.iter().map(Setting::text).collect(),
-            replicate: row.replicate,
-            block: row.block,
-            order: row.order,
-            attempt,
-            note: row.note.clone(),
-            environment: prepared.environment,
-            doubts: prepared.doubts,
-        }
-    }
-
-    fn finish(
-        &mut self,
-        (rows, index): (&Rows, usize),
-        attempt: u64,
-        run_dir: &Path,
-        mut result: Checked,
-    ) -> Result<(), RunnerError> {
-        feedrate_results::place::sync(run_dir, &self.settings.results).map_err(|source| {
-            RunnerError::Io { doing: "sync", path: run_dir.to_path_buf(), source }
-        })?;
-        result.doubts.extend(replicates_differ(rows, index, &result.plan, &self.history));
-        let doubts = result.doubts.iter().map(|doubt| doubt.name.clone()).collect();
-        let duration_s = result.duration_s;
-        self.add(Event::Finished { attempt, result })?;
-        self.finished.insert(attempt);
-        self.mark(attempt, &rows.label(index), run_dir)?;
+        self.state.attempts[at].outcome = Outcome::Complete(None);
+        self.own.insert(number);
+        checked.doubts.extend(self.replicates_differ(done, &checked.plan));
+        let doubts = checked.doubts.iter().map(|doubt| doubt.name.clone()).collect();
+        let (label, duration_s) = (done.label(), checked.duration_s);
+        self.mark(at, &label, checked)?;
         self.report.finished += 1;
-        let (label, run_dir) = (rows.label(index), run_dir.to_path_buf());
-        self.host.tell(News::Finished { label, run_dir, duration_s, doubts });
+        self.env.tell(RunnerEvent::Finished { label, run_dir, duration_s, doubts });
         Ok(())
     }
-
-    /// Say in the CSV, as it is by now, that a row is done.
-    fn mark(&mut self, attempt: u64, label: &str, run_dir: &Path) -> Result<(), RunnerError> {
-        let mut table = self.files.table()?;
-        let rows: Vec<Row> = table.rows().cloned().collect();
-        let places = places(&rows, &self.history);
-        let is_its = |place: &Place| place.status.attempt().is_some_and(|of| of.number == attempt);
-        let Some(index) = places.iter().position(is_its) else {
-            let (label, run_dir) = (label.to_string(), run_dir.to_path_buf());
-            self.host.tell(News::RowIsGone { label, run_dir });
-            return Ok(());
-        };
-        if !rows[index].done {
-            table.mark(index, true);
-            self.files.write_table(&table)?;
-        }
-        Ok(self.add(Event::Marked { attempt })?)
-    }
-
-    fn give_up(
-        &mut self,
-        (rows, index): (&Rows, usize),
-        attempt: u64,
-        run_dir: &Path,
-        ended: Ended,
-    ) -> Result<bool, RunnerError> {
-        aside(run_dir, INCOMPLETE)?;
-        match ended {
-            Ended::Stopped => self.add(Event::BrokenOff { attempt })?,
-            Ended::Failed(reason) => {
-                self.add(Event::Failed { attempt, reason: reason.clone() })?;
-                let label = rows.label(index);
-                self.report.failed.push((label.clone(), reason.clone()));
-                self.host.tell(News::Failed { label, reason });
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-}
-
-/// A run that replicates others by its row, and was made by another plan.
-fn replicates_differ(
-    rows: &Rows,
-    index: usize,
-    plan: &str,
-    history: &History,
-) -> Option<PlanDoubt> {
-    let experiment = rows.all[index].experiment_key();
-    let places = places(&rows.all, history);
-    let others = rows.all.iter().zip(&places).filter(|(row, _)| row.experiment_key() == experiment);
-    let mut others = others.filter_map(|(_, place)| match place.status {
-        Status::Done(Some(attempt)) => Some(attempt),
-        _ => None,
-    });
-    let other =
-        others.find(|of| matches!(&of.outcome, Outcome::Finished(of) if of.plan != plan))?;
-    Some(PlanDoubt {
-        name: "replicates_differ".into(),
-        evidence: format!("its plan is not that of `{}`", other.run_dir.display()),
-        advice: "see with `feedrate compare` what changed in between, and set the older rows back to `N`".into(),
-    })
-}
-
-/// See [`place::put_aside`].
-fn aside(run_dir: &Path, under: &str) -> Result<PathBuf, RunnerError> {
-    feedrate_results::place::put_aside(run_dir, under).map_err(|source| RunnerError::Io {
-        doing: "put aside",
-        path: run_dir.to_path_buf(),
-        source,
-    })
 }

@@ -1,13 +1,13 @@
 //! Replicates that a study adds to itself until its response is known well enough.
 
-use super::host::News;
+use super::env::RunnerEvent;
 use super::select::is_wanted;
-use super::{Rows, Runner, RunnerError};
+use super::{Runner, RunnerError};
 use feedrate_analysis::precision::{Next, Standing, Until, judge};
 use feedrate_results::place::label;
 use feedrate_results::response::Response;
 use feedrate_results::row::{Row, RowKey};
-use feedrate_results::state::{Attempt, History, Status, places};
+use feedrate_results::state::{Attempt, StudyState};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use std::path::Path;
 pub struct Wanted {
     /// How well the response is to be known.
     pub until: Until,
-    /// Which.
+    /// The response.
     pub response: &'static Response,
     /// Runs of an experiment, at most.
     pub replicates_max: u64,
@@ -36,10 +36,10 @@ pub struct Group {
 /// The experiments of a study; `value` reads the response of a run from its folder.
 pub fn groups(
     rows: &[Row],
-    history: &History,
+    state: &StudyState,
     value: &mut dyn FnMut(&Path) -> Option<f64>,
 ) -> Vec<Group> {
-    let places = places(rows, history);
+    let places = state.places(rows);
     let mut groups: Vec<Group> = Vec::new();
     let mut known: BTreeMap<RowKey, usize> = BTreeMap::new();
     let mut done: Vec<(usize, &Attempt)> = Vec::new();
@@ -49,17 +49,15 @@ pub fn groups(
             groups.len() - 1
         });
         groups[place].rows.push(index);
-        if let Status::Done(Some(attempt)) = places[index].status {
-            done.push((place, attempt));
-        }
+        done.extend(places[index].result().map(|attempt| (place, attempt)));
     }
     // What was made by another plan than the last is no replicate of it.
     let mut plans: BTreeMap<usize, &str> = BTreeMap::new();
     for (place, attempt) in &done {
-        plans.insert(*place, attempt.plan());
+        plans.extend(plan_of(attempt).map(|plan| (*place, plan)));
     }
     for (place, attempt) in done {
-        if plans.get(&place) == Some(&attempt.plan()) {
+        if plans.get(&place).copied() == plan_of(attempt) {
             groups[place].runs += 1;
             groups[place].values.extend(value(&attempt.run_dir));
         }
@@ -67,20 +65,22 @@ pub fn groups(
     groups
 }
 
+fn plan_of(attempt: &Attempt) -> Option<&str> {
+    attempt.checked().map(|checked| checked.plan.as_str())
+}
+
 impl Runner<'_> {
     /// Add a row to each experiment that is not known well enough and of which nothing is open. Returns whether any was added.
-    pub(super) fn add_replicates(&mut self, rows: &Rows) -> Result<bool, RunnerError> {
+    pub(super) fn add_replicates(&mut self, rows: &[Row]) -> Result<bool, RunnerError> {
         let Some(wanted) = self.options.until else { return Ok(false) };
-        let mut value = |run_dir: &Path| self.host.value(run_dir, wanted.response);
-        let groups = groups(&rows.all, &self.history, &mut value);
+        let mut value = |run_dir: &Path| self.env.value(run_dir, wanted.response);
+        let groups = groups(rows, &self.state, &mut value);
         let mut table = self.files.table()?;
         let mut added = false;
         for group in groups {
-            let is_closed = group.rows.iter().all(|&index| rows.all[index].done);
-            let is_asked = group
-                .rows
-                .iter()
-                .any(|&i| is_wanted(&self.options.only, i, &rows.all[i], &rows.all));
+            let is_closed = group.rows.iter().all(|&index| rows[index].done);
+            let is_asked =
+                group.rows.iter().any(|&i| is_wanted(&self.options.only, i, &rows[i], rows));
             if !is_closed || !is_asked {
                 continue;
             }
@@ -92,8 +92,8 @@ impl Runner<'_> {
                 self.tell_once(rows, &group, standing);
                 continue;
             }
-            let first = &rows.all[group.rows[0]];
-            let replicates = group.rows.iter().map(|&index| rows.all[index].replicate);
+            let first = &rows[group.rows[0]];
+            let replicates = group.rows.iter().map(|&index| rows[index].replicate);
             let last = replicates.flatten().max().unwrap_or(0).max(group.rows.len() as u32);
             let (replicate, note) = (Some(last + 1), "added for precision".into());
             table.push(Row { replicate, note, order: None, done: false, ..first.clone() });
@@ -106,11 +106,11 @@ impl Runner<'_> {
     }
 
     /// Where an experiment stands, when that is its end.
-    fn tell_once(&mut self, rows: &Rows, group: &Group, standing: Standing) {
-        let label = label(&Row { replicate: None, ..rows.all[group.rows[0]].clone() }, &rows.all);
+    fn tell_once(&mut self, rows: &[Row], group: &Group, standing: Standing) {
+        let label = label(&Row { replicate: None, ..rows[group.rows[0]].clone() }, rows);
         if self.told.insert(label.clone()) {
             let silent_runs = group.runs - group.values.len();
-            self.host.tell(News::Known { label, standing, silent_runs });
+            self.env.tell(RunnerEvent::Known { label, standing, silent_runs });
         }
     }
 }

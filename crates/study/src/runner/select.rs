@@ -1,10 +1,10 @@
-//! Which rows are run, in which order, and what they are called.
+//! Selects the rows to run and their order.
 
-use super::Options;
+use super::RunnerOptions;
 use feedrate_results::experiment::Experiment;
 use feedrate_results::place::{label, model_name};
 use feedrate_results::row::Row;
-use feedrate_results::state::{History, Status, places};
+use feedrate_results::state::{Status, StudyState};
 
 /// Indices of rows in the order of running: by their column `order`, then those without one, as they stand in the file.
 pub fn in_order(rows: &[Row]) -> Vec<usize> {
@@ -14,17 +14,18 @@ pub fn in_order(rows: &[Row]) -> Vec<usize> {
 }
 
 /// Rows to be run, in their order. What a runner has left that died is run again, or found to be whole.
-pub fn due(rows: &[Row], history: &History, options: &Options) -> Vec<usize> {
-    let places = places(rows, history);
-    let is_due = |index: &usize| {
-        let is_due = match places[*index].status {
-            Status::Pending | Status::SetBack(_) | Status::Left(_) => true,
-            Status::Failed(..) => options.retry,
-            Status::Done(_) | Status::Unmarked(_) => false,
+pub fn due(rows: &[Row], state: &StudyState, options: &RunnerOptions) -> Vec<usize> {
+    let places = state.places(rows);
+    let mut due = in_order(rows);
+    due.retain(|&index| {
+        let is_due = match places[index].status {
+            Status::Pending | Status::Running => true,
+            Status::Failed => options.retry,
+            Status::Done => false,
         };
-        is_due && is_wanted(&options.only, *index, &rows[*index], rows)
-    };
-    in_order(rows).into_iter().filter(is_due).collect()
+        is_due && is_wanted(&options.only, index, &rows[index], rows)
+    });
+    due
 }
 
 /// Whether a row is among those that are asked for: by `#6`, its place in the file, or by model, experiment, both, or its label, with `*`.
@@ -33,7 +34,7 @@ pub fn is_wanted(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool
         return true;
     }
     let model = model_name(&row.model);
-    let id = Experiment::of(row, rows).id();
+    let id = Experiment::new(row, rows).id();
     let both = format!("{model}/{id}");
     let label = label(row, rows);
     let matches = |pattern: &String| match pattern.strip_prefix('#') {

@@ -29,10 +29,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A run has this long to write down what it measured, where nothing else is said.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// What is supervised. Paths must be good in the working directory of the runner.
+/// An order to supervise a run. Paths must be good in the working directory of the runner.
 #[derive(Clone, Debug)]
 pub struct Supervision {
-    /// What bash runs.
+    /// Script that bash runs.
     pub script: PathBuf,
     /// Another script that ends what of the run is no process below it, unless the run ended well by itself.
     pub cleanup: Option<PathBuf>,

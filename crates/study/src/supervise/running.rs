@@ -18,7 +18,7 @@ pub(super) struct Running {
     mark: String,
 }
 
-/// What a run may leave.
+/// Files that tell how to clean up after a run.
 #[derive(Serialize, Deserialize)]
 struct Remains {
     cleanup: Option<PathBuf>,
@@ -63,7 +63,7 @@ impl Running {
         Ok(running)
     }
 
-    /// What its processes carry.
+    /// Mark that its processes carry.
     pub(super) fn mark(&self) -> &str {
         &self.mark
     }

@@ -46,9 +46,11 @@ fn supervised(order: &Supervision) -> io::Result<Ended> {
     let (ended, was_stopped) = watch.until_nothing_lives(script, order.grace)?;
     // Some launchers that are stopped end as if all were well.
     let is_well = ended == Ended::Exited(0) && !was_stopped;
-    let cleaned = match order.cleanup.as_ref().filter(|_| !is_well) {
-        Some(cleanup) => until_ended(start(order, cleanup, &running)?)? == Ended::Exited(0),
-        None => true,
+    let cleaned = match &order.cleanup {
+        Some(cleanup) if !is_well => {
+            until_ended(start(order, cleanup, &running)?)? == Ended::Exited(0)
+        }
+        _ => true,
     };
     // What could not be cleaned up is left to the next run.
     if cleaned {
@@ -100,7 +102,7 @@ fn ended_by(status: WaitStatus) -> Ended {
     }
 }
 
-/// What is waited for beside stdin.
+/// Events to wait for beside the end of stdin.
 struct Watch {
     children: UnixStream,
     signals: UnixStream,
@@ -112,12 +114,12 @@ struct Watch {
 enum Stage {
     Going,
     Told {
-        /// Of the timer since then.
+        /// Rings of the timer since then.
         rings: u64,
     },
 }
 
-/// What has happened.
+/// Events since the last look.
 struct Happened {
     wants_stop: bool,
     rings: u64,

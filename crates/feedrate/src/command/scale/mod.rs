@@ -62,19 +62,19 @@ struct Hunt<'a> {
     runs: BTreeMap<u64, Vec<Summary>>,
 }
 
-/// What came of it: the object of `--json`.
+/// Result of a search: the object of `--json`.
 #[derive(Serialize)]
 struct Report {
     workload: String,
     key: String,
     response: &'static str,
-    /// What must be reached, or where low is good not exceeded.
+    /// Bound to reach, or where low is good not to exceed.
     bound: f64,
     /// The largest number that holds; `null` where not even the smallest does.
     found: Option<u64>,
     /// Whether memory served runs that decide it: nothing is shown about the storage.
     cache_fed: bool,
-    /// Why it ends there.
+    /// The reason why it ends there.
     why: String,
     runs: usize,
     from: u64,
@@ -97,7 +97,7 @@ struct Number {
     /// 95 %; `null` of one run.
     interval: Option<Interval>,
     holds: bool,
-    /// Of the last run.
+    /// Verdict of the last run.
     verdict: &'static str,
     evidence: String,
     /// Names of the doubts of any of its runs that are more than notes.
@@ -290,13 +290,14 @@ fn is_cache_fed(runs: &BTreeMap<u64, Vec<Summary>>, numbers: &[u64]) -> bool {
 }
 
 fn headline(answer: String, cache_fed: bool) -> String {
-    match cache_fed {
-        true => format!("{answer}, served from memory: nothing is shown about the storage"),
-        false => answer,
+    if cache_fed {
+        format!("{answer}, served from memory: nothing is shown about the storage")
+    } else {
+        answer
     }
 }
 
-/// What no run could reach, or any.
+/// Refuse a bound that no run could reach, or any.
 fn refuse_bound(bound: f64, response: &Response) -> Result<(), UsageError> {
     let refuse = |message: String, hint: String| Err(UsageError { message, hint: Some(hint) });
     if !bound.is_finite() {

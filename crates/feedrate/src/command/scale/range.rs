@@ -1,4 +1,4 @@
-//! Which numbers a search may try, and what each of its runs is told, so that every run is long enough and reads the same dataset. Plans only.
+//! Plans the numbers that a search may try and the arguments of its runs, so that each run is long enough and all read the same dataset.
 
 use crate::cli::{ACCELERATORS, DataArguments, ScaleArguments};
 use crate::exit::UsageError;
@@ -29,14 +29,14 @@ pub(super) struct Range {
     wish: Wish,
     /// Whether a run needs so many steps that `au_sustained` can be measured.
     sustained: bool,
-    /// What was asked for at the smallest number.
+    /// Plan at the smallest number.
     pub(super) resolved: Resolved,
     pub(super) max: u64,
-    /// Why there is none larger.
+    /// The reason why there is none larger.
     pub(super) why_max: String,
     /// Overrides beside those of the user, in every run.
     pub(super) added: Vec<String>,
-    /// What the user should know before it begins.
+    /// Notes for the user before it begins.
     pub(super) notes: Vec<String>,
 }
 
@@ -91,7 +91,7 @@ impl Range {
         Ok(resolve_silently(&data, accelerators, self.wish)?.0.plan)
     }
 
-    /// Why no run at `number` could tell the response; `None` where one can.
+    /// The reason why no run at `number` could tell the response; `None` where one can.
     fn hindrance(&self, number: u64) -> Option<anyhow::Error> {
         let plan = match self.plan(number) {
             Ok(plan) => plan,
@@ -231,7 +231,7 @@ fn refuse_contradictions(arguments: &ScaleArguments) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// What `data` becomes where the key has this number.
+/// Arguments of a run whose key has this number.
 fn at(
     data: &DataArguments,
     key: &str,

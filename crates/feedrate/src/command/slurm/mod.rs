@@ -18,7 +18,7 @@ use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::{self, Duration};
 use feedrate_spec::units;
 use feedrate_study::bash::quoted;
-use script::{Job, Processes, Told, Work, folder, launch as launch_by, script};
+use script::{BatchJob, Processes, Told, Work, folder, launch as launch_by, script};
 use std::path::Path;
 
 /// The limit is so many times what was estimated,
@@ -107,7 +107,7 @@ fn job(
     name: &str,
     time: String,
     array: Option<u32>,
-) -> Result<Job, UsageError> {
+) -> Result<BatchJob, UsageError> {
     let word = |flag: &str, text: &Option<String>| match text {
         Some(text) if !is_word(text) => {
             Err(UsageError { message: format!("`{flag} {text}` is no single word"), hint: None })
@@ -122,7 +122,7 @@ fn job(
         });
     }
     let name: String = name.chars().filter(|c| !c.is_whitespace()).collect();
-    Ok(Job {
+    Ok(BatchJob {
         name: format!("feedrate-{name}"),
         partition: word("--partition", &batch.partition)?,
         account: word("--account", &batch.account)?,
@@ -241,9 +241,10 @@ fn work(arguments: &SlurmArguments, resolved: &Resolved, tasks: u32, time: &Time
         cpus: arguments.batch.cpus_per_task.map(u32::from),
     };
     let mut lines = vec![launch_by(&processes), folder(&quoted(&results.display().to_string()))];
-    lines.extend(match arguments.dlio {
-        true => of_dlio(arguments, resolved),
-        false => of_feedrate(arguments, resolved),
+    lines.extend(if arguments.dlio {
+        of_dlio(arguments, resolved)
+    } else {
+        of_feedrate(arguments, resolved)
     });
     Work {
         about,
@@ -259,9 +260,10 @@ fn work(arguments: &SlurmArguments, resolved: &Resolved, tasks: u32, time: &Time
 /// The workload as the job finds it: a file from wherever the job starts.
 fn workload_word(arguments: &SlurmArguments) -> String {
     let workload = &arguments.run.data.workload;
-    match is_file(workload) {
-        true => file_word(Path::new(workload), &arguments.batch),
-        false => quoted(workload),
+    if is_file(workload) {
+        file_word(Path::new(workload), &arguments.batch)
+    } else {
+        quoted(workload)
     }
 }
 

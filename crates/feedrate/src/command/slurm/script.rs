@@ -1,12 +1,12 @@
 //! The text of a batch script: what is asked of Slurm, and what is done in the job. Decides nothing, reads nothing.
 
 use crate::cli::{SlurmLauncher, SlurmMpi};
-use feedrate_study::bash::{prologue, quoted};
+use feedrate_study::bash::{self, quoted};
 use std::fmt::Write;
 
-/// What is asked of Slurm.
+/// Options of a batch job.
 #[derive(Clone, Debug)]
-pub(super) struct Job {
+pub(super) struct BatchJob {
     /// `--job-name`.
     pub(super) name: String,
     /// `--partition`.
@@ -34,20 +34,20 @@ pub(super) struct Job {
 pub(super) struct Processes {
     /// How many.
     pub(super) tasks: u32,
-    /// What starts them.
+    /// Launcher.
     pub(super) launcher: SlurmLauncher,
-    /// What helps several of them find each other.
+    /// Plugin by which they find each other.
     pub(super) mpi: SlurmMpi,
-    /// Of each.
+    /// CPUs of each.
     pub(super) cpus: Option<u32>,
 }
 
-/// What a job does: a workload, a study.
+/// Work of a job: a workload, or a study.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
-    /// What the script is, and what its time limit came from: a comment's lines.
+    /// Description of the script and of its time limit: lines of a comment.
     pub(super) about: Vec<String>,
-    /// What becomes of a job that is requeued: a comment's line.
+    /// Behaviour when the job is requeued: a line of a comment.
     pub(super) requeued: &'static str,
     /// Who is told a minute before the time is over.
     pub(super) told: Told,
@@ -65,28 +65,20 @@ pub(super) enum Told {
 }
 
 /// The script.
-pub(super) fn script(job: &Job, work: &Work) -> String {
-    let mut text = String::from("#!/usr/bin/env bash\n");
+pub(super) fn script(job: &BatchJob, work: &Work) -> String {
+    let mut head = String::new();
     for line in &work.about {
-        push(&mut text, &format!("# {line}"));
+        let _ = writeln!(head, "# {line}");
     }
-    push(&mut text, &options(job, work));
-    push(&mut text, "set -euo pipefail\n");
-    push(&mut text, &modules(&job.modules));
-    for line in &work.lines {
-        push(&mut text, line);
+    let head = head + &options(job, work) + "\n";
+    let mut modules = Vec::new();
+    for module in &job.modules {
+        modules.push(format!("module load {}", quoted(module)));
     }
-    text
+    bash::script(&head, &modules, &format!("\n{}", work.lines.join("\n")))
 }
 
-fn push(text: &mut String, lines: &str) {
-    text.push_str(lines);
-    if !lines.is_empty() {
-        text.push('\n');
-    }
-}
-
-fn options(job: &Job, work: &Work) -> String {
+fn options(job: &BatchJob, work: &Work) -> String {
     let mut text = String::new();
     let mut option = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -121,11 +113,6 @@ fn options(job: &Job, work: &Work) -> String {
         }
     );
     text
-}
-
-fn modules(modules: &[String]) -> String {
-    let load = |module: &String| format!("module load {}", quoted(module));
-    prologue(&modules.iter().map(load).collect::<Vec<_>>())
 }
 
 /// A function of bash: `launch COMMAND` starts a command's processes.

@@ -1,6 +1,6 @@
 //! `feedrate study slurm`: a batch script that runs a study, or goes on with it. Asks Slurm nothing.
 
-use super::script::{Job, Told, Work, name_of, script};
+use super::script::{BatchJob, Told, Work, name_of, script};
 use super::{file_word, job, seconds_of, tasks, write};
 use crate::cli::{StudyHow, StudySlurmArguments};
 use crate::exit::{Exit, UsageError};
@@ -18,7 +18,7 @@ const SPARE_S: u64 = 120;
 
 /// Write the script.
 pub(crate) fn study(arguments: &StudySlurmArguments) -> anyhow::Result<Exit> {
-    let files = StudyFiles::of(&arguments.study)?;
+    let files = StudyFiles::new(&arguments.study)?;
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
     let launch = arguments.how.launch.as_deref().unwrap_or(LAUNCH);
     if launch::find(launch).is_none() {
@@ -37,7 +37,7 @@ pub(crate) fn study(arguments: &StudySlurmArguments) -> anyhow::Result<Exit> {
     write(&arguments.batch, &script(&job, &work))
 }
 
-/// What runs may take of the job's time.
+/// Time of the job that runs may take.
 fn budget_s(time: &str) -> Result<u64, UsageError> {
     let limit_s = seconds_of(time)?;
     limit_s.checked_sub(SPARE_S).filter(|&budget_s| 0 < budget_s).ok_or_else(|| UsageError {
@@ -57,7 +57,7 @@ fn refuse_too_many(
 ) -> Result<(), UsageError> {
     let tasks = tasks(&arguments.batch)?;
     let per_rank = arguments.how.accelerators_per_rank.unwrap_or(1).max(1);
-    let needed = rows.iter().map(|row| row.processes.div_ceil(per_rank)).max().unwrap_or(0);
+    let needed = rows.iter().map(|row| row.accelerators.div_ceil(per_rank)).max().unwrap_or(0);
     if launch != LAUNCH || needed <= tasks {
         return Ok(());
     }
@@ -70,7 +70,7 @@ fn refuse_too_many(
     })
 }
 
-fn work(arguments: &StudySlurmArguments, job: &Job, launch: &str, budget_s: u64) -> Work {
+fn work(arguments: &StudySlurmArguments, job: &BatchJob, launch: &str, budget_s: u64) -> Work {
     let name = arguments.study.display();
     let version = env!("CARGO_PKG_VERSION");
     let mut about =
@@ -106,7 +106,7 @@ fn work(arguments: &StudySlurmArguments, job: &Job, launch: &str, budget_s: u64)
     }
 }
 
-/// What `study run` is told of how runs are made, but for the launch.
+/// Arguments of `study run` about how runs are made, but for the launch.
 fn how_words(how: &StudyHow) -> Vec<String> {
     let mut words = Vec::new();
     let mut flag = |name: &str, value: Option<String>| {

@@ -1,15 +1,17 @@
 //! `feedrate study run --dry-run`: what would run, how long, how many bytes, and whether the disk holds them. Runs nothing.
 
-use super::world::World;
+use super::machine::Machine;
 use crate::exit::Exit;
 use crate::messages;
 use crate::text;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
-use feedrate_results::state::{History, Settings};
+use feedrate_results::state::{StudySettings, StudyState};
 use feedrate_spec::units;
 use feedrate_study::datasets::{Change, Forecast, Now};
-use feedrate_study::runner::{Host, Options, Plans, RowPlan, RunnerError, due, generation_s};
+use feedrate_study::runner::{
+    DatasetPlan, Plans, RowPlan, RunnerEnv, RunnerError, RunnerOptions, due,
+};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -32,58 +34,72 @@ struct Step {
 
 /// Tell what would run.
 pub(super) fn dry_run(
-    world: &mut World,
-    history: &History,
-    settings: &Settings,
-    options: &Options,
+    machine: &mut Machine,
+    state: &StudyState,
+    settings: &StudySettings,
+    options: &RunnerOptions,
     json: bool,
 ) -> anyhow::Result<Exit> {
-    let rows: Vec<Row> = world.files.table()?.rows().cloned().collect();
-    let pending = due(&rows, history, options);
+    let rows: Vec<Row> = machine.files.table()?.rows().cloned().collect();
+    let pending = due(&rows, state, options);
     let pending = &pending[..options.limit.unwrap_or(pending.len()).min(pending.len())];
     let mut plans = Plans::default();
-    let made = plans.make(&rows, pending, |row| world.plan(row, settings));
+    let made = plans.make(&rows, pending, |row| machine.plan(row, settings));
     made.map_err(RunnerError::Rows)?;
-    let steps = steps(world, (history, settings, options), (&rows, pending), &plans);
+    let planned: Vec<Planned> = pending
+        .iter()
+        .filter_map(|&index| Some(Planned { rows: &rows, index, plan: plans.get(&rows[index])? }))
+        .collect();
+    let uses = planned.iter().map(|of| of.plan.dataset.as_ref().map(|of| of.folder.clone()));
+    let owned = machine.own_datasets(&plans.dataset_roots(), &settings.id);
+    let mut forecast = Forecast::new(options.datasets, uses.collect(), owned);
+    let pace = plans.pace(state);
+    let steps: Vec<Step> = planned
+        .iter()
+        .enumerate()
+        .map(|(n, of)| of.step(pace, of.change(&mut forecast, n, machine, settings)))
+        .collect();
     tell(&steps, json);
     Ok(Exit::Fine)
 }
 
-/// The runs in their order, with what they do to the disk.
-fn steps(
-    world: &mut World,
-    (history, settings, options): (&History, &Settings, &Options),
-    (rows, pending): (&[Row], &[usize]),
-    plans: &Plans,
-) -> Vec<Step> {
-    let pace = plans.pace(history);
-    let planned = pending.iter().filter_map(|index| Some((*index, plans.of(&rows[*index])?)));
-    let planned: Vec<(usize, &RowPlan)> = planned.collect();
-    let folder = |plan: &RowPlan| Some(plan.dataset.as_ref()?.folder.clone());
-    let uses = planned.iter().map(|(_, plan)| folder(plan)).collect();
-    let owned = history.datasets.iter().map(|(folder, of)| (folder.clone(), of.bytes)).collect();
-    let mut forecast = Forecast::new(options.datasets, uses, owned);
-    let step = |(n, &(index, plan)): (usize, &(usize, &RowPlan))| {
-        let row = &rows[index];
-        let change = plan.dataset.as_ref().map_or_else(Change::default, |dataset| {
-            let is_whole = world.is_whole(row, settings);
-            let free_bytes = world.free_bytes(&dataset.folder);
-            let (folder, bytes) = (&dataset.folder, dataset.bytes);
-            forecast.step(n, Now { folder, bytes, is_whole, free_bytes })
-        });
+/// A row that would be run.
+struct Planned<'a> {
+    rows: &'a [Row],
+    index: usize,
+    plan: &'a RowPlan,
+}
+
+impl Planned<'_> {
+    /// The change that the `n`th run makes to the disk.
+    fn change(
+        &self,
+        forecast: &mut Forecast,
+        n: usize,
+        machine: &mut Machine,
+        settings: &StudySettings,
+    ) -> Change {
+        let Some(DatasetPlan { folder, bytes, .. }) = &self.plan.dataset else {
+            return Change::default();
+        };
+        let is_whole = machine.is_whole(&self.rows[self.index], settings);
+        let free_bytes = machine.free_bytes(folder);
+        forecast.step(n, Now { folder, bytes: *bytes, is_whole, free_bytes })
+    }
+
+    fn step(&self, pace: f64, change: Change) -> Step {
         let is_made = change.generate_bytes > 0;
         Step {
-            row: index + 1,
-            label: label(row, rows),
-            run_s: plan.run_s * pace,
-            generation_s: if is_made { generation_s(history, plan) } else { 0.0 },
-            dataset: folder(plan),
+            row: self.index + 1,
+            label: label(&self.rows[self.index], self.rows),
+            run_s: self.plan.run_s * pace,
+            generation_s: if is_made { self.plan.generation_s } else { 0.0 },
+            dataset: self.plan.dataset.as_ref().map(|dataset| dataset.folder.clone()),
             generate_bytes: change.generate_bytes,
             delete: change.delete,
             short_bytes: change.short_bytes,
         }
-    };
-    planned.iter().enumerate().map(step).collect()
+    }
 }
 
 fn tell(steps: &[Step], json: bool) {

@@ -4,19 +4,22 @@ use crate::cli::{Cache, StudyHow};
 use crate::exit::UsageError;
 use crate::resolve::entropy;
 use anyhow::Context;
-use feedrate_results::files::StudyFiles;
-use feedrate_results::state::{Event, History, Launching, Settings};
+use feedrate_results::state::{Launching, StudySettings, StudyState};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 /// The settings of all runs of the study in `csv`. What was said once is kept; another word is refused once there are results.
-pub(super) fn settings(how: &StudyHow, csv: &Path, history: &History) -> anyhow::Result<Settings> {
+pub(super) fn settings(
+    how: &StudyHow,
+    csv: &Path,
+    state: &StudyState,
+) -> anyhow::Result<StudySettings> {
     let here = std::env::current_dir().context("cannot tell the working directory")?;
-    let before = history.settings.clone().unwrap_or_else(|| new(csv, &here));
-    let mut choice = Choice { is_open: !history.has_results(), changed: Vec::new() };
+    let before = state.settings.clone().unwrap_or_else(|| new(csv, &here));
+    let mut choice = Choice { is_open: !state.has_results(), changed: Vec::new() };
     let absolute = |path: &Option<PathBuf>| path.as_ref().map(|path| here.join(path));
     let launching = &before.launching;
-    let settings = Settings {
+    let settings = StudySettings {
         results: choice.of("--results", absolute(&how.results), &before.results),
         data: choice.of("--data", absolute(&how.data).map(Some), &before.data),
         scale: choice.of("--scale", how.scale, &before.scale),
@@ -52,7 +55,7 @@ pub(super) fn settings(how: &StudyHow, csv: &Path, history: &History) -> anyhow:
 }
 
 /// Go where the study was begun: relative paths of workloads count from there.
-pub(super) fn enter(settings: &Settings) -> anyhow::Result<()> {
+pub(super) fn enter(settings: &StudySettings) -> anyhow::Result<()> {
     let folder = &settings.folder;
     std::env::set_current_dir(folder).with_context(|| {
         format!(
@@ -62,23 +65,9 @@ pub(super) fn enter(settings: &Settings) -> anyhow::Result<()> {
     })
 }
 
-/// Take the history along to where the study is now; what to write into its journal, if it was elsewhere.
-pub(super) fn along(
-    files: &StudyFiles,
-    history: &mut History,
-) -> Result<Option<Event>, UsageError> {
-    history.come_along(&files.csv).map_err(|error| UsageError {
-        message: error.to_string(),
-        hint: Some(format!(
-            "remove `{}` to begin the copy anew, and give it `--results` of its own",
-            files.state.display()
-        )),
-    })
-}
-
 /// Those of a study of which nothing is said.
-pub(super) fn new(csv: &Path, here: &Path) -> Settings {
-    Settings {
+pub(super) fn new(csv: &Path, here: &Path) -> StudySettings {
+    StudySettings {
         csv: csv.to_path_buf(),
         id: format!("{:016x}", entropy()),
         folder: here.to_path_buf(),
@@ -109,7 +98,7 @@ fn given(words: &[String]) -> Option<Vec<String>> {
     (!words.is_empty()).then(|| words.to_vec())
 }
 
-/// Of a study with results nothing is changed.
+/// Choice between the words given now and the earlier ones; a study with results keeps those.
 struct Choice {
     is_open: bool,
     changed: Vec<String>,

@@ -1,8 +1,8 @@
-//! A study as it stands: rows, journal, and what the records of its runs say. Read only.
+//! A study as it stands: rows, what came of them, and what the records of its runs say. Read only.
 
 use super::how;
-use super::talk::Talk;
-use super::world::World;
+use super::machine::Machine;
+use super::reporter::Reporter;
 use crate::cli::StudyHow;
 use crate::exit::UsageError;
 use feedrate_measure::summary::Summary;
@@ -10,10 +10,8 @@ use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
-use feedrate_results::state::{
-    Attempt, Event, History, Journal, Outcome, Place, Settings, Status, places,
-};
-use feedrate_study::runner::{Options, Plans, due, is_wanted};
+use feedrate_results::state::{Attempt, Outcome, RowState, StudySettings, StudyState};
+use feedrate_study::runner::{Plans, RunnerOptions, due, is_wanted};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -21,19 +19,20 @@ use std::path::Path;
 pub(super) struct Ledger {
     pub(super) files: StudyFiles,
     pub(super) rows: Vec<Row>,
-    pub(super) history: History,
-    pub(super) settings: Settings,
-    pub(super) world: World,
-    /// What was begun by a runner that died.
+    pub(super) state: StudyState,
+    pub(super) settings: StudySettings,
+    pub(super) machine: Machine,
+    /// Attempts of a runner that died.
     pub(super) left: Vec<Attempt>,
 }
 
-/// Where nobody runs, what nobody has told of was broken off.
-fn break_off(history: &mut History) -> Vec<Attempt> {
-    let left = history.attempts.iter().filter(|attempt| attempt.outcome == Outcome::Unknown);
-    let left: Vec<Attempt> = left.cloned().collect();
-    for attempt in &left {
-        history.add(Event::BrokenOff { attempt: attempt.number });
+/// Where nobody runs, what is not at its end was broken off.
+fn break_off(state: &mut StudyState) -> Vec<Attempt> {
+    let running = state.attempts.iter_mut().filter(|of| of.outcome == Outcome::Running);
+    let mut left = Vec::new();
+    for attempt in running {
+        left.push(attempt.clone());
+        attempt.outcome = Outcome::BrokenOff;
     }
     left
 }
@@ -41,21 +40,20 @@ fn break_off(history: &mut History) -> Vec<Attempt> {
 impl Ledger {
     /// Read the study in this CSV.
     pub(super) fn open(csv: &Path) -> anyhow::Result<Self> {
-        let files = StudyFiles::of(csv)?;
+        let files = StudyFiles::new(csv)?;
         let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-        let mut history = History::of(Journal::read(&files.journal())?);
-        how::along(&files, &mut history)?;
-        let settings = how::settings(&StudyHow::default(), &files.csv, &history)?;
+        let mut state = StudyState::read(&files)?;
+        let settings = how::settings(&StudyHow::default(), &files.csv, &state)?;
         let is_running = files.is_locked();
-        let left = if is_running { Vec::new() } else { break_off(&mut history) };
+        let left = if is_running { Vec::new() } else { break_off(&mut state) };
         how::enter(&settings)?;
-        let world = World::new(&files, Talk::new(true))?;
-        Ok(Ledger { files, rows, history, settings, world, left })
+        let machine = Machine::new(&files, Reporter::new(true))?;
+        Ok(Ledger { files, rows, state, settings, machine, left })
     }
 
     /// Where each row stands.
-    pub(super) fn places(&self) -> Vec<Place<'_>> {
-        places(&self.rows, &self.history)
+    pub(super) fn places(&self) -> Vec<RowState<'_>> {
+        self.state.places(&self.rows)
     }
 
     pub(super) fn label(&self, index: usize) -> String {
@@ -64,50 +62,39 @@ impl Ledger {
 
     /// How long all that is due takes, with its datasets; `None` where that cannot be told.
     pub(super) fn left_s(&self) -> Option<f64> {
-        let (world, settings) = (&self.world, &self.settings);
-        let due = due(&self.rows, &self.history, &Options::default());
+        let (machine, settings) = (&self.machine, &self.settings);
+        let due = due(&self.rows, &self.state, &RunnerOptions::default());
         let mut plans = Plans::default();
-        let planned = |row: &Row| Ok(world.planned(row, settings)?.plan);
-        plans.make(&self.rows, &due, planned).ok()?;
+        plans.make(&self.rows, &due, |row| Ok(machine.planned(row, settings)?.plan)).ok()?;
         let rows = due.iter().map(|index| &self.rows[*index]);
-        let is_whole = |row: &Row| world.planned(row, settings).is_ok_and(|of| of.is_whole);
-        Some(plans.expected_s(&self.history, rows, is_whole))
+        let is_whole = |row: &Row| machine.planned(row, settings).is_ok_and(|of| of.is_whole);
+        Some(plans.expected_s(&self.state, rows, is_whole))
     }
 
     /// A row as JSON, with what its run came to.
-    pub(super) fn json_of(&self, index: usize, status: &Status) -> Value {
+    pub(super) fn json_of(&self, index: usize, place: &RowState) -> Value {
         let row = &self.rows[index];
-        let reason = if let Status::Failed(_, reason) = status { Some(reason) } else { None };
         json!({
             "row": index + 1,
             "label": self.label(index),
             "model": row.model,
             "epochs": row.epochs,
-            "processes": row.processes,
+            "processes": row.accelerators,
             "overrides": row.settings.iter().map(|setting| setting.text()).collect::<Vec<_>>(),
             "replicate": row.replicate,
             "block": row.block,
             "order": row.order,
-            "status": status.name(),
-            "reason": reason,
-            "run_dir": result(status).map(|attempt| &attempt.run_dir),
-            "summary": summary(status),
+            "status": place.status,
+            "reason": place.reason(),
+            "run_dir": place.result().map(|attempt| &attempt.run_dir),
+            "summary": summary(place),
         })
     }
 }
 
-/// The attempt that a row's result is from.
-pub(super) fn result<'a>(status: &Status<'a>) -> Option<&'a Attempt> {
-    match *status {
-        Status::Done(attempt) => attempt,
-        Status::Unmarked(attempt) => Some(attempt),
-        _ => None,
-    }
-}
-
-/// What a row's run came to; `None` where there is no result, or it cannot be read.
-pub(super) fn summary(status: &Status) -> Option<Summary> {
-    let record = load_run(&result(status)?.run_dir).ok()?;
+/// Summary of a row's run; `None` where there is no result, or it cannot be read.
+pub(super) fn summary(place: &RowState) -> Option<Summary> {
+    let record = load_run(&place.result()?.run_dir).ok()?;
     Some(Summary::of(&record))
 }
 

@@ -3,8 +3,9 @@
 mod new;
 mod how;
 mod row;
-mod world;
-mod talk;
+mod reporter;
+mod datasets;
+mod machine;
 mod precision;
 mod dry_run;
 mod run;
@@ -30,7 +31,7 @@ pub(crate) fn study(command: &StudyCommand) -> anyhow::Result<Exit> {
     done.map_err(by_whose_fault)
 }
 
-/// What is wrong with a study's CSV is bad usage, said as that of a workload.
+/// Problems of a study's CSV are bad usage, told like those of a workload.
 fn by_whose_fault(error: anyhow::Error) -> anyhow::Error {
     let error = match error.downcast::<RunnerError>() {
         Ok(RunnerError::Files(error)) => error.into(),
@@ -43,7 +44,7 @@ fn by_whose_fault(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<FilesError>() {
         Ok(FilesError::Table(problems)) => problems.into(),
         Ok(error) => match error.hint() {
-            Some(hint) => UsageError { message: error.to_string(), hint: Some(hint.into()) }.into(),
+            Some(hint) => UsageError { message: error.to_string(), hint: Some(hint) }.into(),
             None => error.into(),
         },
         Err(error) => error,

@@ -11,9 +11,9 @@ use feedrate_results::row::Row;
 use feedrate_results::table::Table;
 use feedrate_spec::problem::{Problem, Problems};
 use feedrate_spec::workload::{self, Content, Strictness, Workload};
-use feedrate_study::arrange;
-use feedrate_study::blueprint::{Blueprint, Drawn};
 use feedrate_study::design_file::{self, DesignText};
+use feedrate_study::randomization;
+use feedrate_study::resolved_design::{Drawn, ResolvedDesign};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -37,27 +37,27 @@ pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
         *model = row::workload(model, design);
     }
     let own = text.baseline.model.as_deref().map(found).transpose()?;
-    let blueprint = Blueprint::of(&text, |key| value_in(own.as_ref()?, key))?;
-    for warning in &blueprint.warnings.0 {
+    let resolved = ResolvedDesign::new(&text, |key| value_in(own.as_ref()?, key))?;
+    for warning in &resolved.warnings.0 {
         messages::say(warning);
     }
-    let models = blueprint.factors.iter().filter(|factor| factor.key == "model");
+    let models = resolved.factors.iter().filter(|factor| factor.key == "model");
     for model in models.flat_map(|factor| &factor.levels) {
         found(model)?;
     }
-    let drawn = blueprint.draw()?;
-    let csv = Table::of(drawn.rows.clone(), &drawn.comments).text();
+    let drawn = resolved.draw()?;
+    let csv = Table::new(drawn.rows.clone(), &drawn.comments).text();
     if path == Path::new(STDOUT) {
         messages::print(csv.trim_end());
         return Ok(Exit::Fine);
     }
     write(&path, &csv, arguments.force)?;
-    warn_of_refused(&drawn.rows, &blueprint.hooks, &path)?;
-    tell(arguments, &blueprint, &drawn, &path);
+    warn_of_refused(&drawn.rows, &resolved.hooks, &path)?;
+    tell(arguments, &resolved, &drawn, &path);
     Ok(Exit::Fine)
 }
 
-/// What the file says, and the flags before it.
+/// Read the file, and let flags override it.
 fn asked(arguments: &StudyNewArguments) -> anyhow::Result<DesignText> {
     let mut text = match &arguments.file {
         Some(file) => read(file)?,
@@ -83,13 +83,13 @@ fn asked(arguments: &StudyNewArguments) -> anyhow::Result<DesignText> {
     text.sentinel = arguments.sentinel.or(text.sentinel);
     text.centre_points = arguments.centre_points.or(text.centre_points);
     let blocks = arguments.blocks.map(|blocks| match blocks {
-        Blocks::Replicates => arrange::Blocks::Replicates,
-        Blocks::None => arrange::Blocks::None,
+        Blocks::Replicates => randomization::Blocks::Replicates,
+        Blocks::None => randomization::Blocks::None,
     });
     text.blocks = blocks.or(text.blocks);
     let order = arguments.order.map(|order| match order {
-        Order::Random => arrange::Order::Random,
-        Order::Standard => arrange::Order::Standard,
+        Order::Random => randomization::Order::Random,
+        Order::Standard => randomization::Order::Standard,
     });
     text.order = order.or(text.order);
     Ok(text)
@@ -109,7 +109,7 @@ fn workload_of(model: &str) -> anyhow::Result<Workload> {
     Ok(workload::parse(&file, &yaml, &[], Strictness::Error)?.0)
 }
 
-/// What a workload says for a key of a factor. A default is not compared with: a level that is said to be the same is run all the same.
+/// Value of a workload for a factor's key. Defaults do not count: a level that equals the default is run all the same.
 fn value_in(workload: &Workload, key: &str) -> Option<String> {
     let path = if key == "epochs" { "train.epochs" } else { key };
     match &workload.tree().at(path)?.content {
@@ -141,7 +141,7 @@ fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
     Ok(file::write_atomically(path, csv.as_bytes())?)
 }
 
-/// What this machine would refuse to run. Another, for which the study may be meant, need not.
+/// Warn of runs that this machine would refuse; the study may be meant for another.
 fn warn_of_refused(
     rows: &[Row],
     hooks: &BTreeMap<String, String>,
@@ -152,7 +152,7 @@ fn warn_of_refused(
     let mut experiments = BTreeSet::new();
     let mut told: Vec<String> = Vec::new();
     for row in rows {
-        let bare = Row { replicate: None, ..row.clone() };
+        let bare = Row { replicate: None, block: None, ..row.clone() };
         if experiments.len() == PLANNED_MAX || !experiments.insert(bare.key()) {
             continue;
         }
@@ -170,26 +170,26 @@ fn warn_of_refused(
     Ok(())
 }
 
-fn tell(arguments: &StudyNewArguments, blueprint: &Blueprint, drawn: &Drawn, path: &Path) {
+fn tell(arguments: &StudyNewArguments, resolved: &ResolvedDesign, drawn: &Drawn, path: &Path) {
     if !arguments.json {
         messages::print(drawn.comments.join("\n"));
         let program = format!("feedrate study run {}", path.display());
         messages::say(format!("written to {}; run it with `{program}`", path.display()));
         return;
     }
-    let factors: Vec<_> = blueprint
+    let factors: Vec<_> = resolved
         .factors
         .iter()
         .map(|factor| json!({ "name": factor.name, "key": factor.key, "levels": factor.levels }))
         .collect();
     messages::print(json!({
         "csv": path,
-        "design": blueprint.design.name,
-        "estimates": blueprint.design.estimates,
+        "design": resolved.design.name,
+        "estimates": resolved.design.estimates,
         "runs": drawn.rows.len(),
         "factors": factors,
-        "replicates": blueprint.arrangement.replicates,
-        "seed": blueprint.arrangement.seed,
+        "replicates": resolved.arrangement.replicates,
+        "seed": resolved.arrangement.seed,
         "aliases": drawn.aliases,
         "comments": drawn.comments,
     }));

@@ -11,7 +11,7 @@ use feedrate_results::place::label;
 use feedrate_results::response::Response;
 use feedrate_results::row::Row;
 use feedrate_spec::units;
-use feedrate_study::runner::{Host, groups};
+use feedrate_study::runner::{RunnerEnv, groups};
 use serde_json::{Value, json};
 
 /// Read `ci=2%`.
@@ -28,7 +28,7 @@ pub(super) fn response(name: &str) -> Result<&'static Response, UsageError> {
         .map_err(|error| UsageError { message: error.to_string(), hint: Some(error.hint()) })
 }
 
-/// What is known of a study's experiments.
+/// Precision of a study's experiments.
 pub(super) struct Known {
     until: Until,
     response: &'static Response,
@@ -50,8 +50,8 @@ pub(super) fn known(
         message: format!("`--difference {}` is no share", arguments.difference),
         hint: Some("write it as `5%`".into()),
     })?;
-    let Ledger { rows, history, world, .. } = ledger;
-    let groups = groups(rows, history, &mut |run_dir| world.value(run_dir, response));
+    let Ledger { rows, state, machine, .. } = ledger;
+    let groups = groups(rows, state, &mut |run_dir| machine.value(run_dir, response));
     let standing = |values: &[f64]| judge(response, values, until, u64::MAX);
     let name = |index: usize| label(&Row { replicate: None, ..rows[index].clone() }, rows);
     let standings = groups.iter().map(|of| (name(of.rows[0]), standing(&of.values))).collect();

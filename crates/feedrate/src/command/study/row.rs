@@ -9,7 +9,7 @@ use feedrate_data::storage;
 use feedrate_results::hook::HOOK_PREFIX;
 use feedrate_results::row::Row;
 use feedrate_results::setting::Setting;
-use feedrate_results::state::Settings;
+use feedrate_results::state::StudySettings;
 use feedrate_spec::plan::{self, Cache};
 use feedrate_spec::problem::Problem;
 use feedrate_spec::workload::nearest;
@@ -18,13 +18,13 @@ use feedrate_study::runner::{DatasetPlan, RowPlan};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a storage is taken to move until runs have told.
+/// Assumed rate of a storage until runs have measured it.
 const BYTES_PER_SECOND: f64 = 500e6;
 
 /// Each file, and the manifest, fills up to a block more than it holds.
 const BLOCK_BYTES: u64 = 4096;
 
-/// What a row asks of the runner itself.
+/// Settings of a row for the runner itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OfStudy {
     /// `cold`, `warm` or `as-is`.
@@ -45,7 +45,7 @@ pub(super) struct Planned {
 /// Read a row's settings of the study.
 pub(super) fn of_study(
     row: &Row,
-    settings: &Settings,
+    settings: &StudySettings,
     hooks: &BTreeMap<String, String>,
 ) -> Result<OfStudy, Problem> {
     let mut found =
@@ -75,11 +75,11 @@ pub(super) fn of_study(
     Ok(found)
 }
 
-/// What a row's run is asked for.
+/// Arguments of a row's run.
 pub(super) fn data_arguments(
     row: &Row,
     of_study: &OfStudy,
-    settings: &Settings,
+    settings: &StudySettings,
     csv: &Path,
 ) -> DataArguments {
     let mut overrides = Vec::new();
@@ -90,7 +90,7 @@ pub(super) fn data_arguments(
     DataArguments {
         workload: workload(&row.model, csv),
         overrides,
-        accelerators: Some(row.processes),
+        accelerators: Some(row.accelerators),
         data: of_study.data.clone(),
         scale: row.scale.unwrap_or(settings.scale),
         shrink_records: settings.shrink_records,

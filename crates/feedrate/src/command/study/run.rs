@@ -2,68 +2,63 @@
 
 use super::dry_run;
 use super::how;
-use super::ledger::{found, result};
+use super::ledger::found;
+use super::machine::Machine;
 use super::precision;
-use super::talk::Talk;
-use super::world::World;
+use super::reporter::Reporter;
 use crate::cli::{Datasets, StudyRunArguments};
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
-use feedrate_results::state::{History, Journal, Place, places};
+use feedrate_results::state::{Status, StudyState};
 use feedrate_spec::units;
 use feedrate_study::datasets::Policy;
-use feedrate_study::runner::{Options, Report, Runner, Wanted, is_wanted};
+use feedrate_study::runner::{Report, Runner, RunnerOptions, Wanted, is_wanted};
 use jiff::SignedDuration;
 use serde_json::json;
 use std::time::Duration;
 
 /// Run a study.
 pub(crate) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
-    let files = StudyFiles::of(&arguments.study)?;
+    let files = StudyFiles::new(&arguments.study)?;
     let options = options(arguments)?;
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
     found(&rows, &options.only)?;
-    let mut world = World::new(&files, Talk::new(arguments.quiet))?;
+    let mut machine = Machine::new(&files, Reporter::new(arguments.quiet))?;
     if arguments.dry_run {
-        let mut history = History::of(Journal::read(&files.journal())?);
-        how::along(&files, &mut history)?;
-        let settings = how::settings(&arguments.how, &files.csv, &history)?;
+        let state = StudyState::read(&files)?;
+        let settings = how::settings(&arguments.how, &files.csv, &state)?;
         how::enter(&settings)?;
-        return dry_run::dry_run(&mut world, &history, &settings, &options, arguments.json);
+        return dry_run::dry_run(&mut machine, &state, &settings, &options, arguments.json);
     }
-    world.quiet_wait =
+    machine.quiet_wait =
         Duration::try_from_secs_f64(arguments.quiet_wait).map_err(|_| UsageError {
             message: format!("`--quiet-wait {}` is no time", arguments.quiet_wait),
             hint: Some("give seconds, or 0".into()),
         })?;
-    world.listen();
+    machine.listen();
     let lock = files.lock()?;
-    let (mut journal, events) = Journal::open(&files.journal())?;
-    let mut history = History::of(events);
-    if let Some(moved) = how::along(&files, &mut history)? {
-        journal.add(&moved)?;
-    }
-    let settings = how::settings(&arguments.how, &files.csv, &history)?;
+    let state = StudyState::open(&files, &lock)?;
+    let settings = how::settings(&arguments.how, &files.csv, &state)?;
     how::enter(&settings)?;
-    if !world.wait_until_alone()? {
+    if !machine.wait_until_alone()? {
         return Ok(Exit::Interrupted);
     }
-    let runner = Runner::new(&files, lock, (journal, history), settings, (&mut world, options));
-    let (report, history) = runner.run()?;
-    drop(world);
-    tell(arguments, &files, &report, &history)
+    let runner = Runner::new(&files, lock, state, settings, &mut machine, options);
+    let (report, state) = runner.run()?;
+    drop(machine);
+    tell(arguments, &files, &report, &state)
 }
 
-fn options(arguments: &StudyRunArguments) -> Result<Options, UsageError> {
+fn options(arguments: &StudyRunArguments) -> Result<RunnerOptions, UsageError> {
     let until = arguments.until.as_deref().map(precision::until).transpose()?;
     let response = precision::response(&arguments.response)?;
     let replicates_max = arguments.max_replicates;
 
     let budget = arguments.time_budget.as_deref().map(seconds).transpose()?;
-    Ok(Options {
+    Ok(RunnerOptions {
         only: arguments.only.clone(),
         limit: arguments.limit,
         time_budget_s: budget,
@@ -91,33 +86,33 @@ fn tell(
     arguments: &StudyRunArguments,
     files: &StudyFiles,
     report: &Report,
-    history: &History,
+    state: &StudyState,
 ) -> anyhow::Result<Exit> {
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-    let places = places(&rows, history);
-    let names: Vec<&str> = places.iter().map(|place| place.status.name()).collect();
+    let places = state.places(&rows);
     let is_failed = |index: usize| {
-        names[index] == "failed" && is_wanted(&arguments.only, index, &rows[index], &rows)
+        places[index].status == Status::Failed
+            && is_wanted(&arguments.only, index, &rows[index], &rows)
     };
     let has_failed = !report.failed.is_empty() || (0..rows.len()).any(is_failed);
-    let count = |name: &str| names.iter().filter(|found| **found == name).count();
+    let count = |status: Status| places.iter().filter(|place| place.status == status).count();
     if arguments.json {
-        let row = |(row, place): (&Row, &Place)| {
+        let told = rows.iter().zip(&places).map(|(row, place)| {
             json!({
                 "label": label(row, &rows),
-                "status": place.status.name(),
-                "run_dir": result(&place.status).map(|attempt| &attempt.run_dir),
+                "status": place.status,
+                "run_dir": place.result().map(|attempt| &attempt.run_dir),
             })
-        };
-        let rows: Vec<_> = rows.iter().zip(&places).map(row).collect();
+        });
+        let told: Vec<_> = told.collect();
         messages::print(json!({
             "finished": report.finished,
             "failed": report.failed.iter().map(|(label, reason)| json!({ "label": label, "reason": reason })).collect::<Vec<_>>(),
             "stopped": report.is_stopped,
-            "rows": rows,
+            "rows": told,
         }));
     } else {
-        let left = match (count("pending"), count("failed")) {
+        let left = match (count(Status::Pending), count(Status::Failed)) {
             (0, 0) => String::new(),
             (pending, 0) => format!(", {pending} pending"),
             (pending, failed) => {
@@ -127,7 +122,7 @@ fn tell(
         let done = units::counted(report.finished as u64, "run");
         messages::print(format!(
             "{done} finished now; {} of {} done{left}",
-            count("done"),
+            count(Status::Done),
             rows.len()
         ));
     }

@@ -1,6 +1,6 @@
 //! `feedrate study show`: runs of a study, what they came to, and every attempt at them.
 
-use super::ledger::{Ledger, found, result, summary};
+use super::ledger::{Ledger, found, summary};
 use super::status::doubts;
 use crate::cli::StudyShowArguments;
 use crate::exit::Exit;
@@ -8,7 +8,7 @@ use crate::messages;
 use crate::text;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE};
 use feedrate_results::setting::Setting;
-use feedrate_results::state::{Attempt, Outcome, Place, Status};
+use feedrate_results::state::{Attempt, Outcome, RowState};
 use feedrate_spec::units;
 use serde_json::{Value, json};
 
@@ -21,9 +21,8 @@ pub(super) fn show(arguments: &StudyShowArguments) -> anyhow::Result<Exit> {
         let runs: Vec<Value> = indices
             .iter()
             .map(|&index| {
-                let mut run = ledger.json_of(index, &places[index].status);
-                run["attempts"] =
-                    attempts(&ledger, &places[index]).iter().map(|of| json_of(of)).collect();
+                let mut run = ledger.json_of(index, &places[index]);
+                run["attempts"] = attempts(&ledger, index).iter().map(|of| json_of(of)).collect();
                 run
             })
             .collect();
@@ -36,31 +35,42 @@ pub(super) fn show(arguments: &StudyShowArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn attempts<'a>(ledger: &'a Ledger, place: &Place) -> Vec<&'a Attempt> {
-    let of_row = |attempt: &&Attempt| attempt.row == place.id;
-    ledger.history.attempts.iter().filter(of_row).collect()
+/// Attempts at the row, and at those that ask for the same.
+fn attempts(ledger: &Ledger, index: usize) -> Vec<&Attempt> {
+    let key = ledger.rows[index].key();
+    ledger.state.attempts.iter().filter(|attempt| attempt.key == key).collect()
+}
+
+/// When it began: its folder is called after that.
+fn at(attempt: &Attempt) -> String {
+    let name = attempt.run_dir.file_name();
+    name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 fn json_of(attempt: &Attempt) -> Value {
     json!({
         "attempt": attempt.number,
-        "at": attempt.at,
+        "at": at(attempt),
         "outcome": outcome(attempt),
-        "superseded": attempt.superseded,
+        "superseded": attempt.outcome == Outcome::Superseded,
         "run_dir": attempt.run_dir,
     })
 }
 
 fn outcome(attempt: &Attempt) -> String {
     match &attempt.outcome {
-        Outcome::Unknown => "running, or left by a runner that died".into(),
-        Outcome::Finished(result) => format!("done in {}", units::seconds(result.duration_s)),
-        Outcome::Failed { reason } => format!("failed: {reason}"),
+        Outcome::Running => "running, or left by a runner that died".into(),
+        Outcome::Complete(Some(checked)) => {
+            format!("done in {}", units::seconds(checked.duration_s))
+        }
+        Outcome::Complete(None) => "done".into(),
+        Outcome::Superseded => "done, superseded".into(),
+        Outcome::Failed { reason, .. } => format!("failed: {reason}"),
         Outcome::BrokenOff => "broken off".into(),
     }
 }
 
-fn page(ledger: &Ledger, index: usize, place: &Place) -> String {
+fn page(ledger: &Ledger, index: usize, place: &RowState) -> String {
     let row = &ledger.rows[index];
     let settings: Vec<String> = row.settings.iter().map(Setting::text).collect();
     let mut rows = vec![
@@ -73,12 +83,12 @@ fn page(ledger: &Ledger, index: usize, place: &Place) -> String {
     if !row.note.is_empty() {
         rows.push(("note", row.note.clone()));
     }
-    rows.extend(figures(&place.status));
-    format!("{}\n\n{}", text::rows(&rows), table(ledger, place)).trim_end().to_string()
+    rows.extend(figures(place));
+    format!("{}\n\n{}", text::rows(&rows), table(ledger, index)).trim_end().to_string()
 }
 
-fn figures(status: &Status) -> Vec<(&'static str, String)> {
-    let Some(summary) = summary(status) else { return Vec::new() };
+fn figures(place: &RowState) -> Vec<(&'static str, String)> {
+    let Some(summary) = summary(place) else { return Vec::new() };
     let percent = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1} %"));
     let rate = summary.figures.value(&DELIVERED_WHOLE);
     let mut rows = vec![
@@ -94,25 +104,24 @@ fn figures(status: &Status) -> Vec<(&'static str, String)> {
         ("delivered", rate.map_or("-".into(), units::bytes_per_second)),
         ("verdict", summary.verdict.name.name().to_string()),
     ];
-    let doubts = doubts(Some(&summary), result(status));
+    let doubts = doubts(Some(&summary), place);
     if !doubts.is_empty() {
         rows.push(("doubts", doubts));
     }
     rows
 }
 
-fn table(ledger: &Ledger, place: &Place) -> String {
-    let attempts = attempts(ledger, place);
+fn table(ledger: &Ledger, index: usize) -> String {
+    let attempts = attempts(ledger, index);
     if attempts.is_empty() {
         return String::new();
     }
     let mut table = text::table(["Attempt", "Began", "Came to", "Folder"]);
     for attempt in attempts {
-        let superseded = if attempt.superseded { ", superseded" } else { "" };
         table.add_row([
             attempt.number.to_string(),
-            attempt.at.clone(),
-            format!("{}{superseded}", outcome(attempt)),
+            at(attempt),
+            outcome(attempt),
             attempt.run_dir.display().to_string(),
         ]);
     }

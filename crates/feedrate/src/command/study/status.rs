@@ -1,6 +1,6 @@
 //! `feedrate study status`: how far a study is, by row, by what is varied, by model and processes, and how long it still takes.
 
-use super::ledger::{Ledger, result, summary};
+use super::ledger::{Ledger, summary};
 use super::precision;
 use crate::cli::StudyStatusArguments;
 use crate::exit::Exit;
@@ -8,10 +8,9 @@ use crate::messages;
 use crate::text;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE};
-use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_measure::summary::Summary;
 use feedrate_results::overview::{Cell, Counts, Factor, Overview, orphans};
-use feedrate_results::state::{Attempt, Outcome, Place, Status};
+use feedrate_results::state::{Attempt, RowState, Status};
 use feedrate_spec::units;
 use feedrate_study::runner::in_order;
 use serde_json::{Value, json};
@@ -24,17 +23,14 @@ const BAR: usize = 24;
 /// Show how far a study is.
 pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let mut ledger = Ledger::open(&arguments.study)?;
-    let overview = Overview::of(&ledger.rows, &ledger.history);
+    let overview = Overview::new(&ledger.rows, &ledger.state);
     let left_s = ledger.left_s();
     let known = precision::known(arguments, &mut ledger)?;
     let places = ledger.places();
-    let orphans: Vec<&Attempt> = orphans(&ledger.rows, &ledger.history);
-    let orphans = folders_of(&orphans);
-    let lost: Vec<&Attempt> = places.iter().filter_map(|place| lost(&place.status)).collect();
-    let lost = folders_of(&lost);
+    let orphans = folders_of(orphans(&ledger.rows, &ledger.state));
     if arguments.json {
         let rows: Vec<Value> =
-            places.iter().enumerate().map(|(n, place)| ledger.json_of(n, &place.status)).collect();
+            places.iter().enumerate().map(|(n, place)| ledger.json_of(n, place)).collect();
         messages::print(json!({
             "study": ledger.files.csv,
             "overview": overview,
@@ -42,7 +38,6 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
             "rows": rows,
             "precision": known.as_ref().map(precision::json),
             "without_a_row": orphans,
-            "lost": lost,
         }));
         return Ok(Exit::Fine);
     }
@@ -53,39 +48,33 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     parts.push(failures(&ledger, &places));
     parts.extend(known.as_ref().map(precision::page));
     parts.push(list("Results whose rows are no longer in the CSV:", &orphans));
-    parts.push(list("Results that are gone; set their rows back to `N` to run them again:", &lost));
     parts.push(list(
         "Left by a runner that died; the next `study run` looks at them:",
-        &folders_of(&ledger.left.iter().collect::<Vec<_>>()),
+        &folders_of(&ledger.left),
     ));
-    parts.push(elsewhere(&places));
+    parts.push(without_results(&places));
     parts.retain(|part| !part.is_empty());
     messages::print(parts.join("\n\n"));
     Ok(Exit::Fine)
 }
 
-fn folders_of(attempts: &[&Attempt]) -> Vec<String> {
-    attempts.iter().map(|attempt| attempt.run_dir.display().to_string()).collect()
-}
-
-/// A result that is not where it was.
-fn lost<'a>(status: &Status<'a>) -> Option<&'a Attempt> {
-    result(status).filter(|attempt| !attempt.run_dir.join(RECORD_FILE).exists())
+fn folders_of<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Vec<String> {
+    attempts.into_iter().map(|attempt| attempt.run_dir.display().to_string()).collect()
 }
 
 fn list(about: &str, items: &[String]) -> String {
-    match items.is_empty() {
-        true => String::new(),
-        false => format!("{about}\n  {}", items.join("\n  ")),
-    }
+    if items.is_empty() { String::new() } else { format!("{about}\n  {}", items.join("\n  ")) }
 }
 
-fn elsewhere(places: &[Place]) -> String {
-    let count = places.iter().filter(|place| place.status == Status::Done(None)).count();
-    match count {
+fn has_no_result(place: &RowState) -> bool {
+    place.status == Status::Done && place.attempt.is_none()
+}
+
+fn without_results(places: &[RowState]) -> String {
+    match places.iter().filter(|place| has_no_result(place)).count() {
         0 => String::new(),
-        _ => format!(
-            "{} marked as done, of which this study has no result.",
+        count => format!(
+            "{} marked `Y`, no result here: set back to `N` what is to be run.",
             units::counted(count as u64, "row")
         ),
     }
@@ -110,22 +99,23 @@ fn bar(counts: &Counts, width: usize) -> String {
     format!("{}{}{}", "=".repeat(done), "x".repeat(failed), " ".repeat(width - done - failed))
 }
 
-fn rows(ledger: &Ledger, places: &[Place], all: bool) -> String {
+fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> String {
     let mut table = text::table(["Row", "Run", "State", "AU all", "Delivered", "Took", "Doubts"]);
     let order = in_order(&ledger.rows);
     let shown = if all { order.len() } else { order.len().min(ROWS_MAX) };
     for &index in &order[..shown] {
-        let status = &places[index].status;
-        let (summary, attempt) = (summary(status), result(status));
+        let place = &places[index];
+        let summary = summary(place);
+        let state = if has_no_result(place) { "Y, no result here" } else { place.status.name() };
         let cell = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         table.add_row([
             format!("#{}", index + 1),
             ledger.label(index),
-            status.name().into(),
+            state.into(),
             cell(au(&summary)),
             cell(rate(&summary)),
-            cell(attempt.and_then(took)),
-            doubts(summary.as_ref(), attempt),
+            cell(took(place)),
+            doubts(summary.as_ref(), place),
         ]);
     }
     let mut text = text::lines(&table);
@@ -144,29 +134,24 @@ fn rate(summary: &Option<Summary>) -> Option<String> {
     rate.map(units::bytes_per_second)
 }
 
-fn took(attempt: &Attempt) -> Option<String> {
-    match attempt.outcome {
-        Outcome::Finished(ref result) => Some(units::seconds(result.duration_s)),
-        _ => None,
-    }
+fn took(place: &RowState) -> Option<String> {
+    Some(units::seconds(place.result()?.checked()?.duration_s))
 }
 
 /// But for notes, of which each run of a study has some.
-pub(super) fn doubts(summary: Option<&Summary>, attempt: Option<&Attempt>) -> String {
+pub(super) fn doubts(summary: Option<&Summary>, place: &RowState) -> String {
     let of_run = summary.iter().flat_map(|summary| &summary.doubts);
     let serious = of_run.filter(|doubt| doubt.severity != Severity::Note);
     let mut names: Vec<&str> = serious.map(|doubt| doubt.name.as_str()).collect();
-    if let Some(Outcome::Finished(result)) = attempt.map(|attempt| &attempt.outcome) {
-        names.extend(result.doubts.iter().map(|doubt| doubt.name.as_str()));
-    }
-    let mut told = Vec::new();
-    names.retain(|name| {
-        !told.contains(name) && {
-            told.push(*name);
-            true
+    let checked = place.result().and_then(Attempt::checked);
+    names.extend(checked.iter().flat_map(|of| &of.doubts).map(|doubt| doubt.name.as_str()));
+    let mut told: Vec<&str> = Vec::new();
+    for name in names {
+        if !told.contains(&name) {
+            told.push(name);
         }
-    });
-    names.join(", ")
+    }
+    told.join(", ")
 }
 
 fn factors(factors: &[Factor]) -> String {
@@ -206,16 +191,12 @@ fn matrix(cells: &[Cell]) -> String {
     text::lines(&table)
 }
 
-fn failures(ledger: &Ledger, places: &[Place]) -> String {
+fn failures(ledger: &Ledger, places: &[RowState]) -> String {
     let lines: Vec<String> = (0..ledger.rows.len())
-        .filter_map(|index| match places[index].status {
-            Status::Failed(_, reason) => Some(format!(
-                "  #{} {}: {}",
-                index + 1,
-                ledger.label(index),
-                reason.replace('\n', "\n      ")
-            )),
-            _ => None,
+        .filter(|index| places[*index].status == Status::Failed)
+        .map(|index| {
+            let reason = places[index].reason().unwrap_or_default().replace('\n', "\n      ");
+            format!("  #{} {}: {reason}", index + 1, ledger.label(index))
         })
         .collect();
     if lines.is_empty() {

@@ -23,9 +23,9 @@ fn factor(name: &str, levels: &[&str]) -> Factor {
     }
 }
 
-fn options(given: &[(&str, &str)]) -> Options {
+fn options(given: &[(&str, &str)]) -> DesignOptions {
     let words = |text: &str| text.split(',').map(str::to_string).collect();
-    Options(given.iter().map(|(name, text)| (name.to_string(), words(text))).collect())
+    DesignOptions(given.iter().map(|(name, text)| (name.to_string(), words(text))).collect())
 }
 
 fn try_lay(name: &str, factors: &[Factor], given: &[(&str, &str)]) -> Result<Laid, Problems> {
@@ -52,7 +52,7 @@ fn members_are_called_as_their_rows_say() {
         assert!(design.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", design.name);
         assert!(design.summary.ends_with('.') && !design.estimates.is_empty(), "{}", design.name);
         assert_eq!(find(&design.name.replace('_', "-")).unwrap().name, design.name);
-        let none = design.lay(&Asked { factors: &[], options: &Options::default(), seed: 1 });
+        let none = design.lay(&Asked { factors: &[], options: &DesignOptions::default(), seed: 1 });
         assert!(none.unwrap_err().to_string().contains("without factors"));
         let unknown = try_lay(design.name, &signs(3), &[("poits", "4")]).unwrap_err().to_string();
         assert!(unknown.contains("design.poits: ") && unknown.contains("hint:"), "{unknown}");

@@ -1,4 +1,4 @@
-//! What designs do not take.
+//! Requests that designs refuse.
 
 use super::*;
 

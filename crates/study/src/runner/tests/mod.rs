@@ -1,15 +1,20 @@
-//! A runner in a world of its own: results are small files, processes are function calls, and death comes at any moment.
+//! A runner in surroundings of its own: results are small files, processes are function calls, and death comes at any moment.
 
 mod datasets;
 mod replicates;
 
 use super::*;
+use feedrate_measure::example::simple;
+use feedrate_measure::record;
+use feedrate_results::place::{INCOMPLETE, SUPERSEDED};
 use feedrate_results::response::Response;
-use feedrate_results::state::Launching;
+use feedrate_results::setting::Setting;
+use feedrate_results::state::{Launching, Status};
 use feedrate_spec::problem::Problems;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 const STUDY: &str = "\
 model,epochs,processes,overrides,run
@@ -21,16 +26,16 @@ w,1,4,dataset.format=npy,N
 w,1,1,,N
 ";
 
-/// A world that dies when so many of its calls are used up.
-struct World {
+/// Surroundings that die when so many of their calls are used up.
+struct FakeEnv {
     folder: PathBuf,
     calls_left: Option<u32>,
     generated: Vec<String>,
-    news: Vec<News>,
+    events: Vec<RunnerEvent>,
     free_bytes: Option<u64>,
     fails: BTreeSet<String>,
     stops_after: Option<usize>,
-    /// What the user makes of the CSV while the first run goes.
+    /// An edit of the CSV by the user while the first run goes.
     edit: Option<(PathBuf, Edit)>,
     runs: usize,
     plan: &'static str,
@@ -38,13 +43,13 @@ struct World {
 
 type Edit = fn(&str) -> String;
 
-impl World {
+impl FakeEnv {
     fn new(folder: &Path) -> Self {
-        World {
+        FakeEnv {
             folder: folder.to_path_buf(),
             calls_left: None,
             generated: Vec::new(),
-            news: Vec::new(),
+            events: Vec::new(),
             free_bytes: None,
             fails: BTreeSet::new(),
             stops_after: None,
@@ -65,8 +70,8 @@ fn dataset_of(row: &Row) -> String {
     row.settings.iter().map(Setting::text).collect::<Vec<_>>().join(",") + "-data"
 }
 
-impl Host for World {
-    fn plan(&mut self, row: &Row, _: &Settings) -> Result<RowPlan, String> {
+impl RunnerEnv for FakeEnv {
+    fn plan(&mut self, row: &Row, _: &StudySettings) -> Result<RowPlan, String> {
         self.live();
         if row.model == "broken" {
             return Err("there is no such workload".into());
@@ -74,10 +79,10 @@ impl Host for World {
         let fingerprint = dataset_of(row);
         let folder = self.folder.join("data").join(&fingerprint);
         let dataset = Some(DatasetPlan { folder, fingerprint, bytes: 100 });
-        Ok(RowPlan { dataset, run_s: 10.0 * f64::from(row.processes), generation_s: 1.0 })
+        Ok(RowPlan { dataset, run_s: 10.0 * f64::from(row.accelerators), generation_s: 1.0 })
     }
 
-    fn is_whole(&mut self, row: &Row, _: &Settings) -> bool {
+    fn is_whole(&mut self, row: &Row, _: &StudySettings) -> bool {
         self.live();
         self.folder.join("data").join(dataset_of(row)).join("manifest").exists()
     }
@@ -86,26 +91,51 @@ impl Host for World {
         self.free_bytes
     }
 
-    fn prepare(&mut self, _: &Job) -> Result<Prepared, Ended> {
+    fn own_datasets(
+        &mut self,
+        roots: &BTreeSet<PathBuf>,
+        study_id: &str,
+    ) -> BTreeMap<PathBuf, u64> {
+        self.live();
+        let folders = roots.iter().flat_map(|root| entries(root));
+        let is_own = |folder: &PathBuf| {
+            fs::read_to_string(folder.join("made-by")).is_ok_and(|id| id == study_id)
+        };
+        folders.filter(is_own).map(|folder| (folder, 100)).collect()
+    }
+
+    fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool> {
+        self.live();
+        if folder.join("in use").exists() {
+            return Ok(false);
+        }
+        fs::remove_dir_all(folder).map(|()| true)
+    }
+
+    fn prepare(&mut self, _: &RowJob) -> Result<Prepared, Ended> {
         self.live();
         Ok(Prepared::default())
     }
 
-    fn execute(&mut self, job: &Job, task: Task) -> Result<(), Ended> {
+    fn execute(&mut self, job: &RowJob, task: Task) -> Result<(), Ended> {
         self.live();
         let dataset = job.plan.dataset.as_ref().unwrap();
         match task {
             Task::Generate => {
-                fs::create_dir_all(&dataset.folder).unwrap();
+                if fs::create_dir_all(dataset.folder.parent().unwrap()).is_ok()
+                    && fs::create_dir(&dataset.folder).is_ok()
+                {
+                    fs::write(dataset.folder.join("made-by"), &job.settings.id).unwrap();
+                }
                 self.live();
                 fs::write(dataset.folder.join("manifest"), &dataset.fingerprint).unwrap();
                 self.generated.push(dataset.fingerprint.clone());
             }
-            Task::Run { run_dir, .. } => {
+            Task::Run(run_dir) => {
                 assert!(dataset.folder.join("manifest").exists());
                 fs::write(run_dir.join("partial"), "").unwrap();
                 self.live();
-                if self.fails.contains(&job.row.processes.to_string()) {
+                if self.fails.contains(&job.row.accelerators.to_string()) {
                     return Err(Ended::Failed("no space".into()));
                 }
                 self.runs += 1;
@@ -116,6 +146,7 @@ impl Host for World {
                     return Err(Ended::Stopped);
                 }
                 fs::write(run_dir.join("record"), &dataset.fingerprint).unwrap();
+                write_record(run_dir);
             }
         }
         self.live();
@@ -152,10 +183,15 @@ impl Host for World {
         self.stops_after.is_some_and(|after| self.runs >= after)
     }
 
-    fn tell(&mut self, news: News) {
-        self.news.push(news);
+    fn tell(&mut self, event: RunnerEvent) {
+        self.events.push(event);
         self.live();
     }
+}
+
+/// A record that is whole: by it a folder is known to be.
+fn write_record(run_dir: &Path) {
+    record::file::write(run_dir, &simple(&[(1000, 1000, 0, 1)])).unwrap();
 }
 
 /// A study in a folder of its own.
@@ -168,25 +204,28 @@ impl Study {
     fn new(csv: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("study.csv"), csv).unwrap();
-        let files = StudyFiles::of(&folder.path().join("study.csv")).unwrap();
+        let files = StudyFiles::new(&folder.path().join("study.csv")).unwrap();
         Study { folder, files }
     }
 
-    fn world(&self) -> World {
-        World::new(self.folder.path())
+    fn env(&self) -> FakeEnv {
+        FakeEnv::new(self.folder.path())
     }
 
-    fn run(&self, world: &mut World, options: Options) -> Result<(Report, History), RunnerError> {
+    fn run(
+        &self,
+        env: &mut FakeEnv,
+        options: RunnerOptions,
+    ) -> Result<(Report, StudyState), RunnerError> {
         let lock = self.files.lock()?;
-        let (journal, events) = Journal::open(&self.files.journal())?;
-        let history = History::of(events);
+        let state = StudyState::open(&self.files, &lock)?;
         let launching = Launching {
             launch: "local".into(),
             prologue: Vec::new(),
             arguments: Vec::new(),
             accelerators_per_rank: None,
         };
-        let settings = Settings {
+        let settings = StudySettings {
             csv: self.files.csv.clone(),
             id: "this".into(),
             folder: self.folder.path().into(),
@@ -197,7 +236,7 @@ impl Study {
             cache: "as-is".into(),
             launching,
         };
-        Runner::new(&self.files, lock, (journal, history), settings, (world, options)).run()
+        Runner::new(&self.files, lock, state, settings, env, options).run()
     }
 
     fn csv(&self) -> String {
@@ -242,13 +281,13 @@ const ALL: [&str; 4] = [
 #[test]
 fn a_study_runs_to_its_end_and_each_dataset_is_made_once() {
     let study = Study::new(STUDY);
-    let mut world = study.world();
-    let (report, _) = study.run(&mut world, Options::default()).unwrap();
+    let mut env = study.env();
+    let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
     assert_eq!(report, Report { finished: 4, ..Report::default() });
     assert_eq!(study.csv(), STUDY.replace(",N\n", ",Y\n"));
     assert_eq!(study.runs(), ALL);
-    assert_eq!(world.generated, ["-data", "++workload.dataset.format=npy-data"]);
-    let (report, _) = study.run(&mut study.world(), Options::default()).unwrap();
+    assert_eq!(env.generated, ["-data", "++workload.dataset.format=npy-data"]);
+    let (report, _) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
     assert_eq!(report.finished, 0);
 }
 
@@ -258,15 +297,15 @@ fn death_at_any_moment_loses_doubles_and_mismarks_nothing() {
         let study = Study::new(STUDY);
         let mut deaths = 0;
         loop {
-            let mut world = study.world();
+            let mut env = study.env();
             // Each life is a little longer than the one before, so that the study comes to its end.
-            world.calls_left = Some(calls + deaths);
-            let life = catch_unwind(AssertUnwindSafe(|| study.run(&mut world, Options::default())));
+            env.calls_left = Some(calls + deaths);
+            let life =
+                catch_unwind(AssertUnwindSafe(|| study.run(&mut env, RunnerOptions::default())));
             let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
-            let history = History::of(Journal::read(&study.files.journal()).unwrap());
-            let places = places(&rows, &history);
-            for (row, place) in rows.iter().zip(places) {
-                let has_result = matches!(place.status, Status::Done(Some(_)));
+            let state = StudyState::read(&study.files).unwrap();
+            for (row, place) in rows.iter().zip(state.places(&rows)) {
+                let has_result = place.result().is_some();
                 assert!(!row.done || has_result, "marked without a result after {calls} calls");
             }
             if let Ok(ended) = life {
@@ -290,11 +329,12 @@ fn death_at_any_moment_loses_doubles_and_mismarks_nothing() {
 #[test]
 fn a_row_that_is_set_back_is_run_again_and_its_older_result_is_no_replicate() {
     let study = Study::new(STUDY);
-    study.run(&mut study.world(), Options::default()).unwrap();
+    study.run(&mut study.env(), RunnerOptions::default()).unwrap();
     study.edit(|csv| csv.replacen("w,1,2,dataset.format=npy,Y", "w,1,2,dataset.format=npy,N", 1));
-    let (report, history) = study.run(&mut study.world(), Options::default()).unwrap();
+    let (report, state) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
     assert_eq!(report.finished, 1);
-    assert_eq!(history.attempts.iter().filter(|attempt| attempt.superseded).count(), 1);
+    let is_superseded = |of: &&Attempt| of.outcome == Outcome::Superseded;
+    assert_eq!(state.attempts.iter().filter(is_superseded).count(), 1);
     let experiment = study.folder.path().join("results/w/2_format_npy");
     assert!(experiment.join("superseded/2026-11-21-10-00-00/record").exists());
     assert_eq!(study.runs()[2], "w/2_format_npy/2026-11-21-10-00-00-2");
@@ -304,19 +344,19 @@ fn a_row_that_is_set_back_is_run_again_and_its_older_result_is_no_replicate() {
 #[test]
 fn what_failed_stays_pending_with_its_reason_and_is_retried_on_request() {
     let study = Study::new(STUDY);
-    let mut world = study.world();
-    world.fails.insert("2".into());
-    let (report, history) = study.run(&mut world, Options::default()).unwrap();
+    let mut env = study.env();
+    env.fails.insert("2".into());
+    let (report, state) = study.run(&mut env, RunnerOptions::default()).unwrap();
     assert_eq!(report.failed, [("w/2_format_npy".into(), "no space".into())]);
     assert_eq!(report.finished, 3);
     assert!(study.csv().contains("w,1,2,dataset.format=npy,N"));
     let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
-    let place = places(&rows, &history).remove(1);
-    assert!(matches!(place.status, Status::Failed(_, "no space")));
-    let (report, _) = study.run(&mut study.world(), Options::default()).unwrap();
+    let place = state.places(&rows)[1];
+    assert_eq!((place.status, place.reason()), (Status::Failed, Some("no space")));
+    let (report, _) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
     assert_eq!(report, Report::default());
-    let retry = Options { retry: true, ..Options::default() };
-    let (report, _) = study.run(&mut study.world(), retry).unwrap();
+    let retry = RunnerOptions { retry: true, ..RunnerOptions::default() };
+    let (report, _) = study.run(&mut study.env(), retry).unwrap();
     assert_eq!(report.finished, 1);
     assert_eq!(study.runs().len(), 4);
 }
@@ -325,47 +365,47 @@ fn what_failed_stays_pending_with_its_reason_and_is_retried_on_request() {
 fn edits_of_the_csv_while_a_run_goes_are_kept() {
     let check = |edit: Edit, expected: &str| {
         let study = Study::new(STUDY);
-        let mut world = World { edit: Some((study.files.csv.clone(), edit)), ..study.world() };
-        study.run(&mut world, Options::default()).unwrap();
+        let mut env = FakeEnv { edit: Some((study.files.csv.clone(), edit)), ..study.env() };
+        study.run(&mut env, RunnerOptions::default()).unwrap();
         assert_eq!(study.csv(), expected);
-        world.news
+        env.events
     };
     let front: Edit = |csv| csv.replacen("w,1,1,,N\n", "v,1,3,,N\nw,1,1,,N\n", 1);
     check(front, &front(STUDY).replace(",N\n", ",Y\n"));
     let other: Edit = |_| "model,processes,run\nv,1,N\n".into();
-    let news = check(other, "model,processes,run\nv,1,Y\n");
-    assert!(news.iter().any(|news| matches!(news, News::RowIsGone { .. })));
+    let events = check(other, "model,processes,run\nv,1,Y\n");
+    assert!(events.iter().any(|events| matches!(events, RunnerEvent::RowIsGone { .. })));
 }
 
 #[test]
 fn a_run_begins_only_where_it_fits_the_time_and_the_number() {
     let study = Study::new(STUDY);
-    let mut world = study.world();
-    let limited = Options { limit: Some(1), ..Options::default() };
-    assert_eq!(study.run(&mut world, limited).unwrap().0.finished, 1);
+    let mut env = study.env();
+    let limited = RunnerOptions { limit: Some(1), ..RunnerOptions::default() };
+    assert_eq!(study.run(&mut env, limited).unwrap().0.finished, 1);
     // One run took twice its plan, so the next two are taken for 40 s and 80 s; the first of them takes 20 in truth.
-    let budget = Options { time_budget_s: Some(70.0), ..Options::default() };
-    let mut world = study.world();
-    assert_eq!(study.run(&mut world, budget).unwrap().0.finished, 1);
-    assert!(matches!(world.news.last(), Some(News::OutOfTime { .. })), "{:?}", world.news);
-    let only = Options { only: vec!["4_format_npy".into()], ..Options::default() };
-    assert_eq!(study.run(&mut study.world(), only).unwrap().0.finished, 1);
+    let budget = RunnerOptions { time_budget_s: Some(70.0), ..RunnerOptions::default() };
+    let mut env = study.env();
+    assert_eq!(study.run(&mut env, budget).unwrap().0.finished, 1);
+    assert!(matches!(env.events.last(), Some(RunnerEvent::OutOfTime { .. })), "{:?}", env.events);
+    let only = RunnerOptions { only: vec!["4_format_npy".into()], ..RunnerOptions::default() };
+    assert_eq!(study.run(&mut study.env(), only).unwrap().0.finished, 1);
 }
 
 #[test]
 fn a_stop_leaves_its_row_pending() {
     let study = Study::new(STUDY);
-    let mut world = World { stops_after: Some(2), ..study.world() };
-    let (report, _) = study.run(&mut world, Options::default()).unwrap();
+    let mut env = FakeEnv { stops_after: Some(2), ..study.env() };
+    let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
     assert_eq!(report, Report { finished: 1, failed: Vec::new(), is_stopped: true });
     assert_eq!(study.runs().len(), 1);
-    assert_eq!(study.run(&mut study.world(), Options::default()).unwrap().0.finished, 3);
+    assert_eq!(study.run(&mut study.env(), RunnerOptions::default()).unwrap().0.finished, 3);
 }
 
 #[test]
 fn all_rows_are_looked_at_before_any_is_run() {
     let study = Study::new(&format!("{STUDY}broken,1,1,,N\n"));
-    let error = study.run(&mut study.world(), Options::default()).unwrap_err();
+    let error = study.run(&mut study.env(), RunnerOptions::default()).unwrap_err();
     assert!(error.to_string().contains("row 5 (broken/1): there is no such workload"), "{error}");
     assert_eq!(study.runs(), Vec::<String>::new());
 }
@@ -374,11 +414,11 @@ fn all_rows_are_looked_at_before_any_is_run() {
 fn two_runners_do_not_meet_and_a_wrong_csv_is_said() {
     let study = Study::new(STUDY);
     let lock = study.files.lock().unwrap();
-    let error = study.run(&mut study.world(), Options::default()).unwrap_err();
+    let error = study.run(&mut study.env(), RunnerOptions::default()).unwrap_err();
     assert!(matches!(error, RunnerError::Files(FilesError::Locked { .. })), "{error}");
     drop(lock);
     study.edit(|csv| csv.replace("w,1,2", "w,1,no"));
-    let error = study.run(&mut study.world(), Options::default()).unwrap_err();
+    let error = study.run(&mut study.env(), RunnerOptions::default()).unwrap_err();
     let RunnerError::Files(FilesError::Table(Problems(problems))) = error else { panic!() };
     assert_eq!(problems.len(), 1);
 }
@@ -386,32 +426,25 @@ fn two_runners_do_not_meet_and_a_wrong_csv_is_said() {
 #[test]
 fn what_was_done_and_set_back_meanwhile_is_not_done_again() {
     let study = Study::new(STUDY);
-    let mut world =
-        World { edit: Some((study.files.csv.clone(), |_| STUDY.into())), ..study.world() };
-    study.run(&mut world, Options { limit: Some(1), ..Options::default() }).unwrap();
+    let mut env =
+        FakeEnv { edit: Some((study.files.csv.clone(), |_| STUDY.into())), ..study.env() };
+    study.run(&mut env, RunnerOptions { limit: Some(1), ..RunnerOptions::default() }).unwrap();
     // The older CSV is saved over the one that says so, once more.
     study.edit(|_| STUDY.into());
-    let mut world =
-        World { edit: Some((study.files.csv.clone(), |_| STUDY.into())), ..study.world() };
-    let (report, history) = study.run(&mut world, Options::default()).unwrap();
-    assert_eq!((report.finished, history.attempts.len()), (4, 5));
+    let mut env =
+        FakeEnv { edit: Some((study.files.csv.clone(), |_| STUDY.into())), ..study.env() };
+    let (report, state) = study.run(&mut env, RunnerOptions::default()).unwrap();
+    assert_eq!((report.finished, state.attempts.len()), (4, 5));
 }
 
 #[test]
 fn results_that_are_gone_are_not_marked() {
     let study = Study::new(STUDY);
-    let mut world = World { calls_left: None, ..study.world() };
-    study.run(&mut world, Options { limit: Some(1), ..Options::default() }).unwrap();
-    let journal = fs::read_to_string(study.files.journal()).unwrap();
-    let unmarked: String = journal
-        .lines()
-        .filter(|line| !line.contains("marked"))
-        .map(|line| format!("{line}\n"))
-        .collect();
-    fs::write(study.files.journal(), unmarked).unwrap();
+    let mut env = FakeEnv { calls_left: None, ..study.env() };
+    study.run(&mut env, RunnerOptions { limit: Some(1), ..RunnerOptions::default() }).unwrap();
     study.edit(|_| STUDY.into());
     fs::remove_dir_all(study.folder.path().join("results")).unwrap();
-    let (report, _) = study.run(&mut study.world(), Options::default()).unwrap();
+    let (report, _) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
     assert_eq!(report.finished, 4);
     assert_eq!(study.runs(), ALL);
 }
@@ -419,6 +452,6 @@ fn results_that_are_gone_are_not_marked() {
 #[test]
 fn two_models_of_one_name_are_refused() {
     let study = Study::new("model,processes,run\na/w.yaml,1,N\nb/w.yaml,1,N\n");
-    let error = study.run(&mut study.world(), Options::default()).unwrap_err();
+    let error = study.run(&mut study.env(), RunnerOptions::default()).unwrap_err();
     assert!(error.to_string().contains("both called `w`"), "{error}");
 }

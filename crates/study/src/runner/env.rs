@@ -1,14 +1,15 @@
-//! What a runner needs of the world: plans, processes, time, somebody to tell. The binary gives it; tests give their own.
+//! The surroundings of a runner: plans, processes, datasets, time, somebody to tell. The binary gives them; tests give their own.
 
 use feedrate_analysis::precision::Standing;
-use feedrate_measure::record::StudyRun;
 use feedrate_results::response::Response;
 use feedrate_results::row::Row;
-use feedrate_results::state::{Checked, Settings};
+use feedrate_results::state::{Checked, StudySettings};
 use feedrate_spec::plan::PlanDoubt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a row comes to, before it is run.
+/// A row's plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowPlan {
     /// `None` where no files are read.
@@ -24,40 +25,35 @@ pub struct RowPlan {
 pub struct DatasetPlan {
     /// Where it lies, or will lie.
     pub folder: PathBuf,
-    /// Of its settings.
+    /// Fingerprint of its settings.
     pub fingerprint: String,
     /// On the storage, at most.
     pub bytes: u64,
 }
 
-/// What is done in processes of its own.
+/// Work for processes of its own.
 #[derive(Clone, Copy, Debug)]
 pub enum Task<'a> {
     /// Make the dataset.
     Generate,
-    /// Train, into this folder.
-    Run {
-        /// Made, and empty.
-        run_dir: &'a Path,
-        /// What the record says of it.
-        about: &'a StudyRun,
-    },
+    /// Train, into this folder, which says whose run it is.
+    Run(&'a Path),
 }
 
 /// A row that is run.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
-    /// Whose.
+pub struct RowJob<'a> {
+    /// The row.
     pub row: &'a Row,
-    /// What it comes to.
+    /// Its plan.
     pub plan: &'a RowPlan,
     /// How runs are made.
-    pub settings: &'a Settings,
+    pub settings: &'a StudySettings,
     /// Counted over the study, from 1.
     pub attempt: u64,
 }
 
-/// Why a task came to nothing.
+/// The end of a task without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The user wants to stop.
@@ -66,59 +62,41 @@ pub enum Ended {
     Failed(String),
 }
 
-/// What was done and seen before a run.
+/// The machine as it was found before a run.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
     /// The machine as it was.
     pub environment: serde_json::Value,
-    /// What makes the figures doubtful.
+    /// Doubts about the figures.
     pub doubts: Vec<PlanDoubt>,
 }
 
-/// Something to tell the user.
+/// Something to tell the user. `label` names a run: `unet3d/4`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
+#[expect(missing_docs, reason = "labels of runs, folders of their results or of datasets")]
+pub enum RunnerEvent {
     /// A runner before this one died; what it had begun was looked at.
     Recovered {
-        /// `unet3d/4`.
         label: String,
         /// Its results were whole after all.
         is_whole: bool,
     },
     /// A row was set back: its older result counts no more.
     Superseded {
-        /// `unet3d/4`.
         label: String,
         /// Where the older result lies now.
         folder: PathBuf,
     },
     /// A row that this runner has done was set back: an older CSV was saved over the one that said so.
-    SetBackMeanwhile {
-        /// `unet3d/4`.
-        label: String,
-    },
+    SetBackMeanwhile { label: String },
     /// A dataset would be deleted, and somebody reads it.
-    InUse {
-        /// Where it lies.
-        folder: PathBuf,
-    },
-    /// A dataset is deleted.
-    Deleting {
-        /// Where it lies.
-        folder: PathBuf,
-        /// On the storage.
-        bytes: u64,
-    },
+    InUse { folder: PathBuf },
+    /// A dataset was deleted.
+    Deleted { folder: PathBuf, bytes: u64 },
     /// A dataset is made.
-    Generating {
-        /// Where it will lie.
-        folder: PathBuf,
-        /// On the storage.
-        bytes: u64,
-    },
+    Generating { folder: PathBuf, bytes: u64 },
     /// A run starts.
     Running {
-        /// `unet3d/4`.
         label: String,
         /// From 1, of this runner.
         number: usize,
@@ -131,32 +109,19 @@ pub enum News {
     },
     /// A run is done.
     Finished {
-        /// `unet3d/4`.
         label: String,
-        /// The folder of its results.
         run_dir: PathBuf,
-        /// Of the run alone.
+        /// Duration of the run alone.
         duration_s: f64,
         /// The names of doubts about what was around it.
         doubts: Vec<String>,
     },
     /// A run came to no result.
-    Failed {
-        /// `unet3d/4`.
-        label: String,
-        /// In words.
-        reason: String,
-    },
+    Failed { label: String, reason: String },
     /// Its row is no longer in the CSV.
-    RowIsGone {
-        /// `unet3d/4`.
-        label: String,
-        /// Where its results lie.
-        run_dir: PathBuf,
-    },
+    RowIsGone { label: String, run_dir: PathBuf },
     /// An experiment gets no more replicates.
     Known {
-        /// `unet3d/4`.
         label: String,
         /// How well its response is known.
         standing: Standing,
@@ -165,38 +130,47 @@ pub enum News {
     },
     /// The next run does not fit the time that is left.
     OutOfTime {
-        /// `unet3d/4`.
         label: String,
         /// How long it would take.
         expected_s: f64,
     },
 }
 
-/// The world of a runner.
-pub trait Host {
-    /// What a row comes to.
+/// The surroundings of a runner.
+pub trait RunnerEnv {
+    /// Plan a row.
     ///
     /// # Errors
     /// In words: what is wrong with it.
-    fn plan(&mut self, row: &Row, settings: &Settings) -> Result<RowPlan, String>;
+    fn plan(&mut self, row: &Row, settings: &StudySettings) -> Result<RowPlan, String>;
 
     /// Whether all of a row's dataset is there.
-    fn is_whole(&mut self, row: &Row, settings: &Settings) -> bool;
+    fn is_whole(&mut self, row: &Row, settings: &StudySettings) -> bool;
 
     /// Free bytes of the file system that `folder` lies on or will lie on; `None` where that cannot be told.
     fn free_bytes(&self, folder: &Path) -> Option<u64>;
 
+    /// Datasets in these folders that the study of this id made and may delete, with their bytes.
+    fn own_datasets(&mut self, roots: &BTreeSet<PathBuf>, study_id: &str)
+    -> BTreeMap<PathBuf, u64>;
+
+    /// Delete a dataset of the study. `false` where somebody reads it, so that it stays.
+    ///
+    /// # Errors
+    /// It cannot be deleted.
+    fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool>;
+
     /// Get the machine ready for a run, and look at it.
     ///
     /// # Errors
-    /// Why it cannot be made ready.
-    fn prepare(&mut self, job: &Job) -> Result<Prepared, Ended>;
+    /// The machine cannot be made ready.
+    fn prepare(&mut self, job: &RowJob) -> Result<Prepared, Ended>;
 
     /// Generate or run in processes of its own, and wait for their end.
     ///
     /// # Errors
     /// It was stopped, or went wrong.
-    fn execute(&mut self, job: &Job, task: Task) -> Result<(), Ended>;
+    fn execute(&mut self, job: &RowJob, task: Task) -> Result<(), Ended>;
 
     /// Whether the results in `run_dir` are whole, and are those of this row and its own dataset.
     ///
@@ -217,5 +191,5 @@ pub trait Host {
     fn is_stopped(&self) -> bool;
 
     /// Tell the user.
-    fn tell(&mut self, news: News);
+    fn tell(&mut self, event: RunnerEvent);
 }

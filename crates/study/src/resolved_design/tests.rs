@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 fn drawn(name: &str, text: &str) -> Drawn {
     let text = design_file::parse(name, text).unwrap();
-    Blueprint::of(&text, of_unet3d)
-        .and_then(|blueprint| blueprint.draw())
+    ResolvedDesign::new(&text, of_unet3d)
+        .and_then(|resolved| resolved.draw())
         .unwrap_or_else(|problems| panic!("{name}: {problems}"))
 }
 
-/// What `unet3d_h100_custom` itself has.
+/// Settings of `unet3d_h100_custom` itself.
 fn of_unet3d(key: &str) -> Option<String> {
     let value = match key {
         "reader.batch_size" => "7",
@@ -50,9 +50,10 @@ fn every_study_that_ships_is_read() {
     for path in studies() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
-        let rows: Vec<Row> = match name.ends_with(".csv") {
-            true => table(&name, &text).rows().cloned().collect(),
-            false => drawn(&name, &text).rows,
+        let rows: Vec<Row> = if name.ends_with(".csv") {
+            table(&name, &text).rows().cloned().collect()
+        } else {
+            drawn(&name, &text).rows
         };
         let expected = match name.as_str() {
             "perf_2025.csv" => 23,
@@ -81,7 +82,7 @@ fn the_design_of_the_guide_is_drawn() {
 #[test]
 fn the_design_of_perf_2025_is_one_factor_at_a_time() {
     let keys = |rows: &mut dyn Iterator<Item = &Row>| -> BTreeSet<_> {
-        rows.map(|row| Row { replicate: None, ..row.clone() }.key()).collect()
+        rows.map(|row| Row { replicate: None, block: None, ..row.clone() }.key()).collect()
     };
     let theirs = table("perf_2025.csv", &shipped("perf_2025.csv"));
     let theirs = keys(&mut theirs.rows());
@@ -115,7 +116,7 @@ study.hook.ra = [1, 256]
 ra = "blockdev --setra $1 /dev/sda, really"
 "#;
     let drawn = drawn("a.toml", text);
-    let written = Table::of(drawn.rows.clone(), &drawn.comments).text();
+    let written = Table::new(drawn.rows.clone(), &drawn.comments).text();
     let read: Vec<Row> = table("a.csv", &written).rows().cloned().collect();
     assert_eq!(read, drawn.rows);
     let hooks = hook::hooks("a.csv", &written).unwrap();
@@ -129,7 +130,7 @@ fn a_level_that_no_row_can_hold_is_refused() {
             "design = \"full_factorial\"\nbaseline.model = \"m\"\nfactors.dataset.data_folder = [\"a\", \"{level}\"]"
         );
         let text = design_file::parse("a.toml", &text).unwrap();
-        let problems = Blueprint::of(&text, |_| None).err().unwrap().to_string();
+        let problems = ResolvedDesign::new(&text, |_| None).err().unwrap().to_string();
         assert!(problems.contains("cannot stand in a row"), "{problems}");
     }
 }
@@ -138,7 +139,7 @@ fn a_level_that_no_row_can_hold_is_refused() {
 fn a_design_that_sets_a_key_twice_is_refused() {
     let text = "design = \"full_factorial\"\nbaseline = { model = \"m\", epochs = 2 }\nfactors.train.epochs = [1, 2]";
     let text = design_file::parse("a.toml", text).unwrap();
-    let problems = Blueprint::of(&text, |_| None).unwrap().draw().unwrap_err().to_string();
+    let problems = ResolvedDesign::new(&text, |_| None).unwrap().draw().unwrap_err().to_string();
     assert!(problems.contains("train.epochs: is set by the column `epochs`"), "{problems}");
 }
 

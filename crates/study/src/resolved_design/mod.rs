@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use crate::arrange::{self, Arrangement, Blocks, CENTRE_POINT, Order, SENTINEL};
-use crate::design::{self, Aliases, Asked, Design, Options};
+use crate::design::{self, Aliases, Asked, Design, DesignOptions};
 use crate::design_file::{BaselineText, DesignText, Tree, flags, levels};
 use crate::factor::{self, Factor, Scale};
 use crate::keys;
+use crate::randomization::{Arrangement, Blocks, CENTRE_POINT, Order, SENTINEL, randomized};
 use feedrate_results::hook;
 use feedrate_results::row::Row;
 use feedrate_results::setting::{Setting, unquoted};
@@ -16,20 +16,20 @@ use feedrate_spec::units::counted;
 use std::collections::BTreeMap;
 
 /// A study as it is to be drawn.
-pub struct Blueprint {
-    /// What a run is where no factor says otherwise.
+pub struct ResolvedDesign {
+    /// A run where no factor says otherwise.
     pub baseline: Row,
     /// The kind of design.
     pub design: &'static Design,
-    /// What the kind was told.
-    pub options: Options,
-    /// What is varied.
+    /// Options of the kind.
+    pub options: DesignOptions,
+    /// Factors to vary.
     pub factors: Vec<Factor>,
     /// How points become runs.
     pub arrangement: Arrangement,
     /// Commands for factors `study.hook.NAME`.
     pub hooks: BTreeMap<String, String>,
-    /// What the author should know.
+    /// Warnings for the author.
     pub warnings: Problems,
 }
 
@@ -38,24 +38,24 @@ pub struct Blueprint {
 pub struct Drawn {
     /// Its runs, in their order.
     pub rows: Vec<Row>,
-    /// What the design is, for the head of the CSV: lines without `#`.
+    /// Description of the design for the head of the CSV: lines without `#`.
     pub comments: Vec<String>,
-    /// What is confounded with what, where the design is a fraction.
+    /// Confounded effects, where the design is a fraction.
     pub aliases: Option<Aliases>,
 }
 
 /// Without one in the design.
 const SEED: u64 = 1;
 
-impl Blueprint {
+impl ResolvedDesign {
     /// Check a design. `own_value` is what the baseline's workload itself has for a key, where that is known.
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn of(
+    pub fn new(
         text: &DesignText,
         own_value: impl Fn(&str) -> Option<String>,
-    ) -> Result<Blueprint, Problems> {
+    ) -> Result<ResolvedDesign, Problems> {
         let mut problems = Problems::default();
         for (name, command) in &text.hooks {
             problems.0.extend(hook::problem(name, command));
@@ -73,7 +73,15 @@ impl Blueprint {
             None => Err(problems),
             Some(design) => {
                 let (hooks, warnings) = (text.hooks.clone(), problems);
-                Ok(Blueprint { baseline, design, options, factors, arrangement, hooks, warnings })
+                Ok(ResolvedDesign {
+                    baseline,
+                    design,
+                    options,
+                    factors,
+                    arrangement,
+                    hooks,
+                    warnings,
+                })
             }
         }
     }
@@ -86,8 +94,7 @@ impl Blueprint {
         let asked =
             Asked { factors: &self.factors, options: &self.options, seed: self.arrangement.seed };
         let laid = self.design.lay(&asked)?;
-        let rows =
-            arrange::arrange(&self.baseline, &self.factors, &laid.points, &self.arrangement)?;
+        let rows = randomized(&self.baseline, &self.factors, &laid.points, &self.arrangement)?;
         let twice = rows.iter().map(Row::set_twice).find(|problems| !problems.is_empty());
         if let Some(problems) = twice {
             return Err(Problems(problems));
@@ -132,7 +139,7 @@ impl Blueprint {
 fn run(row: &Row) -> String {
     let mut words = vec![row.model.clone()];
     words.extend(row.epochs.map(|epochs| counted(epochs.into(), "epoch")));
-    words.push(counted(row.processes.into(), "process"));
+    words.push(counted(row.accelerators.into(), "process"));
     words.extend(row.seed.map(|seed| format!("seed {seed}")));
     words.extend(row.scale.map(|scale| format!("scale {scale}")));
     words.extend(row.settings.iter().map(Setting::text));
@@ -140,9 +147,8 @@ fn run(row: &Row) -> String {
 }
 
 fn factor_line(factor: &Factor) -> String {
-    let mark = |level: &String| match factor.is_baseline(level) {
-        true => format!("{level} (baseline)"),
-        false => level.clone(),
+    let mark = |level: &String| {
+        if factor.is_baseline(level) { format!("{level} (baseline)") } else { level.clone() }
     };
     let levels: Vec<String> = factor.levels.iter().map(mark).collect();
     let levels = levels.join(if factor.between { " to " } else { ", " });
@@ -263,7 +269,7 @@ fn arrangement(text: &DesignText, problems: &mut Problems) -> Arrangement {
     }
 }
 
-fn kind(tree: &Tree, problems: &mut Problems) -> (Option<&'static Design>, Options) {
+fn kind(tree: &Tree, problems: &mut Problems) -> (Option<&'static Design>, DesignOptions) {
     let (name, options) = match tree {
         Tree::Scalar(name) => (Some(name.clone()), Vec::new()),
         Tree::Map(entries) => {
@@ -278,13 +284,13 @@ fn kind(tree: &Tree, problems: &mut Problems) -> (Option<&'static Design>, Optio
             Problem::error("design.kind", "no kind of design is given")
                 .hint("give a name from `feedrate list designs`"),
         );
-        return (None, Options::default());
+        return (None, DesignOptions::default());
     };
     match design::find(&name) {
-        Ok(design) => (Some(design), Options(options)),
+        Ok(design) => (Some(design), DesignOptions(options)),
         Err(problem) => {
             problems.push(problem);
-            (None, Options(options))
+            (None, DesignOptions(options))
         }
     }
 }

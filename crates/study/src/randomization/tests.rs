@@ -37,7 +37,7 @@ fn drawn(levels: u32, how: &Arrangement) -> Vec<Row> {
     let levels: Vec<String> = (1..=levels).map(|n| n.to_string()).collect();
     let refs: Vec<&str> = levels.iter().map(String::as_str).collect();
     let points: Vec<Point> = levels.iter().map(|level| vec![Some(level.clone())]).collect();
-    arrange(&baseline(), &[factor("reader.read_threads", &refs, Scale::Linear)], &points, how)
+    randomized(&baseline(), &[factor("reader.read_threads", &refs, Scale::Linear)], &points, how)
         .unwrap()
 }
 
@@ -93,7 +93,7 @@ fn a_sentinel_of_a_design_that_has_the_baseline_is_a_further_number() {
     let points: Vec<Point> = vec![vec![None], vec![Some("2".into())]];
     let factors = [factor("reader.read_threads", &["2"], Scale::Linear)];
     let how = Arrangement { replicates: 2, sentinel: Some(9), ..PLAIN };
-    let rows = arrange(&baseline(), &factors, &points, &how).unwrap();
+    let rows = randomized(&baseline(), &factors, &points, &how).unwrap();
     assert_eq!(
         brief(&rows),
         [
@@ -118,7 +118,7 @@ fn centre_points_are_in_the_middle_of_numbers() {
         factor("dataset.record_length_bytes", &["1000", "100000"], Scale::Log),
     ];
     let how = Arrangement { centre_points: 2, ..PLAIN };
-    let rows = arrange(&baseline(), &factors, &[], &how).unwrap();
+    let rows = randomized(&baseline(), &factors, &[], &how).unwrap();
     let settings = |row: &Row| {
         let values = row.settings.iter().skip(1).filter_map(|setting| setting.value.clone());
         (row.replicate.unwrap(), values.collect::<Vec<_>>().join(" "), row.note.clone())
@@ -143,9 +143,9 @@ fn a_level_goes_before_what_the_baseline_sets() {
         factor("reader.batch_size", &["3"], Scale::Linear),
         factor("processes", &["2"], Scale::Linear),
     ];
-    let rows = arrange(&baseline(), &factors, &points, &PLAIN).unwrap();
+    let rows = randomized(&baseline(), &factors, &points, &PLAIN).unwrap();
     assert_eq!(rows[0].settings, [Setting::new("reader.batch_size", "3")]);
-    assert_eq!(rows[0].processes, 2);
+    assert_eq!(rows[0].accelerators, 2);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn too_many_runs_are_refused_before_they_are_made() {
     ] {
         let points: Vec<Point> = vec![vec![Some("1".into())]];
         let factors = [factor("reader.read_threads", &["1", "9"], Scale::Linear)];
-        let problems = arrange(&baseline(), &factors, &points, &how).unwrap_err();
+        let problems = randomized(&baseline(), &factors, &points, &how).unwrap_err();
         assert!(problems.to_string().contains("the limit is 100000"), "{problems}");
     }
 }

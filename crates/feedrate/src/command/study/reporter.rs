@@ -1,9 +1,9 @@
-//! What `feedrate study run` tells while it goes: a line an event, and in a terminal a live line below them.
+//! Reports the progress of `feedrate study run`: a line an event, and in a terminal a live line below them.
 
 use crate::messages;
 use feedrate_analysis::precision::Next;
 use feedrate_spec::units;
-use feedrate_study::runner::News;
+use feedrate_study::runner::RunnerEvent;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(250);
 
 /// Tells the user.
-pub(super) struct Talk {
+pub(super) struct Reporter {
     line: ProgressBar,
     quiet: bool,
 }
 
-impl Talk {
+impl Reporter {
     pub(super) fn new(quiet: bool) -> Self {
         let draws = !quiet && std::io::stderr().is_terminal();
         let target =
@@ -28,13 +28,13 @@ impl Talk {
         if draws {
             line.enable_steady_tick(TICK);
         }
-        Talk { line, quiet }
+        Reporter { line, quiet }
     }
 
-    /// One piece of news.
-    pub(super) fn tell(&self, news: &News) {
-        match news {
-            News::Running { label, number, of, expected_s, left_s } => {
+    /// Tell of one event.
+    pub(super) fn tell(&self, event: &RunnerEvent) {
+        match event {
+            RunnerEvent::Running { label, number, of, expected_s, left_s } => {
                 let about = units::seconds(*expected_s);
                 let text = format!("[{number}/{of}] {label}: running");
                 self.live(format!(
@@ -43,7 +43,7 @@ impl Talk {
                 ));
                 self.say_plainly(&format!("{text}, about {about}"));
             }
-            News::Generating { folder, bytes } => {
+            RunnerEvent::Generating { folder, bytes } => {
                 let text = format!("generating {} in {}", units::bytes(*bytes), folder.display());
                 self.live(text.clone());
                 self.say_plainly(&text);
@@ -75,56 +75,56 @@ impl Talk {
     }
 }
 
-impl Drop for Talk {
+impl Drop for Reporter {
     fn drop(&mut self) {
         self.line.finish_and_clear();
     }
 }
 
-fn line(news: &News) -> String {
-    match news {
-        News::Running { .. } | News::Generating { .. } => String::new(),
-        News::Recovered { label, is_whole: true } => {
+fn line(event: &RunnerEvent) -> String {
+    match event {
+        RunnerEvent::Running { .. } | RunnerEvent::Generating { .. } => String::new(),
+        RunnerEvent::Recovered { label, is_whole: true } => {
             format!("{label}: a runner died, and the results were whole")
         }
-        News::Recovered { label, is_whole: false } => {
+        RunnerEvent::Recovered { label, is_whole: false } => {
             format!("{label}: a runner died before the results were whole; to be run again")
         }
-        News::Superseded { label, folder } => {
+        RunnerEvent::Superseded { label, folder } => {
             format!("{label}: set back; the older result is in {}", folder.display())
         }
-        News::Deleting { folder, bytes } => {
+        RunnerEvent::Deleted { folder, bytes } => {
             format!("deleting {} in {}", units::bytes(*bytes), folder.display())
         }
-        News::Finished { label, duration_s, doubts, .. } => {
+        RunnerEvent::Finished { label, duration_s, doubts, .. } => {
             let doubts = match doubts.as_slice() {
                 [] => String::new(),
                 doubts => format!(", doubts: {}", doubts.join(", ")),
             };
             format!("{label}: done in {}{doubts}", units::seconds(*duration_s))
         }
-        News::Failed { label, reason } => {
+        RunnerEvent::Failed { label, reason } => {
             format!("{label}: failed: {}", reason.trim().replace('\n', "\n    "))
         }
-        News::RowIsGone { label, run_dir } => {
+        RunnerEvent::RowIsGone { label, run_dir } => {
             format!(
                 "{label}: its row is no longer in the CSV; the results are in {}",
                 run_dir.display()
             )
         }
-        News::Known { label, silent_runs, .. } if *silent_runs > 0 => {
+        RunnerEvent::Known { label, silent_runs, .. } if *silent_runs > 0 => {
             let runs = units::counted(*silent_runs as u64, "run");
             format!("{label}: of {runs} the response cannot be known, so none is added")
         }
-        News::SetBackMeanwhile { label } => {
+        RunnerEvent::SetBackMeanwhile { label } => {
             format!(
                 "{label}: was set back to `N` after this runner had done it, and is left to the next `study run`"
             )
         }
-        News::InUse { folder } => {
+        RunnerEvent::InUse { folder } => {
             format!("{}: somebody reads it, so it is not deleted", folder.display())
         }
-        News::Known { label, standing, .. } => {
+        RunnerEvent::Known { label, standing, .. } => {
             let known = match standing.half_width {
                 Some(share) => format!("known to ± {:.1} %", 100.0 * share),
                 None => "not known to any width".into(),
@@ -135,7 +135,7 @@ fn line(news: &News) -> String {
                 Next::Enough | Next::Another => format!("{label}: {known} by {runs}"),
             }
         }
-        News::OutOfTime { label, expected_s } => {
+        RunnerEvent::OutOfTime { label, expected_s } => {
             format!(
                 "{label}: takes about {}, more than is left of the time",
                 units::seconds(*expected_s)

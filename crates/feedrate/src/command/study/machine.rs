@@ -1,7 +1,8 @@
-//! The world of a study's runner: this machine, its processes, its clock.
+//! The surroundings of a study's runner: this machine, its processes, datasets and clock.
 
+use super::datasets;
+use super::reporter::Reporter;
 use super::row::{self, OfStudy, Planned};
-use super::talk::Talk;
 use crate::interrupt;
 use anyhow::Context;
 use feedrate_data::manifest::Manifest;
@@ -12,18 +13,19 @@ use feedrate_results::load_run;
 use feedrate_results::response::Response;
 use feedrate_results::row::Row;
 use feedrate_results::run::settings;
-use feedrate_results::state::{Checked, Settings};
+use feedrate_results::state::{ABOUT_FILE, Checked, StudySettings};
 use feedrate_run::clock::Clock;
 use feedrate_run::system::{self, Asker, BOUNDS, wait_until_quiet};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::PlanDoubt;
-use feedrate_study::bash::quoted;
+use feedrate_study::bash::{self, quoted};
 use feedrate_study::launch::{self, Launch, Scripts};
-use feedrate_study::runner::{Ended, Host, Job, News, Prepared, RowPlan, Task};
+use feedrate_study::runner::{Ended, Prepared, RowJob, RowPlan, RunnerEnv, RunnerEvent, Task};
 use feedrate_study::supervise::{self, Supervised, Supervision, wait_until_alone};
 use jiff::Zoned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -39,27 +41,27 @@ const STARTS_MAX: u32 = 3;
 const QUIET_LOOK: Duration = Duration::from_millis(500);
 
 /// This machine.
-pub(super) struct World {
+pub(super) struct Machine {
     pub(super) files: StudyFiles,
     hooks: BTreeMap<String, String>,
     clock: Clock,
     interrupted: Arc<AtomicBool>,
-    talk: Talk,
+    reporter: Reporter,
     /// Itself, which is started for each run.
     program: PathBuf,
     /// How long a run waits for the machine to be quiet; no time does not look.
     pub(super) quiet_wait: Duration,
 }
 
-impl World {
-    /// The world of the study in `files`.
-    pub(super) fn new(files: &StudyFiles, talk: Talk) -> anyhow::Result<Self> {
-        Ok(World {
+impl Machine {
+    /// This machine, for the study in `files`.
+    pub(super) fn new(files: &StudyFiles, reporter: Reporter) -> anyhow::Result<Self> {
+        Ok(Machine {
             hooks: files.hooks()?,
             files: files.clone(),
             clock: Clock::new(),
             interrupted: Arc::default(),
-            talk,
+            reporter,
             program: std::env::current_exe().context("cannot tell which program this is")?,
             quiet_wait: Duration::ZERO,
         })
@@ -71,16 +73,16 @@ impl World {
     }
 }
 
-impl Host for World {
-    fn plan(&mut self, row: &Row, settings: &Settings) -> Result<RowPlan, String> {
+impl RunnerEnv for Machine {
+    fn plan(&mut self, row: &Row, settings: &StudySettings) -> Result<RowPlan, String> {
         let plan = self.planned(row, settings)?.plan;
         // What is wrong with the way of starting shows here, before anything runs.
-        let job = Job { row, plan: &plan, settings, attempt: 0 };
+        let job = RowJob { row, plan: &plan, settings, attempt: 0 };
         self.scripts(&job, &["run".into()], &self.files.task(0, "run"))?;
         Ok(plan)
     }
 
-    fn is_whole(&mut self, row: &Row, settings: &Settings) -> bool {
+    fn is_whole(&mut self, row: &Row, settings: &StudySettings) -> bool {
         self.planned(row, settings).is_ok_and(|planned| planned.is_whole)
     }
 
@@ -89,7 +91,19 @@ impl Host for World {
         system::mount_of(there).map(|mount| mount.free_bytes)
     }
 
-    fn prepare(&mut self, job: &Job) -> Result<Prepared, Ended> {
+    fn own_datasets(
+        &mut self,
+        roots: &BTreeSet<PathBuf>,
+        study_id: &str,
+    ) -> BTreeMap<PathBuf, u64> {
+        datasets::made_by(roots, study_id)
+    }
+
+    fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool> {
+        datasets::delete(folder)
+    }
+
+    fn prepare(&mut self, job: &RowJob) -> Result<Prepared, Ended> {
         let of_study = self.of_study(job.row, job.settings).map_err(Ended::Failed)?;
         let launch = self.launch(job.settings).map_err(Ended::Failed)?;
         if launch.member().has(Ability::Elsewhere) {
@@ -112,27 +126,27 @@ impl Host for World {
         Ok(Prepared { environment, doubts })
     }
 
-    fn execute(&mut self, job: &Job, task: Task) -> Result<(), Ended> {
+    fn execute(&mut self, job: &RowJob, task: Task) -> Result<(), Ended> {
         let (what, mut words) = match task {
             Task::Generate => ("generate", vec!["generate".to_string()]),
-            Task::Run { .. } => ("run", vec!["run".to_string()]),
+            Task::Run(_) => ("run", vec!["run".to_string()]),
         };
         let folder = self.task_folder(job.attempt, what)?;
         let of_study = self.of_study(job.row, job.settings).map_err(Ended::Failed)?;
         let data = row::data_arguments(job.row, &of_study, job.settings, &self.files.csv);
         words.extend(row::words(&data));
-        if let Task::Run { run_dir, about } = task {
-            let file = folder.join("study.json");
-            let text = serde_json::to_vec(about).map_err(failed)?;
-            fs::write(&file, text).map_err(failed)?;
+        if let Task::Run(run_dir) = task {
             words.extend(["--run-dir".into(), run_dir.display().to_string()]);
-            words.extend(["--study".into(), file.display().to_string()]);
+            words.extend(["--study".into(), run_dir.join(ABOUT_FILE).display().to_string()]);
             words.extend(cache_flag(&of_study).map(String::from));
+        }
+        if let (Task::Generate, Some(dataset)) = (task, &job.plan.dataset) {
+            datasets::claim(&dataset.folder, &job.settings.id).map_err(failed)?;
         }
         let scripts = self.scripts(job, &words, &folder).map_err(Ended::Failed)?;
         let has_begun = || match task {
             Task::Generate => true,
-            Task::Run { run_dir, .. } => run_dir.join(RECORD_FILE).exists(),
+            Task::Run(run_dir) => run_dir.join(RECORD_FILE).exists(),
         };
         for _ in 0..STARTS_MAX {
             self.supervise(&folder, &scripts)?;
@@ -170,51 +184,52 @@ impl Host for World {
         self.interrupted.load(Relaxed)
     }
 
-    fn tell(&mut self, news: News) {
-        self.talk.tell(&news);
+    fn tell(&mut self, event: RunnerEvent) {
+        self.reporter.tell(&event);
     }
 }
 
-impl World {
+impl Machine {
     /// Wait until nothing of an earlier runner measures any more; false where the user did not want to.
     pub(super) fn wait_until_alone(&self) -> anyhow::Result<bool> {
-        let mut tell = || self.talk.say("waiting for the end of what an earlier runner began");
+        let mut tell = || self.reporter.say("waiting for the end of what an earlier runner began");
         wait_until_alone(&self.files.running(), &self.interrupted, &mut tell)
             .context("cannot tell whether a run of an earlier runner goes on")
     }
 
-    /// What else goes on here disturbs the run.
-    fn wait_until_quiet(&self, job: &Job) -> Result<Vec<PlanDoubt>, Ended> {
+    /// Wait for other work on this machine to end, as it disturbs the run.
+    fn wait_until_quiet(&self, job: &RowJob) -> Result<Vec<PlanDoubt>, Ended> {
         if self.quiet_wait.is_zero() {
             return Ok(Vec::new());
         }
         let folder = job.plan.dataset.as_ref().map_or(&job.settings.folder, |of| &of.folder);
         let (limit, stop) = (self.quiet_wait, &self.interrupted);
         let quiet = wait_until_quiet(folder, QUIET_LOOK, limit, &BOUNDS, &self.clock, stop);
-        match self.is_stopped() {
-            true => Err(Ended::Stopped),
-            false => Ok(quiet.doubt().into_iter().collect()),
+        if self.is_stopped() {
+            Err(Ended::Stopped)
+        } else {
+            Ok(quiet.doubt().into_iter().collect())
         }
     }
 
-    fn of_study(&self, row: &Row, settings: &Settings) -> Result<OfStudy, String> {
+    fn of_study(&self, row: &Row, settings: &StudySettings) -> Result<OfStudy, String> {
         row::of_study(row, settings, &self.hooks).map_err(|problem| problem.to_string())
     }
 
-    pub(super) fn planned(&self, row: &Row, settings: &Settings) -> Result<Planned, String> {
+    pub(super) fn planned(&self, row: &Row, settings: &StudySettings) -> Result<Planned, String> {
         let of_study = self.of_study(row, settings)?;
         let data = row::data_arguments(row, &of_study, settings, &self.files.csv);
         row::plan(&data, &of_study.cache)
     }
 
-    fn launch(&self, settings: &Settings) -> Result<&'static dyn Launch, String> {
+    fn launch(&self, settings: &StudySettings) -> Result<&'static dyn Launch, String> {
         let name = &settings.launching.launch;
         launch::find(name).ok_or_else(|| {
             format!("there is no way to start runs called `{name}`\n  hint: see `feedrate list launches`")
         })
     }
 
-    fn scripts(&self, job: &Job, words: &[String], folder: &Path) -> Result<Scripts, String> {
+    fn scripts(&self, job: &RowJob, words: &[String], folder: &Path) -> Result<Scripts, String> {
         let launching = &job.settings.launching;
         let launch = self.launch(job.settings)?;
         let mut prologue = launching.prologue.clone();
@@ -226,16 +241,16 @@ impl World {
                 hooks.iter().map(|(name, level)| format!("( {} )", self.hook_line(name, level))),
             );
         }
-        let options = launch::Options {
+        let options = launch::LaunchOptions {
             prologue,
             launcher_arguments: launching.arguments.clone(),
             accelerators_per_rank: launching.accelerators_per_rank,
         };
         let study = self.files.csv.file_stem().unwrap_or_default().to_string_lossy();
-        let wanted = launch::Job {
+        let wanted = launch::LaunchJob {
             program: &self.program,
             arguments: words,
-            accelerators: job.row.processes,
+            accelerators: job.row.accelerators,
             name: &format!("feedrate-{study}-{}", job.attempt),
             folder,
             stdout: &folder.join("stdout"),
@@ -254,10 +269,9 @@ impl World {
     }
 
     /// Run a hook with the level that a row asks for.
-    fn hook(&self, job: &Job, name: &str, level: &str) -> Result<(), Ended> {
+    fn hook(&self, job: &RowJob, name: &str, level: &str) -> Result<(), Ended> {
         let folder = self.task_folder(job.attempt, &format!("hook-{name}"))?;
-        let run =
-            format!("#!/usr/bin/env bash\nset -euo pipefail\n{}\n", self.hook_line(name, level));
+        let run = bash::script("", &[], &self.hook_line(name, level));
         self.supervise(&folder, &Scripts { run, cleanup: None, files: Vec::new() })
     }
 
@@ -325,9 +339,10 @@ fn reason(messages: &Path, otherwise: &str) -> String {
     let from = lines.iter().rposition(|line| line.starts_with("error"));
     let from = from.unwrap_or(lines.len().saturating_sub(REASON_LINES));
     let told: Vec<&str> = lines[from..].iter().take(REASON_LINES).copied().collect();
-    match told.is_empty() {
-        true => otherwise.into(),
-        false => format!("{otherwise}: {}", told.join("\n").trim_start_matches("error: ")),
+    if told.is_empty() {
+        otherwise.into()
+    } else {
+        format!("{otherwise}: {}", told.join("\n").trim_start_matches("error: "))
     }
 }
 
@@ -337,8 +352,8 @@ fn check(record: &Record, row: &Row, plan: &RowPlan) -> Result<(), String> {
         let why = record.stopped_because.as_deref().unwrap_or("nobody knows why");
         return Err(format!("the run did not reach its end: {why}"));
     }
-    if record.plan.accelerators != row.processes {
-        let (ran, asked) = (record.plan.accelerators, row.processes);
+    if record.plan.accelerators != row.accelerators {
+        let (ran, asked) = (record.plan.accelerators, row.accelerators);
         return Err(format!("the run had {ran} accelerators, and {asked} were asked for"));
     }
     let read = Manifest::fingerprint_of(&record.plan.dataset);

@@ -1,8 +1,13 @@
 //! Comparisons of runs made by hand: one epoch of twenty steps of a second of compute each, so that the load decides utilisation.
 
-use super::*;
+use crate::words::comparison::{note, verdict};
+use feedrate_analysis::compare::{
+    ComparedResponse, Comparison, Pairing, Question, Runs, Verdict, compare,
+};
 use feedrate_measure::example::{plan, simple};
+use feedrate_measure::metric::Metric;
 use feedrate_measure::record::{Record, StudyRun};
+use feedrate_results::run::Run;
 use std::path::Path;
 
 fn au() -> &'static Metric {
@@ -26,17 +31,21 @@ fn plain(values: &[f64]) -> Runs {
     runs(values, |_| {})
 }
 
-fn finding(a: &[f64], b: &[f64], question: Question, pairing: Pairing) -> Finding {
+fn finding(a: &[f64], b: &[f64], question: Question, pairing: Pairing) -> ComparedResponse {
     compare(plain(a), plain(b), &[au()], question, pairing).findings.remove(0)
+}
+
+fn notes(of: &Comparison) -> Vec<String> {
+    of.notes.iter().map(note).collect()
 }
 
 const WITHIN: Question = Question::Within(0.02);
 const STEADY: [f64; 4] = [90.0, 90.1, 89.9, 90.05];
 
 #[track_caller]
-fn check(a: &[f64], b: &[f64], question: Question, verdict: Verdict, says: &str) {
+fn check(a: &[f64], b: &[f64], question: Question, expected: Verdict, says: &str) {
     let found = finding(a, b, question, Pairing::None);
-    assert_eq!((found.verdict, found.says.as_str()), (verdict, says));
+    assert_eq!((found.verdict, verdict(&found).as_str()), (expected, says));
 }
 
 #[test]
@@ -61,7 +70,7 @@ fn the_runs_that_would_tell_are_those_of_the_tests_that_are_made() {
     let about = |noise: f64, question: Question, pairing: Pairing| {
         let ends = [90.0 * (1.0 - noise / 2.0_f64.sqrt()), 90.0 * (1.0 + noise / 2.0_f64.sqrt())];
         let turned = [ends[1], ends[0]];
-        let says = finding(&ends, &turned, question, pairing).says;
+        let says = verdict(&finding(&ends, &turned, question, pairing));
         let (_, rest) = says.split_once("about ").unwrap_or_else(|| panic!("{says}"));
         rest.split(' ').next().unwrap().parse::<f64>().unwrap()
     };
@@ -94,11 +103,11 @@ fn not_worse_is_asked_on_one_side_only() {
     check(&STEADY, &better, question, Verdict::NotWorse, "not worse by more than 2 %");
     check(&better, &STEADY, question, Verdict::Differs, "differs: B is worse, by 5.2 %");
     let stall = Metric::find("stall").unwrap();
-    let verdict = |a: &[f64], b: &[f64]| {
+    let found = |a: &[f64], b: &[f64]| {
         compare(plain(a), plain(b), &[stall], question, Pairing::None).findings[0].verdict
     };
-    assert_eq!(verdict(&STEADY, &better), Verdict::NotWorse);
-    assert_eq!(verdict(&better, &STEADY), Verdict::Differs);
+    assert_eq!(found(&STEADY, &better), Verdict::NotWorse);
+    assert_eq!(found(&better, &STEADY), Verdict::Differs);
 }
 
 #[test]
@@ -107,9 +116,9 @@ fn pairs_see_what_a_drift_hides() {
     let alone = finding(&a, &b, WITHIN, Pairing::None);
     assert_eq!(alone.verdict, Verdict::CannotTell);
     let paired = finding(&a, &b, WITHIN, Pairing::InTurns);
-    assert_eq!(paired.verdict, Verdict::Same, "{}", paired.says);
+    assert_eq!(paired.verdict, Verdict::Same, "{}", verdict(&paired));
     let uneven = finding(&a, &b[..2], WITHIN, Pairing::InTurns);
-    assert_eq!(uneven.says, "cannot be told: 3 runs of A and 2 of B are no pairs");
+    assert_eq!(verdict(&uneven), "cannot be told: 3 runs of A and 2 of B are no pairs");
 }
 
 #[test]
@@ -132,7 +141,7 @@ fn pairs_of_a_study_go_by_replicate_whatever_their_order() {
         WITHIN,
         Pairing::InTurns,
     );
-    assert_eq!(found.findings[0].verdict, Verdict::Same, "{}", found.findings[0].says);
+    assert_eq!(found.findings[0].verdict, Verdict::Same, "{}", verdict(&found.findings[0]));
     let found = compare(
         replicates(&[(3, 90.0), (1, 70.0), (4, 80.0)]),
         b(),
@@ -141,7 +150,7 @@ fn pairs_of_a_study_go_by_replicate_whatever_their_order() {
         Pairing::InTurns,
     );
     assert_eq!(
-        found.findings[0].says,
+        verdict(&found.findings[0]),
         "cannot be told: their replicates or blocks are not the same"
     );
 }
@@ -210,11 +219,11 @@ fn many_findings_are_corrected_for_their_number() {
 fn other_machines_are_told() {
     let other = runs(&STEADY, |record| record.system.hostname = "node2".into());
     let found = compare(plain(&STEADY), other, &[au()], WITHIN, Pairing::None);
-    assert_eq!(found.notes, ["not the same machine: `node1` in A, `node2` in B"]);
+    assert_eq!(notes(&found), ["not the same machine: `node1` in A, `node2` in B"]);
     let mut mixed = plain(&STEADY);
     mixed.runs.extend(runs(&[90.0], |record| record.system.hostname = "node2".into()).runs);
     let found = compare(mixed, plain(&STEADY), &[au()], WITHIN, Pairing::None);
-    assert_eq!(found.notes, ["runs of A are not all of the same machine"]);
+    assert_eq!(notes(&found), ["runs of A are not all of the same machine"]);
 }
 
 #[test]
@@ -223,6 +232,6 @@ fn a_response_that_runs_do_not_have_is_said() {
     let nothing_read = |record: &mut Record| record.epochs[0].accelerators[0].io.read_bytes = 0;
     let found =
         compare(runs(&STEADY, nothing_read), plain(&STEADY), &[sustained], WITHIN, Pairing::None);
-    let says = &found.findings[0].says;
+    let says = verdict(&found.findings[0]);
     assert_eq!(says, "cannot be told: A has no au_sustained_percent, n = 4 in B");
 }

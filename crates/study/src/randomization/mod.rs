@@ -24,11 +24,11 @@ pub const CENTRE_POINT: &str = "centre point";
 pub struct Arrangement {
     /// Runs of each point.
     pub replicates: u32,
-    /// What a block is.
+    /// Meaning of a block.
     pub blocks: Blocks,
     /// Order inside a block.
     pub order: Order,
-    /// Of the random order, and of designs with chance in them.
+    /// Seed of the random order, and of designs with chance in them.
     pub seed: u64,
     /// Runs from one sentinel to the next; `None` for no sentinels.
     pub sentinel: Option<u32>,
@@ -36,7 +36,7 @@ pub struct Arrangement {
     pub centre_points: u32,
 }
 
-/// What a block is.
+/// Meaning of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blocks {
@@ -56,7 +56,7 @@ pub enum Order {
     Standard,
 }
 
-/// What a run is there for. Replicates are numbered in this order.
+/// Purpose of a run. Replicates are numbered in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Purpose {
     Point,
@@ -68,7 +68,7 @@ enum Purpose {
 ///
 /// # Errors
 /// A factor has no middle, a level does not fit its column, or there are more than [`RUNS_MAX`] runs.
-pub fn arrange(
+pub fn randomized(
     baseline: &Row,
     factors: &[Factor],
     points: &[Point],
@@ -196,7 +196,9 @@ fn numbered(runs: Vec<(Purpose, Row)>) -> Vec<Row> {
     by_purpose.sort_by_key(|&i| runs[i].0);
     let mut replicates = vec![0; runs.len()];
     for i in by_purpose {
-        let number = free.entry(runs[i].1.key()).or_insert(0);
+        // Blocks repeat each other: their runs are numbered on.
+        let key = Row { block: None, ..runs[i].1.clone() }.key();
+        let number = free.entry(key).or_insert(0);
         *number += 1;
         replicates[i] = *number;
     }

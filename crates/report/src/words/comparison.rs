@@ -1,0 +1,48 @@
+//! Comparisons in sentences.
+
+use feedrate_analysis::compare::{ComparedResponse, Ground, Note};
+
+/// Say what two sides come to.
+pub fn verdict(of: &ComparedResponse) -> String {
+    let why = match &of.ground {
+        Ground::Within(margin) => return format!("same within {}", percent(*margin)),
+        Ground::NotWorseBy(margin) => {
+            return format!("not worse by more than {}", percent(*margin));
+        }
+        Ground::Differs { is_better, by } => {
+            let word = if *is_better { "better" } else { "worse" };
+            return format!("differs: B is {word}, by {}", percent(*by));
+        }
+        Ground::TooNoisy { runs } => {
+            let more = runs.map(|runs| format!("; about {runs} runs of each would tell"));
+            format!("the noise is too large for so few runs{}", more.unwrap_or_default())
+        }
+        Ground::FewRuns { a, b } => [("A", a), ("B", b)]
+            .map(|(side, n)| match n {
+                0 => format!("{side} has no {}", of.response),
+                n => format!("n = {n} in {side}"),
+            })
+            .join(", "),
+        Ground::NoPairs { a, b } => format!("{a} runs of A and {b} of B are no pairs"),
+        Ground::OtherTurns => "their replicates or blocks are not the same".into(),
+        Ground::NoPartners => "runs without a value leave others without a partner".into(),
+        Ground::NotPositive => "a value that is not positive has no ratio".into(),
+    };
+    format!("cannot be told: {why}")
+}
+
+/// Say what may be behind a difference.
+pub fn note(of: &Note) -> String {
+    match of {
+        Note::Differs(of) => {
+            let [a, b] = [&of.a, &of.b].map(|value| value.as_deref().unwrap_or("unknown"));
+            format!("not the same {}: `{a}` in A, `{b}` in B", of.setting)
+        }
+        Note::Varies { side, what } => format!("runs of {side} are not all of the same {what}"),
+    }
+}
+
+/// A share as people write it: `2 %`, `11.14 %`.
+pub fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e4).round() / 1e2)
+}

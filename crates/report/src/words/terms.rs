@@ -1,0 +1,35 @@
+//! Words that sentences of several kinds share: responses, levels, laws.
+
+use super::number::against;
+use feedrate_analysis::finding::{Effect, Quantity, ScalingLaw};
+use feedrate_measure::metric::{Metric, Unit};
+
+/// The name of a response in sentences.
+pub(super) fn title(response: &str) -> &'static str {
+    Metric::find(response).map_or("", |response| response.title)
+}
+
+/// Whether differences of a response are points.
+pub(super) fn is_percent(response: &str) -> bool {
+    Metric::find(response).is_ok_and(|response| response.unit == Unit::Percent)
+}
+
+/// A level against another. `8 is 2 × 1` would be a sum.
+pub(super) fn level(of: &Effect) -> String {
+    let Quantity::Level { level, base } = &of.of else { return String::new() };
+    let are_numbers = [level, base].iter().all(|level| level.parse::<f64>().is_ok());
+    match are_numbers {
+        true => format!("at {level} it is {}", against(&format!("that at {base}"), of)),
+        false => format!("{level} is {}", against(base, of)),
+    }
+}
+
+/// The name of a law.
+pub(super) fn law_name(is_universal: bool) -> &'static str {
+    if is_universal { "Universal Scalability Law" } else { "Amdahl's law" }
+}
+
+/// The same in a sentence.
+pub(super) fn the_law(law: &ScalingLaw) -> &'static str {
+    if law.is_universal { "the Universal Scalability Law" } else { "Amdahl's law" }
+}
