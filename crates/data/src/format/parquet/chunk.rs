@@ -14,7 +14,7 @@ const HEADER_BYTES_MAX: usize = 1 << 20;
 const HEADER_STEP_BYTES: usize = 4096;
 const LENGTH_BYTES: usize = 4;
 
-/// Where in a chunk a cursor stands. Kept between samples.
+/// Position in a column chunk. Kept between samples.
 pub(super) struct ChunkStream {
     column: Column,
     codec: Codec,
@@ -115,12 +115,12 @@ impl ChunkStream {
         self.found_bytes
     }
 
-    /// Whether row `row` came.
+    /// Whether row `row` has come.
     pub(super) fn is_past(&self, row: u64) -> bool {
         self.row > row
     }
 
-    /// Whether row `row` comes without any byte more.
+    /// Whether row `row` needs no further bytes of the file.
     pub(super) fn holds(&self, row: u64) -> bool {
         matches!(self.state, State::Held) && row - self.row < self.values.rows_left()
     }

@@ -92,7 +92,7 @@ impl ParquetCursor {
         self.look_up()
     }
 
-    /// Where the footer begins.
+    /// Offset of the footer, as the tail states it.
     fn tail(&self, start: u64) -> Result<u64, FormatError> {
         let (length, magic) = self.gathered.split_at(4);
         if magic != MAGIC {

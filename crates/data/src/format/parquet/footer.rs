@@ -20,7 +20,7 @@ const REPEATED: i64 = 2;
 pub(super) struct Footer {
     pub(super) samples: u64,
     pub(super) column: Column,
-    /// In the order of their samples.
+    /// Row groups in the order of their samples.
     pub(super) groups: Vec<Group>,
     /// Dimensions and element of each sample, where feedrate wrote the file.
     pub(super) described: Option<(Dims, Element)>,

@@ -22,7 +22,7 @@ pub(super) struct PageHeader {
     pub(super) packed_bytes: u64,
     pub(super) values: u64,
     pub(super) encoding: i64,
-    /// How the levels of a page of the first kind are coded.
+    /// Encoding of the levels, in a page of version 1.
     pub(super) level_encoding: i64,
     /// Length of the definition levels, in a page of version 2.
     pub(super) level_bytes: u64,

@@ -32,14 +32,14 @@ pub(super) struct Values {
     levels: Hybrid,
     coded: Coded,
     dictionary: Vec<u8>,
-    /// Where in `dictionary` each entry ends; from the end of the one before, its length before it.
+    /// End of each entry in `dictionary`. It begins where the one before ends, with its length first.
     entries: Vec<u32>,
 }
 
-/// How the values come.
+/// Encoding of the values of a page.
 #[derive(Clone, Copy, Debug)]
 enum Coded {
-    /// One after another, the next at this place of the page.
+    /// Values one after another; the offset of the next one in the page.
     Plain(usize),
     Dictionary(Hybrid),
 }
@@ -105,7 +105,7 @@ impl Values {
         Ok(())
     }
 
-    /// Where levels and values begin.
+    /// Unpack a page of version 1, and return the offsets of its levels and values.
     fn load_v1(
         &mut self,
         header: &PageHeader,
@@ -262,7 +262,7 @@ impl Values {
     }
 }
 
-/// Where the plain value lies that begins at `at`.
+/// The range of the plain value that begins at `at`.
 fn plain(bytes: &[u8], at: usize, column: Column) -> Result<std::ops::Range<usize>, String> {
     let (start, len) = match column.value_bytes {
         Some(len) => (at, len),
