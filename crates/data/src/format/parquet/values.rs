@@ -216,18 +216,15 @@ impl Values {
     }
 
     fn entry(&self, index: u32) -> Result<&[u8], String> {
-        let start = if index == 0 { Some(0) } else { self.end_of(index - 1) };
-        let range = start.zip(self.end_of(index)).map(|(start, end)| {
+        let end_of = |index: u32| self.entries.get(index as usize).map(|&end| end as usize);
+        let start = if index == 0 { Some(0) } else { end_of(index - 1) };
+        let range = start.zip(end_of(index)).map(|(start, end)| {
             let prefix = if self.column.value_bytes.is_some() { 0 } else { 4 };
             start + prefix..end
         });
         range.and_then(|range| self.dictionary.get(range)).ok_or_else(|| {
             format!("entry {index} of a dictionary of {} entries", self.entries.len())
         })
-    }
-
-    fn end_of(&self, index: u32) -> Option<usize> {
-        self.entries.get(index as usize).map(|&end| end as usize)
     }
 
     fn pass_values(&mut self, count: u64) -> Result<(), String> {
