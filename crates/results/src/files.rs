@@ -133,8 +133,15 @@ impl StudyFiles {
     /// # Errors
     /// It cannot be read, or is wrong.
     pub fn table(&self) -> Result<Table, FilesError> {
-        let text = fs::read_to_string(&self.csv).map_err(failed("read", &self.csv))?;
-        Table::parse(&self.csv.display().to_string(), &text).map_err(FilesError::Table)
+        self.parse(&self.text()?)
+    }
+
+    fn text(&self) -> Result<String, FilesError> {
+        fs::read_to_string(&self.csv).map_err(failed("read", &self.csv))
+    }
+
+    fn parse(&self, text: &str) -> Result<Table, FilesError> {
+        Table::parse(&self.csv.display().to_string(), text).map_err(FilesError::Table)
     }
 
     /// The commands of the study's hooks, by name.
@@ -142,28 +149,46 @@ impl StudyFiles {
     /// # Errors
     /// The CSV cannot be read, or its hooks are wrong.
     pub fn hooks(&self) -> Result<BTreeMap<String, String>, FilesError> {
-        let text = fs::read_to_string(&self.csv).map_err(failed("read", &self.csv))?;
-        hooks(&self.csv.display().to_string(), &text).map_err(FilesError::Table)
+        hooks(&self.csv.display().to_string(), &self.text()?).map_err(FilesError::Table)
     }
 
-    /// Replace the CSV in one step; it is on the disk when this returns.
+    /// Edit the CSV as it is now, unless `edit` says that nothing is to be changed. What the user saves meanwhile stays: the edit is
+    /// made in that again. It is on the disk when this returns.
     ///
     /// # Errors
-    /// It cannot be written. The old one is still there.
-    pub fn write_table(&self, table: &Table) -> Result<(), FilesError> {
-        let partial = self.csv.with_extension("csv.part");
+    /// It cannot be read or written, or is wrong. The old one is still there.
+    pub fn edit_table(&self, mut edit: impl FnMut(&mut Table) -> bool) -> Result<(), FilesError> {
+        loop {
+            let text = self.text()?;
+            let mut table = self.parse(&text)?;
+            if !edit(&mut table) || self.replace(&text, &table.text())? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Replace the CSV in one step; `false` where it is not `before` any more.
+    fn replace(&self, before: &str, after: &str) -> Result<bool, FilesError> {
+        let name = self.csv.file_name().unwrap_or_default().to_string_lossy();
+        let partial = self.csv.with_file_name(format!(".{name}.part"));
         let write = || {
             let mut file = File::create(&partial)?;
-            file.write_all(table.text().as_bytes())?;
+            file.write_all(after.as_bytes())?;
             file.set_permissions(fs::metadata(&self.csv)?.permissions())?;
             file.sync_all()?;
+            // Last of all: syncing takes long enough to save an edit in.
+            if fs::read(&self.csv)? != before.as_bytes() {
+                return Ok(false);
+            }
             fs::rename(&partial, &self.csv)?;
-            sync_folder(self.csv.parent().unwrap_or(Path::new(".")))
+            sync_folder(self.csv.parent().unwrap_or(Path::new(".")))?;
+            Ok(true)
         };
-        write().map_err(|source| {
+        let written = write();
+        if !matches!(written, Ok(true)) {
             let _ = fs::remove_file(&partial);
-            failed("write", &self.csv)(source)
-        })
+        }
+        written.map_err(failed("write", &self.csv))
     }
 
     /// Whether a runner is at work.
@@ -229,15 +254,36 @@ mod tests {
         files.lock().unwrap();
     }
 
+    fn mark_first(table: &mut Table) -> bool {
+        table.mark(0, true);
+        true
+    }
+
+    #[test]
+    fn what_the_user_saves_while_a_mark_is_written_stays() {
+        let (folder, files) = study("model,processes,run\nw,1,N\n");
+        let mut edits = ["model,processes,run\nw,1,N\nw,2,N\n"].into_iter();
+        let mut marks = 0;
+        let marked = files.edit_table(|table| {
+            marks += 1;
+            for text in edits.by_ref() {
+                fs::write(&files.csv, text).unwrap();
+            }
+            mark_first(table)
+        });
+        marked.unwrap();
+        assert_eq!(fs::read_to_string(&files.csv).unwrap(), "model,processes,run\nw,1,Y\nw,2,N\n");
+        assert_eq!(marks, 2);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no part of a file is left");
+    }
+
     #[test]
     fn the_csv_behind_a_link_is_replaced_and_the_link_stays() {
         let (folder, files) = study("model,processes,run\nw,1,N\n");
         let link = folder.path().join("link.csv");
         std::os::unix::fs::symlink(&files.csv, &link).unwrap();
         let files = StudyFiles::new(&link).unwrap();
-        let mut table = files.table().unwrap();
-        table.mark(0, true);
-        files.write_table(&table).unwrap();
+        files.edit_table(mark_first).unwrap();
         assert_eq!(fs::read_to_string(&link).unwrap(), "model,processes,run\nw,1,Y\n");
         assert!(link.is_symlink());
     }

@@ -36,6 +36,8 @@ pub struct Table {
     columns: Vec<String>,
     lines: Vec<Line>,
     newline: &'static str,
+    /// What a spreadsheet may begin the file with.
+    byte_order_mark: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +70,7 @@ impl Table {
         lines.extend(
             comments.iter().map(|comment| Line::Other(format!("# {comment}").trim_end().into())),
         );
-        let mut table = Table { columns, lines, newline: "\n" };
+        let mut table = Table { columns, lines, newline: "\n", byte_order_mark: "" };
         for row in rows {
             table.push_line(row);
         }
@@ -80,12 +82,15 @@ impl Table {
     /// # Errors
     /// All that is wrong with it, with the lines.
     pub fn parse(name: &str, text: &str) -> Result<Self, Problems> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let rest = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let byte_order_mark = if rest == text { "" } else { "\u{feff}" };
+        let text = rest;
         let mut problems = Problems::default();
         let mut table = Table {
             columns: Vec::new(),
             lines: Vec::new(),
             newline: if text.contains("\r\n") { "\r\n" } else { "\n" },
+            byte_order_mark,
         };
         for line in cells::lines(text) {
             let at = Some(Place::File { name: name.into(), line: line.number, column: 1 });
@@ -153,7 +158,7 @@ impl Table {
 
     /// The whole file.
     pub fn text(&self) -> String {
-        let mut text = String::new();
+        let mut text = self.byte_order_mark.to_string();
         for line in &self.lines {
             text.push_str(match line {
                 Line::Other(line) | Line::Header(line) | Line::Row { text: line, .. } => line,
@@ -328,7 +333,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     #[test]
     fn both_forms_are_read_and_written_as_they_were() {
         let earlier = "model,epochs,processes,run\ncosmoflow_h100_custom,1,2,N\n";
-        for text in [STUDY, earlier, &STUDY.replace('\n', "\r\n")] {
+        for text in [STUDY, earlier, &STUDY.replace('\n', "\r\n"), &format!("\u{feff}{STUDY}")] {
             assert_eq!(parse(text).text(), text);
         }
         let table = parse(STUDY);

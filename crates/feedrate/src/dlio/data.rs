@@ -88,6 +88,10 @@ impl Replaced {
         } else {
             None
         };
+        // Another process may have replaced it before the lock came.
+        if Manifest::read(&*storage)?.as_ref() != Some(&self.0) {
+            return Ok(());
+        }
         removal::remove(&self.0, &*storage)
             .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))
     }

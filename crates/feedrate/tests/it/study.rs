@@ -184,6 +184,35 @@ fn two_runners_do_not_meet_and_a_kill_frees_the_lock() {
 }
 
 #[test]
+fn a_run_waits_for_the_supervisor_of_a_runner_that_was_killed() {
+    let test = study("model,processes,run\nworkload.yaml,1,N\n");
+    let mut runner = begin(&test);
+    // Its first task: the runner has looked at the lock by then.
+    while !test.path("study.study/logs/1-generate").exists() {
+        std::thread::yield_now();
+    }
+    let late = fs::File::open(test.path("study.study/running")).unwrap();
+    late.lock().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    drop(late);
+    assert!(runner.wait().unwrap().success());
+    assert!(csv(&test).ends_with(",Y\n"));
+}
+
+#[test]
+fn a_dataset_with_a_file_of_the_users_is_deleted_without_it() {
+    let test = study(STUDY);
+    assert_eq!(run(&test, &["--only", "1"]).code, 0);
+    let dataset = fs::read_dir(test.path("data")).unwrap().next().unwrap().unwrap().path();
+    fs::write(dataset.join("train/thesis.txt"), "mine").unwrap();
+    let answer = run(&test, &["--datasets", "delete-unneeded"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stderr.contains("others lie in it: `train/thesis.txt`"), "{}", answer.stderr);
+    assert_eq!(fs::read_to_string(dataset.join("train/thesis.txt")).unwrap(), "mine");
+    assert_eq!(files_in(&test.path("data")), 1);
+}
+
+#[test]
 fn what_fails_stays_pending_with_its_reason() {
     let test = study(STUDY);
     let answer = run(&test, &["--only", "1"]);

@@ -181,8 +181,23 @@ fn two_runs_do_not_go_on_at_once() {
     assert!(!wait_until_alone(&order.running, &stop, &mut || waits += 1).unwrap());
     assert_eq!(waits, 1);
     let ended = start(&order).wait(&AtomicBool::new(false)).unwrap();
-    assert_eq!(ended, Ended::Refused("another run goes on".into()));
+    assert_eq!(ended, Ended::Busy);
     run.stop();
     assert_eq!(run.wait(&AtomicBool::new(false)).unwrap(), Ended::Signalled(15));
+    is_alone(&test);
+}
+
+#[test]
+fn what_lost_its_runner_before_it_began_is_not_begun() {
+    let test = Test::new();
+    let order = supervision(&test, "");
+    test.write("script.sh", format!("touch {}\n", test.path("begun").display()));
+    let mut command = Command::new(FEEDRATE);
+    command.args(["supervise", "--grace", "0.2", "--script"]).arg(&order.script);
+    command.arg("--stdout").arg(&order.stdout).arg("--stderr").arg(&order.stderr);
+    command.arg("--running").arg(&order.running).stdin(Stdio::null());
+    let told = command.output().unwrap().stdout;
+    assert!(String::from_utf8_lossy(&told).contains("its runner is gone"));
+    assert!(!test.path("begun").exists());
     is_alone(&test);
 }

@@ -75,8 +75,7 @@ impl Runner<'_> {
         let Some(wanted) = self.options.until else { return Ok(false) };
         let mut value = |run_dir: &Path| self.env.value(run_dir, wanted.response);
         let groups = groups(rows, &self.state, &mut value);
-        let mut table = self.files.table()?;
-        let mut added = false;
+        let mut added = Vec::new();
         for group in groups {
             let is_closed = group.rows.iter().all(|&index| rows[index].done);
             let is_asked =
@@ -96,13 +95,13 @@ impl Runner<'_> {
             let replicates = group.rows.iter().map(|&index| rows[index].replicate);
             let last = replicates.flatten().max().unwrap_or(0).max(group.rows.len() as u32);
             let (replicate, note) = (Some(last + 1), "added for precision".into());
-            table.push(Row { replicate, note, order: None, done: false, ..first.clone() });
-            added = true;
+            added.push(Row { replicate, note, order: None, done: false, ..first.clone() });
         }
-        if added {
-            self.files.write_table(&table)?;
-        }
-        Ok(added)
+        self.files.edit_table(|table| {
+            added.iter().for_each(|row| table.push(row.clone()));
+            !added.is_empty()
+        })?;
+        Ok(!added.is_empty())
     }
 
     /// Where an experiment stands, when that is its end.

@@ -37,7 +37,11 @@ impl Runner<'_> {
             return Ok(());
         }
         let checked = match found {
-            Some(found) if is_complete => self.check(found, &attempt),
+            Some(found) if is_complete => {
+                // Without a plan nobody can tell whether it is the row's.
+                let Ok(plan) = self.env.plan(found.row(), &self.settings) else { return Ok(()) };
+                self.env.check(&attempt.run_dir, found.row(), &plan).ok()
+            }
             _ => None,
         };
         let label = found.map_or_else(|| attempt.key.0.clone(), RowRef::label);
@@ -53,11 +57,6 @@ impl Runner<'_> {
     fn row_of(&self, attempt: &Attempt, rows: &[Row]) -> Option<usize> {
         let places = self.state.places(rows);
         places.iter().position(|place| place.attempt.is_some_and(|of| of.number == attempt.number))
-    }
-
-    fn check(&mut self, found: RowRef, attempt: &Attempt) -> Option<Checked> {
-        let plan = self.env.plan(found.row(), &self.settings).ok()?;
-        self.env.check(&attempt.run_dir, found.row(), &plan).ok()
     }
 
     /// Make an attempt at a row; says which it is. Its folder says from now on whose it is.
@@ -125,17 +124,21 @@ impl Runner<'_> {
         label: &str,
         checked: Checked,
     ) -> Result<(), RunnerError> {
-        let mut table = self.files.table()?;
-        let rows: Vec<Row> = table.rows().cloned().collect();
         let attempt = &self.state.attempts[at];
-        let Some(index) = self.row_of(attempt, &rows) else {
+        let mut found = None;
+        self.files.edit_table(|table| {
+            let rows: Vec<Row> = table.rows().cloned().collect();
+            found = self.row_of(attempt, &rows);
+            let open = found.filter(|&index| !rows[index].done);
+            open.is_some_and(|index| {
+                table.mark(index, true);
+                true
+            })
+        })?;
+        if found.is_none() {
             let (label, run_dir) = (label.to_string(), attempt.run_dir.clone());
             self.env.tell(RunnerEvent::RowIsGone { label, run_dir });
             return Ok(());
-        };
-        if !rows[index].done {
-            table.mark(index, true);
-            self.files.write_table(&table)?;
         }
         Ok(self.state.attempts[at].mark(checked)?)
     }

@@ -54,6 +54,8 @@ pub enum Ended {
     Exited(i32),
     /// By this signal.
     Signalled(i32),
+    /// It was never begun: another run goes on.
+    Busy,
     /// It was never begun, for this reason.
     Refused(String),
     /// Its supervisor was killed; [`wait_until_alone`] ends what is left of it.

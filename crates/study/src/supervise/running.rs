@@ -51,16 +51,15 @@ pub fn wait_until_alone(
 }
 
 impl Running {
-    /// Take the lock for a run.
-    pub(super) fn begin(order: &Supervision) -> io::Result<Self> {
-        let running = Running::take(&order.running)?
-            .ok_or_else(|| io::Error::new(io::ErrorKind::WouldBlock, "another run goes on"))?;
+    /// Take the lock for a run; `None` where another holds it.
+    pub(super) fn begin(order: &Supervision) -> io::Result<Option<Self>> {
+        let Some(running) = Running::take(&order.running)? else { return Ok(None) };
         running.clear(&AtomicBool::new(false))?;
         let cleanup = order.cleanup.as_ref().map(std::path::absolute).transpose()?;
         let remains = Remains { cleanup, stderr: std::path::absolute(&order.stderr)? };
         (&running.file).write_all(serde_json::to_string(&remains)?.as_bytes())?;
         running.file.sync_data()?;
-        Ok(running)
+        Ok(Some(running))
     }
 
     /// Mark that its processes carry.

@@ -32,7 +32,11 @@ pub fn supervise(order: &Supervision) -> Ended {
 }
 
 fn supervised(order: &Supervision) -> io::Result<Ended> {
-    let running = Running::begin(order)?;
+    let Some(running) = Running::begin(order)? else { return Ok(Ended::Busy) };
+    if has_no_runner()? {
+        running.end()?;
+        return Ok(Ended::Refused("its runner is gone".into()));
+    }
     // Whatever loses its parent below becomes a child of this process.
     set_child_subreaper(Some(getpid()))?;
     let watch = Watch::new()?;
@@ -57,6 +61,19 @@ fn supervised(order: &Supervision) -> io::Result<Ended> {
         running.end()?;
     }
     Ok(ended)
+}
+
+/// Whether whoever started it died before the lock was had: the next runner may have looked at its files already.
+fn has_no_runner() -> io::Result<bool> {
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let ready = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+    Ok(ready != 0 && has_ended(&stdin))
+}
+
+/// Whatever comes through the pipe says nothing; its end does.
+fn has_ended(stdin: &io::Stdin) -> bool {
+    !matches!(read(stdin, &mut [0; 64]), Ok(1..))
 }
 
 /// Bash, which dies with this process. It is waited for with all others.
@@ -190,9 +207,7 @@ impl Watch {
             drain(&self.children);
         }
         let rings = if timer { rings_of(&self.timer) } else { 0 };
-        // Whatever comes through the pipe says nothing; its end does.
-        let has_ended = || !matches!(read(&stdin, &mut [0; 64]), Ok(1..));
-        Ok(Happened { wants_stop: signals || pipe && has_ended(), rings })
+        Ok(Happened { wants_stop: signals || pipe && has_ended(&stdin), rings })
     }
 }
 

@@ -57,6 +57,7 @@ impl Probes<'_> {
         let why = match ended {
             Ended::Exited(0) => return self.summed_up(&order.stdout),
             Ended::Refused(why) => why,
+            Ended::Busy => "another run goes on".into(),
             Ended::Signalled(signal) => format!("signal {signal} ended it"),
             Ended::Exited(_) | Ended::Lost => said.trim_end().into(),
         };

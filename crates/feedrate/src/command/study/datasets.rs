@@ -52,19 +52,17 @@ fn bytes_in(folder: &Path) -> u64 {
     bytes
 }
 
-/// Delete a dataset of the study: the files that it consists of, and its folder where nothing else lies there. `false` where somebody
-/// makes or reads it.
-pub(super) fn delete(folder: &Path) -> io::Result<bool> {
+/// Delete a dataset of the study: the files that it consists of, and its folder where nothing else lies there.
+pub(super) fn delete(folder: &Path) -> io::Result<Removal> {
     let holder = format!("a study of process {}", std::process::id());
     match removal::remove_folder(folder, &[CLAIM], &holder).map_err(io::Error::other)? {
-        Removal::Removed | Removal::Kept { .. } => Ok(true),
-        Removal::InUse { .. } => Ok(false),
         Removal::NotOurs => {
             // It was claimed, and nothing was made of it; what others left there stays.
             fs::remove_file(folder.join(CLAIM))?;
             let _ = fs::remove_dir(folder);
-            Ok(true)
+            Ok(Removal::Removed)
         }
+        removal => Ok(removal),
     }
 }
 
@@ -83,7 +81,7 @@ mod tests {
         assert_eq!(made_by(&roots, "you"), BTreeMap::new());
         assert_eq!(made_by(&roots, "me"), BTreeMap::from([(mine.clone(), 2)]));
         fs::write(mine.join("thesis.txt"), "").unwrap();
-        assert!(delete(&mine).unwrap());
+        assert_eq!(delete(&mine).unwrap(), Removal::Removed);
         assert!(mine.join("thesis.txt").exists() && made_by(&roots, "me").is_empty());
     }
 }

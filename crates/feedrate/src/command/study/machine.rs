@@ -6,6 +6,7 @@ use super::row::{self, OfStudy, Planned};
 use crate::interrupt;
 use anyhow::Context;
 use feedrate_data::manifest::Manifest;
+use feedrate_data::removal::Removal;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::files::StudyFiles;
@@ -100,7 +101,12 @@ impl RunnerEnv for Machine {
     }
 
     fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool> {
-        datasets::delete(folder)
+        let removal = datasets::delete(folder)?;
+        if let Removal::Kept { strangers } = &removal {
+            let (folder, strangers) = (folder.display(), strangers.join("`, `"));
+            self.reporter.say(&format!("{folder} stays, for others lie in it: `{strangers}`"));
+        }
+        Ok(!matches!(removal, Removal::InUse { .. }))
     }
 
     fn prepare(&mut self, job: &RowJob) -> Result<Prepared, Ended> {
@@ -300,8 +306,7 @@ impl Machine {
             running: self.files.running(),
             grace: supervise::GRACE,
         };
-        let mut supervised = Supervised::start(&self.program, &order).map_err(failed)?;
-        let ended = supervised.wait(&self.interrupted).map_err(failed)?;
+        let ended = self.supervised(&order).map_err(failed)?;
         if self.is_stopped() {
             return Err(Ended::Stopped);
         }
@@ -313,8 +318,20 @@ impl Machine {
             supervise::Ended::Signalled(signal) => {
                 Err(Ended::Failed(reason(&order.stderr, &format!("signal {signal} ended it"))))
             }
+            supervise::Ended::Busy => Err(Ended::Failed("another run goes on".into())),
             supervise::Ended::Refused(why) => Err(Ended::Failed(why)),
             supervise::Ended::Lost => Err(Ended::Failed("its supervisor was killed".into())),
+        }
+    }
+
+    /// Run to the end, or until the user wants to stop.
+    fn supervised(&self, order: &Supervision) -> anyhow::Result<supervise::Ended> {
+        loop {
+            let ended = Supervised::start(&self.program, order)?.wait(&self.interrupted)?;
+            // The supervisor of a runner that was killed may have taken the lock since it was looked at.
+            if ended != supervise::Ended::Busy || !self.wait_until_alone()? {
+                return Ok(ended);
+            }
         }
     }
 }

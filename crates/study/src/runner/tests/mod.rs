@@ -73,7 +73,7 @@ fn dataset_of(row: &Row) -> String {
 impl RunnerEnv for FakeEnv {
     fn plan(&mut self, row: &Row, _: &StudySettings) -> Result<RowPlan, String> {
         self.live();
-        if row.model == "broken" {
+        if row.model == "broken" || self.fails.contains("plan") {
             return Err("there is no such workload".into());
         }
         let fingerprint = dataset_of(row);
@@ -324,6 +324,24 @@ fn death_at_any_moment_loses_doubles_and_mismarks_nothing() {
             "{calls} calls"
         );
     }
+}
+
+#[test]
+fn a_result_that_nobody_can_judge_for_now_stays() {
+    let study = Study::new("model,epochs,processes,overrides,run\nw,1,1,,N\n");
+    study.run(&mut study.env(), RunnerOptions::default()).unwrap();
+    // As a runner leaves it that dies before it marks.
+    study.edit(|csv| csv.replace(",Y\n", ",N\n"));
+    let run_dir = study.folder.path().join("results").join(ALL[0]);
+    fs::remove_file(run_dir.join("checked.json")).unwrap();
+    let mut env = study.env();
+    env.fails.insert("plan".into());
+    study.run(&mut env, RunnerOptions::default()).unwrap();
+    assert_eq!(study.runs(), ALL[..1]);
+    let mut env = study.env();
+    study.run(&mut env, RunnerOptions::default()).unwrap();
+    assert_eq!((env.runs, study.runs()), (0, vec![ALL[0].to_string()]));
+    assert!(study.csv().ends_with(",Y\n"));
 }
 
 #[test]
