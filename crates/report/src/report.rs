@@ -263,7 +263,7 @@ pub struct Metric {
     pub unit: String,
     /// `None` where it cannot be known.
     pub value: Option<f64>,
-    /// Whether it was measured, recomputed or estimated; `None` beside a figure that is no metric.
+    /// How it came to be known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
 }
