@@ -79,6 +79,8 @@ pub struct Number {
     pub unit: EffectUnit,
     /// The estimate.
     pub value: f64,
+    /// The furthest from measured of the values behind it.
+    pub provenance: Option<Provenance>,
     /// Lower end of its interval.
     pub low: Option<f64>,
     /// Upper end.
