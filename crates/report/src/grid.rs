@@ -67,8 +67,7 @@ pub(super) fn table_of_experiments(report: &Report) -> Table {
     }
     let read = all.iter().map(|one| {
         let cell = one.bytes_per_second.cell(megabytes);
-        let mut runs = one.runs.iter().map(|&run| &report.runs[run]);
-        if runs.any(|run| run.throughput.is_estimated) { estimated(cell) } else { cell }
+        if one.is_estimated { estimated(cell) } else { cell }
     });
     table.add(read_heading(&firsts), Kind::Rate, read);
     table.add("Samples/s", Kind::Rate, of_all(|one| &one.samples_per_second, significant));
@@ -92,9 +91,8 @@ fn add_settings(table: &mut Table, report: &Report, runs: &[&Run]) {
 
 /// The heading explains the mark of what is estimated.
 fn read_heading(runs: &[&Run]) -> &'static str {
-    let is_marked =
-        |run: &&Run| run.throughput.is_estimated && run.throughput.bytes_per_second.is_some();
-    if runs.iter().any(is_marked) { "Read (MB/s, ≈ estimated)" } else { "Read (MB/s)" }
+    let is_marked = runs.iter().any(|run| run.throughput.is_estimated);
+    if is_marked { "Read (MB/s, ≈ estimated)" } else { "Read (MB/s)" }
 }
 
 /// A rate whose bytes were not counted is marked.
