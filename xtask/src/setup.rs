@@ -3,6 +3,7 @@
 use crate::shell::{run, run_with, works};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
+use std::time::Duration;
 
 /// A C compiler, Rust's own tools, and a `.venv` with the libraries that tests compare with.
 pub(crate) fn for_tests(root: &Path) -> Result<()> {
@@ -13,34 +14,60 @@ pub(crate) fn for_tests(root: &Path) -> Result<()> {
     }
     rust_component(root, "fmt", "rustfmt")?;
     rust_component(root, "clippy", "clippy")?;
-    torch()?;
-    libhdf5()?;
-    debian_mpis()?;
-    programs()?;
+    debian(PACKAGES)?;
     virtual_environment(root)?;
     python_mpis(root)
 }
 
-/// Open MPI and MPICH, with the compilers' wrappers that know their headers.
-fn debian_mpis() -> Result<()> {
-    for (wrapper, packages) in [
-        ("mpicc.openmpi", ["openmpi-bin", "libopenmpi-dev"]),
-        ("mpicc.mpich", ["mpich", "libmpich-dev"]),
-    ] {
-        if works(wrapper, &["--version"]) {
-            continue;
-        }
-        for package in packages {
-            apt_install(package)?;
-        }
-        if !works(wrapper, &["--version"]) {
-            bail!("`{}` was installed, and `{wrapper}` does not start", packages[1]);
-        }
-    }
-    Ok(())
+/// Something that tests need, and the packages of Debian that bring it.
+struct Needed {
+    packages: &'static [&'static str],
+    /// A command that succeeds once it is there. Not every program starts without a configuration.
+    check: &'static [&'static str],
 }
 
-/// The next releases of the same two. Each has a prefix of its own: their files have the same names.
+const PACKAGES: &[Needed] = &[
+    // Debian's torch: a tenth of what PyPI's takes.
+    Needed { packages: &["python3-torch"], check: &["/usr/bin/python3", "-c", "import torch"] },
+    Needed { packages: &["libhdf5-dev"], check: &["h5cc", "-showconfig"] },
+    // The compilers' wrappers know the headers.
+    Needed { packages: &["openmpi-bin", "libopenmpi-dev"], check: &["mpicc.openmpi", "--version"] },
+    Needed { packages: &["mpich", "libmpich-dev"], check: &["mpicc.mpich", "--version"] },
+    Needed { packages: &["shellcheck"], check: &["sh", "-c", "command -v shellcheck"] },
+    Needed { packages: &["iproute2"], check: &["sh", "-c", "command -v ip"] },
+    Needed { packages: &["util-linux"], check: &["sh", "-c", "command -v unshare"] },
+    Needed { packages: &["munge"], check: &["sh", "-c", "command -v munged"] },
+    Needed { packages: &["slurmctld"], check: &["sh", "-c", "command -v slurmctld"] },
+    Needed { packages: &["slurmd"], check: &["sh", "-c", "command -v slurmd"] },
+    Needed { packages: &["slurm-client"], check: &["sh", "-c", "command -v srun"] },
+    Needed { packages: &["chromium"], check: &["sh", "-c", "command -v chromium"] },
+];
+
+const FIO: &[Needed] = &[Needed { packages: &["fio"], check: &["fio", "--version"] }];
+
+impl Needed {
+    fn is_there(&self) -> bool {
+        works(self.check[0], &self.check[1..])
+    }
+}
+
+/// Install what is missing of `needed`, all of it at once.
+fn debian(needed: &[Needed]) -> Result<()> {
+    let missing: Vec<&Needed> = needed.iter().filter(|needed| !needed.is_there()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages: Vec<&str> = missing.iter().flat_map(|needed| needed.packages).copied().collect();
+    apt_install(&packages)?;
+    match missing.iter().find(|needed| !needed.is_there()) {
+        Some(Needed { packages, check }) => {
+            bail!("`{}` was installed, and `{}` still fails", packages.join(" "), check.join(" "))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The next releases of Debian's two. Each has a prefix of its own: their files have the same names.
 const PYTHON_MPIS: &[(&str, &str)] = &[("openmpi", "5.0.11"), ("mpich", "5.0.2")];
 
 fn python_mpis(root: &Path) -> Result<()> {
@@ -61,72 +88,12 @@ fn python_mpis(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// HDF5's headers and library, for the feature that reads by them.
-fn libhdf5() -> Result<()> {
-    let is_there = || works("h5cc", &["-showconfig"]);
-    if is_there() {
-        return Ok(());
-    }
-    apt_install("libhdf5-dev")?;
-    if !is_there() {
-        bail!("`libhdf5-dev` was installed, and its `h5cc` does not start");
-    }
-    Ok(())
-}
-
-/// Programs that tests start, and their packages.
-const PROGRAMS: &[(&str, &str)] = &[
-    ("shellcheck", "shellcheck"),
-    ("ip", "iproute2"),
-    ("unshare", "util-linux"),
-    ("munged", "munge"),
-    ("slurmctld", "slurmctld"),
-    ("slurmd", "slurmd"),
-    ("srun", "slurm-client"),
-    ("chromium", "chromium"),
-];
-
-fn programs() -> Result<()> {
-    for (program, package) in PROGRAMS {
-        // Not all of them start without a configuration.
-        let is_there = || works("sh", &["-c", &format!("command -v {program}")]);
-        if is_there() {
-            continue;
-        }
-        apt_install(package)?;
-        if !is_there() {
-            bail!("`{package}` was installed, and there is no `{program}`");
-        }
-    }
-    Ok(())
-}
-
-/// Debian's torch: a tenth of what PyPI's takes.
-fn torch() -> Result<()> {
-    let imports = || works("/usr/bin/python3", &["-c", "import torch"]);
-    if imports() {
-        return Ok(());
-    }
-    apt_install("python3-torch")?;
-    if !imports() {
-        bail!("`python3-torch` was installed, and cannot be imported");
-    }
-    Ok(())
-}
-
 /// The peers that the benchmarks measure against: fio, and Python's libraries.
 pub(crate) fn for_bench(root: &Path) -> Result<()> {
     if std::env::var_os("FEEDRATE_PYTHON").is_none() {
         virtual_environment(root)?;
     }
-    if works("fio", &["--version"]) {
-        return Ok(());
-    }
-    apt_install("fio")?;
-    if !works("fio", &["--version"]) {
-        bail!("`fio` was installed, and still does not start");
-    }
-    Ok(())
+    debian(FIO)
 }
 
 fn rust_component(root: &Path, command: &str, component: &str) -> Result<()> {
@@ -176,21 +143,36 @@ fn virtual_environment(root: &Path) -> Result<()> {
 fn make_virtual_environment(root: &Path) -> Result<()> {
     let arguments = ["-m", "venv", "--clear", ".venv"];
     if run(root, "python3", &arguments).is_err() {
-        apt_install("python3-venv")?;
+        apt_install(&["python3-venv"])?;
         run(root, "python3", &arguments)?;
     }
     Ok(())
 }
 
-fn apt_install(package: &str) -> Result<()> {
-    let here = Path::new(".");
-    let advice =
-        format!("`{package}` is missing\n  hint: install it by your system's package manager");
+/// Wait so long for another apt, of which there can be one at a time.
+const LOCK_WAIT: &str = "DPkg::Lock::Timeout=600";
+/// Attempts at `apt-get update`; after the last the lists are taken as they are.
+const UPDATES: u32 = 6;
+const UPDATE_WAIT: Duration = Duration::from_secs(10);
+
+fn apt_install(packages: &[&str]) -> Result<()> {
+    let advice = format!(
+        "`{}` is missing\n  hint: install it by your system's package manager",
+        packages.join(" ")
+    );
     if !works("apt-get", &["--version"]) {
         bail!(advice);
     }
+    let here = Path::new(".");
     let quiet = [("DEBIAN_FRONTEND", "noninteractive")];
-    run_with(here, "apt-get", &["update", "-qq"], &quiet).context(advice.clone())?;
-    let install = ["install", "-y", "-qq", "--no-install-recommends", package];
-    run_with(here, "apt-get", &install, &quiet).context(advice)
+    // `update` does not wait for another one, whatever it is told.
+    let update = ["update", "-qq"];
+    for _ in 0..UPDATES {
+        if run_with(here, "apt-get", &update, &quiet).is_ok() {
+            break;
+        }
+        std::thread::sleep(UPDATE_WAIT);
+    }
+    let install = ["-o", LOCK_WAIT, "install", "-y", "-qq", "--no-install-recommends"];
+    run_with(here, "apt-get", &[&install[..], packages].concat(), &quiet).context(advice)
 }

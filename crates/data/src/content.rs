@@ -18,7 +18,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 /// Bytes that are made together.
 pub const BLOCK_BYTES: usize = 4096;
 const BLOCK_WORDS: usize = BLOCK_BYTES / 8;
-/// Each ends in zeros where some of the content is zeros.
+/// Words of a chunk; each chunk ends in zeros where some of the content is zeros.
 const CHUNK_WORDS: usize = 64;
 /// Bytes are copied in stretches of this many blocks: long enough to hold whole blocks of a file system wherever a
 /// header shifts them.
@@ -126,7 +126,7 @@ impl Content {
     }
 }
 
-/// Where two slices of one length first differ.
+/// Offset at which two slices of one length first differ.
 pub(crate) fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
     if a == b {
         return None;

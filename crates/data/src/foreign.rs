@@ -53,7 +53,7 @@ pub enum ForeignError {
         format: String,
         /// By the plan.
         wanted: u64,
-        /// In the folder.
+        /// Files in the folder.
         found: u64,
     },
     /// A file has another name than DLIO gives it.
@@ -152,7 +152,7 @@ fn check_counts(
     Ok(())
 }
 
-/// At most [`PROBED_MAX`] of `files`, spread evenly, the first and the last among them.
+/// Up to [`PROBED_MAX`] of `files`, spread evenly, the first and the last among them.
 fn sampled(files: u64) -> impl Iterator<Item = u64> {
     let count = files.min(PROBED_MAX);
     (0..count).map(move |i| {

@@ -57,7 +57,7 @@ pub enum GenerateError {
     /// Another dataset lies there.
     #[error("a dataset of other settings lies there:\n  {}", .differences.join("\n  "))]
     OtherDataset {
-        /// One line a setting.
+        /// The differences, one line a setting.
         differences: Vec<String>,
     },
     /// Files lie there that this tool did not make.
@@ -71,13 +71,13 @@ pub enum GenerateError {
     NoSpace {
         /// Still to be written.
         needed_bytes: u64,
-        /// On the device.
+        /// Bytes free on the device.
         free_bytes: u64,
     },
     /// Somebody else has its lock, and nobody wanted to wait any longer.
     #[error("interrupted while waiting for {}", .holder.as_deref().unwrap_or("runs that read the dataset"))]
     Busy {
-        /// As [`crate::lock::Attempt::Busy`] has it.
+        /// The holder, as in [`crate::lock::Attempt::Busy`].
         holder: Option<String>,
     },
     /// Somebody else changed files meanwhile.
@@ -95,7 +95,7 @@ pub enum GenerateError {
         "interrupted after {files} of {files_total} files{}; the next generation goes on from there", of_part(*part)
     )]
     Cancelled {
-        /// Whole files.
+        /// Files that are complete.
         files: u64,
         /// Files of the dataset, or of the part.
         files_total: u64,
@@ -168,7 +168,7 @@ pub enum Begun {
 /// The files that one of several processes makes: each so many-th.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// From 0.
+    /// Number of this part, from 0.
     pub index: u64,
     /// Processes.
     pub of: u64,
@@ -178,7 +178,7 @@ impl Part {
     /// One process makes all.
     pub const ALL: Part = Part { index: 0, of: 1 };
 
-    /// How many of `files`.
+    /// The number of `files` in the part.
     fn files(self, files: u64) -> u64 {
         (files + self.of - 1 - self.index) / self.of
     }
@@ -211,7 +211,7 @@ impl<'g> Generation<'g> {
     }
 
     /// Refuse what cannot work before anything is written or removed, then say in a manifest what is being made.
-    /// Whoever calls it holds the dataset's lock.
+    /// The caller holds the dataset's lock.
     ///
     /// # Errors
     /// See [`GenerateError`].
@@ -328,7 +328,7 @@ impl<'g> Generation<'g> {
     }
 }
 
-/// One thread's memory.
+/// Memory of one thread.
 struct Maker<'g> {
     generation: &'g Generation<'g>,
     content: Content,
@@ -358,17 +358,11 @@ impl<'g> Maker<'g> {
     /// The file's bytes, if it is there, of the right length, and right at both ends.
     fn bytes_there(&mut self, file: u64) -> Result<Option<u64>, StorageError> {
         let Names { format, layout, plan } = self.generation.names;
-        let opened = self.comparer.begin(&self.path, format.parts());
         let shape = layout.shape(file);
-        let compared = if opened {
-            format.encode(&shape, &plan.encoding, &mut self.content, &mut self.comparer)
-        } else {
-            Ok(())
-        };
-        let bytes = self.comparer.bytes();
-        let difference = self.comparer.finish();
-        compared?;
-        Ok(difference.is_none().then_some(bytes))
+        let difference = self.comparer.compare_file(&self.path, format.parts(), |sink| {
+            format.encode(&shape, &plan.encoding, &mut self.content, sink)
+        })?;
+        Ok(difference.is_none().then(|| self.comparer.bytes()))
     }
 
     fn write(&mut self, file: u64) -> Result<(), StorageError> {

@@ -7,7 +7,7 @@ use std::io::{Error, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// In the dataset's folder.
+/// Name of the lock file in the dataset's folder.
 pub const LOCK_FILE: &str = ".feedrate.lock";
 /// The longest word of a holder that is read.
 const HOLDER_BYTES_MAX: u64 = 400;
@@ -32,7 +32,7 @@ pub struct DatasetLock {
 /// Result of asking for a lock.
 #[derive(Debug)]
 pub enum Attempt {
-    /// It is held now.
+    /// The lock is held now.
     Held(DatasetLock),
     /// Somebody else holds it.
     Busy {
@@ -116,7 +116,7 @@ impl Drop for DatasetLock {
     }
 }
 
-/// Those who only read need not be able to write.
+/// Open the file to be locked. Those who only read need not be able to write.
 fn open(folder: &Path, path: &Path, access: Access) -> Result<File, Error> {
     if access == Access::Exclusive {
         std::fs::create_dir_all(folder)?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// In the dataset's folder.
+/// Name of the manifest in the dataset's folder.
 pub const FILE_NAME: &str = "manifest.json";
 /// Version of the manifest's own form.
 const VERSION: u32 = 1;
@@ -50,7 +50,7 @@ pub enum State {
 /// Equal for equal settings, and practically only for those.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// How it is made.
+    /// Algorithm that made it.
     pub algorithm: String,
     /// 32 hexadecimal digits.
     pub hex: String,
@@ -59,7 +59,7 @@ pub struct Fingerprint {
 /// Files of the same length, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// How many.
+    /// Number of files.
     pub files: u64,
     /// Length of each.
     pub bytes: u64,
@@ -71,7 +71,7 @@ pub enum ManifestError {
     /// The storage refused.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// It is there, and not what a manifest is.
+    /// A file is there, and is not a manifest.
     #[error("`{FILE_NAME}` cannot be read as a manifest: {reason}")]
     Broken {
         /// The error, a lowercase fragment.

@@ -30,7 +30,7 @@ impl<'n> Names<'n> {
         folders
     }
 
-    /// Each file, its parts by themselves.
+    /// Call `each` with the path of every file, its parts by themselves.
     pub(crate) fn each(
         &self,
         mut visit: impl FnMut(&str) -> Result<(), StorageError>,

@@ -25,7 +25,7 @@ pub enum Removal {
     },
     /// Somebody makes or reads it.
     InUse {
-        /// As [`Attempt::Busy`] has it.
+        /// The holder, as in [`Attempt::Busy`].
         holder: Option<String>,
     },
     /// No manifest says that feedrate made what lies there: nothing was touched.

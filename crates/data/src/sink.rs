@@ -115,12 +115,12 @@ impl FileSink for WriteSink<'_> {
     }
 }
 
-/// How much of a file is compared.
+/// Extent of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// Every byte.
     Whole,
-    /// Its length, its first and its last [`ENDS_BYTES`].
+    /// Compare the length, the first and the last [`ENDS_BYTES`].
     Ends,
 }
 
@@ -132,7 +132,7 @@ const ENDS_BYTES: u64 = 64 << 10;
 pub(crate) struct Difference {
     /// Part of the file: an index into its format's parts.
     pub(crate) part: usize,
-    /// From the part's start; `None` where the part as a whole is meant.
+    /// Offset in the part; `None` where the part as a whole is meant.
     pub(crate) offset: Option<u64>,
     /// A lowercase fragment.
     pub(crate) what: String,
@@ -175,8 +175,20 @@ impl<'w> CompareSink<'w> {
         CompareSink { storage, watch, extent, path: String::new(), parts, found: None }
     }
 
+    /// Compare a file with the one that `encode` makes: the first difference, if there is one.
+    pub(crate) fn compare_file(
+        &mut self,
+        path: &str,
+        parts: &[Part],
+        encode: impl FnOnce(&mut Self) -> Result<(), SinkError>,
+    ) -> Result<Option<Difference>, SinkError> {
+        let encoded = if self.begin(path, parts) { encode(self) } else { Ok(()) };
+        let difference = self.finish();
+        encoded.map(|()| difference)
+    }
+
     /// Start on a file. False where a part is missing or cannot be opened, which is a difference.
-    pub(crate) fn begin(&mut self, path: &str, parts: &[Part]) -> bool {
+    fn begin(&mut self, path: &str, parts: &[Part]) -> bool {
         self.path.clear();
         self.path.push_str(path);
         self.found = None;
@@ -193,13 +205,13 @@ impl<'w> CompareSink<'w> {
         true
     }
 
-    /// Bytes of all parts of the file.
+    /// Bytes of all parts of the file that was compared last.
     pub(crate) fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.len).sum()
     }
 
     /// Close the file: where it first differs, if it does.
-    pub(crate) fn finish(&mut self) -> Option<Difference> {
+    fn finish(&mut self) -> Option<Difference> {
         for i in 0..self.parts.len() {
             let PartReader { at, len, .. } = self.parts[i];
             if at < len {

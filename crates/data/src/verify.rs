@@ -86,13 +86,9 @@ pub fn verify(
         for_each_file(layout.files(), threads, &watch, state, |(sink, content, path), file| {
             layout.write_path(file, path);
             content.start(file);
-            let compared = if sink.begin(path, parts) {
+            let difference = sink.compare_file(path, parts, |sink| {
                 format.encode(&layout.shape(file), &plan.encoding, content, sink)
-            } else {
-                Ok(())
-            };
-            let difference = sink.finish();
-            compared?;
+            })?;
             if let Some(Difference { part, offset, what }) = difference {
                 let mut part_path = String::new();
                 parts[part].write_path(path, &mut part_path);

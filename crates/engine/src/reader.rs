@@ -166,7 +166,7 @@ impl SampleReader {
     /// [`Op::Read`] was done: what it was to the read before it.
     pub fn has_read(&mut self, offset: u64, bytes: u64) -> Follows {
         let end = &mut self.ends[self.part];
-        Follows::of(end.replace(offset + bytes), offset)
+        Follows::new(end.replace(offset + bytes), offset)
     }
 
     /// Payload of the sample that is whole; `None` where neither the plan nor the file says.

@@ -35,7 +35,7 @@ pub(crate) struct Dataset {
 }
 
 /// How a dataset is to be got.
-pub(crate) struct Want<'a> {
+pub(crate) struct DatasetRequest<'a> {
     /// Where datasets lie.
     pub(crate) root: &'a Path,
     /// Take the files in `root` as they are.
@@ -58,34 +58,33 @@ pub(crate) struct Choice {
 }
 
 /// The dataset of `plan`: found, or to be generated. What is foreign is looked at.
-pub(crate) fn choose(plan: &Plan, want: &Want) -> anyhow::Result<Choice> {
-    let folder = folder(plan, want)?;
+pub(crate) fn choose(plan: &Plan, request: &DatasetRequest) -> anyhow::Result<Choice> {
+    let folder = folder(plan, request)?;
     let storage = storage::open(&plan.storage.kind, &folder)?;
-    if want.foreign {
+    if request.foreign {
         probe(plan, &*storage, &folder)?;
         return Ok(Choice { folder, foreign: true, incomplete: false, check_files: false });
     }
     let incomplete =
-        needs_files(plan, &*storage) && (want.check_files || !is_complete(&*storage, plan)?);
-    Ok(Choice { folder, foreign: false, incomplete, check_files: want.check_files })
+        needs_files(plan, &*storage) && (request.check_files || !is_complete(&*storage, plan)?);
+    Ok(Choice { folder, foreign: false, incomplete, check_files: request.check_files })
 }
 
 /// Refuse files that are not what `plan` wants.
 pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow::Result<()> {
     if serves_samples(plan) {
         let engine = plan.storage.engine.as_deref().unwrap_or_default();
-        return Err(UsageError {
-            message: format!("engine `{engine}` cannot tell what files hold that others made"),
-            hint: Some("leave out `storage.engine`".into()),
-        }
+        return Err(UsageError::new(
+            format!("engine `{engine}` cannot tell what files hold that others made"),
+            "leave out `storage.engine`",
+        )
         .into());
     }
     if plan.loader.file_access == FileAccess::Mpio {
-        return Err(UsageError {
-            message: "`reader.file_access=mpio` needs to know every file, and others made these"
-                .into(),
-            hint: Some("use `collective`, or files that feedrate generates".into()),
-        }
+        return Err(UsageError::new(
+            "`reader.file_access=mpio` needs to know every file, and others made these",
+            "use `collective`, or files that feedrate generates",
+        )
         .into());
     }
     let layout = Layout::new(&plan.dataset);
@@ -237,34 +236,32 @@ fn is_complete(storage: &dyn Storage, plan: &Plan) -> anyhow::Result<bool> {
 }
 
 /// The folder of the dataset: the root itself where a manifest lies there, or one beside others named by its settings.
-pub(crate) fn folder(plan: &Plan, want: &Want) -> anyhow::Result<PathBuf> {
-    if want.foreign || !is_in_folder(plan) {
-        return Ok(want.root.to_path_buf());
+pub(crate) fn folder(plan: &Plan, request: &DatasetRequest) -> anyhow::Result<PathBuf> {
+    if request.foreign || !is_in_folder(plan) {
+        return Ok(request.root.to_path_buf());
     }
-    if want.root.is_file() {
-        return Err(UsageError {
-            message: format!("the data folder `{}` is a file", want.root.display()),
-            hint: Some("point `--data` (or `dataset.data_folder`) at a folder".into()),
-        }
+    if request.root.is_file() {
+        return Err(UsageError::new(
+            format!("the data folder `{}` is a file", request.root.display()),
+            "point `--data` (or `dataset.data_folder`) at a folder",
+        )
         .into());
     }
-    if let Ok(here) = storage::open(&plan.storage.kind, want.root)
-        && want.root.join("manifest.json").exists()
+    if let Ok(here) = storage::open(&plan.storage.kind, request.root)
+        && request.root.join("manifest.json").exists()
     {
-        refuse_misfit(&*here, plan, want.root)?;
-        return Ok(want.root.to_path_buf());
+        refuse_misfit(&*here, plan, request.root)?;
+        return Ok(request.root.to_path_buf());
     }
-    if want.root.join("train").is_dir() {
-        return Err(UsageError {
-            message: format!("`{}` holds files that no manifest describes", want.root.display()),
-            hint: Some(
-                "use `--foreign` to train on them as they are, or another `--data` folder".into(),
-            ),
-        }
+    if request.root.join("train").is_dir() {
+        return Err(UsageError::new(
+            format!("`{}` holds files that no manifest describes", request.root.display()),
+            "use `--foreign` to train on them as they are, or another `--data` folder",
+        )
         .into());
     }
     let fingerprint = Manifest::fingerprint_of(&plan.dataset);
-    Ok(want.root.join(format!(
+    Ok(request.root.join(format!(
         "{}-{}",
         plan.dataset.format,
         &fingerprint[..12.min(fingerprint.len())]
@@ -277,9 +274,6 @@ fn refuse_misfit(storage: &dyn Storage, plan: &Plan, root: &Path) -> anyhow::Res
     if differences.is_empty() {
         return Ok(());
     }
-    Err(UsageError {
-        message: format!("the dataset in `{}` does not fit the plan:\n  {}", root.display(), differences.join("\n  ")),
-        hint: Some("point `--data` at the folder above it, where datasets lie side by side, or change the workload".into()),
-    }
+    Err(UsageError::new(format!("the dataset in `{}` does not fit the plan:\n  {}", root.display(), differences.join("\n  ")), "point `--data` at the folder above it, where datasets lie side by side, or change the workload")
     .into())
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Between two looks at whether the lock is free.
 const WAIT: Duration = Duration::from_millis(200);
@@ -54,7 +54,7 @@ pub(crate) fn wait(
 /// Who this process is, for those who wait for it.
 fn own_words() -> String {
     let host = system::system(None, None).hostname;
-    let (process, now) = (std::process::id(), results::wall(SystemTime::now()));
+    let (process, now) = (std::process::id(), results::wall_now());
     let since = now.split('.').next().unwrap_or_default();
     format!("process {process} on {host} has it since {since}")
 }

@@ -21,7 +21,7 @@ use feedrate_spec::plan::{Cache, Plan};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// The results are rewritten while the run goes, but not more often than this.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
@@ -76,7 +76,7 @@ impl Execution<'_> {
         } else {
             outcome.and(lost.map_or(Ok(()), |lost| Err(lost.into())))
         };
-        self.record.ended = results::wall(SystemTime::now());
+        self.record.ended = results::wall_now();
         if let Err(error) = &outcome {
             self.record.stopped_because = Some(format!("{error:#}"));
         }
@@ -120,7 +120,7 @@ impl Execution<'_> {
         }
         let (comm, own_signals) = (Arc::clone(&ranks.comm), signals.clone());
         let mut training = RealDriver::new(job, groups, clock, comm, own_signals, spins)?;
-        let outcome = self.epochs((plan, dataset, clock), &mut training, &mut evaluation);
+        let outcome = self.epochs(plan, dataset, clock, &mut training, &mut evaluation);
         if outcome.is_ok() && self.record.complete {
             sharing.completed();
         }
@@ -132,7 +132,9 @@ impl Execution<'_> {
     /// Epoch after epoch, until the end or until something breaks.
     fn epochs(
         &mut self,
-        (plan, dataset, clock): (&Plan, &Dataset, Clock),
+        plan: &Plan,
+        dataset: &Dataset,
+        clock: Clock,
         training: &mut RealDriver,
         evaluation: &mut Option<RealDriver>,
     ) -> anyhow::Result<()> {
@@ -270,7 +272,7 @@ pub(crate) fn new_record(plan: &Plan, dataset: Option<&Dataset>, results: Option
         system: system::system(under_test(plan, dataset), results),
         nodes: Vec::new(),
         processes: Vec::new(),
-        started: results::wall(SystemTime::now()),
+        started: results::wall_now(),
         ended: String::new(),
         complete: false,
         stopped_because: None,

@@ -1,10 +1,13 @@
 //! Exit codes, as the README states them.
 
 use feedrate_data::generate::GenerateError;
+use feedrate_measure::metric::UnknownMetric;
+use feedrate_results::index::RunsError;
 use feedrate_run::checkpoint::CheckpointError;
 use feedrate_run::comm::CommError;
 use feedrate_run::driver::RunError;
 use feedrate_spec::problem::Problems;
+use feedrate_spec::workload::nearest;
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
@@ -39,6 +42,38 @@ pub(crate) struct UsageError {
     pub(crate) message: String,
     /// The command.
     pub(crate) hint: Option<String>,
+}
+
+impl UsageError {
+    /// With a remedy.
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        UsageError { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// `message`, with the name that `word` most likely meant, else `otherwise`.
+    pub(crate) fn unknown<'a>(
+        message: String,
+        word: &str,
+        names: impl IntoIterator<Item = &'a str>,
+        otherwise: &str,
+    ) -> Self {
+        match nearest(word, names) {
+            Some(near) => Self::new(message, format!("did you mean `{near}`?")),
+            None => Self::new(message, otherwise),
+        }
+    }
+}
+
+impl From<RunsError> for UsageError {
+    fn from(error: RunsError) -> Self {
+        UsageError::new(error.to_string(), error.hint())
+    }
+}
+
+impl From<UnknownMetric> for UsageError {
+    fn from(error: UnknownMetric) -> Self {
+        UsageError::new(error.to_string(), error.hint())
+    }
 }
 
 /// The run was interrupted and left what it had.
@@ -95,6 +130,19 @@ pub(crate) fn of_ranks(error: &anyhow::Error) -> Option<&CommError> {
 mod tests {
     use super::*;
     use feedrate_run::comm::End;
+
+    #[test]
+    fn the_nearest_name_is_offered() {
+        for (word, expected) in [
+            ("threds", "did you mean `threads`?"),
+            ("nothing", "see the list"),
+            ("", "see the list"),
+        ] {
+            let names = ["threads", "mpi"];
+            let error = UsageError::unknown("no such name".into(), word, names, "see the list");
+            assert_eq!(error.hint.as_deref(), Some(expected), "{word}");
+        }
+    }
 
     #[test]
     fn whoever_was_told_to_stop_was_interrupted() {

@@ -15,7 +15,8 @@ pub(crate) fn flag() -> Arc<AtomicBool> {
     let flag = Arc::clone(&wanted);
     // Where neither a handler nor a thread can be had, signals do what they do by themselves.
     if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) {
-        let listen = move || {
+        let listener = std::thread::Builder::new().name("signals".into());
+        let _ = listener.spawn(move || {
             let mut first: Option<Instant> = None;
             for _ in signals.forever() {
                 flag.store(true, Ordering::Relaxed);
@@ -23,8 +24,7 @@ pub(crate) fn flag() -> Arc<AtomicBool> {
                     std::process::exit(130);
                 }
             }
-        };
-        let _ = std::thread::Builder::new().name("signals".into()).spawn(listen);
+        });
     }
     wanted
 }

@@ -37,9 +37,11 @@ impl TryFrom<&LaunchArguments> for Launch {
     type Error = UsageError;
 
     fn try_from(arguments: &LaunchArguments) -> Result<Self, UsageError> {
-        let timeout = timeout(arguments.rank_timeout).ok_or_else(|| UsageError {
-            message: format!("`--rank-timeout {}` is no time to wait", arguments.rank_timeout),
-            hint: Some("give seconds, more than none".into()),
+        let timeout = timeout(arguments.rank_timeout).ok_or_else(|| {
+            UsageError::new(
+                format!("`--rank-timeout {}` is no time to wait", arguments.rank_timeout),
+                "give seconds, more than none",
+            )
         })?;
         Ok(Launch { library: arguments.mpi_library.clone(), timeout })
     }
@@ -57,10 +59,10 @@ pub(crate) fn accelerators(
     per_process: Option<u32>,
 ) -> Result<Option<u32>, UsageError> {
     match (all, per_process) {
-        (Some(all), _) if all < processes => Err(UsageError {
-            message: format!("{processes} processes cannot share `{all}` accelerators"),
-            hint: Some("start as many processes as accelerators, or fewer".into()),
-        }),
+        (Some(all), _) if all < processes => Err(UsageError::new(
+            format!("{processes} processes cannot share `{all}` accelerators"),
+            "start as many processes as accelerators, or fewer",
+        )),
         (Some(all), _) => Ok(Some(all)),
         (None, Some(each)) => Ok(Some(each.saturating_mul(processes))),
         (None, None) => Ok((processes > 1).then_some(processes)),
@@ -104,8 +106,9 @@ pub(crate) fn together(
     });
     if told.load(Relaxed) {
         // The reason was told as soon as it was known; what was wanted by then may say more.
-        let more = error.chain().next().filter(|_| error.chain().len() > 1);
-        more.into_iter().for_each(messages::say);
+        if error.chain().len() > 1 {
+            messages::say(&error);
+        }
     } else if comm.rank() == 0 {
         // Before the ranks part, which may end this one.
         messages::print_error(&error);
@@ -130,14 +133,11 @@ fn refuse_plain_srun(launch: &Launch) -> Option<(UsageError, bool)> {
     if launched.by != Launcher::Slurm || !many || launch.library.is_some() {
         return None;
     }
-    let refusal = UsageError {
-        message: "`srun` started several processes without telling MPI of it".into(),
-        hint: Some(
-            "start with `srun --mpi=pmix` for Open MPI, `srun --mpi=pmi2` for MPICH and its family; `srun --mpi=list` \
-             tells what there is. A library that needs neither is named by `--mpi-library PATH`"
-                .into(),
-        ),
-    };
+    let refusal = UsageError::new(
+        "`srun` started several processes without telling MPI of it",
+        "start with `srun --mpi=pmix` for Open MPI, `srun --mpi=pmi2` for MPICH and its family; `srun --mpi=list` \
+             tells what there is. A library that needs neither is named by `--mpi-library PATH`",
+    );
     Some((refusal, launched.rank == 0))
 }
 
@@ -202,6 +202,28 @@ mod tests {
     use super::*;
     use crate::exit::TooManySteps;
     use feedrate_run::comm::Threads;
+
+    #[test]
+    fn processes_share_accelerators_or_have_some_each() {
+        for (processes, all, per_process, expected) in [
+            (1, None, None, Some(None)),
+            (4, None, None, Some(Some(4))),
+            (4, Some(8), None, Some(Some(8))),
+            (4, Some(3), None, None),
+            (4, None, Some(2), Some(Some(8))),
+            (2, None, Some(u32::MAX), Some(Some(u32::MAX))),
+        ] {
+            assert_eq!(accelerators(processes, all, per_process).ok(), expected);
+        }
+    }
+
+    #[test]
+    fn a_wait_takes_time_and_ends() {
+        for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
+            assert_eq!(timeout(seconds), None, "{seconds}");
+        }
+        assert_eq!(timeout(0.5), Some(Duration::from_millis(500)));
+    }
 
     fn on_three_ranks(check: impl Fn(&Threads) + Sync) {
         std::thread::scope(|scope| {

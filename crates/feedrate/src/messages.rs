@@ -58,24 +58,23 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
         if let Some(usage) = cause.downcast_ref::<UsageError>() {
             return usage.hint.clone();
         }
-        if let Some(file) = cause.downcast_ref::<RecordFileError>() {
-            return file.hint().map(str::to_string);
+        let hint = hint(cause, RecordFileError::hint)
+            .or_else(|| hint(cause, GenerateError::hint))
+            .or_else(|| hint(cause, ForeignError::hint))
+            .or_else(|| hint(cause, RunError::hint))
+            .or_else(|| hint(cause, ReadError::hint))
+            .or_else(|| hint(cause, StorageError::hint));
+        match cause.downcast_ref() {
+            Some(VerifyError::Storage(storage)) => storage.hint().map(str::to_string),
+            _ => hint.map(str::to_string),
         }
-        if let Some(generation) = cause.downcast_ref::<GenerateError>() {
-            return generation.hint().map(str::to_string);
-        }
-        if let Some(VerifyError::Storage(storage)) = cause.downcast_ref::<VerifyError>() {
-            return storage.hint().map(str::to_string);
-        }
-        if let Some(foreign) = cause.downcast_ref::<ForeignError>() {
-            return foreign.hint().map(str::to_string);
-        }
-        if let Some(run) = cause.downcast_ref::<RunError>() {
-            return run.hint().map(str::to_string);
-        }
-        if let Some(read) = cause.downcast_ref::<ReadError>() {
-            return read.hint().map(str::to_string);
-        }
-        cause.downcast_ref::<StorageError>()?.hint().map(str::to_string)
     })
+}
+
+/// The hint of `cause`, if it is an `E` that has one.
+fn hint<E: std::error::Error + 'static>(
+    cause: &(dyn std::error::Error + 'static),
+    of: fn(&E) -> Option<&'static str>,
+) -> Option<&'static str> {
+    cause.downcast_ref().and_then(of)
 }

@@ -84,19 +84,17 @@ fn draw(live: &Live, epochs: u32, stop: &AtomicBool) {
 }
 
 fn line(live: &Live, epochs: u32, bytes_per_second: Option<f64>) -> String {
-    let ns = |counter: &std::sync::atomic::AtomicU64| counter.load(Relaxed) as f64;
-    let (load, compute, barrier) = (ns(&live.load_ns), ns(&live.compute_ns), ns(&live.barrier_ns));
+    let [load, compute, barrier] = [&live.load_ns, &live.compute_ns, &live.barrier_ns]
+        .map(|counter| counter.load(Relaxed) as f64);
     let all = load + compute + barrier;
-    let percent =
-        |part: f64| if all > 0.0 { format!("{:.1} %", 100.0 * part / all) } else { "-".into() };
+    let [utilisation, stall] = [compute, load]
+        .map(|part| if all > 0.0 { format!("{:.1} %", 100.0 * part / all) } else { "-".into() });
     format!(
-        "epoch {}/{epochs} · {} {}/{} · AU {} · stall {} · {}",
+        "epoch {}/{epochs} · {} {}/{} · AU {utilisation} · stall {stall} · {}",
         live.epoch.load(Relaxed),
         if live.evaluates.load(Relaxed) { "evaluation" } else { "step" },
         live.step.load(Relaxed),
         live.steps.load(Relaxed),
-        percent(compute),
-        percent(load),
         bytes_per_second.map_or("-".into(), units::bytes_per_second),
     )
 }

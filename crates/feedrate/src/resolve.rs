@@ -10,7 +10,7 @@ use feedrate_run::{compute, system};
 use feedrate_spec::catalog::Catalog;
 use feedrate_spec::plan::{self, Cache, Context, Plan, Request};
 use feedrate_spec::problem::{Problem, Problems, Severity};
-use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload, nearest};
+use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload};
 use std::path::{Path, PathBuf};
 
 /// A workload and its plan.
@@ -27,7 +27,7 @@ pub(crate) struct Resolved {
 
 /// The part of a plan that a command needs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wish {
+pub(crate) struct PlanOptions {
     /// Folder of the run; `None` where nothing is run now.
     pub(crate) processes: Option<u32>,
     /// `--cold`, `--warm`.
@@ -39,17 +39,17 @@ pub(crate) struct Wish {
 }
 
 /// Resolve `arguments`. Warnings are said on stderr.
-pub(crate) fn resolve(arguments: &DataArguments, wish: Wish) -> anyhow::Result<Resolved> {
-    resolve_for(arguments, arguments.accelerators, wish)
+pub(crate) fn resolve(arguments: &DataArguments, options: PlanOptions) -> anyhow::Result<Resolved> {
+    resolve_for(arguments, arguments.accelerators, options)
 }
 
 /// As [`resolve`], for so many accelerators, whatever the arguments say.
 pub(crate) fn resolve_for(
     arguments: &DataArguments,
     accelerators: Option<u32>,
-    wish: Wish,
+    options: PlanOptions,
 ) -> anyhow::Result<Resolved> {
-    let (resolved, warnings) = resolve_silently(arguments, accelerators, wish)?;
+    let (resolved, warnings) = resolve_silently(arguments, accelerators, options)?;
     warn(&warnings);
     Ok(resolved)
 }
@@ -58,13 +58,10 @@ pub(crate) fn resolve_for(
 pub(crate) fn resolve_silently(
     arguments: &DataArguments,
     accelerators: Option<u32>,
-    wish: Wish,
+    options: PlanOptions,
 ) -> anyhow::Result<(Resolved, Problems)> {
     if arguments.foreign && (arguments.scale != 1.0 || arguments.shrink_records != 1.0) {
-        return Err(UsageError {
-            message: "`--foreign` files are as many and as large as they are".into(),
-            hint: Some("leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter".into()),
-        }
+        return Err(UsageError::new("`--foreign` files are as many and as large as they are", "leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter")
         .into());
     }
     let (name, file, yaml) = find(&arguments.workload)?;
@@ -73,12 +70,12 @@ pub(crate) fn resolve_silently(
     let request = Request {
         name,
         accelerators,
-        processes: wish.processes,
+        processes: options.processes,
         scale: arguments.scale,
         shrink_records: arguments.shrink_records,
-        cache: wish.cache,
-        verify: wish.verify,
-        generate_only: wish.generate_only,
+        cache: options.cache,
+        verify: options.verify,
+        generate_only: options.generate_only,
     };
     let catalog = catalog();
     let (plan, of_plan) = plan_of(&workload, &request, &catalog)?;
@@ -123,9 +120,11 @@ pub(crate) fn find(wanted: &str) -> anyhow::Result<(String, String, String)> {
         let bundled = WORKLOADS.iter().find(|w| w.name == wanted).ok_or_else(|| unknown(wanted))?;
         return Ok(of_bundled(bundled));
     }
-    let yaml = std::fs::read_to_string(wanted).map_err(|error| UsageError {
-        message: format!("cannot read workload `{wanted}`: {error}"),
-        hint: Some("give a YAML file, or a name from `feedrate list workloads`".into()),
+    let yaml = std::fs::read_to_string(wanted).map_err(|error| {
+        UsageError::new(
+            format!("cannot read workload `{wanted}`: {error}"),
+            "give a YAML file, or a name from `feedrate list workloads`",
+        )
     })?;
     Ok((model_name(wanted), wanted.to_string(), yaml))
 }
@@ -136,14 +135,12 @@ pub(crate) fn of_bundled(bundled: &Bundled) -> (String, String, String) {
 }
 
 fn unknown(wanted: &str) -> UsageError {
-    let near = nearest(wanted, WORKLOADS.iter().map(|w| w.name));
-    UsageError {
-        message: format!("there is no bundled workload `{wanted}`"),
-        hint: Some(match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "see `feedrate list workloads`, or give a YAML file as `./NAME.yaml`".into(),
-        }),
-    }
+    UsageError::unknown(
+        format!("there is no bundled workload `{wanted}`"),
+        wanted,
+        WORKLOADS.iter().map(|w| w.name),
+        "see `feedrate list workloads`, or give a YAML file as `./NAME.yaml`",
+    )
 }
 
 /// Overrides as `read` takes each; all that is wrong with them.

@@ -21,6 +21,11 @@ pub(crate) fn wall(time: SystemTime) -> String {
     }
 }
 
+/// The same of this moment.
+pub(crate) fn wall_now() -> String {
+    wall(SystemTime::now())
+}
+
 /// Where the results of a run go.
 pub(crate) struct Results {
     /// The run's own folder.
@@ -56,16 +61,15 @@ pub(crate) fn hydra_text(
     subfolder: &str,
 ) -> HydraText {
     let cwd = std::env::current_dir().unwrap_or_default();
-    let path = |path: &Path| yaml_text(&path.display().to_string());
     let subfolder = if subfolder.is_empty() { "null".into() } else { yaml_text(subfolder) };
     let text = [
-        format!("hydra:\n  run:\n    dir: {}\n  output_subdir: {subfolder}\n", path(run_dir)),
+        format!("hydra:\n  run:\n    dir: {}\n  output_subdir: {subfolder}\n", yaml_path(run_dir)),
         format!("  overrides:\n{}{}", yaml_entry("hydra", hydra), yaml_entry("task", task)),
         "  job:\n    name: dlio_benchmark\n    chdir: null\n    config_name: config\n".into(),
         format!(
             "  runtime:\n    cwd: {}\n    output_dir: {}\n",
-            path(&cwd),
-            path(&cwd.join(run_dir))
+            yaml_path(&cwd),
+            yaml_path(&cwd.join(run_dir))
         ),
         format!("    choices:\n      workload: {}\n", yaml_text(name)),
     ];
@@ -74,6 +78,10 @@ pub(crate) fn hydra_text(
         overrides: yaml_list(task, ""),
         hydra: text.concat(),
     }
+}
+
+fn yaml_path(path: &Path) -> String {
+    yaml_text(&path.display().to_string())
 }
 
 fn yaml_entry(key: &str, texts: &[String]) -> String {
@@ -118,10 +126,10 @@ pub(crate) fn make_folder(parent: &Path, what: &str) -> anyhow::Result<PathBuf> 
 /// Take a folder for a run that starts now; it holds no results.
 pub(crate) fn take_run_dir(run_dir: &Path) -> anyhow::Result<PathBuf> {
     if run_dir.join(file::RECORD_FILE).exists() {
-        return Err(UsageError {
-            message: format!("`--run-dir {}` holds the results of another run", run_dir.display()),
-            hint: Some("give a folder that is empty, or not there yet".into()),
-        }
+        return Err(UsageError::new(
+            format!("`--run-dir {}` holds the results of another run", run_dir.display()),
+            "give a folder that is empty, or not there yet",
+        )
         .into());
     }
     fs::create_dir_all(run_dir)
@@ -150,4 +158,40 @@ pub(crate) fn file_name(model: &str) -> String {
         .map(|c| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' })
         .collect();
     if name.trim_matches('.').is_empty() { "default".into() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_names_a_folder_that_leads_nowhere_else() {
+        for (model, expected) in [
+            ("unet3d", "unet3d"),
+            ("a/b c", "a_b_c"),
+            ("../up", ".._up"),
+            ("..", "default"),
+            ("", "default"),
+            ("modèle-1.0+x", "modèle-1.0+x"),
+        ] {
+            assert_eq!(file_name(model), expected);
+        }
+    }
+
+    #[test]
+    fn lists_are_written_as_hydra_writes_them() {
+        assert_eq!(yaml_list(&[], ""), "[]\n");
+        assert_eq!(yaml_entry("task", &[]), "    task: []\n");
+        let texts = ["a=1".to_string(), "b: c".to_string()];
+        assert_eq!(yaml_entry("task", &texts), "    task:\n    - a=1\n    - 'b: c'\n");
+    }
+
+    #[test]
+    fn a_folder_with_results_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let run_dir = folder.path().join("run");
+        assert_eq!(take_run_dir(&run_dir).unwrap(), run_dir);
+        fs::write(run_dir.join(file::RECORD_FILE), "{}").unwrap();
+        assert!(take_run_dir(&run_dir).unwrap_err().is::<UsageError>());
+    }
 }

@@ -139,18 +139,16 @@ fn evaluation(evaluation: &EvaluationSummary) -> String {
 }
 
 fn checkpoints(all: &Checkpoints) -> String {
-    let seconds = |s: Option<f64>| s.map_or("-".into(), units::seconds);
-    let rate = |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{rate:.2} GiB/s"));
+    let [duration, longest] =
+        [all.duration_s, all.duration_max_s].map(|s| s.map_or("-".into(), units::seconds));
+    let [rate, rank_rate] = [all.gib_per_second, all.rank_gib_per_second]
+        .map(|rate| rate.map_or("-".into(), |rate| format!("{rate:.2} GiB/s")));
     let synced = all.fsync_share.filter(|&share| share > 0.0);
     let synced = synced.map_or(String::new(), |share| format!(", {:.0} % in sync", share * 100.0));
     format!(
-        "{} of {} in {} each (max {}), {}, a rank {}{synced}; training waited {}",
+        "{} of {} in {duration} each (max {longest}), {rate}, a rank {rank_rate}{synced}; training waited {}",
         units::counted(all.count, "checkpoint"),
         units::bytes_binary(all.bytes),
-        seconds(all.duration_s),
-        seconds(all.duration_max_s),
-        rate(all.gib_per_second),
-        rate(all.rank_gib_per_second),
         units::seconds(all.stall_s),
     )
 }
@@ -171,7 +169,6 @@ fn access(figures: &Figures) -> Option<String> {
     let access = figures.access.as_ref()?;
     let requests = access.request_bytes.as_ref()?;
     let common = if access.reads > 0 { requests.common.first()? } else { return None };
-    let share = |share: f64| format!("{:.0} %", 100.0 * share);
     // Of sizes that are all different none is common.
     let part = common.count as f64 / access.reads as f64;
     let mut words = match part {
@@ -185,6 +182,10 @@ fn access(figures: &Figures) -> Option<String> {
     let amplification = figures.value(&AMPLIFICATION);
     words.extend(amplification.map(|ratio| format!("{ratio:.2} bytes read to one of payload")));
     Some(words.join(" · "))
+}
+
+fn share(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
 }
 
 fn sustained(figures: &Figures) -> String {
@@ -252,7 +253,6 @@ fn phases(phases: &[Phase]) -> String {
         "Written",
         "CPU",
     ]);
-    let rate = |rate: Option<f64>| rate.map_or("-".into(), units::bytes_per_second);
     for phase in phases.iter().take(PHASES_MAX) {
         table.add_row([
             phase.phase.name().replace('_', " "),
@@ -316,6 +316,10 @@ pub(crate) fn doubts(summary: &Summary) -> String {
         })
         .collect();
     format!("Doubts:\n{}", lines.join("\n"))
+}
+
+fn rate(value: Option<f64>) -> String {
+    value.map_or("-".into(), units::bytes_per_second)
 }
 
 fn percent(value: Option<f64>) -> String {

@@ -2,7 +2,7 @@
 
 use crate::metric;
 use crate::record::Record;
-use crate::record::access::BIN_NAMES;
+use crate::record::access::{Access, BIN_NAMES};
 use serde::{Serialize, Serializer};
 
 /// So many common sizes are told, as Darshan's ACCESS1 to ACCESS4.
@@ -11,7 +11,7 @@ const COMMON_SIZES: usize = 4;
 /// How files were read.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the counters of these names say it")]
-pub struct Access {
+pub struct AccessSummary {
     pub reads: u64,
     pub opens: u64,
     /// `null` where the record does not say.
@@ -37,21 +37,21 @@ pub struct Common {
     pub count: u64,
 }
 
-impl Access {
+impl AccessSummary {
     /// Sum up a record.
-    pub fn of(record: &Record) -> Self {
-        let io = metric::access_of_run(record);
+    pub fn new(record: &Record) -> Self {
+        let io = metric::counters_of_run(record);
         let counted = io.reads == 0 || io.access.reads() > 0;
-        Access {
+        AccessSummary {
             reads: io.reads,
             opens: io.opens,
-            request_bytes: counted.then(|| RequestBytes::of(&io.access)),
+            request_bytes: counted.then(|| RequestBytes::new(&io.access)),
         }
     }
 }
 
 impl RequestBytes {
-    fn of(access: &crate::record::access::Access) -> Self {
+    fn new(access: &Access) -> Self {
         let bins = BIN_NAMES.into_iter().zip(access.sizes).filter(|&(_, count)| count > 0);
         let sizes = access.common.top(COMMON_SIZES).into_iter();
         let common = sizes.map(|size| Common { bytes: size.bytes, count: size.at_least() });
@@ -62,4 +62,46 @@ impl RequestBytes {
 /// In the order of the sizes.
 fn as_map<S: Serializer>(bins: &[(&'static str, u64)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(bins.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::simple;
+    use crate::record::access::Follows;
+
+    /// Sizes of reads, how many of them were counted by size, and the summary as JSON of sizes.
+    fn check(sizes: &[u64], reads: u64, expected: serde_json::Value) {
+        let mut record = simple(&[(1, 1, 1, 1)]);
+        let io = &mut record.epochs[0].accelerators[0].io;
+        io.reads = reads;
+        sizes.iter().for_each(|&bytes| io.access.read(bytes, Follows::Nothing));
+        let summary = AccessSummary::new(&record);
+        assert_eq!((summary.reads, summary.opens), (reads, 1));
+        assert_eq!(serde_json::to_value(summary.request_bytes).unwrap(), expected);
+    }
+
+    #[test]
+    fn sizes_are_told_where_they_were_counted() {
+        let none = serde_json::json!({"histogram": {}, "common": []});
+        check(&[], 0, none);
+        check(&[], 3, serde_json::Value::Null);
+        let two = serde_json::json!({
+            "histogram": {"0-100": 1, "1K-10K": 2},
+            "common": [{"bytes": 4096, "count": 2}, {"bytes": 10, "count": 1}],
+        });
+        check(&[4096, 10, 4096], 3, two);
+    }
+
+    #[test]
+    fn four_common_sizes_are_told() {
+        let mut record = simple(&[(1, 1, 1, 1)]);
+        let access = &mut record.epochs[0].accelerators[0].io.access;
+        for bytes in 1..=6 {
+            (0..bytes).for_each(|_| access.read(bytes, Follows::Next));
+        }
+        let common = AccessSummary::new(&record).request_bytes.unwrap().common;
+        let found: Vec<_> = common.iter().map(|size| (size.bytes, size.count)).collect();
+        assert_eq!(found, [(6, 6), (5, 5), (4, 4), (3, 3)]);
+    }
 }

@@ -39,15 +39,16 @@ pub struct Checkpoints {
 
 impl CheckpointSummary {
     /// Sum up a record; `None` where it has none.
-    pub fn of(record: &Record) -> Option<Self> {
-        let of_kind = |kind| Checkpoints::of(&record.checkpoints_of(kind).collect::<Vec<_>>());
-        let (save, load) = (of_kind(CheckpointKind::Save), of_kind(CheckpointKind::Load));
+    pub fn new(record: &Record) -> Option<Self> {
+        let save = Checkpoints::new(record, CheckpointKind::Save);
+        let load = Checkpoints::new(record, CheckpointKind::Load);
         (save.is_some() || load.is_some()).then_some(CheckpointSummary { save, load })
     }
 }
 
 impl Checkpoints {
-    fn of(all: &[&CheckpointRecord]) -> Option<Self> {
+    fn new(record: &Record, kind: CheckpointKind) -> Option<Self> {
+        let all: Vec<&CheckpointRecord> = record.checkpoints_of(kind).collect();
         let first = all.first()?;
         let durations: Vec<f64> = all.iter().map(|one| one.duration_s()).collect();
         let rates: Vec<f64> = all.iter().filter_map(|one| one.gib_per_second()).collect();
@@ -73,9 +74,9 @@ impl Checkpoints {
 
 /// Mean and deviation of rates in GiB/s, and of durations in seconds, as DLIO tells them.
 pub(crate) fn dlio_four(record: &Record, kind: CheckpointKind) -> [Option<f64>; 4] {
-    let all = || record.checkpoints_of(kind);
-    let rates: Vec<f64> = all().filter_map(CheckpointRecord::gib_per_second).collect();
-    let durations: Vec<f64> = all().map(CheckpointRecord::duration_s).collect();
+    let all: Vec<&CheckpointRecord> = record.checkpoints_of(kind).collect();
+    let rates: Vec<f64> = all.iter().filter_map(|one| one.gib_per_second()).collect();
+    let durations: Vec<f64> = all.iter().map(|one| one.duration_s()).collect();
     [mean(&rates), stdev(&rates), mean(&durations), stdev(&durations)]
 }
 
@@ -119,14 +120,14 @@ mod tests {
     #[test]
     fn figures_are_those_of_each_kind() {
         let mut record = simple(&[(10, 5, 1, 100)]);
-        assert_eq!(CheckpointSummary::of(&record), None);
+        assert_eq!(CheckpointSummary::new(&record), None);
         record.epochs[0].checkpoints = vec![
             checkpoint(CheckpointKind::Save, 10, 12, None),
             checkpoint(CheckpointKind::Save, 20, 24, Some(1)),
             checkpoint(CheckpointKind::Load, 30, 31, None),
         ];
         let CheckpointSummary { save: Some(save), load: Some(load) } =
-            CheckpointSummary::of(&record).unwrap()
+            CheckpointSummary::new(&record).unwrap()
         else {
             panic!("both kinds are there");
         };
@@ -146,7 +147,7 @@ mod tests {
         let mut record = simple(&[(10, 5, 1, 100)]);
         let old = r#"{"start_ns": 0, "end_ns": 2000000000, "bytes": 1073741824}"#;
         record.epochs[0].checkpoints = vec![serde_json::from_str(old).unwrap()];
-        let save = CheckpointSummary::of(&record).unwrap().save.unwrap();
+        let save = CheckpointSummary::new(&record).unwrap().save.unwrap();
         assert_eq!((save.gib_per_second, save.stall_s), (Some(0.5), 2.0));
         assert_eq!((save.rank_gib_per_second, save.fsync_share), (None, None));
     }

@@ -21,25 +21,15 @@ pub struct Derived<'a> {
     pub logical_bytes: u64,
     /// Bytes that came from storage; `None` if the kernel does not say.
     pub device_bytes: Option<u64>,
-    /// Counters of all workers.
-    pub io: IoTotals,
-}
-
-/// Time of all workers of all accelerators over the run, by what they did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the counters of these names say it")]
-pub struct IoTotals {
-    pub opens: u64,
-    pub reads: u64,
-    pub open_ns: u64,
-    pub read_ns: u64,
-    pub decode_ns: u64,
+    /// Counters of all workers over the run.
+    pub io: IoCounters,
 }
 
 impl<'a> Derived<'a> {
     /// Compute them.
-    pub fn of(record: &'a Record) -> Self {
+    pub fn new(record: &'a Record) -> Self {
         let layout = Layout::new(&record.plan.dataset);
+        let io = metric::counters_of_run(record);
         let payload = layout.sum(layout.files_train(), |shape| shape.payload_bytes());
         Derived {
             record,
@@ -47,9 +37,9 @@ impl<'a> Derived<'a> {
             steps: Scope::each(record).map(Scope::steps).max().unwrap_or(0),
             values: metric::values(record),
             sustained_needs_steps: metric::sustained_needs_steps(&record.plan),
-            logical_bytes: counters(record).map(|io| io.read_bytes).sum(),
+            logical_bytes: io.read_bytes,
             device_bytes: sum_known(record, |host| host.process_device_read_bytes),
-            io: IoTotals::of(record),
+            io,
         }
     }
 
@@ -96,26 +86,67 @@ impl<'a> Derived<'a> {
     }
 }
 
-impl IoTotals {
-    fn of(record: &Record) -> Self {
-        counters(record).fold(IoTotals::default(), |total, io| IoTotals {
-            opens: total.opens + io.opens,
-            reads: total.reads + io.reads,
-            open_ns: total.open_ns + io.open_ns,
-            read_ns: total.read_ns + io.read_ns,
-            decode_ns: total.decode_ns + io.decode_ns,
-        })
-    }
-}
-
-fn counters(record: &Record) -> impl Iterator<Item = &IoCounters> {
-    Scope::all(record)
-        .flat_map(|scope| &scope.epoch.accelerators)
-        .map(|accelerator| &accelerator.io)
-}
-
 fn sum_known(record: &Record, figure: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
     let mut epochs = Scope::all(record).peekable();
     epochs.peek()?;
     epochs.map(|scope| figure(&scope.epoch.host)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::simple;
+
+    /// Twenty reads of 20 MB in all, which took 10 s, 4 MB of them from the device.
+    fn check(change: fn(&mut Record), is_emulated: bool, cached_share: Option<f64>) {
+        let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
+        let host = &mut record.epochs[0].host;
+        host.process_device_read_bytes = Some(4_000_000);
+        host.resident_before_bytes = Some(1_000_000);
+        change(&mut record);
+        let derived = Derived::new(&record);
+        assert_eq!(derived.storage_is_emulated(), is_emulated);
+        assert_eq!(derived.cached_share(), cached_share);
+    }
+
+    #[test]
+    fn bytes_that_no_device_gave_came_from_the_cache() {
+        check(|_| {}, false, Some(0.8));
+        check(|r| r.epochs[0].host.process_device_read_bytes = Some(0), false, Some(1.0));
+        // Readahead fetches more than was read.
+        check(|r| r.epochs[0].host.process_device_read_bytes = Some(1 << 40), false, Some(0.0));
+        check(|r| r.epochs[0].host.process_device_read_bytes = None, false, None);
+        check(|r| r.epochs[0].host.resident_before_bytes = None, false, None);
+        check(|r| r.epochs[0].accelerators[0].io.read_bytes = 0, false, None);
+        check(|r| r.epochs.clear(), false, None);
+    }
+
+    #[test]
+    fn a_throttle_or_delay_that_takes_half_the_time_is_the_storage() {
+        check(|r| r.plan.storage.throttle_bytes_per_second = Some(4e6), true, None);
+        check(|r| r.plan.storage.throttle_bytes_per_second = Some(4.1e6), false, Some(0.8));
+        check(|r| r.plan.storage.throttle_latency_s = 0.25, true, None);
+        check(|r| r.plan.storage.throttle_latency_s = 0.24, false, Some(0.8));
+        // Opens are delayed too.
+        check(|r| r.plan.storage.delay_s = 0.125, true, None);
+        check(|r| r.plan.storage.delay_s = 0.12, false, Some(0.8));
+        // A throttle serves one after another, so that two workers wait twice as long.
+        let two = |r: &mut Record| {
+            r.plan.storage.throttle_bytes_per_second = Some(8e6);
+            r.plan.loader.workers = 2;
+        };
+        check(two, true, None);
+    }
+
+    #[test]
+    fn totals_are_of_whole_epochs() {
+        let mut record = simple(&[(500, 500, 0, 1_000_000); 3]);
+        record.epochs.push(record.epochs[0].clone());
+        record.epochs[1].accelerators.clear();
+        let derived = Derived::new(&record);
+        assert_eq!((derived.logical_bytes, derived.io.reads, derived.steps), (3_000_000, 3, 3));
+        assert_eq!(derived.sum_of_host(|host| host.device_read_bytes), None);
+        assert_eq!(derived.dataset_bytes, 3_000_000);
+        assert_eq!(derived.resident_bytes(), None);
+    }
 }

@@ -5,8 +5,8 @@ use crate::record::{
     RECORD_VERSION, Record, System,
 };
 use feedrate_spec::plan::{
-    Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan,
-    StoragePlan, TrainPlan,
+    Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, Shuffle, StoragePlan,
+    TrainPlan,
 };
 use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
@@ -58,8 +58,8 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             preprocess: TimeSpec::None,
             preprocess_seed: 123,
             shuffles_in_buffer: false,
-            file_shuffle: ShufflePlan::Off,
-            sample_shuffle: ShufflePlan::Off,
+            file_shuffle: Shuffle::Off,
+            sample_shuffle: Shuffle::Off,
             order_seed: 123,
             seed_change_epoch: true,
             piece_bytes: 1 << 20,
@@ -96,24 +96,18 @@ fn train(steps: u64) -> TrainPlan {
 /// A block that begins at `start_ms`, of steps (load, compute, barrier, bytes read in it) in milliseconds and bytes.
 /// Bytes count from the block's start; see [`accelerator`] for several blocks.
 pub fn block(start_ms: u64, steps: &[(u64, u64, u64, u64)]) -> Block {
-    let column = |of: fn(&(u64, u64, u64, u64)) -> u64| steps.iter().map(of).collect::<Vec<_>>();
-    let ms = |of| column(of).into_iter().map(|ms| ms * 1_000_000).collect();
-    let total_ms: u64 =
-        steps.iter().map(|(load, compute, barrier, _)| load + compute + barrier).sum();
-    Block {
-        start_ns: start_ms * 1_000_000,
-        end_ns: (start_ms + total_ms) * 1_000_000,
-        load_ns: ms(|s| s.0),
-        compute_ns: ms(|s| s.1),
-        barrier_ns: ms(|s| s.2),
-        read_bytes: steps
-            .iter()
-            .scan(0, |sum, step| {
-                *sum += step.3;
-                Some(*sum)
-            })
-            .collect(),
+    let mut block = Block { start_ns: start_ms * 1_000_000, ..Block::default() };
+    let (mut end_ms, mut read_bytes) = (start_ms, 0);
+    for (load_ms, compute_ms, barrier_ms, bytes) in steps {
+        end_ms += load_ms + compute_ms + barrier_ms;
+        read_bytes += bytes;
+        block.load_ns.push(load_ms * 1_000_000);
+        block.compute_ns.push(compute_ms * 1_000_000);
+        block.barrier_ns.push(barrier_ms * 1_000_000);
+        block.read_bytes.push(read_bytes);
     }
+    block.end_ns = end_ms * 1_000_000;
+    block
 }
 
 /// Bytes run on over blocks; the counters hold their sum; the last read begins when the last step ends.
@@ -146,11 +140,11 @@ pub fn accelerator(mut blocks: Vec<Block>) -> AcceleratorEpoch {
 /// An epoch of accelerators' blocks, from the first block's start to the last one's end.
 pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
     let accelerators: Vec<_> = accelerators.into_iter().map(accelerator).collect();
-    let blocks = || accelerators.iter().flat_map(|a| &a.blocks);
+    let blocks = accelerators.iter().flat_map(|a| &a.blocks);
     EpochRecord {
         number,
-        start_ns: blocks().map(|block| block.start_ns).min().unwrap_or(0),
-        end_ns: blocks().map(|block| block.end_ns).max().unwrap_or(0),
+        start_ns: blocks.clone().map(|block| block.start_ns).min().unwrap_or(0),
+        end_ns: blocks.map(|block| block.end_ns).max().unwrap_or(0),
         started: "2026-11-21T23:59:59.500000".into(),
         ended: "2026-11-22T00:00:09.500000".into(),
         host: HostEpoch::default(),
@@ -160,7 +154,7 @@ pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
     }
 }
 
-/// Of one rank that says nothing of itself.
+/// A checkpoint of one rank that says nothing of itself.
 pub fn checkpoint(start_ms: u64, end_ms: u64, bytes: u64, after_step: u64) -> CheckpointRecord {
     CheckpointRecord {
         kind: CheckpointKind::Save,

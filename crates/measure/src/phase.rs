@@ -1,7 +1,7 @@
 //! How a run fared by phase: in each epoch and evaluation, and before, during and after each checkpoint. From the record alone.
 
 use crate::metric::AU_ALL_STEPS;
-use crate::record::timeline::{Column, GpuTimeline, Timeline};
+use crate::record::timeline::{Column, Timeline};
 use crate::record::{AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record};
 use crate::window::{Scope, seconds};
 use serde::Serialize;
@@ -92,14 +92,14 @@ pub struct GpuPhase {
 
 /// Nanoseconds from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
+struct TimeRange {
     start_ns: u64,
     end_ns: u64,
 }
 
 /// Every phase of a record, epoch by epoch: the epoch, its checkpoints, its evaluation.
 pub fn phases(record: &Record) -> Vec<Phase> {
-    let view = View::of(record);
+    let view = View::new(record);
     let mut rows = Vec::new();
     for epoch in &record.epochs {
         rows.push(view.whole(PhaseKind::Epoch, epoch));
@@ -115,25 +115,30 @@ pub fn phases(record: &Record) -> Vec<Phase> {
 /// For each sample of a timeline the share of the time in blocks that accelerators waited for data; `None` where no block is.
 pub fn stall_shares(record: &Record, timeline: &Timeline) -> Vec<Option<f64>> {
     let ends_ns = timeline.ends_ns();
-    let (mut load_ns, mut block_ns) = (vec![0; ends_ns.len()], vec![0; ends_ns.len()]);
-    let spread = |span: Span, sums: &mut [u64]| {
-        let first = ends_ns.partition_point(|end_ns| *end_ns <= span.start_ns);
-        for (i, sum) in sums.iter_mut().enumerate().skip(first) {
-            let sample =
-                Span { start_ns: ends_ns[i] - timeline.duration_ns[i], end_ns: ends_ns[i] };
-            if span.end_ns <= sample.start_ns {
-                break;
-            }
-            *sum += overlap_ns(span, sample);
-        }
-    };
-    for accelerator in accelerators(record) {
-        for step in steps(accelerator) {
-            spread(step.whole(), &mut block_ns);
-            spread(step.load(), &mut load_ns);
+    let durations = ends_ns.iter().zip(&timeline.duration_ns);
+    let samples: Vec<TimeRange> = durations
+        .map(|(&end_ns, duration_ns)| TimeRange { start_ns: end_ns - duration_ns, end_ns })
+        .collect();
+    let (mut load_ns, mut block_ns) = (vec![0; samples.len()], vec![0; samples.len()]);
+    let always = TimeRange { start_ns: 0, end_ns: u64::MAX };
+    for accelerator in both(record).flat_map(|epoch| &epoch.accelerators) {
+        for step in steps_around(accelerator, always) {
+            spread(step.whole(), &samples, &mut block_ns);
+            spread(step.load(), &samples, &mut load_ns);
         }
     }
     load_ns.into_iter().zip(block_ns).map(|(load_ns, block_ns)| share(load_ns, block_ns)).collect()
+}
+
+/// Add a time to the sums of the samples that it lies in.
+fn spread(span: TimeRange, samples: &[TimeRange], sums: &mut [u64]) {
+    let first = samples.partition_point(|sample| sample.end_ns <= span.start_ns);
+    for (sample, sum) in samples.iter().zip(sums).skip(first) {
+        if span.end_ns <= sample.start_ns {
+            break;
+        }
+        *sum += overlap_ns(span, *sample);
+    }
 }
 
 /// A record, with what several phases look for.
@@ -141,16 +146,16 @@ struct View<'a> {
     record: &'a Record,
     ends_ns: Vec<u64>,
     /// By their start.
-    blocks: Vec<Span>,
+    blocks: Vec<TimeRange>,
     /// By their start.
-    checkpoints: Vec<Span>,
+    checkpoints: Vec<TimeRange>,
 }
 
 impl<'a> View<'a> {
-    fn of(record: &'a Record) -> Self {
-        let mut blocks: Vec<Span> = both(record).flat_map(blocks_of).collect();
+    fn new(record: &'a Record) -> Self {
+        let mut blocks: Vec<TimeRange> = both(record).flat_map(blocks_of).collect();
         let written = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
-        let mut checkpoints: Vec<Span> = written.map(span_of).collect();
+        let mut checkpoints: Vec<TimeRange> = written.map(span_of).collect();
         blocks.sort_by_key(|span| span.start_ns);
         checkpoints.sort_by_key(|span| span.start_ns);
         let ends_ns = record.timeline.as_ref().map(Timeline::ends_ns).unwrap_or_default();
@@ -158,17 +163,19 @@ impl<'a> View<'a> {
     }
 
     fn whole(&self, kind: PhaseKind, epoch: &EpochRecord) -> Phase {
-        let span = Span { start_ns: epoch.start_ns, end_ns: epoch.end_ns };
+        let span = TimeRange { start_ns: epoch.start_ns, end_ns: epoch.end_ns };
         let read_bytes =
             epoch.accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum();
         let scope = Scope { plan: &self.record.plan, epoch };
-        let per_second = |bytes| per_second(bytes, span.ns()).filter(|_| scope.is_whole());
+        // Of an epoch that not all have told of, nothing is known in all.
+        let told_ns = if scope.is_whole() { span.ns() } else { 0 };
+        let device_bytes = epoch.host.process_device_read_bytes;
         Phase {
             steps: scope.steps(),
-            delivered_bytes_per_second: per_second(read_bytes),
-            device_bytes_per_second: epoch.host.process_device_read_bytes.and_then(per_second),
+            delivered_bytes_per_second: per_second(read_bytes, told_ns),
+            device_bytes_per_second: device_bytes.and_then(|bytes| per_second(bytes, told_ns)),
             au_percent: (AU_ALL_STEPS.of_epoch)(scope),
-            cpu_busy_share: epoch.host.cpu_busy_share.filter(|_| scope.is_whole()),
+            cpu_busy_share: if scope.is_whole() { epoch.host.cpu_busy_share } else { None },
             ..self.phase(kind, epoch.number, None, span)
         }
     }
@@ -177,18 +184,17 @@ impl<'a> View<'a> {
     fn around(&self, epoch: u32, checkpoint: &CheckpointRecord, rows: &mut Vec<Phase>) {
         let during = span_of(checkpoint);
         let before = self.before(during);
-        let mut push = |kind, span| rows.push(self.phase(kind, epoch, Some(checkpoint), span));
-        if let Some(before) = before {
-            push(PhaseKind::BeforeCheckpoint, before);
-        }
-        push(PhaseKind::Checkpoint, during);
-        let length_ns = before.map_or(AROUND_CHECKPOINT * during.ns(), Span::ns);
-        if let Some(after) = self.after(during, length_ns) {
-            push(PhaseKind::AfterCheckpoint, after);
+        let length_ns = before.map_or(AROUND_CHECKPOINT * during.ns(), TimeRange::ns);
+        for (kind, span) in [
+            (PhaseKind::BeforeCheckpoint, before),
+            (PhaseKind::Checkpoint, Some(during)),
+            (PhaseKind::AfterCheckpoint, self.after(during, length_ns)),
+        ] {
+            rows.extend(span.map(|span| self.phase(kind, epoch, Some(checkpoint), span)));
         }
     }
 
-    fn before(&self, checkpoint: Span) -> Option<Span> {
+    fn before(&self, checkpoint: TimeRange) -> Option<TimeRange> {
         let begun = self.blocks.partition_point(|block| block.start_ns < checkpoint.start_ns);
         let block = self.blocks[..begun].last()?;
         let end_ns = block.end_ns.min(checkpoint.start_ns);
@@ -197,17 +203,17 @@ impl<'a> View<'a> {
         let free_ns = self.checkpoints[..earlier].last().map_or(0, |other| other.end_ns);
         let longest_ns = AROUND_CHECKPOINT * checkpoint.ns();
         let start_ns = block.start_ns.max(free_ns).max(end_ns.saturating_sub(longest_ns));
-        Span { start_ns, end_ns }.unless_empty()
+        TimeRange { start_ns, end_ns }.unless_empty()
     }
 
-    fn after(&self, checkpoint: Span, length_ns: u64) -> Option<Span> {
+    fn after(&self, checkpoint: TimeRange, length_ns: u64) -> Option<TimeRange> {
         let over = self.blocks.partition_point(|block| block.end_ns <= checkpoint.end_ns);
         let block = self.blocks.get(over)?;
         let start_ns = block.start_ns.max(checkpoint.end_ns);
         let begun = self.checkpoints.partition_point(|other| other.start_ns <= checkpoint.start_ns);
         let next_ns = self.checkpoints.get(begun).map_or(u64::MAX, |other| other.start_ns);
         let end_ns = block.end_ns.min(next_ns).min(start_ns + length_ns);
-        Span { start_ns, end_ns }.unless_empty()
+        TimeRange { start_ns, end_ns }.unless_empty()
     }
 
     fn phase(
@@ -215,15 +221,11 @@ impl<'a> View<'a> {
         kind: PhaseKind,
         epoch: u32,
         checkpoint: Option<&CheckpointRecord>,
-        span: Span,
+        span: TimeRange,
     ) -> Phase {
-        let timeline = self.record.timeline.as_ref();
-        let samples = self.samples(span);
-        let sampled_ns =
-            timeline.map_or(0, |timeline| timeline.duration_ns[samples.clone()].iter().sum());
-        let sum = |column: fn(&Timeline) -> &Column| sum(column(timeline?), &samples);
-        let rate = |column| per_second(sum(column)?, sampled_ns);
-        let steps = StepsIn::of(self.record, span);
+        let sampled =
+            Sampled { timeline: self.record.timeline.as_ref(), samples: self.samples(span) };
+        let steps = StepsIn::new(self.record, span);
         Phase {
             phase: kind,
             epoch,
@@ -232,26 +234,22 @@ impl<'a> View<'a> {
             start_s: seconds(span.start_ns),
             duration_s: seconds(span.ns()),
             steps: steps.count,
-            delivered_bytes_per_second: rate(|timeline| &timeline.read_bytes),
-            device_bytes_per_second: rate(|timeline| &timeline.process_device_read_bytes),
-            written_bytes: sum(|timeline| &timeline.written_bytes),
-            written_bytes_per_second: rate(|timeline| &timeline.written_bytes),
-            device_written_bytes_per_second: rate(|timeline| &timeline.device_written_bytes),
+            delivered_bytes_per_second: sampled.per_second(|timeline| &timeline.read_bytes),
+            device_bytes_per_second: sampled
+                .per_second(|timeline| &timeline.process_device_read_bytes),
+            written_bytes: sampled.sum(|timeline| &timeline.written_bytes),
+            written_bytes_per_second: sampled.per_second(|timeline| &timeline.written_bytes),
+            device_written_bytes_per_second: sampled
+                .per_second(|timeline| &timeline.device_written_bytes),
             au_percent: steps.au_percent,
             stall_share: steps.stall_share,
-            cpu_busy_share: sum(|timeline| &timeline.cpu_busy_ticks)
-                .zip(sum(|timeline| &timeline.cpu_ticks))
-                .and_then(|(busy, all)| share(busy, all)),
-            gpus: timeline.and_then(|timeline| {
-                let weights = &timeline.duration_ns[samples.clone()];
-                let gpus = timeline.gpus.as_ref()?.iter();
-                Some(gpus.map(|gpu| gpu_in(gpu, &samples, weights)).collect())
-            }),
+            cpu_busy_share: sampled.cpu_busy_share(),
+            gpus: sampled.gpus(),
         }
     }
 
     /// Those whose middle lies in the phase.
-    fn samples(&self, span: Span) -> Range<usize> {
+    fn samples(&self, span: TimeRange) -> Range<usize> {
         let Some(timeline) = &self.record.timeline else { return 0..0 };
         let middles = self.ends_ns.iter().zip(&timeline.duration_ns).map(|(end, ns)| end - ns / 2);
         let mut first = self.ends_ns.partition_point(|end_ns| *end_ns < span.start_ns);
@@ -275,7 +273,7 @@ struct StepsIn {
 }
 
 impl StepsIn {
-    fn of(record: &Record, span: Span) -> Self {
+    fn new(record: &Record, span: TimeRange) -> Self {
         let (mut load_ns, mut block_ns) = (0, 0);
         let mut counts = Vec::new();
         let mut utilisations = Vec::new();
@@ -306,37 +304,36 @@ impl StepsIn {
 
 /// One step of one accelerator.
 #[derive(Clone, Copy)]
-struct Step {
+struct StepTimes {
     start_ns: u64,
     load_ns: u64,
     compute_ns: u64,
     barrier_ns: u64,
 }
 
-impl Step {
-    fn whole(self) -> Span {
+impl StepTimes {
+    fn whole(self) -> TimeRange {
         let ns = self.load_ns + self.compute_ns + self.barrier_ns;
-        Span { start_ns: self.start_ns, end_ns: self.start_ns + ns }
+        TimeRange { start_ns: self.start_ns, end_ns: self.start_ns + ns }
     }
 
-    fn load(self) -> Span {
-        Span { start_ns: self.start_ns, end_ns: self.start_ns + self.load_ns }
+    fn load(self) -> TimeRange {
+        TimeRange { start_ns: self.start_ns, end_ns: self.start_ns + self.load_ns }
     }
-}
-
-fn steps(accelerator: &AcceleratorEpoch) -> impl Iterator<Item = Step> {
-    steps_around(accelerator, Span { start_ns: 0, end_ns: u64::MAX })
 }
 
 /// Those of blocks that share some time with `span`, up to its end.
-fn steps_around(accelerator: &AcceleratorEpoch, span: Span) -> impl Iterator<Item = Step> {
+fn steps_around(
+    accelerator: &AcceleratorEpoch,
+    span: TimeRange,
+) -> impl Iterator<Item = StepTimes> {
     let blocks = accelerator.blocks.iter();
     let touched =
         blocks.filter(move |block| block.start_ns < span.end_ns && span.start_ns < block.end_ns);
     touched.flat_map(move |block| {
         let mut start_ns = block.start_ns;
         let steps = (0..block.steps()).map(move |i| {
-            let step = Step {
+            let step = StepTimes {
                 start_ns,
                 load_ns: block.load_ns[i],
                 compute_ns: block.compute_ns[i],
@@ -349,40 +346,36 @@ fn steps_around(accelerator: &AcceleratorEpoch, span: Span) -> impl Iterator<Ite
     })
 }
 
-impl Span {
+impl TimeRange {
     fn ns(self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }
 
-    fn unless_empty(self) -> Option<Span> {
+    fn unless_empty(self) -> Option<TimeRange> {
         (self.ns() > 0).then_some(self)
     }
 }
 
-fn span_of(checkpoint: &CheckpointRecord) -> Span {
-    Span { start_ns: checkpoint.start_ns, end_ns: checkpoint.end_ns }
+fn span_of(checkpoint: &CheckpointRecord) -> TimeRange {
+    TimeRange { start_ns: checkpoint.start_ns, end_ns: checkpoint.end_ns }
 }
 
 fn both(record: &Record) -> impl Iterator<Item = &EpochRecord> {
     record.epochs.iter().chain(&record.evaluations)
 }
 
-fn accelerators(record: &Record) -> impl Iterator<Item = &AcceleratorEpoch> {
-    both(record).flat_map(|epoch| &epoch.accelerators)
-}
-
 /// From the first accelerator's start to the last one's end.
-fn blocks_of(epoch: &EpochRecord) -> impl Iterator<Item = Span> {
+fn blocks_of(epoch: &EpochRecord) -> impl Iterator<Item = TimeRange> {
     let count = epoch.accelerators.iter().map(|a| a.blocks.len()).max().unwrap_or(0);
     (0..count).filter_map(|i| {
-        let blocks = || epoch.accelerators.iter().filter_map(|a| a.blocks.get(i));
-        let start_ns = blocks().map(|block| block.start_ns).min()?;
-        let end_ns = blocks().map(|block| block.end_ns).max()?;
-        Span { start_ns, end_ns }.unless_empty()
+        let blocks = epoch.accelerators.iter().filter_map(|a| a.blocks.get(i));
+        let start_ns = blocks.clone().map(|block| block.start_ns).min()?;
+        let end_ns = blocks.map(|block| block.end_ns).max()?;
+        TimeRange { start_ns, end_ns }.unless_empty()
     })
 }
 
-fn overlap_ns(a: Span, b: Span) -> u64 {
+fn overlap_ns(a: TimeRange, b: TimeRange) -> u64 {
     a.end_ns.min(b.end_ns).saturating_sub(a.start_ns.max(b.start_ns))
 }
 
@@ -394,24 +387,51 @@ fn per_second(amount: u64, ns: u64) -> Option<f64> {
     (ns > 0).then(|| amount as f64 / seconds(ns))
 }
 
-fn sum(column: &Column, samples: &Range<usize>) -> Option<u64> {
-    let values = &column.as_ref()?[samples.clone()];
-    (!values.is_empty()).then(|| values.iter().sum())
+/// The samples of a timeline that lie in a phase.
+struct Sampled<'a> {
+    timeline: Option<&'a Timeline>,
+    samples: Range<usize>,
 }
 
-fn gpu_in(gpu: &GpuTimeline, samples: &Range<usize>, weights: &[u64]) -> GpuPhase {
-    let mean = |values: &[Option<u64>]| {
-        let known = || {
-            let values = values[samples.clone()].iter().zip(weights);
-            values.filter_map(|(value, weight)| Some(((*value)? as f64, *weight as f64)))
-        };
-        let weight: f64 = known().map(|(_, weight)| weight).sum();
-        (weight > 0.0).then(|| known().map(|(value, weight)| value * weight).sum::<f64>() / weight)
-    };
-    GpuPhase {
-        utilisation_percent: mean(&gpu.utilisation_percent),
-        memory_bytes: mean(&gpu.memory_bytes),
-        power_w: mean(&gpu.power_mw).map(|mw| mw / 1000.0),
+impl<'a> Sampled<'a> {
+    fn sum(&self, column: fn(&Timeline) -> &Column) -> Option<u64> {
+        let values = &column(self.timeline?).as_ref()?[self.samples.clone()];
+        (!values.is_empty()).then(|| values.iter().sum())
+    }
+
+    fn durations_ns(&self) -> &'a [u64] {
+        self.timeline.map_or(&[], |timeline| &timeline.duration_ns[self.samples.clone()])
+    }
+
+    fn per_second(&self, column: fn(&Timeline) -> &Column) -> Option<f64> {
+        per_second(self.sum(column)?, self.durations_ns().iter().sum())
+    }
+
+    fn cpu_busy_share(&self) -> Option<f64> {
+        let busy = self.sum(|timeline| &timeline.cpu_busy_ticks)?;
+        share(busy, self.sum(|timeline| &timeline.cpu_ticks)?)
+    }
+
+    fn gpus(&self) -> Option<Vec<GpuPhase>> {
+        let gpus = self.timeline?.gpus.as_ref()?.iter();
+        let phases = gpus.map(|gpu| GpuPhase {
+            utilisation_percent: self.mean(&gpu.utilisation_percent),
+            memory_bytes: self.mean(&gpu.memory_bytes),
+            power_w: self.mean(&gpu.power_mw).map(|mw| mw / 1000.0),
+        });
+        Some(phases.collect())
+    }
+
+    /// Over the time of the samples whose value is known.
+    fn mean(&self, values: &[Option<u64>]) -> Option<f64> {
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for (value, &duration_ns) in values[self.samples.clone()].iter().zip(self.durations_ns()) {
+            if let Some(value) = *value {
+                sum += value as f64 * duration_ns as f64;
+                weights += duration_ns as f64;
+            }
+        }
+        (weights > 0.0).then(|| sum / weights)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::phase::{Phase, PhaseKind, phases, stall_shares};
 use crate::record::timeline::{Column, Timeline};
-use crate::record::{CheckpointKind, CheckpointRecord, EpochRecord, Record};
+use crate::record::{CheckpointKind, Record};
 use crate::window::seconds;
 use std::fmt::Write as _;
 
@@ -62,7 +62,6 @@ fn timeline_csv(record: &Record, timeline: &Timeline) -> String {
          device_written_bytes,cpu_busy_share,process_cpu_s,page_cache_bytes",
     );
     gpu_names(&mut text, timeline.gpus.as_ref().map_or(0, Vec::len));
-    let at = |column: &Column, i: usize| column.as_ref().map(|values| values[i]);
     let (checkpoints, epochs) = (checkpoints(record), epochs(record));
     let stalls = stall_shares(record, timeline);
     for (i, end_ns) in timeline.ends_ns().into_iter().enumerate() {
@@ -70,20 +69,20 @@ fn timeline_csv(record: &Record, timeline: &Timeline) -> String {
         let middle_ns = end_ns - timeline.duration_ns[i] / 2;
         // A checkpoint may lie within an epoch.
         let mark = at_ns(&checkpoints, middle_ns).or_else(|| at_ns(&epochs, middle_ns));
-        let busy = at(&timeline.cpu_busy_ticks, i).zip(at(&timeline.cpu_ticks, i));
+        let busy = value(&timeline.cpu_busy_ticks, i).zip(value(&timeline.cpu_ticks, i));
         let _ = write!(text, "{},{}", seconds(start_ns), seconds(end_ns));
         put(&mut text, mark.map(|mark| mark.epoch));
         put(&mut text, mark.map(|mark| mark.during.name()));
-        put(&mut text, at(&timeline.read_bytes, i));
-        put(&mut text, at(&timeline.operations, i));
-        put(&mut text, at(&timeline.written_bytes, i));
+        put(&mut text, value(&timeline.read_bytes, i));
+        put(&mut text, value(&timeline.operations, i));
+        put(&mut text, value(&timeline.written_bytes, i));
         put(&mut text, stalls[i]);
-        put(&mut text, at(&timeline.process_device_read_bytes, i));
-        put(&mut text, at(&timeline.device_read_bytes, i));
-        put(&mut text, at(&timeline.device_written_bytes, i));
+        put(&mut text, value(&timeline.process_device_read_bytes, i));
+        put(&mut text, value(&timeline.device_read_bytes, i));
+        put(&mut text, value(&timeline.device_written_bytes, i));
         put(&mut text, busy.and_then(|(busy, all)| (all > 0).then(|| busy as f64 / all as f64)));
-        put(&mut text, at(&timeline.process_cpu_ns, i).map(seconds));
-        put(&mut text, at(&timeline.cached_bytes, i));
+        put(&mut text, value(&timeline.process_cpu_ns, i).map(seconds));
+        put(&mut text, value(&timeline.cached_bytes, i));
         for gpu in timeline.gpus.iter().flatten() {
             put(&mut text, gpu.utilisation_percent[i]);
             put(&mut text, gpu.memory_bytes[i]);
@@ -92,6 +91,10 @@ fn timeline_csv(record: &Record, timeline: &Timeline) -> String {
         text.push('\n');
     }
     text
+}
+
+fn value(column: &Column, sample: usize) -> Option<u64> {
+    column.as_ref().map(|values| values[sample])
 }
 
 /// Something that began and ended.
@@ -103,32 +106,31 @@ struct Mark {
 }
 
 fn checkpoints(record: &Record) -> Vec<Mark> {
-    let of_epoch = |epoch: &EpochRecord| {
-        let mark = |checkpoint: &CheckpointRecord| Mark {
+    let mut marks = Vec::new();
+    for epoch in &record.epochs {
+        marks.extend(epoch.checkpoints.iter().map(|checkpoint| Mark {
             start_ns: checkpoint.start_ns,
             end_ns: checkpoint.end_ns,
             epoch: epoch.number,
             during: PhaseKind::Checkpoint,
-        };
-        epoch.checkpoints.iter().map(mark).collect::<Vec<_>>()
-    };
-    by_start(record.epochs.iter().flat_map(of_epoch).collect())
+        }));
+    }
+    marks.sort_by_key(|mark| mark.start_ns);
+    marks
 }
 
 fn epochs(record: &Record) -> Vec<Mark> {
-    let whole = |during| {
-        move |epoch: &EpochRecord| Mark {
+    let mut marks = Vec::new();
+    for (epochs, during) in
+        [(&record.epochs, PhaseKind::Epoch), (&record.evaluations, PhaseKind::Evaluation)]
+    {
+        marks.extend(epochs.iter().map(|epoch| Mark {
             start_ns: epoch.start_ns,
             end_ns: epoch.end_ns,
             epoch: epoch.number,
             during,
-        }
-    };
-    let training = record.epochs.iter().map(whole(PhaseKind::Epoch));
-    by_start(training.chain(record.evaluations.iter().map(whole(PhaseKind::Evaluation))).collect())
-}
-
-fn by_start(mut marks: Vec<Mark>) -> Vec<Mark> {
+        }));
+    }
     marks.sort_by_key(|mark| mark.start_ns);
     marks
 }
@@ -158,6 +160,7 @@ fn put(text: &mut String, value: Option<impl std::fmt::Display>) {
 mod tests {
     use super::*;
     use crate::example::{block, checkpoint, epoch, plan, record};
+    use crate::record::CheckpointRecord;
     use crate::record::timeline::Sample;
     use std::collections::BTreeMap;
 

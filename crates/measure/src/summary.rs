@@ -1,7 +1,7 @@
 //! The summary of a run: the object of `--json`. Every number follows from the record; `null` is "cannot be known".
 //! Metrics are at the paths of their rows, so that a new one is here without being named.
 
-use crate::access::Access;
+use crate::access::AccessSummary;
 use crate::checkpoints::CheckpointSummary;
 use crate::derived::Derived;
 use crate::doubt::{self, Doubt};
@@ -53,7 +53,7 @@ pub struct EpochSummary {
     pub steps: u64,
     #[serde(flatten)]
     pub figures: Figures,
-    pub host: Host,
+    pub host: HostSummary,
 }
 
 /// All evaluations, summed up. Rates are whole.
@@ -84,13 +84,13 @@ pub struct Figures {
     /// Quantiles of samples.
     pub sample_latency: Quantiles,
     /// How files were read; of runs only.
-    pub access: Option<Access>,
+    pub access: Option<AccessSummary>,
 }
 
 /// The machine meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "as in `HostEpoch`")]
-pub struct Host {
+pub struct HostSummary {
     pub cpu_busy_share: Option<f64>,
     pub process_cpu_s: Option<f64>,
     pub device_read_bytes: Option<u64>,
@@ -101,10 +101,10 @@ pub struct Host {
 
 impl Summary {
     /// Sum up a record.
-    pub fn of(record: &Record) -> Self {
-        let derived = Derived::of(record);
+    pub fn new(record: &Record) -> Self {
+        let derived = Derived::new(record);
         let doubts = doubt::doubts(&derived);
-        let verdict = verdict::of(&derived, &doubts);
+        let verdict = verdict::judge(&derived, &doubts);
         let steps = if record.epochs.is_empty() {
             record.plan.train.steps_in_epoch(1)
         } else {
@@ -119,10 +119,10 @@ impl Summary {
             figures: Figures::of_run(&derived),
             doubts,
             verdict,
-            per_epoch: record.epochs.iter().map(|epoch| EpochSummary::of(record, epoch)).collect(),
+            per_epoch: record.epochs.iter().map(|epoch| EpochSummary::new(record, epoch)).collect(),
             phases: phase::phases(record),
-            evaluation: record.of_evaluations().as_ref().map(EvaluationSummary::of),
-            checkpoint: CheckpointSummary::of(record),
+            evaluation: record.of_evaluations().as_ref().map(EvaluationSummary::new),
+            checkpoint: CheckpointSummary::new(record),
             complete: record.complete,
         }
     }
@@ -130,27 +130,27 @@ impl Summary {
 
 impl EvaluationSummary {
     /// `record`: as [`Record::of_evaluations`] makes it.
-    fn of(record: &Record) -> Self {
-        let derived = Derived::of(record);
+    fn new(record: &Record) -> Self {
+        let derived = Derived::new(record);
         EvaluationSummary {
             evaluations: Scope::all(record).count() as u64,
             steps: derived.steps,
             figures: Figures::of_run(&derived),
-            per_evaluation: record.epochs.iter().map(|e| EpochSummary::of(record, e)).collect(),
+            per_evaluation: record.epochs.iter().map(|e| EpochSummary::new(record, e)).collect(),
         }
     }
 }
 
 impl EpochSummary {
     /// Sum up an epoch of a record.
-    pub fn of(record: &Record, epoch: &EpochRecord) -> Self {
+    pub fn new(record: &Record, epoch: &EpochRecord) -> Self {
         let scope = Scope { plan: &record.plan, epoch };
         let host = if scope.is_whole() { epoch.host.clone() } else { HostEpoch::default() };
         EpochSummary {
             epoch: epoch.number,
             steps: scope.steps(),
             figures: Figures::of_epoch(scope),
-            host: Host {
+            host: HostSummary {
                 cpu_busy_share: host.cpu_busy_share,
                 process_cpu_s: host.process_cpu_ns.map(seconds),
                 device_read_bytes: host.device_read_bytes,
@@ -174,7 +174,7 @@ impl Figures {
             open_latency: metric::OPEN_LATENCY.of_run(record),
             read_latency: metric::READ_LATENCY.of_run(record),
             sample_latency: metric::SAMPLE_LATENCY.of_run(record),
-            access: Some(Access::of(record)),
+            access: Some(AccessSummary::new(record)),
         }
     }
 
@@ -248,8 +248,9 @@ mod tests {
 
     #[test]
     fn the_object_has_the_promised_keys() {
-        let value = serde_json::to_value(Summary::of(&simple(&[(10, 5, 1, 100), (20, 5, 0, 100)])))
-            .unwrap();
+        let value =
+            serde_json::to_value(Summary::new(&simple(&[(10, 5, 1, 100), (20, 5, 0, 100)])))
+                .unwrap();
         let top = [
             "run_dir",
             "workload",
@@ -308,7 +309,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_known_is_null() {
-        let value = serde_json::to_value(Summary::of(&simple(&[(1000, 1000, 0, 5)]))).unwrap();
+        let value = serde_json::to_value(Summary::new(&simple(&[(1000, 1000, 0, 5)]))).unwrap();
         assert!(
             value["au"]["windowed_percent"].is_null() && value["au"]["sustained_percent"].is_null()
         );
@@ -320,7 +321,7 @@ mod tests {
         );
         assert!(value["latency"]["open"]["p50_s"].is_null());
         assert!(value["access"]["request_bytes"].is_null() && value["access"]["files"].is_null());
-        let nothing = Summary::of(&record(plan(2, 7), vec![]));
+        let nothing = Summary::new(&record(plan(2, 7), vec![]));
         assert_eq!(
             (nothing.steps, nothing.epochs, nothing.figures.value(&metric::AU_ALL_STEPS)),
             (7, 0, None)
@@ -341,6 +342,6 @@ mod tests {
         file::write(folder.path(), &record).unwrap();
         let again = file::read(folder.path()).unwrap();
         assert_eq!(again, record);
-        assert_eq!(Summary::of(&again), Summary::of(&record));
+        assert_eq!(Summary::new(&again), Summary::new(&record));
     }
 }

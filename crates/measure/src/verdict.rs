@@ -3,6 +3,7 @@
 use crate::checkpoints::{CheckpointSummary, Checkpoints};
 use crate::derived::Derived;
 use crate::doubt::{Doubt, Severity};
+use crate::facts::Facts;
 use crate::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, BARRIER_S, COMPUTE_S, LOAD_S, STALL_DECODE, STALL_OPEN,
     STALL_QUEUE, STALL_READ,
@@ -48,28 +49,50 @@ const CACHED_SHARE_MAX: f64 = 0.5;
 impl Bound {
     /// As in JSON.
     pub fn name(self) -> &'static str {
+        self.text().0
+    }
+
+    /// Name, and template of the reason: see [`Facts::render`].
+    fn text(self) -> (&'static str, &'static str) {
         match self {
-            Bound::StorageBound => "storage-bound",
-            Bound::MetadataBound => "metadata-bound",
-            Bound::DecodeBound => "decode-bound",
-            Bound::ComputeBound => "compute-bound",
-            Bound::BarrierBound => "barrier-bound",
-            Bound::CacheFed => "cache-fed",
-            Bound::CheckpointsOnly => "checkpoints-only",
-            Bound::Invalid => "invalid",
+            Bound::StorageBound => (
+                "storage-bound",
+                "Reading was {part_percent:.0} % of the wait for data ({part_s}): {read_bytes} were read{from}.",
+            ),
+            Bound::MetadataBound => (
+                "metadata-bound",
+                "Opening and closing was {part_percent:.0} % of the wait for data ({part_s}): {opened_files} were opened for {read_bytes}.",
+            ),
+            Bound::DecodeBound => (
+                "decode-bound",
+                "Checking and decoding was {part_percent:.0} % of the wait for data ({part_s}), reading {reading_s}: {read_bytes} were read{from}.",
+            ),
+            Bound::ComputeBound => (
+                "compute-bound",
+                "The storage kept up with the {target_percent:.0} % asked for: {read_bytes} were read{from}.",
+            ),
+            Bound::BarrierBound => {
+                ("barrier-bound", "They waited longer for the slowest among them than for data.")
+            }
+            Bound::CacheFed => (
+                "cache-fed",
+                "{read_bytes} were read{from}: memory served the rest, and nothing is shown about the storage.",
+            ),
+            Bound::CheckpointsOnly => ("checkpoints-only", ""),
+            Bound::Invalid => ("invalid", ""),
         }
     }
 }
 
 /// Judge a record whose doubts are known.
-pub fn of(derived: &Derived, doubts: &[Doubt]) -> Verdict {
+pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     if let Some(doubt) = doubts.iter().find(|doubt| doubt.severity == Severity::Invalid) {
         return Verdict { name: Bound::Invalid, evidence: sentence(&doubt.evidence) };
     }
     if derived.record.plan.is_checkpoints_alone() {
         return Verdict { name: Bound::CheckpointsOnly, evidence: checkpoints(derived.record) };
     }
-    let Some(times) = Times::of(derived) else {
+    let Some(times) = Times::new(derived) else {
         return Verdict { name: Bound::Invalid, evidence: "No step was finished.".into() };
     };
     let bound = bound(derived, &times);
@@ -78,9 +101,11 @@ pub fn of(derived: &Derived, doubts: &[Doubt]) -> Verdict {
         Bound::ComputeBound | Bound::StorageBound if cached => Bound::CacheFed,
         other => other,
     };
-    let mut evidence = times.sentence();
-    evidence.push_str(&reason(name, derived, &times));
-    Verdict { name, evidence }
+    let template = format!(
+        "An accelerator computed for {{compute_s}}, waited {{load_s}} for data and {{barrier_s}} for the others. {}",
+        name.text().1
+    );
+    Verdict { name, evidence: facts(name, derived, &times).render(&template) }
 }
 
 /// Seconds of an accelerator, in the mean; the load split into its causes.
@@ -94,38 +119,23 @@ struct Times {
 }
 
 impl Times {
-    fn of(derived: &Derived) -> Option<Self> {
-        let load_s = derived.value(&LOAD_S)?;
-        let open_s = derived.value(&STALL_OPEN)?;
-        let read_s = derived.value(&STALL_READ)?;
-        let decode_s = derived.value(&STALL_DECODE)?;
+    fn new(derived: &Derived) -> Option<Self> {
+        let io = &derived.io;
         // Queueing is for what the workers were busy with.
-        let io = derived.io;
         let busy_ns = io.open_ns + io.read_ns + io.decode_ns;
-        let queue_share = |ns: u64| {
-            if busy_ns == 0 {
-                0.0
-            } else {
-                derived.value(&STALL_QUEUE).unwrap_or(0.0) * ns as f64 / busy_ns as f64
-            }
-        };
-        (derived.steps > 0).then(|| Times {
-            load_s,
+        let queue_s = derived.value(&STALL_QUEUE).unwrap_or(0.0);
+        let queued = if busy_ns == 0 { 0.0 } else { queue_s / busy_ns as f64 };
+        if derived.steps == 0 {
+            return None;
+        }
+        Some(Times {
+            load_s: derived.value(&LOAD_S)?,
             compute_s: derived.value(&COMPUTE_S).unwrap_or(0.0),
             barrier_s: derived.value(&BARRIER_S).unwrap_or(0.0),
-            open_s: open_s + queue_share(io.open_ns),
-            read_s: read_s + queue_share(io.read_ns),
-            decode_s: decode_s + queue_share(io.decode_ns),
+            open_s: derived.value(&STALL_OPEN)? + queued * io.open_ns as f64,
+            read_s: derived.value(&STALL_READ)? + queued * io.read_ns as f64,
+            decode_s: derived.value(&STALL_DECODE)? + queued * io.decode_ns as f64,
         })
-    }
-
-    fn sentence(&self) -> String {
-        format!(
-            "An accelerator computed for {}, waited {} for data and {} for the others.",
-            units::seconds(self.compute_s),
-            units::seconds(self.load_s),
-            units::seconds(self.barrier_s)
-        )
     }
 }
 
@@ -152,72 +162,48 @@ fn bound(derived: &Derived, times: &Times) -> Bound {
     }
 }
 
-fn reason(name: Bound, derived: &Derived, times: &Times) -> String {
-    let bytes = units::bytes(derived.logical_bytes);
-    let device = match derived.device_bytes {
-        _ if derived.storage_is_emulated() => {
-            " through the throttle or delay asked for".to_string()
-        }
+fn facts(name: Bound, derived: &Derived, times: &Times) -> Facts {
+    let part_s = match name {
+        Bound::MetadataBound => times.open_s,
+        Bound::DecodeBound => times.decode_s,
+        _ => times.read_s,
+    };
+    let from = match derived.device_bytes {
+        _ if derived.storage_is_emulated() => " through the throttle or delay asked for".into(),
         Some(device) => format!(", {} of them from the device", units::bytes(device)),
         None => String::new(),
     };
-    let of_load = |s: f64| {
-        let share = if times.load_s > 0.0 { s / times.load_s * 100.0 } else { 0.0 };
-        format!("{share:.0} % of the wait for data ({})", units::seconds(s))
-    };
-    match name {
-        Bound::StorageBound => {
-            format!(" Reading was {}: {bytes} were read{device}.", of_load(times.read_s))
-        }
-        Bound::MetadataBound => {
-            let opens = units::count(derived.io.opens);
-            format!(
-                " Opening and closing was {}: {opens} files were opened for {bytes}.",
-                of_load(times.open_s)
-            )
-        }
-        Bound::DecodeBound => {
-            format!(
-                " Checking and decoding was {}, reading {}: {bytes} were read{device}.",
-                of_load(times.decode_s),
-                units::seconds(times.read_s)
-            )
-        }
-        Bound::ComputeBound => {
-            let target = derived.record.plan.metric.au_target_percent;
-            format!(
-                " The storage kept up with the {target:.0} % asked for: {bytes} were read{device}."
-            )
-        }
-        Bound::BarrierBound => {
-            " They waited longer for the slowest among them than for data.".to_string()
-        }
-        Bound::CacheFed => format!(
-            " {bytes} were read{device}: memory served the rest, and nothing is shown about the storage."
-        ),
-        Bound::CheckpointsOnly | Bound::Invalid => String::new(),
-    }
+    Facts::new()
+        .with("compute_s", times.compute_s)
+        .with("load_s", times.load_s)
+        .with("barrier_s", times.barrier_s)
+        .with("part_s", part_s)
+        .with("part_percent", if times.load_s > 0.0 { part_s / times.load_s * 100.0 } else { 0.0 })
+        .with("reading_s", times.read_s)
+        .with("opened_files", derived.io.opens)
+        .with("read_bytes", derived.logical_bytes)
+        .with("from", from)
+        .with("target_percent", derived.record.plan.metric.au_target_percent)
 }
 
 /// How many were written and read, and how fast: all bytes over all the time.
 fn checkpoints(record: &Record) -> String {
-    let sentence = |all: Option<Checkpoints>, done| {
-        let Checkpoints { count, bytes, duration_s, .. } = all?;
-        let took_s = duration_s?;
-        let rate = (took_s > 0.0).then(|| units::bytes_per_second_binary(bytes as f64 / took_s));
-        Some(format!(
-            "{} of {} {done} in {}, {}.",
-            units::counted(count, "checkpoint"),
-            units::bytes_binary(bytes),
-            units::seconds(took_s * count as f64),
-            rate.unwrap_or("too short to tell a rate".into()),
-        ))
+    let all = CheckpointSummary::new(record);
+    let written = all.and_then(|all| checkpoints_done(&all.save?, "written"));
+    let read = all.and_then(|all| checkpoints_done(&all.load?, "read"));
+    [written, read].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+fn checkpoints_done(all: &Checkpoints, done: &str) -> Option<String> {
+    let took_s = all.duration_s?;
+    let rate = if took_s > 0.0 {
+        units::bytes_per_second_binary(all.bytes as f64 / took_s)
+    } else {
+        "too short to tell a rate".into()
     };
-    let Some(CheckpointSummary { save, load }) = CheckpointSummary::of(record) else {
-        return String::new();
-    };
-    let sentences = [sentence(save, "written"), sentence(load, "read")];
-    sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    let count = units::counted(all.count, "checkpoint");
+    let (bytes, all_s) = (units::bytes_binary(all.bytes), took_s * all.count as f64);
+    Some(format!("{count} of {bytes} {done} in {}, {rate}.", units::seconds(all_s)))
 }
 
 fn sentence(text: &str) -> String {
@@ -236,8 +222,8 @@ mod tests {
     fn check(expected: Bound, evidence: &str, change: impl Fn(&mut Record)) {
         let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
         change(&mut record);
-        let derived = Derived::of(&record);
-        let verdict = of(&derived, &doubt::doubts(&derived));
+        let derived = Derived::new(&record);
+        let verdict = judge(&derived, &doubt::doubts(&derived));
         assert_eq!(verdict.name, expected, "{}", verdict.evidence);
         assert!(verdict.evidence.contains(evidence), "{}", verdict.evidence);
         assert_eq!(serde_json::to_value(verdict.name).unwrap(), verdict.name.name());
@@ -331,5 +317,21 @@ mod tests {
             (r.complete, r.stopped_because) = (false, Some("interrupted".into()));
         });
         check(Bound::Invalid, "No step was finished.", |r| r.epochs.clear());
+    }
+
+    #[test]
+    fn each_bound_has_its_name_in_json() {
+        for bound in [
+            Bound::StorageBound,
+            Bound::MetadataBound,
+            Bound::DecodeBound,
+            Bound::ComputeBound,
+            Bound::BarrierBound,
+            Bound::CacheFed,
+            Bound::CheckpointsOnly,
+            Bound::Invalid,
+        ] {
+            assert_eq!(serde_json::to_value(bound).unwrap(), bound.name());
+        }
     }
 }

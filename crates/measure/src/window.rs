@@ -42,7 +42,7 @@ impl<'a> Scope<'a> {
 
     /// The window of each block of an accelerator.
     pub fn windows(self, accelerator: &'a AcceleratorEpoch) -> impl Iterator<Item = Window<'a>> {
-        accelerator.blocks.iter().map(move |block| Window::of(self, block))
+        accelerator.blocks.iter().map(move |block| Window::new(self, block))
     }
 }
 
@@ -64,7 +64,7 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    fn of(scope: Scope, block: &'a Block) -> Self {
+    fn new(scope: Scope, block: &'a Block) -> Self {
         let metric = &scope.plan.metric;
         let planned = scope.plan.train.steps_in_epoch(scope.epoch.number.max(1));
         let end = usize::try_from(planned.saturating_sub(metric.exclude_end_steps));
@@ -98,20 +98,21 @@ impl<'a> Window<'a> {
         if self.steps() == 0 {
             return None;
         }
-        let outside =
-            |times: &[u64]| -> u64 { times[..self.first].iter().chain(&times[self.end..]).sum() };
         let length_ns = self.block.end_ns.checked_sub(self.block.start_ns)?;
-        let outside_ns = outside(&self.block.load_ns) + outside(&self.block.compute_ns);
+        let times = [&self.block.load_ns, &self.block.compute_ns];
+        let outside =
+            times.iter().flat_map(|times| times[..self.first].iter().chain(&times[self.end..]));
+        let outside_ns: u64 = outside.sum();
         positive(length_ns.checked_sub(outside_ns)?)
     }
 
     /// Bytes read, and the time from the end of the step before the window to the end of its last step.
     /// `before_bytes` had been read when the block began. `None` if no step is inside.
     pub fn read(self, before_bytes: u64) -> Option<(u64, u64)> {
-        let last = self.end.checked_sub(1).filter(|_| self.steps() > 0)?;
-        let at_first =
-            self.first.checked_sub(1).map_or(before_bytes, |step| self.block.read_bytes[step]);
-        let bytes = self.block.read_bytes[last].checked_sub(at_first)?;
+        let read_bytes = &self.block.read_bytes;
+        let last_bytes = read_bytes[self.first..self.end].last()?;
+        let at_first = self.first.checked_sub(1).map_or(before_bytes, |step| read_bytes[step]);
+        let bytes = last_bytes.checked_sub(at_first)?;
         let ns =
             step_end_ns(self.block, self.end).checked_sub(step_end_ns(self.block, self.first))?;
         Some((bytes, positive(ns)?))
@@ -120,8 +121,8 @@ impl<'a> Window<'a> {
 
 /// When the first `steps` steps of a block were over, from the start of the run.
 pub fn step_end_ns(block: &Block, steps: usize) -> u64 {
-    let sum = |times: &[u64]| times.iter().take(steps).sum::<u64>();
-    block.start_ns + sum(&block.load_ns) + sum(&block.compute_ns) + sum(&block.barrier_ns)
+    let times = [&block.load_ns, &block.compute_ns, &block.barrier_ns];
+    block.start_ns + times.iter().flat_map(|times| times.iter().take(steps)).sum::<u64>()
 }
 
 /// Nanoseconds as seconds.

@@ -1,93 +1,65 @@
 //! Data about the members of plug-in families for the planner: names, abilities, sizes.
 
+use crate::names::names;
 use crate::shape::{Compression, Encoding, FileShape};
 
-/// Something a member can do or needs. The planner matches these once, before anything runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ability {
-    /// One sample of many can be read without reading the whole file.
-    RandomAccess,
-    /// The file stays open between samples (a shared file with an index).
-    KeepsOpen,
-    /// The format checks its content as it reads.
-    ChecksContent,
-    /// The storage holds real bytes: what was written comes back.
-    KeepsBytes,
-    /// The storage has a page cache that can be evicted and looked at.
-    PageCache,
-    /// The storage can be written.
-    Writable,
-    /// No files are made or opened.
-    NoFiles,
-    /// Files lie in a folder of this machine, where others find them again.
-    InFolder,
-    /// The length of a file cannot be told before it is made.
-    EstimatedSize,
-    /// Data read back resembles what was written, and is not equal.
-    Lossy,
-    /// The file does not say what it holds: only its length can be compared with a plan.
-    Undescribed,
-    /// Only the plan says where a sample lies: files that others made are read by it too.
-    NeedsPlan,
-    /// A file that ends a few bytes early can look whole.
-    LooseEnd,
-    /// All samples of a file take equally many reads, where nothing is compressed or in chunks and a read may be as long as the
-    /// sample.
-    EvenReads,
-    /// Decoding allocates memory for each sample.
-    DecoderAllocates,
-    /// Reading goes through a memory map.
-    Mapped,
-    /// Reads go past the page cache, in whole blocks.
-    BypassesPageCache,
-    /// An engine serves samples by a library of their format, and not the bytes of files; a format has such a library.
-    ServesSamples,
-    /// The storage's files are read by an engine of choice.
-    Engines,
-    /// The loader's threads read files side by side, and their samples alternate.
-    Interleaves,
-    /// The loader shuffles samples in a buffer as they come, instead of the order in which they are read.
-    ShuffleBuffer,
-    /// The loader decodes in threads of their own (`reader.computation_threads`).
-    DecodeThreads,
-    /// Steps take no time, whatever is asked for.
-    TakesNoTime,
-    /// Steps are carried out on devices of this machine.
-    NeedsDevices,
-    /// It runs on other machines than the one that asks for it.
-    Elsewhere,
-}
-
-impl Ability {
-    /// The name shown by `feedrate list`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Ability::RandomAccess => "random_access",
-            Ability::KeepsOpen => "keeps_open",
-            Ability::ChecksContent => "checks_content",
-            Ability::KeepsBytes => "keeps_bytes",
-            Ability::PageCache => "page_cache",
-            Ability::Writable => "writable",
-            Ability::NoFiles => "no_files",
-            Ability::InFolder => "in_folder",
-            Ability::EstimatedSize => "estimated_size",
-            Ability::Lossy => "lossy",
-            Ability::Undescribed => "undescribed",
-            Ability::NeedsPlan => "needs_plan",
-            Ability::LooseEnd => "loose_end",
-            Ability::EvenReads => "even_reads",
-            Ability::DecoderAllocates => "decoder_allocates",
-            Ability::Mapped => "mapped",
-            Ability::BypassesPageCache => "bypasses_page_cache",
-            Ability::ServesSamples => "serves_samples",
-            Ability::Engines => "engines",
-            Ability::Interleaves => "interleaves",
-            Ability::ShuffleBuffer => "shuffle_buffer",
-            Ability::DecodeThreads => "decode_threads",
-            Ability::TakesNoTime => "takes_no_time",
-            Ability::NeedsDevices => "needs_devices",
-            Ability::Elsewhere => "elsewhere",
-        }
+names! {
+    /// Something a member can do or needs. The planner matches these once, before anything runs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Ability {
+        /// One sample of many can be read without reading the whole file.
+        RandomAccess = "random_access",
+        /// The file stays open between samples (a shared file with an index).
+        KeepsOpen = "keeps_open",
+        /// The format checks its content as it reads.
+        ChecksContent = "checks_content",
+        /// The storage holds real bytes: what was written comes back.
+        KeepsBytes = "keeps_bytes",
+        /// The storage has a page cache that can be evicted and looked at.
+        PageCache = "page_cache",
+        /// The storage can be written.
+        Writable = "writable",
+        /// No files are made or opened.
+        NoFiles = "no_files",
+        /// Files lie in a folder of this machine, where others find them again.
+        InFolder = "in_folder",
+        /// The length of a file cannot be told before it is made.
+        EstimatedSize = "estimated_size",
+        /// Data read back resembles what was written, and is not equal.
+        Lossy = "lossy",
+        /// The file does not say what it holds: only its length can be compared with a plan.
+        Undescribed = "undescribed",
+        /// Only the plan says where a sample lies: files that others made are read by it too.
+        NeedsPlan = "needs_plan",
+        /// A file that ends a few bytes early can look whole.
+        LooseEnd = "loose_end",
+        /// All samples of a file take equally many reads, where nothing is compressed or in chunks and a read may be as long as the
+        /// sample.
+        EvenReads = "even_reads",
+        /// Decoding allocates memory for each sample.
+        DecoderAllocates = "decoder_allocates",
+        /// Its samples are decoded by a loader that has threads for it, with as many as it has by default.
+        DecodedByLoader = "decoded_by_loader",
+        /// Reading goes through a memory map.
+        Mapped = "mapped",
+        /// Reads go past the page cache, in whole blocks.
+        BypassesPageCache = "bypasses_page_cache",
+        /// An engine serves samples by a library of their format, and not the bytes of files; a format has such a library.
+        ServesSamples = "serves_samples",
+        /// The storage's files are read by an engine of choice.
+        Engines = "engines",
+        /// The loader's threads read files side by side, and their samples alternate.
+        Interleaves = "interleaves",
+        /// The loader shuffles samples in a buffer as they come, instead of the order in which they are read.
+        ShuffleBuffer = "shuffle_buffer",
+        /// The loader decodes in threads of their own (`reader.computation_threads`).
+        DecodeThreads = "decode_threads",
+        /// Steps take no time, whatever is asked for.
+        TakesNoTime = "takes_no_time",
+        /// Steps are carried out on devices of this machine.
+        NeedsDevices = "needs_devices",
+        /// It runs on other machines than the one that asks for it.
+        Elsewhere = "elsewhere",
     }
 }
 
@@ -200,6 +172,11 @@ impl Catalog {
     /// The engine of that name.
     pub fn engine(&self, name: &str) -> Option<&'static Member> {
         self.engines.iter().copied().find(|m| m.name == name)
+    }
+
+    /// The format of checkpoints of that name.
+    pub fn checkpoint(&self, name: &str) -> Option<&'static Member> {
+        self.checkpoints.iter().copied().find(|m| m.name == name)
     }
 
     /// The compute of that name.

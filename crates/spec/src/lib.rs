@@ -3,6 +3,7 @@
 //! Everything here is a function of its arguments. No file, clock, environment variable, rank or
 //! random source is read, so the same workload and catalog give the same plan everywhere.
 
+mod names;
 pub mod units;
 pub mod problem;
 pub mod shape;

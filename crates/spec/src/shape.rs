@@ -1,74 +1,84 @@
 //! Elements, dimensions and the shape of one file. Values only.
 
+use crate::names::names;
 use serde::{Deserialize, Serialize};
 
 /// The most dimensions a sample may have.
 pub const DIMS_MAX: usize = 8;
 
-/// A numpy element type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names are numpy's")]
-pub enum Element {
-    Uint8,
-    Int8,
-    Uint16,
-    Int16,
-    Uint32,
-    Int32,
-    Uint64,
-    Int64,
-    Float16,
-    Float32,
-    Float64,
+names! {
+    /// A numpy element type, in numpy's order.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    #[expect(missing_docs, reason = "the names are numpy's")]
+    pub enum Element {
+        Uint8 = "uint8",
+        Int8 = "int8",
+        Uint16 = "uint16",
+        Int16 = "int16",
+        Uint32 = "uint32",
+        Int32 = "int32",
+        Uint64 = "uint64",
+        Int64 = "int64",
+        Float16 = "float16",
+        Float32 = "float32",
+        Float64 = "float64",
+    }
 }
 
 impl Element {
-    /// Every element type, in numpy's order.
-    pub const ALL: [Element; 11] = [
-        Element::Uint8,
-        Element::Int8,
-        Element::Uint16,
-        Element::Int16,
-        Element::Uint32,
-        Element::Int32,
-        Element::Uint64,
-        Element::Int64,
-        Element::Float16,
-        Element::Float32,
-        Element::Float64,
-    ];
-
-    /// Its name, its `descr`, and its bytes.
-    fn row(self) -> (&'static str, &'static str, u64) {
-        match self {
-            Element::Uint8 => ("uint8", "|u1", 1),
-            Element::Int8 => ("int8", "|i1", 1),
-            Element::Uint16 => ("uint16", "<u2", 2),
-            Element::Int16 => ("int16", "<i2", 2),
-            Element::Uint32 => ("uint32", "<u4", 4),
-            Element::Int32 => ("int32", "<i4", 4),
-            Element::Uint64 => ("uint64", "<u8", 8),
-            Element::Int64 => ("int64", "<i8", 8),
-            Element::Float16 => ("float16", "<f2", 2),
-            Element::Float32 => ("float32", "<f4", 4),
-            Element::Float64 => ("float64", "<f8", 8),
-        }
-    }
-
-    /// Bytes of one element.
+    /// Bytes of one element: the digit that numpy's `descr` ends with.
     pub fn bytes(self) -> u64 {
-        self.row().2
-    }
-
-    /// numpy's name, as in `record_element_type`.
-    pub fn name(self) -> &'static str {
-        self.row().0
+        u64::from(self.npy_descr().as_bytes()[2] - b'0')
     }
 
     /// The `descr` of an npy header, little-endian.
     pub fn npy_descr(self) -> &'static str {
-        self.row().1
+        match self {
+            Element::Uint8 => "|u1",
+            Element::Int8 => "|i1",
+            Element::Uint16 => "<u2",
+            Element::Int16 => "<i2",
+            Element::Uint32 => "<u4",
+            Element::Int32 => "<i4",
+            Element::Uint64 => "<u8",
+            Element::Int64 => "<i8",
+            Element::Float16 => "<f2",
+            Element::Float32 => "<f4",
+            Element::Float64 => "<f8",
+        }
+    }
+}
+
+names! {
+    /// Element type of a state, by torch's names in a workload.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum StateType {
+        /// Signed bytes.
+        Int8 = "int8",
+        /// Bytes.
+        Uint8 = "uint8",
+        /// IEEE halves.
+        Fp16 = "fp16",
+        /// Halves with the exponent of a single.
+        Bf16 = "bf16",
+        /// Singles.
+        Fp32 = "fp32",
+        /// Doubles.
+        Fp64 = "fp64",
+    }
+}
+
+impl StateType {
+    /// Bytes of one element.
+    pub fn bytes(self) -> u64 {
+        match self {
+            StateType::Int8 | StateType::Uint8 => 1,
+            StateType::Fp16 | StateType::Bf16 => 2,
+            StateType::Fp32 => 4,
+            StateType::Fp64 => 8,
+        }
     }
 }
 
@@ -121,45 +131,19 @@ impl FileShape {
     }
 }
 
-/// Compression inside a file. The names are DLIO's; which of them a format has is in its row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names are those of the methods")]
-pub enum Compression {
-    #[default]
-    None,
-    Gzip,
-    Lzf,
-    Bz2,
-    Zip,
-    Xz,
-}
-
-impl Compression {
-    const ALL: [Compression; 6] = [
-        Compression::None,
-        Compression::Gzip,
-        Compression::Lzf,
-        Compression::Bz2,
-        Compression::Zip,
-        Compression::Xz,
-    ];
-
-    /// As in `dataset.compression`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Compression::None => "none",
-            Compression::Gzip => "gzip",
-            Compression::Lzf => "lzf",
-            Compression::Bz2 => "bz2",
-            Compression::Zip => "zip",
-            Compression::Xz => "xz",
-        }
-    }
-
-    /// The compression called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|compression| compression.name() == name)
+names! {
+    /// Compression inside a file. The names are DLIO's; which of them a format has is in its row.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    #[expect(missing_docs, reason = "the names are those of the methods")]
+    pub enum Compression {
+        #[default]
+        None = "none",
+        Gzip = "gzip",
+        Lzf = "lzf",
+        Bz2 = "bz2",
+        Zip = "zip",
+        Xz = "xz",
     }
 }
 
@@ -200,5 +184,50 @@ impl Default for Encoding {
             datasets_per_record: 1,
             row_group_samples: 64,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_again() {
+        for element in Element::ALL {
+            assert_eq!(Element::named(element.name()), Some(element));
+        }
+        for compression in Compression::ALL {
+            assert_eq!(Compression::named(compression.name()), Some(compression));
+        }
+        for element in StateType::ALL {
+            assert_eq!(StateType::named(element.name()), Some(element));
+        }
+        assert_eq!(Element::named("Uint8"), None);
+        assert_eq!(Compression::named(""), None);
+    }
+
+    #[test]
+    fn elements_are_as_long_as_their_names_say() {
+        for (element, bytes, descr) in [
+            (Element::Uint8, 1, "|u1"),
+            (Element::Int16, 2, "<i2"),
+            (Element::Float16, 2, "<f2"),
+            (Element::Uint32, 4, "<u4"),
+            (Element::Float32, 4, "<f4"),
+            (Element::Int64, 8, "<i8"),
+            (Element::Float64, 8, "<f8"),
+        ] {
+            assert_eq!((element.bytes(), element.npy_descr()), (bytes, descr));
+        }
+    }
+
+    #[test]
+    fn shapes_saturate_instead_of_overflowing() {
+        let dims = Dims::new(&[u64::MAX, 2]).unwrap();
+        assert_eq!(dims.elements(), u64::MAX);
+        let shape = FileShape { dims, element: Element::Float64, samples: 3 };
+        assert_eq!((shape.sample_bytes(), shape.payload_bytes()), (u64::MAX, u64::MAX));
+        assert_eq!(Dims::new(&[]).unwrap().elements(), 1);
+        assert!(Dims::new(&[1; DIMS_MAX + 1]).is_none());
     }
 }

@@ -115,21 +115,17 @@ fn is_exponent(text: &str, at: usize) -> bool {
 
 fn factor(unit: &str) -> Option<f64> {
     let short = unit.strip_suffix('B').unwrap_or(unit);
-    let power = |letter: &str| match letter {
-        "" => Some(0),
-        "k" | "K" => Some(1),
-        "M" => Some(2),
-        "G" => Some(3),
-        "T" => Some(4),
-        "P" => Some(5),
-        "E" => Some(6),
-        _ => None,
+    let (letter, base) = match short.strip_suffix('i') {
+        Some("") => return None,
+        Some(letter) => (letter, 1024f64),
+        None => (short, 1000.0),
     };
-    match short.strip_suffix('i') {
-        Some("") => None,
-        Some(letter) => Some(1024f64.powi(power(letter)?)),
-        None => Some(1000f64.powi(power(short)?)),
-    }
+    let power = match letter.len() {
+        0 => 0,
+        1 => 1 + "kMGTPE".find(if letter == "K" { "k" } else { letter })?,
+        _ => return None,
+    };
+    Some(base.powi(power as i32))
 }
 
 fn scaled(value: f64, base: f64, names: &[&str; 7]) -> String {

@@ -23,6 +23,7 @@ const FAMILIES: &[Family] = &[
                 "packed_cursor",
                 "samples and nothing else: raw files, and what a format's library serves",
             ),
+            ("payload_range", "a sample in one range of a file, passed on in pieces"),
             ("deflate", "packs whatever a format writes"),
             ("ahead", "files of records read in order, in pieces that hold many"),
             ("indexed", "samples with an index beside them, read in one way or another"),

@@ -202,6 +202,7 @@ fn planted_member_imports_are_found() {
             (&format!("{format}/tests.rs"), "use super::npz;\n"),
             (&format!("{format}/packed.rs"), ""),
             (&format!("{format}/packed_cursor.rs"), ""),
+            (&format!("{format}/payload_range.rs"), ""),
             (&format!("{format}/ahead.rs"), ""),
             (&format!("{format}/deflate.rs"), ""),
             (&format!("{format}/indexed.rs"), ""),

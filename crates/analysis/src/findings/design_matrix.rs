@@ -91,9 +91,8 @@ impl<'a> DesignMatrix<'a> {
         terms.extend(pairs.iter().map(|&(a, b)| vec![a, b]));
         let additive = Model::new(&cells, &counts, &alone);
         let baselines: Vec<usize> = design.factors.iter().map(|factor| factor.baseline).collect();
-        for at in 0..alone.len() {
-            design.factors[at].baseline =
-                reference(&additive.comparable(at), &cells, at, baselines[at]);
+        for (at, factor) in design.factors.iter_mut().enumerate() {
+            factor.baseline = reference(&additive.comparable(at), &cells, at, baselines[at]);
         }
         Some(DesignMatrix {
             response,

@@ -11,11 +11,11 @@ use std::ops::Range;
 /// The sample asked for, as the one before leaves the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begun {
-    /// In another file, or by another plan.
+    /// The sample lies in another file, or is read by another plan.
     Anew,
-    /// Behind the last sample of the same file.
+    /// The sample lies behind the last one, in the same file.
     Onward,
-    /// At or before the last sample of the same file.
+    /// The sample is the last one or lies before it, in the same file.
     Again,
 }
 
@@ -37,14 +37,14 @@ pub(super) trait Finder: Send {
     /// The file is this long. Comes first in each file.
     fn length(&mut self, bytes: u64) -> Result<(), FormatError>;
 
-    /// Where the bytes lie that are wanted next; `None` once the sample is whole.
+    /// Offset of the bytes that are wanted next; `None` once the sample is whole.
     fn at(&self) -> Option<u64>;
 
     /// All bytes up to here are wanted, or the largest number where that is not known. Once the sample is whole: where
     /// the next record begins.
     fn end(&self) -> u64;
 
-    /// How long records are, by the last one seen; 0 before.
+    /// Length of a record, by the last one seen; 0 before.
     fn record_bytes(&self) -> u64;
 
     /// Bytes of the file from [`Finder::at`] on, at least one. Takes as many as it likes, and moves on.

@@ -45,7 +45,7 @@ impl Format for Csv {
     }
 }
 
-/// Where in a row.
+/// Position in a row.
 #[derive(Default)]
 struct Fields {
     token: Token,

@@ -1,6 +1,7 @@
 //! Samples one after another, with their offsets and sizes in two files beside them, as DLIO generates them
 //! (`indexed_binary_generator.py`): `<file>.off.idx` and `<file>.sz.idx`, little-endian u64 each.
 
+use super::payload_range::PayloadRange;
 use super::{
     Content, Cursor, CursorOptions, FileSink, FormatError, Need, Part, PayloadSink, SinkError,
     cut_off, packed, piece_len,
@@ -39,9 +40,7 @@ pub(super) fn cursor(options: &CursorOptions) -> Box<dyn Cursor> {
         sample: 0,
         index: Index::default(),
         phase: Phase::Length,
-        size: 0,
-        start: 0,
-        at: 0,
+        payload: PayloadRange::default(),
         asked: 0,
     })
 }
@@ -57,9 +56,7 @@ struct IndexedCursor {
     sample: u64,
     index: Index,
     phase: Phase,
-    size: u64,
-    start: u64,
-    at: u64,
+    payload: PayloadRange,
     asked: usize,
 }
 
@@ -206,7 +203,7 @@ impl IndexedCursor {
                 format!("the index says {size} bytes at {start}, beyond what a file can have");
             return Err(FormatError::new(entry_offset, message));
         }
-        (self.start, self.size, self.at) = (start, size, 0);
+        self.payload = PayloadRange::new(start, size);
         self.phase = Phase::Data;
         Ok(())
     }
@@ -255,8 +252,7 @@ impl Cursor for IndexedCursor {
                     len: self.asked,
                 });
             }
-            Phase::Data if self.at == self.size => return Ok(Need::Done),
-            Phase::Data => (DATA, self.start + self.at, self.size - self.at),
+            Phase::Data => return Ok(self.payload.need(DATA, self.piece_bytes)),
         };
         self.asked = piece_len(self.piece_bytes, offset, left);
         Ok(Need::Bytes { part, offset, len: self.asked })
@@ -268,14 +264,7 @@ impl Cursor for IndexedCursor {
             Phase::DataLength => self.feed_data_length(bytes),
             Phase::Whole(part) => self.feed_whole(part, bytes),
             Phase::Entry(part) => self.feed_entry(part, bytes),
-            Phase::Data => {
-                sink.payload(self.at, bytes)?;
-                self.at += bytes.len() as u64;
-                if bytes.len() < self.asked {
-                    return Err(cut_off(self.start + self.at, self.size - self.at));
-                }
-                Ok(())
-            }
+            Phase::Data => self.payload.feed(bytes, sink),
         }
     }
 
@@ -284,7 +273,7 @@ impl Cursor for IndexedCursor {
         if self.phase != Phase::Data {
             return None;
         }
-        let dims = Dims::new(&[self.size])?;
+        let dims = Dims::new(&[self.payload.bytes()])?;
         Some(FileShape { dims, element: Element::Uint8, samples: self.index.samples })
     }
 }

@@ -66,7 +66,7 @@ enum Next {
     LineEnd,
 }
 
-/// Where in a line.
+/// Position in a line.
 #[derive(Default)]
 struct Tokens {
     next: Next,

@@ -7,6 +7,7 @@
 //! the CLI, the reference pages and the contract suite (`tests.rs`) read the table.
 
 mod packed;
+mod payload_range;
 mod packed_cursor;
 mod deflate;
 mod ahead;
@@ -193,7 +194,7 @@ pub enum Need {
     Bytes {
         /// Index into [`Format::parts`].
         part: usize,
-        /// From the start of that part.
+        /// Offset from the start of that part.
         offset: u64,
         /// At most this many; never 0.
         len: usize,
@@ -210,7 +211,7 @@ pub enum Need {
     Again {
         /// Index into [`Format::parts`].
         part: usize,
-        /// From the start of that part.
+        /// Offset from the start of that part.
         offset: u64,
         /// Never 0.
         len: usize,
@@ -293,7 +294,7 @@ pub type SinkError = crate::storage::StorageError;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("at byte {offset}: {message}")]
 pub struct FormatError {
-    /// Where in the part.
+    /// Offset in the part.
     pub offset: u64,
     /// A lowercase fragment.
     pub message: String,

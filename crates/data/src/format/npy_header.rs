@@ -62,7 +62,7 @@ fn axes(shape: &FileShape) -> impl Iterator<Item = u64> {
 
 /// A header of which more and more is known.
 pub(super) enum Progress {
-    /// It needs to be this long before more can be said.
+    /// The header must be this long before more can be said.
     Needs(usize),
     /// Read: the shape.
     Done(FileShape),

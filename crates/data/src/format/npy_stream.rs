@@ -113,7 +113,7 @@ impl ArrayStream {
         self.at = 0;
     }
 
-    /// Where in its file the array begins, for errors.
+    /// Offset of the array in its file, for errors.
     pub(super) fn set_origin(&mut self, offset: u64) {
         self.origin = offset;
     }
@@ -162,7 +162,7 @@ impl ArrayStream {
         self.shape.map(|_| self.head_bytes.saturating_add(self.total))
     }
 
-    /// Where in its file the next byte lies.
+    /// Offset of the next byte in the file.
     pub(super) fn position(&self) -> u64 {
         self.origin.saturating_add(self.head.len() as u64 + self.at)
     }

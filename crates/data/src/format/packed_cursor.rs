@@ -1,8 +1,7 @@
 //! Reads payload that lies sample after sample, with nothing else: files of `raw`, and what a format's own library serves.
 
-use super::{
-    Cursor, CursorOptions, FormatError, Need, PayloadSink, check_sample, cut_off, piece_len,
-};
+use super::payload_range::PayloadRange;
+use super::{Cursor, CursorOptions, FormatError, Need, PayloadSink, check_sample};
 use feedrate_spec::shape::FileShape;
 
 pub(super) struct PackedCursor {
@@ -12,9 +11,8 @@ pub(super) struct PackedCursor {
     expected: Option<FileShape>,
     /// Length of the file, asked for once.
     length: Option<u64>,
-    size: u64,
-    at: u64,
-    asked: usize,
+    /// Place of the sample, once it was checked.
+    payload: Option<PayloadRange>,
 }
 
 impl PackedCursor {
@@ -25,24 +23,22 @@ impl PackedCursor {
             sample: 0,
             expected: None,
             length: None,
-            size: 0,
-            at: 0,
-            asked: 0,
+            payload: None,
         }
     }
 
-    fn start(&self) -> u64 {
-        self.sample.saturating_mul(self.size)
-    }
-
-    fn check(&self, length: u64) -> Result<(), FormatError> {
+    fn locate(&self, length: u64) -> Result<PayloadRange, FormatError> {
         match &self.expected {
             Some(shape) if shape.payload_bytes() != length => {
                 let wanted = shape.payload_bytes();
                 let message = format!("holds {length} bytes, but the plan says {wanted}");
                 Err(FormatError::new(length, message))
             }
-            Some(shape) => check_sample(shape, self.sample),
+            Some(shape) => {
+                check_sample(shape, self.sample)?;
+                let bytes = shape.sample_bytes();
+                Ok(PayloadRange::new(self.sample.saturating_mul(bytes), bytes))
+            }
             None => Err(FormatError::new(0, "does not say what it holds")),
         }
     }
@@ -56,31 +52,25 @@ impl Cursor for PackedCursor {
         self.file = Some(file);
         self.expected = expected.copied();
         self.sample = sample;
-        self.at = 0;
+        self.payload = None;
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
         let Some(length) = self.length else { return Ok(Need::Length { part: 0 }) };
-        self.check(length)?;
-        self.size = self.expected.as_ref().map_or(0, FileShape::sample_bytes);
-        if self.at == self.size {
-            return Ok(Need::Done);
-        }
-        let offset = self.start() + self.at;
-        self.asked = piece_len(self.piece_bytes, offset, self.size - self.at);
-        Ok(Need::Bytes { part: 0, offset, len: self.asked })
+        let payload = match self.payload.take() {
+            Some(payload) => payload,
+            None => self.locate(length)?,
+        };
+        Ok(self.payload.insert(payload).need(0, self.piece_bytes))
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        if self.length.is_none() {
-            self.length = bytes.first_chunk().copied().map(u64::from_le_bytes);
-            return Ok(());
+        match &mut self.payload {
+            Some(payload) => payload.feed(bytes, sink),
+            None => {
+                self.length = bytes.first_chunk().copied().map(u64::from_le_bytes);
+                Ok(())
+            }
         }
-        sink.payload(self.at, bytes)?;
-        self.at += bytes.len() as u64;
-        if bytes.len() < self.asked {
-            return Err(cut_off(self.start() + self.at, self.size - self.at));
-        }
-        Ok(())
     }
 }

@@ -14,7 +14,7 @@ use std::io;
 /// Pixels of a foreign picture, at most: memory is claimed for them on the word of a file.
 const FOREIGN_PIXEL_BYTES_MAX: u64 = 1 << 30;
 
-/// How one kind of picture is decoded.
+/// Decoder of one kind of picture.
 pub(super) trait Picture: Send {
     /// The most bytes of pixels that one byte of a file can stand for.
     const PIXEL_BYTES_A_BYTE: u64;
@@ -260,7 +260,7 @@ pub(super) fn sides(shape: &FileShape) -> [u64; 2] {
 /// Limits on the pictures of a kind.
 pub(super) struct Fits {
     pub(super) elements: &'static [Element],
-    /// Beside one, which is told by two dimensions.
+    /// Numbers of colours that are allowed beside one, which is stated by two dimensions.
     pub(super) channels: &'static [u64],
     pub(super) side_max: u64,
 }

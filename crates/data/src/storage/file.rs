@@ -79,7 +79,7 @@ impl Root {
 }
 
 impl File {
-    /// With the path that a handle leads to.
+    /// An error with the path of an open file.
     fn error_of(&self, action: &'static str, file: Handle, source: Errno) -> StorageError {
         let link = format!("/proc/self/fd/{}", self.engine.fd(&file).as_raw_fd());
         let path = std::fs::read_link(link).unwrap_or_else(|_| self.root.path.clone());
@@ -295,7 +295,7 @@ impl Drop for Part {
     }
 }
 
-/// How much of a file is in the page cache.
+/// Counts the bytes of a file that are in the page cache.
 mod residency {
     use rustix::fd::{AsRawFd, BorrowedFd};
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};

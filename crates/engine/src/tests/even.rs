@@ -9,7 +9,7 @@ use feedrate_data::generate::{Generation, Part, Watch};
 use feedrate_data::storage::{self, Storage};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::plan::{FileAccess, Plan, ShufflePlan};
+use feedrate_spec::plan::{FileAccess, Plan, Shuffle};
 use feedrate_spec::shape::Element;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn of_format(name: &str, extension: &str, files: u64) -> Plan {
     plan.storage.kind = "memory".into();
     plan.loader.file_access = FileAccess::Mpio;
     plan.loader.batch_size = 4;
-    plan.loader.file_shuffle = ShufflePlan::Seed;
+    plan.loader.file_shuffle = Shuffle::Seed;
     plan.train.steps_per_epoch = files * plan.dataset.samples_per_file / 12;
     plan.train.epochs = 2;
     plan

@@ -76,7 +76,7 @@ fn it_is_what_the_storage_can_keep_up_wherever_the_epoch_is_long_enough() {
 
 fn check(case: Case) {
     let record = record(case, 1e8);
-    let summary = Summary::of(&record);
+    let summary = Summary::new(&record);
     let name = format!(
         "{} × {} × {} × {}, {} s",
         case.loader, case.accelerators, case.workers, case.steps, case.compute_s
@@ -97,7 +97,7 @@ fn check(case: Case) {
 fn too_short_epochs_say_how_long_they_must_be() {
     for (workers, steps, needed) in [(4, 6, 16), (64, 50, 256)] {
         let case = Case { loader: "pytorch", accelerators: 1, workers, steps, compute_s: 0.01 };
-        let figures = Summary::of(&record(case, 1e8)).figures;
+        let figures = Summary::new(&record(case, 1e8)).figures;
         let au = figures.value(&metric::AU_SUSTAINED);
         assert_eq!((au, figures.sustained_needs_steps), (None, needed));
     }
@@ -111,6 +111,6 @@ fn a_window_that_lives_off_the_stock_is_doubted() {
     let all_steps = (metric::AU_ALL_STEPS.of_run)(&record).unwrap();
     // Six reads of 10 ms, then the last compute: 62 ms, 12 of them computing.
     assert!((all_steps - 100.0 * 12.0 / 62.0).abs() < 1e-6, "{all_steps}");
-    let doubts = Summary::of(&record).doubts;
+    let doubts = Summary::new(&record).doubts;
     assert!(doubts.iter().any(|doubt| doubt.name == "window_shorter_than_stock" || doubt.name == "too_few_steps"), "{doubts:?}");
 }

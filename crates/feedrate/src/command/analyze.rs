@@ -9,7 +9,7 @@ use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric, NOMINAL_WHOLE,
     NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, SAMPLES_WINDOWED,
 };
-use feedrate_results::index::{ReadOptions, RunIndex, RunsError};
+use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::run::Run;
 use feedrate_spec::units::{self, MIB};
 use serde_json::{Value, json};
@@ -23,13 +23,9 @@ const NAMED_MAX: usize = 6;
 
 /// Analyse, and print.
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
-    let usage = |error: RunsError| UsageError {
-        hint: Some(error.hint().to_string()),
-        message: error.to_string(),
-    };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let options = ReadOptions { threads, ..ReadOptions::default() };
-    let found = RunIndex::read(&arguments.sources, &options).map_err(usage)?;
+    let found = RunIndex::read(&arguments.sources, &options).map_err(UsageError::from)?;
     if arguments.json {
         let sources = arguments.sources.iter().map(|source| shown(source));
         let left_out = found.unread.iter();
@@ -149,10 +145,11 @@ const HEADER: [&str; 13] = [
 
 fn runs(all: &[Run], has_sources: bool) -> String {
     let header = HEADER.map(str::to_string).into_iter();
-    let source = |text: &str| has_sources.then(|| text.to_string());
-    let mut table = text::table(header.chain(source("Source")).collect::<Vec<_>>());
+    let source = has_sources.then(|| "Source".to_string());
+    let mut table = text::table(header.chain(source).collect::<Vec<_>>());
     for (index, run) in all.iter().take(RUNS_MAX).enumerate() {
-        let cells = row(index, run).into_iter().chain(source(&run.source));
+        let source = has_sources.then(|| run.source.clone());
+        let cells = row(index, run).into_iter().chain(source);
         table.add_row(cells.collect::<Vec<_>>());
     }
     for column in [0, 2].into_iter().chain(5..12) {
@@ -168,9 +165,6 @@ fn runs(all: &[Run], has_sources: bool) -> String {
 }
 
 fn row(index: usize, run: &Run) -> [String; 13] {
-    let number = |value: Option<f64>, digits: usize| {
-        value.map_or_else(|| "-".into(), |value| format!("{value:.digits$}"))
-    };
     let read = mib_per_second(run, &DELIVERED_WHOLE);
     let whole = read.or_else(|| mib_per_second(run, &NOMINAL_WHOLE));
     [
@@ -190,12 +184,18 @@ fn row(index: usize, run: &Run) -> [String; 13] {
     ]
 }
 
-/// What was reported of checkpoints, a line for each run that has some.
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or("-".into(), |value| format!("{value:.digits$}"))
+}
+
+/// Reported figures of checkpoints, a line for each run that has some.
 fn checkpoints(all: &[Run]) -> Option<String> {
     let mut lines = Vec::new();
     for (index, run) in all.iter().enumerate() {
-        let is_told = |name: &str| name.contains("checkpoint") && name.contains("mean");
-        let told = run.reported.iter().filter(|(name, _)| is_told(name));
+        let told = run
+            .reported
+            .iter()
+            .filter(|(name, _)| name.contains("checkpoint") && name.contains("mean"));
         let told: Vec<String> =
             told.map(|(name, value)| format!("{} {value:.3}", name.replace('_', " "))).collect();
         if !told.is_empty() {

@@ -10,12 +10,13 @@ use feedrate_analysis::compare::{
 use feedrate_analysis::precision;
 use feedrate_measure::metric::Provenance;
 use feedrate_report::words::comparison::{note, percent, verdict};
-use feedrate_results::index::{LeftOut, RunsError};
+use feedrate_results::index::LeftOut;
 use feedrate_results::response::{Response, Unit};
 use feedrate_spec::units;
 use serde_json::json;
 
-const WITHIN: &str = "2%";
+/// The margin, where none is given.
+const WITHIN: f64 = 0.02;
 
 /// Compare, and say what can be said.
 pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
@@ -43,43 +44,34 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
 }
 
 fn responses(names: &[String]) -> Result<Vec<&'static Response>, UsageError> {
-    let found = names.iter().map(|name| {
-        Response::find(name)
-            .map_err(|error| UsageError { hint: Some(error.hint()), message: error.to_string() })
-    });
-    found.collect()
+    names.iter().map(|name| Ok(Response::find(name)?)).collect()
 }
 
 fn question(arguments: &CompareArguments) -> Result<Question, UsageError> {
-    let share = |option: &str, text: &str| {
-        precision::share(text).ok_or_else(|| UsageError {
-            message: format!("`{option} {text}` is no share"),
-            hint: Some("write `2%` or `0.02`".into()),
-        })
-    };
-    match &arguments.no_worse_than {
-        Some(text) => Ok(Question::NoWorseThan(share("--no-worse-than", text)?)),
-        None => {
-            let text = arguments.within.as_deref().unwrap_or(WITHIN);
-            Ok(Question::Within(share("--within", text)?))
-        }
+    match (&arguments.no_worse_than, &arguments.within) {
+        (Some(text), _) => Ok(Question::NoWorseThan(share("--no-worse-than", text)?)),
+        (None, Some(text)) => Ok(Question::Within(share("--within", text)?)),
+        (None, None) => Ok(Question::Within(WITHIN)),
     }
+}
+
+fn share(option: &str, text: &str) -> Result<f64, UsageError> {
+    precision::share(text).ok_or_else(|| {
+        UsageError::new(format!("`{option} {text}` is no share"), "write `2%` or `0.02`")
+    })
 }
 
 fn load(arguments: &CompareArguments) -> anyhow::Result<(Runs, Runs)> {
-    let usage = |error: RunsError| UsageError {
-        hint: Some(error.hint().to_string()),
-        message: error.to_string(),
-    };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(sides(&arguments.a, &arguments.b, threads).map_err(usage)?)
+    Ok(sides(&arguments.a, &arguments.b, threads).map_err(UsageError::from)?)
 }
 
 fn asked(question: Question) -> String {
-    match question {
-        Question::Within(margin) => format!("the same within {}", percent(margin)),
-        Question::NoWorseThan(margin) => format!("B is not worse by more than {}", percent(margin)),
-    }
+    let (words, margin) = match question {
+        Question::Within(margin) => ("the same within", margin),
+        Question::NoWorseThan(margin) => ("B is not worse by more than", margin),
+    };
+    format!("{words} {}", percent(margin))
 }
 
 fn page(arguments: &CompareArguments, found: &Comparison, question: Question) -> String {
@@ -116,8 +108,8 @@ fn page(arguments: &CompareArguments, found: &Comparison, question: Question) ->
 }
 
 fn differing(one: &Differing) -> String {
-    let or_none = |value: &Option<String>| value.clone().unwrap_or("none".into());
-    format!("Differs in {}: `{}` in A, `{}` in B", one.setting, or_none(&one.a), or_none(&one.b))
+    let [a, b] = [&one.a, &one.b].map(|value| value.as_deref().unwrap_or("none"));
+    format!("Differs in {}: `{a}` in A, `{b}` in B", one.setting)
 }
 
 fn block(heading: Option<&str>, finding: &ComparedResponse) -> String {

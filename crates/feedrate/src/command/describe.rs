@@ -7,7 +7,7 @@ use crate::exit::{Exit, UsageError};
 use crate::messages;
 use crate::text;
 use clap::ValueEnum;
-use feedrate_spec::workload::{Effect, KEYS, KeyInfo, nearest};
+use feedrate_spec::workload::{Effect, KEYS, KeyInfo};
 use feedrate_study::design::{self, Design};
 use serde_json::json;
 
@@ -81,10 +81,7 @@ fn key(key: &KeyInfo) -> String {
 
 fn named_family(name: &str) -> Result<Family, UsageError> {
     let names = [name.to_string(), format!("{name}s"), format!("{name}es")];
-    Family::value_variants().iter().copied().find(|&f| names.contains(&family_name(f))).ok_or_else(|| UsageError {
-        message: format!("there is no family `{name}`"),
-        hint: Some("families are: workloads, formats, storages, engines, loaders, checkpoints, computes, comms, launches, designs, plots, keys, metrics, doubts".into()),
-    })
+    Family::value_variants().iter().copied().find(|&f| names.contains(&family_name(f))).ok_or_else(|| UsageError::new(format!("there is no family `{name}`"), "families are: workloads, formats, storages, engines, loaders, checkpoints, computes, comms, launches, designs, plots, keys, metrics, doubts"))
 }
 
 fn family_name(family: Family) -> String {
@@ -93,11 +90,10 @@ fn family_name(family: Family) -> String {
 
 fn unknown(families: &[Family], name: &str) -> UsageError {
     let names: Vec<String> = families.iter().flat_map(|&f| lines(f)).map(|l| l.name).collect();
-    UsageError {
-        message: format!("nothing is called `{name}`"),
-        hint: Some(match nearest(name, names.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "see `feedrate list --help`".into(),
-        }),
-    }
+    UsageError::unknown(
+        format!("nothing is called `{name}`"),
+        name,
+        names.iter().map(String::as_str),
+        "see `feedrate list --help`",
+    )
 }

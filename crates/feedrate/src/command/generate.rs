@@ -2,12 +2,12 @@
 
 use crate::catalog::catalog;
 use crate::cli::{DataArguments, GenerateArguments};
-use crate::dataset::{self, Want};
+use crate::dataset::{self, DatasetRequest};
 use crate::exit::{Exit, UsageError};
 use crate::interrupt;
 use crate::launch::{Launch, decided, together};
 use crate::messages;
-use crate::resolve::{Resolved, Wish, resolve_for};
+use crate::resolve::{PlanOptions, Resolved, resolve_for};
 use feedrate_run::comm::Comm;
 use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
@@ -31,11 +31,11 @@ fn generate_on(
     let arguments = &arguments.data;
     let start = Instant::now();
     let (plan, choice) = decided(&**comm, || {
-        let wish = Wish { generate_only: true, ..Wish::default() };
+        let options = PlanOptions { generate_only: true, ..PlanOptions::default() };
         let Resolved { plan, data_root, .. } =
-            resolve_for(arguments, arguments.accelerators, wish)?;
-        let want = Want { root: &data_root, foreign: false, check_files: true };
-        let choice = dataset::choose(&plan, &want)?;
+            resolve_for(arguments, arguments.accelerators, options)?;
+        let request = DatasetRequest { root: &data_root, foreign: false, check_files: true };
+        let choice = dataset::choose(&plan, &request)?;
         Ok((plan, choice))
     })?;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
@@ -81,10 +81,8 @@ pub(super) fn refuse_foreign(arguments: &DataArguments, command: &str) -> Result
     if !arguments.foreign {
         return Ok(());
     }
-    Err(UsageError {
-        message: format!(
-            "`{command}` is about files that feedrate makes, `--foreign` about others"
-        ),
-        hint: Some("leave `--foreign` out; `feedrate run … --foreign` probes and reads".into()),
-    })
+    Err(UsageError::new(
+        format!("`{command}` is about files that feedrate makes, `--foreign` about others"),
+        "leave `--foreign` out; `feedrate run … --foreign` probes and reads",
+    ))
 }

@@ -42,15 +42,9 @@ pub(crate) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
     } else {
         let rows: Vec<(&str, String)> = lines
             .iter()
-            .map(|l| {
-                (
-                    l.name.as_str(),
-                    if l.notes.is_empty() {
-                        l.summary.clone()
-                    } else {
-                        format!("{} [{}]", l.summary, l.notes)
-                    },
-                )
+            .map(|Line { name, summary, notes }| {
+                let notes = if notes.is_empty() { String::new() } else { format!(" [{notes}]") };
+                (name.as_str(), format!("{summary}{notes}"))
             })
             .collect();
         messages::print(text::rows(&rows));
@@ -74,42 +68,35 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Plots => PLOTS.iter().map(|p| plot(p)).collect(),
         Family::Keys => KEYS
             .iter()
-            .map(|key| Line {
-                name: key.path.into(),
-                summary: key.meaning.into(),
-                notes: format!("{}, default {}", key.kind, key.default),
+            .map(|key| {
+                line(key.path, key.meaning, &format!("{}, default {}", key.kind, key.default))
             })
             .collect(),
-        Family::Metrics => metric::METRICS
-            .iter()
-            .map(|m| Line {
-                name: m.label().into(),
-                summary: m.meaning(),
-                notes: m.unit.name().into(),
-            })
-            .collect(),
+        Family::Metrics => {
+            metric::METRICS.iter().map(|m| line(m.label(), &m.meaning(), m.unit.name())).collect()
+        }
         Family::Doubts => {
-            let line = |name: &str, meaning: &str, severity: doubt::Severity| Line {
-                name: name.into(),
-                summary: meaning.into(),
-                notes: severity.name().into(),
-            };
-            let of_records =
-                doubt::DOUBTS.iter().map(|d| &d.kind).map(|d| line(d.name, d.meaning, d.severity));
+            let of_records = doubt::DOUBTS
+                .iter()
+                .map(|d| line(d.kind.name, d.kind.meaning, d.kind.severity.name()));
             // Of the same name, the meaning is that of a record's.
             let of_results = feedrate_results::doubt::DOUBTS
                 .iter()
                 .map(|row| &row.kind)
                 .filter(|kind| doubt::find(kind.name).is_none())
-                .map(|d| line(d.name, d.meaning, d.severity));
+                .map(|d| line(d.name, d.meaning, d.severity.name()));
             of_records.chain(of_results).collect()
         }
     }
 }
 
+fn line(name: &str, summary: &str, notes: &str) -> Line {
+    Line { name: name.into(), summary: summary.into(), notes: notes.into() }
+}
+
 fn member(member: &Member) -> Line {
     let abilities: Vec<&str> = member.abilities.iter().map(|a| a.name()).collect();
-    Line { name: member.name.into(), summary: member.summary.into(), notes: abilities.join(", ") }
+    line(member.name, member.summary, &abilities.join(", "))
 }
 
 fn plot(plot: &Plot) -> Line {
@@ -119,7 +106,7 @@ fn plot(plot: &Plot) -> Line {
 
 fn design(design: &Design) -> Line {
     let options: Vec<&str> = design.options.iter().map(|option| option.name).collect();
-    Line { name: design.name.into(), summary: design.summary.into(), notes: options.join(", ") }
+    line(design.name, design.summary, &options.join(", "))
 }
 
 /// A bundled workload, and why it cannot run as it stands, if it cannot.

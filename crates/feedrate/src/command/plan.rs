@@ -1,10 +1,10 @@
 //! `feedrate plan`: what would run, before it runs.
 
 use crate::cli::DataArguments;
-use crate::dataset::{self, Want};
+use crate::dataset::{self, DatasetRequest};
 use crate::exit::Exit;
 use crate::messages;
-use crate::resolve::{Resolved, Unheeded, Wish, resolve, unheeded};
+use crate::resolve::{PlanOptions, Resolved, Unheeded, resolve, unheeded};
 use crate::text;
 use feedrate_spec::plan::{self, CheckpointPlan, Estimate, EvaluationPlan};
 use feedrate_spec::units;
@@ -12,11 +12,12 @@ use feedrate_spec::workload::resolved_yaml;
 
 /// Print the plan.
 pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
-    let resolved = resolve(arguments, Wish::default())?;
+    let resolved = resolve(arguments, PlanOptions::default())?;
     let estimate = plan::estimate(&resolved.plan, &resolved.catalog);
     if arguments.foreign {
-        let want = Want { root: &resolved.data_root, foreign: true, check_files: false };
-        dataset::choose(&resolved.plan, &want)?;
+        let request =
+            DatasetRequest { root: &resolved.data_root, foreign: true, check_files: false };
+        dataset::choose(&resolved.plan, &request)?;
     }
     let unheeded: Vec<Unheeded> = unheeded(&resolved.workload).collect();
     if arguments.json {

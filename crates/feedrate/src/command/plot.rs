@@ -13,7 +13,6 @@ use feedrate_report::plot::{self, Needs, PLOTS, Plot};
 use feedrate_results::index::LeftOut;
 use feedrate_results::response::Response;
 use feedrate_spec::units;
-use feedrate_spec::workload::nearest;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -34,14 +33,16 @@ pub(crate) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     if !is_of_values {
         left_out.retain(|one| !data.folders.iter().any(|folder| folder.path == one.path));
     }
-    let mut figure = plot.figure(&data, response).map_err(|missing| UsageError {
-        message: format!(
-            "{} cannot be drawn: {}{}",
-            arguments.name,
-            missing.message,
-            of(&left_out)
-        ),
-        hint: Some(missing.hint),
+    let mut figure = plot.figure(&data, response).map_err(|missing| {
+        UsageError::new(
+            format!(
+                "{} cannot be drawn: {}{}",
+                arguments.name,
+                missing.message,
+                first_of(&left_out)
+            ),
+            missing.hint,
+        )
     })?;
     if is_of_values {
         let doubts = data.doubts(&figure);
@@ -80,7 +81,7 @@ fn object(
 }
 
 /// Runs that were left out, in a message about what is missing.
-fn of(left_out: &[LeftOut]) -> String {
+fn first_of(left_out: &[LeftOut]) -> String {
     match left_out {
         [] => String::new(),
         [first, ..] => format!(
@@ -94,27 +95,22 @@ fn of(left_out: &[LeftOut]) -> String {
 
 fn unknown(name: &str) -> UsageError {
     let names = PLOTS.iter().map(|plot| plot.member.name);
-    UsageError {
-        message: format!("there is no plot `{name}`"),
-        hint: Some(match nearest(name, names) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "see `feedrate list plots`".into(),
-        }),
-    }
+    UsageError::unknown(
+        format!("there is no plot `{name}`"),
+        name,
+        names,
+        "see `feedrate list plots`",
+    )
 }
 
 fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Response>, UsageError> {
-    let find = |name: &str| {
-        Response::find(name)
-            .map_err(|error| UsageError { hint: Some(error.hint()), message: error.to_string() })
-    };
     match (plot.response(), asked) {
-        (None, Some(_)) => Err(UsageError {
-            message: format!("`{}` takes no `--response`", plot.member.name),
-            hint: Some("`feedrate list plots` shows which do".into()),
-        }),
+        (None, Some(_)) => Err(UsageError::new(
+            format!("`{}` takes no `--response`", plot.member.name),
+            "`feedrate list plots` shows which do",
+        )),
         (None, None) => Ok(None),
-        (Some(own), asked) => find(asked.unwrap_or(own)).map(Some),
+        (Some(own), asked) => Ok(Some(Response::find(asked.unwrap_or(own))?)),
     }
 }
 
@@ -125,10 +121,10 @@ fn look(arguments: &PlotArguments) -> Result<Look, UsageError> {
         ("--dpi", Some(arguments.dpi), DPIS),
     ] {
         if let Some(value) = value.filter(|value| !range.contains(value)) {
-            return Err(UsageError {
-                message: format!("`{option} {value}` is out of range"),
-                hint: Some(format!("give {} to {}", range.start(), range.end())),
-            });
+            return Err(UsageError::new(
+                format!("`{option} {value}` is out of range"),
+                format!("give {} to {}", range.start(), range.end()),
+            ));
         }
     }
     let theme = if arguments.dark { Theme::Dark } else { Theme::Light };
@@ -143,16 +139,16 @@ fn target(arguments: &PlotArguments) -> Result<Option<PathBuf>, UsageError> {
         None => PathBuf::from(format!("{}.svg", arguments.name)),
     };
     if !["svg", "png"].contains(&ending(&target).as_str()) {
-        return Err(UsageError {
-            message: format!("`{}` is neither `.svg` nor `.png`", target.display()),
-            hint: Some("the ending of the file says what is written".into()),
-        });
+        return Err(UsageError::new(
+            format!("`{}` is neither `.svg` nor `.png`", target.display()),
+            "the ending of the file says what is written",
+        ));
     }
     if target.exists() && !arguments.force {
-        return Err(UsageError {
-            message: format!("`{}` is there already", target.display()),
-            hint: Some("replace it with `--force`, or give another name with `-o`".into()),
-        });
+        return Err(UsageError::new(
+            format!("`{}` is there already", target.display()),
+            "replace it with `--force`, or give another name with `-o`",
+        ));
     }
     Ok(Some(target))
 }
@@ -163,10 +159,7 @@ fn ending(path: &Path) -> String {
 
 fn load(paths: &[PathBuf], needs: Needs) -> Result<(Data, Vec<LeftOut>), UsageError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    plot_data(paths, needs, threads).map_err(|error| UsageError {
-        hint: Some(error.hint().to_string()),
-        message: error.to_string(),
-    })
+    Ok(plot_data(paths, needs, threads)?)
 }
 
 fn save(drawing: &Drawing, target: &Path, arguments: &PlotArguments) -> anyhow::Result<()> {

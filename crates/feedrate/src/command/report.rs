@@ -7,7 +7,6 @@ use feedrate_measure::record::file::write_atomically;
 use feedrate_report::gather::of_results;
 use feedrate_report::output::{OUTPUTS, Output, find, for_file};
 use feedrate_report::report::Report;
-use feedrate_results::index::RunsError;
 use std::path::{Path, PathBuf};
 
 const TO_STDOUT: &str = "markdown";
@@ -22,15 +21,11 @@ pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         .map(|file| Path::new(".").join(file.parent().unwrap_or(Path::new(""))));
     if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
         let message = format!("there is no folder `{}`", folder.display());
-        return Err(UsageError { message, hint: Some("make it first".into()) }.into());
+        return Err(UsageError::new(message, "make it first").into());
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let found = of_results(&arguments.results, folder.as_deref(), threads).map_err(
-        |error: RunsError| UsageError {
-            hint: Some(error.hint().to_string()),
-            message: error.to_string(),
-        },
-    )?;
+    let found =
+        of_results(&arguments.results, folder.as_deref(), threads).map_err(UsageError::from)?;
     let report = Report {
         title: arguments.title.clone().unwrap_or_else(|| title(&arguments.results)),
         program: format!("feedrate {}", env!("CARGO_PKG_VERSION")),

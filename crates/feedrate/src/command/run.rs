@@ -1,13 +1,13 @@
 //! `feedrate run`: generate what is missing, train, say whether the storage kept up.
 
 use crate::cli::RunArguments;
-use crate::dataset::{self, Choice, Want};
+use crate::dataset::{self, Choice, DatasetRequest};
 use crate::execute::{self, Execution, Talk};
 use crate::exit::{Exit, Interrupted, UsageError};
 use crate::interrupt;
 use crate::launch::{self, Launch, decided, together};
 use crate::messages;
-use crate::resolve::{Resolved, Wish, resolve_for, unheeded};
+use crate::resolve::{PlanOptions, Resolved, resolve_for, unheeded};
 use crate::results::{self, Results};
 use crate::summary;
 use feedrate_measure::dlio::Invocation;
@@ -95,7 +95,7 @@ fn end(
     })?;
     let mut code = Exit::Fine;
     if tells {
-        let mut summary = Summary::of(&record);
+        let mut summary = Summary::new(&record);
         summary.run_dir = Some(folder.to_string());
         summary::print(&summary, &record, arguments.data.json)?;
         code = exit(arguments, &summary);
@@ -108,7 +108,7 @@ fn end(
 
 /// Plan, make the folder of the results, and find the dataset.
 fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision, Invocation)> {
-    let wish = Wish {
+    let options = PlanOptions {
         processes: Some(processes),
         cache: arguments.cache(),
         verify: arguments.verify,
@@ -117,7 +117,7 @@ fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision,
     let data = &arguments.data;
     let per_rank = arguments.launch.accelerators_per_rank;
     let accelerators = launch::accelerators(processes, data.accelerators, per_rank)?;
-    let resolved = resolve_for(data, accelerators, wish)?;
+    let resolved = resolve_for(data, accelerators, options)?;
     if !data.quiet {
         for key in unheeded(&resolved.workload) {
             messages::say(format!("note: no effect: {key}"));
@@ -125,8 +125,9 @@ fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision,
     }
     let mut choice = None;
     if !resolved.plan.is_checkpoints_alone() {
-        let want = Want { root: &resolved.data_root, foreign: data.foreign, check_files: false };
-        choice = Some(dataset::choose(&resolved.plan, &want)?);
+        let request =
+            DatasetRequest { root: &resolved.data_root, foreign: data.foreign, check_files: false };
+        choice = Some(dataset::choose(&resolved.plan, &request)?);
     }
     let study = arguments.study.as_deref().map(results::read_study_run).transpose()?;
     let run_dir = match &arguments.run_dir {
@@ -142,12 +143,10 @@ fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision,
 
 fn refuse_contradictions(arguments: &RunArguments) -> Result<(), UsageError> {
     if arguments.data.foreign && arguments.verify {
-        return Err(UsageError {
-            message:
-                "`--verify` compares with what feedrate generates, which `--foreign` files are not"
-                    .into(),
-            hint: Some("leave one of them out".into()),
-        });
+        return Err(UsageError::new(
+            "`--verify` compares with what feedrate generates, which `--foreign` files are not",
+            "leave one of them out",
+        ));
     }
     Ok(())
 }
@@ -184,7 +183,7 @@ impl Talk for Told {
         if self.tells_epochs
             && let Some(epoch) = record.epochs.last()
         {
-            let epoch = EpochSummary::of(record, epoch);
+            let epoch = EpochSummary::new(record, epoch);
             messages::say(summary::epoch_line(&epoch, self.epochs));
         }
     }

@@ -8,7 +8,7 @@ use feedrate_measure::summary::Summary;
 /// Recompute and print.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     let record = feedrate_results::load_run(&arguments.run)?;
-    let mut found = Summary::of(&record);
+    let mut found = Summary::new(&record);
     found.run_dir = Some(arguments.run.display().to_string());
     summary::print(&found, &record, arguments.json)?;
     Ok(Exit::Fine)

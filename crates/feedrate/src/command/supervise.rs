@@ -8,9 +8,11 @@ use feedrate_study::supervise::{Supervision, supervise as until_nothing_lives};
 
 /// Supervise one run, and print how it ended.
 pub(crate) fn supervise(arguments: &SuperviseArguments) -> anyhow::Result<Exit> {
-    let grace = timeout(arguments.grace).ok_or_else(|| UsageError {
-        message: format!("`--grace {}` is no time to wait", arguments.grace),
-        hint: Some("give seconds, more than none".into()),
+    let grace = timeout(arguments.grace).ok_or_else(|| {
+        UsageError::new(
+            format!("`--grace {}` is no time to wait", arguments.grace),
+            "give seconds, more than none",
+        )
     })?;
     let ended = until_nothing_lives(&Supervision {
         script: arguments.script.clone(),

@@ -2,9 +2,9 @@
 
 use super::generate::refuse_foreign;
 use crate::cli::DataArguments;
-use crate::dataset::{self, Want};
+use crate::dataset::{self, DatasetRequest};
 use crate::exit::{Exit, UsageError};
-use crate::resolve::{Wish, resolve};
+use crate::resolve::{PlanOptions, resolve};
 use crate::{interrupt, messages, progress};
 use feedrate_data::storage;
 use feedrate_data::verify::{self as data_verify, BadFile};
@@ -15,15 +15,16 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Verify the dataset of a workload.
 pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     refuse_foreign(arguments, "verify")?;
-    let resolved = resolve(arguments, Wish { generate_only: true, ..Wish::default() })?;
+    let resolved =
+        resolve(arguments, PlanOptions { generate_only: true, ..PlanOptions::default() })?;
     let interrupted = interrupt::flag();
-    let want = Want { root: &resolved.data_root, foreign: false, check_files: false };
-    let folder = dataset::folder(&resolved.plan, &want)?;
+    let request = DatasetRequest { root: &resolved.data_root, foreign: false, check_files: false };
+    let folder = dataset::folder(&resolved.plan, &request)?;
     if !folder.join("manifest.json").exists() {
-        return Err(UsageError {
-            message: format!("there is no generated dataset in `{}`", folder.display()),
-            hint: Some("make it with `feedrate generate`".into()),
-        }
+        return Err(UsageError::new(
+            format!("there is no generated dataset in `{}`", folder.display()),
+            "make it with `feedrate generate`",
+        )
         .into());
     }
     let storage = storage::open(&resolved.plan.storage.kind, &folder)?;

@@ -124,18 +124,17 @@ fn unknown(name: &str, config_dir: Option<&Path>) -> UsageError {
         let folder = dir.join("workload");
         write!(searched, " and `{}`", folder.display()).unwrap_or_default();
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let stem = |path: PathBuf| Some(path.file_stem()?.to_string_lossy().into_owned());
-        names.extend(entries.filter_map(|entry| stem(entry.path())));
+        names
+            .extend(entries.filter_map(|entry| {
+                Some(entry.path().file_stem()?.to_string_lossy().into_owned())
+            }));
     }
     let near = nearest(name, names.iter().map(String::as_str));
     let hint = match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => "see `feedrate list workloads`; others go to `workload/NAME.yaml` of a folder, given by `--config-dir`".into(),
     };
-    UsageError {
-        message: format!("Could not find 'workload/{name}' in {searched}"),
-        hint: Some(hint),
-    }
+    UsageError::new(format!("Could not find 'workload/{name}' in {searched}"), hint)
 }
 
 /// Hydra's own settings that matter here.
@@ -156,12 +155,10 @@ impl HydraSettings {
                 "hydra.output_subdir" if value == "null" => own.subfolder = Some(String::new()),
                 "hydra.output_subdir" if !value.is_empty() => own.subfolder = Some(value),
                 "hydra.job.chdir" if value.eq_ignore_ascii_case("true") => {
-                    return Err(UsageError {
-                        message: format!("`{text}` is not supported"),
-                        hint: Some(
-                            "relative paths are those of the folder the command starts in".into(),
-                        ),
-                    });
+                    return Err(UsageError::new(
+                        format!("`{text}` is not supported"),
+                        "relative paths are those of the folder the command starts in",
+                    ));
                 }
                 _ => warnings.push(format!("`{text}` is not heeded")),
             }

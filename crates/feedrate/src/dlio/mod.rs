@@ -29,7 +29,6 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// Run `dlio_benchmark` with the arguments of this process.
 pub(crate) fn main() -> ExitCode {
@@ -132,12 +131,11 @@ fn run_on(
     let mut made = None;
     if let Some((plan, choice)) = generation {
         let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-        let now = || results::wall(SystemTime::now());
-        invocation.generation = Some((now(), String::new()));
+        invocation.generation = Some((results::wall_now(), String::new()));
         lines.say(&dlio::generation_log(plan.accelerators, &invocation));
         dataset::ready(&plan, choice.clone(), &ranks, true, &signals.interrupted)?;
         if let Some((_, ended)) = &mut invocation.generation {
-            *ended = now();
+            *ended = results::wall_now();
         }
         if is_first {
             dlio::write_generation(&folder, plan.accelerators, &invocation)?;
@@ -191,7 +189,7 @@ fn train(
     }
     lines.say(&dlio::log(&record, &results.invocation, Some(&folder)));
     if is_first {
-        let doubts = summary::doubts(&Summary::of(&record));
+        let doubts = summary::doubts(&Summary::new(&record));
         if !doubts.is_empty() {
             messages::say(doubts);
         }
@@ -278,9 +276,11 @@ fn accelerators(
     arguments: &Arguments,
     workload: &Workload,
 ) -> Result<Option<u32>, UsageError> {
-    let asked = |text: &String| text.trim_start_matches('+').starts_with("workload.accelerators=");
-    let is_asked =
-        arguments.accelerators_per_rank.is_none() && arguments.overrides.iter().any(asked);
+    let is_asked = arguments.accelerators_per_rank.is_none()
+        && arguments
+            .overrides
+            .iter()
+            .any(|text| text.trim_start_matches('+').starts_with("workload.accelerators="));
     let all = if is_asked { workload.accelerators } else { None };
     let accelerators = launch::accelerators(processes, all, arguments.accelerators_per_rank)?;
     Ok(accelerators.or(Some(processes)))

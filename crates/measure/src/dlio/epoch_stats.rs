@@ -5,16 +5,15 @@ use crate::record::{Block, CheckpointKind, CheckpointRecord, EpochRecord, Record
 use crate::window::seconds;
 use serde_json::Value;
 
-pub(super) fn of(record: &Record, rank: usize) -> Value {
-    let evaluation = |number| record.evaluations.iter().find(|e: &&EpochRecord| e.number == number);
-    let entry = |e: &EpochRecord| {
-        let mut object = epoch(e, rank);
-        if let Some(evaluation) = evaluation(e.number) {
-            object.put("eval", evaluation_stats(evaluation));
-        }
-        (e.number.to_string(), object.into())
-    };
-    record.epochs.iter().map(entry).collect::<Object>().into()
+pub(super) fn epoch_stats_json(record: &Record, rank: usize) -> Value {
+    let mut object = Object::default();
+    for training in &record.epochs {
+        let mut stats = epoch(training, rank);
+        let evaluation = record.evaluations.iter().find(|one| one.number == training.number);
+        stats.put_known("eval", evaluation.map(evaluation_stats));
+        object.put(training.number.to_string(), stats);
+    }
+    object.into()
 }
 
 fn epoch(epoch: &EpochRecord, rank: usize) -> Object {
@@ -23,9 +22,10 @@ fn epoch(epoch: &EpochRecord, rank: usize) -> Object {
     for (i, block) in epoch.accelerators.get(rank).iter().flat_map(|a| &a.blocks).enumerate() {
         object.put(format!("block{}", i + 1), block_stats(epoch, block));
     }
-    for (kind, name) in [(CheckpointKind::Save, "save"), (CheckpointKind::Load, "load")] {
+    for kind in [CheckpointKind::Save, CheckpointKind::Load] {
         for (i, checkpoint) in epoch.checkpoints_of(kind).enumerate() {
-            object.put(format!("{name}_ckpt{}", i + 1), checkpoint_stats(epoch, checkpoint));
+            let key = format!("{}_ckpt{}", kind.name(), i + 1);
+            object.put(key, checkpoint_stats(epoch, checkpoint));
         }
     }
     let (end_ns, ended) = end_of(epoch);

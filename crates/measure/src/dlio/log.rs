@@ -11,7 +11,7 @@ use crate::metric::{
     AU_WINDOWED, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
     block_au_percent, block_samples_per_second, mean, stdev,
 };
-use crate::record::{Block, CheckpointKind, CheckpointRecord, Record};
+use crate::record::{Block, CheckpointKind, CheckpointRecord, EpochRecord, Record};
 use crate::window::{Scope, Window, seconds};
 use feedrate_spec::plan::CheckpointPlan;
 use feedrate_spec::plan::state::Layers;
@@ -21,22 +21,15 @@ use std::path::Path;
 
 const RULE: &str = "[METRIC] ==========================================================";
 
-/// How much of the log is wanted.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Extent<'a> {
-    /// The epoch whose steps are told one by one.
-    pub(super) steps_of: Option<u32>,
-    /// Where the results are, for a log to its end.
-    pub(super) folder: Option<&'a Path>,
-}
-
-pub(super) fn of(
+/// As far as the record goes; with the steps of epoch `steps_of` one by one, and with the `folder` of the results to the end.
+pub(super) fn run_log(
     record: &Record,
-    evaluations: &Evaluations,
     invocation: &Invocation,
-    Extent { steps_of, folder }: Extent<'_>,
+    steps_of: Option<u32>,
+    folder: Option<&Path>,
 ) -> String {
-    let mut log = Log(String::new());
+    let evaluations = Evaluations(record.of_evaluations());
+    let mut log = LogText(String::new());
     start(&mut log, record, invocation);
     for scope in Scope::each(record) {
         if record.plan.is_checkpoints_alone() {
@@ -49,13 +42,14 @@ pub(super) fn of(
         }
     }
     if let Some(folder) = folder {
-        end(&mut log, record, evaluations, folder);
+        end(&mut log, record, &evaluations, folder);
     }
     log.0
 }
 
-pub(super) fn of_generation(processes: u32, invocation: &Invocation) -> String {
-    let mut log = Log(String::new());
+/// `dlio.log` of a run that only makes data.
+pub fn generation_log(processes: u32, invocation: &Invocation) -> String {
+    let mut log = LogText(String::new());
     if let Some((began, _)) = &invocation.generation {
         running(&mut log, began, &invocation.doing, processes);
     }
@@ -63,13 +57,13 @@ pub(super) fn of_generation(processes: u32, invocation: &Invocation) -> String {
     log.0
 }
 
-fn running(log: &mut Log, at: &str, doing: &[String], processes: u32) {
+fn running(log: &mut LogText, at: &str, doing: &[String], processes: u32) {
     let doing = doing.join(" & ");
     log.output(at, &format!("Running DLIO [{doing}] with {processes} process(es)"));
 }
 
 /// Lines before the first epoch.
-fn before(log: &mut Log, invocation: &Invocation) {
+fn before(log: &mut LogText, invocation: &Invocation) {
     for warning in &invocation.warnings {
         log.line(&format!("[WARNING] {warning}"));
     }
@@ -81,15 +75,11 @@ fn before(log: &mut Log, invocation: &Invocation) {
     }
 }
 
-struct Log(String);
+struct LogText(String);
 
-impl Log {
+impl LogText {
     fn output(&mut self, stamp: &str, text: &str) {
         self.stamped("[OUTPUT]", stamp, text);
-    }
-
-    fn info(&mut self, stamp: &str, text: &str) {
-        self.stamped("[INFO]", stamp, text);
     }
 
     fn stamped(&mut self, level: &str, stamp: &str, text: &str) {
@@ -101,9 +91,19 @@ impl Log {
         self.0.push_str(line);
         self.0.push('\n');
     }
+
+    /// Utilisation and rate, where they are known.
+    fn rates(&mut self, stamp: &str, what: &str, au: Option<f64>, rate: Option<f64>) {
+        if let Some(au) = au {
+            self.output(stamp, &format!("{what} Accelerator Utilization [AU] (%): {au:.4}"));
+        }
+        if let Some(rate) = rate {
+            self.output(stamp, &format!("{what} Throughput (samples/second): {rate:.4}"));
+        }
+    }
 }
 
-fn start(log: &mut Log, record: &Record, invocation: &Invocation) {
+fn start(log: &mut LogText, record: &Record, invocation: &Invocation) {
     let (plan, at) = (&record.plan, &record.started);
     let began = invocation.generation.as_ref().map_or(at, |(began, _)| began);
     let doing = [
@@ -150,7 +150,7 @@ fn start(log: &mut Log, record: &Record, invocation: &Invocation) {
     }
 }
 
-fn checkpoint_sizes(log: &mut Log, at: &str, checkpoint: &CheckpointPlan) {
+fn checkpoint_sizes(log: &mut LogText, at: &str, checkpoint: &CheckpointPlan) {
     let (state, total) = (&checkpoint.state, checkpoint.total_bytes);
     let optimizer = state.optimizer_bytes();
     let subset = if state.is_subset() { " (subset)" } else { "" };
@@ -167,7 +167,7 @@ fn checkpoint_sizes(log: &mut Log, at: &str, checkpoint: &CheckpointPlan) {
     }
 }
 
-fn epoch(log: &mut Log, scope: Scope, tells_steps: bool) {
+fn epoch(log: &mut LogText, scope: Scope, tells_steps: bool) {
     let (epoch, train) = (scope.epoch, &scope.plan.train);
     let number = epoch.number;
     let planned = train.steps_in_epoch(number.max(1));
@@ -180,8 +180,7 @@ fn epoch(log: &mut Log, scope: Scope, tells_steps: bool) {
     if let Some(first) = epoch.accelerators.first() {
         let mut steps = 0;
         for (i, (block, window)) in first.blocks.iter().zip(scope.windows(first)).enumerate() {
-            let started = wall_at(epoch, block.start_ns).unwrap_or_default();
-            log.output(&started, &format!("Starting block {}", i + 1));
+            log.output(&stamp(epoch, block.start_ns), &format!("Starting block {}", i + 1));
             if tells_steps {
                 step_lines(log, scope, i, steps);
             }
@@ -197,7 +196,7 @@ fn epoch(log: &mut Log, scope: Scope, tells_steps: bool) {
     log.output(&ended, &ending);
 }
 
-fn evaluation_lines(log: &mut Log, scope: Scope) {
+fn evaluation_lines(log: &mut LogText, scope: Scope) {
     let epoch = scope.epoch;
     let planned = scope.plan.train.steps_per_epoch;
     log.output(&epoch.started, &format!("Starting eval - {planned} steps expected"));
@@ -207,16 +206,12 @@ fn evaluation_lines(log: &mut Log, scope: Scope) {
     let what = format!("Epoch {} [Eval]", epoch.number);
     let first = epoch.accelerators.first();
     let window = first.and_then(|accelerator| scope.windows(accelerator).next());
-    if let Some(au) = window.and_then(block_au_percent) {
-        log.output(&epoch.ended, &format!("{what} Accelerator Utilization [AU] (%): {au:.4}"));
-    }
-    if let Some(rate) = (SAMPLES_WHOLE.of_epoch)(scope) {
-        log.output(&epoch.ended, &format!("{what} Throughput (samples/second): {rate:.4}"));
-    }
+    let au = window.and_then(block_au_percent);
+    log.rates(&epoch.ended, &what, au, (SAMPLES_WHOLE.of_epoch)(scope));
 }
 
 /// All that are written, then all that are read.
-fn checkpoints_alone(log: &mut Log, scope: Scope, is_over: bool) {
+fn checkpoints_alone(log: &mut LogText, scope: Scope, is_over: bool) {
     let epoch = scope.epoch;
     let planned = scope.plan.checkpoint.as_ref().and_then(|plan| plan.alone.as_ref());
     let (writes, reads) = planned.map_or((0, 0), |alone| (alone.writes, alone.reads));
@@ -227,23 +222,21 @@ fn checkpoints_alone(log: &mut Log, scope: Scope, is_over: bool) {
         let first = of_kind.next();
         let ends = (first, of_kind.next_back().or(first));
         let (Some(first), Some(last)) = ends else { continue };
-        let at = |ns| wall_at(epoch, ns).unwrap_or_default();
-        log.output(&at(first.start_ns), &format!("Checkpointing {what} started"));
+        log.output(&stamp(epoch, first.start_ns), &format!("Checkpointing {what} started"));
         self::of_kind(log, scope, kind);
         if is_over || planned <= epoch.checkpoints_of(kind).count() as u64 {
-            log.output(&at(last.end_ns), &format!("Checkpointing {what} finished"));
+            log.output(&stamp(epoch, last.end_ns), &format!("Checkpointing {what} finished"));
         }
     }
 }
 
-fn of_kind(log: &mut Log, scope: Scope, kind: CheckpointKind) {
+fn of_kind(log: &mut LogText, scope: Scope, kind: CheckpointKind) {
     for (i, checkpoint) in scope.epoch.checkpoints_of(kind).enumerate() {
         checkpoint_lines(log, scope, i + 1, checkpoint);
     }
 }
 
-fn checkpoint_lines(log: &mut Log, scope: Scope, number: usize, checkpoint: &CheckpointRecord) {
-    let at = |ns| wall_at(scope.epoch, ns).unwrap_or_default();
+fn checkpoint_lines(log: &mut LogText, scope: Scope, number: usize, checkpoint: &CheckpointRecord) {
     let (epoch, step) = (scope.epoch.number, checkpoint.after_step);
     let doing = match checkpoint.kind {
         CheckpointKind::Save => "saving",
@@ -251,25 +244,24 @@ fn checkpoint_lines(log: &mut Log, scope: Scope, number: usize, checkpoint: &Che
     };
     let started =
         format!("Starting {doing} checkpoint {number} after total step {step} for epoch {epoch}");
-    log.output(&at(checkpoint.start_ns), &started);
+    log.output(&stamp(scope.epoch, checkpoint.start_ns), &started);
     let rate = checkpoint
         .gib_per_second()
         .map_or(String::new(), |rate| format!("; Throughput: {rate:.4} GB/s"));
     let length_s = checkpoint.duration_s();
     let ended =
         format!("Finished {doing} checkpoint {number} for epoch {epoch} in {length_s:.4} s{rate}");
-    log.output(&at(checkpoint.end_ns), &ended);
+    log.output(&stamp(scope.epoch, checkpoint.end_ns), &ended);
 }
 
 /// Lines of each accelerator in each step of block `block`, before which there were `before`. Processing is loading and computing,
 /// as in DLIO's `proc`.
-fn step_lines(log: &mut Log, scope: Scope, block: usize, before: usize) {
+fn step_lines(log: &mut LogText, scope: Scope, block: usize, before: usize) {
     let samples = scope.plan.loader.batch_size;
     let blocks = scope.epoch.accelerators.iter().map(|own| own.blocks.get(block));
     let blocks: Vec<_> = blocks.enumerate().filter_map(|(rank, own)| Some((rank, own?))).collect();
     let mut starts_ns: Vec<u64> = blocks.iter().map(|(_, own)| own.start_ns).collect();
     let most = blocks.iter().map(|(_, own)| own.steps()).max().unwrap_or(0);
-    let at = |ns| wall_at(scope.epoch, ns).unwrap_or_default();
     for i in 0..most {
         for ((rank, own), start_ns) in blocks.iter().zip(&mut starts_ns) {
             if own.steps() <= i {
@@ -281,30 +273,25 @@ fn step_lines(log: &mut Log, scope: Scope, block: usize, before: usize) {
                 format!("Rank {rank} step {step}: loaded {samples} samples in {load_s:.4} s");
             let processed =
                 format!("Rank {rank} step {step} processed {samples} samples in {both_s:.4}s)");
-            log.info(&at(*start_ns + load_ns), &loaded);
-            log.info(&at(*start_ns + both_ns), &processed);
+            log.stamped("[INFO]", &stamp(scope.epoch, *start_ns + load_ns), &loaded);
+            log.stamped("[INFO]", &stamp(scope.epoch, *start_ns + both_ns), &processed);
             *start_ns += both_ns + own.barrier_ns[i];
         }
     }
 }
 
 /// Utilisation is the first accelerator's, throughput its own times their number, as DLIO says it.
-fn block_lines(log: &mut Log, scope: Scope, number: usize, block: &Block, window: Window) {
-    let at = |ns| wall_at(scope.epoch, ns).unwrap_or_default();
-    let ended = at(block.end_ns);
+fn block_lines(log: &mut LogText, scope: Scope, number: usize, block: &Block, window: Window) {
+    let ended = stamp(scope.epoch, block.end_ns);
     let length_s = duration(block.start_ns, block.end_ns);
     log.output(
         &ended,
         &format!("Ending block {number} - {} steps completed in {length_s} s", block.steps()),
     );
     let what = format!("Epoch {} - Block {number} [Training]", scope.epoch.number);
-    if let Some(au) = block_au_percent(window) {
-        log.output(&ended, &format!("{what} Accelerator Utilization [AU] (%): {au:.4}"));
-    }
-    if let Some(rate) = block_samples_per_second(scope, window) {
-        let rate = rate * f64::from(scope.plan.accelerators);
-        log.output(&ended, &format!("{what} Throughput (samples/second): {rate:.4}"));
-    }
+    let rate = block_samples_per_second(scope, window);
+    let rate_of_all = rate.map(|rate| rate * f64::from(scope.plan.accelerators));
+    log.rates(&ended, &what, block_au_percent(window), rate_of_all);
     let computes_s: Vec<f64> = window.computes_ns().iter().map(|&ns| seconds(ns)).collect();
     if let (Some(mean), Some(stdev)) = (mean(&computes_s), stdev(&computes_s)) {
         let set = python_dict(&scope.plan.train.compute);
@@ -315,40 +302,36 @@ fn block_lines(log: &mut Log, scope: Scope, number: usize, block: &Block, window
     }
 }
 
-fn end(log: &mut Log, record: &Record, evaluations: &Evaluations, folder: &Path) {
-    let derived = Derived::of(record);
-    let both_of = |record: &Record, metric: &Metric, unit: f64| {
-        let (mean, stdev) = ((metric.of_run)(record)?, metric.stdev_over_epochs(record)?);
-        Some(format!("{:.4} ({:.4})", mean / unit, stdev / unit))
-    };
-    let both = |metric: &Metric, unit: f64| both_of(record, metric, unit);
-    let eval = |metric: &Metric, unit: f64| both_of(evaluations.0.as_ref()?, metric, unit);
-    // DLIO has these lines where the number of checkpoints is given, as in runs of nothing else.
-    let alone = record.plan.is_checkpoints_alone();
-    let of_kind = |kind| if alone { dlio_four(record, kind) } else { [None; 4] };
-    let pair = |mean: Option<f64>, stdev: Option<f64>| {
-        mean.zip(stdev).map(|(mean, stdev)| format!("{mean:.4} ({stdev:.4})"))
-    };
-    let [save_rate, save_rate_stdev, save_s, save_s_stdev] = of_kind(CheckpointKind::Save);
-    let [load_rate, load_rate_stdev, load_s, load_s_stdev] = of_kind(CheckpointKind::Load);
-    let eval_meets = evaluations.0.as_ref().and_then(|e| meets_expectation(&Derived::of(e)));
+/// Local wall-clock time of a moment of an epoch; empty where it is not known.
+fn stamp(epoch: &EpochRecord, ns: u64) -> String {
+    wall_at(epoch, ns).unwrap_or_default()
+}
+
+fn end(log: &mut LogText, record: &Record, evaluations: &Evaluations, folder: &Path) {
+    let [au, samples, bytes, meets] = averages(record, [&SAMPLES_WINDOWED, &NOMINAL_WINDOWED]);
+    let evaluation = evaluations.0.as_ref();
+    // DLIO leaves no step of an evaluation out of its throughput.
+    let evaluation = evaluation.map(|record| averages(record, [&SAMPLES_WHOLE, &NOMINAL_WHOLE]));
+    let [eval_au, eval_samples, eval_bytes, eval_meets] = evaluation.unwrap_or_default();
+    let [save_s, save_rate] = checkpoint_averages(record, CheckpointKind::Save);
+    let [load_s, load_rate] = checkpoint_averages(record, CheckpointKind::Load);
     log.output(&record.ended, &format!("Saved outputs in {}", folder.display()));
     log.output("", "Averaged metric over all steps/epochs");
     log.line(RULE);
     log.line(&format!("[METRIC] Number of Simulated Accelerators: {} ", record.plan.accelerators));
     for (what, value) in [
-        ("Training Accelerator Utilization [AU] (%)", both(&AU_WINDOWED, 1.0)),
-        ("Training Throughput (samples/second)", both(&SAMPLES_WINDOWED, 1.0)),
-        ("Training I/O Throughput (MB/second)", both(&NOMINAL_WINDOWED, MIB)),
-        ("train_au_meet_expectation", meets_expectation(&derived).map(str::to_string)),
-        ("Checkpoint save duration (seconds)", pair(save_s, save_s_stdev)),
-        ("Checkpoint save I/O Throughput (GB/second)", pair(save_rate, save_rate_stdev)),
-        ("Checkpoint load duration (seconds)", pair(load_s, load_s_stdev)),
-        ("Checkpoint load I/O Throughput (GB/second)", pair(load_rate, load_rate_stdev)),
-        ("Eval Accelerator Utilization [AU] (%)", eval(&AU_WINDOWED, 1.0)),
-        ("Eval Throughput (samples/second)", eval(&SAMPLES_WHOLE, 1.0)),
-        ("Eval Throughput (MB/second)", eval(&NOMINAL_WHOLE, MIB)),
-        ("eval_au_meet_expectation", eval_meets.map(str::to_string)),
+        ("Training Accelerator Utilization [AU] (%)", au),
+        ("Training Throughput (samples/second)", samples),
+        ("Training I/O Throughput (MB/second)", bytes),
+        ("train_au_meet_expectation", meets),
+        ("Checkpoint save duration (seconds)", save_s),
+        ("Checkpoint save I/O Throughput (GB/second)", save_rate),
+        ("Checkpoint load duration (seconds)", load_s),
+        ("Checkpoint load I/O Throughput (GB/second)", load_rate),
+        ("Eval Accelerator Utilization [AU] (%)", eval_au),
+        ("Eval Throughput (samples/second)", eval_samples),
+        ("Eval Throughput (MB/second)", eval_bytes),
+        ("eval_au_meet_expectation", eval_meets),
     ] {
         if let Some(value) = value {
             log.line(&format!("[METRIC] {what}: {value}"));
@@ -357,6 +340,31 @@ fn end(log: &mut Log, record: &Record, evaluations: &Evaluations, folder: &Path)
     log.line(RULE);
     log.line("");
     log.output(&record.ended, "outputs saved in RANKID_output.json");
+}
+
+/// Utilisation, samples and MB per second, and whether the first is enough.
+fn averages(record: &Record, [samples, bytes]: [&Metric; 2]) -> [Option<String>; 4] {
+    [
+        over_epochs(record, &AU_WINDOWED, 1.0),
+        over_epochs(record, samples, 1.0),
+        over_epochs(record, bytes, MIB),
+        meets_expectation(&Derived::new(record)).map(str::to_string),
+    ]
+}
+
+fn over_epochs(record: &Record, metric: &Metric, unit: f64) -> Option<String> {
+    let (mean, stdev) = ((metric.of_run)(record)?, metric.stdev_over_epochs(record)?);
+    Some(format!("{:.4} ({:.4})", mean / unit, stdev / unit))
+}
+
+/// Duration and rate. DLIO has these lines where the number of checkpoints is given, as in runs of nothing else.
+fn checkpoint_averages(record: &Record, kind: CheckpointKind) -> [Option<String>; 2] {
+    if !record.plan.is_checkpoints_alone() {
+        return [None, None];
+    }
+    let [rate, rate_stdev, duration_s, stdev_s] = dlio_four(record, kind);
+    [duration_s.zip(stdev_s), rate.zip(rate_stdev)]
+        .map(|pair| pair.map(|(mean, stdev)| format!("{mean:.4} ({stdev:.4})")))
 }
 
 /// As Python prints DLIO's `computation_time`.

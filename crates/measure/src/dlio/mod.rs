@@ -11,13 +11,14 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+pub use log::generation_log;
+pub use report::report;
 pub use timestamp::micros;
 
 use crate::derived::Derived;
 use crate::record::Record;
 use crate::record::file::{RecordFileError, make_folder, write_all_atomically};
 use crate::window::Scope;
-use log::Extent;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -63,31 +64,22 @@ pub fn write(
     beside: Vec<(String, Vec<u8>)>,
 ) -> Result<(), RecordFileError> {
     make_folder(&folder.join(&invocation.subfolder))?;
-    let derived = Derived::of(record);
+    let derived = Derived::new(record);
     let evaluations = Evaluations(record.of_evaluations());
     let mut files = beside;
     for rank in 0..record.plan.accelerators as usize {
-        let name = format!("{rank}_output.json");
-        files.push((
-            name.clone(),
-            python_json(&folder.join(name), &output::of(&derived, &evaluations, rank))?,
-        ));
-        let name = format!("{rank}_per_epoch_stats.json");
-        files
-            .push((name.clone(), python_json(&folder.join(name), &epoch_stats::of(record, rank))?));
+        let output = output::output_json(&derived, &evaluations, rank);
+        files.push(python_json(folder, format!("{rank}_output.json"), &output)?);
+        let stats = epoch_stats::epoch_stats_json(record, rank);
+        files.push(python_json(folder, format!("{rank}_per_epoch_stats.json"), &stats)?);
         if FILES_AT_ONCE <= files.len() {
             write_all_atomically(folder, &files)?;
             files.clear();
         }
     }
-    let name = "summary.json".to_string();
-    files.push((
-        name.clone(),
-        python_json(&folder.join(name), &summary::of(&derived, &evaluations))?,
-    ));
-    let log =
-        log::of(record, &evaluations, invocation, Extent { folder: Some(folder), steps_of: None });
-    files.push(("dlio.log".into(), log.into_bytes()));
+    let summary = summary::summary_json(&derived, &evaluations);
+    files.push(python_json(folder, "summary.json".into(), &summary)?);
+    files.push(("dlio.log".into(), log(record, invocation, Some(folder)).into_bytes()));
     files.extend(hydra_files(invocation));
     write_all_atomically(folder, &files)
 }
@@ -110,34 +102,22 @@ pub fn write_generation(
 
 /// `dlio.log` as far as `record` goes; with the `folder` of the results, to its end.
 pub fn log(record: &Record, invocation: &Invocation, folder: Option<&Path>) -> String {
-    let extent = Extent { folder, steps_of: None };
-    log::of(record, &Evaluations(record.of_evaluations()), invocation, extent)
+    log::run_log(record, invocation, None, folder)
 }
 
 /// The same as far as `record` goes, with DLIO's `INFO` lines of each step and accelerator of its last epoch.
 pub fn log_with_steps(record: &Record, invocation: &Invocation) -> String {
-    let steps_of = record.epochs.last().map(|epoch| epoch.number);
-    let extent = Extent { folder: None, steps_of };
-    log::of(record, &Evaluations(record.of_evaluations()), invocation, extent)
+    log::run_log(record, invocation, record.epochs.last().map(|epoch| epoch.number), None)
 }
 
-/// The text of the report that DLIO's postprocessor makes.
-pub fn report(record: &Record) -> String {
-    report::of(record, &Evaluations(record.of_evaluations()))
-}
-
-/// `dlio.log` of a run that only makes data.
-pub fn generation_log(processes: u32, invocation: &Invocation) -> String {
-    log::of_generation(processes, invocation)
-}
-
-fn hydra_files(invocation: &Invocation) -> impl Iterator<Item = (String, Vec<u8>)> {
+fn hydra_files(invocation: &Invocation) -> Vec<(String, Vec<u8>)> {
+    if invocation.subfolder.is_empty() {
+        return Vec::new();
+    }
     let HydraText { config, overrides, hydra } = &invocation.hydra;
-    let files = [("config", config), ("overrides", overrides), ("hydra", hydra)];
-    let wanted = files.into_iter().filter(|_| !invocation.subfolder.is_empty());
-    wanted.map(move |(name, text)| {
-        (format!("{}/{name}.yaml", invocation.subfolder), text.clone().into_bytes())
-    })
+    [("config", config), ("overrides", overrides), ("hydra", hydra)]
+        .map(|(name, text)| (format!("{}/{name}.yaml", invocation.subfolder), text.clone().into()))
+        .into()
 }
 
 /// The evaluations of a run, as a record of their own.
@@ -183,13 +163,17 @@ impl FromIterator<(String, Value)> for Object {
     }
 }
 
-/// As Python's `json.dump(…, indent=4)` writes it.
-fn python_json(path: &Path, value: &Value) -> Result<Vec<u8>, RecordFileError> {
+/// A file as Python's `json.dump(…, indent=4)` writes it.
+fn python_json(
+    folder: &Path,
+    name: String,
+    value: &Value,
+) -> Result<(String, Vec<u8>), RecordFileError> {
     let mut bytes = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
-    value
-        .serialize(&mut serializer)
-        .map_err(|source| RecordFileError::Encode { path: path.to_path_buf(), source })?;
-    Ok(bytes)
+    match value.serialize(&mut serializer) {
+        Ok(()) => Ok((name, bytes)),
+        Err(source) => Err(RecordFileError::Encode { path: folder.join(name), source }),
+    }
 }

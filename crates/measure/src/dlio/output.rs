@@ -4,10 +4,10 @@ use super::{Evaluations, Object, host};
 use crate::derived::Derived;
 use crate::metric::{block_au_percent, block_samples_per_second};
 use crate::record::{AcceleratorEpoch, Block, EpochRecord};
-use crate::window::{Scope, Window, seconds};
+use crate::window::{Scope, seconds};
 use serde_json::Value;
 
-pub(super) fn of(derived: &Derived, evaluations: &Evaluations, rank: usize) -> Value {
+pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: usize) -> Value {
     let record = derived.record;
     let node = record.machine_of(rank);
     let system = record.machines().get(node).unwrap_or(&record.system);
@@ -34,21 +34,16 @@ pub(super) fn of(derived: &Derived, evaluations: &Evaluations, rank: usize) -> V
 fn epoch(scope: Scope, accelerator: &AcceleratorEpoch, node: usize) -> Object {
     let EpochRecord { host, nodes, ended, .. } = scope.epoch;
     let machine = nodes.get(node).unwrap_or(host);
-    let each_window = |value: &dyn Fn(Window) -> Option<f64>| {
-        by_block(scope.windows(accelerator).map(|window| value(window).map(Value::from)))
-    };
+    let blocks = accelerator.blocks.iter();
+    let windows = scope.windows(accelerator);
+    let rates = windows.map(|window| block_samples_per_second(scope, window).map(Value::from));
+    let au = scope.windows(accelerator).map(|window| block_au_percent(window).map(Value::from));
     let mut object = Object::default();
-    object.put(
-        "load",
-        lists(accelerator, |block| block.load_ns.iter().map(|&ns| seconds(ns)).collect()),
-    );
-    object.put("proc", lists(accelerator, proc_s));
-    object.put("throughput", each_window(&|window| block_samples_per_second(scope, window)));
-    object.put("au", each_window(&|window| block_au_percent(window)));
-    object.put(
-        "compute",
-        lists(accelerator, |block| block.compute_ns.iter().map(|&ns| seconds(ns)).collect()),
-    );
+    object.put("load", by_block(blocks.clone().map(|block| Some(all_s(&block.load_ns)))));
+    object.put("proc", by_block(blocks.clone().map(|block| Some(proc_s(block)))));
+    object.put("throughput", by_block(rates));
+    object.put("au", by_block(au));
+    object.put("compute", by_block(blocks.map(|block| Some(all_s(&block.compute_ns)))));
     object.put_known("host_meminfo", host::lines(&machine.meminfo));
     object.put_text("end", ended);
     object
@@ -62,12 +57,11 @@ fn add_evaluation(epoch: &mut Object, scope: Scope, rank: usize) {
     else {
         return;
     };
-    let all_s = |times: &[u64]| -> Value { times.iter().map(|&ns| seconds(ns)).collect() };
     let batch_size = scope.plan.loader.batch_size as f64;
     let rate = scope.wall_s().map(|wall_s| block.steps() as f64 * batch_size / wall_s);
     for (key, value) in [
         ("load", Some(all_s(&block.load_ns))),
-        ("proc", Some(proc_s(block).into())),
+        ("proc", Some(proc_s(block))),
         ("throughput", rate.map(Value::from)),
         ("au", block_au_percent(window).map(Value::from)),
         ("compute", Some(all_s(&block.compute_ns))),
@@ -78,22 +72,17 @@ fn add_evaluation(epoch: &mut Object, scope: Scope, rank: usize) {
     }
 }
 
-/// DLIO's `proc` is load and compute together.
-fn proc_s(block: &Block) -> Vec<f64> {
-    block
-        .load_ns
-        .iter()
-        .zip(&block.compute_ns)
-        .map(|(load, compute)| seconds(load + compute))
-        .collect()
+fn all_s(times_ns: &[u64]) -> Value {
+    times_ns.iter().map(|&ns| seconds(ns)).collect()
 }
 
-fn lists(accelerator: &AcceleratorEpoch, list: fn(&Block) -> Vec<f64>) -> Object {
-    by_block(accelerator.blocks.iter().map(|block| Some(list(block).into())))
+/// DLIO's `proc` is load and compute together.
+fn proc_s(block: &Block) -> Value {
+    let times = block.load_ns.iter().zip(&block.compute_ns);
+    times.map(|(load_ns, compute_ns)| seconds(load_ns + compute_ns)).collect()
 }
 
 /// `block1`, `block2`, …; a block without a value has no key.
 fn by_block(values: impl Iterator<Item = Option<Value>>) -> Object {
-    let numbered = values.enumerate();
-    numbered.filter_map(|(i, value)| Some((format!("block{}", i + 1), value?))).collect()
+    (1..).zip(values).filter_map(|(i, value)| Some((format!("block{i}"), value?))).collect()
 }

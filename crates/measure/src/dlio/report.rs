@@ -2,86 +2,85 @@
 //! accelerators. What is not known is left out.
 
 use super::Evaluations;
-use crate::metric::{NOMINAL_WINDOWED, SAMPLES_WINDOWED};
-use crate::record::{AcceleratorEpoch, Block, Record};
+use crate::metric::{Metric, NOMINAL_WINDOWED, SAMPLES_WINDOWED};
+use crate::record::{Block, Record};
+use crate::stats::{mean, stdev};
 use crate::window::{Scope, seconds};
 use feedrate_spec::units::MIB;
-use std::fmt::Write;
 
 /// The postprocessor's own columns.
 const COLUMNS: [&str; 7] = ["mean", "std", "min", "median", "p90", "p99", "max"];
 
-pub(super) fn of(record: &Record, evaluations: &Evaluations) -> String {
-    let mut text = String::from("DLIO v1.0 Report\n\n");
-    let mut put = |line: String| {
-        text.push_str(&line);
-        text.push('\n');
-    };
-    put(
+/// The text of the report.
+pub fn report(record: &Record) -> String {
+    let evaluations = Evaluations(record.of_evaluations());
+    let plan = &record.plan;
+    let samples = each_epoch(record, &SAMPLES_WINDOWED, 1.0);
+    let bytes = each_epoch(record, &NOMINAL_WINDOWED, MIB);
+    let mut lines = vec![
+        "DLIO v1.0 Report\n".to_string(),
         "Note: training phases lasting less than 2 steps show n/a; rates add up over accelerators."
             .into(),
-    );
-    put(format!(
-        "\nRun name: {}\nAccelerators: {}",
-        record.plan.workload, record.plan.accelerators
-    ));
-    let epochs = Scope::all(record).count();
-    put(format!("Epochs: {epochs}\nBatch size: {}", record.plan.loader.batch_size));
-    put(format!("Record size (bytes): {}", record.plan.dataset.record_bytes));
-    let each =
-        |of: fn(Scope) -> Option<f64>| -> Vec<f64> { Scope::all(record).filter_map(of).collect() };
-    put("\nOverall".into());
-    put(header());
-    put(row("samples/s", &each(SAMPLES_WINDOWED.of_epoch)));
-    let bytes: Vec<f64> = each(NOMINAL_WINDOWED.of_epoch).iter().map(|rate| rate / MIB).collect();
-    put(row("MB/s", &bytes));
+        format!("\nRun name: {}", plan.workload),
+        format!("Accelerators: {}", plan.accelerators),
+        format!("Epochs: {}", Scope::all(record).count()),
+        format!("Batch size: {}", plan.loader.batch_size),
+        format!("Record size (bytes): {}", plan.dataset.record_bytes),
+        "\nOverall".into(),
+        header(),
+        row("samples/s", &samples),
+        row("MB/s", &bytes),
+    ];
     for scope in Scope::all(record) {
-        put(format!("\nEpoch {}", scope.epoch.number));
+        lines.push(format!("\nEpoch {}", scope.epoch.number));
         let blocks = scope.epoch.accelerators.iter().map(|one| one.blocks.len()).min().unwrap_or(0);
         for block in 0..blocks {
-            put(phase(&format!("block{}", block + 1), scope, block));
+            lines.extend(phase(&format!("block{}", block + 1), scope, block));
         }
         if let Some(evaluation) = evaluations.after(scope.epoch.number) {
-            put(phase("eval", evaluation, 0));
+            lines.extend(phase("eval", evaluation, 0));
         }
     }
-    text
+    lines.join("\n") + "\n"
+}
+
+fn each_epoch(record: &Record, metric: &Metric, unit: f64) -> Vec<f64> {
+    metric.of_epochs(record).into_iter().flatten().map(|value| value / unit).collect()
 }
 
 /// One block of all accelerators.
-fn phase(name: &str, scope: Scope, number: usize) -> String {
-    let blocks: Vec<&Block> = scope
-        .epoch
-        .accelerators
-        .iter()
-        .filter_map(|one: &AcceleratorEpoch| one.blocks.get(number))
-        .collect();
+fn phase(name: &str, scope: Scope, number: usize) -> [String; 6] {
+    let accelerators = scope.epoch.accelerators.iter();
+    let blocks: Vec<&Block> = accelerators.filter_map(|one| one.blocks.get(number)).collect();
     let steps = blocks.iter().map(|block| block.steps()).min().unwrap_or(0);
     let batch = scope.plan.loader.batch_size as f64;
+    let rates = (0..steps).map(|step| blocks.iter().map(|block| rate(block, step)).sum::<f64>());
+    let samples: Vec<f64> = rates.map(|batches_per_second| batches_per_second * batch).collect();
     let record_mib = scope.plan.dataset.record_bytes / MIB;
-    let rate = |step: usize| -> f64 {
-        let of = |block: &&Block| {
-            let processing_ns = block.load_ns.get(step)? + block.compute_ns.get(step)?;
-            (processing_ns > 0).then(|| batch / seconds(processing_ns))
-        };
-        blocks.iter().filter_map(of).sum()
-    };
-    let samples: Vec<f64> = (0..steps).map(rate).collect();
     let bytes: Vec<f64> = samples.iter().map(|rate| rate * record_mib).collect();
-    let mean_s = |times: fn(&Block) -> u64| {
-        let all_ns: u64 = blocks.iter().map(|block| times(block)).sum();
-        seconds(all_ns) / blocks.len().max(1) as f64
-    };
-    let loading_s = mean_s(|block| block.load_ns.iter().sum());
-    let processing_s = loading_s + mean_s(|block| block.compute_ns.iter().sum());
-    let mut text = format!("{name}: {steps} steps\n{}\n", header());
-    let _ = writeln!(text, "{}", row("samples/s", &samples));
-    let _ = writeln!(text, "{}", row("MB/s", &bytes));
-    let _ = write!(
-        text,
-        "mean loading time of an accelerator (s): {loading_s:.2}\nmean processing time of an accelerator (s): {processing_s:.2}"
-    );
-    text
+    let loading_s = mean_s(&blocks, |block| &block.load_ns);
+    let processing_s = loading_s + mean_s(&blocks, |block| &block.compute_ns);
+    [
+        format!("{name}: {steps} steps"),
+        header(),
+        row("samples/s", &samples),
+        row("MB/s", &bytes),
+        format!("mean loading time of an accelerator (s): {loading_s:.2}"),
+        format!("mean processing time of an accelerator (s): {processing_s:.2}"),
+    ]
+}
+
+/// Batches per second in a step; 0 of one that took no time.
+fn rate(block: &Block, step: usize) -> f64 {
+    match block.load_ns[step] + block.compute_ns[step] {
+        0 => 0.0,
+        processing_ns => 1.0 / seconds(processing_ns),
+    }
+}
+
+fn mean_s(blocks: &[&Block], times: fn(&Block) -> &[u64]) -> f64 {
+    let all_ns: u64 = blocks.iter().flat_map(|block| times(block)).sum();
+    seconds(all_ns) / blocks.len().max(1) as f64
 }
 
 fn header() -> String {
@@ -98,27 +97,19 @@ fn row(name: &str, series: &[f64]) -> String {
 
 /// In the order of [`COLUMNS`], as Python's `statistics` has them: the sample's deviation, and quantiles that include both ends.
 fn statistics(series: &[f64]) -> [Option<f64>; 7] {
-    if series.len() < 2 {
-        return [None; 7];
-    }
     let mut sorted = series.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let n = sorted.len() as f64;
-    let mean = sorted.iter().sum::<f64>() / n;
-    let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
-    let quantile = |share: f64| {
-        let at = share * (n - 1.0);
-        let (below, part) = (at as usize, at.fract());
-        let above = (below + 1).min(sorted.len() - 1);
-        sorted[below] + part * (sorted[above] - sorted[below])
-    };
-    let values = [mean, (squares / (n - 1.0)).sqrt(), sorted[0]];
-    let quantiles = [quantile(0.5), quantile(0.9), quantile(0.99), sorted[sorted.len() - 1]];
-    let mut all = [None; 7];
-    for (place, value) in all.iter_mut().zip(values.into_iter().chain(quantiles)) {
-        *place = Some(value);
-    }
-    all
+    let [least, .., most] = sorted[..] else { return [None; 7] };
+    let [median, p90, p99] = [0.5, 0.9, 0.99].map(|share| Some(quantile(&sorted, share)));
+    [mean(&sorted), stdev(&sorted), Some(least), median, p90, p99, Some(most)]
+}
+
+/// A quantile of two sorted values or more.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let at = share * (sorted.len() - 1) as f64;
+    let (below, part) = (at as usize, at.fract());
+    let above = (below + 1).min(sorted.len() - 1);
+    sorted[below] + part * (sorted[above] - sorted[below])
 }
 
 #[cfg(test)]
@@ -140,7 +131,7 @@ mod tests {
     #[test]
     fn each_phase_of_each_epoch_is_there() {
         let record = simple(&[(10, 10, 0, 1), (5, 10, 5, 2), (0, 10, 0, 3)]);
-        let text = of(&record, &Evaluations(None));
+        let text = report(&record);
         for epoch in &record.epochs {
             assert!(text.contains(&format!("\nEpoch {}\n", epoch.number)), "{text}");
         }

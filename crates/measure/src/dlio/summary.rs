@@ -4,15 +4,15 @@ use super::{Evaluations, Object, host};
 use crate::checkpoints::dlio_four;
 use crate::derived::Derived;
 use crate::metric::{
-    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WINDOWED, Metric, NOMINAL_WHOLE,
-    NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
+    AU_WINDOWED, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
+    Shown,
 };
-use crate::record::{CheckpointKind, Record, System};
+use crate::record::{CheckpointKind, Record};
 use crate::window::Scope;
 use feedrate_spec::units::MIB;
 use serde_json::Value;
 
-pub(super) fn of(derived: &Derived, evaluations: &Evaluations) -> Value {
+pub(super) fn summary_json(derived: &Derived, evaluations: &Evaluations) -> Value {
     let record = derived.record;
     let (system, dataset) = (&record.system, &record.plan.dataset);
     let mut summary = Object::default();
@@ -26,12 +26,12 @@ pub(super) fn of(derived: &Derived, evaluations: &Evaluations) -> Value {
     summary.put("num_samples_per_file", dataset.samples_per_file);
     summary.put_known("host_cpu_count", host::each(derived, host::cpu_count));
     summary.put_text("host_processor_name", &system.processor);
-    let fits = |system: &_| host::potential_caching(derived, system);
-    summary.put_known("potential_caching", host::each(derived, fits));
+    let caching = host::each(derived, |system| host::potential_caching(derived, system));
+    summary.put_known("potential_caching", caching);
     summary.put_known("host_cpuinfo", host::lines(&system.cpuinfo));
     summary.put_known("host_meminfo", host::lines(&system.meminfo));
-    let memory = |system: &System| system.memory_bytes.map(host::gib);
-    summary.put_known("host_memory_GB", host::each(derived, memory));
+    let memory = host::each(derived, |system| system.memory_bytes.map(host::gib));
+    summary.put_known("host_memory_GB", memory);
     summary.put("data_size_per_host_GB", host::gib(host::bytes_per_host(derived)));
     summary.put("epochs", Scope::all(record).count());
     summary.put_text("end", &record.ended);
@@ -41,54 +41,56 @@ pub(super) fn of(derived: &Derived, evaluations: &Evaluations) -> Value {
 
 /// DLIO's keys first, then ours.
 fn metric(derived: &Derived, evaluations: &Evaluations) -> Object {
-    let record = derived.record;
     let mut object = Object::default();
-    checkpoints(&mut object, record);
+    checkpoints(&mut object, derived.record);
     nine(&mut object, "train", derived, [&SAMPLES_WINDOWED, &NOMINAL_WINDOWED]);
     if let Some(evaluations) = &evaluations.0 {
         // DLIO leaves no step of an evaluation out of its throughput.
-        nine(&mut object, "eval", &Derived::of(evaluations), [&SAMPLES_WHOLE, &NOMINAL_WHOLE]);
+        nine(&mut object, "eval", &Derived::new(evaluations), [&SAMPLES_WHOLE, &NOMINAL_WHOLE]);
     }
-    object.put_known("train_au_all_steps_percentage", derived.value(&AU_ALL_STEPS));
-    object.put_known("train_au_sustained_percentage", derived.value(&AU_SUSTAINED));
-    object.put_known(
-        "train_io_delivered_mean_MB_per_second",
-        mib((DELIVERED_WINDOWED.of_run)(record)),
-    );
+    for metric in METRICS {
+        if let Some((key, unit)) = metric.added_as {
+            object.put_known(key, derived.value(metric).map(|value| value / unit));
+        } else if metric.shown == Shown::OwnLine {
+            object.put_known(&format!("train_{}", metric.id.name()), derived.value(metric));
+        }
+    }
     object
-}
-
-fn mib(bytes: Option<f64>) -> Option<f64> {
-    bytes.map(|bytes| bytes / MIB)
 }
 
 /// Utilisation and rates of training or evaluation, as DLIO names them.
 fn nine(object: &mut Object, what: &str, derived: &Derived, [samples, bytes]: [&Metric; 2]) {
     let record = derived.record;
-    let run = |metric: &Metric| (metric.of_run)(record);
-    let stdev = |metric: &Metric| metric.stdev_over_epochs(record);
-    let mut put =
-        |key: &str, value: Option<Value>| object.put_known(&format!("{what}_{key}"), value);
-    let number = |value: Option<f64>| value.map(Value::from);
-    let list = |metric| each_epoch(record, metric).map(Value::from);
-    put("au_percentage", list(&AU_WINDOWED));
-    put("au_mean_percentage", number(derived.value(&AU_WINDOWED)));
-    put("au_meet_expectation", meets_expectation(derived).map(Value::from));
-    put("au_stdev_percentage", number(stdev(&AU_WINDOWED)));
-    put("throughput_samples_per_second", list(samples));
-    put("throughput_mean_samples_per_second", number(run(samples)));
-    put("throughput_stdev_samples_per_second", number(stdev(samples)));
-    put("io_mean_MB_per_second", number(mib(run(bytes))));
-    put("io_stdev_MB_per_second", number(mib(stdev(bytes))));
+    let au_stdev = AU_WINDOWED.stdev_over_epochs(record);
+    let samples_stdev = samples.stdev_over_epochs(record);
+    let bytes_stdev = bytes.stdev_over_epochs(record).map(|stdev| stdev / MIB);
+    let bytes_mean = (bytes.of_run)(record).map(|mean| mean / MIB);
+    for (key, value) in [
+        ("au_percentage", each_epoch(record, &AU_WINDOWED)),
+        ("au_mean_percentage", derived.value(&AU_WINDOWED).map(Value::from)),
+        ("au_meet_expectation", meets_expectation(derived).map(Value::from)),
+        ("au_stdev_percentage", au_stdev.map(Value::from)),
+        ("throughput_samples_per_second", each_epoch(record, samples)),
+        ("throughput_mean_samples_per_second", (samples.of_run)(record).map(Value::from)),
+        ("throughput_stdev_samples_per_second", samples_stdev.map(Value::from)),
+        ("io_mean_MB_per_second", bytes_mean.map(Value::from)),
+        ("io_stdev_MB_per_second", bytes_stdev.map(Value::from)),
+    ] {
+        object.put_known(&format!("{what}_{key}"), value);
+    }
 }
 
 /// In GiB, which DLIO calls GB.
 fn checkpoints(object: &mut Object, record: &Record) {
-    for (what, kind) in [("save", CheckpointKind::Save), ("load", CheckpointKind::Load)] {
-        let keys = ["io_mean_GB_per_second", "io_stdev_GB_per_second"];
-        let keys = keys.into_iter().chain(["duration_mean_seconds", "duration_stdev_seconds"]);
-        for (key, value) in keys.zip(dlio_four(record, kind)) {
-            object.put_known(&format!("{what}_checkpoint_{key}"), value);
+    for kind in [CheckpointKind::Save, CheckpointKind::Load] {
+        let [rate, rate_stdev, duration_s, stdev_s] = dlio_four(record, kind);
+        for (key, value) in [
+            ("io_mean_GB_per_second", rate),
+            ("io_stdev_GB_per_second", rate_stdev),
+            ("duration_mean_seconds", duration_s),
+            ("duration_stdev_seconds", stdev_s),
+        ] {
+            object.put_known(&format!("{}_checkpoint_{key}", kind.name()), value);
         }
     }
     let first = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints).next();
@@ -96,12 +98,9 @@ fn checkpoints(object: &mut Object, record: &Record) {
 }
 
 /// A list has an entry for each epoch, or is left out.
-fn each_epoch(record: &Record, metric: &Metric) -> Option<Vec<f64>> {
-    metric
-        .of_epochs(record)
-        .into_iter()
-        .collect::<Option<Vec<f64>>>()
-        .filter(|list| !list.is_empty())
+fn each_epoch(record: &Record, metric: &Metric) -> Option<Value> {
+    let list: Vec<f64> = metric.of_epochs(record).into_iter().collect::<Option<_>>()?;
+    (!list.is_empty()).then(|| list.into())
 }
 
 /// `success` if the windowed utilisation reaches `metric.au`.

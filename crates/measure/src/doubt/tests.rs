@@ -32,7 +32,7 @@ fn good() -> Record {
 }
 
 fn names(record: &Record) -> Vec<String> {
-    doubts(&Derived::of(record)).into_iter().map(|doubt| doubt.name).collect()
+    doubts(&Derived::new(record)).into_iter().map(|doubt| doubt.name).collect()
 }
 
 /// A record in which a doubt fires, or all are silent.
@@ -63,7 +63,7 @@ pub(super) fn nothing_from_device(record: &mut Record) {
 fn check_fires(kind: &DoubtKind, evidence: &str, change: impl Fn(&mut Record)) {
     let mut record = good();
     change(&mut record);
-    let seen = doubts(&Derived::of(&record));
+    let seen = doubts(&Derived::new(&record));
     let Some(doubt) = seen.iter().find(|doubt| doubt.name == kind.name) else {
         panic!("`{}` did not fire, only {:?}", kind.name, names(&record))
     };
@@ -99,7 +99,7 @@ fn each_doubt_fires_on_its_case_and_is_silent_on_another() {
 fn facts_stand_beside_the_text() {
     let mut record = good();
     record.plan.loader.batches_in_flight = 38;
-    let seen = doubts(&Derived::of(&record));
+    let seen = doubts(&Derived::new(&record));
     assert_eq!(names(&record), ["too_few_steps"]);
     let json = serde_json::to_string(&seen[0].facts).unwrap();
     assert_eq!(json, r#"{"epoch_steps":40,"steps_needed":152}"#);
@@ -110,7 +110,7 @@ fn advice_on_overshoot_depends_on_the_device() {
     let mut on_devices = good();
     on_devices.plan.train.compute = TimeSpec::Constant { mean: 0.49 };
     on_devices.plan.train.on_devices = Some("cuda".into());
-    let seen = doubts(&Derived::of(&on_devices));
+    let seen = doubts(&Derived::new(&on_devices));
     assert!(seen[0].advice.contains("copy of its batch"), "{seen:?}");
 }
 
@@ -141,7 +141,7 @@ fn known_doubts_are_passed_on_once() {
     record.doubts = vec![known("scaled"), known("not_cold")];
     record.epochs.truncate(1);
     record.complete = false;
-    let seen = doubts(&Derived::of(&record));
+    let seen = doubts(&Derived::new(&record));
     let expected = [
         ("incomplete_run", Severity::Invalid),
         ("not_cold", Severity::Warning),

@@ -1,6 +1,6 @@
 //! How files were read: the shares of reads in order, what was read beside the payload, files.
 
-use super::{Basis, Better, METRIC, Metric, MetricId, Shown, Unit};
+use super::{Basis, Better, METRIC, Metric, MetricId, Shown, Unit, each_accelerator};
 use crate::record::{AcceleratorEpoch, IoCounters, Record};
 use crate::window::Scope;
 
@@ -11,8 +11,7 @@ pub static SEQUENTIAL: Metric = Metric {
     unit: Unit::Share,
     better: Better::Higher,
     definition: "Of the reads that follow another in the same open file, those at or after its end, over accelerators and epochs",
-    source: "POSIX_SEQ_READS of Darshan; feedrate counts for each \
-                 worker",
+    source: "POSIX_SEQ_READS of Darshan; feedrate counts for each worker",
     path: "access.sequential_share",
     basis: &[Basis::Reads],
     shown: Shown::Composed,
@@ -29,8 +28,7 @@ pub static CONSECUTIVE: Metric = Metric {
     unit: Unit::Share,
     better: Better::Higher,
     definition: "Of the reads that follow another in the same open file, those right at its end, over accelerators and epochs",
-    source: "POSIX_CONSEC_READS of Darshan; feedrate counts for each \
-                 worker",
+    source: "POSIX_CONSEC_READS of Darshan; feedrate counts for each worker",
     path: "access.consecutive_share",
     basis: &[Basis::Reads],
     shown: Shown::Composed,
@@ -47,7 +45,6 @@ pub static AMPLIFICATION: Metric = Metric {
     unit: Unit::Ratio,
     better: Better::Lower,
     definition: "Bytes that read calls returned, to a byte of payload of the samples that were read",
-    source: "feedrate",
     path: "access.read_amplification",
     basis: &[Basis::Reads],
     shown: Shown::Composed,
@@ -64,13 +61,12 @@ pub static FILES: Metric = Metric {
     unit: Unit::Files,
     better: Better::Lower,
     definition: "Files that samples were read of, each once: the most of one accelerator in one epoch",
-    source: "feedrate",
     path: "access.files",
     basis: &[Basis::Reads],
     shown: Shown::Composed,
-    of_accelerator: |_, accelerator| files(&accelerator.io).map(|files| files as f64),
-    of_epoch: |scope| most_files([scope].into_iter()).map(|files| files as f64),
-    of_run: |record| most_files(Scope::all(record)).map(|files| files as f64),
+    of_accelerator: files,
+    of_epoch: |scope| most(&each_accelerator(scope, files)?),
+    of_run: |record| most(&Scope::all(record).map(FILES.of_epoch).collect::<Option<Vec<_>>>()?),
     ..METRIC
 };
 
@@ -79,11 +75,8 @@ pub(crate) fn of_run(record: &Record) -> IoCounters {
     sum(Scope::all(record).flat_map(|scope| &scope.epoch.accelerators))
 }
 
-/// The most files that one accelerator read in one epoch.
-fn most_files<'a>(epochs: impl Iterator<Item = Scope<'a>>) -> Option<u64> {
-    let whole = epochs.filter(|scope| scope.is_whole());
-    let all = whole.flat_map(|scope| &scope.epoch.accelerators);
-    all.map(|accelerator| files(&accelerator.io)).collect::<Option<Vec<_>>>()?.into_iter().max()
+fn most(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::max)
 }
 
 fn of_epoch(scope: Scope) -> Option<IoCounters> {
@@ -105,12 +98,14 @@ fn consecutive(io: &IoCounters) -> Option<f64> {
 }
 
 fn amplification(io: &IoCounters) -> Option<f64> {
-    let known = io.access.payload_samples == io.access.samples_read;
-    share(io.read_bytes, io.access.payload_bytes).filter(|_| known && io.reads > 0)
+    if io.reads == 0 || io.access.payload_samples != io.access.samples_read {
+        return None;
+    }
+    share(io.read_bytes, io.access.payload_bytes)
 }
 
-fn files(io: &IoCounters) -> Option<u64> {
-    io.access.files
+fn files(_: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
+    accelerator.io.access.files.map(|files| files as f64)
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {

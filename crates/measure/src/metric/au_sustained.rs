@@ -16,10 +16,10 @@ pub static AU_SUSTAINED: Metric = Metric {
     better: Better::Higher,
     definition: "min(1, batches read per second by all loaders × mean compute time ÷ accelerators), reading taken between the end of the excluded \
                  steps and the last step that ends before the loaders start their last read, pauses between blocks cut out; mean over the epochs that have enough steps",
-    source: "feedrate",
     path: "au.sustained_percent",
     basis: &[Basis::Steps, Basis::Reads],
     shown: Shown::Composed,
+    added_as: Some(("train_au_sustained_percentage", 1.0)),
     of_accelerator: |scope, accelerator| utilisation(scope, accelerator).ok().map(percent),
     of_epoch: |scope| sustained(scope).ok(),
     of_run: |record| mean_over_epochs(record, AU_SUSTAINED.of_epoch),
@@ -91,19 +91,19 @@ fn read_in_window(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<(u64, 
     let mut before = scope.plan.metric.exclude_start_steps;
     let mut pauses_ns = 0;
     let mut previous_end_ns = None;
-    let mut start: Option<Point> = None;
-    let mut end: Option<Point> = None;
+    let mut start: Option<StepEnd> = None;
+    let mut end: Option<StepEnd> = None;
     for block in &accelerator.blocks {
         pauses_ns += previous_end_ns.map_or(0, |end_ns| block.start_ns.saturating_sub(end_ns));
         previous_end_ns = Some(block.end_ns);
         let mut now_ns = step_end_ns(block, 0);
         if before == 0 && start.is_none() {
-            start = Some(Point { ns: now_ns - pauses_ns, bytes: 0 });
+            start = Some(StepEnd { ns: now_ns - pauses_ns, bytes: 0 });
         }
         let times = block.load_ns.iter().zip(&block.compute_ns).zip(&block.barrier_ns);
         for (((load, compute), barrier), &bytes) in times.zip(&block.read_bytes) {
             now_ns += load + compute + barrier;
-            let point = Point { ns: now_ns.saturating_sub(pauses_ns), bytes };
+            let point = StepEnd { ns: now_ns.saturating_sub(pauses_ns), bytes };
             match before {
                 0 if now_ns <= last_read_ns => end = Some(point),
                 1 => start = Some(point),
@@ -119,7 +119,7 @@ fn read_in_window(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<(u64, 
 
 /// The end of a step, pauses before it cut out.
 #[derive(Clone, Copy)]
-struct Point {
+struct StepEnd {
     ns: u64,
     bytes: u64,
 }

@@ -11,7 +11,6 @@ pub static LOGICAL_BYTES: Metric = Metric {
     unit: Unit::Bytes,
     better: Better::Lower,
     definition: "Bytes that the loaders' read calls returned, over accelerators and epochs",
-    source: "feedrate",
     path: "bytes.logical",
     basis: &[Basis::Reads],
     shown: Shown::Composed,
@@ -32,10 +31,9 @@ pub static DEVICE_BYTES: Metric = Metric {
     path: "bytes.device",
     basis: &[Basis::Host],
     shown: Shown::Composed,
-    of_accelerator: |_, _| None,
     of_epoch: |scope| {
-        let bytes = scope.epoch.host.process_device_read_bytes.filter(|_| scope.is_whole());
-        bytes.map(|bytes| bytes as f64)
+        let bytes = scope.epoch.host.process_device_read_bytes?;
+        scope.is_whole().then_some(bytes as f64)
     },
     of_run: |record| sum_over_epochs(record, DEVICE_BYTES.of_epoch),
     ..METRIC

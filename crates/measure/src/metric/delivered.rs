@@ -1,11 +1,12 @@
 //! Bytes per second that read calls really returned.
 
 use super::{
-    Basis, Better, METRIC, Metric, MetricId, Shown, Unit, mean_over_epochs, rate,
+    Basis, Better, METRIC, Metric, MetricId, Shown, Unit, counters_of_run, mean_over_epochs, rate,
     sum_over_accelerators,
 };
 use crate::record::AcceleratorEpoch;
 use crate::window::{Scope, seconds};
+use feedrate_spec::units::MIB;
 
 /// In the window.
 pub static DELIVERED_WINDOWED: Metric = Metric {
@@ -15,10 +16,11 @@ pub static DELIVERED_WINDOWED: Metric = Metric {
     better: Better::Higher,
     definition: "Bytes that read calls returned between the end of the last step before the window and the end of its last step ÷ that time, \
                  summed over accelerators, mean over epochs",
-    source: "feedrate",
     path: "throughput.delivered_bytes_per_second.windowed",
     basis: &[Basis::Steps, Basis::Reads],
     shown: Shown::Composed,
+    // DLIO's MB are MiB.
+    added_as: Some(("train_io_delivered_mean_MB_per_second", MIB)),
     of_accelerator: windowed,
     of_epoch: |scope| sum_over_accelerators(scope, windowed),
     of_run: |record| mean_over_epochs(record, DELIVERED_WINDOWED.of_epoch),
@@ -33,19 +35,15 @@ pub static DELIVERED_WHOLE: Metric = Metric {
     unit: Unit::BytesPerSecond,
     better: Better::Higher,
     definition: "Bytes that read calls of all accelerators returned ÷ length of the epochs",
-    source: "feedrate",
     path: "throughput.delivered_bytes_per_second.whole",
     basis: &[Basis::Steps, Basis::Reads],
     shown: Shown::Composed,
-    of_totals: Some(|epochs| rate(epochs, |epoch| epoch.read_bytes)),
+    of_totals: |epochs| rate(epochs, |epoch| epoch.read_bytes),
     of_accelerator: whole,
     of_epoch: |scope| sum_over_accelerators(scope, whole),
     of_run: |record| {
-        let scopes = || Scope::all(record);
-        let wall_s: f64 = scopes().filter_map(Scope::wall_s).sum();
-        let bytes: u64 =
-            scopes().flat_map(|s| &s.epoch.accelerators).map(|a| a.io.read_bytes).sum();
-        (wall_s > 0.0).then(|| bytes as f64 / wall_s)
+        let wall_s: f64 = Scope::all(record).filter_map(Scope::wall_s).sum();
+        (wall_s > 0.0).then(|| counters_of_run(record).read_bytes as f64 / wall_s)
     },
     ..METRIC
 };

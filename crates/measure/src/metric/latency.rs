@@ -7,14 +7,14 @@ use crate::window::{Scope, seconds};
 use serde::Serialize;
 
 /// A latency: its quantiles, and as a metric its 99th percentile.
-pub struct Latency {
+pub struct LatencyMetric {
     /// The row.
     pub metric: Metric,
     histogram: fn(&IoCounters) -> &Histogram,
 }
 
 /// Open calls.
-pub static OPEN_LATENCY: Latency = Latency {
+pub static OPEN_LATENCY: LatencyMetric = LatencyMetric {
     metric: Metric {
         id: MetricId("open_latency_p99_s"),
         title: "99th percentile of open latency",
@@ -34,7 +34,7 @@ pub static OPEN_LATENCY: Latency = Latency {
 };
 
 /// Read calls.
-pub static READ_LATENCY: Latency = Latency {
+pub static READ_LATENCY: LatencyMetric = LatencyMetric {
     metric: Metric {
         id: MetricId("read_latency_p99_s"),
         title: "99th percentile of read latency",
@@ -54,15 +54,14 @@ pub static READ_LATENCY: Latency = Latency {
 };
 
 /// Whole samples: open, reads, decoding.
-pub static SAMPLE_LATENCY: Latency = Latency {
+pub static SAMPLE_LATENCY: LatencyMetric = LatencyMetric {
     metric: Metric {
         id: MetricId("sample_latency_p99_s"),
         title: "99th percentile of sample latency",
         unit: Unit::Seconds,
         better: Better::Lower,
         definition: "99 % of samples were read and decoded in no longer, to one sixteenth, over accelerators and epochs",
-        source: "feedrate; p50, p90, p99.9 and max \
-                     stand beside it",
+        source: "feedrate; p50, p90, p99.9 and max stand beside it",
         path: "latency.sample.p99_s",
         basis: &[Basis::Reads],
         shown: Shown::Composed,
@@ -87,7 +86,7 @@ pub struct Quantiles {
     pub max_s: Option<f64>,
 }
 
-impl Latency {
+impl LatencyMetric {
     /// Over the accelerators of an epoch.
     pub fn of_epoch(&self, scope: Scope) -> Quantiles {
         let whole = [scope].into_iter().filter(|scope| scope.is_whole());
@@ -107,13 +106,12 @@ impl Latency {
         for accelerator in accelerators {
             merged.merge((self.histogram)(&accelerator.io));
         }
-        let quantile = |q| merged.quantile(q).map(seconds);
         Quantiles {
             count: merged.count(),
-            p50_s: quantile(0.5),
-            p90_s: quantile(0.9),
-            p99_s: quantile(0.99),
-            p999_s: quantile(0.999),
+            p50_s: merged.quantile(0.5).map(seconds),
+            p90_s: merged.quantile(0.9).map(seconds),
+            p99_s: p99(&merged),
+            p999_s: merged.quantile(0.999).map(seconds),
             max_s: merged.max().map(seconds),
         }
     }

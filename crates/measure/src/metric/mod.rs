@@ -1,7 +1,7 @@
 //! Metrics: one file a metric, one row (or one for each variant) in [`METRICS`]. A metric reads a record and nothing else.
 //!
 //! To add one: write its file with a `pub static` [`Metric`], add its `mod` line and row here, and its entry in docs/guide/numbers.md.
-//! It is then in `run`, `show`, `--json`, `list`, `describe`, the csv of reports, `--response` and on the axes of plots.
+//! It is then in `run`, `show`, `--json`, DLIO's `summary.json`, `list`, `describe`, the csv of reports, `--response` and on the axes of plots.
 
 mod au_windowed;
 mod au_all_steps;
@@ -18,7 +18,7 @@ mod access;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use access::of_run as access_of_run;
+pub(crate) use access::of_run as counters_of_run;
 pub use access::{AMPLIFICATION, CONSECUTIVE, FILES, SEQUENTIAL};
 pub use au_all_steps::AU_ALL_STEPS;
 pub use au_sustained::{AU_SUSTAINED, NotMeasurable, sustained, sustained_needs_steps};
@@ -87,7 +87,7 @@ pub struct Metric {
     pub better: Better,
     /// One sentence without its full stop.
     pub definition: &'static str,
-    /// Paper or program that defines it so.
+    /// Paper or program that defines it so; feedrate itself where a row does not say.
     pub source: &'static str,
     /// Place in the JSON of a summary, by keys with dots between.
     pub path: &'static str,
@@ -102,9 +102,12 @@ pub struct Metric {
     /// Value of the run, over the epochs of which all accelerators have told.
     pub of_run: fn(&Record) -> Option<f64>,
     /// From totals of epochs, where there are no step times.
-    pub of_totals: Option<fn(&[EpochTotals]) -> Option<f64>>,
+    pub of_totals: fn(&[EpochTotals]) -> Option<f64>,
     /// Key of DLIO's `summary.json`, and what to multiply its number by.
     pub reported_as: Option<(&'static str, f64)>,
+    /// Key that our `summary.json` has beside DLIO's, and what to divide the number by. Without one, a metric that has a line of its own
+    /// is there as `train_` and its name.
+    pub added_as: Option<(&'static str, f64)>,
 }
 
 /// Fields that most rows leave as they are here.
@@ -115,15 +118,16 @@ const METRIC: Metric = Metric {
     unit: Unit::Ratio,
     better: Better::Higher,
     definition: "",
-    source: "",
+    source: "feedrate",
     path: "",
     basis: &[],
     shown: Shown::OwnLine,
     of_accelerator: |_, _| None,
     of_epoch: |_| None,
     of_run: |_| None,
-    of_totals: None,
+    of_totals: |_| None,
     reported_as: None,
+    added_as: None,
 };
 
 /// Stable name of a metric in snake_case, with its unit.
@@ -303,7 +307,7 @@ pub fn recomputed(record: &Record, known: &[Basis]) -> Values {
 
 /// Values that follow from totals of epochs.
 pub fn recomputed_from_totals(epochs: &[EpochTotals]) -> Values {
-    collect(Provenance::Recomputed, |metric| metric.of_totals?(epochs))
+    collect(Provenance::Recomputed, |metric| (metric.of_totals)(epochs))
 }
 
 /// Values that DLIO's `summary.json` reports; `number` looks up a key.

@@ -35,11 +35,10 @@ pub static NOMINAL_WHOLE: Metric = Metric {
     unit: Unit::BytesPerSecond,
     better: Better::Higher,
     definition: "samples_per_second_whole × record_length_bytes",
-    source: "feedrate",
     path: "throughput.nominal_bytes_per_second.whole",
     basis: &[Basis::Steps, Basis::AllRanks, Basis::BatchSize, Basis::RecordLength],
     shown: Shown::Composed,
-    of_totals: Some(|epochs| rate(epochs, |epoch| epoch.nominal_bytes)),
+    of_totals: |epochs| rate(epochs, |epoch| epoch.nominal_bytes),
     of_accelerator: |scope, accelerator| {
         nominal(scope.plan, (SAMPLES_WHOLE.of_accelerator)(scope, accelerator))
     },

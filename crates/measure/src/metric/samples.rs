@@ -34,19 +34,19 @@ pub static SAMPLES_WHOLE: Metric = Metric {
     unit: Unit::SamplesPerSecond,
     better: Better::Higher,
     definition: "Samples of all finished steps of all accelerators ÷ length of the epochs",
-    source: "feedrate",
     path: "throughput.samples_per_second.whole",
     basis: &[Basis::Steps, Basis::AllRanks, Basis::BatchSize],
     shown: Shown::Composed,
-    of_totals: Some(|epochs| rate(epochs, |epoch| epoch.samples)),
+    of_totals: |epochs| rate(epochs, |epoch| epoch.samples),
     of_accelerator: whole,
     of_epoch: |scope| sum_over_accelerators(scope, whole),
     of_run: |record| {
-        let scopes = || Scope::all(record);
-        let wall_s: f64 = scopes().filter_map(Scope::wall_s).sum();
-        let samples: f64 =
-            scopes().flat_map(|s| s.epoch.accelerators.iter().map(move |a| samples(s, a))).sum();
-        (wall_s > 0.0).then(|| samples / wall_s)
+        let (mut all_samples, mut wall_s) = (0.0, 0.0);
+        for scope in Scope::all(record) {
+            all_samples += scope.epoch.accelerators.iter().map(|a| samples(scope, a)).sum::<f64>();
+            wall_s += scope.wall_s().unwrap_or(0.0);
+        }
+        (wall_s > 0.0).then(|| all_samples / wall_s)
     },
     ..METRIC
 };

@@ -397,14 +397,14 @@ fn an_epoch_of_which_not_all_told_counts_for_nothing() {
     }
     broken.plan.train.epochs = 3;
     broken.complete = false;
-    let summary = crate::summary::Summary::of(&broken);
+    let summary = crate::summary::Summary::new(&broken);
     assert_eq!((summary.epochs, summary.per_epoch.len()), (2, 3));
     assert_eq!(summary.per_epoch[2].figures.value(&LOGICAL_BYTES), None);
     assert!(summary.doubts[0].evidence.starts_with("2 of 3 epochs"), "{:?}", summary.doubts);
     assert_eq!(summary.phases[2].delivered_bytes_per_second, None);
     broken.epochs.drain(..2);
     assert_eq!(
-        crate::summary::Summary::of(&broken).figures.value(&LOGICAL_BYTES),
+        crate::summary::Summary::new(&broken).figures.value(&LOGICAL_BYTES),
         None,
         "none is whole"
     );

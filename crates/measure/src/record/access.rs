@@ -32,7 +32,7 @@ pub enum Follows {
 impl Follows {
     /// Place of a read at `offset`, after one that ended at `last_end`.
     #[inline]
-    pub fn of(last_end: Option<u64>, offset: u64) -> Self {
+    pub fn new(last_end: Option<u64>, offset: u64) -> Self {
         match last_end {
             None => Follows::Nothing,
             Some(end) if offset == end => Follows::Next,
@@ -131,6 +131,10 @@ pub struct CommonSize {
 }
 
 impl CommonSize {
+    fn is_of(&self, bytes: u64) -> bool {
+        self.bytes == bytes && self.count > 0
+    }
+
     /// So many reads were of this size at least.
     pub fn at_least(&self) -> u64 {
         self.count - self.excess
@@ -149,8 +153,7 @@ impl CommonSizes {
     }
 
     fn count_other(&mut self, bytes: u64) {
-        let same = |size: &CommonSize| size.bytes == bytes && size.count > 0;
-        self.last = match self.table.iter().position(same) {
+        self.last = match self.table.iter().position(|size| size.is_of(bytes)) {
             Some(at) => at,
             None => {
                 let rarest = self.rarest();
@@ -190,13 +193,8 @@ impl CommonSizes {
         for size in other.filled().iter().filter(|size| !self.has(size.bytes)) {
             sum.push(CommonSize { count: 0, excess: 0, ..*size });
         }
-        let (own_floor, other_floor) = (self.floor(), other.floor());
         for size in &mut sum {
-            let part = |sizes: &CommonSizes, floor| {
-                let found = sizes.filled().into_iter().find(|known| known.bytes == size.bytes);
-                found.unwrap_or(CommonSize { bytes: size.bytes, count: floor, excess: floor })
-            };
-            let (own, more) = (part(self, own_floor), part(other, other_floor));
+            let (own, more) = (self.bound(size.bytes), other.bound(size.bytes));
             (size.count, size.excess) = (own.count + more.count, own.excess + more.excess);
         }
         sum.sort_by_key(|size| (std::cmp::Reverse(size.count), size.bytes));
@@ -206,12 +204,16 @@ impl CommonSizes {
     }
 
     fn has(&self, bytes: u64) -> bool {
-        self.table.iter().any(|size| size.count > 0 && size.bytes == bytes)
+        self.table.iter().any(|size| size.is_of(bytes))
     }
 
-    /// Most that a size which is not in the table may have been counted.
-    fn floor(&self) -> u64 {
-        self.table[self.rarest()].count
+    /// As it was counted; one that is not in the table may have been counted as often as the rarest.
+    fn bound(&self, bytes: u64) -> CommonSize {
+        let known = self.table.iter().copied().find(|size| size.is_of(bytes));
+        known.unwrap_or_else(|| {
+            let count = self.table[self.rarest()].count;
+            CommonSize { bytes, count, excess: count }
+        })
     }
 }
 
@@ -280,7 +282,7 @@ mod tests {
         let mut access = Access::default();
         let mut last_end = None;
         for (offset, bytes) in [(10, 5), (15, 5), (30, 5), (34, 5), (0, 5)] {
-            access.read(bytes, Follows::of(last_end, offset));
+            access.read(bytes, Follows::new(last_end, offset));
             last_end = Some(offset + bytes);
         }
         assert_eq!((access.following, access.sequential, access.consecutive), (4, 2, 1));

@@ -141,14 +141,10 @@ fn write_parts(files: &[(String, Vec<u8>)], parts: &[PathBuf]) -> Result<(), Rec
 
 /// Syncs that wait at the same time share a commit of the file system's journal; one after another each waits for its own.
 fn sync_all(open: &[File], parts: &[PathBuf]) -> Result<(), RecordFileError> {
-    let sync = |(file, part): (&File, &PathBuf)| {
-        file.sync_data().map_err(|source| io_error("sync", part, source))
-    };
     let share = open.len().div_ceil(SYNC_THREADS).max(1);
     std::thread::scope(|scope| {
         let shares = open.chunks(share).zip(parts.chunks(share));
-        let mut shares =
-            shares.map(|(open, parts)| move || open.iter().zip(parts).try_for_each(sync));
+        let mut shares = shares.map(|(open, parts)| move || sync_each(open, parts));
         let own = shares.next();
         let others: Vec<_> = shares.map(|share| scope.spawn(share)).collect();
         let result = own.map_or(Ok(()), |share| share());
@@ -158,13 +154,22 @@ fn sync_all(open: &[File], parts: &[PathBuf]) -> Result<(), RecordFileError> {
     })
 }
 
+fn sync_each(open: &[File], parts: &[PathBuf]) -> Result<(), RecordFileError> {
+    for (file, part) in open.iter().zip(parts) {
+        file.sync_data().map_err(|source| io_error("sync", part, source))?;
+    }
+    Ok(())
+}
+
 fn name_parts(parts: &[PathBuf], paths: &[PathBuf]) -> Result<(), RecordFileError> {
     for (part, path) in parts.iter().zip(paths) {
         fs::rename(part, path).map_err(|source| io_error("write", path, source))?;
     }
     let folders: BTreeSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
-    let sync = |folder| sync_folder(folder).map_err(|source| io_error("sync", folder, source));
-    folders.into_iter().try_for_each(sync)
+    for folder in folders {
+        sync_folder(folder).map_err(|source| io_error("sync", folder, source))?;
+    }
+    Ok(())
 }
 
 /// Make names in a folder last. Some file systems cannot sync a folder; the files are whole there all the same.
@@ -228,6 +233,12 @@ fn is_even(block: &Block) -> bool {
 mod tests {
     use super::*;
     use crate::example::simple;
+    use crate::facts::Facts;
+    use crate::metric::{
+        AU_ALL_STEPS, AU_WINDOWED, DELIVERED_WHOLE, DEVICE_BYTES, FILES, LOAD_S, READ_LATENCY,
+        SAMPLES_WHOLE, SEQUENTIAL,
+    };
+    use crate::summary::Summary;
     use feedrate_spec::plan::Cache;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -262,6 +273,46 @@ mod tests {
             fs::write(folder.path().join(RECORD_FILE), text).unwrap();
             assert_eq!(read(folder.path()).unwrap().plan.train.cache, cache);
         }
+    }
+
+    /// As an early build wrote it: without timeline, processes and order of reads, and with the batches in flight under their old name.
+    #[test]
+    fn records_of_older_builds_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(RECORD_FILE), include_str!("older.json")).unwrap();
+        let record = read(folder.path()).unwrap();
+        assert_eq!(record.plan.loader.batches_in_flight, 2);
+        assert_eq!(record.plan.train.cache, Cache::AsIs);
+        assert_eq!((record.timeline.as_ref(), record.study.as_ref()), (None, None));
+        assert_eq!((record.machines().len(), record.system.all_cpus()), (1, 2));
+        let summary = Summary::new(&record);
+        for (metric, expected) in [
+            (&AU_ALL_STEPS, Some(15.0)),
+            (&AU_WINDOWED, Some(20.0)),
+            (&SAMPLES_WHOLE, Some(12.0)),
+            (&DELIVERED_WHOLE, Some(48e6)),
+            (&LOAD_S, Some(0.8)),
+            (&DEVICE_BYTES, Some(48e6)),
+            (&READ_LATENCY.metric, Some(0.075)),
+            (&SEQUENTIAL, None),
+            (&FILES, None),
+        ] {
+            assert_eq!(summary.figures.value(metric), expected, "{}", metric.id.name());
+        }
+        let doubts: Vec<&str> = summary.doubts.iter().map(|doubt| doubt.name.as_str()).collect();
+        let expected = [
+            "not_cold",
+            "window_shorter_than_stock",
+            "too_few_steps",
+            "au_disagrees",
+            "compute_overshoot",
+            "scaled",
+        ];
+        assert_eq!(doubts, expected);
+        assert_eq!(summary.doubts[0].evidence, "the page cache kept 1 MB");
+        assert_eq!(summary.doubts[0].facts, Facts::new());
+        write(folder.path(), &record).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), record);
     }
 
     fn check(text: &str, message: &str, hint: &str) {

@@ -51,13 +51,14 @@ impl EpochRecord {
         processes: &[Process],
         machines: &[System],
     ) -> (HostEpoch, Vec<HostEpoch>) {
-        let of_node = |node: usize| {
-            let own =
-                parts.iter().zip(processes).filter(|(_, process)| process.node as usize == node);
-            let hosts: Vec<HostEpoch> = own.map(|(part, _)| part.clone()).collect();
-            HostEpoch::of_processes(&hosts)
-        };
-        let mut nodes: Vec<HostEpoch> = (0..machines.len()).map(of_node).collect();
+        let mut by_node = vec![Vec::new(); machines.len()];
+        for (part, process) in parts.iter().zip(processes) {
+            if let Some(own) = by_node.get_mut(process.node as usize) {
+                own.push(part.clone());
+            }
+        }
+        let mut nodes: Vec<HostEpoch> =
+            by_node.iter().map(|parts| HostEpoch::of_processes(parts)).collect();
         let cpus: Vec<u32> = machines.iter().map(System::all_cpus).collect();
         match nodes.len() {
             1 => (nodes.remove(0), Vec::new()),

@@ -7,6 +7,8 @@ pub mod access;
 pub mod file;
 mod hosts;
 mod study;
+#[cfg(test)]
+mod tests;
 
 pub use self::study::StudyRun;
 
@@ -66,10 +68,12 @@ pub struct Record {
 impl Record {
     /// The evaluations as a record of their own, so that every metric can be had of them. `None` where there are none.
     pub fn of_evaluations(&self) -> Option<Record> {
-        let plan = self.plan.of_evaluations().filter(|_| !self.evaluations.is_empty())?;
+        if self.evaluations.is_empty() {
+            return None;
+        }
         Some(Record {
             program: self.program.clone(),
-            plan,
+            plan: self.plan.of_evaluations()?,
             system: self.system.clone(),
             nodes: self.nodes.clone(),
             processes: self.processes.clone(),

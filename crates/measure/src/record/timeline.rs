@@ -106,23 +106,23 @@ impl Timeline {
     /// When each sample ended, from the start of the run.
     pub fn ends_ns(&self) -> Vec<u64> {
         let mut at_ns = self.start_ns;
-        let end = |duration_ns: &u64| {
+        let ends = self.duration_ns.iter().map(|duration_ns| {
             at_ns += duration_ns;
             at_ns
-        };
-        self.duration_ns.iter().map(end).collect()
+        });
+        ends.collect()
     }
 
     /// From now on there are GPUs of these names; nothing is known of them before.
     pub fn set_gpus(&mut self, names: &[String]) {
         let unknown = vec![None; self.len()];
-        let gpu = |name: &String| GpuTimeline {
+        let gpus = names.iter().map(|name| GpuTimeline {
             name: name.clone(),
             utilisation_percent: unknown.clone(),
             memory_bytes: unknown.clone(),
             power_mw: unknown.clone(),
-        };
-        self.gpus = Some(names.iter().map(gpu).collect());
+        });
+        self.gpus = Some(gpus.collect());
         self.gpus_unknown_because = None;
     }
 
@@ -156,20 +156,19 @@ impl Timeline {
         self.interval_ns *= 2;
         let durations = std::mem::take(&mut self.duration_ns);
         self.duration_ns = durations.chunks(2).map(|pair| pair.iter().sum()).collect();
-        let later = |pair: &[u64]| pair[pair.len() - 1];
         if let Some(cached) = &mut self.cached_bytes {
-            *cached = cached.chunks(2).map(later).collect();
+            *cached = cached.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
         }
         for column in self.sums().into_iter().flatten() {
             *column = column.chunks(2).map(|pair| pair.iter().sum()).collect();
         }
-        let last_known = |pair: &[Option<u64>]| pair.iter().rev().find_map(|value| *value);
         for gpu in self.gpus.iter_mut().flatten() {
             for column in [&mut gpu.utilisation_percent, &mut gpu.power_mw] {
                 let pairs = column.chunks(2).zip(durations.chunks(2));
                 *column = pairs.map(|(pair, weights)| mean(pair, weights)).collect();
             }
-            gpu.memory_bytes = gpu.memory_bytes.chunks(2).map(last_known).collect();
+            let pairs = gpu.memory_bytes.chunks(2);
+            gpu.memory_bytes = pairs.map(|pair| pair.iter().rev().find_map(|one| *one)).collect();
         }
     }
 

@@ -54,30 +54,32 @@ pub struct Explained {
 pub fn anova(cells: &[Cell], counts: &[usize], terms: &[Term]) -> Anova {
     let values: Vec<f64> = cells.iter().flat_map(|cell| &cell.values).copied().collect();
     let middle = mean(&values).unwrap_or(0.0);
-    let total: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
-    let left = |terms: &[Term]| left_over(cells, &Model::new(cells, counts, terms));
-    let error = left(terms);
+    let total = squares(&values, middle);
+    let error = left_over(cells, counts, terms);
     let pure = within(cells);
-    let explained = |part: Squares, noise: Squares| {
+    let explained = terms.iter().map(|term| {
+        let others = terms.iter().filter(|other| !term.iter().all(|factor| other.contains(factor)));
+        let mut others: Vec<Term> = others.cloned().collect();
+        let without = left_over(cells, counts, &others);
+        others.push(term.clone());
+        Explained::new(less(without, left_over(cells, counts, &others)), error, total)
+    });
+    Anova {
+        terms: explained.collect(),
+        total,
+        error,
+        pure,
+        lack_of_fit: Explained::new(less(error, pure), pure, total),
+    }
+}
+
+impl Explained {
+    fn new(part: Squares, noise: Squares, total: f64) -> Self {
         let f = noise.mean_square().filter(|&noise| noise > 0.0);
         let f = f.and_then(|noise| Some(part.mean_square()? / noise));
         let p = f.and_then(|f| f_above(f, part.freedom as f64, noise.freedom as f64));
         let share = (total > 0.0).then(|| part.squares / total);
         Explained { part, share, f, p }
-    };
-    let of_term = |term: &Term| {
-        let contains = |other: &Term| term.iter().all(|factor| other.contains(factor));
-        let mut others: Vec<Term> = terms.iter().filter(|t| !contains(t)).cloned().collect();
-        let without = left(&others);
-        others.push(term.clone());
-        explained(less(without, left(&others)), error)
-    };
-    Anova {
-        terms: terms.iter().map(of_term).collect(),
-        total,
-        error,
-        pure,
-        lack_of_fit: explained(less(error, pure), pure),
     }
 }
 
@@ -85,25 +87,26 @@ fn less(of: Squares, part: Squares) -> Squares {
     Squares { squares: of.squares - part.squares, freedom: of.freedom - part.freedom }
 }
 
-/// What a model leaves unexplained: within cells, and of cell means.
-fn left_over(cells: &[Cell], model: &Model) -> Squares {
+/// Squares that a model leaves unexplained: within cells, and of cell means.
+fn left_over(cells: &[Cell], counts: &[usize], terms: &[Term]) -> Squares {
+    let model = Model::new(cells, counts, terms);
     let runs: usize = cells.iter().map(|cell| cell.values.len()).sum();
     let fitted = model.fitted(cells);
-    let of_cell = |(cell, fitted): (&Cell, f64)| {
-        cell.values.iter().map(|value| (value - fitted).powi(2)).sum::<f64>()
-    };
-    let squares = cells.iter().zip(fitted).map(of_cell).sum();
+    let squares =
+        cells.iter().zip(fitted).map(|(cell, fitted)| squares(&cell.values, fitted)).sum();
     Squares { squares, freedom: runs - model.rank() }
 }
 
 /// Within cells: noise, whatever the model.
 fn within(cells: &[Cell]) -> Squares {
-    let of_cell = |cell: &Cell| {
-        let middle = mean(&cell.values).unwrap_or(0.0);
-        cell.values.iter().map(|value| (value - middle).powi(2)).sum::<f64>()
-    };
+    let of_cells =
+        cells.iter().map(|cell| squares(&cell.values, mean(&cell.values).unwrap_or(0.0)));
     let freedom = cells.iter().map(|cell| cell.values.len() - 1).sum();
-    Squares { squares: cells.iter().map(of_cell).sum(), freedom }
+    Squares { squares: of_cells.sum(), freedom }
+}
+
+fn squares(values: &[f64], about: f64) -> f64 {
+    values.iter().map(|value| (value - about).powi(2)).sum()
 }
 
 fn f_above(f: f64, freedom: f64, freedom_noise: f64) -> Option<f64> {

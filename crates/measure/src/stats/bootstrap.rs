@@ -21,27 +21,24 @@ pub fn bootstrap_mean_interval(values: &[f64], confidence: f64) -> Option<Interv
     let estimate = mean(&sorted)?;
     let spread = stdev(&sorted)?;
     let mut drawn = 0;
-    let mut place = || {
-        drawn += 1;
-        ((u128::from(mix(n as u64, drawn)) * n as u128) >> 64) as usize
-    };
     let mut resampled = vec![0.0; n];
     let mut t = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {
-        resampled.iter_mut().for_each(|to| *to = sorted[place()]);
+        for to in &mut resampled {
+            drawn += 1;
+            let place = (u128::from(mix(n as u64, drawn)) * n as u128) >> 64;
+            *to = sorted[place as usize];
+        }
         let of_these = stdev(&resampled).filter(|&stdev| stdev > 0.0);
         // All the same value n times: as good as impossible, unless most are.
         t.extend(of_these.and_then(|stdev| Some((mean(&resampled)? - estimate) / stdev)));
     }
     t.sort_by(f64::total_cmp);
-    let at = |share: f64| t.get((share * t.len() as f64) as usize).copied();
     let tail = (1.0 - confidence) / 2.0;
-    let (low, high) = (at(tail)?, at(1.0 - tail)?);
-    (spread > 0.0).then_some(Interval {
-        estimate,
-        low: estimate - high * spread,
-        high: estimate - low * spread,
-    })
+    let [low, high] =
+        [tail, 1.0 - tail].map(|share| t.get((share * t.len() as f64) as usize).copied());
+    let (low, high) = (estimate - high? * spread, estimate - low? * spread);
+    (spread > 0.0).then_some(Interval { estimate, low, high })
 }
 
 #[cfg(test)]

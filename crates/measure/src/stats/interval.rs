@@ -86,8 +86,12 @@ pub fn percent_interval(values: &[f64], confidence: f64) -> Option<Interval> {
         freedom: of.freedom,
     };
     let found = logit.interval(confidence)?;
-    let back = |logit: f64| 100.0 / (1.0 + (-logit).exp());
-    Some(Interval { estimate: of.estimate, low: back(found.low), high: back(found.high) })
+    let (low, high) = (percent_of_logit(found.low), percent_of_logit(found.high));
+    Some(Interval { estimate: of.estimate, low, high })
+}
+
+fn percent_of_logit(logit: f64) -> f64 {
+    100.0 / (1.0 + (-logit).exp())
 }
 
 /// Interval of the mean of `b` − that of `a`, spreads not taken as equal: Welch (1947) with Satterthwaite's (1946) degrees of freedom.
@@ -96,11 +100,10 @@ pub fn welch_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     let (of_a, of_b) = (of_mean(a)?, of_mean(b)?);
     let (square_a, square_b) = (of_a.standard_error.powi(2), of_b.standard_error.powi(2));
     let sum = square_a + square_b;
-    let freedom = match sum > 0.0 {
-        true => {
-            sum * sum / (square_a * square_a / of_a.freedom + square_b * square_b / of_b.freedom)
-        }
-        false => of_a.freedom + of_b.freedom,
+    let freedom = if sum > 0.0 {
+        sum * sum / (square_a * square_a / of_a.freedom + square_b * square_b / of_b.freedom)
+    } else {
+        of_a.freedom + of_b.freedom
     };
     let estimate = of_b.estimate - of_a.estimate;
     Some(Difference { estimate, standard_error: sum.sqrt(), freedom })
@@ -120,8 +123,9 @@ pub fn stdev_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let estimate = stdev(values)?;
     let freedom = (values.len() - 1) as f64;
     let chi = ChiSquared::new(freedom).ok()?;
-    let at = |share: f64| estimate * (freedom / chi.inverse_cdf(share)).sqrt();
-    Some(Interval { estimate, low: at(0.5 + confidence / 2.0), high: at(0.5 - confidence / 2.0) })
+    let [low, high] = [0.5 + confidence / 2.0, 0.5 - confidence / 2.0]
+        .map(|share| estimate * (freedom / chi.inverse_cdf(share)).sqrt());
+    Some(Interval { estimate, low, high })
 }
 
 /// The mean as a difference from 0.

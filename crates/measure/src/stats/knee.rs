@@ -10,16 +10,16 @@ pub fn knee(points: &[(f64, f64)]) -> Option<usize> {
         return None;
     }
     // How far the curve is above the diagonal of its box.
-    let over = |&(x, y): &(f64, f64)| (y - low) / (high - low) - (x - first.0) / (last.0 - first.0);
-    let over: Vec<f64> = points.iter().map(over).collect();
+    let over =
+        points.iter().map(|(x, y)| (y - low) / (high - low) - (x - first.0) / (last.0 - first.0));
+    let over: Vec<f64> = over.collect();
     let step = 1.0 / (points.len() - 1) as f64;
-    let is_peak = |&at: &usize| over[at - 1] < over[at] && over[at + 1] <= over[at];
-    // It is one if the curve falls by a step below it before it rises to another peak.
-    let is_knee = |&at: &usize| {
-        let after = over[at + 1..].iter().take_while(|&&other| other <= over[at]);
-        after.copied().any(|other| other < over[at] - step)
-    };
-    (1..points.len() - 1).filter(is_peak).find(is_knee)
+    (1..points.len() - 1).find(|&at| {
+        let is_peak = over[at - 1] < over[at] && over[at + 1] <= over[at];
+        // It is the knee if the curve falls by a step below it before it rises to another peak.
+        let mut after = over[at + 1..].iter().take_while(|&&other| other <= over[at]);
+        is_peak && after.any(|other| *other < over[at] - step)
+    })
 }
 
 #[cfg(test)]

@@ -38,11 +38,11 @@ impl Model {
     /// `counts` are the levels of each factor. Of factors of one level no term may be made.
     pub fn new(cells: &[Cell], counts: &[usize], terms: &[Term]) -> Self {
         let counts = counts.to_vec();
-        let row = |cell: &Cell| {
+        let rows = cells.iter().map(|cell| {
             let columns = terms.iter().flat_map(|term| coded(term, &counts, &cell.levels));
             std::iter::once(1.0).chain(columns).collect()
-        };
-        let rows: Vec<Vec<f64>> = cells.iter().map(row).collect();
+        });
+        let rows: Vec<Vec<f64>> = rows.collect();
         let runs: Vec<f64> = cells.iter().map(|cell| cell.values.len() as f64).collect();
         let (inverse, rank) = swept(products(&rows, &runs));
         Model { terms: terms.to_vec(), counts, rows, runs, inverse, rank }
@@ -99,19 +99,25 @@ impl Model {
     /// Number of the set that each level of a factor is of: levels of one set can be compared with each other, and those of two sets cannot. Named by their
     /// first levels.
     pub fn comparable(&self, factor: usize) -> Vec<usize> {
-        // Two levels can be compared where the cells leave the same of both untold.
-        let untold = |level: usize| {
-            let wanted = self.wanted(&[(1.0, &[(factor, level)])])?;
-            let (found, _) = self.solved(&wanted);
-            Some(found.iter().zip(&wanted).map(|(found, wanted)| wanted - found).collect())
-        };
-        let rests: Vec<Option<Vec<f64>>> = (0..self.counts[factor]).map(untold).collect();
-        let is_same = |a: &Vec<f64>, b: &Vec<f64>| a.iter().zip(b).all(|(a, b)| is_equal(*a, *b));
-        let set = |level: usize| {
-            let own = rests[level].as_ref()?;
-            (0..level).find(|&first| rests[first].as_ref().is_some_and(|rest| is_same(rest, own)))
-        };
-        (0..rests.len()).map(|level| set(level).unwrap_or(level)).collect()
+        let levels = 0..self.counts[factor];
+        let rests: Vec<Option<Vec<f64>>> =
+            levels.clone().map(|level| self.untold(factor, level)).collect();
+        let sets = levels.map(|level| {
+            let Some(own) = &rests[level] else { return level };
+            let mut earlier = rests[..level].iter().map(Option::as_ref);
+            let same = earlier.position(|rest| {
+                rest.is_some_and(|rest| rest.iter().zip(own).all(|(a, b)| is_equal(*a, *b)))
+            });
+            same.unwrap_or(level)
+        });
+        sets.collect()
+    }
+
+    /// Rest of a level's effect that the cells do not tell; levels that leave the same can be compared. `None` where the model lacks the term.
+    fn untold(&self, factor: usize, level: usize) -> Option<Vec<f64>> {
+        let wanted = self.wanted(&[(1.0, &[(factor, level)])])?;
+        let (found, _) = self.solved(&wanted);
+        Some(found.iter().zip(&wanted).map(|(found, wanted)| wanted - found).collect())
     }
 
     fn sum_of_effects(&self, parts: &[(f64, &[(usize, usize)])]) -> Option<Combination> {

@@ -17,9 +17,9 @@ pub fn slope(x: &[f64], y: &[f64]) -> Option<Difference> {
         return None;
     }
     let estimate = product / square;
-    let left = |(x, y): (&f64, &f64)| (y - mean_y - estimate * (x - mean_x)).powi(2);
     let freedom = (x.len() - 2) as f64;
-    let variance = x.iter().zip(y).map(left).sum::<f64>() / freedom;
+    let left = x.iter().zip(y).map(|(x, y)| (y - mean_y - estimate * (x - mean_x)).powi(2));
+    let variance = left.sum::<f64>() / freedom;
     Some(Difference { estimate, standard_error: (variance / square).sqrt(), freedom })
 }
 
@@ -42,12 +42,12 @@ pub fn normal_plot(values: &[f64]) -> Option<NormalPlot> {
     sorted.sort_by(f64::total_cmp);
     let n = values.len() as f64;
     let normal = Normal::standard();
-    let score = |rank: usize| normal.inverse_cdf((rank as f64 + 0.625) / (n + 0.25));
-    let scores: Vec<f64> = (0..sorted.len()).map(score).collect();
+    let ranks = (0..sorted.len()).map(|rank| rank as f64 + 0.625);
+    let scores: Vec<f64> = ranks.map(|rank| normal.inverse_cdf(rank / (n + 0.25))).collect();
     let middle = mean(&sorted)?;
     let product: f64 = sorted.iter().zip(&scores).map(|(value, z)| (value - middle) * z).sum();
-    let squares = |of: &[f64], middle: f64| of.iter().map(|x| (x - middle).powi(2)).sum::<f64>();
-    let both = squares(&sorted, middle) * squares(&scores, 0.0);
+    let squares: f64 = sorted.iter().map(|value| (value - middle).powi(2)).sum();
+    let both = squares * scores.iter().map(|z| z.powi(2)).sum::<f64>();
     let least = 0.9963 - 0.0211 / n.sqrt() - 1.4106 / n + 3.1791 / (n * n);
     (both > 0.0).then(|| NormalPlot { correlation: product / both.sqrt(), least })
 }

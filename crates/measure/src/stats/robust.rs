@@ -9,8 +9,9 @@ use statrs::distribution::{Binomial, DiscreteCDF};
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let below = Binomial::new(0.5, values.len() as u64).ok()?;
     // Of `rank` values below the lower end, so that the truth is outside on either side with this chance.
-    let fits = |rank: &u64| 2.0 * below.cdf(*rank) <= 1.0 - confidence;
-    let rank = (0..values.len() as u64 / 2).take_while(fits).last()? as usize;
+    let ranks = 0..values.len() as u64 / 2;
+    let fitting = ranks.take_while(|rank| 2.0 * below.cdf(*rank) <= 1.0 - confidence);
+    let rank = fitting.last()? as usize;
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let high = sorted[sorted.len() - 1 - rank];

@@ -116,13 +116,12 @@ fn fit(points: &[(f64, f64)], free: &[&[usize]], numbers_least: usize) -> Option
     if numbers.len() < numbers_least || !is_positive {
         return None;
     }
-    let fits = free.iter().flat_map(|free| starts(points, free).map(move |start| (start, *free)));
+    let fits =
+        free.iter().flat_map(|free| starts(points, free).into_iter().map(|start| (start, *free)));
     let fits = fits.filter_map(|(start, free)| Some((descend(points, start, free)?, free)));
     let bounded = fits.filter(|(found, _)| found.iter().all(|&value| 0.0 <= value));
-    let better = |a: &(Parameters, &[usize]), b: &(Parameters, &[usize])| {
-        squares(points, &a.0).total_cmp(&squares(points, &b.0))
-    };
-    let (found, free_in_best) = bounded.min_by(better)?;
+    let (found, free_in_best) =
+        bounded.min_by(|(a, _), (b, _)| squares(points, a).total_cmp(&squares(points, b)))?;
     let rates: Vec<f64> = points.iter().map(|point| point.1).collect();
     let middle = mean(&rates)?;
     let total: f64 = rates.iter().map(|rate| (rate - middle).powi(2)).sum();
@@ -164,27 +163,28 @@ fn is_more_beyond(points: &[(f64, f64)], peak: f64) -> bool {
 
 /// Whether some N has more throughput a process than a smaller one.
 fn is_superlinear(points: &[(f64, f64)]) -> bool {
-    let each = |(n, rate): &(f64, f64)| rate / n;
-    points.iter().any(|large| {
-        let mut smaller = points.iter().filter(|small| small.0 < large.0);
-        smaller.any(|small| each(small) * (1.0 + SUPERLINEAR_MIN) < each(large))
+    points.iter().any(|(large, rate)| {
+        let smaller = points.iter().filter(|small| small.0 < *large);
+        let mut each = smaller.map(|(small, rate)| rate / small);
+        each.any(|of_small| of_small * (1.0 + SUPERLINEAR_MIN) < rate / large)
     })
 }
 
 /// Where to begin, so that the best of all is found.
-fn starts(points: &[(f64, f64)], free: &[usize]) -> impl Iterator<Item = Parameters> {
-    let tried: &[f64] = if free.is_empty() { &[0.0] } else { &[0.5, 0.1, 0.01, 0.001, 1e-5] };
-    let of = points.iter().map(|(n, rate)| rate / n).fold(0.0, f64::max);
-    let free = free.to_vec();
-    let start = move |contention: f64, coherence: f64| {
-        let mut start = [of, 0.0, 0.0];
-        free.iter().for_each(|&at| start[at] = if at == 1 { contention } else { coherence });
-        start
-    };
-    tried.iter().flat_map(move |&a| {
-        let start = start.clone();
-        tried.iter().map(move |&b| start(a, b))
-    })
+fn starts(points: &[(f64, f64)], free: &[usize]) -> Vec<Parameters> {
+    const TRIED: [f64; 5] = [0.5, 0.1, 0.01, 0.001, 1e-5];
+    let of_one = points.iter().map(|(n, rate)| rate / n).fold(0.0, f64::max);
+    let mut starts = vec![[of_one, 0.0, 0.0]];
+    for &parameter in free {
+        let with_each = starts.into_iter().flat_map(|mut start| {
+            TRIED.map(|tried| {
+                start[parameter] = tried;
+                start
+            })
+        });
+        starts = with_each.collect();
+    }
+    starts
 }
 
 /// Levenberg and Marquardt's descent (Marquardt, SIAM Journal 11, 1963) in the throughput of one and the free coefficients.

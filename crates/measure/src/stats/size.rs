@@ -73,15 +73,16 @@ pub fn samples_within(
             Samples::Pairs => (n - 1.0, stdev / n.sqrt()),
         };
         let t = t_quantile(1.0 - alpha, freedom)?;
-        let found = |left: f64| match left.is_infinite() {
-            true => Some(1.0),
-            false => t_below(left / standard_error - t, freedom),
-        };
-        Some(found(margin.high - difference)? + found(difference - margin.low)? - 1.0)
+        // An end that is not asked for is always kept.
+        let ends = [margin.high - difference, difference - margin.low];
+        let found = ends.map(|left| match left {
+            f64::INFINITY => Some(1.0),
+            left => t_below(left / standard_error - t, freedom),
+        });
+        Some(found[0]? + found[1]? - 1.0)
     };
     let is_within = margin.low < difference && difference < margin.high;
-    let suffices = |n: u64| reached(n).is_some_and(|reached| power <= reached);
-    is_within.then(|| least(suffices))?
+    is_within.then(|| least(|n| reached(n).is_some_and(|reached| power <= reached)))?
 }
 
 /// The least number of runs that suffices, where more do too.
@@ -110,23 +111,17 @@ fn noncentral_t_below(t: f64, freedom: f64, shift: f64) -> f64 {
     let half = freedom / 2.0;
     let constant = 2.0_f64.ln() + half * half.ln() - ln_gamma(half);
     let normal = Normal::standard();
-    let at = |w: f64| {
-        let density = match w > 0.0 {
-            true => (constant + (freedom - 1.0) * w.ln() - half * w * w).exp(),
-            false => 0.0,
-        };
-        density * normal.cdf(t * w - shift)
-    };
     let step = (to - from) / f64::from(PARTS);
     let weighted = (0..=PARTS).map(|i| {
-        let weight = if i == 0 || i == PARTS {
-            1.0
-        } else if i % 2 == 1 {
-            4.0
-        } else {
-            2.0
+        let weight = match i {
+            0 | PARTS => 1.0,
+            _ if i % 2 == 1 => 4.0,
+            _ => 2.0,
         };
-        weight * at(from + f64::from(i) * step)
+        let w = from + f64::from(i) * step;
+        // At 0 the logarithm is −∞, and the density 0.
+        let density = (constant + (freedom - 1.0) * w.ln() - half * w * w).exp();
+        weight * density * normal.cdf(t * w - shift)
     });
     weighted.sum::<f64>() * step / 3.0
 }
@@ -159,9 +154,10 @@ mod tests {
                     paired_difference(&vec![0.0; n as usize], &draw(difference, stdev))
                 }
             };
-            let p = match margin.high == f64::INFINITY {
-                true => not_below_p(&found.unwrap(), margin.low),
-                false => equivalence_p(&found.unwrap(), margin.low, margin.high),
+            let p = if margin.high == f64::INFINITY {
+                not_below_p(&found.unwrap(), margin.low)
+            } else {
+                equivalence_p(&found.unwrap(), margin.low, margin.high)
             };
             shown += u32::from(p.unwrap() < 0.05);
         }

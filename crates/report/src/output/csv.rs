@@ -26,9 +26,12 @@ pub(super) static TIDY: Output = Output {
     write: |report| csv(&tidy(report)),
 };
 
+/// A cell of a run's row.
+type CellOf = fn(&Run) -> Cell;
+
 /// Columns whose names are wanted.
 fn of_study(report: &Report, is_wanted: fn(&str) -> bool) -> Table {
-    let columns: [(&str, fn(&Run) -> Cell); 10] = [
+    let columns: [(&str, CellOf); 10] = [
         ("Model", |run| (&run.workload).into()),
         ("Parameter", |run| (&run.parameter).into()),
         ("Value", |run| (&run.value).into()),

@@ -7,8 +7,8 @@ use super::number::{
 };
 use super::terms::{is_percent, law_name, level, the_law, title};
 use feedrate_analysis::finding::{
-    Caveat, Effect, Epochs, Finding, Interaction, Kind, MainEffect, Quantity, ScalingLaw, Subject,
-    WindowArtefact,
+    Caveat, Effect, EffectUnit, Epochs, Finding, Interaction, Kind, MainEffect, Quantity,
+    ScalingLaw, Subject, WindowArtefact,
 };
 use feedrate_analysis::findings::RUNS_LEAST;
 use feedrate_measure::metric::{Better, Metric, Unit};
@@ -21,24 +21,8 @@ pub fn sentence(finding: &Finding) -> String {
     let factor = finding.factors.first().map_or(String::new(), |name| quoted(name));
     match &finding.subject {
         Subject::Window(of) => window(of, &factor),
-        Subject::MoreThanLinear => match &finding.effects[0] {
-            of @ Effect { of: Quantity::Level { level, base }, n, .. } => format!(
-                "{title} grows more than linearly: at {level} {factor} it is {} of what {base} would grow to, \
-                 n = {n} ({}); that is a cache or a window until it is explained",
-                efficiency(of),
-                tested(of)
-            ),
-            _ => String::new(),
-        },
-        Subject::LeftOut { runs, all, doubts } => {
-            let doubts = doubts.iter().map(|(name, runs)| format!("{} ({runs})", quoted(name)));
-            let is = if *runs == 1 { "is" } else { "are" };
-            let all = counted(*all as u64, "run");
-            format!(
-                "{runs} of {all} {is} left out as invalid: {}",
-                list(&doubts.collect::<Vec<_>>())
-            )
-        }
+        Subject::MoreThanLinear => more_than_linear(&finding.effects[0], title, &factor),
+        Subject::LeftOut { runs, all, doubts } => left_out(*runs, *all, doubts),
         Subject::MainEffect(of) if finding.kind == Kind::NotTested => {
             let levels: Vec<String> = finding.effects.iter().map(level).collect();
             let bend = of.bend.as_ref().map(|level| format!("; the curve bends at {level}"));
@@ -60,20 +44,7 @@ pub fn sentence(finding: &Finding) -> String {
             }
         },
         Subject::Equivalent { levels, margin } => {
-            let [of] = finding.effects.as_slice() else { return String::new() };
-            let Quantity::OthersAgainst(base) = &of.of else { return String::new() };
-            let levels = match levels.as_slice() {
-                [one] => format!("{one} is"),
-                _ => "all levels are".into(),
-            };
-            format!(
-                "{factor} makes no difference to {title} that matters: {levels} within {} {} of {base} (difference {}), \
-                 n = {}",
-                two_digits(*margin),
-                unit(of),
-                range(of),
-                of.n
-            )
+            equivalent(finding, levels, *margin, &factor, title)
         }
         Subject::NoGain { level, margin } => {
             let of = &finding.effects[0];
@@ -91,21 +62,9 @@ pub fn sentence(finding: &Finding) -> String {
                 quoted(worst)
             )
         }
-        Subject::Outliers { runs, of } => {
-            let runs = runs.iter().map(|(name, score)| {
-                format!("{} (modified z-score {})", quoted(name), signed(*score, 1))
-            });
-            let runs: Vec<String> = runs.collect();
-            format!(
-                "{} of {} of the same combination far from the others in {title}: {}; {}",
-                runs.len(),
-                counted(*of as u64, "run"),
-                list(&runs),
-                middles(finding)
-            )
-        }
+        Subject::Outliers { runs, of } => outliers(finding, runs, *of, title),
         Subject::NotNormal { cells, of, worst, correlation, least } => {
-            let is_percent = finding.response.is_some_and(|name| is_percent(name));
+            let is_percent = finding.response.is_some_and(is_percent);
             let scale = if is_percent { "" } else { " on the scale of logarithms" };
             format!(
                 "noise of {title} is not normal{scale} in {cells} of {of} combinations of {RUNS_LEAST} runs or more, most in \
@@ -116,6 +75,61 @@ pub fn sentence(finding: &Finding) -> String {
         }
         Subject::Inconclusive(of) => inconclusive::sentence(of),
     }
+}
+
+fn more_than_linear(of: &Effect, title: &str, factor: &str) -> String {
+    let Quantity::Level { level, base } = &of.of else { return String::new() };
+    format!(
+        "{title} grows more than linearly: at {level} {factor} it is {} of what {base} would grow to, \
+         n = {} ({}); that is a cache or a window until it is explained",
+        efficiency(of),
+        of.n,
+        tested(of)
+    )
+}
+
+fn left_out(runs: usize, all: usize, doubts: &[(String, usize)]) -> String {
+    let doubts = doubts.iter().map(|(name, runs)| format!("{} ({runs})", quoted(name)));
+    let is = if runs == 1 { "is" } else { "are" };
+    let all = counted(all as u64, "run");
+    format!("{runs} of {all} {is} left out as invalid: {}", list(&doubts.collect::<Vec<_>>()))
+}
+
+fn equivalent(
+    finding: &Finding,
+    levels: &[String],
+    margin: f64,
+    factor: &str,
+    title: &str,
+) -> String {
+    let [of] = finding.effects.as_slice() else { return String::new() };
+    let Quantity::OthersAgainst(base) = &of.of else { return String::new() };
+    let levels = match levels {
+        [one] => format!("{one} is"),
+        _ => "all levels are".into(),
+    };
+    format!(
+        "{factor} makes no difference to {title} that matters: {levels} within {} {} of {base} (difference {}), \
+         n = {}",
+        two_digits(margin),
+        unit(of),
+        range(of),
+        of.n
+    )
+}
+
+fn outliers(finding: &Finding, runs: &[(String, f64)], of: usize, title: &str) -> String {
+    let runs: Vec<String> = runs
+        .iter()
+        .map(|(name, score)| format!("{} (modified z-score {})", quoted(name), signed(*score, 1)))
+        .collect();
+    format!(
+        "{} of {} of the same combination far from the others in {title}: {}; {}",
+        runs.len(),
+        counted(of as u64, "run"),
+        list(&runs),
+        middles(finding)
+    )
 }
 
 fn tested(of: &Effect) -> String {
@@ -188,8 +202,8 @@ fn interaction(of: &Interaction, finding: &Finding, title: &str) -> String {
     };
     let ([level, to], [base, from]) = (&of.levels, &of.bases);
     let step = format!("from {from} to {to} {name_b}");
-    let by = |value: f64| match unit(effect) {
-        "points" => format!("{} points", signed(value, 1)),
+    let by = |value: f64| match effect.unit {
+        EffectUnit::Points => format!("{} points", signed(value, 1)),
         _ => format!("a factor of {}", plain(value, 2)),
     };
     let change = match of.changes {

@@ -13,7 +13,6 @@ mod find;
 mod sample_bytes;
 mod clocks;
 #[cfg(any(test, feature = "example"))]
-#[path = "tests/fake.rs"]
 pub mod fake;
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,8 @@
 
 use super::config::Config;
 use feedrate_spec::plan::{
-    Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, ShufflePlan,
-    StoragePlan, TrainPlan,
+    Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, Shuffle, StoragePlan,
+    TrainPlan,
 };
 use feedrate_spec::shape::{Element, Encoding, Redundancy};
 use feedrate_spec::workload::TimeSpec;
@@ -165,8 +165,8 @@ fn loader(config: &Config, counts: Counts) -> LoaderPlan {
         in_memory: false,
         preprocess: TimeSpec::None,
         preprocess_seed: 0,
-        file_shuffle: ShufflePlan::Off,
-        sample_shuffle: ShufflePlan::Off,
+        file_shuffle: Shuffle::Off,
+        sample_shuffle: Shuffle::Off,
         shuffles_in_buffer: false,
         order_seed: 0,
         seed_change_epoch: true,

@@ -252,7 +252,7 @@ fn own_doubts(loaded: &Loaded) -> Vec<Doubt> {
     }
     let knows_loader = loaded.imported.is_none_or(|imported| imported.config.is_known());
     let of_loader = ["too_few_steps", "window_shorter_than_stock"];
-    let of_steps = of_records(&Derived::of(loaded.record)).into_iter();
+    let of_steps = of_records(&Derived::new(loaded.record)).into_iter();
     doubts.extend(of_steps.filter(|d| knows_loader || !of_loader.contains(&d.name.as_str())));
     doubts
 }

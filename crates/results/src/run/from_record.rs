@@ -2,7 +2,7 @@
 
 use super::{Activity, DatasetUse, FolderNames, Run, StepTimes, settings};
 use crate::import::Origin;
-use feedrate_measure::access::Access;
+use feedrate_measure::access::AccessSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt;
 use feedrate_measure::metric::{
@@ -17,7 +17,7 @@ impl Run {
     /// From a record, alone: with the doubts that the record deserves, not those among other runs.
     pub fn from_record(path: &Path, record: &Record) -> Self {
         let mut run = Run::measured(path, "", record);
-        run.doubts = doubt::doubts(&Derived::of(record));
+        run.doubts = doubt::doubts(&Derived::new(record));
         run.decide();
         run
     }
@@ -29,7 +29,7 @@ impl Run {
         let overrides = overrides.unwrap_or_default();
         let (parameter, value) = names.varied(&overrides, Some(plan.accelerators));
         let checkpoints_only = plan.is_checkpoints_alone();
-        let access = Access::of(record);
+        let access = AccessSummary::new(record);
         let request_bytes = access.request_bytes.into_iter().flat_map(|sizes| sizes.histogram);
         let mut run = Run {
             origin: Origin::Feedrate,

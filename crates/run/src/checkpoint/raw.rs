@@ -1,12 +1,15 @@
 //! The bytes of the tensors one after another, and nothing else.
 
 use super::{Checkpoint, Sink};
-use feedrate_spec::catalog::Member;
+use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::plan::state::StateFile;
 use std::io;
 
-static MEMBER: Member =
-    Member { name: "raw", summary: "the bytes of the state and nothing else", abilities: &[] };
+static MEMBER: Member = Member {
+    name: "raw",
+    summary: "the bytes of the state and nothing else",
+    abilities: &[Ability::Undescribed],
+};
 
 /// The member.
 #[derive(Debug)]

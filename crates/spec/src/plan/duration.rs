@@ -36,8 +36,8 @@ pub fn duration(plan: &Plan, estimate: &Estimate, bytes_per_second: f64) -> Dura
         parts.evaluation_s = steps_s(&evaluations, estimate, &evaluations.train, read_rate);
     }
     if let Some(checkpoint) = &plan.checkpoint {
-        let reads = checkpoint.alone.as_ref().map_or(0, |alone| alone.reads);
-        let wait_s = checkpoint.alone.as_ref().map_or(0.0, |alone| alone.wait_s);
+        let alone = checkpoint.alone.as_ref();
+        let (reads, wait_s) = alone.map_or((0, 0.0), |alone| (alone.reads, alone.wait_s));
         let one_s = wait_s + checkpoint.total_bytes as f64 / bytes_per_second;
         parts.checkpoints_s = (checkpoint.count(&plan.train) + reads) as f64 * one_s;
     }

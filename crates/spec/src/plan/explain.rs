@@ -1,7 +1,7 @@
 //! The figures of a plan before it is run: bytes, steps, least times, memory.
 
 use super::layout::Layout;
-use super::{FileAccess, Plan, ShufflePlan};
+use super::{FileAccess, Plan, Shuffle};
 use crate::catalog::{Ability, Catalog};
 use serde::Serialize;
 
@@ -113,9 +113,8 @@ pub(super) fn file_bytes_max(plan: &Plan, catalog: &Catalog, layout: &Layout) ->
 /// How often a sample comes to be in memory: each that reads it keeps it.
 fn memory_copies(plan: &Plan, readers: u64) -> f64 {
     let loader = &plan.loader;
-    let shuffled = [loader.file_shuffle, loader.sample_shuffle]
-        .iter()
-        .any(|&shuffle| shuffle != ShufflePlan::Off);
+    let shuffled =
+        [loader.file_shuffle, loader.sample_shuffle].iter().any(|&shuffle| shuffle != Shuffle::Off);
     let copies = match loader.file_access {
         FileAccess::Same => readers,
         // Others' samples come with each new order.

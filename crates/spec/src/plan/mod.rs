@@ -13,6 +13,7 @@ mod build;
 mod explain;
 mod duration;
 
+pub use crate::workload::Shuffle;
 pub use build::{Context, Request, build};
 pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
@@ -165,9 +166,9 @@ pub struct LoaderPlan {
     /// Seed of the drawn preprocessing times.
     pub preprocess_seed: u64,
     /// Order of files.
-    pub file_shuffle: ShufflePlan,
+    pub file_shuffle: Shuffle,
     /// Order of samples.
-    pub sample_shuffle: ShufflePlan,
+    pub sample_shuffle: Shuffle,
     /// Samples are shuffled as they come, in a buffer of `held_batches`.
     pub shuffles_in_buffer: bool,
     /// Seed of the first epoch's order.
@@ -203,18 +204,6 @@ pub enum FileAccess {
     Same,
     /// As in `Shared`, and each read is one of all processes together, through MPI-IO.
     Mpio,
-}
-
-/// Whether an order is shuffled. `random` differs from `seed` only in where `order_seed` came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ShufflePlan {
-    /// As listed.
-    Off,
-    /// By the configured seed.
-    Seed,
-    /// By a seed drawn for this run, kept in the plan.
-    Random,
 }
 
 /// Epochs, steps, compute.

@@ -5,7 +5,7 @@
 //! and then cut, so that accelerators see other samples in each epoch.
 
 use super::seeds::scatter;
-use super::{DatasetPlan, FileAccess, LoaderPlan, Plan, ShufflePlan};
+use super::{DatasetPlan, FileAccess, LoaderPlan, Plan, Shuffle};
 use std::ops::Range;
 
 /// A sample of a dataset.
@@ -29,17 +29,14 @@ pub struct Order {
 impl Order {
     /// The training order of epoch `epoch` (from 1).
     pub fn of_epoch(dataset: &DatasetPlan, loader: &LoaderPlan, epoch: u32) -> Self {
-        let epoch_seed = if loader.seed_change_epoch {
-            mix(loader.order_seed, u64::from(epoch))
-        } else {
-            mix(loader.order_seed, 0)
-        };
+        let epoch = if loader.seed_change_epoch { epoch } else { 0 };
+        let epoch_seed = mix(loader.order_seed, epoch.into());
         let samples = dataset.files_train * dataset.samples_per_file;
         // A shuffle buffer changes the order in which samples are handed out, not that in which they are read.
-        let all = (loader.sample_shuffle != ShufflePlan::Off && !loader.shuffles_in_buffer)
+        let all = (loader.sample_shuffle != Shuffle::Off && !loader.shuffles_in_buffer)
             .then(|| Permutation::new(samples, mix(epoch_seed, 1)));
         // Shuffled samples are in no file order already.
-        let files = (all.is_none() && loader.file_shuffle != ShufflePlan::Off)
+        let files = (all.is_none() && loader.file_shuffle != Shuffle::Off)
             .then(|| Permutation::new(dataset.files_train, mix(epoch_seed, 2)));
         Order { samples, samples_per_file: dataset.samples_per_file, files, all }
     }
@@ -145,8 +142,9 @@ impl Interleave {
 
 /// Positions of an epoch of `samples` that belong to `accelerator`; sizes differ by at most one.
 pub fn shard(samples: u64, accelerators: u32, accelerator: u32) -> Range<u64> {
-    let cut = |a: u32| (u128::from(samples) * u128::from(a) / u128::from(accelerators)) as u64;
-    cut(accelerator)..cut(accelerator + 1)
+    let [start, end] = [accelerator, accelerator + 1]
+        .map(|a| (u128::from(samples) * u128::from(a) / u128::from(accelerators)) as u64);
+    start..end
 }
 
 /// A permutation of `0..n` without a table: a Feistel network over the next power of four, walked until
@@ -237,12 +235,12 @@ mod tests {
             shuffles in 0usize..4,
             epoch in 1u32..4,
         ) {
-            let on = |bit: usize| if shuffles & bit == 0 { ShufflePlan::Off } else { ShufflePlan::Seed };
+            let on = |bit: usize| if shuffles & bit == 0 { Shuffle::Off } else { Shuffle::Seed };
             let order = Order {
                 samples: files * samples_per_file,
                 samples_per_file,
-                files: (on(1) == ShufflePlan::Seed).then(|| Permutation::new(files, mix(7, epoch.into()))),
-                all: (on(2) == ShufflePlan::Seed).then(|| Permutation::new(files * samples_per_file, mix(9, epoch.into()))),
+                files: (on(1) == Shuffle::Seed).then(|| Permutation::new(files, mix(7, epoch.into()))),
+                all: (on(2) == Shuffle::Seed).then(|| Permutation::new(files * samples_per_file, mix(9, epoch.into()))),
             };
             let steps = crate::plan::schedule::steps_per_epoch(order.samples(), batch_size, accelerators);
             let mut seen = std::collections::HashSet::new();

@@ -67,8 +67,7 @@ impl DrawnSizes {
 
 fn draw(random: &mut LegacyRandom, mean: f64, stdev: f64) -> [u64; 2] {
     // Python's int() cuts towards zero, and so does `as`.
-    let mut one = || ((mean + stdev * random.standard_normal()) as u64).max(1);
-    [one(), one()]
+    [(); 2].map(|()| ((mean + stdev * random.standard_normal()) as u64).max(1))
 }
 
 fn states(mut random: LegacyRandom, mean: f64, stdev: f64, files: u64) -> Vec<LegacyRandom> {

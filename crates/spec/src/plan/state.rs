@@ -1,6 +1,7 @@
 //! The contents of a checkpoint: the files that each rank writes and the tensors in them, as DLIO splits a model's
 //! state over ranks (`base_checkpointing.py`). Functions of the rank: no list of all ranks' tensors is ever kept.
 
+pub use crate::shape::StateType;
 use serde::{Deserialize, Serialize};
 
 /// Names of files with the optimizer's state end so.
@@ -96,49 +97,6 @@ pub struct StateFile {
     pub tensors: Vec<Tensor>,
 }
 
-/// Element type of a state, by torch's names in a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StateType {
-    /// Signed bytes.
-    Int8,
-    /// Bytes.
-    Uint8,
-    /// IEEE halves.
-    Fp16,
-    /// Halves with the exponent of a single.
-    Bf16,
-    /// Singles.
-    Fp32,
-    /// Doubles.
-    Fp64,
-}
-
-impl StateType {
-    /// The type called `name` in `model.model_datatype`.
-    pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "int8" => StateType::Int8,
-            "uint8" => StateType::Uint8,
-            "fp16" => StateType::Fp16,
-            "bf16" => StateType::Bf16,
-            "fp32" => StateType::Fp32,
-            "fp64" => StateType::Fp64,
-            _ => return None,
-        })
-    }
-
-    /// Bytes of one element.
-    pub fn bytes(self) -> u64 {
-        match self {
-            StateType::Int8 | StateType::Uint8 => 1,
-            StateType::Fp16 | StateType::Bf16 => 2,
-            StateType::Fp32 => 4,
-            StateType::Fp64 => 8,
-        }
-    }
-}
-
 /// A vector in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tensor {
@@ -171,7 +129,6 @@ impl Tensor {
 /// Where a rank is in the model.
 #[derive(Clone, Copy)]
 struct Place {
-    rank: u64,
     pipeline: u64,
     data: u64,
     /// Among the ranks that share one copy of the model.
@@ -194,14 +151,14 @@ impl Transformer {
     fn layer(&self, tensor: u64, shared: u64) -> [u64; 6] {
         let (h, ffn) = (self.hidden_size, self.ffn_hidden_size);
         let attention = h.saturating_mul(h.saturating_add(self.kv_size.saturating_mul(2)));
-        let split = |elements: u64| elements / tensor / shared;
+        let feed_forward = h.saturating_mul(ffn);
         [
             h / shared,
-            split(attention),
-            split(h.saturating_mul(h)),
+            attention / tensor / shared,
+            h.saturating_mul(h) / tensor / shared,
             h / shared,
-            split(h.saturating_mul(ffn).saturating_mul(2)),
-            split(h.saturating_mul(ffn)),
+            feed_forward.saturating_mul(2) / tensor / shared,
+            feed_forward / tensor / shared,
         ]
     }
 }
@@ -227,7 +184,6 @@ impl StatePlan {
         }
         let model_ranks = self.model_ranks();
         let place = Place {
-            rank,
             pipeline: rank / self.tensor % self.pipeline,
             data: rank / model_ranks,
             model: rank % model_ranks,
@@ -235,7 +191,7 @@ impl StatePlan {
         let mut files = Vec::new();
         if self.model_bytes > 0 {
             let tensors = vec![Tensor::int8("a".into(), self.model_bytes)];
-            files.push(StateFile { name: format!("model_states-{}", place.rank), tensors });
+            files.push(StateFile { name: format!("model_states-{rank}"), tensors });
         }
         let optimizer = self.optimizer();
         if !optimizer.is_empty() {
@@ -260,11 +216,12 @@ impl StatePlan {
     }
 
     fn told_files(&self, rank: u64) -> Vec<StateFile> {
-        let file = |(i, &bytes): (usize, &u64)| StateFile {
-            name: format!("file_{i}-{rank}"),
-            tensors: vec![Tensor { name: "a".into(), elements: bytes, element: StateType::Uint8 }],
-        };
-        self.file_sizes.iter().enumerate().map(file).collect()
+        let mut files = Vec::new();
+        for (i, &elements) in self.file_sizes.iter().enumerate() {
+            let tensor = Tensor { name: "a".into(), elements, element: StateType::Uint8 };
+            files.push(StateFile { name: format!("file_{i}-{rank}"), tensors: vec![tensor] });
+        }
+        files
     }
 
     /// Bytes over all ranks.
@@ -274,8 +231,7 @@ impl StatePlan {
 
     /// Bytes of the optimizer over all ranks.
     pub fn optimizer_bytes(&self) -> u64 {
-        let is_optimizers = |file: &StateFile| file.name.ends_with(OPTIMIZER_SUFFIX);
-        self.sum(|file| if is_optimizers(file) { file.bytes() } else { 0 })
+        self.sum(|file| if file.name.ends_with(OPTIMIZER_SUFFIX) { file.bytes() } else { 0 })
     }
 
     /// Whether only some of the model's ranks are there.
@@ -291,8 +247,10 @@ impl StatePlan {
 
     /// Bytes of the rank that writes most.
     pub fn rank_bytes_max(&self) -> u64 {
-        let of_rank = |rank| self.files(rank).iter().map(StateFile::bytes).sum();
-        (0..self.writers()).map(of_rank).max().unwrap_or(0)
+        (0..self.writers())
+            .map(|rank| self.files(rank).iter().map(StateFile::bytes).sum())
+            .max()
+            .unwrap_or(0)
     }
 
     fn sum(&self, figure: impl Fn(&StateFile) -> u64) -> u64 {
@@ -320,11 +278,13 @@ impl StatePlan {
         let (data, model) = (place.data, place.model);
         let by_layer = self.pipeline > 1 && matches!(self.zero_stage, 1 | 2);
         if by_layer {
-            let file = |(layer, tensors)| StateFile {
-                name: format!("layer_{layer}-model_{model}_model_states"),
-                tensors,
-            };
-            return states.into_iter().map(file).collect();
+            return states
+                .into_iter()
+                .map(|(layer, tensors)| StateFile {
+                    name: format!("layer_{layer}-model_{model}_model_states"),
+                    tensors,
+                })
+                .collect();
         }
         let name = match self.zero_stage {
             1 | 2 => format!("model_{model}_model_states"),
@@ -355,20 +315,11 @@ impl StatePlan {
     }
 
     fn layer(&self, layer: u64) -> Vec<Tensor> {
-        let number = |(i, elements): (usize, u64)| Tensor {
-            name: i.to_string(),
-            elements,
-            element: self.model_element,
-        };
-        let there = |tensor: &Tensor| tensor.elements > 0;
-        match &self.layers {
-            Layers::None => Vec::new(),
-            Layers::Alike { tensor_bytes, .. } => tensor_bytes
-                .iter()
-                .enumerate()
-                .map(|(i, bytes)| Tensor::int8(i.to_string(), bytes / self.tensor))
-                .filter(there)
-                .collect(),
+        let (elements, element) = match &self.layers {
+            Layers::None => return Vec::new(),
+            Layers::Alike { tensor_bytes, .. } => {
+                (tensor_bytes.iter().map(|bytes| bytes / self.tensor).collect(), StateType::Int8)
+            }
             Layers::Transformer(t) => {
                 let shared = if self.zero_stage == 3 { self.data } else { 1 };
                 let embedding = t.hidden_size.saturating_mul(t.vocab_size) / self.tensor / shared;
@@ -378,9 +329,11 @@ impl StatePlan {
                     layer if layer == t.layers + 2 => vec![t.hidden_size / shared],
                     _ => t.layer(self.tensor, shared).to_vec(),
                 };
-                elements.into_iter().enumerate().map(number).filter(there).collect()
+                (elements, self.model_element)
             }
-        }
+        };
+        let numbered = elements.into_iter().enumerate().filter(|(_, elements)| *elements > 0);
+        numbered.map(|(i, elements)| Tensor { name: i.to_string(), elements, element }).collect()
     }
 
     fn optimizer(&self) -> Vec<Tensor> {

@@ -2,83 +2,72 @@
 
 use super::keys::{KEYS, SECTION_ALIASES};
 use super::overrides::{Action, Override};
-use super::tree::{Content, Node};
+use super::tree::Node;
+use super::value::Fault;
 use crate::problem::{Place, Problem, Problems};
 
 /// Apply one override, as OmegaConf's `update` with merging does.
 pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
-    let path = canonical_path(&change.path);
-    let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    let dotted = path.join(".");
-    let problem = |message: String| {
-        Problem::error(dotted.clone(), message).at(Some(Place::Override(change.text.clone())))
+    let key = canonical_key(&change.key);
+    let given = root.at(&key);
+    let fault = match (change.action, &change.value, given) {
+        (Action::Delete, _, None) => Fault::new("is not given, so it cannot be deleted")
+            .hint("leave the override out: the default holds"),
+        (Action::Delete, Some(expected), Some(given)) if !expected.same(given) => {
+            Fault::new(format!("is `{}`, so it is not deleted", given.brief()))
+                .hint(format!("write `~{key}` to delete it whatever it is"))
+        }
+        (Action::Delete, _, Some(_)) => {
+            root.remove(&key);
+            return Ok(());
+        }
+        (Action::Add, Some(value), Some(given)) if value.is_scalar() && !given.is_null() => {
+            Fault::new(format!("is given already: `{}`", given.brief()))
+                .hint(format!("write `++{key}={}` to set it anyway", value.brief()))
+        }
+        (Action::Replace, Some(value), None) => {
+            Fault::new("is not given, so it cannot be overridden")
+                .hint(format!("to append to your config use `++workload.{key}={}`", value.brief()))
+        }
+        (_, value, _) => {
+            if let Some(value) = value {
+                root.set(&key, value.clone());
+            }
+            return Ok(());
+        }
     };
-    let given = root.at(&dotted);
-    match (change.action, &change.value) {
-        (Action::Delete, expected) => {
-            let Some(given) = given else {
-                return Err(problem("is not given, so it cannot be deleted".into())
-                    .hint("leave the override out: the default holds"));
-            };
-            if expected.as_ref().is_some_and(|expected| !expected.same(given)) {
-                return Err(problem(format!("is `{}`, so it is not deleted", given.brief()))
-                    .hint(format!("write `~{dotted}` to delete it whatever it is")));
-            }
-            root.remove(&path);
-        }
-        (Action::Add, Some(value)) => {
-            let whole = matches!(value.content, Content::Scalar { .. });
-            if let Some(given) = given.filter(|given| whole && !given.is_null()) {
-                return Err(problem(format!("is given already: `{}`", given.brief()))
-                    .hint(format!("write `++{dotted}={}` to set it anyway", value.brief())));
-            }
-            root.set(&path, value.clone());
-        }
-        (Action::Replace, Some(value)) if given.is_none() => {
-            return Err(problem("is not given, so it cannot be overridden".into()).hint(format!(
-                "to append to your config use `++workload.{dotted}={}`",
-                value.brief()
-            )));
-        }
-        (Action::Set | Action::Replace, Some(value)) => root.set(&path, value.clone()),
-        (Action::Add | Action::Set | Action::Replace, None) => {}
-    }
-    Ok(())
+    Err(fault.problem(&key, &Place::Override(change.text.clone())))
 }
 
 /// Up to DLIO 2.0.0 `model` was the model's name; it is a section since.
 pub(super) fn named_model(root: &mut Node) {
-    let is_name = |node: &&Node| matches!(node.content, Content::Scalar { .. }) && !node.is_null();
-    if let Some(name) = root.get("model").filter(is_name).cloned() {
-        root.set(&["model", "name"], name);
+    let model = root.get("model").filter(|node| node.is_scalar() && !node.is_null());
+    if let Some(name) = model.cloned() {
+        root.set("model.name", name);
     }
 }
 
 /// Rename aliases to the keys they stand for. What is given under both names is a warning.
 pub(super) fn canonical(root: &mut Node, problems: &mut Problems) {
     for (alias, section) in SECTION_ALIASES {
-        if root.get(section).is_some()
-            && root.get(alias).is_some_and(|node| node.entries().is_some())
-        {
-            let node = root.get(alias);
-            let place = node.map(|node| node.place.clone());
+        let own = root.get(alias).filter(|node| node.entries().is_some());
+        if let (Some(_), Some(own)) = (root.get(section), own) {
             problems.push(
                 Problem::warning(
                     *alias,
                     format!("both `{alias}` and `{section}` are given: `{alias}` wins"),
                 )
-                .at(place)
+                .at(Some(own.place.clone()))
                 .hint(format!("keep one of them; DLIO would ignore all of `{section}`")),
             );
         }
-        if let Some(node) = root.remove(&[alias]).filter(|node| !node.is_null()) {
-            root.set(&[section], node);
+        if let Some(node) = root.remove(alias).filter(|node| !node.is_null()) {
+            root.set(section, node);
         }
     }
     for key in KEYS {
         for alias in key.aliases {
-            let alias_path: Vec<&str> = alias.split('.').collect();
-            let Some(node) = root.remove(&alias_path) else { continue };
+            let Some(node) = root.remove(alias) else { continue };
             if root.at(key.path).is_some() {
                 problems.push(
                     Problem::warning(*alias, format!("`{}` is given too, and wins", key.path))
@@ -86,8 +75,7 @@ pub(super) fn canonical(root: &mut Node, problems: &mut Problems) {
                         .hint(format!("leave `{alias}` out")),
                 );
             } else {
-                let path: Vec<&str> = key.path.split('.').collect();
-                root.set(&path, node);
+                root.set(key.path, node);
             }
         }
     }
@@ -95,20 +83,30 @@ pub(super) fn canonical(root: &mut Node, problems: &mut Problems) {
 
 /// The key that a dotted key stands for: itself, unless it has an alias in it.
 pub fn canonical_key(key: &str) -> String {
-    let path: Vec<String> = key.split('.').map(str::to_string).collect();
-    canonical_path(&path).join(".")
+    let (first, rest) = key.split_at(key.find('.').unwrap_or(key.len()));
+    let section = SECTION_ALIASES.iter().find(|(alias, _)| *alias == first);
+    let own = section.map_or(key.to_string(), |(_, section)| format!("{section}{rest}"));
+    let key = KEYS.iter().find(|key| key.aliases.contains(&own.as_str()));
+    key.map_or(own, |key| key.path.to_string())
 }
 
-fn canonical_path(path: &[String]) -> Vec<String> {
-    let mut path = path.to_vec();
-    for (alias, section) in SECTION_ALIASES {
-        if path[0] == *alias {
-            path[0] = (*section).to_string();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_called_by_its_own_name() {
+        for (key, expected) in [
+            ("train.epochs", "train.epochs"),
+            ("data_reader", "reader"),
+            ("data_reader.batch_size", "reader.batch_size"),
+            ("data_reader_x", "data_reader_x"),
+            ("dataset.record_length", "dataset.record_length_bytes"),
+            ("model.model_size", "model.model_size_bytes"),
+            ("unknown.key", "unknown.key"),
+            ("", ""),
+        ] {
+            assert_eq!(canonical_key(key), expected);
         }
-    }
-    let dotted = path.join(".");
-    match KEYS.iter().find(|key| key.aliases.contains(&dotted.as_str())) {
-        Some(key) => key.path.split('.').map(str::to_string).collect(),
-        None => path,
     }
 }

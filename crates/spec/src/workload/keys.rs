@@ -7,8 +7,8 @@ use super::overrides::literal;
 use super::time::{Time, TimeSpec};
 use super::tree::Node;
 use super::value::*;
-use crate::problem::{Place, Problem, Problems};
-use crate::shape::Element;
+use crate::problem::{Place, Problems};
+use crate::shape::{Compression, Element, StateType};
 use std::collections::BTreeMap;
 
 /// Description of one key.
@@ -127,12 +127,12 @@ fn value<K: Kind>(tree: &Node, path: &str, default: &str, problems: &mut Problem
     if let Some(node) = tree.at(path) {
         match K::parse(node) {
             Ok(value) => return value,
-            Err(Fault { message, hint, place }) => {
-                let problem =
-                    Problem::error(path, message).at(place.or_else(|| Some(node.place.clone())));
-                let hint =
-                    hint.unwrap_or_else(|| format!("leave it out for the default, `{default}`"));
-                problems.push(problem.hint(hint));
+            Err(fault) => {
+                let mut problem = fault.problem(path, &node.place);
+                problem
+                    .hint
+                    .get_or_insert_with(|| format!("leave it out for the default, `{default}`"));
+                problems.push(problem);
             }
         }
     }
@@ -174,7 +174,7 @@ const UNUSED: Effect = nothing("DLIO reads it and never uses it");
 
 keys! {
     dlio {
-        framework: String = Framework, "framework", "tensorflow", "", Effect::Now,
+        framework: Framework = FrameworkName, "framework", "tensorflow", "", Effect::Now,
             "The framework that is emulated; picks the loader where `reader.data_loader` is not given.";
 
         workflow_generate_data: bool = Flag, "workflow.generate_data", "false", "", nothing("what is missing is always generated"), "Generate the dataset.";
@@ -195,8 +195,8 @@ keys! {
         model_num_layers: Option<u64> = OptionalCount, "model.num_layers", "-1", "layers", Effect::Now, "Layers of the model.";
         model_layer_parameters: Vec<u64> = Counts, "model.layer_parameters", "[]", "elements", Effect::Now,
             "Sizes of the parameters of one layer in a checkpoint.";
-        model_model_datatype: String = Datatype, "model.model_datatype", "fp16", "", Effect::Now, "Element type of the model in a checkpoint.";
-        model_optimizer_datatype: String = Datatype, "model.optimizer_datatype", "fp32", "", Effect::Now,
+        model_model_datatype: StateType = Datatype, "model.model_datatype", "fp16", "", Effect::Now, "Element type of the model in a checkpoint.";
+        model_optimizer_datatype: StateType = Datatype, "model.optimizer_datatype", "fp32", "", Effect::Now,
             "Element type of the optimizer in a checkpoint.";
         model_parallelism_tensor: u32 = Count32, "model.parallelism.tensor", "1", "ranks", Effect::Now, "Tensor parallelism.";
         model_parallelism_pipeline: u32 = Count32, "model.parallelism.pipeline", "1", "ranks", Effect::Now, "Pipeline parallelism.";
@@ -228,7 +228,7 @@ keys! {
             "Subfolders of the evaluation files; 0 and 1 are flat.";
         dataset_enable_chunking: bool = Flag, "dataset.enable_chunking", "false", "", UNUSED, "Chunked HDF5 files.";
         dataset_chunk_size: u64 = WholeBytes, "dataset.chunk_size", "0", "bytes", UNUSED, "Size of HDF5 chunks.";
-        dataset_compression: String = Compression, "dataset.compression", "none", "", Effect::Now, "Compression inside the files.";
+        dataset_compression: Compression = CompressionKind, "dataset.compression", "none", "", Effect::Now, "Compression inside the files.";
         dataset_compression_level: u32 = Count32, "dataset.compression_level", "4", "", Effect::Now, "Level of the compression, 0 to 9.";
         dataset_file_prefix: String = Text, "dataset.file_prefix", "img", "", Effect::Now, "Start of every file's name.";
         dataset_format: String = FormatName, "dataset.format", "tfrecord", "", Effect::Now, "File format; `feedrate list` names those that are built.";

@@ -11,7 +11,6 @@ mod apply;
 mod parse;
 mod write;
 mod suggest;
-mod reference;
 #[cfg(test)]
 mod tests;
 
@@ -19,9 +18,8 @@ pub use apply::canonical_key;
 pub use keys::{Effect, KEYS, KeyInfo, Origin, Workload};
 pub use overrides::Override;
 pub use parse::{Strictness, parse};
-pub use reference::keys_markdown;
 pub use suggest::nearest;
 pub use time::TimeSpec;
 pub use tree::{Content, Entry, Node};
-pub use value::Shuffle;
+pub use value::{Framework, Shuffle};
 pub use write::{resolved_yaml, yaml_at, yaml_text};

@@ -3,6 +3,7 @@
 
 use super::scalar::{self, Plain};
 use super::tree::{Content, DEPTH_MAX, Entry, Node, brief};
+use super::value::Fault;
 use crate::problem::{Place, Problem};
 
 /// One override of a workload's key, as typed on the command line.
@@ -10,7 +11,7 @@ use crate::problem::{Place, Problem};
 pub struct Override {
     pub(super) text: String,
     pub(super) action: Action,
-    pub(super) path: Vec<String>,
+    pub(super) key: String,
     pub(super) value: Option<Node>,
 }
 
@@ -46,10 +47,6 @@ impl Override {
 
     fn parse_with(text: &str, plain: Action) -> Result<Self, Problem> {
         let place = Place::Override(text.to_string());
-        let problem = |key: &str, message: String, hint: &str| {
-            let problem = Problem::error(key, message).at(Some(place.clone()));
-            if hint.is_empty() { problem } else { problem.hint(hint) }
-        };
         let (action, rest) = if let Some(rest) = text.strip_prefix("++") {
             (Action::Set, rest)
         } else if let Some(rest) = text.strip_prefix('+') {
@@ -63,20 +60,19 @@ impl Override {
             Some((key, value)) => (key.trim(), Some(value)),
             None => (rest.trim(), None),
         };
-        let path = path(key).map_err(|(message, hint)| problem("", message, hint))?;
-        let dotted = path.join(".");
+        let key = own_key(key).map_err(|fault| fault.problem("", &place))?;
         if value.is_none() && action != Action::Delete {
-            return Err(problem(&dotted, "an override needs a value".into(), "write `KEY=VALUE`"));
+            let fault = Fault::new("an override needs a value").hint("write `KEY=VALUE`");
+            return Err(fault.problem(key, &place));
         }
         let value = match value.map(str::trim_start) {
             None => None,
             Some("") if action == Action::Delete => None,
-            Some(text) => Some(
-                value_node(text, &place)
-                    .map_err(|(message, hint)| problem(&dotted, message, hint))?,
-            ),
+            Some(text) => {
+                Some(value_node(text, &place).map_err(|fault| fault.problem(key, &place))?)
+            }
         };
-        Ok(Override { text: text.to_string(), action, path, value })
+        Ok(Override { text: text.to_string(), action, key: key.to_string(), value })
     }
 
     /// As typed.
@@ -86,7 +82,7 @@ impl Override {
 
     /// The dotted key, without `workload.`.
     pub fn key(&self) -> String {
-        self.path.join(".")
+        self.key.clone()
     }
 }
 
@@ -95,36 +91,27 @@ pub(super) fn literal(text: &str) -> Option<Node> {
     value_node(text, &Place::Override(text.to_string())).ok()
 }
 
-/// A message, and a hint; the hint may be empty.
-type Fault = (String, &'static str);
-
-fn path(key: &str) -> Result<Vec<String>, Fault> {
+/// The dotted key, without `workload.`.
+fn own_key(key: &str) -> Result<&str, Fault> {
     let own = key.strip_prefix("workload.").unwrap_or(key);
-    let well_formed = |word: &str| {
-        let mut chars = word.chars();
-        chars.next().is_some_and(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
-            && chars.all(|c| c.is_ascii_alphanumeric() || "_-$".contains(c))
-    };
     if own == "workload" {
-        return Err((
-            "`workload` is no key of a workload".into(),
-            "the workload is chosen by its own argument",
-        ));
+        return Err(Fault::new("`workload` is no key of a workload")
+            .hint("the workload is chosen by its own argument"));
     }
     if own.starts_with("hydra.") {
-        return Err((
-            format!("`{key}` sets Hydra itself"),
-            "only keys of the workload can be overridden here",
-        ));
+        return Err(Fault::new(format!("`{key}` sets Hydra itself"))
+            .hint("only keys of the workload can be overridden here"));
     }
-    let path: Vec<String> = own.split('.').map(str::to_string).collect();
-    if path.len() > DEPTH_MAX || !path.iter().all(|word| well_formed(word)) {
-        return Err((
-            format!("`{}` is no key", brief(key)),
-            "write `section.key=VALUE`, as in `reader.batch_size=4`",
-        ));
+    if own.split('.').count() > DEPTH_MAX || !own.split('.').all(is_key) {
+        return Err(Fault::new(format!("`{}` is no key", brief(key)))
+            .hint("write `section.key=VALUE`, as in `reader.batch_size=4`"));
     }
-    Ok(path)
+    Ok(own)
+}
+
+fn is_key(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$')
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-$".contains(c))
 }
 
 fn value_node(text: &str, place: &Place) -> Result<Node, Fault> {
@@ -136,11 +123,10 @@ fn value_node(text: &str, place: &Place) -> Result<Node, Fault> {
     reader.skip_space();
     match reader.peek() {
         None => Ok(node),
-        Some(',') => Err((
-            format!("`{text}` is a sweep over several values"),
+        Some(',') => Err(Fault::new(format!("`{text}` is a sweep over several values")).hint(
             "an override sets one value: write `[a,b]` for a list; several runs are a study",
         )),
-        Some(c) => Err((format!("`{c}` is not expected in `{text}`"), QUOTE)),
+        Some(c) => Err(Fault::new(format!("`{c}` is not expected in `{text}`")).hint(QUOTE)),
     }
 }
 
@@ -162,19 +148,15 @@ impl<'a> Reader<'a> {
 
     fn eat(&mut self, wanted: char) -> bool {
         self.skip_space();
-        match self.rest.strip_prefix(wanted) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
+        let rest = self.rest.strip_prefix(wanted);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
     }
 
     /// One value, up to one of `ends`.
     fn element(&mut self, ends: &[char], depth: usize) -> Result<Node, Fault> {
         if depth > DEPTH_MAX {
-            return Err((format!("nested deeper than the limit of {DEPTH_MAX}"), ""));
+            return Err(Fault::new(format!("nested deeper than the limit of {DEPTH_MAX}")));
         }
         self.skip_space();
         let content = match self.peek() {
@@ -200,7 +182,7 @@ impl<'a> Reader<'a> {
                 return Ok(Content::List(items));
             }
             if !self.eat(',') {
-                return Err(("a list without its `]`".into(), "write `[1,2]`"));
+                return Err(Fault::new("a list without its `]`").hint("write `[1,2]`"));
             }
         }
     }
@@ -216,20 +198,20 @@ impl<'a> Reader<'a> {
             self.skip_space();
             let end = self.rest.find([':', ',', '}', '{', '[', ']', '\'', '"']);
             let Some(end) = end.filter(|&end| end > 0 && self.rest[end..].starts_with(':')) else {
-                return Err(("a key and `:` are expected after `{` or `,`".into(), HINT));
+                return Err(Fault::new("a key and `:` are expected after `{` or `,`").hint(HINT));
             };
             let key = self.rest[..end].trim().to_string();
             self.rest = &self.rest[end + 1..];
             let value = self.element(&[',', '}'], depth + 1)?;
             if entries.iter().any(|e| e.key == key) {
-                return Err((format!("the key `{key}` is given twice"), ""));
+                return Err(Fault::new(format!("the key `{key}` is given twice")));
             }
             entries.push(Entry { key, key_place: self.place.clone(), value });
             if self.eat('}') {
                 return Ok(Content::Map(entries));
             }
             if !self.eat(',') {
-                return Err(("a dictionary without its `}`".into(), HINT));
+                return Err(Fault::new("a dictionary without its `}`").hint(HINT));
             }
         }
     }
@@ -252,10 +234,8 @@ impl<'a> Reader<'a> {
             backslashes = 0;
             text.push(c);
         }
-        Err((
-            format!("a text without its closing `{quote}`"),
-            "the shell takes quotes away: quote twice, `'key=\"text\"'`",
-        ))
+        Err(Fault::new(format!("a text without its closing `{quote}`"))
+            .hint("the shell takes quotes away: quote twice, `'key=\"text\"'`"))
     }
 
     fn unquoted(&mut self, ends: &[char]) -> Result<Node, Fault> {
@@ -276,13 +256,14 @@ impl<'a> Reader<'a> {
                     _ => text.push(c),
                 },
                 '$' if self.rest[at..].starts_with("${") => {
-                    return Err((
-                        "interpolation `${…}` is not supported".into(),
-                        "write the value itself",
-                    ));
+                    return Err(Fault::new("interpolation `${…}` is not supported")
+                        .hint("write the value itself"));
                 }
                 '(' | ')' => {
-                    return Err((format!("`{c}`: functions and sweeps are not supported"), QUOTE));
+                    return Err(Fault::new(format!(
+                        "`{c}`: functions and sweeps are not supported"
+                    ))
+                    .hint(QUOTE));
                 }
                 '[' | '{' | '}' | ']' | ',' | '\'' | '"' | '=' => break at,
                 _ => text.push(c),
@@ -294,14 +275,14 @@ impl<'a> Reader<'a> {
         text.truncate(kept);
         let stopped = self.rest[end..].chars().next();
         if let Some(c) = stopped.filter(|c| !ends.contains(c) && *c != ',') {
-            return Err((format!("`{c}` is not expected in a value without quotes"), QUOTE));
+            return Err(
+                Fault::new(format!("`{c}` is not expected in a value without quotes")).hint(QUOTE)
+            );
         }
         self.rest = &self.rest[end..];
         if text.is_empty() {
-            return Err((
-                "a value is missing".into(),
-                "leave out the comma, or write `''` for empty text",
-            ));
+            return Err(Fault::new("a value is missing")
+                .hint("leave out the comma, or write `''` for empty text"));
         }
         let plain = !escaped && is_plain(&text);
         let text = if is_word(&text) { text.to_ascii_lowercase() } else { text };

@@ -4,7 +4,6 @@ use super::apply;
 use super::keys::{Given, KEYS, Origin, Workload};
 use super::overrides::Override;
 use super::suggest::nearest_key;
-use super::time::TimeSpec;
 use super::tree::{Content, Entry, Node, brief};
 use super::yaml::from_yaml;
 use crate::problem::{Place, Problem, Problems, Severity};
@@ -157,25 +156,22 @@ fn is_below(key: &str, section: &str) -> bool {
 
 /// `computation_time_stdev` and its like are part of the time they stand beside.
 fn fold_deviations(w: &mut Workload, problems: &mut Problems) {
-    let mut fold = |time: &mut TimeSpec, stdev: f64, key: &str, place: Option<Place>| match time
-        .with_stdev(stdev)
-    {
-        Ok(folded) => *time = folded,
-        Err(fault) => {
-            let problem = Problem::error(key, fault.message).at(place);
-            problems.push(problem.hint(fault.hint.unwrap_or_default()));
+    let (reader, train, evaluation) = (
+        w.reader_preprocess_time_stdev,
+        w.train_computation_time_stdev,
+        w.evaluation_eval_time_stdev,
+    );
+    for (key, time, stdev) in [
+        ("reader.preprocess_time_stdev", &mut w.reader_preprocess_time, reader),
+        ("train.computation_time_stdev", &mut w.train_computation_time, train),
+        ("evaluation.eval_time_stdev", &mut w.evaluation_eval_time, evaluation),
+    ] {
+        match (time.with_stdev(stdev), w.given.places.get(key)) {
+            (Ok(folded), _) => *time = folded,
+            (Err(fault), Some(place)) => problems.push(fault.problem(key, place)),
+            (Err(_), None) => unreachable!("a default has no deviation: {key}"),
         }
-    };
-    let place = |key: &str| w.given.places.get(key).cloned();
-    let key = "reader.preprocess_time_stdev";
-    let at = place(key);
-    fold(&mut w.reader_preprocess_time, w.reader_preprocess_time_stdev, key, at);
-    let key = "train.computation_time_stdev";
-    let at = place(key);
-    fold(&mut w.train_computation_time, w.train_computation_time_stdev, key, at);
-    let key = "evaluation.eval_time_stdev";
-    let at = place(key);
-    fold(&mut w.evaluation_eval_time, w.evaluation_eval_time_stdev, key, at);
+    }
 }
 
 /// In the order of the file, then of the command line; the rest is counted.

@@ -134,16 +134,14 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Fault> {
         let stdev = node.get("stdev").map_or(Ok(0.0), |stdev| inner("stdev", stdev))?;
         return Ok(if stdev > 0.0 { TimeSpec::Normal { mean, stdev } } else { constant(mean) });
     };
-    let names: Vec<String> = TYPES.iter().map(|(name, _)| format!("`{name}`")).collect();
     let name = match &kind.content {
         Content::Scalar { text, .. } => text.as_str(),
         Content::List(_) | Content::Map(_) => "",
     };
     let Some((name, fields)) = TYPES.iter().find(|(known, _)| *known == name) else {
-        let names = names.join(", ");
-        let message = format!("type: expected one of {names}, found `{}`", kind.brief());
-        let fault = Fault { place: Some(kind.place.clone()), ..Fault::new(message) };
-        return Err(fault.did_you_mean(name, TYPES.iter().map(|(name, _)| *name)));
+        let names: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
+        let message = format!("expected one of `{}`, found `{}`", names.join("`, `"), kind.brief());
+        return Err(Fault::new(message).inside("type", kind).did_you_mean(name, names));
     };
     let what = format!("`type: {name}`");
     let mut allowed = vec!["type"];
@@ -172,20 +170,15 @@ fn field(node: &Node, name: &str, what: &str) -> Result<f64, Fault> {
 }
 
 fn inner(name: &str, value: &Node) -> Result<f64, Fault> {
-    number(value).map_err(|fault| Fault {
-        message: format!("{name}: {}", fault.message),
-        place: Some(value.place.clone()),
-        ..fault
-    })
+    number(value).map_err(|fault| fault.inside(name, value))
 }
 
 fn known_fields(entries: &[Entry], known: &[&str], what: &str) -> Result<(), Fault> {
     let Some(unknown) = entries.iter().find(|e| !known.contains(&e.key.as_str())) else {
         return Ok(());
     };
-    let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
     let fault = Fault::new(format!("{what} has no `{}`", unknown.key))
-        .hint(format!("it has {}", names.join(", ")))
+        .hint(format!("it has `{}`", known.join("`, `")))
         .did_you_mean(&unknown.key, known.iter().copied());
     Err(Fault { place: Some(unknown.key_place.clone()), ..fault })
 }

@@ -58,8 +58,7 @@ impl Node {
             Content::Scalar { text, .. } => text_weight(text),
             Content::List(items) => 1 + items.iter().map(Node::weight).sum::<usize>(),
             Content::Map(entries) => {
-                let entry = |e: &Entry| text_weight(&e.key) + e.value.weight();
-                1 + entries.iter().map(entry).sum::<usize>()
+                entries.iter().fold(1, |sum, e| sum + text_weight(&e.key) + e.value.weight())
             }
         }
     }
@@ -108,27 +107,22 @@ impl Node {
         &mut entries[at].value
     }
 
-    /// Take the value at a path out of the tree.
-    pub(super) fn remove(&mut self, path: &[&str]) -> Option<Node> {
-        let (first, rest) = path.split_first()?;
+    /// Take the value at a dotted path out of the tree.
+    pub(super) fn remove(&mut self, path: &str) -> Option<Node> {
         let Content::Map(entries) = &mut self.content else { return None };
-        let at = entries.iter().position(|e| e.key == *first)?;
-        if rest.is_empty() {
-            Some(entries.remove(at).value)
-        } else {
-            entries[at].value.remove(rest)
+        let (key, rest) =
+            path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
+        let at = entries.iter().position(|e| e.key == key)?;
+        match rest {
+            Some(rest) => entries[at].value.remove(rest),
+            None => Some(entries.remove(at).value),
         }
     }
 
-    /// Put `value` at a path: a map is merged into a map, all else replaces.
-    pub(super) fn set(&mut self, path: &[&str], value: Node) {
-        match path.split_first() {
-            Some((first, rest)) => {
-                let place = value.place.clone();
-                self.entry(first, &place).set(rest, value);
-            }
-            None => self.merge(value),
-        }
+    /// Put `value` at a dotted path: a map is merged into a map, all else replaces.
+    pub(super) fn set(&mut self, path: &str, value: Node) {
+        let place = value.place.clone();
+        path.split('.').fold(self, |node, key| node.entry(key, &place)).merge(value);
     }
 
     fn merge(&mut self, other: Node) {
@@ -158,6 +152,11 @@ impl Node {
         }
     }
 
+    /// Whether it is neither a list nor a map.
+    pub(super) fn is_scalar(&self) -> bool {
+        matches!(self.content, Content::Scalar { .. })
+    }
+
     /// Whether it is YAML's null.
     pub fn is_null(&self) -> bool {
         matches!(&self.content, Content::Scalar { text, quoted: false } if super::scalar::is_null(text))
@@ -177,9 +176,7 @@ impl Node {
         match &self.content {
             Content::Scalar { text, quoted: false } if text.is_empty() => out.push_str("null"),
             Content::Scalar { text, .. } => {
-                out.extend(
-                    text.chars().take(BRIEF_MAX + 1).map(|c| if c.is_control() { ' ' } else { c }),
-                );
+                out.extend(text.chars().take(BRIEF_MAX + 1));
             }
             Content::List(items) => {
                 out.push('[');

@@ -2,10 +2,12 @@
 
 use super::scalar::{self, Plain};
 use super::suggest::nearest;
-use super::tree::{Content, Node};
-use crate::problem::Place;
-use crate::shape::Element;
+use super::tree::{Content, Entry, Node};
+use crate::names::names;
+use crate::problem::{Place, Problem};
+use crate::shape::{Compression, Element, StateType};
 use crate::units;
+use serde::{Deserialize, Serialize};
 
 /// A fault of a value.
 #[derive(Debug)]
@@ -38,9 +40,21 @@ impl Fault {
         }
     }
 
+    /// The same of `node`, whatever stands around it.
     fn at(mut self, node: &Node) -> Self {
         self.place = Some(node.place.clone());
         self
+    }
+
+    /// The same of what `node` is called in the value around it.
+    pub(super) fn inside(self, name: &str, node: &Node) -> Self {
+        Fault { message: format!("{name}: {}", self.message), ..self.at(node) }
+    }
+
+    /// As a problem of `key`, which was written at `place`.
+    pub(super) fn problem(self, key: &str, place: &Place) -> Problem {
+        let place = self.place.unwrap_or_else(|| place.clone());
+        Problem { hint: self.hint, ..Problem::error(key, self.message).at(Some(place)) }
     }
 }
 
@@ -55,14 +69,26 @@ pub(super) trait Kind {
     fn parse(node: &Node) -> Result<Self::Value, Fault>;
 }
 
-/// Order of files or samples, as asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+names! {
+    /// The framework that is emulated.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the names are those of the frameworks")]
+    pub enum Framework {
+        #[default]
+        Tensorflow = "tensorflow",
+        Pytorch = "pytorch",
+    }
+}
+
+/// Order of files or samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Shuffle {
     /// As listed.
     Off,
     /// By `train.seed`.
     Seed,
-    /// By a seed drawn for the run.
+    /// By a seed drawn for the run, which its plan keeps.
     Random,
 }
 
@@ -194,7 +220,16 @@ kinds! {
     Options: "map" => Vec<(String, String)>, |node| options(node);
     ShuffleKind: "off | seed | random" => Shuffle, |node| shuffle(node);
     InMemory: "on_demand | memory" => bool, |node| {
-        Ok(choice(node, &["on_demand", "memory"])? == "memory")
+        Ok(choice(node, &["on_demand", "memory"])? != "on_demand")
+    };
+    Datatype: "int8 | uint8 | fp16 | bf16 | fp32 | fp64" => StateType, |node| {
+        Ok(StateType::named(&choice(node, &StateType::ALL.map(StateType::name))?).unwrap_or(StateType::Fp16))
+    };
+    CompressionKind: "none | gzip | lzf | bz2 | zip | xz" => Compression, |node| {
+        Ok(Compression::named(&choice(node, &Compression::ALL.map(Compression::name))?).unwrap_or_default())
+    };
+    FrameworkName: "tensorflow | pytorch" => Framework, |node| {
+        Ok(Framework::named(&choice(node, &Framework::ALL.map(Framework::name))?).unwrap_or_default())
     };
     ElementKind: "numpy type" => Element, |node| element(node);
     // There is a member of that name, which is no missing value here.
@@ -219,9 +254,6 @@ macro_rules! choices {
 }
 
 choices! {
-    Framework: "tensorflow" | "pytorch";
-    Datatype: "int8" | "uint8" | "fp16" | "bf16" | "fp32" | "fp64";
-    Compression: "none" | "gzip" | "lzf" | "bz2" | "zip" | "xz";
     Sampler: "auto" | "iterative" | "index" | "none";
     ProcessStart: "fork" | "spawn" | "forkserver";
     FileAccess: "multi" | "shared" | "same" | "collective" | "broadcast" | "mpio" | "posix";
@@ -259,15 +291,12 @@ fn text(node: &Node) -> Result<String, Fault> {
 }
 
 fn choice(node: &Node, choices: &[&'static str]) -> Result<String, Fault> {
-    let expected = || {
-        let quoted: Vec<String> = choices.iter().map(|choice| format!("`{choice}`")).collect();
-        format!("one of {}", quoted.join(", "))
-    };
-    let (text, _) = scalar_of(node, &expected())?;
+    let expected = format!("one of `{}`", choices.join("`, `"));
+    let (text, _) = scalar_of(node, &expected)?;
     if choices.contains(&text) {
         return Ok(text.to_string());
     }
-    Err(wrong(node, &expected()).did_you_mean(text, choices.iter().copied()))
+    Err(wrong(node, &expected).did_you_mean(text, choices.iter().copied()))
 }
 
 fn bytes(node: &Node) -> Result<f64, Fault> {
@@ -312,12 +341,9 @@ fn options(node: &Node) -> Result<Vec<(String, String)>, Fault> {
     match &node.content {
         Content::Map(entries) => entries
             .iter()
-            .map(|e| match text(&e.value) {
-                Ok(value) => Ok((e.key.clone(), value)),
-                Err(fault) => Err(Fault {
-                    message: format!("{}: {}", e.key, fault.message),
-                    ..fault.at(&e.value)
-                }),
+            .map(|Entry { key, value, .. }| {
+                let text = text(value).map_err(|fault| fault.inside(key, value))?;
+                Ok((key.clone(), text))
             })
             .collect(),
         Content::Scalar { .. } if node.is_null() => Ok(Vec::new()),

@@ -14,22 +14,13 @@ pub fn resolved_yaml(workload: &Workload) -> String {
 /// The text that file and overrides give for `key`: a scalar as it is, a section or list as YAML. `None` where nothing is given.
 pub fn yaml_at(workload: &Workload, key: &str) -> Option<String> {
     let node = workload.tree().at(key)?;
+    if let Content::Scalar { text, quoted } = &node.content {
+        let is_text = *quoted || scalar::resolve(text) == Plain::Text;
+        return Some(if is_text { text.clone() } else { scalar_text(text, false) });
+    }
     let mut out = String::new();
     value(&mut out, node, 0);
-    let is_text = matches!(&node.content, Content::Scalar { .. });
-    Some(if is_text { text_of(node) } else { out.trim_start_matches('\n').to_string() })
-}
-
-/// A scalar without quotes.
-fn text_of(node: &Node) -> String {
-    match &node.content {
-        Content::Scalar { text, quoted: true } => text.clone(),
-        Content::Scalar { text, quoted } => match scalar::resolve(text) {
-            Plain::Text => text.clone(),
-            _ => scalar_text(text, *quoted),
-        },
-        Content::List(_) | Content::Map(_) => String::new(),
-    }
+    Some(out.trim_start_matches(['\n', ' ']).to_string())
 }
 
 /// The value after `key:` or `-`, its newline included.
@@ -45,16 +36,18 @@ fn value(out: &mut String, node: &Node, indent: usize) {
         Content::List(items) => {
             out.push('\n');
             for item in items {
-                pad(out, indent - 1);
+                pad(out, indent.saturating_sub(1));
                 out.push('-');
-                item_value(out, item, indent);
+                // A list in a list begins on a line of its own.
+                let is_list = matches!(&item.content, Content::List(items) if !items.is_empty());
+                value(out, item, indent + usize::from(is_list));
             }
         }
         Content::Map(entries) => {
             out.push('\n');
             for entry in entries {
                 pad(out, indent);
-                out.push_str(&key_text(&entry.key));
+                out.push_str(&scalar_text(&entry.key, true));
                 out.push(':');
                 value(out, &entry.value, indent + 1);
             }
@@ -62,20 +55,8 @@ fn value(out: &mut String, node: &Node, indent: usize) {
     }
 }
 
-/// An item of a list: a list or map inside it begins on a line of its own.
-fn item_value(out: &mut String, node: &Node, indent: usize) {
-    match &node.content {
-        Content::List(items) if !items.is_empty() => value(out, node, indent + 1),
-        Content::Scalar { .. } | Content::List(_) | Content::Map(_) => value(out, node, indent),
-    }
-}
-
 fn pad(out: &mut String, indent: usize) {
     out.extend(std::iter::repeat_n("  ", indent));
-}
-
-fn key_text(key: &str) -> String {
-    scalar_text(key, true)
 }
 
 fn scalar_text(text: &str, quoted: bool) -> String {

@@ -27,16 +27,10 @@ pub(super) fn from_yaml(name: &str, yaml: &str) -> Result<Node, Problem> {
 struct Builder<'a> {
     name: &'a str,
     weight: usize,
-    anchors: HashMap<usize, Anchored>,
+    /// Values that aliases may stand for.
+    anchors: HashMap<usize, Node>,
     open: Vec<Frame>,
     root: Option<Node>,
-}
-
-/// A value that aliases may stand for.
-struct Anchored {
-    node: Node,
-    weight: usize,
-    depth: usize,
 }
 
 /// A list or map whose end has not come.
@@ -112,17 +106,15 @@ impl Builder<'_> {
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span.start),
             Event::Alias(anchor) => {
-                let Some(anchored) = self.anchors.get(&anchor) else {
+                let Some(node) = self.anchors.get(&anchor).cloned() else {
                     let message = "an alias inside the value it stands for";
                     return Err(self.problem(span.start, message.into()));
                 };
-                if self.open.len() + anchored.depth > DEPTH_MAX {
+                if self.open.len() + node.depth() > DEPTH_MAX {
                     return Err(self.problem(span.start, too_deep()));
                 }
-                self.spend(anchored.weight, span.start)?;
-                let node =
-                    Node { place: self.place(span.start), ..self.anchors[&anchor].node.clone() };
-                self.finish(node, 0, span.start)
+                self.spend(node.weight(), span.start)?;
+                self.finish(Node { place: self.place(span.start), ..node }, 0, span.start)
             }
             Event::Nothing
             | Event::StreamStart
@@ -153,9 +145,8 @@ impl Builder<'_> {
     /// Put a whole value where it belongs.
     fn finish(&mut self, node: Node, anchor: usize, at: Marker) -> Result<(), Problem> {
         if anchor != 0 {
-            let (weight, depth) = (node.weight(), node.depth());
-            self.spend(weight, at)?;
-            self.anchors.insert(anchor, Anchored { node: node.clone(), weight, depth });
+            self.spend(node.weight(), at)?;
+            self.anchors.insert(anchor, node.clone());
         }
         match self.open.last_mut().map(|frame| &mut frame.items) {
             None => self.root = Some(node),

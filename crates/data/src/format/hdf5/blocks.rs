@@ -40,7 +40,7 @@ pub(super) struct Blocks {
     asked: usize,
     /// Length of the file.
     pub(super) file_bytes: u64,
-    /// Where addresses count from.
+    /// Address that all others count from.
     pub(super) base: u64,
     /// Bytes of an address.
     pub(super) address_bytes: usize,
@@ -274,7 +274,7 @@ impl<'b> Fields<'b> {
         Ok(if value == all_bits(self.length_bytes) { u64::MAX } else { value })
     }
 
-    /// Where an address leads, in the file; `None` for the undefined one.
+    /// The offset in the file of an address; `None` for the undefined one.
     pub(super) fn address(&mut self) -> Parsed<Option<u64>> {
         let value = self.number(self.address_bytes)?;
         if value == all_bits(self.address_bytes) {

@@ -45,7 +45,7 @@ enum Phase {
     Done,
 }
 
-/// Where in the sample the cursor is.
+/// Position in the sample.
 #[derive(Clone, Copy, Default)]
 struct Walk {
     dataset: usize,
@@ -65,9 +65,9 @@ struct Piece {
 
 #[derive(Clone, Copy)]
 enum Work {
-    /// They are payload.
+    /// The bytes are payload.
     Pass,
-    /// They inflate to a chunk, of which a range is payload.
+    /// The bytes inflate to a chunk, of which a range is payload.
     Inflate { from: u64, to: u64 },
     /// A chunk with filters other than those with a bit in here, or a sample's share of one without.
     Gather { skipped: u32, is_share: bool },

@@ -58,7 +58,7 @@ impl Inflate {
         Ok(())
     }
 
-    /// All bytes of the chunk have come.
+    /// Check the length, once all bytes of the chunk have come.
     pub(super) fn finish(&self, offset: u64, total: u64) -> Result<(), FormatError> {
         if !self.is_over || self.state.total_out() != total {
             return Err(wrong_length(offset, total));

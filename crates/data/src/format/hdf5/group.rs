@@ -63,7 +63,7 @@ fn link(mut body: Fields, take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>) -> Par
     }
 }
 
-/// Where the names lie, and how many bytes of them.
+/// Place of the names, and their length.
 fn heap_data(blocks: &Blocks, heap: u64) -> Parsed<(u64, u64)> {
     let size = 8 + 2 * blocks.length_bytes + blocks.address_bytes;
     let mut fields = blocks.fields(heap, size as u64)?;

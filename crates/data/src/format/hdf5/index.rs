@@ -1,4 +1,4 @@
-//! Where a chunk lies: the version 1 B-tree, and what needs no index to speak of.
+//! Finds the place of a chunk: by the version 1 B-tree, or directly where no index is needed.
 
 use super::RANK_MAX;
 use super::arrays;

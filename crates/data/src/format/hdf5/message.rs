@@ -26,7 +26,7 @@ pub(super) struct Dataset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
     Deflate,
-    /// With the bytes of an element.
+    /// Shuffled bytes of elements of this size.
     Shuffle(usize),
     Fletcher32,
 }
@@ -45,7 +45,7 @@ pub(super) enum Layout {
     },
 }
 
-/// How chunks are found.
+/// Index that finds chunks.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Index {
     /// No chunk was ever written.
@@ -66,7 +66,7 @@ impl Dataset {
         &self.dims[..self.rank]
     }
 
-    /// In the order in which they were applied.
+    /// Filters in the order in which they were applied.
     pub(super) fn filters(&self) -> &[Filter] {
         &self.filters[..self.filter_count]
     }

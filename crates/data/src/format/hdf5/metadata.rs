@@ -185,7 +185,7 @@ impl Tree {
         nodes.saturating_mul(self.node_bytes())
     }
 
-    /// Where a node of a tree at `start` lies: the root comes first.
+    /// Address of a node of a tree at `start`: the root comes first.
     fn node_address(&self, start: u64, level: usize, node: u64) -> u64 {
         let above: u64 = self.levels[level + 1..].iter().sum();
         start + (above + node) * self.node_bytes()
@@ -258,7 +258,7 @@ fn put_key(bytes: &mut Vec<u8>, ordinal: u64, chunks: &Chunks, chunk: &dyn Fn(u6
     put64(bytes, &[0]);
 }
 
-/// Where chunk number `ordinal` lies among `counts` chunks, the last dimension fastest.
+/// Position of chunk number `ordinal` among `counts` chunks, the last dimension fastest.
 pub(super) fn place(ordinal: u64, counts: &[u64], grid: &mut [u64]) {
     let mut rest = ordinal;
     for (at, count) in grid.iter_mut().zip(counts).rev() {

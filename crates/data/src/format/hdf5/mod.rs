@@ -83,10 +83,11 @@ impl Format for Hdf5 {
     }
 
     fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        match options.samples_alone {
-            // What libhdf5 serves.
-            true => Box::new(PackedCursor::new(options)),
-            false => Box::new(cursor::Hdf5Cursor::new(options)),
+        // The engine `libhdf5` serves samples alone.
+        if options.samples_alone {
+            Box::new(PackedCursor::new(options))
+        } else {
+            Box::new(cursor::Hdf5Cursor::new(options))
         }
     }
 }

@@ -81,7 +81,7 @@ impl Contents {
         self.shape()
     }
 
-    /// Without `records_0`: the dataset of the most bytes.
+    /// The dataset of the most bytes, for files without `records_0`.
     fn largest(&self, blocks: &Blocks) -> Parsed<Dataset> {
         let mut largest: Option<Dataset> = None;
         let mut reason = String::new();

@@ -1,4 +1,4 @@
-//! Where everything lies in a file of ours, and how long that makes it.
+//! Places of everything in a file that feedrate writes, and the file's length.
 
 use super::metadata;
 use super::plan::{Places, Plan};

@@ -4,7 +4,7 @@ use super::{Compression, Element, Encoding, FileShape, RANK_MAX, Unfit};
 
 /// Datasets that share a record, at most: they all have their metadata in the file's head.
 const DATASETS_MAX: u64 = 256;
-/// In a dataset, at most: their places are kept in memory until the file is whole.
+/// Upper limit on the chunks of a dataset: their places are kept in memory until the file is whole.
 const CHUNKS_MAX: u64 = 1 << 20;
 /// That hold a part of one sample, at most: where they lie is read for each sample.
 const CHUNKS_OF_SAMPLE_MAX: u64 = 1 << 17;
@@ -24,7 +24,7 @@ pub(super) struct Plan {
     pub(super) level: Option<u32>,
 }
 
-/// How a dataset is cut up.
+/// Division of a dataset into chunks.
 pub(super) struct Chunks {
     pub(super) dims: Vec<u64>,
     /// Chunks along each dimension.
@@ -32,7 +32,7 @@ pub(super) struct Chunks {
     pub(super) bytes: u64,
 }
 
-/// Where things lie.
+/// Addresses in the file.
 pub(super) struct Places {
     /// Address of each dataset's index, or 0 where it has none.
     pub(super) index: Vec<u64>,

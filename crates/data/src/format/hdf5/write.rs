@@ -138,7 +138,7 @@ fn zeros(bytes: u64, sink: &mut dyn FileSink) -> Result<(), SinkError> {
 struct Records<'w> {
     plan: &'w Plan,
     content: &'w mut Content,
-    /// Where the dataset's part of a sample begins.
+    /// Start of the dataset's part of a sample.
     part_start: u64,
     /// Parts of the samples from `kept_first` on, where chunks cut them up.
     kept: Vec<u8>,

@@ -14,7 +14,7 @@ const COMMENT_BYTES_MAX: usize = 0xffff;
 const DIRECTORY_BYTES_MAX: u64 = 1 << 20;
 const NAMES_SHOWN_MAX: usize = 8;
 
-/// Where `x.npy` is, and how it is packed.
+/// Place of `x.npy` in the file, and how it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// Offset of the local header.

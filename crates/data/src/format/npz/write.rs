@@ -95,7 +95,7 @@ struct Unwritten {
     method: u16,
     offset: u64,
     bytes: u64,
-    /// As many, until it is deflated.
+    /// Equal to `bytes` until the member is deflated.
     packed_bytes: u64,
 }
 

@@ -14,7 +14,7 @@ const HEADER_BYTES_MAX: usize = 1 << 20;
 const HEADER_STEP_BYTES: usize = 4096;
 const LENGTH_BYTES: usize = 4;
 
-/// Where in a chunk a cursor stands. Kept between samples.
+/// Position in a column chunk. Kept between samples.
 pub(super) struct ChunkStream {
     column: Column,
     codec: Codec,
@@ -115,12 +115,12 @@ impl ChunkStream {
         self.found_bytes
     }
 
-    /// Whether row `row` came.
+    /// Whether row `row` has come.
     pub(super) fn is_past(&self, row: u64) -> bool {
         self.row > row
     }
 
-    /// Whether row `row` comes without any byte more.
+    /// Whether row `row` needs no further bytes of the file.
     pub(super) fn holds(&self, row: u64) -> bool {
         matches!(self.state, State::Held) && row - self.row < self.values.rows_left()
     }
@@ -296,29 +296,29 @@ impl ChunkStream {
         Ok(())
     }
 
+    /// Go on to row `row`, or as far as the page in memory goes.
     fn held(&mut self, row: u64, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let offset = self.offset;
-        match self.held_value(row).map_err(|why| FormatError::new(offset, why))? {
-            Some(value) if !value.is_empty() => sink.payload(0, value),
-            _ => Ok(()),
-        }
-    }
-
-    /// Go on to row `row`, or as far as the page in memory goes: the row's value, if it is there.
-    fn held_value(&mut self, row: u64) -> Result<Option<&[u8]>, String> {
+        let placed = |why| FormatError::new(offset, why);
         let passed = (row - self.row).min(self.values.rows_left());
-        self.values.pass(passed)?;
+        self.values.pass(passed).map_err(placed)?;
         self.row += passed;
         if self.values.rows_left() == 0 {
             self.state = State::Header;
-            return Ok(None);
+            return Ok(());
         }
-        let value =
-            self.values.take()?.ok_or_else(|| format!("row {row} of the row group is null"))?;
-        check_value(self.value_bytes, value.len() as u64)?;
-        self.found_bytes = Some(value.len() as u64);
+        match self.values.take().map_err(placed)? {
+            None => return Err(placed(format!("row {row} of the row group is null"))),
+            Some(value) => {
+                check_value(self.value_bytes, value.len() as u64).map_err(placed)?;
+                self.found_bytes = Some(value.len() as u64);
+                if !value.is_empty() {
+                    sink.payload(0, value)?;
+                }
+            }
+        }
         self.row += 1;
-        Ok(Some(value))
+        Ok(())
     }
 
     fn plain(

@@ -92,7 +92,7 @@ impl ParquetCursor {
         self.look_up()
     }
 
-    /// Where the footer begins.
+    /// Offset of the footer, as the tail states it.
     fn tail(&self, start: u64) -> Result<u64, FormatError> {
         let (length, magic) = self.gathered.split_at(4);
         if magic != MAGIC {
@@ -103,8 +103,8 @@ impl ParquetCursor {
             return Err(FormatError::new(start + 4, message));
         }
         let bytes = u64::from(length.first_chunk().copied().map_or(0, u32::from_le_bytes));
-        let first = start.checked_sub(bytes);
-        let Some(first) = first.filter(|&first| bytes > 0 && first >= MAGIC.len() as u64) else {
+        let first = start.checked_sub(bytes).filter(|&first| first >= MAGIC.len() as u64);
+        let Some(first) = first.filter(|_| bytes > 0) else {
             let message = format!("a footer of {bytes} bytes in a file of {}", self.file_bytes);
             return Err(FormatError::new(start, message));
         };

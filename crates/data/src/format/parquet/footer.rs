@@ -7,6 +7,8 @@ use super::{
 };
 use feedrate_spec::shape::DIMS_MAX;
 
+/// Groups within groups of columns, at most.
+const DEPTH_MAX: usize = 16;
 const COLUMNS_SHOWN_MAX: usize = 8;
 /// Physical types, in the order of `parquet.thrift`.
 const TYPES: [&str; 8] =
@@ -20,7 +22,7 @@ const REPEATED: i64 = 2;
 pub(super) struct Footer {
     pub(super) samples: u64,
     pub(super) column: Column,
-    /// In the order of their samples.
+    /// Row groups in the order of their samples.
     pub(super) groups: Vec<Group>,
     /// Dimensions and element of each sample, where feedrate wrote the file.
     pub(super) described: Option<(Dims, Element)>,
@@ -33,7 +35,7 @@ pub(super) struct Column {
     index: usize,
     /// Length of each value; `None` where each has its own.
     pub(super) value_bytes: Option<u64>,
-    /// The definition level of a value that is there: 1 where others may be null.
+    /// The definition level of a value that is there.
     pub(super) level: u32,
 }
 
@@ -50,32 +52,28 @@ pub(super) struct Group {
 impl Footer {
     /// Read a footer that lies at `start` of its file.
     pub(super) fn read(&mut self, bytes: &[u8], start: u64) -> Result<(), FormatError> {
-        self.parse(bytes, start).map_err(|why| FormatError::new(start, why))
-    }
-
-    fn parse(&mut self, bytes: &[u8], end: u64) -> Result<(), String> {
+        let at_start = |message: String| FormatError::new(start, message);
         self.groups.clear();
-        self.column = column(bytes)
-            .map_err(broken)?
-            .ok_or_else(|| format!("no column of bytes: the file holds {}", names(bytes)))?;
-        let mut parse = Parse { footer: self, end, dims: None, element: None, wrong: None };
+        self.column = column(bytes).map_err(|error| broken(error, start))?.ok_or_else(|| {
+            at_start(format!("no column of bytes: the file holds {}", names(bytes)))
+        })?;
+        let mut parse = Parse { footer: self, end: start, dims: None, element: None, wrong: None };
         let parsed = parse.whole(&mut Reader::new(bytes));
         let Parse { wrong, dims, element, .. } = parse;
         if let Some(message) = wrong {
-            return Err(message);
+            return Err(at_start(message));
         }
-        parsed.map_err(broken)?;
-        self.described =
-            match (dims, element) {
-                (None, None) => None,
-                (dims, element) => Some(described(dims, element).ok_or_else(|| {
-                    format!("`{DIMS_KEY}` and `{ELEMENT_KEY}` describe no sample")
-                })?),
-            };
+        parsed.map_err(|error| broken(error, start))?;
+        self.described = match (dims, element) {
+            (None, None) => None,
+            (dims, element) => Some(described(dims, element).ok_or_else(|| {
+                at_start(format!("`{DIMS_KEY}` and `{ELEMENT_KEY}` describe no sample"))
+            })?),
+        };
         let rows = self.groups.last().map_or(0, |group| group.first + group.rows);
         if rows != self.samples {
             let samples = self.samples;
-            return Err(format!("row groups of {rows} rows in a file of {samples}"));
+            return Err(at_start(format!("row groups of {rows} rows in a file of {samples}")));
         }
         Ok(())
     }
@@ -88,12 +86,12 @@ impl Footer {
     }
 }
 
-fn broken(error: ThriftError) -> String {
+fn broken(error: ThriftError, start: u64) -> FormatError {
     let how = match error {
         ThriftError::Ends => "it ends within a value",
         ThriftError::Broken => "it is not what Thrift writes",
     };
-    format!("broken parquet footer: {how}")
+    FormatError::new(start, format!("broken parquet footer: {how}"))
 }
 
 fn described(dims: Option<&[u8]>, element: Option<&[u8]>) -> Option<(Dims, Element)> {
@@ -101,11 +99,9 @@ fn described(dims: Option<&[u8]>, element: Option<&[u8]>) -> Option<(Dims, Eleme
     let element = Element::ALL.into_iter().find(|known| known.name() == element)?;
     let dims = std::str::from_utf8(dims?).ok()?;
     let (mut extents, mut count) = ([0; DIMS_MAX], 0);
-    if !dims.is_empty() {
-        for extent in dims.split(',') {
-            *extents.get_mut(count)? = extent.parse().ok()?;
-            count += 1;
-        }
+    for extent in dims.split(',').filter(|_| !dims.is_empty()) {
+        *extents.get_mut(count)? = extent.parse().ok()?;
+        count += 1;
     }
     Some((Dims::new(&extents[..count])?, element))
 }
@@ -224,11 +220,11 @@ impl Chunk {
         let dictionary_start = self.dictionary_start.filter(|&start| start > 0);
         let start = dictionary_start.map_or(data_start, |start| start.min(data_start));
         let lies = u64::try_from(start).ok().zip(u64::try_from(self.bytes).ok());
-        let fitting = lies.filter(|&(start, bytes)| {
+        let fits = |&(start, bytes): &(u64, u64)| {
             let its_end = start.checked_add(bytes);
             start >= MAGIC.len() as u64 && its_end.is_some_and(|its_end| its_end <= end)
-        });
-        let (start, bytes) = fitting.ok_or_else(|| {
+        };
+        let (start, bytes) = lies.filter(fits).ok_or_else(|| {
             format!("{} bytes, said to begin at {start}, do not fit the file", self.bytes)
         })?;
         if u64::try_from(self.values) != Ok(rows) {
@@ -253,7 +249,7 @@ struct Leaf<'b> {
     length: i64,
     /// Bytes that mean something else: text, a decimal number.
     is_annotated: bool,
-    is_nested: bool,
+    is_repeated: bool,
     level: u32,
 }
 
@@ -264,7 +260,7 @@ impl Leaf<'_> {
             FIXED_LEN_BYTE_ARRAY => Some(u64::try_from(self.length).ok().filter(|&len| len > 0)?),
             _ => return None,
         };
-        let fits = !self.is_annotated && !self.is_nested;
+        let fits = !self.is_annotated && !self.is_repeated;
         fits.then_some(Column { index, value_bytes, level: self.level })
     }
 
@@ -272,7 +268,7 @@ impl Leaf<'_> {
         let name = String::from_utf8_lossy(&self.name[..self.name.len().min(64)]);
         let physical = usize::try_from(self.physical).ok().and_then(|code| TYPES.get(code));
         let what = match physical {
-            _ if self.is_nested => "nested",
+            _ if self.is_repeated => "a list",
             Some(&"BYTE_ARRAY") if self.is_annotated => "text",
             Some(name) => name,
             None => "of no known type",
@@ -281,7 +277,7 @@ impl Leaf<'_> {
     }
 }
 
-/// The first column of bytes that is not nested.
+/// The first column of bytes.
 fn column(footer: &[u8]) -> Result<Option<Column>, ThriftError> {
     let (mut found, mut index) = (None, 0);
     leaves(footer, &mut |leaf| {
@@ -310,23 +306,29 @@ fn names(footer: &[u8]) -> String {
 
 /// Hand each column of the schema to `leaf`.
 fn leaves(footer: &[u8], leaf: &mut dyn FnMut(&Leaf)) -> Result<(), ThriftError> {
-    let mut schema = Schema { has_root: false, nested_left: 0, name: b"" };
+    let mut tree = Tree { open: [Branch::default(); DEPTH_MAX], depth: 0, name: b"" };
     Reader::new(footer).fields(&mut |r, id, kind| match (id, kind) {
-        (2, Kind::List) => r.list(Kind::Struct, &mut |r| schema.element(r, leaf)),
+        (2, Kind::List) => r.list(Kind::Struct, &mut |r| tree.element(r, leaf)),
         _ => r.skip(kind),
     })
 }
 
-/// The columns of a file, which come in the order of their tree.
-struct Schema<'b> {
-    has_root: bool,
-    /// Elements still to come inside the outermost field that began last.
-    nested_left: u64,
-    /// Name of that field.
+/// A field that has fields.
+#[derive(Clone, Copy, Default)]
+struct Branch {
+    children_left: u64,
+    is_repeated: bool,
+    level: u32,
+}
+
+/// The path from the root to the element that comes next.
+struct Tree<'b> {
+    open: [Branch; DEPTH_MAX],
+    depth: usize,
     name: &'b [u8],
 }
 
-impl<'b> Schema<'b> {
+impl<'b> Tree<'b> {
     /// `SchemaElement`
     fn element(
         &mut self,
@@ -347,23 +349,38 @@ impl<'b> Schema<'b> {
             }
             _ => r.skip(kind),
         })?;
-        if !self.has_root {
-            self.has_root = true;
-            return Ok(());
-        }
-        let is_inside = self.nested_left > 0;
-        if is_inside {
-            self.nested_left -= 1;
-        } else {
+        let above = self.depth.checked_sub(1).map(|last| self.open[last]);
+        if self.depth == 1 {
             self.name = name;
         }
+        let mut branch = above.unwrap_or_default();
+        // The root's own repetition means nothing.
+        if above.is_some() {
+            branch.is_repeated |= repetition == REPEATED;
+            branch.level += u32::from(repetition == OPTIONAL || repetition == REPEATED);
+        }
         if children > 0 {
-            self.nested_left = self.nested_left.saturating_add(children);
+            branch.children_left = children;
+            *self.open.get_mut(self.depth).ok_or(ThriftError::Broken)? = branch;
+            self.depth += 1;
             return Ok(());
         }
-        let is_nested = is_inside || repetition == REPEATED;
-        let level = u32::from(repetition == OPTIONAL);
-        leaf(&Leaf { name: self.name, physical, length, is_annotated, is_nested, level });
+        let Branch { is_repeated, level, .. } = branch;
+        if above.is_some() {
+            leaf(&Leaf { name: self.name, physical, length, is_annotated, is_repeated, level });
+        }
+        self.close();
         Ok(())
+    }
+
+    /// An element is whole, and so are those whose last it was.
+    fn close(&mut self) {
+        while let Some(branch) = self.depth.checked_sub(1).map(|last| &mut self.open[last]) {
+            branch.children_left -= 1;
+            if branch.children_left > 0 {
+                break;
+            }
+            self.depth -= 1;
+        }
     }
 }

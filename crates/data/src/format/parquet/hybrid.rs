@@ -4,7 +4,7 @@
 /// The widest numbers.
 const WIDTH_MAX: u32 = 32;
 
-/// Where in its bytes a sequence of numbers stands. The bytes are given to each call.
+/// Position in a sequence of numbers. The bytes are given to each call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hybrid {
     width: u32,

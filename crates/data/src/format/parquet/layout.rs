@@ -36,7 +36,7 @@ pub(super) fn file_bytes(shape: &FileShape, encoding: &Encoding) -> u64 {
     end.saturating_add(footer_bytes + TAIL_BYTES)
 }
 
-/// Where everything lies.
+/// Layout of a whole file.
 pub(super) struct Layout<'s> {
     pub(super) shape: &'s FileShape,
     pub(super) codec: Codec,
@@ -47,7 +47,7 @@ pub(super) struct Layout<'s> {
 
 /// A row group.
 pub(super) struct Group {
-    /// Its first sample.
+    /// Number of its first sample.
     pub(super) first: u64,
     pub(super) rows: u64,
     pub(super) start: u64,
@@ -58,7 +58,7 @@ pub(super) struct Group {
 /// A column of a row group. Headers of pages count.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Chunk {
-    /// As it lies in the file.
+    /// Length in the file.
     pub(super) bytes: u64,
     pub(super) unpacked_bytes: u64,
 }
@@ -91,7 +91,7 @@ impl<'s> Layout<'s> {
         (self.shape.sample_bytes() as u32).to_le_bytes()
     }
 
-    /// As they are without compression.
+    /// The row groups of a file without compression.
     pub(super) fn groups(&self) -> impl Iterator<Item = Group> {
         let full_rows = self.group_rows.min(self.shape.samples);
         let full = [&self.images, &self.labels].map(|column| column.chunk(full_rows));

@@ -3,8 +3,7 @@
 //! statistics; pages of about 1 MiB as pyarrow makes them, of one sample where samples are larger.
 //!
 //! Parquet knows no dimensions: they stand in the file's key-value metadata, as `feedrate.dims` and
-//! `feedrate.element`. Of a file without them a sample is the bytes of the first column that holds bytes and is not nested
-//! in a list or struct. Only values that are plain or in a dictionary are read; all else is refused with the reason.
+//! `feedrate.element`. Of a file without them a sample is the bytes of the first column that holds bytes.
 //!
 //! A row group is read as other readers do it, from its first byte on in large pieces, and only the column chunk that
 //! is wanted. What a piece holds beyond its sample is kept for the next ones, so that samples asked for in ascending
@@ -90,27 +89,41 @@ impl Format for Parquet {
 }
 
 fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
-    let (rows, sample_bytes) = (encoding.row_group_samples, shape.sample_bytes());
-    let (key, message, hint) = if rows == 0 {
-        ("dataset.row_group_samples", "row groups of `0` samples".to_string(), "give at least one")
-    } else if sample_bytes > SAMPLE_BYTES_MAX {
-        let message = format!(
-            "a sample of `{sample_bytes}` bytes is longer than the {SAMPLE_BYTES_MAX} of a page"
+    let rows = encoding.row_group_samples;
+    let unfit = |key, message: String, hint: &str| Some(Unfit { key, message, hint: hint.into() });
+    if rows == 0 {
+        let message = "row groups of `0` samples".to_string();
+        return unfit("dataset.row_group_samples", message, "give at least one");
+    }
+    if shape.sample_bytes() > SAMPLE_BYTES_MAX {
+        return unfit(
+            "dataset.record_length_bytes",
+            format!(
+                "a sample of `{}` bytes is longer than the {SAMPLE_BYTES_MAX} of a page",
+                shape.sample_bytes()
+            ),
+            "use smaller records, or another format",
         );
-        ("dataset.record_length_bytes", message, "use smaller records, or another format")
-    } else if encoding.compression != Compression::None && sample_bytes > PACKED_SAMPLE_BYTES_MAX {
-        let message = format!(
-            "a sample of `{sample_bytes}` bytes is longer than the {PACKED_SAMPLE_BYTES_MAX} of a compressed page"
+    }
+    if encoding.compression != Compression::None && shape.sample_bytes() > PACKED_SAMPLE_BYTES_MAX {
+        return unfit(
+            "dataset.compression",
+            format!(
+                "a sample of `{}` bytes is longer than the {PACKED_SAMPLE_BYTES_MAX} of a compressed page",
+                shape.sample_bytes()
+            ),
+            "use smaller records, or no compression",
         );
-        ("dataset.compression", message, "use smaller records, or no compression")
-    } else if shape.samples.div_ceil(rows) > GROUPS_MAX {
-        let samples = shape.samples;
-        let message = format!(
-            "`{samples}` samples in row groups of {rows} are more than {GROUPS_MAX} groups"
+    }
+    if shape.samples.div_ceil(rows) > GROUPS_MAX {
+        return unfit(
+            "dataset.row_group_samples",
+            format!(
+                "`{}` samples in row groups of {rows} are more than {GROUPS_MAX} groups",
+                shape.samples
+            ),
+            "use larger row groups, or more files",
         );
-        ("dataset.row_group_samples", message, "use larger row groups, or more files")
-    } else {
-        return None;
-    };
-    Some(Unfit { key, message, hint: hint.into() })
+    }
+    None
 }

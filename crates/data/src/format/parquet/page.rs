@@ -22,7 +22,7 @@ pub(super) struct PageHeader {
     pub(super) packed_bytes: u64,
     pub(super) values: u64,
     pub(super) encoding: i64,
-    /// How the levels of a page of the first kind are coded.
+    /// Encoding of the levels, in a page of version 1.
     pub(super) level_encoding: i64,
     /// Length of the definition levels, in a page of version 2.
     pub(super) level_bytes: u64,
@@ -58,11 +58,11 @@ impl PageHeader {
                 2 => header.bytes = count(r.int(kind)?)?,
                 3 => header.packed_bytes = count(r.int(kind)?)?,
                 5 | 7 | 8 => r.inner(kind, &mut |r, field, kind| match (id, field) {
-                    (_, 1) => count(r.int(kind)?).map(|n| header.values = n),
+                    (_, 1) => header.set(&mut |h| &mut h.values, count(r.int(kind)?)?),
                     (5 | 7, 2) | (8, 4) => r.int(kind).map(|code| header.encoding = code),
                     (5, 3) => r.int(kind).map(|code| header.level_encoding = code),
-                    (8, 5) => count(r.int(kind)?).map(|n| header.level_bytes = n),
-                    (8, 6) => count(r.int(kind)?).map(|n| header.repetition_bytes = n),
+                    (8, 5) => header.set(&mut |h| &mut h.level_bytes, count(r.int(kind)?)?),
+                    (8, 6) => header.set(&mut |h| &mut h.repetition_bytes, count(r.int(kind)?)?),
                     (8, 7) => Reader::bool(kind).map(|is_packed| header.is_packed = is_packed),
                     _ => r.skip(kind),
                 })?,
@@ -71,6 +71,15 @@ impl PageHeader {
             Ok(())
         })?;
         Ok((header, reader.position()))
+    }
+
+    fn set(
+        &mut self,
+        field: &mut dyn FnMut(&mut Self) -> &mut u64,
+        value: u64,
+    ) -> Result<(), ThriftError> {
+        *field(self) = value;
+        Ok(())
     }
 }
 

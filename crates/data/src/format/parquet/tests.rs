@@ -169,66 +169,6 @@ fn files_of_others_are_read() {
     }
 }
 
-/// A schema of a field `image` with fields in it, and of a field `flat` of 4 bytes where that is wanted.
-fn nested_schema(has_flat: bool) -> Vec<u8> {
-    let mut w = thrift::Writer::default();
-    w.begin();
-    w.list_of_structs(2, if has_flat { 5 } else { 4 });
-    let fields: [(&str, Option<i32>, Option<i32>); 5] = [
-        ("schema", None, Some(1 + i32::from(has_flat))),
-        ("image", None, Some(2)),
-        ("bytes", Some(BYTE_ARRAY), None),
-        ("path", Some(BYTE_ARRAY), None),
-        ("flat", Some(FIXED_LEN_BYTE_ARRAY), None),
-    ];
-    for (name, physical, children) in fields.into_iter().take(if has_flat { 5 } else { 4 }) {
-        w.begin();
-        if let Some(physical) = physical {
-            w.i32(1, physical);
-            w.i32(2, 4);
-        }
-        w.text(4, name);
-        if let Some(children) = children {
-            w.i32(5, children);
-        }
-        w.end();
-    }
-    w.end();
-    w.bytes
-}
-
-#[test]
-fn nested_columns_are_refused_and_passed_over() {
-    let error = footer::Footer::default().read(&nested_schema(false), 9).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "at byte 9: no column of bytes: the file holds `image` (nested), `image` (nested)"
-    );
-    let mut footer = footer::Footer::default();
-    footer.read(&nested_schema(true), 9).unwrap();
-    assert_eq!(footer.column.value_bytes, Some(4));
-}
-
-#[test]
-fn other_encodings_are_refused_by_name() {
-    let shape = shape(&[100], Element::Uint8, 3);
-    let whole = encoded_as(parquet(), &shape, &groups_of(3), 5000).remove(0);
-    let (_, header_bytes) = page::PageHeader::read(&whole[MAGIC.len()..]).unwrap();
-    // Before the encodings of levels and the ends of two structs.
-    let encoding = MAGIC.len() + header_bytes - 7;
-    for (code, name) in [
-        (5, "DELTA_BINARY_PACKED"),
-        (6, "DELTA_LENGTH_BYTE_ARRAY"),
-        (7, "DELTA_BYTE_ARRAY"),
-        (9, "BYTE_STREAM_SPLIT"),
-    ] {
-        let mut file = whole.clone();
-        file[encoding] = 2 * code;
-        let error = read(parquet(), &[file], 0, Some(&shape)).unwrap_err().message;
-        assert_eq!(error, format!("values are encoded by `{name}`, not PLAIN or by a dictionary"));
-    }
-}
-
 #[test]
 fn no_broken_file_of_others_makes_a_cursor_panic() {
     for (name, bytes) in FIXTURES {

@@ -249,7 +249,7 @@ impl Writer {
         self.zigzag(value.into());
     }
 
-    /// In 5 bytes, whatever it is: the last groups of 7 bits may be 0.
+    /// Write the number in 5 bytes, however small it is: the last groups of 7 bits may be 0.
     pub(super) fn wide_i32(&mut self, id: i16, value: i32) {
         self.field(id, 5);
         let zigzag = (value << 1 ^ value >> 31) as u32;

@@ -5,12 +5,12 @@ use flate2::{Decompress, FlushDecompress, Status};
 /// Names of the codecs, in the order of `parquet.thrift`.
 const NAMES: [&str; 8] =
     ["UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"];
-/// No format here makes more of a byte: gzip comes close.
+/// Upper limit on the bytes that one packed byte can stand for: gzip comes close.
 const RATIO_MAX: u64 = 1040;
 const GZIP_HEAD_BYTES: usize = 10;
 const GZIP_TAIL_BYTES: usize = 8;
 
-/// How the pages of a column chunk are compressed.
+/// Compression of the pages of a column chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Codec {
     Uncompressed,

@@ -32,14 +32,14 @@ pub(super) struct Values {
     levels: Hybrid,
     coded: Coded,
     dictionary: Vec<u8>,
-    /// Where in `dictionary` each entry ends; from the end of the one before, its length before it.
+    /// End of each entry in `dictionary`. It begins where the one before ends, with its length first.
     entries: Vec<u32>,
 }
 
-/// How the values come.
+/// Encoding of the values of a page.
 #[derive(Clone, Copy, Debug)]
 enum Coded {
-    /// One after another, the next at this place of the page.
+    /// Values one after another; the offset of the next one in the page.
     Plain(usize),
     Dictionary(Hybrid),
 }
@@ -105,7 +105,7 @@ impl Values {
         Ok(())
     }
 
-    /// Where levels and values begin.
+    /// Unpack a page of version 1, and return the offsets of its levels and values.
     fn load_v1(
         &mut self,
         header: &PageHeader,
@@ -216,18 +216,15 @@ impl Values {
     }
 
     fn entry(&self, index: u32) -> Result<&[u8], String> {
-        let start = if index == 0 { Some(0) } else { self.end_of(index - 1) };
-        let range = start.zip(self.end_of(index)).map(|(start, end)| {
+        let end_of = |index: u32| self.entries.get(index as usize).map(|&end| end as usize);
+        let start = if index == 0 { Some(0) } else { end_of(index - 1) };
+        let range = start.zip(end_of(index)).map(|(start, end)| {
             let prefix = if self.column.value_bytes.is_some() { 0 } else { 4 };
             start + prefix..end
         });
         range.and_then(|range| self.dictionary.get(range)).ok_or_else(|| {
             format!("entry {index} of a dictionary of {} entries", self.entries.len())
         })
-    }
-
-    fn end_of(&self, index: u32) -> Option<usize> {
-        self.entries.get(index as usize).map(|&end| end as usize)
     }
 
     fn pass_values(&mut self, count: u64) -> Result<(), String> {
@@ -262,7 +259,7 @@ impl Values {
     }
 }
 
-/// Where the plain value lies that begins at `at`.
+/// The range of the plain value that begins at `at`.
 fn plain(bytes: &[u8], at: usize, column: Column) -> Result<std::ops::Range<usize>, String> {
     let (start, len) = match column.value_bytes {
         Some(len) => (at, len),

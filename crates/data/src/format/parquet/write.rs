@@ -1,7 +1,7 @@
 //! Writes a file: the pages of each row group, then the footer that says where they lie.
 
 use super::deflate;
-use super::layout::{Group, LABEL_BYTES, Layout};
+use super::layout::{LABEL_BYTES, Layout};
 use super::thrift::Writer;
 use super::unpack::Codec;
 use super::{Content, Encoding, FileShape, FileSink, MAGIC, SinkError, packed};
@@ -17,18 +17,22 @@ pub(super) fn file(
 ) -> Result<(), SinkError> {
     let layout = Layout::new(shape, encoding);
     sink.write(0, MAGIC)?;
-    let groups: Box<dyn Iterator<Item = Group>> = if layout.codec == Codec::Gzip {
-        let groups = deflate::groups(&layout, encoding.compression_level, content, sink)?;
-        Box::new(groups.into_iter())
-    } else {
-        plain_groups(&layout, content, sink)?;
-        Box::new(layout.groups())
+    let packed = match layout.codec {
+        Codec::Gzip => Some(deflate::groups(&layout, encoding.compression_level, content, sink)?),
+        _ => None,
     };
     let mut footer_bytes = 0;
-    layout.footer(groups, &mut |bytes| {
+    let mut take = |sink: &mut dyn FileSink, bytes: &[u8]| {
         footer_bytes += bytes.len() as u32;
         sink.write(0, bytes)
-    })?;
+    };
+    match packed {
+        Some(groups) => layout.footer(groups.into_iter(), &mut |bytes| take(sink, bytes))?,
+        None => {
+            plain_groups(&layout, content, sink)?;
+            layout.footer(layout.groups(), &mut |bytes| take(sink, bytes))?;
+        }
+    }
     sink.write(0, &footer_bytes.to_le_bytes())?;
     sink.write(0, MAGIC)
 }

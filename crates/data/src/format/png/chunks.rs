@@ -28,7 +28,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// As pixels are unfolded.
+    /// Channels of the unfolded pixels.
     fn channels(&self, alpha: Alpha) -> u64 {
         let channels = match self.colour {
             colour::GREY => 1,
@@ -48,7 +48,7 @@ impl Head {
     }
 }
 
-/// Where transparency is told.
+/// Source of transparency.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Alpha {
     InPixels,

@@ -113,7 +113,7 @@ fn decode(
     Ok(frame.bit_depth)
 }
 
-/// From big-endian in the file to little-endian payload, or back.
+/// Turn big-endian pairs of the file into little-endian payload, or back.
 fn swap_pairs(bytes: &mut [u8]) {
     for pair in bytes.as_chunks_mut::<2>().0 {
         pair.swap(0, 1);

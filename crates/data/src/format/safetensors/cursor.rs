@@ -1,6 +1,7 @@
 //! Reads tensors of one file after another: length, header, then the bytes of the sample. What the header said is kept
 //! while samples of the same file follow.
 
+use super::super::payload_range::PayloadRange;
 use super::header::{self, Tensor};
 use super::{
     Cursor, FileShape, FormatError, Need, PREFIX_BYTES, PayloadSink, check_sample, compare_shapes,
@@ -23,9 +24,7 @@ pub(super) struct SafetensorsCursor {
     tensors: Vec<Tensor>,
     phase: Phase,
     found: Option<FileShape>,
-    start: u64,
-    size: u64,
-    at: u64,
+    payload: PayloadRange,
     asked: usize,
 }
 
@@ -53,14 +52,12 @@ impl SafetensorsCursor {
             tensors: Vec::new(),
             phase: Phase::Length,
             found: None,
-            start: 0,
-            size: 0,
-            at: 0,
+            payload: PayloadRange::default(),
             asked: 0,
         }
     }
 
-    /// Where the front ends as far as it is known.
+    /// End of the prefix, or of the header once its length is known.
     fn front_bytes(&self) -> u64 {
         PREFIX_BYTES + if self.phase == Phase::Header { self.header_bytes } else { 0 }
     }
@@ -110,7 +107,7 @@ impl SafetensorsCursor {
         self.look_up()
     }
 
-    /// How the file, which was read without the plan, differs from it.
+    /// The first difference between the plan and a file that was read without it.
     fn unlike(&self, expected: &FileShape) -> FormatError {
         let differing = self.tensors.iter().map(|tensor| self.shape_of(tensor));
         let first = differing.map(|shape| compare_shapes(&shape, Some(expected)));
@@ -134,9 +131,9 @@ impl SafetensorsCursor {
         let found = match self.expected {
             Some(expected) => {
                 check_sample(&expected, self.sample)?;
-                self.size = expected.sample_bytes();
+                let bytes = expected.sample_bytes();
                 // The file is as long as the plan says, so this does not overflow.
-                self.start = data + self.sample * self.size;
+                self.payload = PayloadRange::new(data + self.sample * bytes, bytes);
                 expected
             }
             None => {
@@ -147,12 +144,11 @@ impl SafetensorsCursor {
                         format!("holds {count} tensors, so there is no sample {}", self.sample);
                     return Err(FormatError::new(PREFIX_BYTES, message));
                 };
-                (self.start, self.size) = (data + tensor.start, tensor.bytes);
+                self.payload = PayloadRange::new(data + tensor.start, tensor.bytes);
                 self.shape_of(tensor)
             }
         };
         self.found = Some(found);
-        self.at = 0;
         self.phase = Phase::Data;
         Ok(())
     }
@@ -182,8 +178,7 @@ impl Cursor for SafetensorsCursor {
                 let come = self.header.len() as u64;
                 (come, self.front_bytes() - come)
             }
-            Phase::Data if self.at == self.size => return Ok(Need::Done),
-            Phase::Data => (self.start + self.at, self.size - self.at),
+            Phase::Data => return Ok(self.payload.need(0, self.piece_bytes)),
         };
         self.asked = piece_len(self.piece_bytes, offset, left);
         Ok(Need::Bytes { part: 0, offset, len: self.asked })
@@ -198,14 +193,7 @@ impl Cursor for SafetensorsCursor {
                 Ok(())
             }
             Phase::Prefix | Phase::Header => self.feed_front(bytes),
-            Phase::Data => {
-                sink.payload(self.at, bytes)?;
-                self.at += bytes.len() as u64;
-                if bytes.len() < self.asked {
-                    return Err(cut_off(self.start + self.at, self.size - self.at));
-                }
-                Ok(())
-            }
+            Phase::Data => self.payload.feed(bytes, sink),
         }
     }
 

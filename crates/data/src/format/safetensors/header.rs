@@ -142,7 +142,7 @@ fn dtype(element: Element) -> &'static str {
 /// A tensor of a header that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tensor {
-    /// From the end of the header.
+    /// Offset from the end of the header.
     pub(super) start: u64,
     pub(super) bytes: u64,
     pub(super) dims: Dims,

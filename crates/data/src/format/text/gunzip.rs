@@ -73,7 +73,7 @@ impl Gunzip {
         &self.window[self.from..self.to]
     }
 
-    /// So much of [`Gunzip::text`] is used up.
+    /// Mark so many bytes of [`Gunzip::text`] as used.
     pub(super) fn taken(&mut self, len: usize) {
         self.from += len;
     }

@@ -113,7 +113,7 @@ impl Values {
     /// The number that is written as `field` at `at` of the row; call only while there is room.
     ///
     /// # Errors
-    /// It is none, or one too many.
+    /// The text is not a number, or is one too many.
     pub(in super::super) fn push(&mut self, at: usize, field: &[u8]) -> Result<(), Wrong> {
         let element = self.element();
         let end = self.filled + element.bytes() as usize;

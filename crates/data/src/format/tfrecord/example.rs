@@ -11,7 +11,7 @@ const NAME_BYTES_MAX: usize = 1024;
 /// Upper limit on the length of the names kept for an error.
 const NAMES_BYTES_MAX: usize = 512;
 
-/// How deep the message is read.
+/// Levels of nested messages that are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Example,
@@ -35,7 +35,7 @@ enum Step {
     Skip(u64),
 }
 
-/// Whether a message that has ended held the sample.
+/// Result of a message that has ended.
 pub(super) enum Outcome {
     Found,
     /// No feature of that name, but another of bytes, which is taken from now on.
@@ -51,11 +51,11 @@ pub(super) struct Scanner {
     /// The first feature of bytes that has another name.
     other: Option<Vec<u8>>,
     spare: Vec<u8>,
-    /// Where the message begins in the file.
+    /// Start of the message in the file.
     origin: u64,
     at: u64,
     step: Step,
-    /// Where each open level ends.
+    /// End of each open level.
     ends: [u64; LEVELS.len()],
     depth: usize,
     varint: u64,

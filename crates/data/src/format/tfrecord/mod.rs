@@ -21,7 +21,12 @@ pub(super) struct TfRecord;
 static MEMBER: Member = Member {
     name: "tfrecord",
     summary: "Records of TensorFlow one after another, with an index for DALI beside them.",
-    abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::ChecksContent],
+    abilities: &[
+        Ability::RandomAccess,
+        Ability::KeepsOpen,
+        Ability::ChecksContent,
+        Ability::DecodedByLoader,
+    ],
 };
 
 const DATA: usize = 0;
@@ -124,12 +129,12 @@ fn offset_digits(records: u64, record_bytes: u64) -> u64 {
     reached.fold(records, u64::saturating_add)
 }
 
-/// How TFRecord stores a checksum, so that a checksum of data with checksums in it is a good one.
+/// The masked checksum of TFRecord, so that a checksum of data with checksums in it is a good one.
 fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// How long the nested pieces of a record are.
+/// Lengths of the nested pieces of a record.
 struct Lengths {
     payload: u64,
     image_list: u64,
@@ -173,7 +178,7 @@ impl Lengths {
         }
     }
 
-    /// All before the payload.
+    /// Bytes of the record before the payload.
     fn head(&self) -> Vec<u8> {
         let length = self.message.to_le_bytes();
         let mut head = length.to_vec();

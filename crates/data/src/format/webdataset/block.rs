@@ -98,7 +98,7 @@ pub(super) fn push_path(block: &Block, path: &mut Vec<u8>) {
     path.extend_from_slice(&TarHeader::from_byte_slice(block).path_bytes());
 }
 
-/// Up to the first NUL.
+/// The field up to its first NUL.
 pub(super) fn field_text(field: &[u8]) -> &[u8] {
     let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
     &field[..end]

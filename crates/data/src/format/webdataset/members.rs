@@ -53,7 +53,7 @@ enum Phase {
     Done,
 }
 
-/// Where a member lies.
+/// Place of a member in the file.
 #[derive(Clone, Copy, Default)]
 struct Span {
     start: u64,
@@ -253,7 +253,7 @@ impl Members {
         Err(FormatError::new(span.start, message))
     }
 
-    /// Where the planned sample ends.
+    /// End of the planned sample.
     fn planned_end(&self, shape: &FileShape) -> u64 {
         sample_bytes(shape).saturating_mul(self.wanted.sample.saturating_add(1))
     }

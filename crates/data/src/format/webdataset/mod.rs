@@ -98,7 +98,7 @@ fn array_of(shape: &FileShape) -> FileShape {
     FileShape { dims, element: shape.element, samples: *last }
 }
 
-/// Without a dot, at which a key ends.
+/// Key of a sample, without a dot, at which keys end.
 fn write_key(key: &mut String, file: u64, sample: u64) {
     key.clear();
     // Writing to a string does not fail.

@@ -71,7 +71,7 @@ impl Opened {
         self.samples.saturating_mul(self.sample_bytes)
     }
 
-    /// From `offset` of all payload, to the end of `buffer` or of the payload.
+    /// Read from `offset` of all payload, to the end of `buffer` or of the payload.
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut filled = 0;

@@ -54,7 +54,7 @@ pub trait Engine: Send + Sync {
         None
     }
 
-    /// As [`super::Storage::read_at`].
+    /// See [`super::Storage::read_at`].
     ///
     /// # Errors
     /// The system's.

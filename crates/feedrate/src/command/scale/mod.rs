@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn an_answer_out_of_memory_says_so() {
         let run = |bound: Bound| {
-            let mut summary = Summary::of(&simple(&[]));
+            let mut summary = Summary::new(&simple(&[]));
             summary.verdict.name = bound;
             vec![summary]
         };

@@ -67,7 +67,7 @@ impl Probes<'_> {
         let cannot = || format!("cannot read `{}`", stdout.display());
         let told = std::fs::read(stdout).with_context(cannot)?;
         let Told { run_dir } = serde_json::from_slice(&told).with_context(cannot)?;
-        let mut summary = Summary::of(&feedrate_results::load_run(&run_dir)?);
+        let mut summary = Summary::new(&feedrate_results::load_run(&run_dir)?);
         summary.run_dir = Some(run_dir.display().to_string());
         Ok(summary)
     }

@@ -3,7 +3,7 @@
 use crate::cli::{ACCELERATORS, DataArguments, ScaleArguments};
 use crate::exit::UsageError;
 use crate::messages;
-use crate::resolve::{Resolved, Wish, resolve_for, resolve_silently};
+use crate::resolve::{PlanOptions, Resolved, resolve_for, resolve_silently};
 use feedrate_measure::metric::{AU_SUSTAINED, sustained_needs_steps};
 use feedrate_results::response::Response;
 use feedrate_spec::plan::{self, Cache, Plan};
@@ -26,7 +26,7 @@ const STEPS: &str = "train.total_training_steps";
 pub(super) struct Range {
     data: DataArguments,
     key: String,
-    wish: Wish,
+    wish: PlanOptions,
     /// Whether a run needs so many steps that `au_sustained` can be measured.
     sustained: bool,
     /// Plan at the smallest number.
@@ -52,7 +52,7 @@ impl Range {
             add(&mut data, &mut added, format!("{EPOCHS}=1"));
         }
         let cache = if arguments.cold { Cache::Cold } else { Cache::AsIs };
-        let wish = Wish { processes: Some(1), cache, ..Wish::default() };
+        let wish = PlanOptions { processes: Some(1), cache, ..PlanOptions::default() };
         let from = arguments.from.get();
         let (first, accelerators) = at(&data, &arguments.key, from)?;
         let resolved = resolve_for(&first, accelerators, wish)?;

@@ -10,7 +10,7 @@ use crate::dlio;
 use crate::exit::{Exit, UsageError};
 use crate::launch;
 use crate::messages;
-use crate::resolve::{Resolved, Wish, is_file, resolve_for};
+use crate::resolve::{PlanOptions, Resolved, is_file, resolve_for};
 use crate::results;
 use feedrate_data::storage::{STORAGES, StorageError};
 use feedrate_results::place::model_name;
@@ -40,7 +40,7 @@ pub(crate) fn slurm(arguments: &SlurmArguments) -> anyhow::Result<Exit> {
         refuse_unknown_to_dlio(arguments)?;
     }
     let (cache, verify) = (arguments.run.cache(), arguments.run.verify);
-    let wish = Wish { processes: Some(tasks), cache, verify, generate_only: false };
+    let wish = PlanOptions { processes: Some(tasks), cache, verify, generate_only: false };
     let per_rank = arguments.run.launch.accelerators_per_rank;
     let accelerators = launch::accelerators(tasks, arguments.run.data.accelerators, per_rank)?;
     let accelerators = if arguments.dlio { accelerators.or(Some(tasks)) } else { accelerators };

@@ -95,7 +95,7 @@ impl Ledger {
 /// Summary of a row's run; `None` where there is no result, or it cannot be read.
 pub(super) fn summary(place: &RowState) -> Option<Summary> {
     let record = load_run(&place.result()?.run_dir).ok()?;
-    Some(Summary::of(&record))
+    Some(Summary::new(&record))
 }
 
 /// The rows that `wanted` names.

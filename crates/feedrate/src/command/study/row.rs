@@ -1,9 +1,9 @@
 //! From a row of a study to what `feedrate run` is asked for, and to its plan. Runs nothing.
 
 use crate::cli::DataArguments;
-use crate::dataset::{self, Want};
+use crate::dataset::{self, DatasetRequest};
 use crate::messages;
-use crate::resolve::{Resolved, Wish, resolve_silently};
+use crate::resolve::{PlanOptions, Resolved, resolve_silently};
 use feedrate_data::manifest::Manifest;
 use feedrate_data::storage;
 use feedrate_results::hook::HOOK_PREFIX;
@@ -132,7 +132,7 @@ pub(super) fn plan(data: &DataArguments, cache: &str) -> Result<Planned, String>
         "warm" => Cache::Warm,
         _ => Cache::AsIs,
     };
-    let wish = Wish { cache, ..Wish::default() };
+    let wish = PlanOptions { cache, ..PlanOptions::default() };
     let told = |error: anyhow::Error| messages::told(&error);
     let (resolved, _) = resolve_silently(data, data.accelerators, wish).map_err(told)?;
     let estimate = plan::estimate(&resolved.plan, &resolved.catalog);
@@ -144,7 +144,7 @@ pub(super) fn plan(data: &DataArguments, cache: &str) -> Result<Planned, String>
     };
     let mut is_whole = true;
     if needs_dataset(&resolved).map_err(told)? {
-        let want = Want { root: &resolved.data_root, foreign: false, check_files: false };
+        let want = DatasetRequest { root: &resolved.data_root, foreign: false, check_files: false };
         let choice = dataset::choose(&resolved.plan, &want).map_err(told)?;
         is_whole = !choice.incomplete;
         row_plan.generation_s = duration.generation_s;

@@ -3,7 +3,7 @@
 use crate::example::{block, epoch, plan, record, simple};
 use crate::metric::{
     AU_ALL_STEPS, Basis, DURATION_S, EpochTotals, METRICS, Metric, NOMINAL_WINDOWED, Provenance,
-    STALL_PERCENT, Value, recomputed, recomputed_from_totals, reported, values,
+    STALL_PERCENT, Unit, Value, recomputed, recomputed_from_totals, reported, values,
 };
 use std::collections::HashSet;
 
@@ -31,7 +31,7 @@ fn every_row_is_complete() {
 #[test]
 fn every_metric_is_in_the_summary() {
     let record = simple(&[(1000, 1000, 0, 1_000_000); 40]);
-    let json = serde_json::to_value(crate::summary::Summary::of(&record)).unwrap();
+    let json = serde_json::to_value(crate::summary::Summary::new(&record)).unwrap();
     for metric in METRICS {
         let path = format!("/{}", metric.path.replace('.', "/"));
         let value = json.pointer(&path).unwrap_or_else(|| panic!("{path} is missing"));
@@ -109,4 +109,52 @@ fn values_of_others_say_where_they_are_from() {
     let reported = reported(|key| (key == "train_io_mean_MB_per_second").then_some(2.0));
     let expected = Value { number: 2.0 * 1_048_576.0, provenance: Provenance::Reported };
     assert_eq!(reported.into_iter().collect::<Vec<_>>(), [(NOMINAL_WINDOWED.id, expected)]);
+}
+
+#[test]
+fn values_are_written_with_their_unit() {
+    for (unit, value, text, is_count) in [
+        (Unit::Percent, 99.96, "100.0 %", false),
+        (Unit::SamplesPerSecond, 12.5, "12.5 samples/s", false),
+        (Unit::BytesPerSecond, 706e6, "706 MB/s", false),
+        (Unit::Seconds, 0.25, "250 ms", false),
+        (Unit::Bytes, 2e9, "2 GB", true),
+        (Unit::Files, 1.0, "1 file", true),
+        (Unit::Share, 0.5, "50 %", false),
+        (Unit::Ratio, 1.256, "1.26", false),
+    ] {
+        assert_eq!((unit.text(value).as_str(), unit.is_count()), (text, is_count), "{unit:?}");
+        assert!(!unit.name().is_empty());
+    }
+}
+
+/// Keys beside DLIO's are ours alone, and in its file where the value is known.
+#[test]
+fn added_keys_are_in_dlios_summary() {
+    let record = simple(&[(1000, 1000, 0, 1_000_000); 40]);
+    let folder = tempfile::tempdir().unwrap();
+    let invocation = crate::dlio::Invocation::default();
+    crate::dlio::write(folder.path(), &record, &invocation, vec![]).unwrap();
+    let text = std::fs::read_to_string(folder.path().join("summary.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mut added = 0;
+    for metric in METRICS {
+        assert!(metric.added_as.is_none() || metric.reported_as.is_none());
+        if let Some((key, unit)) = metric.added_as {
+            let expected = (metric.of_run)(&record).unwrap() / unit;
+            assert_eq!(json["metric"][key], expected, "{key}");
+            added += 1;
+        }
+    }
+    assert_eq!(added, 3);
+}
+
+#[test]
+fn the_middle_of_runs_is_a_mean_of_percentages_and_a_geometric_mean_of_rates() {
+    let percent = AU_ALL_STEPS.middle(&[40.0, 60.0], 0.95).unwrap();
+    assert!((percent.estimate - 50.0).abs() < 1e-9);
+    assert!(0.0 <= percent.low && percent.high <= 100.0, "{percent:?}");
+    let duration = DURATION_S.middle(&[1.0, 4.0], 0.95).unwrap();
+    assert!((duration.estimate - 2.0).abs() < 1e-9, "{duration:?}");
+    assert_eq!((AU_ALL_STEPS.middle(&[40.0], 0.95), DURATION_S.middle(&[], 0.95)), (None, None));
 }

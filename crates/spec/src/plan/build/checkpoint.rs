@@ -1,8 +1,9 @@
 //! The checkpoints of a plan: when, by whom, of what. Kinds that are not built are refused where the plan would reach them.
 
 use super::{Builder, WAIT_MAX_S};
-use crate::plan::state::{Layers, StatePlan, StateType, Transformer, Writers};
+use crate::plan::state::{Layers, StatePlan, Transformer, Writers};
 use crate::plan::{CheckpointPlan, CheckpointsAlone, TrainPlan};
+use crate::workload::Framework;
 
 /// Ranks of one copy of a model, and of all copies.
 const RANKS_MAX: u64 = 1 << 16;
@@ -55,15 +56,12 @@ impl Builder<'_> {
     /// As asked for, else what the framework can load.
     fn checkpoint_format(&mut self) -> String {
         let is_model = self.w.checkpoint_file_sizes.is_empty();
-        let own = if is_model && self.w.framework == "pytorch" { "pt" } else { "raw" };
+        let own = if is_model && self.w.framework == Framework::Pytorch { "pt" } else { "raw" };
         let name = self.w.checkpoint_format.clone().unwrap_or_else(|| own.into());
-        if !self.catalog.checkpoints.iter().any(|format| format.name == name) {
+        if self.catalog.checkpoint(&name).is_none() {
             let names: Vec<&str> = self.catalog.checkpoints.iter().map(|f| f.name).collect();
-            self.error(
-                "checkpoint.format",
-                format!("there is no checkpoint format `{name}`"),
-                &format!("formats there are: {}", names.join(", ")),
-            );
+            let message = format!("there is no checkpoint format `{name}`");
+            self.no_member("checkpoint.format", message, "formats", &names);
         }
         name
     }
@@ -103,19 +101,14 @@ impl Builder<'_> {
     /// A run of checkpoints only, as DLIO has it where nothing is trained.
     fn alone(&mut self) -> CheckpointsAlone {
         let w = self.w;
-        let (writes, reads) = (
-            w.checkpoint_num_checkpoints_write.unwrap_or(0),
-            w.checkpoint_num_checkpoints_read.unwrap_or(0),
-        );
+        let writes = w.checkpoint_num_checkpoints_write.unwrap_or(0);
+        let reads = w.checkpoint_num_checkpoints_read.unwrap_or(0);
         let wait_s = w.checkpoint_time_between_checkpoints.unwrap_or(0.0).max(0.0);
         for (key, count) in [
             ("checkpoint.num_checkpoints_write", writes),
             ("checkpoint.num_checkpoints_read", reads),
         ] {
-            if count > CHECKPOINTS_MAX {
-                let hint = format!("give at most {CHECKPOINTS_MAX}");
-                self.error(key, format!("`{count}` checkpoints"), &hint);
-            }
+            self.range(key, count, 0..=CHECKPOINTS_MAX, "{} checkpoints");
         }
         if writes == 0 && reads == 0 {
             let message = "nothing is trained, and no checkpoint is written or read";
@@ -163,27 +156,19 @@ impl Builder<'_> {
             "all_ranks" => Writers::All,
             _ => Writers::Holders,
         };
-        if w.model_parallelism_zero_stage > 3 {
-            let stage = w.model_parallelism_zero_stage;
-            let hint = "give 0 to 3";
-            self.error(
-                "model.parallelism.zero_stage",
-                format!("there is no stage `{stage}`"),
-                hint,
-            );
-            return None;
-        }
+        let stage = w.model_parallelism_zero_stage;
+        self.range("model.parallelism.zero_stage", stage.into(), 0..=3, "there is no stage {}");
         Some(StatePlan {
             model_bytes: if transformer { 0 } else { w.model_model_size_bytes },
             layers,
             optimization_groups: w.model_optimization_groups.clone(),
             file_sizes: w.checkpoint_file_sizes.clone(),
-            model_element: element(&w.model_model_datatype),
-            optimizer_element: element(&w.model_optimizer_datatype),
+            model_element: w.model_model_datatype,
+            optimizer_element: w.model_optimizer_datatype,
             tensor,
             pipeline,
             data,
-            zero_stage: w.model_parallelism_zero_stage,
+            zero_stage: stage,
             writers,
             ranks,
             scale: self.request.scale,
@@ -259,9 +244,4 @@ impl Builder<'_> {
             None => self.w.checkpoint_checkpoint_after_epoch <= train.epochs_run(),
         }
     }
-}
-
-/// The keys take no other words than these types' names.
-fn element(datatype: &str) -> StateType {
-    StateType::named(datatype).unwrap_or(StateType::Fp16)
 }

@@ -11,8 +11,8 @@ impl Builder<'_> {
         let Some(name) = self.w.compute.as_deref() else { return train };
         let Some(member) = self.catalog.compute(name) else {
             let names: Vec<&str> = self.catalog.computes.iter().map(|m| m.name).collect();
-            let hint = format!("computes there are: {}", names.join(", "));
-            self.error("compute", format!("there is no compute `{name}`"), &hint);
+            let message = format!("there is no compute `{name}`");
+            self.no_member("compute", message, "computes", &names);
             return train;
         };
         if !member.has(Ability::NeedsDevices) || !self.trains() {

@@ -15,7 +15,7 @@ const SAMPLES_MAX: u64 = 1 << 53;
 /// Upper limit of folders: each is made before the first file.
 const FOLDERS_MAX: u64 = 1_000_000;
 /// Highest level of deflate.
-const COMPRESSION_LEVEL_MAX: u32 = 9;
+const COMPRESSION_LEVEL_MAX: u64 = 9;
 /// Drawn sizes are walked one by one.
 const DRAWN_FILES_MAX: u64 = 100_000_000;
 
@@ -23,6 +23,8 @@ impl Builder<'_> {
     pub(super) fn dataset(&mut self, accelerators: u32) -> DatasetPlan {
         let w = self.w;
         self.format();
+        self.share("--scale", self.request.scale);
+        self.share("--shrink-records", self.request.shrink_records);
         if !w.dataset_keep_files {
             let message = "deleting the dataset after the run is not supported yet";
             self.error(
@@ -73,24 +75,13 @@ impl Builder<'_> {
                 "give at least one file",
             );
         }
-        if samples_per_file == 0 {
-            self.error(
-                "dataset.num_samples_per_file",
-                "`0` samples in a file".into(),
-                "give at least one",
-            );
-        }
+        let key = "dataset.num_samples_per_file";
+        self.range(key, samples_per_file, 1..=u64::MAX, "{} samples in a file");
         for (key, folders) in [
             ("dataset.num_subfolders_train", self.w.dataset_num_subfolders_train),
             ("dataset.num_subfolders_eval", self.w.dataset_num_subfolders_eval),
         ] {
-            if folders > FOLDERS_MAX {
-                self.error(
-                    key,
-                    format!("`{folders}` subfolders"),
-                    &format!("give at most {FOLDERS_MAX}"),
-                );
-            }
+            self.range(key, folders, 0..=FOLDERS_MAX, "{} subfolders");
         }
         let samples = files_train.saturating_add(files_eval).saturating_mul(samples_per_file);
         if samples > SAMPLES_MAX && files_train <= FILES_MAX {
@@ -148,15 +139,8 @@ impl Builder<'_> {
     fn record_bytes(&mut self) -> f64 {
         let w = self.w;
         let shrink = self.request.shrink_records;
-        if !(shrink > 0.0 && shrink <= 1.0) {
-            self.error(
-                "",
-                format!("`--shrink-records {shrink}` is no share"),
-                "give a number above 0, at most 1",
-            );
-        }
-        let dims = w.dataset_record_dims.clone();
-        self.record_dims(&dims);
+        let dims = &w.dataset_record_dims;
+        self.record_dims(dims);
         let record_bytes = if dims.is_empty() {
             (w.dataset_record_length_bytes * shrink).max(1.0)
         } else {
@@ -180,17 +164,14 @@ impl Builder<'_> {
         let name = self.w.dataset_format.clone();
         if self.catalog.format(&name).is_none() {
             let built: Vec<&str> = self.catalog.formats.iter().map(|f| f.member.name).collect();
-            self.error(
-                "dataset.format",
-                format!("needs format `{name}`, which is not built yet"),
-                &format!("formats there are: {}", built.join(", ")),
-            );
+            let message = format!("needs format `{name}`, which is not built yet");
+            self.no_member("dataset.format", message, "formats", &built);
         }
     }
 
     fn encoding(&mut self) -> Encoding {
         let w = self.w;
-        let compression = Compression::named(&w.dataset_compression).unwrap_or_default();
+        let compression = w.dataset_compression;
         if let Some(format) = self.catalog.format(&w.dataset_format)
             && compression != Compression::None
             && !format.compressions.contains(&compression)
@@ -201,19 +182,12 @@ impl Builder<'_> {
             } else {
                 format!("use `none` or one of: {}", others.join(", "))
             };
-            let message = format!(
-                "format `{}` has no compression `{}`",
-                w.dataset_format, w.dataset_compression
-            );
+            let (format, compression) = (&w.dataset_format, compression.name());
+            let message = format!("format `{format}` has no compression `{compression}`");
             self.error("dataset.compression", message, &hint);
         }
-        if w.dataset_compression_level > COMPRESSION_LEVEL_MAX {
-            self.error(
-                "dataset.compression_level",
-                format!("`{}` is no level", w.dataset_compression_level),
-                &format!("give a number from 0 to {COMPRESSION_LEVEL_MAX}"),
-            );
-        }
+        let level = w.dataset_compression_level.into();
+        self.range("dataset.compression_level", level, 0..=COMPRESSION_LEVEL_MAX, "{} is no level");
         let mut encoding = Encoding { compression, ..Encoding::default() };
         if self.heeds("dataset.compression_level") && compression != Compression::None {
             encoding.compression_level = w.dataset_compression_level;
@@ -281,20 +255,17 @@ impl Builder<'_> {
         }
     }
 
-    /// Files first; below one file, the samples of it.
-    fn scaled(&mut self, files: u64, samples_per_file: u64) -> (u64, u64) {
-        let scale = self.request.scale;
-        if !(scale > 0.0 && scale <= 1.0) {
-            if !self.problems.0.iter().any(|p| p.message.contains("--scale")) {
-                self.error(
-                    "",
-                    format!("`--scale {scale}` is no share"),
-                    "give a number above 0, at most 1",
-                );
-            }
-            return (files, samples_per_file);
+    fn share(&mut self, flag: &str, share: f64) {
+        if !(share > 0.0 && share <= 1.0) {
+            let message = format!("`{flag} {share}` is no share");
+            self.error("", message, "give a number above 0, at most 1");
         }
-        if files == 0 || scale == 1.0 {
+    }
+
+    /// Files first; below one file, the samples of it.
+    fn scaled(&self, files: u64, samples_per_file: u64) -> (u64, u64) {
+        let scale = self.request.scale;
+        if files == 0 || !(scale > 0.0 && scale < 1.0) {
             return (files, samples_per_file);
         }
         let wanted = files as f64 * scale;

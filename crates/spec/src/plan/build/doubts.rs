@@ -4,7 +4,7 @@ use super::{Builder, Context};
 use crate::catalog::Ability;
 use crate::plan::layout::Layout;
 use crate::plan::state::Layers;
-use crate::plan::{Cache, CheckpointPlan, Plan, PlanDoubt};
+use crate::plan::{Cache, Plan, PlanDoubt};
 use crate::shape::FileShape;
 use crate::units;
 
@@ -16,7 +16,7 @@ impl Builder<'_> {
         if plan.is_checkpoints_alone() {
             let found = [
                 self.state_scaled(plan),
-                raw_checkpoint(plan),
+                self.raw_checkpoint(plan),
                 checkpoints_exceed_disk(plan, context),
             ];
             return found.into_iter().flatten().collect();
@@ -29,7 +29,7 @@ impl Builder<'_> {
             self.records_shrunk(plan),
             self.checkpoint_not_reached(plan),
             self.evaluation_not_reached(plan),
-            raw_checkpoint(plan),
+            self.raw_checkpoint(plan),
             checkpoints_exceed_disk(plan, context),
             samples_in_memory(plan),
             shared_gpu(plan, context),
@@ -102,6 +102,15 @@ impl Builder<'_> {
         missed.then(|| doubt("checkpoint_not_reached", evidence.into(), advice))
     }
 
+    fn raw_checkpoint(&self, plan: &Plan) -> Option<PlanDoubt> {
+        let checkpoint = plan.checkpoint.as_ref()?;
+        let format = self.catalog.checkpoint(&checkpoint.format)?;
+        let is_raw = checkpoint.state.file_sizes.is_empty() && format.has(Ability::Undescribed);
+        let evidence = "checkpoints are written as the bytes of the tensors alone";
+        let advice = "their size is right; for files that torch loads, use `checkpoint.format=pt`";
+        is_raw.then(|| doubt("raw_checkpoint", evidence.into(), advice))
+    }
+
     fn evaluation_not_reached(&self, plan: &Plan) -> Option<PlanDoubt> {
         let missed = self.w.workflow_evaluation
             && plan.dataset.files_eval > 0
@@ -121,18 +130,6 @@ fn window_shorter_than_stock(plan: &Plan) -> Option<PlanDoubt> {
     let advice =
         "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps";
     (window <= stock).then(|| doubt("window_shorter_than_stock", evidence, advice))
-}
-
-fn raw_checkpoint(plan: &Plan) -> Option<PlanDoubt> {
-    let of_model = |checkpoint: &&CheckpointPlan| checkpoint.state.file_sizes.is_empty();
-    let models = plan.checkpoint.as_ref().filter(of_model);
-    models.filter(|checkpoint| checkpoint.format == "raw").map(|_| {
-        doubt(
-            "raw_checkpoint",
-            "checkpoints are written as the bytes of the tensors alone".into(),
-            "their size is right; for files that torch loads, use `checkpoint.format=pt`",
-        )
-    })
 }
 
 fn checkpoints_exceed_disk(plan: &Plan, context: Context) -> Option<PlanDoubt> {

@@ -64,10 +64,9 @@ impl Builder<'_> {
         batch_size: u64,
     ) -> LoaderPlan {
         let entry = self.catalog.loader(&loader.kind);
-        let stock = |entry: &crate::catalog::LoaderEntry| {
+        let batches_in_flight = entry.map_or(1, |entry| {
             (entry.batches_in_flight)(loader.workers, loader.prefetch_size, batch_size)
-        };
-        let batches_in_flight = entry.map_or(1, stock);
+        });
         let mut loader = LoaderPlan { batch_size, batches_in_flight, ..loader.clone() };
         self.hold(&mut loader, train);
         loader

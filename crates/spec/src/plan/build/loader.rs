@@ -2,36 +2,44 @@
 
 use super::{Builder, Context};
 use crate::catalog::{Ability, LoaderEntry};
-use crate::plan::{FileAccess, LoaderPlan, PIECE_BYTES, ShufflePlan, TrainPlan};
+use crate::plan::{FileAccess, LoaderPlan, PIECE_BYTES, Shuffle, TrainPlan};
 use crate::units;
-use crate::workload::Shuffle;
 
 /// Threads of one accelerator.
-const WORKERS_MAX: u32 = 4096;
+const WORKERS_MAX: u64 = 4096;
 /// Whole pages, so that pieces stay aligned.
 const PAGE_BYTES: u64 = 4096;
 /// Upper limit of one read.
 const PIECE_BYTES_MAX: u64 = 64 << 20;
 
+/// DLIO's names of loaders that are called otherwise here, and whether DLIO's reads.
+const LOADERS_OF_DLIO: &[(&str, &str, bool)] =
+    &[("native_dali", "dali", true), ("synthetic", "native", false)];
+
 impl Builder<'_> {
     pub(super) fn loader(&mut self, context: Context, accelerators: u32) -> LoaderPlan {
         let w = self.w;
         let entry = self.loader_entry();
-        let has = |ability| entry.is_some_and(|entry| entry.member.has(ability));
+        let member = entry.map(|entry| entry.member);
+        let [shuffles_in_buffer, interleaves, decodes] =
+            [Ability::ShuffleBuffer, Ability::Interleaves, Ability::DecodeThreads]
+                .map(|ability| member.is_some_and(|member| member.has(ability)));
         let workers = w.reader_read_threads;
         let batch_size = w.reader_batch_size.max(1);
         if self.trains() {
-            self.loader_counts();
+            let what = "a batch of {} samples";
+            self.range("reader.batch_size", w.reader_batch_size, 1..=u64::MAX, what);
+            let what = "{} threads for one accelerator";
+            self.range("reader.read_threads", workers.into(), 0..=WORKERS_MAX, what);
         }
         let file_access = self.file_access();
-        let shuffles_in_buffer = has(Ability::ShuffleBuffer);
         // Shuffled samples are in no file order, so that the order of files is asked for in vain then.
         let order = match w.reader_sample_shuffle {
             Shuffle::Off => w.reader_file_shuffle,
             _ if shuffles_in_buffer => w.reader_file_shuffle,
             samples => samples,
         };
-        let interleaves = has(Ability::Interleaves) && file_access == FileAccess::Multi;
+        let interleaves = interleaves && file_access == FileAccess::Multi;
         LoaderPlan {
             kind: entry.map_or_else(String::new, |entry| entry.member.name.to_string()),
             batch_size,
@@ -45,12 +53,12 @@ impl Builder<'_> {
             interleaved_files: if interleaves { workers.max(1) } else { 1 },
             held_batches: 0,
             held_at_start: 0,
-            decode_threads: self.decode_threads(has(Ability::DecodeThreads)),
+            decode_threads: self.decode_threads(decodes),
             in_memory: w.reader_read_type_memory,
             preprocess: w.reader_preprocess_time,
             preprocess_seed: w.train_seed,
-            file_shuffle: shuffle(w.reader_file_shuffle),
-            sample_shuffle: shuffle(w.reader_sample_shuffle),
+            file_shuffle: w.reader_file_shuffle,
+            sample_shuffle: w.reader_sample_shuffle,
             shuffles_in_buffer,
             order_seed: if order == Shuffle::Random { context.entropy } else { w.train_seed },
             seed_change_epoch: w.train_seed_change_epoch,
@@ -91,43 +99,23 @@ impl Builder<'_> {
     /// The loader asked for, else the framework's own. DLIO's other names of loaders are understood.
     fn loader_entry(&mut self) -> Option<LoaderEntry> {
         let w = self.w;
-        let asked = w.reader_data_loader.clone().unwrap_or_else(|| w.framework.clone());
-        let name = match asked.as_str() {
-            "native_dali" => "dali",
-            "synthetic" => "native",
-            other => other,
-        };
-        if asked == "synthetic" && w.dataset_format != "synthetic" && self.trains() {
+        let asked = w.reader_data_loader.as_deref().unwrap_or(w.framework.name());
+        let of_dlio = LOADERS_OF_DLIO.iter().find(|(name, ..)| *name == asked);
+        let (name, reads) = of_dlio.map_or((asked, true), |(_, own, reads)| (*own, *reads));
+        if !reads && !self.format_has(Ability::NoFiles) && self.trains() {
             self.error(
                 "reader.data_loader",
-                "loader `synthetic` reads nothing, whatever the format".into(),
+                format!("loader `{asked}` reads nothing, whatever the format"),
                 "set `dataset.format=synthetic`, which every loader takes",
             );
         }
         let entry = self.catalog.loader(name).copied();
         if entry.is_none() && self.trains() {
             let built: Vec<&str> = self.catalog.loaders.iter().map(|l| l.member.name).collect();
-            self.error(
-                "reader.data_loader",
-                format!("there is no loader `{asked}`"),
-                &format!("loaders there are: {}", built.join(", ")),
-            );
+            let message = format!("there is no loader `{asked}`");
+            self.no_member("reader.data_loader", message, "loaders", &built);
         }
         entry
-    }
-
-    fn loader_counts(&mut self) {
-        let workers = self.w.reader_read_threads;
-        if self.w.reader_batch_size == 0 {
-            self.error("reader.batch_size", "a batch of `0` samples".into(), "give at least one");
-        }
-        if workers > WORKERS_MAX {
-            self.error(
-                "reader.read_threads",
-                format!("`{workers}` threads for one accelerator"),
-                &format!("give at most {WORKERS_MAX}"),
-            );
-        }
     }
 
     fn file_access(&mut self) -> FileAccess {
@@ -173,9 +161,7 @@ impl Builder<'_> {
         if !self.trains() {
             return None;
         }
-        if threads == 0 {
-            self.error(key, "`0` threads that decode".into(), "give at least one");
-        }
+        self.range(key, threads.into(), 1..=u64::MAX, "{} threads that decode");
         if threads > workers {
             self.in_vain(
                 key,
@@ -183,7 +169,7 @@ impl Builder<'_> {
             );
         }
         // DLIO's default of one decoder is for the records of tf.data; other formats its readers decode.
-        let heeded = self.w.is_given(key) || self.w.dataset_format == "tfrecord";
+        let heeded = self.w.is_given(key) || self.format_has(Ability::DecodedByLoader);
         (heeded && threads < workers).then_some(threads)
     }
 
@@ -249,13 +235,5 @@ impl Builder<'_> {
 
 /// Samples are shuffled as they come.
 fn has_buffer(loader: &LoaderPlan) -> bool {
-    loader.shuffles_in_buffer && loader.sample_shuffle != ShufflePlan::Off
-}
-
-fn shuffle(shuffle: Shuffle) -> ShufflePlan {
-    match shuffle {
-        Shuffle::Off => ShufflePlan::Off,
-        Shuffle::Seed => ShufflePlan::Seed,
-        Shuffle::Random => ShufflePlan::Random,
-    }
+    loader.shuffles_in_buffer && loader.sample_shuffle != Shuffle::Off
 }

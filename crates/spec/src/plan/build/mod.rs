@@ -13,9 +13,10 @@ use super::layout::Layout;
 use super::{
     Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule,
 };
-use crate::catalog::Catalog;
+use crate::catalog::{Ability, Catalog};
 use crate::problem::{Problem, Problems};
 use crate::workload::Workload;
+use std::ops::RangeInclusive;
 
 const ACCELERATORS_MAX: u32 = 100_000;
 const EPOCHS_MAX: u32 = 100_000;
@@ -112,7 +113,7 @@ impl Builder<'_> {
         let mut plan = Plan {
             workload: self.request.name.clone(),
             model: self.w.model_name.clone(),
-            framework: self.w.framework.clone(),
+            framework: self.w.framework.name().into(),
             accelerators,
             dataset,
             storage,
@@ -150,6 +151,30 @@ impl Builder<'_> {
         self.problem(Problem::warning(key, message), hint);
     }
 
+    /// Refuses a number outside of `range`. `what` says what `{}` of them would be.
+    fn range(&mut self, key: &str, number: u64, range: RangeInclusive<u64>, what: &str) {
+        if range.contains(&number) {
+            return;
+        }
+        let hint = match (*range.start(), *range.end()) {
+            (_, u64::MAX) => "give at least one".to_string(),
+            (0, most) => format!("give at most {most}"),
+            (least, most) => format!("give {least} to {most}"),
+        };
+        self.error(key, what.replace("{}", &format!("`{number}`")), &hint);
+    }
+
+    /// Refuses a name that no member of a family has.
+    fn no_member(&mut self, key: &str, message: String, family: &str, names: &[&str]) {
+        self.error(key, message, &format!("{family} there are: {}", names.join(", ")));
+    }
+
+    /// Whether the format can do, or needs, `ability`.
+    fn format_has(&self, ability: Ability) -> bool {
+        let format = self.catalog.format(&self.w.dataset_format);
+        format.is_some_and(|format| format.member.has(ability))
+    }
+
     fn problem(&mut self, problem: Problem, hint: &str) {
         let place = self.w.place(&problem.key).cloned();
         let problem = problem.at(place);
@@ -158,13 +183,8 @@ impl Builder<'_> {
 
     fn accelerators(&mut self) -> u32 {
         let n = self.request.accelerators.or(self.w.accelerators).unwrap_or(1);
-        if n == 0 || n > ACCELERATORS_MAX {
-            self.error(
-                "accelerators",
-                format!("`{n}` accelerators cannot be emulated"),
-                &format!("give a number from 1 to {ACCELERATORS_MAX}"),
-            );
-        }
+        let range = 1..=ACCELERATORS_MAX.into();
+        self.range("accelerators", n.into(), range, "{} accelerators cannot be emulated");
         n.clamp(1, ACCELERATORS_MAX)
     }
 
@@ -244,13 +264,7 @@ impl Builder<'_> {
         if steps == 0 && samples > 0 && self.trains() {
             self.too_few_samples(samples, loader.batch_size, sharing);
         }
-        if w.train_epochs == 0 || w.train_epochs > EPOCHS_MAX {
-            self.error(
-                "train.epochs",
-                format!("`{}` epochs", w.train_epochs),
-                &format!("give 1 to {EPOCHS_MAX}"),
-            );
-        }
+        self.range("train.epochs", w.train_epochs.into(), 1..=EPOCHS_MAX.into(), "{} epochs");
         if w.train_total_training_steps == Some(0) {
             self.error(
                 "train.total_training_steps",

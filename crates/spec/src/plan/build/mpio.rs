@@ -5,7 +5,7 @@ use super::super::explain::{file_bytes_max, whole_read_bytes};
 use super::Builder;
 use crate::catalog::{Ability, FormatEntry};
 use crate::plan::layout::Layout;
-use crate::plan::{DatasetPlan, Plan, ShufflePlan};
+use crate::plan::{DatasetPlan, Plan, Shuffle};
 use crate::shape::Compression;
 use crate::units;
 
@@ -87,7 +87,7 @@ impl Builder<'_> {
             }
         }
         let loader = &plan.loader;
-        let shuffled = loader.sample_shuffle != ShufflePlan::Off && !loader.shuffles_in_buffer;
+        let shuffled = loader.sample_shuffle != Shuffle::Off && !loader.shuffles_in_buffer;
         if !several.is_empty() && shuffled {
             let message =
                 "samples in an order of all files are in a different one for each accelerator";
@@ -99,16 +99,7 @@ impl Builder<'_> {
     /// Each sample takes as many reads as any other.
     fn same_reads(&mut self, plan: &Plan) {
         let Some(format) = self.catalog.format(&plan.dataset.format).copied() else { return };
-        if let Some((key, message, hint)) = uneven(&format, &plan.dataset) {
-            let hint = match hint {
-                Some(hint) => hint.to_string(),
-                None => {
-                    let even = |entry: &&FormatEntry| entry.member.has(Ability::EvenReads);
-                    let even = self.catalog.formats.iter().filter(even);
-                    let names: Vec<&str> = even.map(|entry| entry.member.name).collect();
-                    format!("with `file_access: mpio`, use one of: {}", names.join(", "))
-                }
-            };
+        if let Some((key, message, hint)) = self.uneven(&format, &plan.dataset) {
             self.error(key, message, &hint);
             return;
         }
@@ -121,51 +112,32 @@ impl Builder<'_> {
         }
     }
 
-    /// MPI is what reads.
-    pub(super) fn no_engine_but_mpi(&mut self, mapped: bool) {
-        for (key, asked) in [
-            ("storage.engine", self.w.storage_engine.is_some()),
-            ("reader.odirect", self.w.reader_odirect),
-            ("dataset.format", mapped),
-        ] {
-            if asked {
-                let message = "with `reader.file_access=mpio` MPI reads, and no engine";
-                let hint = match key {
-                    "dataset.format" => {
-                        "use `dataset.format=indexed_binary`, whose files are the same"
-                    }
-                    _ => "leave it out",
-                };
-                self.error(key, message.into(), hint);
-            }
-        }
+    /// The key, and what to say of it, for which samples of a file may take different numbers of reads.
+    fn uneven(
+        &self,
+        format: &FormatEntry,
+        dataset: &DatasetPlan,
+    ) -> Option<(&'static str, String, String)> {
+        let encoding = &dataset.encoding;
+        let (key, subject, hint) = if !format.member.has(Ability::EvenReads) {
+            let formats = self.catalog.formats.iter().map(|entry| entry.member);
+            let even = formats.filter(|member| member.has(Ability::EvenReads));
+            let names: Vec<&str> = even.map(|member| member.name).collect();
+            let subject = format!("samples of format `{}`", format.member.name);
+            ("dataset.format", subject, format!("use one of: {}", names.join(", ")))
+        } else if encoding.compression != Compression::None {
+            let subject = format!("samples compressed by `{}`", encoding.compression.name());
+            ("dataset.compression", subject, "use `none`".into())
+        } else if !encoding.chunk_dims.is_empty() || !encoding.max_shape.is_empty() {
+            let hint = "leave `chunk_dims` and `max_shape` out".to_string();
+            ("dataset.hdf5.chunk_dims", "samples in chunks".into(), hint)
+        } else if dataset.record_stdev_bytes > 0.0 {
+            let key = "dataset.record_length_bytes_stdev";
+            (key, "files of different sizes".into(), "set it to 0".into())
+        } else {
+            return None;
+        };
+        let hint = format!("with `file_access: mpio`, {hint}");
+        Some((key, format!("{subject} take reads of different numbers"), hint))
     }
-}
-
-type Uneven = (&'static str, String, Option<&'static str>);
-
-/// The reason why samples of a file may take different numbers of reads.
-fn uneven(format: &FormatEntry, dataset: &DatasetPlan) -> Option<Uneven> {
-    let encoding = &dataset.encoding;
-    let name = format.member.name;
-    if !format.member.has(Ability::EvenReads) {
-        let message = format!("samples of format `{name}` take reads of different numbers");
-        return Some(("dataset.format", message, None));
-    }
-    if encoding.compression != Compression::None {
-        let name = encoding.compression.name();
-        let message = format!("samples compressed by `{name}` take reads of different numbers");
-        return Some(("dataset.compression", message, Some("use `none` with `file_access: mpio`")));
-    }
-    if !encoding.chunk_dims.is_empty() || !encoding.max_shape.is_empty() {
-        let message = "samples in chunks take reads of different numbers".to_string();
-        let hint = "with `file_access: mpio`, leave `chunk_dims` and `max_shape` out";
-        return Some(("dataset.hdf5.chunk_dims", message, Some(hint)));
-    }
-    if dataset.record_stdev_bytes > 0.0 {
-        let message = "files of different sizes take reads of different numbers".to_string();
-        let hint = "set it to 0 with `file_access: mpio`";
-        return Some(("dataset.record_length_bytes_stdev", message, Some(hint)));
-    }
-    None
 }

@@ -4,9 +4,6 @@ use super::Builder;
 use crate::catalog::{Ability, Member};
 use crate::plan::{Cache, StoragePlan};
 
-/// Engine that reads files where no other is asked for.
-const ENGINE: &str = "psync";
-
 impl Builder<'_> {
     pub(super) fn storage(&mut self) -> StoragePlan {
         let kind = self.storage_kind();
@@ -92,31 +89,30 @@ impl Builder<'_> {
 
     fn engine(&mut self, storage: &Member) -> Option<String> {
         let key = "storage.engine";
-        let format = self.catalog.format(&self.w.dataset_format);
-        let mapped = format.is_some_and(|format| format.member.has(Ability::Mapped));
+        let format = &self.w.dataset_format;
+        let mapped = self.format_has(Ability::Mapped);
         let odirect = self.w.reader_odirect;
-        let asked = match (self.w.storage_engine.clone(), odirect, mapped) {
-            (Some(asked), ..) => Some(asked),
-            (None, true, _) => Some("direct".into()),
-            (None, false, true) => Some("mmap".into()),
-            (None, false, false) => None,
-        };
         if !storage.has(Ability::Engines) {
-            self.no_engines(storage, mapped);
+            let storage = storage.name;
+            self.no_engines(
+                &format!("storage `{storage}` has no engines"),
+                &format!(
+                    "format `{format}` is read through a memory map, storage `{storage}` has none"
+                ),
+            );
             return None;
         }
         if self.reads_through_mpi() {
-            self.no_engine_but_mpi(mapped);
+            let reason = "with `reader.file_access=mpio` MPI reads, and no engine";
+            self.no_engines(reason, reason);
             return None;
         }
-        let name = asked.unwrap_or_else(|| ENGINE.into());
+        let name = self.w.storage_engine.clone().unwrap_or_else(|| self.own_engine().into());
         let Some(engine) = self.catalog.engine(&name) else {
             let names: Vec<&str> = self.catalog.engines.iter().map(|e| e.name).collect();
-            self.error(
-                key,
-                format!("there is no engine `{name}`"),
-                &format!("engines there are: {}{}", names.join(", "), built_with(&name)),
-            );
+            let more = "`libhdf5` needs a build with `--features libhdf5`";
+            let hint = format!("engines there are: {}; {more}", names.join(", "));
+            self.error(key, format!("there is no engine `{name}`"), &hint);
             return None;
         };
         if !self.trains() {
@@ -129,11 +125,10 @@ impl Builder<'_> {
                 "set one of `reader.odirect` and `storage.engine` only",
             );
         }
-        let has_library = format.is_some_and(|format| format.member.has(Ability::ServesSamples));
-        if engine.has(Ability::ServesSamples) && !has_library {
+        if engine.has(Ability::ServesSamples) && !self.format_has(Ability::ServesSamples) {
             self.error(
                 key,
-                format!("engine `{name}` cannot read format `{}`", self.w.dataset_format),
+                format!("engine `{name}` cannot read format `{format}`"),
                 "it is a library of another format: leave it out",
             );
             return Some(name);
@@ -141,44 +136,39 @@ impl Builder<'_> {
         if mapped && !engine.has(Ability::Mapped) {
             self.error(
                 if odirect { "reader.odirect" } else { key },
-                format!(
-                    "format `{}` is read through a memory map, engine `{name}` has none",
-                    self.w.dataset_format
-                ),
+                format!("format `{format}` is read through a memory map, engine `{name}` has none"),
                 "leave the engine out, or use `dataset.format=indexed_binary`",
             );
         }
         Some(name)
     }
 
-    /// The storage reads in one way only: what asked for another.
-    fn no_engines(&mut self, storage: &Member, mapped: bool) {
-        let storage = storage.name;
-        for (key, asked) in [
+    /// The engine that does what is asked for and needed; else the first of the family.
+    fn own_engine(&self) -> &'static str {
+        let needed = if self.w.reader_odirect {
+            Some(Ability::BypassesPageCache)
+        } else {
+            self.format_has(Ability::Mapped).then_some(Ability::Mapped)
+        };
+        let mut engines = self.catalog.engines.iter();
+        engines
+            .find(|engine| needed.is_none_or(|ability| engine.has(ability)))
+            .map_or("", |engine| engine.name)
+    }
+
+    /// The storage, or MPI, reads in one way only: refuses what asked for another.
+    fn no_engines(&mut self, reason: &str, reason_unmapped: &str) {
+        for (key, is_asked) in [
             ("storage.engine", self.w.storage_engine.is_some()),
             ("reader.odirect", self.w.reader_odirect),
         ] {
-            if asked {
-                self.error(key, format!("storage `{storage}` has no engines"), "leave it out");
+            if is_asked {
+                self.error(key, reason.into(), "leave it out");
             }
         }
-        if mapped {
-            self.error(
-                "dataset.format",
-                format!(
-                    "format `{}` is read through a memory map, storage `{storage}` has none",
-                    self.w.dataset_format
-                ),
-                "use `dataset.format=indexed_binary`, whose files are the same",
-            );
+        if self.format_has(Ability::Mapped) {
+            let hint = "use `dataset.format=indexed_binary`, whose files are the same";
+            self.error("dataset.format", reason_unmapped.into(), hint);
         }
-    }
-}
-
-/// Addition to the hint about an engine that not every build has.
-fn built_with(name: &str) -> &'static str {
-    match name {
-        "libhdf5" => "; that one needs a build with `--features libhdf5`",
-        _ => "",
     }
 }

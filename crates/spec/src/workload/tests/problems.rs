@@ -1,4 +1,4 @@
-//! What is said of bad text, to the letter.
+//! Messages about bad text, to the letter.
 
 use super::super::{Strictness, parse};
 use super::{problems, workload};

@@ -1,4 +1,4 @@
-//! What is read from good text.
+//! Values read from good text.
 
 use super::super::overrides::literal;
 use super::super::*;
@@ -26,7 +26,7 @@ fn values_are_typed_and_placed() {
 #[test]
 fn defaults_are_dlio_s() {
     let w = workload("{}", &[]);
-    assert_eq!((w.framework.as_str(), w.dataset_format.as_str()), ("tensorflow", "tfrecord"));
+    assert_eq!((w.framework.name(), w.dataset_format.as_str()), ("tensorflow", "tfrecord"));
     assert_eq!((w.dataset_num_files_train, w.train_seed, w.train_epochs), (8, 123, 1));
     assert_eq!(w.dataset_record_element_type, Element::Uint8);
     assert_eq!(w.train_computation_time, TimeSpec::None);
@@ -347,4 +347,25 @@ workload:
     evaluation: true
 ";
     assert!(text.starts_with(hydra), "{text}");
+}
+
+#[test]
+fn a_value_is_printed_as_it_was_given() {
+    let file = "train: {epochs: 2}\nmodel: {name: '7'}\ndataset: {record_dims: [4, 8], file_prefix: '010'}\n";
+    let w = workload(file, &["dataset.data_folder='a: b'"]);
+    for (key, expected) in [
+        ("train.epochs", Some("2")),
+        ("model.name", Some("7")),
+        ("dataset.file_prefix", Some("010")),
+        ("dataset.data_folder", Some("a: b")),
+        ("dataset.record_dims", Some("- 4\n- 8\n")),
+        ("train.computation_time", None),
+        ("nonsense", None),
+    ] {
+        assert_eq!(yaml_at(&w, key).as_deref(), expected, "{key}");
+    }
+    assert_eq!(
+        yaml_at(&w, "dataset").unwrap(),
+        "record_dims:\n- 4\n- 8\nfile_prefix: '010'\ndata_folder: 'a: b'\n"
+    );
 }

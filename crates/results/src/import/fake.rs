@@ -180,20 +180,19 @@ impl Fake {
 
     fn log(&self, folder: &Path) -> String {
         let at = stamp(self.start_s);
-        let made = match self.generate {
-            true => {
-                format!("[OUTPUT] {at} Starting data generation\n[OUTPUT] {at} Generation done\n")
-            }
-            false => String::new(),
+        let made = if self.generate {
+            format!("[OUTPUT] {at} Starting data generation\n[OUTPUT] {at} Generation done\n")
+        } else {
+            String::new()
         };
         let (files, batch, ranks) = (self.files, self.batch, self.ranks);
-        let mut epochs = match self.train {
-            true => format!(
-                "[OUTPUT] {at} Max steps per epoch: {} = 1 * {files} / {batch} / {ranks} (samples per file)\n",
-                self.steps()
-            ),
-            false => String::new(),
-        };
+        let mut epochs = String::new();
+        if self.train {
+            let steps = self.steps();
+            epochs = format!(
+                "[OUTPUT] {at} Max steps per epoch: {steps} = 1 * {files} / {batch} / {ranks} (samples per file)\n"
+            );
+        }
         for epoch in 0..if self.train { self.epochs } else { 0 } {
             let start_s = self.epoch_start_s(epoch);
             let (from, to) = (stamp(start_s), stamp(start_s + self.epoch_s()));

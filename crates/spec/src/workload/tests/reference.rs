@@ -1,37 +1,26 @@
-//! `docs/reference/keys.md` from the table of keys. Writes no file; a test compares.
+//! `docs/reference/keys.md` from the table of keys.
 
-use super::keys::{Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES};
+use crate::workload::keys::{Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES};
 
 /// The reference page of all keys.
-pub fn keys_markdown() -> String {
+fn keys_markdown() -> String {
     let mut out = String::from(INTRODUCTION);
     for (alias, section) in SECTION_ALIASES {
         out.push_str(&format!("The section `{section}` may also be called `{alias}`; where both give a key, `{alias}` wins.\n"));
     }
-    let sections = [
-        "",
-        "workflow",
-        "model",
-        "dataset",
-        "reader",
-        "train",
-        "evaluation",
-        "checkpoint",
-        "output",
-        "metric",
-        "profiling",
-        "storage",
-    ];
-    for section in sections {
-        let title = if section.is_empty() { "top level" } else { section };
+    let keys: Vec<&KeyInfo> = KEYS.iter().filter(|key| key.origin != Origin::Ignored).collect();
+    let mut sections: Vec<&str> = Vec::new();
+    for key in &keys {
+        if !sections.contains(&section(key)) {
+            sections.push(section(key));
+        }
+    }
+    for name in sections {
+        let title = if name.is_empty() { "top level" } else { name };
         out.push_str(&format!(
             "\n## {title}\n\n| key | value | default | meaning | effect |\n|---|---|---|---|---|\n"
         ));
-        let of_section =
-            |key: &&KeyInfo| key.origin != Origin::Ignored && section_of(key) == section;
-        for key in KEYS.iter().filter(of_section) {
-            out.push_str(&row(key));
-        }
+        out.extend(keys.iter().filter(|key| section(key) == name).map(|key| row(key)));
     }
     out.push_str(IGNORED);
     for key in KEYS.iter().filter(|key| key.origin == Origin::Ignored) {
@@ -62,7 +51,7 @@ Files in use carry these keys; DLIO ignores them, and so does feedrate, with a w
 |---|---|
 ";
 
-fn section_of(key: &KeyInfo) -> &'static str {
+fn section(key: &KeyInfo) -> &'static str {
     key.path.split_once('.').map_or("", |(section, _)| section)
 }
 
@@ -88,29 +77,24 @@ fn row(key: &KeyInfo) -> String {
     )
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reference_page_is_up_to_date() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/keys.md");
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(path, keys_markdown()).unwrap();
-            return;
-        }
-        let file = include_str!("../../../../docs/reference/keys.md");
-        assert!(
-            file == keys_markdown(),
-            "docs/reference/keys.md is out of date: run UPDATE_DOCS=1 cargo test -p feedrate-spec reference"
-        );
+#[test]
+fn reference_page_is_up_to_date() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/keys.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, keys_markdown()).unwrap();
+        return;
     }
+    let file = include_str!("../../../../../docs/reference/keys.md");
+    assert!(
+        file == keys_markdown(),
+        "docs/reference/keys.md is out of date: run UPDATE_DOCS=1 cargo test -p feedrate-spec reference"
+    );
+}
 
-    #[test]
-    fn every_key_is_on_the_page() {
-        let page = keys_markdown();
-        for key in KEYS {
-            assert!(page.contains(&format!("| `{}`", key.path)), "{}", key.path);
-        }
+#[test]
+fn every_key_is_on_the_page() {
+    let page = keys_markdown();
+    for key in KEYS {
+        assert!(page.contains(&format!("| `{}`", key.path)), "{}", key.path);
     }
 }

@@ -1,0 +1,111 @@
+//! Studies at their limits: confounded, too large, too small.
+
+use super::*;
+
+/// Half of 2^3: c is always the product of a and b.
+#[test]
+fn what_a_design_confounds_is_told_or_doubted() {
+    let mut random = LegacyRandom::new(9);
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        for (a, b, c) in [("0", "0", "1"), ("1", "0", "0"), ("0", "1", "0"), ("1", "1", "1")] {
+            let rate = if a == "1" { 2e8 } else { 1e8 } * (0.01 * random.standard_normal()).exp();
+            runs.push(run(runs.len(), &[("a", a), ("b", b), ("c", c)], &[(RATE, rate)]));
+        }
+    }
+    insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
+    1. `a` matters most to throughput (more than 99 % of its variation): at 1 it is 2.01 × that at 0 [1.98, 2.03], n = 6 (p < 0.0001, corrected for 4 tests)
+         doubt: holds if factors do not act together: the design does not tell that from what each does
+    2. cannot be told, because the noise is too large for so few runs: throughput by `b` (at 1 it is 0 % above that at 0 [−1 %, 2 %], n = 6) and `c` (at 1 it is 1 % above that at 0 [−1 %, 2 %], n = 6); about 4 runs of each would tell 2 %
+    3. cannot be told, because other factors always changed with them: what `a` with `b`, `a` with `c` and `b` with `c` do together to throughput; a design of more runs would tell
+    ");
+    // Two factors that always change together.
+    let both = |level| move |rate| run(1, &[("a", level), ("b", level)], &[(RATE, rate)]);
+    let mut runs: Vec<Simulated> = [1.0, 1.1].map(both("x")).into();
+    runs.extend([2.0, 2.1].map(both("y")));
+    insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
+    1. cannot be told, because other factors always changed with them: what `a` and `b` do to throughput; runs that change them alone would tell
+    2. cannot be told, because not all combinations of their levels were run: whether factors act together (1 of 1 pair); a full factorial or a 2^k design would tell
+    ");
+}
+
+#[test]
+fn runs_that_were_repeated_tell_how_many_the_others_take() {
+    let mut runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(10));
+    // The baseline again, as a sentinel.
+    for (at, rate) in [2.02e8, 1.98e8, 2.01e8].into_iter().enumerate() {
+        let mut again = runs[0].clone();
+        again.order = Some(20 + at as u32);
+        again.responses.insert(RATE, rate);
+        runs.push(again);
+    }
+    let found = all_of(&runs, &[RATE]);
+    let untold: Vec<Finding> =
+        found.into_iter().filter(|one| one.kind == Kind::CannotTell).collect();
+    insta::assert_snapshot!(sentence(&untold[0]), @"cannot be told, because there is one run of each (no replicates): what `file_shuffle`, `format`, `processes` and `read_threads` do to throughput; from the noise of throughput in repeated runs (1.0 %), 6 of each would tell 2 %");
+}
+
+#[test]
+fn the_main_responses_are_those_that_most_runs_have() {
+    let names = |of: &[(&'static str, f64)]| {
+        let found = main_responses(&[run(1, &[], of).run]);
+        found.iter().map(|response| response.id.name()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[(AU, 1.0), ("au_windowed_percent", 1.0), (RATE, 1.0)]), [AU, RATE]);
+    assert_eq!(names(&[("samples_per_second", 1.0)]), ["samples_per_second"]);
+    assert_eq!(names(&[]), [""; 0]);
+}
+
+/// A tree of 5 000 runs: four factors of five levels, eight runs of each combination.
+#[test]
+fn large_studies_are_told_too() {
+    let mut random = LegacyRandom::new(11);
+    let level = ["0", "1", "2", "3", "4"];
+    let mut runs = Vec::new();
+    for at in 0..5000 {
+        let point = [at % 5, at / 5 % 5, at / 25 % 5, at / 125 % 5].map(|digit| level[digit]);
+        let rate =
+            if point[2] == "3" { 2e8 } else { 1e8 } * (0.05 * random.standard_normal()).exp();
+        let of: Vec<(&str, &str)> = ["a", "b", "c", "d"].into_iter().zip(point).collect();
+        runs.push(run(at, &of, &[(RATE, rate)]));
+    }
+    let found = all_of(&runs, &[RATE]);
+    assert_eq!((found[0].factors[0].as_str(), found[0].kind), ("c", Kind::Effect));
+    assert!(found.iter().skip(1).all(|one| one.kind == Kind::NoEffect), "{}", text(&found));
+}
+
+#[test]
+fn levels_that_are_too_many_are_said_and_not_tested() {
+    let level = |at: usize| at.to_string();
+    let runs = (0..2000)
+        .map(|at| run(at, &[("a", &level(at)), ("b", &level(at % 3))], &[(RATE, 1e8 + at as f64)]));
+    let found = all_of(&runs.collect::<Vec<_>>(), &[RATE]);
+    insta::assert_snapshot!(text(&found), @"
+    1. cannot be told, because not all combinations of their levels were run: whether factors act together (1 of 1 pair); a full factorial or a 2^k design would tell
+    2. cannot be told, because there are too many levels to test one by one: what `a` and `b` do to throughput
+    ");
+}
+
+/// No two of so many levels can be compared, which is seen without a look at each two.
+#[test]
+fn levels_that_always_changed_together_are_said() {
+    let level = |at: usize| at.to_string();
+    let runs = (0..98)
+        .map(|at| run(at, &[("a", &level(at)), ("b", &level(at))], &[(RATE, 1e8 + at as f64)]));
+    let found = all_of(&runs.collect::<Vec<_>>(), &[RATE]);
+    assert!(sentence(&found[0]).contains("what `a` and `b` do to throughput"), "{}", text(&found));
+    assert_eq!((found.len(), found[0].kind), (2, Kind::CannotTell));
+}
+
+#[test]
+fn nothing_follows_from_nothing() {
+    assert_eq!(all_of(&[], &[RATE]), []);
+    assert_eq!(all_of(&[run(1, &[("a", "x")], &[(RATE, 1.0)])], &[RATE]), []);
+    let same = [1.0, 1.1].map(|rate| run(1, &[("a", "x")], &[(RATE, rate)]));
+    assert_eq!(all_of(&same, &[RATE]), []);
+    // Values that never vary are the same.
+    let constant =
+        (0..6).map(|at| run(at, &[("a", ["x", "y", "z"][at % 3])], &[(RATE, 0.1 + 0.2)]));
+    let found = all_of(&constant.collect::<Vec<_>>(), &[RATE]);
+    assert_eq!(found.iter().map(|one| one.kind).collect::<Vec<_>>(), [Kind::NoEffect]);
+}

@@ -1,0 +1,26 @@
+//! Enums whose members users call by name.
+
+/// Defines an enum with `ALL`, `name` and `named`: each member, and the name that users write.
+macro_rules! names {
+    ($(#[$enum:meta])* pub enum $type:ident { $($(#[$member_meta:meta])* $member:ident = $name:literal,)* }) => {
+        $(#[$enum])*
+        pub enum $type { $($(#[$member_meta])* $member,)* }
+
+        impl $type {
+            /// All of them, in their order.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$member),*];
+
+            /// The name that users write.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$member => $name,)* }
+            }
+
+            /// The one called `name`.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|member| member.name() == name)
+            }
+        }
+    };
+}
+
+pub(crate) use names;
