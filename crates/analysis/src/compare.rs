@@ -7,7 +7,7 @@ mod sides;
 pub use sides::{Runs, main_responses, sides};
 
 use crate::precision::{ALPHA, CONFIDENCE, POWER};
-use feedrate_measure::metric::{Better, Metric};
+use feedrate_measure::metric::{Better, Metric, Provenance};
 use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{Run, Settings};
@@ -102,6 +102,8 @@ pub struct Side {
     pub runs: usize,
     /// Those that have a value, by block, replicate and start.
     pub values: Vec<f64>,
+    /// The furthest from measured of these values; `null` where there is none.
+    pub provenance: Option<Provenance>,
     /// The mean, of rates and durations the geometric mean, with its 95 % interval.
     pub middle: Estimate,
 }
@@ -363,7 +365,8 @@ impl Side {
             Some(interval) => Estimate::from(interval),
             None => Estimate { estimate: stats::mean(&values), low: None, high: None },
         };
-        Side { runs: runs.len(), values, middle }
+        let provenance = runs.iter().filter_map(|run| run.provenance(response)).max();
+        Side { runs: runs.len(), values, provenance, middle }
     }
 }
 

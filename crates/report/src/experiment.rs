@@ -27,6 +27,8 @@ pub struct Experiment {
     pub au_sustained_percent: Middle,
     pub samples_per_second: Middle,
     pub bytes_per_second: Middle,
+    /// Whether bytes of some run are estimated.
+    pub is_estimated: bool,
 }
 
 /// The middle of replicates: the mean of percentages, the geometric mean of rates.
@@ -88,6 +90,7 @@ impl Experiment {
             au_sustained_percent: middle(&AU_SUSTAINED, |run| run.au.sustained_percent),
             samples_per_second: middle(&SAMPLES_WHOLE, |run| run.throughput.samples_per_second),
             bytes_per_second: middle(&DELIVERED_WHOLE, |run| run.throughput.bytes_per_second),
+            is_estimated: runs.iter().any(|&run| all[run].throughput.is_estimated),
             runs,
         }
     }

@@ -11,7 +11,7 @@ use feedrate_analysis::design::{Declared, Design, SOURCE, designs};
 use feedrate_analysis::findings::Observation;
 use feedrate_measure::metric::{
     self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, METRICS, NOMINAL_WINDOWED,
-    SAMPLES_WHOLE,
+    Provenance, SAMPLES_WHOLE,
 };
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::doubt;
@@ -239,7 +239,7 @@ fn view(of: &run::Run, source: usize, from: Option<&Path>) -> Run {
         throughput: Throughput {
             samples_per_second: of.metric(&SAMPLES_WHOLE),
             bytes_per_second: of.metric(&DELIVERED_WHOLE),
-            is_estimated: of.origin != Origin::Feedrate,
+            is_estimated: of.provenance(&DELIVERED_WHOLE) == Some(Provenance::Estimated),
             windowed_mib_per_second: of.metric(&NOMINAL_WINDOWED).map(|rate| rate / MIB),
             windowed_stdev_mib_per_second: stdev(of, &NOMINAL_WINDOWED).map(|rate| rate / MIB),
         },
@@ -261,13 +261,13 @@ fn metrics(run: &run::Run) -> Vec<Metric> {
         name: one.label().into(),
         unit: one.unit.name().into(),
         value: run.metric(one),
-        provenance: run.metric(one).and_then(|_| Some(run.values.get(&one.id)?.provenance)),
+        provenance: run.provenance(one),
     });
-    let figures = run.figures().into_iter().map(|(name, unit, value)| Metric {
-        name: name.into(),
-        unit: unit.into(),
-        value,
-        provenance: None,
+    let figures = run.figures().into_iter().map(|one| Metric {
+        name: one.name.into(),
+        unit: one.unit.into(),
+        value: one.value.map(|value| value.number),
+        provenance: one.value.map(|value| value.provenance),
     });
     own.chain(figures).collect()
 }

@@ -38,7 +38,7 @@ pub(super) fn table_of_runs(report: &Report) -> Table {
         let cell = Cell::written(run.throughput.bytes_per_second, megabytes);
         if run.throughput.is_estimated { estimated(cell) } else { cell }
     });
-    table.add("Read (MB/s)", Kind::Rate, read);
+    table.add(read_heading(&runs), Kind::Rate, read);
     let samples = runs.iter().map(|run| run.throughput.samples_per_second);
     table.add("Samples/s", Kind::Rate, samples.map(|rate| Cell::written(rate, significant)));
     table.add("Epochs", Kind::Number, runs.iter().map(|run| Some(run.epochs)));
@@ -67,10 +67,9 @@ pub(super) fn table_of_experiments(report: &Report) -> Table {
     }
     let read = all.iter().map(|one| {
         let cell = one.bytes_per_second.cell(megabytes);
-        let mut runs = one.runs.iter().map(|&run| &report.runs[run]);
-        if runs.any(|run| run.throughput.is_estimated) { estimated(cell) } else { cell }
+        if one.is_estimated { estimated(cell) } else { cell }
     });
-    table.add("Read (MB/s)", Kind::Rate, read);
+    table.add(read_heading(&firsts), Kind::Rate, read);
     table.add("Samples/s", Kind::Rate, of_all(|one| &one.samples_per_second, significant));
     table
 }
@@ -88,6 +87,12 @@ fn add_settings(table: &mut Table, report: &Report, runs: &[&Run]) {
     if is_varied_otherwise(report) {
         table.add("Factors", Kind::Text, runs.iter().map(|run| other_levels(run)));
     }
+}
+
+/// The heading explains the mark of what is estimated.
+fn read_heading(runs: &[&Run]) -> &'static str {
+    let is_marked = runs.iter().any(|run| run.throughput.is_estimated);
+    if is_marked { "Read (MB/s, ≈ estimated)" } else { "Read (MB/s)" }
 }
 
 /// A rate whose bytes were not counted is marked.

@@ -253,7 +253,7 @@ fn cache(runs: &[&Made]) -> Option<String> {
 
 fn numbers(runs: &[&Made]) -> String {
     let definitions = [&AU_WINDOWED, &AU_ALL_STEPS, &AU_SUSTAINED]
-        .map(|metric| format!("`{}`: {}", metric.label(), metric.definition));
+        .map(|metric| format!("`{}`: {} ({}).", metric.label(), metric.definition, metric.source));
     let mut estimated = "";
     if !runs.iter().all(|run| run.is_own()) {
         estimated = "DLIO counts no bytes: what its runs read, marked ≈, is samples times the mean size of those that its generator draws. ";

@@ -79,6 +79,8 @@ pub struct Number {
     pub unit: EffectUnit,
     /// The estimate.
     pub value: f64,
+    /// The furthest from measured of the values behind it.
+    pub provenance: Option<Provenance>,
     /// Lower end of its interval.
     pub low: Option<f64>,
     /// Upper end.
@@ -263,7 +265,7 @@ pub struct Metric {
     pub unit: String,
     /// `None` where it cannot be known.
     pub value: Option<f64>,
-    /// Whether it was measured, recomputed or estimated; `None` beside a figure that is no metric.
+    /// How it came to be known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
 }

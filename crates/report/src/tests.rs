@@ -227,6 +227,16 @@ fn of_a_setting_that_dlio_ignores_no_effect_is_told() {
     let is_effect = |one: &&Finding| one.kind == Kind::Effect && one.factors == ["read_threads"];
     let effect = report.findings.iter().find(is_effect).unwrap();
     assert_eq!(effect.numbers[0].n, 3, "{}", effect.says);
+    let of_response = |name: &str| {
+        let mut all = report.findings.iter();
+        all.find(|one| one.response == Some(name) && !one.numbers.is_empty()).unwrap()
+    };
+    let of_bytes = of_response("delivered_bytes_per_second");
+    assert!(of_bytes.says.ends_with("; bytes are estimated"), "{}", of_bytes.says);
+    assert!(of_bytes.figures[0].value.contains(", estimated, n = "), "{:?}", of_bytes.figures);
+    let of_au = of_response("au_all_steps_percent");
+    assert!(!of_au.says.contains("estimated"), "{}", of_au.says);
+    assert!(of_au.figures[0].value.contains(", recomputed, n = "), "{:?}", of_au.figures);
 }
 
 #[test]

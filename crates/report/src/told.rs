@@ -4,8 +4,9 @@ use crate::number::significant;
 use crate::report::{Fact, Finding, Number, Run, Support};
 use crate::words::finding::{caveat, quantity, sentence};
 use feedrate_analysis::design::Design;
-use feedrate_analysis::finding::{self, Effect, EffectUnit, Kind};
+use feedrate_analysis::finding::{self, Effect, EffectUnit, Kind, Quantity};
 use feedrate_analysis::findings::{Observation, findings, main_responses};
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, Provenance, SAMPLES_WHOLE};
 use std::collections::HashMap;
 
 /// Conclude what the runs say, and put it into words.
@@ -13,10 +14,15 @@ pub(super) fn told(runs: &[Run], designs: &[Design], observations: &[Observation
     let place: HashMap<&str, usize> =
         runs.iter().enumerate().map(|(index, run)| (run.path.as_str(), index)).collect();
     let all = findings(designs, observations, &main_responses(observations));
-    all.into_iter().map(|finding| one(finding, 1 < designs.len(), &place)).collect()
+    all.into_iter().map(|finding| one(finding, 1 < designs.len(), runs, &place)).collect()
 }
 
-fn one(finding: finding::Finding, has_several: bool, place: &HashMap<&str, usize>) -> Finding {
+fn one(
+    finding: finding::Finding,
+    has_several: bool,
+    all: &[Run],
+    place: &HashMap<&str, usize>,
+) -> Finding {
     let support = match finding.kind {
         Kind::CannotTell => Support::CannotBeTold,
         _ if !finding.is_supported => Support::Described,
@@ -29,8 +35,15 @@ fn one(finding: finding::Finding, has_several: bool, place: &HashMap<&str, usize
         .collect();
     runs.sort_unstable();
     runs.dedup();
-    let (says, workload) = (sentence(&finding), finding.workloads.join(", "));
-    let numbers: Vec<Number> = finding.effects.iter().map(number).collect();
+    let (mut says, workload) = (sentence(&finding), finding.workloads.join(", "));
+    let numbers: Vec<Number> = finding
+        .effects
+        .iter()
+        .map(|of| number(of, provenance(of, finding.response, runs.iter().map(|&run| &all[run]))))
+        .collect();
+    if numbers.iter().any(|one| one.provenance == Some(Provenance::Estimated)) {
+        says += "; bytes are estimated";
+    }
     Finding {
         says: if has_several { format!("{workload}: {says}") } else { says },
         kind: finding.kind,
@@ -45,11 +58,28 @@ fn one(finding: finding::Finding, has_several: bool, place: &HashMap<&str, usize
     }
 }
 
-fn number(of: &Effect) -> Number {
+/// The furthest from measured of the values that an effect is of.
+fn provenance<'a>(
+    of: &Effect,
+    response: Option<&str>,
+    runs: impl Iterator<Item = &'a Run>,
+) -> Option<Provenance> {
+    let metric = match of.of {
+        Quantity::Windowed { .. } => &AU_WINDOWED,
+        Quantity::AllSteps { .. } => &AU_ALL_STEPS,
+        Quantity::WholeEpochThroughput { .. } => &SAMPLES_WHOLE,
+        _ => Metric::find(response?).ok()?,
+    };
+    let values = runs.flat_map(|run| &run.metrics).filter(|one| one.name == metric.label());
+    values.filter_map(|one| one.provenance).max()
+}
+
+fn number(of: &Effect, provenance: Option<Provenance>) -> Number {
     Number {
         of: quantity(&of.of),
         unit: of.unit,
         value: of.estimate,
+        provenance,
         low: of.low,
         high: of.high,
         confidence: of.confidence(),
@@ -74,7 +104,9 @@ fn fact(of: &Number) -> Fact {
         .low
         .zip(of.high)
         .map_or(String::new(), |(low, high)| format!(" [{}, {}]", shown(low), shown(high)));
-    let mut value = format!("{}{interval}, n = {}", shown(of.value), of.n);
+    let provenance = of.provenance.filter(|of| *of != Provenance::Measured);
+    let provenance = provenance.map_or(String::new(), |of| format!(", {}", of.name()));
+    let mut value = format!("{}{interval}{provenance}, n = {}", shown(of.value), of.n);
     let tests = of.tests.filter(|&tests| 1 < tests);
     let tests = tests.map_or(String::new(), |tests| format!(", corrected for {tests} tests"));
     value += &match of.p {

@@ -93,7 +93,6 @@ fn object(run: &Run) -> Value {
 }
 
 fn throughput(run: &Run) -> Value {
-    let provenance = run.values.get(&DELIVERED_WHOLE.id).map(|value| value.provenance);
     json!({
         "reported_samples_per_second": run.reported_samples_per_second(),
         "reported_mib_per_second": run.reported_mib_per_second(),
@@ -102,13 +101,12 @@ fn throughput(run: &Run) -> Value {
         "whole_samples_per_second": run.metric(&SAMPLES_WHOLE),
         "whole_mib_per_second": mib_per_second(run, &NOMINAL_WHOLE),
         "whole_read_mib_per_second": mib_per_second(run, &DELIVERED_WHOLE),
-        "whole_read_provenance": provenance,
+        "whole_read_provenance": run.provenance(&DELIVERED_WHOLE),
     })
 }
 
 fn is_estimated(run: &Run) -> bool {
-    let delivered = run.values.get(&DELIVERED_WHOLE.id);
-    delivered.is_some_and(|value| value.provenance == Provenance::Estimated)
+    run.provenance(&DELIVERED_WHOLE) == Some(Provenance::Estimated)
 }
 
 fn mib_per_second(run: &Run, metric: &Metric) -> Option<f64> {

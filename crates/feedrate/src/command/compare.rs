@@ -8,6 +8,7 @@ use feedrate_analysis::compare::{
     compare as compare_runs, main_responses, sides,
 };
 use feedrate_analysis::precision;
+use feedrate_measure::metric::Provenance;
 use feedrate_report::words::comparison::{note, percent, verdict};
 use feedrate_results::index::LeftOut;
 use feedrate_results::response::{Response, Unit};
@@ -132,7 +133,9 @@ fn side(unit: Unit, side: &Side) -> String {
         n => format!(", {} without a value", units::counted(n as u64, "run")),
     };
     let middle = with_interval(side.middle, |value| unit.text(value));
-    format!("{middle}, n = {}{missing}", side.values.len())
+    let provenance = side.provenance.filter(|of| *of != Provenance::Measured);
+    let provenance = provenance.map_or(String::new(), |of| format!(", {}", of.name()));
+    format!("{middle}{provenance}, n = {}{missing}", side.values.len())
 }
 
 /// `96.9 % [95.5 %, 98.2 %]`, without ends where there are none.

@@ -105,6 +105,13 @@ fn folders_of_dlio_are_compared_as_records_are() {
         }
     }
     let of_files = test.compared(&["a", "b"]).1;
+    for side in ["a", "b"] {
+        assert_eq!(of_records["findings"][0][side]["provenance"], "measured");
+        assert_eq!(of_files["findings"][0][side]["provenance"], "recomputed");
+        assert_eq!(of_files["findings"][1][side]["provenance"], "estimated");
+    }
+    let said = test.feedrate(&["compare", "a", "b"]).stdout;
+    assert!(said.contains(", recomputed, n = 2") && said.contains(", estimated, n = 2"), "{said}");
     let values = |report: &Value, side: &str| -> Vec<f64> {
         let values = report["findings"][0][side]["values"].as_array().unwrap();
         values.iter().map(|value| value.as_f64().unwrap()).collect()

@@ -264,6 +264,18 @@ pub enum Provenance {
     Reported,
 }
 
+impl Provenance {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Provenance::Measured => "measured",
+            Provenance::Recomputed => "recomputed",
+            Provenance::Estimated => "estimated",
+            Provenance::Reported => "reported",
+        }
+    }
+}
+
 /// A number, and how it came to be known.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]

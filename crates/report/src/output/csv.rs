@@ -1,8 +1,9 @@
 //! Tables as CSV, in quotes where they need them: a line a run, with the utilisation and rate that DLIO reports, recomputed; or every number of every run.
 
 use super::Output;
-use crate::report::{Report, Run};
+use crate::report::{Metric, Report, Run};
 use crate::table::{Cell, Kind, Table};
+use feedrate_measure::metric::Provenance;
 
 pub(super) static STUDY: Output = Output {
     name: "csv",
@@ -21,7 +22,7 @@ pub(super) static STUDY_WITH_DEVIATIONS: Output = Output {
 pub(super) static TIDY: Output = Output {
     name: "tidy",
     extension: "csv",
-    summary: "A line for each run and metric, with its unit and the run's replicate, host and doubts.",
+    summary: "A line for each run and metric, with its unit, how it is known, and the run's replicate, host and doubts.",
     write: |report| csv(&tidy(report)),
 };
 
@@ -50,7 +51,7 @@ fn of_study(report: &Report, is_wanted: fn(&str) -> bool) -> Table {
 }
 
 fn tidy(report: &Report) -> Table {
-    let heading = "source path started workload parameter value replicate accelerators host hosts epochs unused doubts metric unit number";
+    let heading = "source path started workload parameter value replicate accelerators host hosts epochs unused doubts metric unit number provenance";
     let mut table = Table::from_text("", heading.split(' '), []);
     for run in &report.runs {
         let source = report.sources.get(run.source).map_or("", |source| source.path.as_str());
@@ -70,11 +71,17 @@ fn tidy(report: &Report) -> Table {
             &run.doubts.join(" "),
         ]
         .map(Cell::from);
-        let reported = ("au_reported", "percent", run.au.reported_percent);
-        let metrics = run.metrics.iter();
-        let others = metrics.map(|one| (one.name.as_str(), one.unit.as_str(), one.value));
-        table.rows.extend(std::iter::once(reported).chain(others).map(|(name, unit, value)| {
-            start.iter().cloned().chain([name.into(), unit.into(), Cell::number(value)]).collect()
+        let reported = Metric {
+            name: "au_reported".into(),
+            unit: "percent".into(),
+            value: run.au.reported_percent,
+            provenance: run.au.reported_percent.map(|_| Provenance::Reported),
+        };
+        table.rows.extend(std::iter::once(&reported).chain(&run.metrics).map(|one| {
+            let provenance = one.provenance.map_or("", Provenance::name);
+            let number = Cell::number(one.value);
+            let end = [(&one.name).into(), (&one.unit).into(), number, provenance.into()];
+            start.iter().cloned().chain(end).collect()
         }));
     }
     table

@@ -7,6 +7,7 @@ use crate::report::{
 use crate::table::Table;
 use feedrate_analysis::finding::Kind;
 use feedrate_measure::doubt::Severity;
+use feedrate_measure::metric::Provenance;
 
 /// A name that is markup in everything that is written here.
 const HOSTILE: &str = "</script><script>alert(1)</script>\"'&|\\[x](y)\n,$%_{}`~^#";
@@ -57,7 +58,7 @@ fn report(name: &str) -> Report {
                     name: "x".into(),
                     unit: "%".into(),
                     value: Some(0.25),
-                    provenance: None,
+                    provenance: Some(Provenance::Estimated),
                 }],
                 ..Run::default()
             },
@@ -157,7 +158,7 @@ fn the_tidy_form_has_a_line_for_each_number() {
     let text = written("tidy", &report("w"));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 2 + 1, "{text}");
-    assert_eq!(lines[2], "w,w,,w,batch_size,4,,2,,,0,,w,x,%,0.25");
+    assert_eq!(lines[2], "w,w,,w,batch_size,4,,2,,,0,,w,x,%,0.25,estimated");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Parts of captions that all figures share: marks and intervals, axes, what changed only together. Draws nothing.
 
 use super::data::Data;
+use super::response::is_estimated;
 use crate::draw::figure::{Axes, Figure, Layer, Panel, Point, Scale, Spread, Style};
 use crate::draw::is_cut;
 use std::collections::BTreeSet;
@@ -43,6 +44,9 @@ pub(super) fn look(figure: &Figure) -> String {
         if is_log && !names.contains(&name) {
             names.push(name);
         }
+    }
+    if axes.iter().any(|axes| is_estimated(&axes.x) || is_estimated(&axes.y)) {
+        told.push_str(" Bytes of DLIO's runs are estimated: samples times the mean size of those that its generator draws.");
     }
     if !names.is_empty() {
         let s = if names.len() == 1 { "is" } else { "es" };

@@ -3,13 +3,14 @@
 use super::block::Block;
 use super::caption::intervals;
 use super::data::{Data, samples};
-use super::response::bytes_unit;
+use super::response::{bytes_unit, estimated, label};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
     Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Series, Spread, Style, Tone,
 };
 use feedrate_analysis::design::Cell;
 use feedrate_analysis::precision::CONFIDENCE;
+use feedrate_measure::metric::DELIVERED_WHOLE;
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats;
@@ -81,16 +82,18 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         return Err(Missing::too_many(experiments.len(), MOST, hint));
     }
     let mut panels = Vec::new();
-    for (label, of) in COLUMNS {
+    let estimated = estimated(&DELIVERED_WHOLE, data.used());
+    for (heading, of) in COLUMNS {
         let Some(largest) = all.iter().filter_map(|phase| of(phase)).reduce(f64::max) else {
             continue;
         };
-        let is_percent = label.ends_with("(%)");
+        let is_percent = heading.ends_with("(%)");
         let (unit, name) = if is_percent { (1.0, "") } else { bytes_unit(largest) };
         let x = if is_percent {
-            Axis::linear(label, Range::AtLeast(0.0, 100.0))
+            Axis::linear(heading, Range::AtLeast(0.0, 100.0))
         } else {
-            Axis::linear(format!("{label} ({name}/s)"), Range::FromZero)
+            let estimated = if heading == "Read" { estimated } else { "" };
+            Axis::linear(label(heading, &format!("{name}/s"), estimated), Range::FromZero)
         };
         let layers = experiments.iter().enumerate();
         let is_alone = experiments.len() == 1;

@@ -3,7 +3,9 @@
 use super::block::PROCESSES_LABEL;
 use super::data::{Data, processes};
 use crate::draw::figure::{Axis, Range, Scale};
+use feedrate_measure::metric::Provenance;
 use feedrate_results::response::{Response, Unit};
+use feedrate_results::run::Run;
 
 /// An axis with a unit, and what values are divided by.
 pub(super) struct ResponseAxis<'r> {
@@ -16,21 +18,52 @@ impl<'r> ResponseAxis<'r> {
     pub(super) fn new(response: &'r Response, data: &Data) -> Self {
         let largest = data.used().filter_map(|run| run.metric(response)).fold(0.0, f64::max);
         let (unit, name) = match response.unit {
-            Unit::Percent => (1.0, " (%)".into()),
-            Unit::SamplesPerSecond => (1.0, " (samples/s)".into()),
-            Unit::Seconds => (1.0, " (s)".into()),
+            Unit::Percent => (1.0, "%".into()),
+            Unit::SamplesPerSecond => (1.0, "samples/s".into()),
+            Unit::Seconds => (1.0, "s".into()),
             Unit::BytesPerSecond | Unit::Bytes => {
                 let (unit, name) = bytes_unit(largest);
                 let each = if response.unit == Unit::Bytes { "" } else { "/s" };
-                (unit, format!(" ({name}{each})"))
+                (unit, format!("{name}{each}"))
             }
             Unit::Files | Unit::Share | Unit::Ratio => (1.0, String::new()),
         };
+        let estimated = estimated(response, data.used());
         let is_au = response.id.name().starts_with("au_");
         let range = if is_au { Range::AtLeast(0.0, 100.0) } else { Range::FromZero };
-        let axis = Axis::linear(format!("{}{name}", title(response)), range);
+        let axis = Axis::linear(label(title(response), &name, estimated), range);
         ResponseAxis { response, axis, unit }
     }
+}
+
+/// The label of an axis: its name, with the unit and whether values are estimated in brackets.
+pub(super) fn label(name: &str, unit: &str, estimated: &str) -> String {
+    match (unit, estimated) {
+        ("", "") => name.into(),
+        (note, "") | ("", note) => format!("{name} ({note})"),
+        _ => format!("{name} ({unit}, {estimated})"),
+    }
+}
+
+/// The word for values of a response that were not measured but estimated; empty where none is.
+pub(super) fn estimated<'r>(
+    response: &Response,
+    runs: impl Iterator<Item = &'r Run>,
+) -> &'static str {
+    let all: Vec<bool> = runs
+        .filter_map(|run| run.provenance(response))
+        .map(|of| of == Provenance::Estimated)
+        .collect();
+    match (all.contains(&true), all.contains(&false)) {
+        (true, false) => "estimated",
+        (true, true) => "partly estimated",
+        (false, _) => "",
+    }
+}
+
+/// Whether an axis shows values that are estimated.
+pub(super) fn is_estimated(axis: &Axis) -> bool {
+    axis.label.ends_with("estimated)")
 }
 
 /// The name of a response on an axis.

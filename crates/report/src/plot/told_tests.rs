@@ -4,7 +4,7 @@ use super::tests::{drawn_from, one_at_a_time, run, set};
 use super::*;
 use crate::draw::figure::{Content, Scale};
 use crate::draw::{Look, draw};
-use feedrate_measure::metric::DELIVERED_WHOLE;
+use feedrate_measure::metric::{DELIVERED_WHOLE, Provenance};
 use feedrate_results::run::Run;
 
 fn of(name: &str, runs: Vec<Run>) -> (Figure, Data) {
@@ -147,4 +147,27 @@ fn rows_keep_their_levels_however_narrow_the_picture() {
     let levels = texts.iter().filter(|text| text.ends_with(" 4") || text.ends_with(" 1"));
     assert_eq!(levels.count(), 3, "{texts:?}");
     assert!(!texts.iter().any(|text| text.contains('…')), "{texts:?}");
+}
+
+#[test]
+fn rates_of_bytes_that_were_not_counted_are_called_estimated() {
+    let mut runs = vec![setting(1.0, 1.0, "npz"), setting(2.0, 1.0, "npz")];
+    let estimate = |run: &mut Run| {
+        run.values.get_mut(&DELIVERED_WHOLE.id).unwrap().provenance = Provenance::Estimated;
+    };
+    estimate(&mut runs[0]);
+    let in_part = runs.clone();
+    estimate(&mut runs[1]);
+    for (runs, label) in
+        [(in_part, "Throughput (MB/s, partly estimated)"), (runs, "Throughput (MB/s, estimated)")]
+    {
+        for name in ["throughput_processes", "scaling", "main_effects"] {
+            let (figure, _) = of(name, runs.clone());
+            let axes = figure.panels[0].axes().unwrap();
+            assert_eq!(axes.y.label, label, "{name}");
+            assert!(figure.caption.contains("are estimated"), "{name}: {}", figure.caption);
+        }
+        let (figure, _) = of("au_processes", runs);
+        assert!(!figure.caption.contains("estimated"), "{}", figure.caption);
+    }
 }

@@ -1,7 +1,10 @@
 //! Figures of a run that no metric of a record has: what was reported, rates in MiB, and parts of the waiting.
 
 use super::Run;
-use feedrate_measure::metric::{DELIVERED_WHOLE, NOMINAL_WHOLE, NOMINAL_WINDOWED};
+use crate::import::Origin;
+use feedrate_measure::metric::{
+    DELIVERED_WHOLE, NOMINAL_WHOLE, NOMINAL_WINDOWED, Provenance, Value,
+};
 use feedrate_spec::units::MIB;
 
 /// Ends of DLIO's names, and their units: its MB and GB are 2^20 and 2^30 bytes.
@@ -14,32 +17,64 @@ const UNITS: [(&str, &str); 6] = [
     ("_GB", "GiB"),
 ];
 
+/// A number that no metric of a record is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherNumber<'a> {
+    pub name: &'a str,
+    pub unit: &'static str,
+    /// With how it came to be known; `None` where it is not.
+    pub value: Option<Value>,
+}
+
 impl Run {
-    /// Name, unit and number of each; `None` where it is not known. What was reported has DLIO's names.
-    pub fn figures(&self) -> Vec<(&str, &'static str, Option<f64>)> {
+    /// All of them. What was reported has DLIO's names.
+    pub fn figures(&self) -> Vec<OtherNumber<'_>> {
+        let is_own = self.origin == Origin::Feedrate;
+        let unless_own = |of| if is_own { Provenance::Measured } else { of };
+        let [reported, recomputed, estimated] =
+            [Provenance::Reported, Provenance::Recomputed, Provenance::Estimated].map(unless_own);
         let times = &self.step_times;
-        let in_mib = |metric| self.metric(metric).map(|bytes: f64| bytes / MIB);
-        let steps = (self.steps > 0).then_some(self.steps as f64);
         let mut figures = vec![
-            ("reported_samples_per_second", "samples/s", self.reported_samples_per_second()),
-            ("reported_mib_per_second", "MiB/s", self.reported_mib_per_second()),
-            ("windowed_mib_per_second", "MiB/s", in_mib(&NOMINAL_WINDOWED)),
-            ("whole_mib_per_second", "MiB/s", in_mib(&NOMINAL_WHOLE)),
-            ("whole_read_mib_per_second", "MiB/s", in_mib(&DELIVERED_WHOLE)),
-            ("load_s_per_step", "s", times.load_s_per_step),
-            ("compute_s_per_step", "s", times.compute_s_per_step),
-            ("load_percent", "percent", times.load_percent),
-            ("excluded_percent", "percent", times.excluded_percent),
-            ("barrier_percent", "percent", times.barrier_percent),
-            ("windowed_lowest_percent", "percent", times.windowed_lowest_percent),
-            ("windowed_highest_percent", "percent", times.windowed_highest_percent),
-            ("own_time_percent", "percent", times.own_time_percent),
-            ("mean_sample_bytes", "bytes", self.mean_sample_bytes),
-            ("steps_per_epoch", "steps", steps),
+            (
+                "reported_samples_per_second",
+                "samples/s",
+                self.reported_samples_per_second(),
+                reported,
+            ),
+            ("reported_mib_per_second", "MiB/s", self.reported_mib_per_second(), reported),
         ];
-        let reported = self.reported.iter();
-        figures.extend(reported.map(|(name, value)| (name.as_str(), unit_of(name), Some(*value))));
-        figures
+        let rates = [
+            ("windowed_mib_per_second", &NOMINAL_WINDOWED),
+            ("whole_mib_per_second", &NOMINAL_WHOLE),
+            ("whole_read_mib_per_second", &DELIVERED_WHOLE),
+        ];
+        figures.extend(rates.map(|(name, metric)| {
+            let mib = self.metric(metric).map(|bytes| bytes / MIB);
+            (name, "MiB/s", mib, self.provenance(metric).unwrap_or(recomputed))
+        }));
+        let steps = (self.steps > 0).then_some(self.steps as f64);
+        figures.extend([
+            ("load_s_per_step", "s", times.load_s_per_step, recomputed),
+            ("compute_s_per_step", "s", times.compute_s_per_step, recomputed),
+            ("load_percent", "percent", times.load_percent, recomputed),
+            ("excluded_percent", "percent", times.excluded_percent, recomputed),
+            ("barrier_percent", "percent", times.barrier_percent, recomputed),
+            ("windowed_lowest_percent", "percent", times.windowed_lowest_percent, recomputed),
+            ("windowed_highest_percent", "percent", times.windowed_highest_percent, recomputed),
+            ("own_time_percent", "percent", times.own_time_percent, recomputed),
+            ("mean_sample_bytes", "bytes", self.mean_sample_bytes, estimated),
+            ("steps_per_epoch", "steps", steps, recomputed),
+        ]);
+        let read = self.reported.iter();
+        figures.extend(
+            read.map(|(name, value)| (name.as_str(), unit_of(name), Some(*value), reported)),
+        );
+        let named = figures.into_iter().map(|(name, unit, number, provenance)| OtherNumber {
+            name,
+            unit,
+            value: number.map(|number| Value { number, provenance }),
+        });
+        named.collect()
     }
 }
 
@@ -50,6 +85,7 @@ fn unit_of(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::import::fake::Fake;
     use crate::index::{ReadOptions, RunIndex};
     use std::fs;
@@ -65,9 +101,26 @@ mod tests {
         fs::write(path, text).unwrap();
         let index = RunIndex::read(&[run], &ReadOptions::default()).unwrap();
         let run = &index.runs[0];
-        let save = ("save_checkpoint_io_mean_GB_per_second", "GiB/s", Some(1.5));
-        assert!(run.figures().contains(&save), "{:?}", run.figures());
+        let found = |name: &str| run.figures().into_iter().find(|one| one.name == name).unwrap();
+        let save = found("save_checkpoint_io_mean_GB_per_second");
+        let reported = Value { number: 1.5, provenance: Provenance::Reported };
+        assert_eq!((save.unit, save.value), ("GiB/s", Some(reported)));
         assert_eq!(run.reported.len(), 1);
-        assert!(run.figures().contains(&("steps_per_epoch", "steps", None)));
+        assert_eq!(found("steps_per_epoch").value, None);
+    }
+
+    #[test]
+    fn what_was_not_counted_is_called_estimated() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = Fake::default().write(folder.path(), "a");
+        let index = RunIndex::read(&[run], &ReadOptions::default()).unwrap();
+        let provenance = |name: &str| {
+            let found = index.runs[0].figures().into_iter().find(|one| one.name == name);
+            found.unwrap().value.unwrap().provenance
+        };
+        assert_eq!(provenance("whole_read_mib_per_second"), Provenance::Estimated);
+        assert_eq!(provenance("mean_sample_bytes"), Provenance::Estimated);
+        assert_eq!(provenance("whole_mib_per_second"), Provenance::Recomputed);
+        assert_eq!(provenance("train_au_mean_percentage"), Provenance::Reported);
     }
 }

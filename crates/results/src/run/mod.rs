@@ -176,6 +176,11 @@ impl Run {
         (value.provenance != Provenance::Reported).then_some(value.number)
     }
 
+    /// How [`Run::metric`] came to be known.
+    pub fn provenance(&self, metric: &Metric) -> Option<Provenance> {
+        self.metric(metric).and_then(|_| Some(self.values.get(&metric.id)?.provenance))
+    }
+
     /// Bytes of a sample: in the mean, else as configured.
     pub fn sample_bytes(&self) -> Option<f64> {
         self.mean_sample_bytes.or(self.record_length_bytes).filter(|bytes| *bytes > 0.0)
