@@ -12,7 +12,6 @@ pub mod files;
 pub mod state;
 pub mod overview;
 pub mod run;
-pub mod response;
 pub mod relations;
 pub mod doubt;
 pub mod index;

@@ -36,7 +36,7 @@ pub struct Table {
     columns: Vec<String>,
     lines: Vec<Line>,
     newline: &'static str,
-    /// What a spreadsheet may begin the file with.
+    /// Byte order mark that a spreadsheet may have begun the file with.
     byte_order_mark: &'static str,
 }
 

@@ -9,9 +9,9 @@ use feedrate_analysis::compare::{
 };
 use feedrate_analysis::precision;
 use feedrate_measure::metric::Provenance;
+use feedrate_measure::metric::{Metric, Unit};
 use feedrate_report::words::comparison::{note, percent, verdict};
 use feedrate_results::index::LeftOut;
-use feedrate_results::response::{Response, Unit};
 use feedrate_spec::units;
 use serde_json::json;
 
@@ -43,8 +43,8 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     Ok(if found.is_met() { Exit::Fine } else { Exit::Unmet })
 }
 
-fn responses(names: &[String]) -> Result<Vec<&'static Response>, UsageError> {
-    names.iter().map(|name| Ok(Response::find(name)?)).collect()
+fn responses(names: &[String]) -> Result<Vec<&'static Metric>, UsageError> {
+    names.iter().map(|name| Ok(Metric::find(name)?)).collect()
 }
 
 fn question(arguments: &CompareArguments) -> Result<Question, UsageError> {
@@ -113,7 +113,7 @@ fn differing(one: &Differing) -> String {
 }
 
 fn block(heading: Option<&str>, finding: &ComparedResponse) -> String {
-    let unit = Response::find(finding.response).map_or(Unit::Percent, |response| response.unit);
+    let unit = Metric::find(finding.response).map_or(Unit::Percent, |response| response.unit);
     let mut lines: Vec<String> = heading.map(str::to_string).into_iter().collect();
     lines.push(format!("  {}: {}", finding.response, verdict(finding)));
     lines.push(format!("    A      {}", side(unit, &finding.a)));

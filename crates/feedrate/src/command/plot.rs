@@ -4,6 +4,7 @@ use crate::cli::PlotArguments;
 use crate::exit::{Exit, UsageError};
 use crate::messages;
 use anyhow::Context as _;
+use feedrate_measure::metric::Metric;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_report::draw::figure::Figure;
 use feedrate_report::draw::{Drawing, Look, Theme, draw};
@@ -11,7 +12,6 @@ use feedrate_report::gather::plot_data;
 use feedrate_report::plot::data::Data;
 use feedrate_report::plot::{self, Needs, PLOTS, Plot};
 use feedrate_results::index::LeftOut;
-use feedrate_results::response::Response;
 use feedrate_spec::units;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -103,14 +103,14 @@ fn unknown(name: &str) -> UsageError {
     )
 }
 
-fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Response>, UsageError> {
+fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Metric>, UsageError> {
     match (plot.response(), asked) {
         (None, Some(_)) => Err(UsageError::new(
             format!("`{}` takes no `--response`", plot.member.name),
             "`feedrate list plots` shows which do",
         )),
         (None, None) => Ok(None),
-        (Some(own), asked) => Ok(Some(Response::find(asked.unwrap_or(own))?)),
+        (Some(own), asked) => Ok(Some(Metric::find(asked.unwrap_or(own))?)),
     }
 }
 

@@ -7,11 +7,11 @@ use super::data::Data;
 use super::response::{ResponseAxis, means, processes_axis, title};
 use crate::draw::figure::{Axes, Axis, Figure, Layer, Naming, Panel, Style, Tone};
 use feedrate_analysis::design::Cell;
-use feedrate_results::response::Response;
+use feedrate_measure::metric::Metric;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The whole figure.
-pub(super) fn figure(data: &Data, response: &Response) -> Result<Figure, Missing> {
+pub(super) fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     if data.used().next().is_none() {
         return Err(Missing::runs());
     }

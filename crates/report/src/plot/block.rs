@@ -4,8 +4,8 @@ use super::data::processes;
 use crate::draw::figure::{Axis, Point, Range, Scale};
 use feedrate_analysis::design::{Cell, Design, PROCESSES, SOURCE};
 use feedrate_analysis::estimate::mean_of_cells;
+use feedrate_measure::metric::Metric;
 use feedrate_measure::stats;
-use feedrate_results::response::Response;
 use feedrate_results::run::Run;
 use feedrate_spec::units;
 use std::collections::BTreeSet;
@@ -201,7 +201,7 @@ impl<'a> Block<'a> {
         &self,
         x: f64,
         cells: &[&Cell],
-        response: &Response,
+        response: &Metric,
         unit: f64,
     ) -> Option<Point> {
         let with_value = |cell: &&Cell| -> Vec<(&Run, f64)> {

@@ -7,7 +7,7 @@ use super::data::Data;
 use super::response::ResponseAxis;
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel, Point, Style, Tone};
-use feedrate_results::response::Response;
+use feedrate_measure::metric::Metric;
 use feedrate_spec::catalog::Member;
 
 pub(super) static PLOT: Plot = Plot {
@@ -27,7 +27,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         return Err(Missing::runs());
     }
     let blocks = data.blocks();
-    let responses = RESPONSES.iter().filter_map(|name| Response::find(name).ok());
+    let responses = RESPONSES.iter().filter_map(|name| Metric::find(name).ok());
     let y: Vec<ResponseAxis<'_>> =
         responses.map(|response| ResponseAxis::new(response, data)).collect();
     let (mut panels, mut gaps) = (Vec::new(), Vec::new());

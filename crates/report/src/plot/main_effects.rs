@@ -6,7 +6,7 @@ use super::response::{ResponseAxis, means, title};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Content, Figure, Layer, Naming, Panel, Point, Range, Style, Tone};
 use feedrate_analysis::design::Cell;
-use feedrate_results::response::Response;
+use feedrate_measure::metric::Metric;
 use feedrate_spec::catalog::Member;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub(super) static PLOT: Plot = Plot {
     make: Make::Response("delivered_bytes_per_second", figure),
 };
 
-fn figure(data: &Data, response: &Response) -> Result<Figure, Missing> {
+fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     let y = ResponseAxis::new(response, data);
     let (mut panels, mut gaps) = (Vec::new(), Vec::new());
     let blocks = data.blocks();
@@ -84,7 +84,7 @@ type ByLevel<'b> = BTreeMap<usize, Vec<&'b Cell>>;
 
 /// Cells at two levels or more of a factor whose other factors are the same at each level: because the whole design balances them, or because these levels were
 /// run at the same places. Empty where there are none.
-fn compared<'b>(block: &'b Block<'_>, factor: usize, response: &Response) -> ByLevel<'b> {
+fn compared<'b>(block: &'b Block<'_>, factor: usize, response: &Metric) -> ByLevel<'b> {
     let has = |cell: &&Cell| block.runs(cell).any(|run| run.metric(response).is_some());
     let mut all = ByLevel::new();
     let mut places: BTreeMap<Vec<usize>, ByLevel<'b>> = BTreeMap::new();

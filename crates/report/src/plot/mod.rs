@@ -27,7 +27,7 @@ mod told_tests;
 
 use crate::draw::figure::Figure;
 use data::Data;
-use feedrate_results::response::Response;
+use feedrate_measure::metric::Metric;
 use feedrate_spec::catalog::Member;
 
 /// Every plot, in the order that help shows them.
@@ -64,7 +64,7 @@ pub struct Plot {
 enum Make {
     Figure(fn(&Data) -> Result<Figure, Missing>),
     /// Takes a response: this one, where nobody asks for another.
-    Response(&'static str, fn(&Data, &Response) -> Result<Figure, Missing>),
+    Response(&'static str, fn(&Data, &Metric) -> Result<Figure, Missing>),
 }
 
 impl Plot {
@@ -80,11 +80,11 @@ impl Plot {
     ///
     /// # Errors
     /// The data lacks what the plot needs.
-    pub fn figure(&self, data: &Data, response: Option<&Response>) -> Result<Figure, Missing> {
+    pub fn figure(&self, data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
         let mut figure = match self.make {
             Make::Figure(make) => make(data)?,
             Make::Response(name, make) => {
-                let own = Response::find(name).ok();
+                let own = Metric::find(name).ok();
                 make(data, response.or(own).ok_or_else(Missing::runs)?)?
             }
         };

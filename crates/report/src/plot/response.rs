@@ -4,18 +4,18 @@ use super::block::PROCESSES_LABEL;
 use super::data::{Data, processes};
 use crate::draw::figure::{Axis, Range, Scale};
 use feedrate_measure::metric::Provenance;
-use feedrate_results::response::{Response, Unit};
+use feedrate_measure::metric::{Metric, Unit};
 use feedrate_results::run::Run;
 
 /// An axis with a unit, and what values are divided by.
 pub(super) struct ResponseAxis<'r> {
-    pub(super) response: &'r Response,
+    pub(super) response: &'r Metric,
     pub(super) axis: Axis,
     pub(super) unit: f64,
 }
 
 impl<'r> ResponseAxis<'r> {
-    pub(super) fn new(response: &'r Response, data: &Data) -> Self {
+    pub(super) fn new(response: &'r Metric, data: &Data) -> Self {
         let largest = data.used().filter_map(|run| run.metric(response)).fold(0.0, f64::max);
         let (unit, name) = match response.unit {
             Unit::Percent => (1.0, "%".into()),
@@ -47,7 +47,7 @@ pub(super) fn label(name: &str, unit: &str, estimated: &str) -> String {
 
 /// The word for values of a response that were not measured but estimated; empty where none is.
 pub(super) fn estimated<'r>(
-    response: &Response,
+    response: &Metric,
     runs: impl Iterator<Item = &'r Run>,
 ) -> &'static str {
     let all: Vec<bool> = runs
@@ -67,7 +67,7 @@ pub(super) fn is_estimated(axis: &Axis) -> bool {
 }
 
 /// The name of a response on an axis.
-pub(super) fn title(response: &Response) -> &'static str {
+pub(super) fn title(response: &Metric) -> &'static str {
     match response.id.name() {
         "au_all_steps_percent" => "AU, all steps",
         "au_windowed_percent" => "AU, windowed",
@@ -81,7 +81,7 @@ pub(super) fn title(response: &Response) -> &'static str {
 }
 
 /// The kind of mean that the marks of a response are: see [`Response::middle`].
-pub(super) fn means(response: &Response) -> &'static str {
+pub(super) fn means(response: &Metric) -> &'static str {
     if response.unit == Unit::Percent { "means" } else { "geometric means" }
 }
 

@@ -9,8 +9,8 @@ use crate::draw::figure::{
     Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Style, Tone,
 };
 use feedrate_analysis::precision::CONFIDENCE;
+use feedrate_measure::metric::Metric;
 use feedrate_measure::stats::{Scaling as Law, ScalingDoubt, amdahl, knee, universal_scalability};
-use feedrate_results::response::Response;
 use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ pub(super) static PLOT: Plot = Plot {
     make: Make::Response("delivered_bytes_per_second", figure),
 };
 
-fn figure(data: &Data, response: &Response) -> Result<Figure, Missing> {
+fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     let y = ResponseAxis::new(response, data);
     let blocks = data.blocks();
     let mut curves: Vec<Curves> = blocks.iter().map(|block| Curves::new(block, &y)).collect();

@@ -205,7 +205,7 @@ fn names_are_unique_and_found() {
             find(name).is_some()
                 && PLOTS.iter().filter(|other| other.member.name == name).count() == 1
         );
-        assert!(plot.response().is_none_or(|name| Response::find(name).is_ok()), "{name}");
+        assert!(plot.response().is_none_or(|name| Metric::find(name).is_ok()), "{name}");
     }
 }
 
@@ -354,7 +354,7 @@ fn hostile_names_are_only_names() {
 fn means_and_intervals_are_those_of_the_responses() {
     let data = drawn_from(runs("a"));
     let figure = figure(find("throughput_processes").unwrap(), &data).unwrap();
-    let response = Response::find("delivered_bytes_per_second").unwrap();
+    let response = Metric::find("delivered_bytes_per_second").unwrap();
     let is_first = |run: &&Run| {
         ["1", "1", "npz"]
             == ["accelerators", "loader.workers", "dataset.format"]

@@ -1,7 +1,7 @@
 //! The surroundings of a runner: plans, processes, datasets, time, somebody to tell. The binary gives them; tests give their own.
 
 use feedrate_analysis::precision::Standing;
-use feedrate_results::response::Response;
+use feedrate_measure::metric::Metric;
 use feedrate_results::row::Row;
 use feedrate_results::state::{Checked, StudySettings};
 use feedrate_spec::plan::PlanDoubt;
@@ -179,7 +179,7 @@ pub trait RunnerEnv {
     fn check(&mut self, run_dir: &Path, row: &Row, plan: &RowPlan) -> Result<Checked, String>;
 
     /// The response of a run whose results are whole; `None` where it cannot be known.
-    fn value(&mut self, run_dir: &Path, response: &Response) -> Option<f64>;
+    fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64>;
 
     /// Local wall-clock time as folders are called after it.
     fn stamp(&self) -> String;

@@ -4,8 +4,8 @@ use super::env::RunnerEvent;
 use super::select::is_wanted;
 use super::{Runner, RunnerError};
 use feedrate_analysis::precision::{Next, Standing, Until, judge};
+use feedrate_measure::metric::Metric;
 use feedrate_results::place::label;
-use feedrate_results::response::Response;
 use feedrate_results::row::{Row, RowKey};
 use feedrate_results::state::{Attempt, StudyState};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub struct Wanted {
     /// How well the response is to be known.
     pub until: Until,
     /// The response.
-    pub response: &'static Response,
+    pub response: &'static Metric,
     /// Runs of an experiment, at most.
     pub replicates_max: u64,
 }

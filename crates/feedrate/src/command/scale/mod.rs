@@ -12,10 +12,10 @@ use crate::{interrupt, results};
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_SUSTAINED, NotMeasurable};
+use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_measure::stats::Interval;
 use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
-use feedrate_results::response::{Better, Response, Unit};
 use feedrate_spec::units;
 use feedrate_study::search::{Edge, Goal, Search, Step};
 use probe::Probes;
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 /// Search, and tell what was found.
 pub(crate) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
-    let response = Response::find(&arguments.response)
+    let response = Metric::find(&arguments.response)
         .map_err(|error| UsageError { hint: Some(error.hint()), message: error.to_string() })?;
     refuse_bound(arguments.au, response)?;
     let range = Range::find(arguments, response)?;
@@ -56,7 +56,7 @@ pub(crate) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
 /// A search under way, and the runs it made.
 struct Hunt<'a> {
     arguments: &'a ScaleArguments,
-    response: &'static Response,
+    response: &'static Metric,
     range: Range,
     search: Search,
     runs: BTreeMap<u64, Vec<Summary>>,
@@ -106,7 +106,7 @@ struct Number {
 }
 
 impl<'a> Hunt<'a> {
-    fn new(arguments: &'a ScaleArguments, response: &'static Response, range: Range) -> Self {
+    fn new(arguments: &'a ScaleArguments, response: &'static Metric, range: Range) -> Self {
         let goal = Goal {
             least: upwards(response, arguments.au),
             from: arguments.from.get(),
@@ -298,7 +298,7 @@ fn headline(answer: String, cache_fed: bool) -> String {
 }
 
 /// Refuse a bound that no run could reach, or any.
-fn refuse_bound(bound: f64, response: &Response) -> Result<(), UsageError> {
+fn refuse_bound(bound: f64, response: &Metric) -> Result<(), UsageError> {
     let refuse = |message: String, hint: String| Err(UsageError { message, hint: Some(hint) });
     if !bound.is_finite() {
         return refuse(format!("`--au {bound}` is no number"), "give what is to be reached".into());
@@ -311,7 +311,7 @@ fn refuse_bound(bound: f64, response: &Response) -> Result<(), UsageError> {
 }
 
 /// Larger is better, whatever the response.
-fn upwards(response: &Response, value: f64) -> f64 {
+fn upwards(response: &Metric, value: f64) -> f64 {
     match response.better {
         Better::Higher => value,
         Better::Lower => -value,

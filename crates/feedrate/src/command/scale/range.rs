@@ -4,8 +4,8 @@ use crate::cli::{ACCELERATORS, DataArguments, ScaleArguments};
 use crate::exit::UsageError;
 use crate::messages;
 use crate::resolve::{PlanOptions, Resolved, resolve_for, resolve_silently};
+use feedrate_measure::metric::Metric;
 use feedrate_measure::metric::{AU_SUSTAINED, sustained_needs_steps};
-use feedrate_results::response::Response;
 use feedrate_spec::plan::{self, Cache, Plan};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
@@ -42,7 +42,7 @@ pub(super) struct Range {
 
 impl Range {
     /// Plan it. The dataset is made larger only where the user says how far to go.
-    pub(super) fn find(arguments: &ScaleArguments, response: &Response) -> anyhow::Result<Self> {
+    pub(super) fn find(arguments: &ScaleArguments, response: &Metric) -> anyhow::Result<Self> {
         refuse_contradictions(arguments)?;
         let mut data = arguments.data.clone();
         let sustained = response.id == AU_SUSTAINED.id;

@@ -7,11 +7,11 @@ use crate::interrupt;
 use anyhow::Context;
 use feedrate_data::manifest::Manifest;
 use feedrate_data::removal::Removal;
+use feedrate_measure::metric::Metric;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
-use feedrate_results::response::Response;
 use feedrate_results::row::Row;
 use feedrate_results::run::settings;
 use feedrate_results::state::{ABOUT_FILE, Checked, StudySettings};
@@ -174,7 +174,7 @@ impl RunnerEnv for Machine {
         Ok(Checked { duration_s: duration_s(&record), plan, doubts })
     }
 
-    fn value(&mut self, run_dir: &Path, response: &Response) -> Option<f64> {
+    fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64> {
         (response.of_run)(&load_run(run_dir).ok()?)
     }
 

@@ -7,8 +7,8 @@ use crate::text;
 use feedrate_analysis::precision::{
     CONFIDENCE, Estimate, Next, POWER, Standing, Until, estimate, judge, share,
 };
+use feedrate_measure::metric::Metric;
 use feedrate_results::place::label;
-use feedrate_results::response::Response;
 use feedrate_results::row::Row;
 use feedrate_spec::units;
 use feedrate_study::runner::{RunnerEnv, groups};
@@ -23,15 +23,15 @@ pub(super) fn until(text: &str) -> Result<Until, UsageError> {
 }
 
 /// The response of a name.
-pub(super) fn response(name: &str) -> Result<&'static Response, UsageError> {
-    Response::find(name)
+pub(super) fn response(name: &str) -> Result<&'static Metric, UsageError> {
+    Metric::find(name)
         .map_err(|error| UsageError { message: error.to_string(), hint: Some(error.hint()) })
 }
 
 /// Precision of a study's experiments.
 pub(super) struct Known {
     until: Until,
-    response: &'static Response,
+    response: &'static Metric,
     /// Each by its name.
     standings: Vec<(String, Standing)>,
     difference: f64,

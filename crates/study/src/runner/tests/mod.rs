@@ -5,9 +5,9 @@ mod replicates;
 
 use super::*;
 use feedrate_measure::example::simple;
+use feedrate_measure::metric::Metric;
 use feedrate_measure::record;
 use feedrate_results::place::{INCOMPLETE, SUPERSEDED};
-use feedrate_results::response::Response;
 use feedrate_results::setting::Setting;
 use feedrate_results::state::{Launching, Status};
 use feedrate_spec::problem::Problems;
@@ -163,7 +163,7 @@ impl RunnerEnv for FakeEnv {
         }
     }
 
-    fn value(&mut self, run_dir: &Path, _: &Response) -> Option<f64> {
+    fn value(&mut self, run_dir: &Path, _: &Metric) -> Option<f64> {
         // Of 4 processes the noise is large.
         let text = run_dir.display().to_string();
         let noise = if text.contains("/4_") { 40.0 } else { 0.1 };

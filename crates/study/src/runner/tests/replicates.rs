@@ -2,6 +2,7 @@
 
 use super::*;
 use feedrate_analysis::precision::{Next, Until};
+use feedrate_measure::metric::Metric;
 
 #[test]
 fn runs_by_another_plan_are_no_replicates_and_are_doubted() {
@@ -32,7 +33,7 @@ fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
     let study = Study::new("model,processes,overrides,run\nw,2,,N\nw,4,dataset.format=npy,N\n");
     let wanted = Wanted {
         until: Until::parse("ci=2%").unwrap(),
-        response: Response::find("au_all_steps").unwrap(),
+        response: Metric::find("au_all_steps").unwrap(),
         replicates_max: 8,
     };
     let options = RunnerOptions { until: Some(wanted), ..RunnerOptions::default() };
