@@ -128,9 +128,10 @@ pub const POWER: f64 = 0.8;
 /// two runs.
 pub fn estimate(pilots: &[Vec<f64>], until: Until, difference: f64) -> Option<Estimate> {
     let cov = pooled_cov(pilots)?;
-    let replicates_to_tell = match cov > 0.0 {
-        true => stats::samples_to_tell(difference / cov, CONFIDENCE, POWER),
-        false => Some(2),
+    let replicates_to_tell = if cov > 0.0 {
+        stats::samples_to_tell(difference / cov, CONFIDENCE, POWER)
+    } else {
+        Some(2)
     };
     let for_interval = stats::samples_for_half_width(cov, until.half_width, CONFIDENCE);
     let replicates_for_interval = for_interval.map(|runs| runs.max(REPLICATES_LEAST));

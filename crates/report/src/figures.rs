@@ -72,7 +72,7 @@ fn values(drawn: &figure::Figure) -> Table {
     for panel in &drawn.panels {
         let title = panel.title.clone();
         let has_own_axes = x == "x" || y == "y";
-        let axes = panel.axes().filter(|_| has_own_axes);
+        let axes = if has_own_axes { panel.axes() } else { None };
         let axes = axes.map(|axes| format!("{} by {}", label(&axes.y), label(&axes.x)));
         let name = title.into_iter().chain(axes).collect::<Vec<_>>().join(": ");
         add_panel(panel, &name, every, &mut rows);

@@ -165,7 +165,8 @@ fn source_names(paths: &[PathBuf]) -> Vec<String> {
     let mut names = Vec::new();
     for path in paths {
         let alike = paths.iter().filter(|other| other.file_name() == path.file_name()).count();
-        let name = path.file_name().filter(|_| alike == 1).unwrap_or(path.as_os_str());
+        let name = if alike == 1 { path.file_name() } else { None };
+        let name = name.unwrap_or(path.as_os_str());
         names.push(name.to_string_lossy().into_owned());
     }
     names

@@ -40,12 +40,11 @@ pub(crate) fn lines(text: &str) -> Vec<Line<'_>> {
     let (mut rest, mut number) = (text, 1);
     while !rest.is_empty() {
         let first = rest.split('\n').next().unwrap_or_default();
-        let (end, fault) = match is_remark(first) {
-            true => (first.len(), None),
-            false => {
-                let scanned = scan(rest);
-                (scanned.end, scanned.fault)
-            }
+        let (end, fault) = if is_remark(first) {
+            (first.len(), None)
+        } else {
+            let scanned = scan(rest);
+            (scanned.end, scanned.fault)
         };
         let text = &rest[..end];
         lines.push(Line { number, text: text.trim_end_matches('\r'), fault });

@@ -27,7 +27,8 @@ impl Experiment {
         let key = |row: &Row| Row { epochs: None, ..row.clone() }.experiment_key();
         // Of most studies all rows have the same epochs.
         let mut others = rows.iter().filter(|other| other.epochs != row.epochs);
-        let epochs = row.epochs.filter(|_| others.any(|other| key(other) == key(row)));
+        let is_varied = others.any(|other| key(other) == key(row));
+        let epochs = if is_varied { row.epochs } else { None };
         let mut settings = row.settings.clone();
         settings.extend(epochs.map(|epochs| Setting::new(EPOCHS, epochs.to_string())));
         settings.extend(row.scale.map(|scale| Setting::new(SCALE, scale.to_string())));

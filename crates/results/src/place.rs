@@ -20,7 +20,7 @@ pub fn experiment_dir(results: &Path, row: &Row, rows: &[Row]) -> PathBuf {
 /// Name of a model's folder: the name of a workload, or of its file.
 pub fn model_name(model: &str) -> String {
     let is_file = model.contains('/') || model.ends_with(".yaml") || model.ends_with(".yml");
-    let stem = Path::new(model).file_stem().filter(|_| is_file);
+    let stem = if is_file { Path::new(model).file_stem() } else { None };
     stem.map_or_else(|| model.to_string(), |stem| stem.to_string_lossy().into_owned())
 }
 

@@ -30,8 +30,9 @@ impl Setting {
             return Ok(Setting::new(key, unquoted(value)));
         }
         let parsed = Override::parse(text)?;
-        let value = text.split_once('=').map(|(_, value)| value.to_string());
-        Ok(Setting { key: parsed.key(), value: value.filter(|_| !text.starts_with('~')) })
+        let value = if text.starts_with('~') { None } else { text.split_once('=') };
+        let value = value.map(|(_, value)| value.to_string());
+        Ok(Setting { key: parsed.key(), value })
     }
 
     /// As `feedrate run` takes it, and as the CSV has it; DLIO takes it too unless it is the study's own.

@@ -50,7 +50,8 @@ impl Factor {
     /// The level at a share of the way, from 0 to below 1: a number between, or one of the levels, each as likely. Of a whole range each number,
     /// both ends too, has its part of the way, on a logarithmic scale the logarithm of what it is to the next.
     pub fn at(&self, share: f64) -> String {
-        match self.range().filter(|_| self.between) {
+        let range = if self.between { self.range() } else { None };
+        match range {
             // What rounding makes of the last share must not lie beyond the range.
             Some((low, high)) if self.is_whole() => {
                 text(spaced(low, high + 1.0, self.scale, share).floor().min(high), true)
@@ -63,8 +64,8 @@ impl Factor {
         }
     }
 
-    fn between(&self, (low, high): (f64, f64), share: f64) -> String {
-        text(spaced(low, high, self.scale, share), self.is_whole())
+    fn between(&self, range: (f64, f64), share: f64) -> String {
+        text(spaced(range.0, range.1, self.scale, share), self.is_whole())
     }
 
     fn is_whole(&self) -> bool {

@@ -34,13 +34,13 @@ pub(crate) fn check(key: &str, level: &str, hooks: &BTreeMap<String, String>) ->
 fn of_study(key: &str, level: &str, hooks: &BTreeMap<String, String>) -> Option<Problem> {
     let wrong = |message: String, hint: String| Some(Problem::error(key, message).hint(hint));
     if let Some(name) = key.strip_prefix(HOOK_PREFIX) {
-        return match hooks.contains_key(name) {
-            true => None,
-            false => wrong(
-                format!("there is no hook `{name}`"),
-                format!("give its command: `[hooks]` with `{name} = \"COMMAND $1\"`"),
-            ),
-        };
+        if hooks.contains_key(name) {
+            return None;
+        }
+        return wrong(
+            format!("there is no hook `{name}`"),
+            format!("give its command: `[hooks]` with `{name} = \"COMMAND $1\"`"),
+        );
     }
     match key {
         CACHE if CACHE_LEVELS.contains(&level) => None,

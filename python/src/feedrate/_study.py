@@ -88,7 +88,8 @@ def load_study(*sources: StrPath) -> "pandas.DataFrame":
     frame = pandas.json_normalize(runs, sep="_").rename(columns={"workload": "model", "accelerators": "processes"})
     for column in frame.columns:
         # Columns of nothing but None have no type of their own.
-        if column.startswith(("au_", "throughput_", "stall_", "skew_")):
+        is_number = column.startswith(("au_", "throughput_", "stall_", "skew_"))
+        if is_number and not column.endswith("_provenance"):
             frame[column] = pandas.to_numeric(frame[column])
     frame = frame.astype({"processes": "Int64", "replicate": "Int64"})
     return frame[RUN_COLUMNS + [column for column in frame.columns if column not in RUN_COLUMNS]]

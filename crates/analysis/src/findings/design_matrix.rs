@@ -77,15 +77,16 @@ impl<'a> DesignMatrix<'a> {
         let runs = design.cells.iter().map(|cell| of_cell(&cell.runs)).collect();
         let counts: Vec<usize> = design.factors.iter().map(|factor| factor.levels.len()).collect();
         let columns: usize = counts.iter().map(|levels| levels - 1).sum();
-        let alone: Vec<Term> = match columns <= COLUMNS_MAX {
-            true => (0..counts.len()).map(|at| vec![at]).collect(),
-            false => Vec::new(),
-        };
+        let mut alone: Vec<Term> = Vec::new();
+        if columns <= COLUMNS_MAX {
+            alone.extend((0..counts.len()).map(|at| vec![at]));
+        }
         let crossed = crossed(&cells, &counts);
         let of_pairs: usize = crossed.iter().map(|&(a, b)| (counts[a] - 1) * (counts[b] - 1)).sum();
-        let (pairs, pairs_dropped) = match columns + of_pairs <= COLUMNS_MAX {
-            true => (crossed, 0),
-            false => (Vec::new(), crossed.len()),
+        let (pairs, pairs_dropped) = if columns + of_pairs <= COLUMNS_MAX {
+            (crossed, 0)
+        } else {
+            (Vec::new(), crossed.len())
         };
         let mut terms = alone.clone();
         terms.extend(pairs.iter().map(|&(a, b)| vec![a, b]));

@@ -197,9 +197,7 @@ fn noise(matrix: &DesignMatrix) -> Option<Noise> {
         ResponseScale::Logarithm => (100.0 * noise.exp_m1(), (margin / 100.0).ln_1p()),
         ResponseScale::Percent => (noise, margin),
     };
-    let runs = match noise > 0.0 {
-        true => samples_to_tell(least / noise, CONFIDENCE, POWER),
-        false => Some(2),
-    };
+    let runs =
+        if noise > 0.0 { samples_to_tell(least / noise, CONFIDENCE, POWER) } else { Some(2) };
     Some(Noise { response: matrix.response.id.name(), deviation, runs, margin })
 }

@@ -205,8 +205,8 @@ fn recomputed(run: &Run) -> Vec<Numbers> {
             continue;
         }
         let is_rate_known = phase.phase == PhaseKind::Epoch && phase.duration_s > 0.0;
-        let bytes = run.mean_sample_bytes.zip(samples(run, phase.steps));
-        let bytes = bytes.filter(|_| is_rate_known);
+        let size = if is_rate_known { run.mean_sample_bytes } else { None };
+        let bytes = size.zip(samples(run, phase.steps));
         all.push(Numbers {
             name: phase.phase.name().into(),
             au_percent: phase.au_percent,

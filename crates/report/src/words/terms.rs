@@ -18,9 +18,10 @@ pub(super) fn is_percent(response: &str) -> bool {
 pub(super) fn level(of: &Effect) -> String {
     let Quantity::Level { level, base } = &of.of else { return String::new() };
     let are_numbers = [level, base].iter().all(|level| level.parse::<f64>().is_ok());
-    match are_numbers {
-        true => format!("at {level} it is {}", against(&format!("that at {base}"), of)),
-        false => format!("{level} is {}", against(base, of)),
+    if are_numbers {
+        format!("at {level} it is {}", against(&format!("that at {base}"), of))
+    } else {
+        format!("{level} is {}", against(base, of))
     }
 }
 

@@ -33,11 +33,11 @@ struct Side {
 
 impl Side {
     fn is_right(&self) -> bool {
-        self.fits.is_some_and(is_better)
+        self.fits.is_some_and(|(own, other)| is_better(own, other))
     }
 
     fn is_wrong(&self) -> bool {
-        let fits_other = self.fits.is_some_and(|(own, other)| is_better((other, own)));
+        let fits_other = self.fits.is_some_and(|(own, other)| is_better(other, own));
         !self.is_right() && (fits_other || self.unlike.is_some())
     }
 }

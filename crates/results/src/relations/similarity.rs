@@ -103,6 +103,6 @@ pub(super) fn fits(run: &Run, other: &Run) -> Option<(f64, f64)> {
 }
 
 /// Whether the first of two misses is clearly less.
-pub(super) fn is_better((one, than): (f64, f64)) -> bool {
+pub(super) fn is_better(one: f64, than: f64) -> bool {
     2.0 * one < than
 }

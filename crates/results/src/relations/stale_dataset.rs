@@ -224,14 +224,14 @@ impl<'a> Store<'a> {
         });
         let of_other = self.runs[of..=of].iter().chain(other.map(|one| &self.runs[one.of]));
         let fits = of_other.filter_map(|other| fits(run, other)).next();
-        let fits_other = fits.is_some_and(|(own, other)| is_better((other, own)));
+        let fits_other = fits.is_some_and(|(own, other)| is_better(other, own));
         let is_other = is_like || fits_other;
         // A short wait tells as well where the other's is another.
         let is_told = waits(run) || other.is_some_and(|other| EXPECTED_MAX < other.apart);
         let is_own = is_told
             && !is_other
             && (own.is_some_and(|own| own.is_same())
-                || fits.is_some_and(is_better)
+                || fits.is_some_and(|(own, other)| is_better(own, other))
                 || self.is_as_expected(run, &self.runs[of], (own, other)));
         if is_own {
             self.changed.push(Change::Read(index));

@@ -111,12 +111,12 @@ impl Running {
 fn clean_up(script: &Path, log: &Path) -> io::Result<()> {
     let mut bash = Command::new("bash");
     bash.arg(script).stdin(Stdio::null()).stdout(to_end_of(log)?).stderr(to_end_of(log)?);
-    match bash.status()?.success() {
-        true => Ok(()),
-        false => Err(io::Error::other(format!(
-            "`{}` could not end what an earlier run left; `{}` says why",
-            script.display(),
-            log.display()
-        ))),
+    if bash.status()?.success() {
+        return Ok(());
     }
+    Err(io::Error::other(format!(
+        "`{}` could not end what an earlier run left; `{}` says why",
+        script.display(),
+        log.display()
+    )))
 }

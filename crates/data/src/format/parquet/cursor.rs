@@ -104,7 +104,7 @@ impl ParquetCursor {
         }
         let bytes = u64::from(length.first_chunk().copied().map_or(0, u32::from_le_bytes));
         let first = start.checked_sub(bytes).filter(|&first| first >= MAGIC.len() as u64);
-        let Some(first) = first.filter(|_| bytes > 0) else {
+        let (Some(first), 1..) = (first, bytes) else {
             let message = format!("a footer of {bytes} bytes in a file of {}", self.file_bytes);
             return Err(FormatError::new(start, message));
         };

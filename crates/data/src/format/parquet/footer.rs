@@ -99,7 +99,8 @@ fn described(dims: Option<&[u8]>, element: Option<&[u8]>) -> Option<(Dims, Eleme
     let element = Element::ALL.into_iter().find(|known| known.name() == element)?;
     let dims = std::str::from_utf8(dims?).ok()?;
     let (mut extents, mut count) = ([0; DIMS_MAX], 0);
-    for extent in dims.split(',').filter(|_| !dims.is_empty()) {
+    let extents_text = if dims.is_empty() { None } else { Some(dims.split(',')) };
+    for extent in extents_text.into_iter().flatten() {
         *extents.get_mut(count)? = extent.parse().ok()?;
         count += 1;
     }

@@ -32,8 +32,8 @@ pub(crate) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let root = results::root(arguments.results.as_deref(), &range.resolved.workload);
     let folder = results::make_folder(&root, "scale-")?;
     let tells = !arguments.data.quiet;
-    for note in range.notes.iter().filter(|_| tells) {
-        messages::say(format!("note: {note}"));
+    if tells {
+        range.notes.iter().for_each(|note| messages::say(format!("note: {note}")));
     }
     let stop = interrupt::flag();
     let probes = Probes { folder: &folder, cold: arguments.cold, stop: &stop };
