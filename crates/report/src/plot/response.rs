@@ -80,7 +80,7 @@ pub(super) fn title(response: &Metric) -> &'static str {
     }
 }
 
-/// The kind of mean that the marks of a response are: see [`Response::middle`].
+/// The kind of mean that the marks of a response are: see [`Metric::middle`].
 pub(super) fn means(response: &Metric) -> &'static str {
     if response.unit == Unit::Percent { "means" } else { "geometric means" }
 }
