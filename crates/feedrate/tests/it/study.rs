@@ -160,7 +160,7 @@ fn a_study_comes_to_its_end_however_often_its_runner_is_killed() {
         let before = files_of(&test);
         let mut runner = begin(&test);
         // Each life is a file longer than the last: it dies at another moment.
-        until_files(&test, before + 1 + kills % 8, &mut runner);
+        until_files(&test, before + 1 + kills % 24, &mut runner);
         if let Some(ended) = runner.try_wait().unwrap() {
             assert!(ended.success(), "{ended}");
             break;

@@ -15,6 +15,7 @@ assert len(frame) == 1 and frame["num_accelerators"][0] == 2, frame
 loaded = feedrate.load_study("own")
 assert list(loaded.columns[:5]) == ["model", "parameter", "value", "processes", "replicate"], loaded
 assert loaded["processes"][0] == 2 and loaded["replicate"][0] == 1 and loaded["au_all_steps_percent"].dtype == float, loaded
+feedrate.run("conf/workload/tiny.yaml", {"train.epochs": 1, "reader.batch_size": 2}, arguments=["-n", "1", "--results", "own"])
 said = feedrate.findings("own")
 assert list(said.columns[:2]) == ["says", "kind"] and said["value"].dtype == float and 0 < len(said), said
 assert list(feedrate.system().columns) == ["component", "specification"]
