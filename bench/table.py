@@ -77,13 +77,17 @@ def workers_text(workers):
 
 
 def as_markdown(rows, settings):
+    today = datetime.date.today().isoformat()
+    rounds = "1 short round, a smoke test" if settings.quick else f"medians of {settings.rounds}, {settings.seconds:.0f} s each"
+    return "\n".join([f"{today}: {harness.machine_line()}; {rounds}.", "", *table_lines(rows)])
+
+
+def table_lines(rows):
     lines = ["| what | feedrate | beside it | ratio (range) | target | met |", "|---|---|---|---|---|---|"]
     for row in rows:
         met = {True: "yes", False: "**no**", None: ""}[row.met]
         lines.append(f"| {row.what} | {row.ours} | {row.peer} | {row.figure} | {row.target} | {met} |")
-    today = datetime.date.today().isoformat()
-    rounds = "1 short round, a smoke test" if settings.quick else f"medians of {settings.rounds}, {settings.seconds:.0f} s each"
-    return "\n".join([f"{today}: {harness.machine_line()}; {rounds}.", "", *lines])
+    return lines
 
 
 def write_table(table):

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""This build of feedrate beside an earlier one: prints a table of ratios, exits 1 where it is slower than `--least`.
+
+The two alternate, round by round, on the same files; a ratio (rate of this build by that of the earlier one, of start-up
+the earlier one's time by this one's) is taken within a round, and its median over the rounds is judged.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import harness
+from harness import FEEDRATE, ROOT, median
+from table import Settings, gb, ratio_row, table_lines
+
+READS = {
+    "npy": ["dataset.format=npy"],
+    "npz, check on": ["dataset.format=npz", "reader.check_crc=True"],
+    "npz, check off": ["dataset.format=npz", "reader.check_crc=False"],
+    "hdf5": ["dataset.format=hdf5"],
+    "tfrecord": ["dataset.format=tfrecord", "dataset.num_samples_per_file=64", "dataset.record_length_bytes=131072"],
+}
+CHECKPOINT_BYTES = 512 << 20
+
+
+def main():
+    arguments = parse_arguments()
+    settings = Settings(arguments.rounds, arguments.seconds, False, arguments.data.resolve())
+    settings.data.mkdir(parents=True, exist_ok=True)
+    builds = Builds(arguments.earlier.resolve(), settings)
+    rows = [builds.compare(f"warm {name}", builds.reader(name)) for name in READS]
+    rows += [builds.compare(f"checkpoint {what}", builds.checkpoint(what)) for what in ("written", "read")]
+    rows.append(builds.compare("start-up", builds.start_up(), lambda rate: f"{1e3 / rate:.1f} ms"))
+    for row in rows:
+        row.peer = f"earlier: {row.peer}"
+    print("\n".join(table_lines(rows)))
+    sys.exit(0 if all(row.met for row in rows) else 1)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("earlier", type=Path, help="the earlier build's binary")
+    parser.add_argument("--least", type=float, default=0.97, help="the least ratio (0.97)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds (5)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long a run lasts about (2)")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")
+    arguments = parser.parse_args()
+    if not FEEDRATE.exists():
+        sys.exit("error: there is no target/release/feedrate\n  hint: run `cargo build --release`")
+    Builds.least = arguments.least
+    return arguments
+
+
+class Builds:
+    """The two builds, and what both are asked to do: a function that returns a rate, run with either."""
+
+    least = 0.97
+
+    def __init__(self, earlier, settings):
+        self.earlier, self.settings = earlier, settings
+
+    def compare(self, what, measure, shown=gb):
+        """A first turn of each build warms up and does not count."""
+        rates = {FEEDRATE: [], self.earlier: []}
+        for turn in range(self.settings.rounds + 1):
+            order = list(rates) if turn % 2 else list(rates)[::-1]
+            for build in order:
+                harness.FEEDRATE = build
+                rate = measure()
+                if turn:
+                    rates[build].append(rate)
+        harness.FEEDRATE = FEEDRATE
+        ours, earlier = rates.values()
+        ratios = [new / old for new, old in zip(ours, earlier)]
+        return ratio_row(what, shown(median(ours)), shown(median(earlier)), ratios, self.least)
+
+    def reader(self, name):
+        keys, data = READS[name], self.settings.data / f"before_{name.partition(',')[0]}"
+        harness.generate("format.yaml", data, keys)
+        harness.warm(sorted(path for path in data.rglob("*") if path.is_file()))
+        epochs = harness.epochs_for(self.settings.seconds, "format.yaml", keys, data, self.settings.results)
+        overrides = [*keys, f"train.epochs={epochs}"]
+        return lambda: harness.feedrate_rate("format.yaml", overrides, data, self.settings.results).bytes_per_second
+
+    def checkpoint(self, what):
+        folder, data = self.settings.data / "before_checkpoints", self.settings.data / "null"
+        writes, reads, direction = (1, 0, "save") if what == "written" else (0, 1, "load")
+        keys = [
+            "workflow.train=false",
+            "workflow.checkpoint=true",
+            f"model.model_size_bytes={CHECKPOINT_BYTES}",
+            f"checkpoint.checkpoint_folder={folder}",
+        ]
+        counts = [f"checkpoint.num_checkpoints_write={writes}", f"checkpoint.num_checkpoints_read={reads}"]
+        first = ["checkpoint.num_checkpoints_write=1", "checkpoint.num_checkpoints_read=0"]
+
+        def run(counts):
+            return harness.feedrate_run("null.yaml", keys + counts, 1, data, self.settings.results)[0]["checkpoint"]
+
+        def measure():
+            if writes:
+                harness.empty(folder)
+            done = run(counts)[direction]
+            return done["bytes"] / done["duration_s"]
+
+        harness.empty(folder)
+        run(first)
+        return measure
+
+    def start_up(self):
+        folder = self.settings.data / "tiny"
+        harness.generate("tiny.yaml", folder)
+
+        def measure():
+            runs = [harness.feedrate_run("tiny.yaml", [], 1, folder, self.settings.results)[1] for _ in range(9)]
+            return 1 / median([run.wall_s for run in runs])
+
+        return measure
+
+
+if __name__ == "__main__":
+    main()
