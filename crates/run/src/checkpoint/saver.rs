@@ -221,7 +221,7 @@ fn remove(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comm::Threads;
+    use crate::comm::tests::Threads;
 
     const HOUR_NS: i64 = 3_600_000_000_000;
 

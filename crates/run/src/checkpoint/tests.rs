@@ -2,7 +2,7 @@
 
 use super::fragile::{FragileFiles, Names};
 use super::*;
-use crate::comm::Threads;
+use crate::comm::tests::Threads;
 use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
 use std::sync::Arc;
 

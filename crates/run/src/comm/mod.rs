@@ -5,12 +5,10 @@
 
 pub mod mpi;
 mod solo;
-mod threads;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use solo::Solo;
-pub use threads::Threads;
 
 use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
@@ -243,4 +241,4 @@ impl fmt::Display for Ranks<'_> {
 }
 
 /// Every way, in the order docs show them.
-pub static COMMS: &[&Member] = &[&solo::MEMBER, &threads::MEMBER, &mpi::MEMBER];
+pub static COMMS: &[&Member] = &[&solo::MEMBER, &mpi::MEMBER];

@@ -4,7 +4,8 @@ mod settings;
 
 use super::{Epoch, RealDriver, Signals};
 use crate::clock::Clock;
-use crate::comm::{Comm, Solo, Threads};
+use crate::comm::tests::Threads;
+use crate::comm::{Comm, Solo};
 use crate::layers::GroupStorages;
 use feedrate_data::storage;
 use feedrate_engine::job::ReadJob;

@@ -1,7 +1,8 @@
 //! Readers and members over threads in the place of processes.
 
 use super::*;
-use crate::comm::{Comm, Threads};
+use crate::comm::Comm;
+use crate::comm::tests::Threads;
 use feedrate_data::storage;
 use std::path::Path;
 
