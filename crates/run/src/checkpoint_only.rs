@@ -104,8 +104,7 @@ impl Session<'_> {
         }
         self.ranks.comm.barrier()?;
         let start_ns = self.clock.now_ns();
-        let shift = plan.read_rank_shift;
-        let ranks = checkpoint::load(plan, self.clock, EPOCH, number, shift, self.ranks)?;
+        let ranks = checkpoint::load(plan, self.clock, EPOCH, number, self.ranks)?;
         Ok(CheckpointRecord {
             kind: CheckpointKind::Load,
             start_ns,

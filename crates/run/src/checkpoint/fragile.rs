@@ -1,6 +1,6 @@
 //! A storage in memory that loses power: what was not synced is gone then, contents and names alike.
 
-use super::files::{Files, Input, Output};
+use super::files::{Files, Output};
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ impl Files for FragileFiles {
         Ok(Box::new(Open { state: self.state.clone(), file }))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Input>> {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {
         let state = self.state.lock().unwrap();
         let file = state.find(path)?;
         Ok(Box::new(Cursor::new(state.files[file].0.clone())))
@@ -160,15 +160,5 @@ impl Output for Open {
         let (content, synced) = &mut state.files[self.file];
         synced.clone_from(content);
         Ok(())
-    }
-}
-
-impl Input for Cursor<Vec<u8>> {
-    fn bytes(&self) -> io::Result<u64> {
-        Ok(self.get_ref().len() as u64)
-    }
-
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        Read::read(self, bytes)
     }
 }
