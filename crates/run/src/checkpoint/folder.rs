@@ -56,7 +56,7 @@ pub(crate) fn folder(plan: &CheckpointPlan, epoch: u32, step: u64) -> PathBuf {
 ///
 /// # Errors
 /// The file system refused, or the checkpoint is not whole, or not this plan's.
-pub(crate) fn load(
+pub fn load(
     plan: &CheckpointPlan,
     clock: Clock,
     epoch: u32,

@@ -12,7 +12,8 @@ mod raw;
 mod folder;
 mod saver;
 
-pub(crate) use folder::{folder, load};
+pub(crate) use folder::folder;
+pub use folder::load;
 pub use saver::{Due, Saved, Saver};
 pub use sink::Sink;
 
