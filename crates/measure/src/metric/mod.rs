@@ -465,7 +465,7 @@ pub fn stdev(values: &[f64]) -> Option<f64> {
 }
 
 /// Counters of all accelerators over the run.
-pub(crate) fn counters_of_run(record: &Record) -> IoCounters {
+pub fn counters_of_run(record: &Record) -> IoCounters {
     counters(Scope::all(record))
 }
 
