@@ -18,4 +18,5 @@ pub mod verdict;
 pub mod access;
 pub mod summary;
 pub mod dlio;
-pub mod example;
+mod tests;
+pub use tests::example;
