@@ -40,7 +40,7 @@ pub struct Training<'d> {
     pub layout: &'d Layout,
     /// The bare storage, for eviction and residency.
     pub storage: &'d dyn Storage,
-    /// Of epochs.
+    /// Reads for the epochs.
     pub driver: &'d mut RealDriver,
     /// For evaluations, over their own files, where there are any.
     pub evaluation: Option<&'d mut RealDriver>,

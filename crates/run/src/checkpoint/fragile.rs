@@ -6,7 +6,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Which names outlive a loss of power.
+/// Names that outlive a loss of power.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Names {
     /// As they were when their folder was synced.
@@ -59,7 +59,7 @@ impl FragileFiles {
         self.state.lock().unwrap().left = Some(operations);
     }
 
-    /// What is found when power is back.
+    /// The files that are found when power is back.
     pub(super) fn after_power_failure(&self, names: Names) -> FragileFiles {
         let state = self.state.lock().unwrap();
         let files = state.files.iter().map(|(_, synced)| (synced.clone(), synced.clone()));
