@@ -86,7 +86,7 @@ impl Footer {
     }
 }
 
-/// What came of a footer. Writers put the schema before the row groups, as its field comes first.
+/// A footer as far as it has come. Writers put the schema before the row groups, as its field comes first.
 #[derive(Default)]
 struct Parse<'b> {
     footer: Footer,
@@ -236,7 +236,8 @@ fn described(dims: Option<&[u8]>, element: Option<&[u8]>) -> Option<(Dims, Eleme
     let element = Element::ALL.into_iter().find(|known| known.name() == element)?;
     let dims = std::str::from_utf8(dims?).ok()?;
     let (mut extents, mut count) = ([0; DIMS_MAX], 0);
-    for extent in dims.split(',').filter(|_| !dims.is_empty()) {
+    // No dimensions at all are one empty text.
+    for extent in dims.split_terminator(',') {
         *extents.get_mut(count)? = extent.parse().ok()?;
         count += 1;
     }
