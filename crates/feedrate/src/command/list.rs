@@ -63,7 +63,7 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Checkpoints => checkpoint::CHECKPOINTS.iter().map(|c| member(c.member())).collect(),
         Family::Computes => compute::COMPUTES.iter().map(|c| member(c.member)).collect(),
         Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
-        Family::Launches => launch::LAUNCHES.iter().map(|l| member(l.member())).collect(),
+        Family::Launches => launch::LAUNCHES.iter().map(|l| member(&l.member)).collect(),
         Family::Designs => design::DESIGNS.iter().map(|d| design(d)).collect(),
         Family::Plots => PLOTS.iter().map(|p| plot(p)).collect(),
         Family::Keys => KEYS

@@ -111,20 +111,11 @@ impl Placed<'_> {
     pub(super) fn bars(&self, bars: &Bars, canvas: &mut Canvas) {
         let fill = canvas.theme.colour(bars.tone);
         for bar in &bars.bars {
-            let (start, end) = (bar.at - 0.36, bar.at + 0.36);
-            let area = match bars.on {
-                Spread::X => Area {
-                    left: self.x(start),
-                    right: self.x(end),
-                    top: self.y(bar.to),
-                    bottom: self.y(bar.from),
-                },
-                Spread::Y => Area {
-                    left: self.x(bar.from),
-                    right: self.x(bar.to),
-                    top: self.y(start),
-                    bottom: self.y(end),
-                },
+            let area = Area {
+                left: self.x(bar.from),
+                right: self.x(bar.to),
+                top: self.y(bar.at - 0.36),
+                bottom: self.y(bar.at + 0.36),
             };
             let hint = format!("{}: {}", bars.label, axis::text(bar.to - bar.from));
             canvas.rectangle(area, fill, &hint);

@@ -1,12 +1,11 @@
-//! A panel with axes: ticks, layers, names of series. Where the panel lies is the layout's business.
+//! A panel with axes: ticks, layers, titles. Where the panel lies is the layout's business.
 
 use super::axis::{Extent, Fitted, Tick, with_room};
-use super::canvas::{Anchor, Area, At, Canvas, Stroke};
+use super::canvas::{Anchor, Area, Canvas, Stroke};
 use super::figure::{Axes, Layer, Panel, Scale, Series, Span, Spread, Style};
 use super::font;
 use super::layers::Placed;
 use super::marks::MARK;
-use super::theme::mixed;
 
 /// From a line of text to the next, in its size.
 const LINE: f64 = 1.15;
@@ -34,14 +33,12 @@ pub(super) struct Labels {
     pub(super) x_title: bool,
     pub(super) y_title: bool,
     pub(super) categories: bool,
-    /// Names of series stand at the ends of their lines.
-    pub(super) ends: bool,
     /// Marks of single runs are hollow.
     pub(super) hollow_singles: bool,
 }
 
 /// A panel whose axes have their ends.
-pub(super) struct Prepared<'a> {
+pub(super) struct FittedPanel<'a> {
     panel: &'a Panel,
     axes: &'a Axes,
     x: Fitted<'a>,
@@ -55,7 +52,7 @@ pub(super) struct Prepared<'a> {
     labels: Labels,
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> FittedPanel<'a> {
     /// `width`: of the panel with its margins. `None` of one without axes.
     pub(super) fn new(
         panel: &'a Panel,
@@ -84,15 +81,7 @@ impl<'a> Prepared<'a> {
             let slot = 0.75 * width / names.len().max(1) as f64;
             slanted = x_ticks.iter().any(|tick| canvas.width(&tick.label) + 3.0 > slot);
         }
-        Some(Prepared { panel, axes, x, y, x_ticks, y_ticks, lines, slanted, labels })
-    }
-
-    pub(super) fn has_x_title(&self) -> bool {
-        self.labels.x_title && !self.axes.x.label.is_empty()
-    }
-
-    pub(super) fn has_y_title(&self) -> bool {
-        self.labels.y_title && !self.axes.y.label.is_empty()
+        Some(FittedPanel { panel, axes, x, y, x_ticks, y_ticks, lines, slanted, labels })
     }
 
     pub(super) fn margins(&self, canvas: &Canvas) -> Margins {
@@ -103,12 +92,8 @@ impl<'a> Prepared<'a> {
             under = widest(&self.x_ticks, canvas) * SLANT.to_radians().sin() + size;
             right = 2.0;
         }
-        if self.labels.ends {
-            let names = self.named().map(|series| canvas.width(&series.label) + 8.0);
-            right = names.fold(right, f64::max);
-        }
-        let x_title = if self.has_x_title() { 1.3 * size } else { 0.0 };
-        let y_title = if self.has_y_title() { 1.5 * size } else { 0.0 };
+        let x_title = if self.x_title().is_some() { 1.3 * size } else { 0.0 };
+        let y_title = if self.y_title().is_some() { 1.5 * size } else { 0.0 };
         let has_names = self.spans().any(|span| !span.label.is_empty());
         Margins {
             left: widest(&self.y_ticks, canvas) + GAP + y_title + 2.0,
@@ -134,9 +119,31 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    fn named(&self) -> impl Iterator<Item = &'a Series> {
-        let all = self.panel.all_series();
-        all.filter(|series| !series.label.is_empty() && !series.points.is_empty())
+    fn x_title(&self) -> Option<&'a str> {
+        let label = self.axes.x.label.as_str();
+        (self.labels.x_title && !label.is_empty()).then_some(label)
+    }
+
+    fn y_title(&self) -> Option<&'a str> {
+        let label = self.axes.y.label.as_str();
+        (self.labels.y_title && !label.is_empty()).then_some(label)
+    }
+
+    /// `left`: where the margin begins. `page`: its ends, which a title wider than its axis does not leave.
+    pub(super) fn draw_titles(&self, area: Area, left: f64, page: [f64; 2], canvas: &mut Canvas) {
+        let size = canvas.size;
+        if let Some(title) = self.y_title() {
+            let at = (left + 0.85 * size, (area.top + area.bottom) / 2.0);
+            let most = (area.height() + 1.6 * size).max(40.0);
+            canvas.turned(at, Anchor::Middle, &font::shortened(title, size, most), -90.0);
+        }
+        if let Some(title) = self.x_title() {
+            let half = canvas.width(title) / 2.0;
+            let middle = (area.left + area.right) / 2.0;
+            let middle = middle.min(page[1] - half).max(page[0] + half);
+            let under = area.bottom + self.margins(canvas).bottom - 0.3 * size;
+            canvas.text((middle, under), Anchor::Middle, title);
+        }
     }
 
     pub(super) fn draw(&self, area: Area, canvas: &mut Canvas) {
@@ -170,9 +177,6 @@ impl<'a> Prepared<'a> {
                     canvas.end();
                 }
             }
-        }
-        if self.labels.ends {
-            self.name_ends(&placed, canvas);
         }
     }
 
@@ -227,34 +231,6 @@ impl<'a> Prepared<'a> {
             }
         }
     }
-
-    /// Names at the ends of lines, moved apart where they would meet.
-    fn name_ends(&self, placed: &Placed<'_>, canvas: &mut Canvas) {
-        let (area, size) = (placed.area, canvas.size);
-        let mut ends: Vec<(f64, &Series)> = Vec::new();
-        for series in self.named() {
-            let last = series.points.iter().max_by(|a, b| a.x.total_cmp(&b.x));
-            ends.extend(last.map(|last| (placed.y(last.y), series)));
-        }
-        // Those that end together are named in the order of the series.
-        ends.sort_by_key(|(y, _)| (y / (0.25 * size)).round() as i64);
-        let mut wanted: Vec<f64> = ends.iter().map(|(y, _)| *y).collect();
-        let room = [area.top + canvas.drop(), area.bottom - canvas.drop()];
-        spread(&mut wanted, LINE * size, room);
-        for ((from, series), y) in ends.into_iter().zip(wanted) {
-            let colour = canvas.theme.colour(series.tone);
-            canvas.begin(&self.panel.series_name(&series.label));
-            if (from - y).abs() > 1.0 {
-                let guide = Stroke::new(mixed(colour, canvas.theme.background(), 0.5), 0.5);
-                let ends: [At; 2] = [(area.right + 1.0, from), (area.right + 5.5, y)];
-                canvas.line(&ends, guide);
-            }
-            let colour = mixed(colour, canvas.theme.text(), 0.75);
-            let at = (area.right + 7.0, y + canvas.drop());
-            canvas.coloured(at, Anchor::Start, &series.label, colour);
-            canvas.end();
-        }
-    }
 }
 
 fn widest(ticks: &[Tick], canvas: &Canvas) -> f64 {
@@ -286,7 +262,7 @@ fn extents(axes: &Axes, along: Spread) -> Vec<Extent> {
                 let has_interval = series.spread == along;
                 if has_interval { (value, point.low, point.high) } else { (value, None, None) }
             })),
-            Layer::Bars(bars) if bars.on != along => extents.extend(
+            Layer::Bars(bars) if along == Spread::X => extents.extend(
                 bars.bars.iter().flat_map(|bar| [(bar.from, None, None), (bar.to, None, None)]),
             ),
             Layer::Span(span) if along == Spread::X => {
@@ -307,18 +283,4 @@ pub(super) fn is_cut(axes: &Axes) -> bool {
         let mut ends = extents.iter().flat_map(|extent| [extent.1, extent.2]).flatten();
         ends.any(|end| !fitted.has(end))
     })
-}
-
-/// Move sorted places apart by `gap` at least, between two ends as far as that goes.
-fn spread(places: &mut [f64], gap: f64, room: [f64; 2]) {
-    let mut free = room[0];
-    for place in places.iter_mut() {
-        *place = place.max(free);
-        free = *place + gap;
-    }
-    let mut free = room[1];
-    for place in places.iter_mut().rev() {
-        *place = place.min(free);
-        free = *place - gap;
-    }
 }
