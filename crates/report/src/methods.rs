@@ -41,7 +41,7 @@ fn is_own(one: &ReportedRun) -> bool {
     one.run.origin == Origin::Feedrate
 }
 
-/// What replicates share.
+/// Settings that replicates share.
 fn experiment(one: &ReportedRun) -> (&str, Option<u32>, &BTreeMap<String, String>) {
     (&one.run.workload, one.run.accelerators, &one.factors)
 }

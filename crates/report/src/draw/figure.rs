@@ -297,7 +297,7 @@ impl Point {
 }
 
 impl Axis {
-    /// Of values that are not estimated.
+    /// An axis of values that are not estimated.
     pub fn new(label: impl Into<String>, scale: Scale, range: Range) -> Self {
         Axis { label: label.into(), scale, range, is_estimated: false }
     }

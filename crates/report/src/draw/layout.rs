@@ -2,6 +2,7 @@
 
 use super::canvas::{Anchor, Area, Canvas, PT_PER_IN};
 use super::figure::{Content, Figure, Naming, Panel, Scale};
+use super::layers::Placed;
 use super::panel::{CATEGORIES, FittedPanel, Labels, Margins};
 use super::{COLUMN_IN, Drawing, Look, PAGE_IN, font, key, matrix, pie};
 
@@ -195,8 +196,8 @@ impl Grid<'_> {
             (Content::Axes(_), Some(fitted)) => {
                 area.left += column.margin_left;
                 area.bottom += fitted.height(canvas.size, area.width());
-                fitted.draw(area, canvas);
-                fitted.draw_titles(area, column.left, [EDGE, self.width - EDGE], canvas);
+                let page = [EDGE, self.width - EDGE];
+                Placed { fitted, area }.draw(column.left, page, canvas);
             }
             (Content::Axes(_), None) => {}
         }

@@ -1,20 +1,19 @@
-//! A panel with axes: ticks, layers, titles. Where the panel lies is the layout's business.
+//! A panel whose axes have their ends and ticks, and the room that it takes. Draws nothing; where the panel lies is the layout's business.
 
-use super::axis::{Extent, Fitted, Tick, with_room};
-use super::canvas::{Anchor, Area, Canvas, Stroke};
+use super::axis::{Extent, Fitted, Tick};
+use super::canvas::Canvas;
 use super::figure::{Axes, Layer, Panel, Scale, Series, Span, Spread, Style};
 use super::font;
-use super::layers::Placed;
 use super::marks::MARK;
 
 /// From a line of text to the next, in its size.
-const LINE: f64 = 1.15;
+pub(super) const LINE: f64 = 1.15;
 /// From a tick to its label.
-const GAP: f64 = 4.0;
+pub(super) const GAP: f64 = 4.0;
 /// About so many ticks stand on an upright axis.
 const UPRIGHT_TICKS: f64 = 5.0;
 /// Degrees by which labels are slanted that have no room side by side.
-const SLANT: f64 = 40.0;
+pub(super) const SLANT: f64 = 40.0;
 /// Names of categories take this share of a panel's width, at most.
 pub(super) const CATEGORIES: f64 = 0.42;
 
@@ -39,17 +38,17 @@ pub(super) struct Labels {
 
 /// A panel whose axes have their ends.
 pub(super) struct FittedPanel<'a> {
-    panel: &'a Panel,
-    axes: &'a Axes,
-    x: Fitted<'a>,
-    y: Fitted<'a>,
-    x_ticks: Vec<Tick>,
-    y_ticks: Vec<Tick>,
+    pub(super) panel: &'a Panel,
+    pub(super) axes: &'a Axes,
+    pub(super) x: Fitted<'a>,
+    pub(super) y: Fitted<'a>,
+    pub(super) x_ticks: Vec<Tick>,
+    pub(super) y_ticks: Vec<Tick>,
     /// Lines that the names of categories on y take, at most.
-    lines: usize,
+    pub(super) lines: usize,
     /// Whether labels of the x axis are slanted.
-    slanted: bool,
-    labels: Labels,
+    pub(super) slanted: bool,
+    pub(super) labels: Labels,
 }
 
 impl<'a> FittedPanel<'a> {
@@ -112,124 +111,21 @@ impl<'a> FittedPanel<'a> {
         row * names.len().max(1) as f64
     }
 
-    fn spans(&self) -> impl Iterator<Item = &'a Span> {
+    pub(super) fn spans(&self) -> impl Iterator<Item = &'a Span> {
         self.axes.layers.iter().filter_map(|layer| match layer {
             Layer::Span(span) => Some(span),
             _ => None,
         })
     }
 
-    fn x_title(&self) -> Option<&'a str> {
+    pub(super) fn x_title(&self) -> Option<&'a str> {
         let label = self.axes.x.label.as_str();
         (self.labels.x_title && !label.is_empty()).then_some(label)
     }
 
-    fn y_title(&self) -> Option<&'a str> {
+    pub(super) fn y_title(&self) -> Option<&'a str> {
         let label = self.axes.y.label.as_str();
         (self.labels.y_title && !label.is_empty()).then_some(label)
-    }
-
-    /// `left`: where the margin begins. `page`: its ends, which a title wider than its axis does not leave.
-    pub(super) fn draw_titles(&self, area: Area, left: f64, page: [f64; 2], canvas: &mut Canvas) {
-        let size = canvas.size;
-        if let Some(title) = self.y_title() {
-            let at = (left + 0.85 * size, (area.top + area.bottom) / 2.0);
-            let most = (area.height() + 1.6 * size).max(40.0);
-            canvas.turned(at, Anchor::Middle, &font::shortened(title, size, most), -90.0);
-        }
-        if let Some(title) = self.x_title() {
-            let half = canvas.width(title) / 2.0;
-            let middle = (area.left + area.right) / 2.0;
-            let middle = middle.min(page[1] - half).max(page[0] + half);
-            let under = area.bottom + self.margins(canvas).bottom - 0.3 * size;
-            canvas.text((middle, under), Anchor::Middle, title);
-        }
-    }
-
-    pub(super) fn draw(&self, area: Area, canvas: &mut Canvas) {
-        let placed = Placed {
-            panel: self.panel,
-            axes: self.axes,
-            x: &self.x,
-            y: &self.y,
-            area,
-            hollow_singles: self.labels.hollow_singles,
-        };
-        self.spans().for_each(|span| placed.span(span, canvas));
-        self.frame(&placed, canvas);
-        self.ticks(&placed, canvas);
-        let beside = self.panel.all_series().filter(|series| has_marks(series)).count();
-        let mut number = 0;
-        for layer in &self.axes.layers {
-            match layer {
-                Layer::Span(_) => {}
-                Layer::Bars(bars) => {
-                    canvas.begin(&self.panel.series_name(&bars.label));
-                    placed.bars(bars, canvas);
-                    canvas.end();
-                }
-                Layer::Rule { at } => placed.rule(*at, canvas),
-                Layer::Series(series) => {
-                    let aside = if has_marks(series) { aside(series, number, beside) } else { 0.0 };
-                    number += usize::from(has_marks(series));
-                    canvas.begin(&self.panel.series_name(&series.label));
-                    placed.series(series, aside, canvas);
-                    canvas.end();
-                }
-            }
-        }
-    }
-
-    fn frame(&self, placed: &Placed<'_>, canvas: &mut Canvas) {
-        let area = placed.area;
-        let line = Stroke::new(canvas.theme.line(), 0.7);
-        let guide = Stroke::new(canvas.theme.grid(), 0.6);
-        if placed.is_list() {
-            for x in self.x_places(placed, canvas.size).into_iter().map(|tick| placed.x(tick.at)) {
-                canvas.line(&[(x, area.top), (x, area.bottom)], guide);
-            }
-        } else {
-            for y in self.y_ticks.iter().map(|tick| placed.y(tick.at)) {
-                canvas.line(&[(area.left, y), (area.right, y)], guide);
-            }
-            for x in self.x_places(placed, canvas.size).into_iter().map(|tick| placed.x(tick.at)) {
-                canvas.line(&[(x, area.bottom), (x, area.bottom + 2.5)], line);
-            }
-        }
-        let corner = (area.left, area.bottom);
-        canvas.line(&[corner, (area.right, area.bottom)], line);
-        canvas.line(&[(area.left, area.top), corner], line);
-    }
-
-    /// Ticks of the x axis whose labels have room.
-    fn x_places(&self, placed: &Placed<'_>, size: f64) -> Vec<Tick> {
-        match &self.axes.x.scale {
-            Scale::Categories(_) => self.x_ticks.clone(),
-            _ => with_room(self.x_ticks.clone(), size, |value| placed.x(value)),
-        }
-    }
-
-    /// Their labels.
-    fn ticks(&self, placed: &Placed<'_>, canvas: &mut Canvas) {
-        let (area, size) = (placed.area, canvas.size);
-        for tick in &self.y_ticks {
-            let above = (tick.label.lines().count().max(1) - 1) as f64 / 2.0;
-            for (i, line) in tick.label.lines().enumerate() {
-                let down = (i as f64 - above) * LINE * size;
-                let at = (area.left - GAP, placed.y(tick.at) + down + canvas.drop());
-                canvas.text(at, Anchor::End, line);
-            }
-        }
-        for tick in self.x_places(placed, size) {
-            let x = placed.x(tick.at);
-            if self.slanted {
-                let at = (x + canvas.drop(), area.bottom + GAP + canvas.drop() * 1.6);
-                canvas.turned(at, Anchor::End, &tick.label, -SLANT);
-            } else {
-                let at = (x, area.bottom + GAP + 0.85 * size);
-                canvas.text(at, Anchor::Middle, &tick.label);
-            }
-        }
     }
 }
 
@@ -239,17 +135,8 @@ fn widest(ticks: &[Tick], canvas: &Canvas) -> f64 {
 }
 
 /// Whether it stands beside others where they share a place.
-fn has_marks(series: &Series) -> bool {
+pub(super) fn has_marks(series: &Series) -> bool {
     matches!(series.style, Style::Marks | Style::Joined)
-}
-
-/// Distance by which a series is moved so that it does not hide others.
-fn aside(series: &Series, number: usize, count: usize) -> f64 {
-    let step = match series.spread {
-        Spread::Y => (18.0 / count as f64).min(2.1 * MARK),
-        Spread::X => 2.2 * MARK,
-    };
-    (number as f64 - (count - 1) as f64 / 2.0) * step
 }
 
 /// All that lies along one axis.
