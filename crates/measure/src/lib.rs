@@ -18,5 +18,5 @@ pub mod verdict;
 pub mod access;
 pub mod summary;
 pub mod dlio;
-#[cfg(any(test, feature = "example"))]
-pub mod example;
+mod tests;
+pub use tests::example;
