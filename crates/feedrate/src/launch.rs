@@ -14,14 +14,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// A time to wait for others, as `flag` gives it.
-pub(crate) fn timeout(flag: &str, seconds: f64) -> Result<Duration, UsageError> {
+/// How long a rank waits for the others, from seconds.
+pub(crate) fn rank_timeout(seconds: f64) -> Result<Duration, UsageError> {
     let timeout = Duration::try_from_secs_f64(seconds).ok().filter(|timeout| !timeout.is_zero());
     timeout.ok_or_else(|| {
-        UsageError::new(
-            format!("`{flag} {seconds}` is no time to wait"),
-            "give seconds, more than none",
-        )
+        let message = format!("`--rank-timeout {seconds}` is no time to wait");
+        UsageError::new(message, "give seconds, more than none")
     })
 }
 
@@ -47,7 +45,7 @@ pub(crate) fn together(
     launch: &LaunchArguments,
     work: impl FnOnce(&Arc<dyn Comm>, &Signals) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
-    let rank_timeout = timeout("--rank-timeout", launch.rank_timeout)?;
+    let rank_timeout = rank_timeout(launch.rank_timeout)?;
     let signals = Signals { interrupted: interrupt::flag(), ..Signals::default() };
     let launched = mpi::launched(|name| std::env::var(name).ok());
     if let Some(launched) = launched.as_ref().filter(|of| is_plain_srun(of, launch)) {
@@ -184,9 +182,9 @@ mod tests {
     #[test]
     fn a_wait_takes_time_and_ends() {
         for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
-            assert!(timeout("--grace", seconds).is_err(), "{seconds}");
+            assert!(rank_timeout(seconds).is_err(), "{seconds}");
         }
-        assert_eq!(timeout("--grace", 0.5).unwrap(), Duration::from_millis(500));
+        assert_eq!(rank_timeout(0.5).unwrap(), Duration::from_millis(500));
     }
 
     fn on_three_ranks(check: impl Fn(&Threads) + Sync) {

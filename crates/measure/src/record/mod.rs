@@ -66,6 +66,29 @@ pub struct Record {
 }
 
 impl Record {
+    /// A run of this plan that has measured nothing yet.
+    pub fn new(program: impl Into<String>, plan: Plan, system: System) -> Self {
+        Record {
+            version: RECORD_VERSION,
+            program: program.into(),
+            plan,
+            system,
+            nodes: Vec::new(),
+            processes: Vec::new(),
+            started: String::new(),
+            ended: String::new(),
+            complete: false,
+            stopped_because: None,
+            compute_spins: false,
+            simulated: false,
+            epochs: Vec::new(),
+            evaluations: Vec::new(),
+            timeline: None,
+            doubts: Vec::new(),
+            study: None,
+        }
+    }
+
     /// The evaluations as a record of their own, so that every metric can be had of them. `None` where there are none.
     pub fn of_evaluations(&self) -> Option<Record> {
         if self.evaluations.is_empty() {

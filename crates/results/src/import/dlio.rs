@@ -9,7 +9,7 @@ use super::machine;
 use super::plan::{self, Asked, Counts};
 use super::reported::Reported;
 use super::steps::{RANKS_MAX, Steps, told};
-use feedrate_measure::record::{EpochRecord, RECORD_VERSION, Record, System};
+use feedrate_measure::record::{EpochRecord, Record, System};
 use feedrate_measure::window::seconds;
 use feedrate_spec::workload::TimeSpec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,23 +163,11 @@ fn record(
 ) -> Record {
     let text = |key: &str| reported.and_then(|reported| reported.text(key));
     Record {
-        version: RECORD_VERSION,
-        program: DLIO.into(),
-        plan,
-        system: System::default(),
-        nodes: Vec::new(),
-        processes: Vec::new(),
         started: text("start").or_else(|| log.started.clone()).unwrap_or_default(),
         ended: text("end").unwrap_or_default(),
         complete: true,
-        stopped_because: None,
-        compute_spins: false,
-        simulated: false,
         epochs,
-        evaluations: Vec::new(),
-        timeline: None,
-        doubts: Vec::new(),
-        study: None,
+        ..Record::new(DLIO, plan, System::default())
     }
 }
 
