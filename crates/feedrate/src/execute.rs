@@ -1,6 +1,6 @@
 //! A run from its dataset to its record, in each of its processes, whatever the command that wants it.
 
-use crate::dataset::Dataset;
+use crate::dataset::OpenDataset;
 use crate::exit::of_ranks;
 use crate::results::{self, Results};
 use crate::sharing::Sharing;
@@ -58,7 +58,7 @@ impl Execution<'_> {
     ///
     /// # Errors
     /// The run failed, or its results could not be written.
-    pub(crate) fn run(&mut self, plan: &Plan, dataset: Option<&Dataset>) -> anyhow::Result<()> {
+    pub(crate) fn run(&mut self, plan: &Plan, dataset: Option<&OpenDataset>) -> anyhow::Result<()> {
         let outcome = self.save().and_then(|()| {
             let clock = self.meet()?;
             match dataset {
@@ -99,7 +99,7 @@ impl Execution<'_> {
         Ok(clock)
     }
 
-    fn train(&mut self, plan: &Plan, dataset: &Dataset, clock: Clock) -> anyhow::Result<()> {
+    fn train(&mut self, plan: &Plan, dataset: &OpenDataset, clock: Clock) -> anyhow::Result<()> {
         let (ranks, signals) = (self.ranks, self.signals);
         let (own, trusts) = (&ranks.own, dataset.trusts_plan);
         let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals)?;
@@ -135,7 +135,7 @@ impl Execution<'_> {
     fn epochs(
         &mut self,
         plan: &Plan,
-        dataset: &Dataset,
+        dataset: &OpenDataset,
         clock: Clock,
         training: &mut RealDriver,
         evaluation: &mut Option<RealDriver>,
@@ -259,7 +259,11 @@ impl<'a> Keeper<'a> {
 }
 
 /// The record of a run that begins.
-pub(crate) fn new_record(plan: &Plan, dataset: Option<&Dataset>, results: Option<&Path>) -> Record {
+pub(crate) fn new_record(
+    plan: &Plan,
+    dataset: Option<&OpenDataset>,
+    results: Option<&Path>,
+) -> Record {
     // Under test is the dataset's folder, or the checkpoints' where there is none.
     let checkpoints = plan.checkpoint.as_ref().map(|checkpoint| Path::new(&checkpoint.folder));
     let folder = dataset.map_or(checkpoints, |dataset| Some(&dataset.folder));

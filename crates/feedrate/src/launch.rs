@@ -1,7 +1,7 @@
 //! The processes of a command: how they find each other, what rank 0 decides for all, and who tells what went wrong.
 
 use crate::cli::LaunchArguments;
-use crate::exit::{Exit, UsageError, code_of};
+use crate::exit::{Exit, UsageError, code_of, refuse};
 use crate::{interrupt, messages};
 use feedrate_run::comm::mpi::{self, Launched, Launcher, OnLoss};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
@@ -30,10 +30,10 @@ pub(crate) fn accelerators(
     per_process: Option<u32>,
 ) -> Result<Option<u32>, UsageError> {
     match (all, per_process) {
-        (Some(all), _) if all < processes => Err(UsageError::new(
+        (Some(all), _) if all < processes => refuse(
             format!("{processes} processes cannot share `{all}` accelerators"),
             "start as many processes as accelerators, or fewer",
-        )),
+        ),
         (Some(all), _) => Ok(Some(all)),
         (None, Some(each)) => Ok(Some(each.saturating_mul(processes))),
         (None, None) => Ok((processes > 1).then_some(processes)),

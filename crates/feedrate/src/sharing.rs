@@ -1,6 +1,6 @@
 //! The storage that the processes of a run read from: each from its own, from another's, or all together from one.
 
-use crate::dataset::Dataset;
+use crate::dataset::OpenDataset;
 use anyhow::Context;
 use feedrate_data::storage::Storage;
 use feedrate_run::clock::Clock;
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Release;
 
 /// State of one process. Every process makes one, and asks it for the same things in the same order.
 pub(crate) struct Sharing<'a> {
-    dataset: &'a Dataset,
+    dataset: &'a OpenDataset,
     ranks: &'a Ranks,
     clock: Clock,
     signals: &'a Signals,
@@ -31,7 +31,7 @@ impl<'a> Sharing<'a> {
     /// As `plan` says.
     pub(crate) fn begin(
         plan: &Plan,
-        dataset: &'a Dataset,
+        dataset: &'a OpenDataset,
         ranks: &'a Ranks,
         clock: Clock,
         signals: &'a Signals,
@@ -55,7 +55,7 @@ impl<'a> Sharing<'a> {
         }
         let files = self.ranks.comm.files().context("processes cannot read together")?;
         let (stop, complete) = (&self.signals.stop, Arc::clone(&self.complete));
-        let Dataset { storage, folder, .. } = self.dataset;
+        let OpenDataset { storage, folder, .. } = self.dataset;
         let together =
             Together::new(Arc::clone(storage), files, folder, Arc::clone(stop), complete);
         Ok(layers::layered(&self.plan, Arc::new(together), self.clock, stop))

@@ -1,7 +1,7 @@
 //! `feedrate plan`: what would run, before it runs.
 
 use crate::cli::DataArguments;
-use crate::dataset::{self, DatasetRequest};
+use crate::dataset::{self, Files};
 use crate::exit::Exit;
 use crate::resolve::{Resolved, Unheeded, resolve, unheeded};
 use crate::text;
@@ -15,9 +15,7 @@ pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
     let resolved = resolve(arguments, Request::default())?;
     let estimate = catalog::estimate(&resolved.plan);
     if arguments.foreign {
-        let request =
-            DatasetRequest { root: &resolved.data_root, foreign: true, check_files: false };
-        dataset::choose(&resolved.plan, &request)?;
+        dataset::choose(&resolved.plan, &resolved.data_root, Files::Foreign)?;
     }
     let unheeded: Vec<Unheeded> = unheeded(&resolved.workload).collect();
     if arguments.json {

@@ -1,6 +1,6 @@
 //! `feedrate plot`: a picture of runs or of a study.
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UsageError, refuse};
 use crate::{messages, threads};
 use anyhow::Context as _;
 use clap::Args;
@@ -59,6 +59,9 @@ const WIDTHS_IN: std::ops::RangeInclusive<f64> = 1.5..=40.0;
 const FONTS_PT: std::ops::RangeInclusive<f64> = 4.0..=48.0;
 const DPIS: std::ops::RangeInclusive<f64> = 36.0..=2400.0;
 
+/// Ending of a picture of dots; any other is of lines.
+const PNG: &str = "png";
+
 /// Draw, and say where the picture is.
 pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     let name = &arguments.name;
@@ -100,9 +103,10 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     }
     if let Some(target) = &target {
         let drawing = draw(&figure, &look);
-        let bytes = match ending(target).as_str() {
-            "png" => drawing.png(arguments.dpi).context("a smaller `--dpi` or `--width` helps")?,
-            _ => drawing.svg.into_bytes(),
+        let bytes = if ending(target) == PNG {
+            drawing.png(arguments.dpi).context("a smaller `--dpi` or `--width` helps")?
+        } else {
+            drawing.svg.into_bytes()
         };
         write_atomically(target, &bytes)?;
     }
@@ -118,10 +122,10 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
 
 fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Metric>, UsageError> {
     match (plot.response(), asked) {
-        (None, Some(_)) => Err(UsageError::new(
+        (None, Some(_)) => refuse(
             format!("`{}` takes no `--response`", plot.member.name),
             "`feedrate list plots` shows which do",
-        )),
+        ),
         (None, None) => Ok(None),
         (Some(own), asked) => Ok(Some(Metric::find(asked.unwrap_or(own))?)),
     }
@@ -134,10 +138,10 @@ fn look(arguments: &PlotArguments) -> Result<Look, UsageError> {
         ("--dpi", Some(arguments.dpi), DPIS),
     ] {
         if let Some(value) = value.filter(|value| !range.contains(value)) {
-            return Err(UsageError::new(
+            return refuse(
                 format!("`{option} {value}` is out of range"),
                 format!("give {} to {}", range.start(), range.end()),
-            ));
+            );
         }
     }
     let theme = if arguments.dark { Theme::Dark } else { Theme::Light };
@@ -151,17 +155,17 @@ fn target(arguments: &PlotArguments) -> Result<Option<PathBuf>, UsageError> {
         None if arguments.json => return Ok(None),
         None => PathBuf::from(format!("{}.svg", arguments.name)),
     };
-    if !["svg", "png"].contains(&ending(&target).as_str()) {
-        return Err(UsageError::new(
+    if !["svg", PNG].contains(&ending(&target).as_str()) {
+        return refuse(
             format!("`{}` is neither `.svg` nor `.png`", target.display()),
             "the ending of the file says what is written",
-        ));
+        );
     }
     if target.exists() && !arguments.force {
-        return Err(UsageError::new(
+        return refuse(
             format!("`{}` is there already", target.display()),
             "replace it with `--force`, or give another name with `-o`",
-        ));
+        );
     }
     Ok(Some(target))
 }

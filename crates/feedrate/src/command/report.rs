@@ -1,6 +1,6 @@
 //! `feedrate report`: what results say, as a page, a document or tables.
 
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UsageError, refuse};
 use crate::{messages, threads};
 use clap::Args;
 use feedrate_measure::record::file::write_atomically;
@@ -37,7 +37,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     let folder = target.as_deref().and_then(Path::parent).map(|folder| Path::new(".").join(folder));
     if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
         let message = format!("there is no folder `{}`", folder.display());
-        return Err(UsageError::new(message, "make it first").into());
+        return refuse(message, "make it first");
     }
     let found = of_results(results, folder.as_deref(), threads()).map_err(UsageError::from)?;
     let names: Vec<String> = results.iter().map(|path| path.display().to_string()).collect();

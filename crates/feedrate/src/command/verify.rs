@@ -2,8 +2,8 @@
 
 use super::generate::refuse_foreign;
 use crate::cli::DataArguments;
-use crate::dataset::{self, DatasetRequest};
-use crate::exit::{Exit, UsageError};
+use crate::dataset;
+use crate::exit::{Exit, refuse};
 use crate::resolve::{Resolved, resolve};
 use crate::{catalog, interrupt, messages, progress, threads};
 use feedrate_data::verify::{self as data_verify, BadFile};
@@ -18,14 +18,12 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     refuse_foreign(arguments, "verify")?;
     let Resolved { plan, data_root, .. } =
         resolve(arguments, Request { generate_only: true, ..Request::default() })?;
-    let request = DatasetRequest { root: &data_root, foreign: false, check_files: false };
-    let folder = dataset::folder(&plan, &request)?;
+    let folder = dataset::folder(&plan, &data_root)?;
     if !folder.join(manifest::FILE_NAME).exists() {
-        return Err(UsageError::new(
+        return refuse(
             format!("there is no generated dataset in `{}`", folder.display()),
             "make it with `feedrate generate`",
-        )
-        .into());
+        );
     }
     let (dataset, interrupted) = (&plan.dataset, interrupt::flag());
     let (storage, layout) = (storage::open(&plan.storage.kind, &folder)?, Layout::new(dataset));

@@ -2,7 +2,7 @@
 
 use super::arguments::HydraArguments;
 use crate::bundled::{self, WORKLOADS};
-use crate::exit::UsageError;
+use crate::exit::{UsageError, refuse};
 use crate::resolve::overrides;
 use crate::results::hydra_text;
 use anyhow::Context;
@@ -124,10 +124,10 @@ fn hydra_settings(
             "hydra.output_subdir" if value == "null" => subfolder.clear(),
             "hydra.output_subdir" if !value.is_empty() => subfolder = value,
             "hydra.job.chdir" if value.eq_ignore_ascii_case("true") => {
-                return Err(UsageError::new(
+                return refuse(
                     format!("`{text}` is not supported"),
                     "relative paths are those of the folder the command starts in",
-                ));
+                );
             }
             _ => warnings.push(format!("`{text}` is not heeded")),
         }

@@ -94,26 +94,13 @@ impl Record {
         if self.evaluations.is_empty() {
             return None;
         }
-        Some(Record {
-            program: self.program.clone(),
-            plan: self.plan.of_evaluations()?,
-            system: self.system.clone(),
-            nodes: self.nodes.clone(),
-            processes: self.processes.clone(),
-            started: self.started.clone(),
-            ended: self.ended.clone(),
-            stopped_because: self.stopped_because.clone(),
-            epochs: self.evaluations.clone(),
-            evaluations: Vec::new(),
-            timeline: None,
-            doubts: Vec::new(),
-            study: self.study.clone(),
-            ..*self
-        })
+        let mut record = self.clone();
+        record.plan = self.plan.of_evaluations()?;
+        record.epochs = std::mem::take(&mut record.evaluations);
+        (record.timeline, record.doubts) = (None, Vec::new());
+        Some(record)
     }
-}
 
-impl Record {
     /// The machines of the run.
     pub fn machines(&self) -> &[System] {
         if self.nodes.is_empty() { std::slice::from_ref(&self.system) } else { &self.nodes }
