@@ -42,7 +42,7 @@ pub(super) trait ValueKind {
 
 names! {
     /// The framework that is emulated.
-    #[derive(Clone, Copy, Debug, Deproblem, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     #[expect(missing_docs, reason = "the names are those of the frameworks")]
     pub enum Framework {
         #[default]
