@@ -3,7 +3,7 @@
 use super::scalar::{self, Plain};
 use super::suggest::nearest;
 use super::tree::{Content, Entry, Node};
-use crate::names::names;
+use crate::names;
 use crate::problem::Problem;
 use crate::shape::{Compression, Element, StateType};
 use crate::units;
