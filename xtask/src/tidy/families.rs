@@ -2,8 +2,8 @@
 
 use super::modules::used_paths;
 use super::repo::{Repo, SourceFile};
-use super::tokens::{Token, reads};
-use super::{Check, Finding};
+use super::tokens::{RustToken, reads};
+use super::{Check, Violation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Folders of members. A member is a file or folder that holds a row of the family's table; its helpers hold none.
@@ -37,7 +37,7 @@ pub(super) static MEMBERS_APART: Check = Check {
     find: |repo| FAMILIES.iter().flat_map(|family| mixed_members(repo, family)).collect(),
 };
 
-fn mixed_members(repo: &Repo, family: &str) -> Vec<Finding> {
+fn mixed_members(repo: &Repo, family: &str) -> Vec<Violation> {
     let files: Vec<(&str, &SourceFile)> = repo
         .live_rust()
         .filter_map(|file| {
@@ -57,7 +57,11 @@ fn mixed_members(repo: &Repo, family: &str) -> Vec<Finding> {
     for (own, file) in &files {
         for (used, line) in sibling_paths(family, file) {
             if used != *own && members.contains(used.as_str()) {
-                findings.push(Finding::new(&file.path, line, format!("`{own}` imports `{used}`")));
+                findings.push(Violation::new(
+                    &file.path,
+                    line,
+                    format!("`{own}` imports `{used}`"),
+                ));
             }
         }
     }
@@ -95,7 +99,7 @@ pub(super) static NAMES_NOT_COMPARED: Check = Check {
 /// Members' names that YAML has for other things.
 const AMBIGUOUS_NAMES: &[&str] = &["\"none\"", "\"null\"", "\"file\""];
 
-fn names_not_compared(repo: &Repo) -> Vec<Finding> {
+fn names_not_compared(repo: &Repo) -> Vec<Violation> {
     let mut findings = Vec::new();
     let names = member_names(repo);
     for file in repo.live_rust() {
@@ -106,7 +110,7 @@ fn names_not_compared(repo: &Repo) -> Vec<Finding> {
                 families.iter().all(|folder| !file.path.starts_with(folder))
             });
             if is_strange && is_compared(tokens, i) {
-                findings.push(Finding::new(
+                findings.push(Violation::new(
                     &file.path,
                     token.line,
                     format!("compares {}", token.literal),
@@ -130,7 +134,7 @@ fn member_names(repo: &Repo) -> BTreeMap<&str, Vec<&'static str>> {
 }
 
 /// Whether the literal at `i` stands beside `==` or `!=`, or is a pattern.
-fn is_compared(tokens: &[Token], i: usize) -> bool {
+fn is_compared(tokens: &[RustToken], i: usize) -> bool {
     let behind: [&[&str]; 3] = [&["=", "=", "\""], &["!", "=", "\""], &["\"", "|", "\""]];
     let before: [&[&str]; 4] =
         [&["\"", "!", "="], &["\"", "=", "="], &["\"", "=", ">"], &["\"", "|", "\""]];
@@ -148,7 +152,7 @@ pub(super) static FORMAT_AND_STORAGE_APART: Check = Check {
     find: format_and_storage_apart,
 };
 
-fn format_and_storage_apart(repo: &Repo) -> Vec<Finding> {
+fn format_and_storage_apart(repo: &Repo) -> Vec<Violation> {
     let mut findings = Vec::new();
     for (own, other) in [("format", "storage"), ("storage", "format")] {
         let folder = format!("crates/data/src/{own}/");
@@ -160,7 +164,8 @@ fn format_and_storage_apart(repo: &Repo) -> Vec<Finding> {
             let paths = used_paths(file).into_iter();
             let strange = paths.filter(|(path, _)| path.first().is_some_and(|used| used == other));
             findings.extend(
-                strange.map(|(_, line)| Finding::new(&file.path, line, format!("names `{other}`"))),
+                strange
+                    .map(|(_, line)| Violation::new(&file.path, line, format!("names `{other}`"))),
             );
         }
     }
