@@ -16,7 +16,7 @@ use feedrate_measure::metric::{
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::doubt;
 use feedrate_results::files::StudyFiles;
-use feedrate_results::import::Origin;
+use feedrate_results::import::RunOrigin;
 use feedrate_results::index::{self, ReadOptions, RunIndex, RunsError};
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
@@ -58,7 +58,7 @@ pub fn of_results(
         let factors = found.levels(at);
         let experiment = format!("{:?} {factors:?}", run.accelerators);
         report.runs[*place].factors = factors;
-        if run.usable.is_ok() {
+        if run.unusable.is_none() {
             made.push(Made { run, settings: &found.settings[at], source, experiment });
         }
     }
@@ -90,7 +90,7 @@ pub fn plot_data(
     let mut found = Found::read(paths, &ReadOptions { threads, records_max })?;
     let mut unused = std::mem::take(&mut found.unread);
     for run in &found.runs {
-        let Err(reason) = &run.usable else { continue };
+        let Some(reason) = &run.unusable else { continue };
         let why = match reason {
             Reason::Invalid { doubt, evidence } => {
                 format!("{doubt}: {}", evidence.split(';').next().unwrap_or_default())
@@ -130,7 +130,7 @@ impl Found {
         };
         let sources: Vec<usize> = runs.iter().map(source).collect();
         let has_result =
-            |at: &usize| matches!(runs[*at].usable, Ok(()) | Err(Reason::Invalid { .. }));
+            |at: &usize| matches!(runs[*at].unusable, None | Some(Reason::Invalid { .. }));
         let results: Vec<usize> = (0..runs.len()).filter(has_result).collect();
         let names = if paths.len() > 1 { source_names(paths) } else { Vec::new() };
         let settings: Vec<Settings> =
@@ -210,7 +210,7 @@ fn left_out(one: &index::LeftOut) -> LeftOut {
 /// A run as the report shows it; its factors are not known yet.
 fn view(of: &run::Run, source: usize, from: Option<&Path>) -> Run {
     let file = match of.origin {
-        Origin::Feedrate => Some(RECORD_FILE),
+        RunOrigin::Feedrate => Some(RECORD_FILE),
         _ => ["summary.json", "dlio.log"].into_iter().find(|name| of.path.join(name).is_file()),
     };
     let target = file.map_or(of.path.clone(), |name| of.path.join(name));
@@ -245,7 +245,7 @@ fn view(of: &run::Run, source: usize, from: Option<&Path>) -> Run {
             windowed_stdev_mib_per_second: stdev(of, &NOMINAL_WINDOWED).map(|rate| rate / MIB),
         },
         doubts: of.doubts.iter().map(|doubt| doubt.name.clone()).collect(),
-        unused: of.usable.as_ref().err().map(|why| why.name().into()),
+        unused: of.unusable.as_ref().map(|why| why.name().into()),
         metrics: metrics(of),
     }
 }
@@ -301,7 +301,7 @@ fn observations(found: &Found) -> Vec<Observation> {
     let mut observations = Vec::new();
     for (at, (place, order)) in found.results.iter().zip(orders).enumerate() {
         let run = &found.runs[*place];
-        let settings = (run.origin != Origin::Feedrate).then_some(&found.settings[at]);
+        let settings = (!run.is_own()).then_some(&found.settings[at]);
         let ignored = found.levels(at).into_keys().filter_map(|name| {
             let why = doubt::ignored(settings?, &name)?;
             Some((name, why))

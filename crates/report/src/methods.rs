@@ -5,7 +5,6 @@ use crate::number::by_value;
 use crate::report::{Method, Source};
 use crate::table::Table;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
-use feedrate_results::import::Origin;
 use feedrate_results::run::{ROWS, Run, Settings};
 use feedrate_spec::units::{self, counted};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +22,7 @@ pub(super) struct Made<'a> {
 
 impl Made<'_> {
     fn is_own(&self) -> bool {
-        self.run.origin == Origin::Feedrate
+        self.run.is_own()
     }
 
     fn experiment(&self) -> (&str, &str) {

@@ -335,19 +335,19 @@ fn runs_are_found_in_any_layout_and_told_apart() {
     fs::write(root.join("notes/output.json"), "{}").unwrap();
     std::os::unix::fs::symlink(root, root.join("notes/again")).unwrap();
     let (found, closed) = find(root).unwrap();
-    let found: Vec<(String, Origin)> = found
+    let found: Vec<(String, RunOrigin)> = found
         .into_iter()
         .map(|one| (one.path.strip_prefix(root).unwrap().display().to_string(), one.origin))
         .collect();
     let expected = [
-        ("a/b/c/d", Origin::Dlio),
-        ("begun", Origin::Dlio),
-        ("ours", Origin::Feedrate),
-        ("training/unet3d/run/20250613_101010", Origin::MlperfStorage),
-        ("unet/4/2025", Origin::Dlio),
-        ("unet/4/incomplete/2024", Origin::Dlio),
+        ("a/b/c/d", RunOrigin::Dlio),
+        ("begun", RunOrigin::Dlio),
+        ("ours", RunOrigin::Feedrate),
+        ("training/unet3d/run/20250613_101010", RunOrigin::MlperfStorage),
+        ("unet/4/2025", RunOrigin::Dlio),
+        ("unet/4/incomplete/2024", RunOrigin::Dlio),
     ];
-    let expected: Vec<(String, Origin)> =
+    let expected: Vec<(String, RunOrigin)> =
         expected.map(|(path, kind)| (path.to_string(), kind)).into();
     assert_eq!((found, closed), (expected, vec![]));
 }
@@ -368,12 +368,12 @@ fn what_holds_no_result_is_told_and_hides_none() {
     std::os::unix::fs::symlink(other.path(), root.join("elsewhere")).unwrap();
     let (found, closed) = find(root).unwrap();
     let below = |path: &Path| path.strip_prefix(root).unwrap().display().to_string();
-    let found: Vec<(String, Origin)> =
+    let found: Vec<(String, RunOrigin)> =
         found.iter().map(|one| (below(&one.path), one.origin)).collect();
     let older = "closed/x/results/y/unet3d/run1/c008".to_string();
-    assert_eq!(found, [(String::new(), Origin::Dlio), (older, Origin::MlperfStorage)]);
+    assert_eq!(found, [(String::new(), RunOrigin::Dlio), (older, RunOrigin::MlperfStorage)]);
     let closed: Vec<String> =
-        closed.iter().map(|(path, why)| format!("{}: {why}", below(path))).collect();
+        closed.iter().map(|one| format!("{}: {}", below(&one.path), one.why)).collect();
     for (told, why) in
         closed.iter().zip(["which is not followed", "_metadata.json`", "it is empty"])
     {
