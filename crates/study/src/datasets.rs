@@ -1,32 +1,20 @@
 //! Decides which datasets a study keeps while its runs need them in turn. Deletes nothing.
 
+use clap::ValueEnum;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Policy for datasets that the study made. Those of others are never touched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Policy {
-    /// Each stays.
+    /// All stay.
     Keep,
-    /// Each stays until its place is needed: then the least needed goes first.
+    /// All stay until their place is needed; then the one goes first that is needed least.
     #[default]
     MakeRoom,
     /// Each goes as soon as no pending run needs it.
     DeleteUnneeded,
-}
-
-impl Policy {
-    /// Every policy.
-    pub const ALL: &[Policy] = &[Policy::Keep, Policy::MakeRoom, Policy::DeleteUnneeded];
-
-    /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Policy::Keep => "keep",
-            Policy::MakeRoom => "make-room",
-            Policy::DeleteUnneeded => "delete-unneeded",
-        }
-    }
 }
 
 /// A dataset that the study made and may delete.
@@ -94,7 +82,7 @@ pub struct Forecast {
 }
 
 /// Change that one run would make to the disk.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// Deleted before.
     pub delete: Vec<PathBuf>,
