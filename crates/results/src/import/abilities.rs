@@ -1,4 +1,4 @@
-//! What DLIO's loaders and formats do, by their names in configs, as its readers and `torch_data_loader.py`, `tf_data_loader.py`, `dali_data_loader.py` have it.
+//! Abilities of DLIO's loaders and formats, by their names in configs, as its readers and `torch_data_loader.py`, `tf_data_loader.py`, `dali_data_loader.py` have it.
 
 use DlioAbility::*;
 

@@ -14,9 +14,6 @@ mod find;
 mod sample_bytes;
 mod clocks;
 #[cfg(any(test, feature = "example"))]
-#[path = "tests/fake.rs"]
-pub mod fake;
-#[cfg(test)]
 mod tests;
 
 pub(crate) use abilities::{DlioAbility, dlio_has};
@@ -29,6 +26,9 @@ pub use log::Log;
 pub use plan::AskedCounts;
 pub use reported::Reported;
 pub(crate) use sample_bytes::{first_batch_bytes, first_batch_bytes_of, mean_sample_bytes};
+
+#[cfg(any(test, feature = "example"))]
+pub use tests::fake;
 
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::{self, RecordFileError};

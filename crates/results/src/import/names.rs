@@ -1,6 +1,6 @@
 //! Names of the files in the folder of a DLIO run.
 
-/// What the run reports of itself.
+/// The run's report of itself.
 pub(super) const SUMMARY: &str = "summary.json";
 pub(super) const LOG: &str = "dlio.log";
 /// Steps of one rank, whose number the name begins with.

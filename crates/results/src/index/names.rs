@@ -35,7 +35,7 @@ pub(super) fn tell_apart(runs: &mut [Run]) {
     named.into_iter().for_each(|(index, own)| add(&mut runs[index], own));
 }
 
-/// What a run has, of what it does not share with most.
+/// The levels of a run that most do not have.
 fn unusual(run: &Run, usual: &BTreeMap<&str, Option<String>>) -> Differences {
     let own = usual.iter().filter_map(|(key, usual)| {
         let value = value(run, key).filter(|value| usual.as_ref() != Some(value))?;

@@ -29,7 +29,7 @@ pub struct Relations<'a> {
 pub struct StudyRuns<'a> {
     /// Their places.
     pub members: Vec<usize>,
-    /// What most of them were asked for: runs that override a key have no say in it.
+    /// Settings that most of them were asked for: runs that override a key have no say in it.
     pub usual: Usual<'a>,
     /// The machine of more than half of them, and of how many.
     pub machine: Option<(&'a str, usize)>,

@@ -119,7 +119,7 @@ pub struct Run {
     pub dataset_use: DatasetUse,
     /// Reasons not to believe, the worst first.
     pub doubts: Vec<Doubt>,
-    /// Why its numbers must not be used; `None` where they may.
+    /// The reason for which its numbers must not be used; `None` where they may.
     pub unusable: Option<Reason>,
     /// Every step, where it was asked for.
     pub record: Option<Box<Record>>,
