@@ -2,7 +2,7 @@
 
 use crate::dataset::OpenDataset;
 use anyhow::Context;
-use feedrate_data::storage::Storage;
+use feedrate_data::storage::ReadStorage;
 use feedrate_run::clock::Clock;
 use feedrate_run::driver::Signals;
 use feedrate_run::layers::{self, Collective, GroupStorages, Together};
@@ -21,7 +21,7 @@ pub(crate) struct Sharing<'a> {
     /// Its share of the emulated storage.
     plan: StoragePlan,
     /// Storage of this process; `None` where all read together.
-    own: Option<Arc<dyn Storage>>,
+    own: Option<Arc<dyn ReadStorage>>,
     /// Where groups are in several processes.
     collective: Option<Collective>,
     complete: Arc<AtomicBool>,
@@ -43,13 +43,13 @@ impl<'a> Sharing<'a> {
             .context("one accelerator of a group cannot read for those of other processes")?;
         let plan = ranks.storage(&plan.storage, share);
         let own = (file_access != FileAccess::Mpio)
-            .then(|| layers::layered(&plan, Arc::clone(&dataset.storage), clock, &signals.stop));
+            .then(|| layers::emulated(&plan, dataset.storage.clone(), clock, &signals.stop));
         let complete = Arc::default();
         Ok(Sharing { dataset, ranks, clock, signals, plan, own, collective, complete })
     }
 
     /// Storage that one job reads.
-    pub(crate) fn storage(&self) -> anyhow::Result<Arc<dyn Storage>> {
+    pub(crate) fn storage(&self) -> anyhow::Result<Arc<dyn ReadStorage>> {
         if let Some(own) = &self.own {
             return Ok(Arc::clone(own));
         }
@@ -58,11 +58,14 @@ impl<'a> Sharing<'a> {
         let OpenDataset { storage, folder, .. } = self.dataset;
         let together =
             Together::new(Arc::clone(storage), files, folder, Arc::clone(stop), complete);
-        Ok(layers::layered(&self.plan, Arc::new(together), self.clock, stop))
+        Ok(layers::emulated(&self.plan, Arc::new(together), self.clock, stop))
     }
 
     /// Storage that a job reads instead of `storage` where its groups are in several processes.
-    pub(crate) fn groups(&mut self, storage: &Arc<dyn Storage>) -> anyhow::Result<GroupStorages> {
+    pub(crate) fn groups(
+        &mut self,
+        storage: &Arc<dyn ReadStorage>,
+    ) -> anyhow::Result<GroupStorages> {
         match &mut self.collective {
             Some(collective) => collective
                 .storages(storage)

@@ -2,7 +2,7 @@
 
 use super::{Case, SAMPLE_BYTES, plan, rate, simulate};
 use feedrate_measure::metric;
-use feedrate_measure::record::{EpochRecord, HostEpoch, Record, System};
+use feedrate_measure::record::{EpochRecord, HostEpoch, RECORD_VERSION, Record, System};
 use feedrate_measure::summary::Summary;
 
 /// The record of one simulated epoch.
@@ -10,8 +10,21 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
     let accelerators = simulate(&plan(case), rate(bytes_per_second));
     let end_ns = accelerators.iter().map(|a| a.blocks[0].end_ns).max().unwrap();
     Record {
+        version: RECORD_VERSION,
+        program: "test".into(),
+        plan: plan(case),
+        system: System::default(),
+        started: String::new(),
+        ended: String::new(),
         complete: true,
+        nodes: Vec::new(),
+        processes: Vec::new(),
+        stopped_because: None,
+        compute_spins: false,
         simulated: true,
+        evaluations: vec![],
+        timeline: None,
+        study: None,
         epochs: vec![EpochRecord {
             number: 1,
             start_ns: 0,
@@ -23,7 +36,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
             nodes: Vec::new(),
             checkpoints: vec![],
         }],
-        ..Record::new("test", plan(case), System::default())
+        doubts: vec![],
     }
 }
 

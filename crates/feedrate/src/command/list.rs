@@ -100,7 +100,7 @@ pub(super) fn listed(family: ListedFamily) -> Vec<Listed> {
         }
         ListedFamily::Computes => compute::COMPUTES.iter().map(|c| member(c.member)).collect(),
         ListedFamily::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
-        ListedFamily::Launches => launch::LAUNCHES.iter().map(|l| member(l.member())).collect(),
+        ListedFamily::Launches => launch::LAUNCHES.iter().map(|l| member(&l.member)).collect(),
         ListedFamily::Designs => design::DESIGNS
             .iter()
             .map(|design| {

@@ -14,6 +14,7 @@ pub use self::study::StudyRun;
 
 use self::access::Access;
 use crate::histogram::Histogram;
+use feedrate_spec::names;
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use serde::{Deserialize, Serialize};
 use timeline::Timeline;
@@ -22,7 +23,7 @@ use timeline::Timeline;
 pub const RECORD_VERSION: u32 = 1;
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// [`RECORD_VERSION`] of the writer.
     pub version: u32,
@@ -66,41 +67,31 @@ pub struct Record {
 }
 
 impl Record {
-    /// A run of this plan that has measured nothing yet.
-    pub fn new(program: impl Into<String>, plan: Plan, system: System) -> Self {
-        Record {
-            version: RECORD_VERSION,
-            program: program.into(),
-            plan,
-            system,
-            nodes: Vec::new(),
-            processes: Vec::new(),
-            started: String::new(),
-            ended: String::new(),
-            complete: false,
-            stopped_because: None,
-            compute_spins: false,
-            simulated: false,
-            epochs: Vec::new(),
-            evaluations: Vec::new(),
-            timeline: None,
-            doubts: Vec::new(),
-            study: None,
-        }
-    }
-
     /// The evaluations as a record of their own, so that every metric can be had of them. `None` where there are none.
     pub fn of_evaluations(&self) -> Option<Record> {
         if self.evaluations.is_empty() {
             return None;
         }
-        let mut record = self.clone();
-        record.plan = self.plan.of_evaluations()?;
-        record.epochs = std::mem::take(&mut record.evaluations);
-        (record.timeline, record.doubts) = (None, Vec::new());
-        Some(record)
+        Some(Record {
+            program: self.program.clone(),
+            plan: self.plan.of_evaluations()?,
+            system: self.system.clone(),
+            nodes: self.nodes.clone(),
+            processes: self.processes.clone(),
+            started: self.started.clone(),
+            ended: self.ended.clone(),
+            stopped_because: self.stopped_because.clone(),
+            epochs: self.evaluations.clone(),
+            evaluations: Vec::new(),
+            timeline: None,
+            doubts: Vec::new(),
+            study: self.study.clone(),
+            ..*self
+        })
     }
+}
 
+impl Record {
     /// The machines of the run.
     pub fn machines(&self) -> &[System] {
         if self.nodes.is_empty() { std::slice::from_ref(&self.system) } else { &self.nodes }
@@ -135,7 +126,7 @@ pub struct Process {
 }
 
 /// One epoch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
     /// From 1.
     pub number: u32,
@@ -185,24 +176,16 @@ pub struct CheckpointRecord {
     pub ranks: Vec<RankCheckpoint>,
 }
 
-/// Direction of a checkpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckpointKind {
-    /// Written.
-    #[default]
-    Save,
-    /// Read.
-    Load,
-}
-
-impl CheckpointKind {
-    /// As in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            CheckpointKind::Save => "save",
-            CheckpointKind::Load => "load",
-        }
+names! {
+    /// Direction of a checkpoint.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum CheckpointKind {
+        /// Written.
+        #[default]
+        Save = "save",
+        /// Read.
+        Load = "load",
     }
 }
 

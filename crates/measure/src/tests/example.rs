@@ -2,7 +2,7 @@
 
 use crate::record::{
     AcceleratorEpoch, Block, CheckpointKind, CheckpointRecord, EpochRecord, HostEpoch, IoCounters,
-    Record, System,
+    RECORD_VERSION, Record, System,
 };
 use feedrate_spec::plan::{
     Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, Shuffle, StoragePlan,
@@ -170,22 +170,32 @@ pub fn checkpoint(start_ms: u64, end_ms: u64, bytes: u64, after_step: u64) -> Ch
 
 /// A complete record of a plain machine.
 pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
-    let plan = Plan { train: TrainPlan { epochs: epochs.len() as u32, ..plan.train }, ..plan };
-    let system = System {
-        hostname: "node1".into(),
-        cpus: 8,
-        memory_bytes: Some(16 << 30),
-        processor: "x86_64".into(),
-        cpuinfo: vec![("model name".into(), "Example".into())],
-        meminfo: vec![("MemTotal".into(), "16777216 kB".into())],
-        ..System::default()
-    };
     Record {
+        version: RECORD_VERSION,
+        program: "feedrate 0.1.0".into(),
+        plan: Plan { train: TrainPlan { epochs: epochs.len() as u32, ..plan.train }, ..plan },
+        system: System {
+            hostname: "node1".into(),
+            cpus: 8,
+            memory_bytes: Some(16 << 30),
+            processor: "x86_64".into(),
+            cpuinfo: vec![("model name".into(), "Example".into())],
+            meminfo: vec![("MemTotal".into(), "16777216 kB".into())],
+            ..System::default()
+        },
         started: "2026-11-21T23:59:59.000000".into(),
         ended: "2026-11-22T00:00:10.000000".into(),
         complete: true,
+        nodes: Vec::new(),
+        processes: Vec::new(),
+        stopped_because: None,
+        compute_spins: false,
+        simulated: false,
         epochs,
-        ..Record::new("feedrate 0.1.0", plan, system)
+        evaluations: vec![],
+        timeline: None,
+        study: None,
+        doubts: vec![],
     }
 }
 
