@@ -116,8 +116,10 @@ impl TimeSpec {
     }
 }
 
-/// Each distribution, its fields as numpy names them, and the wait that their values are.
-const TYPES: &[(&str, &[&str], fn(f64, f64) -> TimeSpec)] = &[
+/// A distribution, its fields as numpy names them, and the wait that their values are.
+type Distribution = (&'static str, &'static [&'static str], fn(f64, f64) -> TimeSpec);
+
+const TYPES: &[Distribution] = &[
     ("normal", &["mean", "stdev"], |mean, stdev| TimeSpec::Normal { mean, stdev }),
     ("uniform", &["min", "max"], |min, max| TimeSpec::Uniform { min, max }),
     ("gamma", &["shape", "scale"], |shape, scale| TimeSpec::Gamma { shape, scale }),
