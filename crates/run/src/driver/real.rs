@@ -178,9 +178,8 @@ impl RealDriver {
         live.steps.store(steps, Relaxed);
         live.step.store(0, Relaxed);
         self.conductor.publish(steps, &self.shared.queues, &mut self.effects);
-        let mut event = StepEvent::EpochStarted;
         loop {
-            self.conductor.push(event);
+            self.conductor.push(StepEvent::Started);
             self.block();
             if self.is_stopped() || self.stepper.steps_done() >= steps {
                 break;
@@ -189,7 +188,6 @@ impl RealDriver {
                 self.shared.fail(error);
                 break;
             }
-            event = StepEvent::BlockStarted;
         }
         if self.is_stopped() {
             self.stop_workers();

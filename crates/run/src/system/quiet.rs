@@ -91,8 +91,8 @@ impl Activity {
             duration_s,
             device: None,
             device_busy_share: per_second(added.device_busy_ms).map(|ms| ms / 1000.0),
-            device_read_bytes_per_second: per_second(added.device_read_bytes),
-            device_written_bytes_per_second: per_second(added.device_written_bytes),
+            device_read_bytes_per_second: per_second(added.counts.device_read_bytes),
+            device_written_bytes_per_second: per_second(added.counts.device_written_bytes),
             cpu_busy_share: added.cpu_busy_share(),
         }
     }
@@ -102,9 +102,7 @@ impl Activity {
         self.device_busy_share.is_none_or(|share| share <= bounds.device_busy_share_max)
             && self.cpu_busy_share.is_none_or(|share| share <= bounds.cpu_busy_share_max)
     }
-}
 
-impl Activity {
     /// " (2 MB/s read, 0 B/s written)".
     fn rates(&self) -> String {
         let (Some(read), Some(written)) =
@@ -156,25 +154,21 @@ fn whole_disk(device: &str) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_measure::record::timeline::Sample;
 
     #[test]
     fn a_look_is_the_difference_of_counters_over_time() {
-        let before = Totals {
-            device_busy_ms: Some(1000),
-            device_read_bytes: Some(0),
-            device_written_bytes: Some(5000),
-            cpu_busy_ticks: Some(10),
-            cpu_ticks: Some(100),
-            ..Totals::default()
+        let totals = |busy_ms, read, [busy_ticks, ticks]: [u64; 2]| Totals {
+            device_busy_ms: Some(busy_ms),
+            counts: Sample {
+                device_read_bytes: Some(read),
+                device_written_bytes: Some(5000),
+                cpu_busy_ticks: Some(busy_ticks),
+                cpu_ticks: Some(ticks),
+                ..Sample::default()
+            },
         };
-        let after = Totals {
-            device_busy_ms: Some(1500),
-            device_read_bytes: Some(4000),
-            device_written_bytes: Some(5000),
-            cpu_busy_ticks: Some(60),
-            cpu_ticks: Some(300),
-            ..Totals::default()
-        };
+        let (before, after) = (totals(1000, 0, [10, 100]), totals(1500, 4000, [60, 300]));
         let expected = Activity {
             duration_s: 2.0,
             device: None,

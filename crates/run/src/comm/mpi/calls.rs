@@ -3,37 +3,15 @@
 
 use super::abi::{Abi, Handle, Status};
 use crate::comm::CommError;
+use crate::functions::functions;
 use libloading::os::unix::Library;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 type Request = *mut Handle;
 
-/// Functions by name, each with its signature; the library stays open for as long as the process.
-macro_rules! functions {
-    ($table:ident, $names:ident: $($field:ident $name:literal ($($argument:ty),*),)*) => {
-        /// Names that a library must have.
-        #[cfg(test)]
-        pub(super) const $names: &[&str] = &[$($name),*];
-
-        /// Addresses of functions.
-        #[derive(Clone, Copy)]
-        pub(super) struct $table { $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> c_int,)* }
-
-        impl $table {
-            /// Find all of them; `Err` names the first that is not there.
-            pub(super) fn find(library: &Library) -> Result<Self, &'static str> {
-                Ok($table {
-                    // SAFETY: these are the signatures that MPI 3.1 gives these names, handles as `abi` says.
-                    $($field: *unsafe { library.get($name.as_bytes()) }.map_err(|_| $name)?,)*
-                })
-            }
-        }
-    };
-}
-
 functions! {
-    Functions, NAMES:
+    Functions:
     init_thread "MPI_Init_thread" (*mut c_int, *mut c_void, c_int, *mut c_int),
     finalize "MPI_Finalize" (),
     abort "MPI_Abort" (Handle, c_int),
@@ -47,15 +25,13 @@ functions! {
     library_version "MPI_Get_library_version" (*mut c_char, *mut c_int),
     ibarrier "MPI_Ibarrier" (Handle, Request),
     ibcast "MPI_Ibcast" (*mut c_void, c_int, Handle, c_int, Handle, Request),
-    igather "MPI_Igather"
-        (*const c_void, c_int, Handle, *mut c_void, c_int, Handle, c_int, Handle, Request),
     isend "MPI_Isend" (*const c_void, c_int, Handle, c_int, c_int, Handle, Request),
     irecv "MPI_Irecv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, Request),
     test "MPI_Test" (Request, *mut c_int, *mut Status),
 }
 
 functions! {
-    FileFunctions, FILE_NAMES:
+    FileFunctions:
     open "MPI_File_open" (Handle, *const c_char, c_int, Handle, *mut Handle),
     read_at_all "MPI_File_read_at_all" (Handle, i64, *mut c_void, c_int, Handle, *mut Status),
     close "MPI_File_close" (*mut Handle),
@@ -222,23 +198,6 @@ impl Calls {
         // SAFETY: `to` holds `len` bytes, for as long as the caller promises.
         self.start("MPI_Ibcast", |request| unsafe {
             (self.functions.ibcast)(to, len, self.abi.byte, 0, group.0, request)
-        })
-    }
-
-    /// Everyone's `bytes`, all of the same length, one after another into those of rank 0.
-    ///
-    /// # Safety
-    /// As of `start_broadcast`, for both; on rank 0 `all` must be as long as everyone's `bytes` together.
-    pub(super) unsafe fn start_gather(
-        &self,
-        bytes: &[u8],
-        all: &mut [u8],
-    ) -> Result<Pending, CommError> {
-        let (from, len) = (from(bytes), count(bytes.len()));
-        let (to, byte, world) = (to(all), self.abi.byte, self.abi.world);
-        // SAFETY: `from` holds `len` bytes, `to` what all ranks send, as the caller promises.
-        self.start("MPI_Igather", |request| unsafe {
-            (self.functions.igather)(from, len, byte, to, len, byte, 0, world, request)
         })
     }
 

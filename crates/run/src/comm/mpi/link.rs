@@ -21,6 +21,8 @@ const WHY: Duration = Duration::from_millis(500);
 const WHO: Duration = Duration::from_secs(5);
 /// No more than this is sent at once: C ints count it.
 const PIECE_BYTES: usize = 1 << 28;
+/// The length of a message goes before it.
+const LENGTH_BYTES: usize = size_of::<u64>();
 
 /// This process among the others.
 pub(super) struct Link {
@@ -138,22 +140,17 @@ impl Link {
 
     /// The bytes of each rank, on rank 0; nothing elsewhere.
     pub(super) fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
-        self.begin("MPI_Igather")?;
-        let own = length(bytes);
-        let holds = if self.rank == 0 { own.len() * self.size as usize } else { 0 };
-        let mut buffers = (own, vec![0; holds]);
-        // SAFETY: `complete` keeps the buffers until the operation is done; rank 0's holds a length of each rank.
-        let pending = unsafe { self.calls.start_gather(&buffers.0, &mut buffers.1) }?;
-        let (_, lengths) = self.complete(pending, buffers)?;
+        self.begin("MPI_Isend")?;
         if self.rank > 0 {
+            self.send(0, length(bytes))?;
             for piece in bytes.chunks(PIECE_BYTES) {
                 self.send(0, piece.to_vec())?;
             }
             return Ok(Vec::new());
         }
         let mut all = vec![bytes.to_vec()];
-        for (rank, len) in (0..).zip(lengths.chunks_exact(8)).skip(1) {
-            let (len, mut part) = (number(len), Vec::new());
+        for rank in 1..self.size {
+            let (len, mut part) = (number(&self.receive(rank, LENGTH_BYTES)?), Vec::new());
             while part.len() < len {
                 part.extend(self.receive(rank, (len - part.len()).min(PIECE_BYTES))?);
             }
@@ -286,7 +283,7 @@ pub(super) fn complete<B>(
 
 fn unreadable(error: serde_json::Error) -> CommError {
     let reason = format!("what ranks tell each other cannot be read: {error}");
-    CommError::Library { call: "MPI_Igather", reason }
+    CommError::Library { call: "MPI_Isend", reason }
 }
 
 /// The library was initialized for fewer threads than this needs.

@@ -27,6 +27,7 @@ impl Flag {
 }
 
 /// Shared by the rank's own thread and the one that listens to the control channel.
+#[derive(Default)]
 pub(super) struct State {
     rank: u32,
     on_loss: Option<OnLoss>,
@@ -63,23 +64,7 @@ impl State {
         on_loss: Option<OnLoss>,
         on_wait: Option<OnLoss>,
     ) -> Self {
-        State {
-            rank,
-            on_loss,
-            on_wait,
-            stop,
-            alive: AtomicU64::new(0),
-            begun: AtomicU64::new(0),
-            gave_up: Flag::default(),
-            is_ended: Flag::default(),
-            undone: Flag::default(),
-            all_idle: Flag::default(),
-            hub_died: Flag::default(),
-            leaving: Flag::default(),
-            over: Flag::default(),
-            end: Mutex::default(),
-            failure: Mutex::default(),
-        }
+        State { rank, on_loss, on_wait, stop, ..State::default() }
     }
 
     /// The work of all is over. The first reason counts.

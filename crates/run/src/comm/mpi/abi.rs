@@ -1,18 +1,11 @@
-//! The values of handles and constants, which differ from one MPI library to the next. One file an ABI. Calls nothing.
+//! The values of handles and constants, which differ from one MPI library to the next. Calls nothing.
 //!
 //! A handle is a `usize` everywhere. Open MPI's are pointers, the standard's are pointers that hold numbers; MPICH's are C
 //! ints, which the calling conventions of 64-bit Linux pass in the low half of the same registers, and which little-endian
 //! memory keeps in the low half of a `usize` that was 0.
 
-mod mpich;
-mod open_mpi;
-mod standard;
 #[cfg(test)]
 mod tests;
-
-pub(super) use mpich::MPICH;
-pub(super) use open_mpi::open_mpi;
-pub(super) use standard::STANDARD;
 
 use super::launcher::Launcher;
 use std::ffi::c_int;
@@ -77,4 +70,50 @@ impl Abi {
             Launcher::SlurmPmi | Launcher::SlurmPmix | Launcher::Slurm | Launcher::Pmix => false,
         }
     }
+}
+
+/// The MPICH ABI: MPICH 3.1 to 5, Intel MPI, Cray MPICH, MVAPICH. Handles are C ints (`mpi.h` of MPICH, and
+/// <https://www.mpich.org/abi/>).
+pub(super) const MPICH: Abi = Abi {
+    family: Family::Mpich,
+    world: 0x4400_0000,
+    byte: 0x4c00_010d,
+    errors_return: 0x5400_0001,
+    info_null: 0x1c00_0000,
+    shared: 1,
+    read_only: 2,
+    threads: Levels { funneled: 1, serialized: 2, multiple: 3 },
+    status_bytes: 20,
+};
+
+/// The ABI of the MPI 5.0 standard, chapter 20: handles are pointers that hold small numbers (`mpi_abi.h` of MPICH 5).
+pub(super) const STANDARD: Abi = Abi {
+    family: Family::Mpich,
+    world: 0x101,
+    byte: 0x247,
+    errors_return: 0x143,
+    info_null: 0x130,
+    shared: 221,
+    read_only: 16,
+    threads: Levels { funneled: 1024, serialized: 2048, multiple: 4096 },
+    status_bytes: 32,
+};
+
+/// Open MPI 3 to 5: handles are addresses of objects in the library (`OMPI_PREDEFINED_GLOBAL` in its `mpi.h`), found by the address
+/// of each symbol; `Err` names the one that is not there.
+pub(super) fn open_mpi(
+    mut address: impl FnMut(&'static str) -> Option<Handle>,
+) -> Result<Abi, &'static str> {
+    let mut handle = |symbol: &'static str| address(symbol).ok_or(symbol);
+    Ok(Abi {
+        family: Family::OpenMpi,
+        world: handle("ompi_mpi_comm_world")?,
+        byte: handle("ompi_mpi_byte")?,
+        errors_return: handle("ompi_mpi_errors_return")?,
+        info_null: handle("ompi_mpi_info_null")?,
+        shared: 0,
+        read_only: 2,
+        threads: Levels { funneled: 1, serialized: 2, multiple: 3 },
+        status_bytes: 24,
+    })
 }
