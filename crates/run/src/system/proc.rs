@@ -14,7 +14,7 @@ const SECTOR_BYTES: u64 = 512;
 /// Counted since the machine or the process started. `None` is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Totals {
-    /// Of the workers' reads the kernel does not tell.
+    /// Reads of the workers are not the kernel's to tell.
     pub(super) counts: Sample,
     /// Time in which the device had something to do.
     pub(super) device_busy_ms: Option<u64>,
