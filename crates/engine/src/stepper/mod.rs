@@ -4,7 +4,7 @@
 
 mod recorder;
 
-pub use recorder::{Recorder, StepTimes};
+pub use recorder::{Recorder, StepTotals};
 
 use crate::durations::Durations;
 use crate::loader::{Queue, ReadTimes};

@@ -72,9 +72,9 @@ pub struct Signals {
 
 /// Work that the workers of a driver have done since it was made. It may be looked at from any thread, and holds nobody up.
 #[derive(Clone)]
-pub struct Progress(Arc<Shared>);
+pub struct WorkProgress(Arc<Shared>);
 
-impl Progress {
+impl WorkProgress {
     /// Bytes that read calls returned.
     pub fn read_bytes(&self) -> u64 {
         self.0.queues.iter().map(Queue::read_bytes_of_run).sum()
@@ -318,8 +318,8 @@ impl RealDriver {
     }
 
     /// The work done so far, for whoever looks on.
-    pub fn progress(&self) -> Progress {
-        Progress(Arc::clone(&self.shared))
+    pub fn progress(&self) -> WorkProgress {
+        WorkProgress(Arc::clone(&self.shared))
     }
 
     /// Workers that were still in an operation of the storage long after they had been told to stop.

@@ -158,7 +158,8 @@ fn ranks_keep_the_contract_under_every_mpi() {
         let said = mpi.ranks("contract");
         assert_eq!(said.code, Some(0), "{}: {said}", mpi.run.display());
         for rank in 0..4 {
-            let node = format!("Node {{ node: 0, nodes: 1, local_rank: {rank}, local_size: 4 }}");
+            let node =
+                format!("RankNode {{ node: 0, nodes: 1, local_rank: {rank}, local_size: 4 }}");
             let line = format!("rank {rank} of 4: {node}");
             assert!(said.out.contains(&line), "{}: {said}", mpi.run.display());
         }
@@ -172,8 +173,9 @@ fn ranks_on_two_machines_keep_the_contract() {
         assert_eq!(said.code, Some(0), "{}: {said}", mpi.run.display());
         for rank in 0..4 {
             let (node, local) = (rank / 2, rank % 2);
-            let node =
-                format!("Node {{ node: {node}, nodes: 2, local_rank: {local}, local_size: 2 }}");
+            let node = format!(
+                "RankNode {{ node: {node}, nodes: 2, local_rank: {local}, local_size: 2 }}"
+            );
             let line = format!("rank {rank} of 4: {node}");
             assert!(said.out.contains(&line), "{}: {said}", mpi.run.display());
         }

@@ -28,7 +28,7 @@ impl Flag {
 
 /// Shared by the rank's own thread and the one that listens to the control channel.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct RankState {
     rank: u32,
     on_loss: Option<OnLoss>,
     on_wait: Option<OnLoss>,
@@ -57,14 +57,14 @@ pub(super) struct State {
     failure: Mutex<Option<CommError>>,
 }
 
-impl State {
+impl RankState {
     pub(super) fn new(
         rank: u32,
         stop: Arc<AtomicBool>,
         on_loss: Option<OnLoss>,
         on_wait: Option<OnLoss>,
     ) -> Self {
-        State { rank, on_loss, on_wait, stop, ..State::default() }
+        RankState { rank, on_loss, on_wait, stop, ..RankState::default() }
     }
 
     /// The work of all is over. The first reason counts.

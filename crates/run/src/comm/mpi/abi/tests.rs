@@ -1,6 +1,6 @@
 //! What `abi` and `calls` take for granted, held against the headers of the real libraries by their own compilers.
 
-use super::{Abi, Levels, MPICH, STANDARD, Status, open_mpi};
+use super::{Abi, MPICH, MpiStatus, STANDARD, ThreadLevels, open_mpi};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -82,7 +82,7 @@ fn check_values(compiler: &Path, abi: Abi) {
     let output = Command::new(folder.path().join("probe")).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let seen: Vec<u64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
-    let Levels { funneled, serialized, multiple } = abi.threads;
+    let ThreadLevels { funneled, serialized, multiple } = abi.threads;
     let ours = [abi.world, abi.byte, abi.errors_return, abi.info_null].map(|handle| handle as u64);
     let numbers = [abi.shared, abi.read_only, funneled, serialized, multiple];
     let ours = ours.into_iter().chain(numbers.map(|number| number as u64));
@@ -90,7 +90,7 @@ fn check_values(compiler: &Path, abi: Abi) {
     // Open MPI's handles are addresses: `check_symbols` has their names.
     let from = if abi.world == 0 { 4 } else { 0 };
     assert_eq!(ours[from..], seen[from..], "{}", compiler.display());
-    assert!(size_of::<Status>() >= abi.status_bytes);
+    assert!(size_of::<MpiStatus>() >= abi.status_bytes);
 }
 
 fn check_signatures(compiler: &Path) {
