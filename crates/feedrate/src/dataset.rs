@@ -7,7 +7,7 @@ use crate::launch::decided;
 use crate::messages;
 use crate::progress;
 use anyhow::{Context, bail};
-use feedrate_data::generate::{self, Begun, Generated, Generation, Part, Watch};
+use feedrate_data::generate::{self, Begun, Generated, Generation, Share, Watch};
 use feedrate_data::lock::{Access, DatasetLock};
 use feedrate_data::manifest::{self, Manifest, State};
 use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
@@ -97,7 +97,7 @@ pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow
     Ok(())
 }
 
-/// The dataset of `plan`, generated where that was chosen, each process its part. What was done is told on rank 0.
+/// The dataset of `plan`, generated where that was chosen, each process its share. What was done is told on rank 0.
 pub(crate) fn ready(
     plan: &Plan,
     choice: Choice,
@@ -169,19 +169,19 @@ fn make(
         let is_made = !choice.check_files && is_complete(storage, plan)?;
         Ok(if is_made { None } else { Some(generation.prepare()?) })
     };
-    let (begun, part) = if shares {
-        let part = Part { index: comm.rank().into(), of: comm.size().into() };
-        (decided(comm, prepare)?, part)
+    let (begun, share) = if shares {
+        let share = Share { index: comm.rank().into(), of: comm.size().into() };
+        (decided(comm, prepare)?, share)
     } else {
-        (prepare()?, Part::ALL)
+        (prepare()?, Share::ALL)
     };
     let Some(begun) = begun else { return Ok(Generated::default()) };
-    let bytes = plan::estimate(plan, &catalog()).file_bytes / part.of;
+    let bytes = plan::estimate(plan, &catalog()).file_bytes / share.of;
     let bar = progress::byte_bar("generating", bytes, quiet || !ranks.is_first());
     let show = |_files: u64, bytes: u64| bar.set_position(bytes);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.div_ceil(comm.node().local_size as usize);
-    let made = generation.make(begun, part, threads, &Watch::new(&show, interrupted));
+    let made = generation.make(begun, share, threads, &Watch::new(&show, interrupted));
     bar.finish_and_clear();
     let mut made = made?;
     if shares {

@@ -4,7 +4,7 @@
 //! Samples taken in order are read ahead in whole pieces: what was read beyond a sample is asked for again by the next. A
 //! sample out of order is read by itself. A step back is another pass over the file: nothing is kept from the last.
 
-use super::{Cursor, FormatError, Need, PayloadSink, cut_off, piece_len};
+use super::{Cursor, FormatError, Need, PayloadSink, cut_off, length_of, piece_len};
 use feedrate_spec::shape::FileShape;
 use std::ops::Range;
 
@@ -20,8 +20,8 @@ pub(super) enum Begun {
 }
 
 /// The sample to find.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wanted {
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct WantedSample {
     /// Number of the dataset file.
     pub(super) file: u64,
     pub(super) sample: u64,
@@ -29,10 +29,16 @@ pub(super) struct Wanted {
     pub(super) expected: Option<FileShape>,
 }
 
+impl WantedSample {
+    pub(super) fn new(file: u64, sample: u64, expected: Option<&FileShape>) -> Self {
+        WantedSample { file, sample, expected: expected.copied() }
+    }
+}
+
 /// Finds one sample in the bytes of a file.
 pub(super) trait Finder: Send {
     /// Look for a sample.
-    fn begin(&mut self, wanted: &Wanted, begun: Begun);
+    fn begin(&mut self, wanted: &WantedSample, begun: Begun);
 
     /// The file is this long. Comes first in each file.
     fn length(&mut self, bytes: u64) -> Result<(), FormatError>;
@@ -61,7 +67,7 @@ pub(super) trait Finder: Send {
 pub(super) struct AheadCursor<S> {
     piece_bytes: usize,
     finder: S,
-    last: Option<Wanted>,
+    last: Option<WantedSample>,
     length: Option<u64>,
     in_order: bool,
     /// Where what is left of the last piece begins and ends. Whoever read the piece has its bytes.
@@ -129,7 +135,7 @@ impl<S: Finder> AheadCursor<S> {
 
 impl<S: Finder> Cursor for AheadCursor<S> {
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
-        let wanted = Wanted { file, sample, expected: expected.copied() };
+        let wanted = WantedSample::new(file, sample, expected);
         let begun = match &self.last {
             Some(last) if last.file != file || last.expected != wanted.expected => Begun::Anew,
             Some(last) if last.sample < sample => Begun::Onward,
@@ -175,8 +181,7 @@ impl<S: Finder> Cursor for AheadCursor<S> {
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         match self.asked {
             Asked::Length => {
-                let length = bytes.first_chunk().copied().map(u64::from_le_bytes);
-                let length = length.ok_or_else(|| FormatError::new(0, "a length was expected"))?;
+                let length = length_of(bytes);
                 self.finder.length(length)?;
                 self.length = Some(length);
                 Ok(())

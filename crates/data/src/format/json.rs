@@ -2,12 +2,9 @@
 //! `json.dumps(x.tolist())` or `pandas.to_json(orient="records", lines=True)` are read too: of nested arrays the numbers
 //! in order, of objects the values. `NaN`, `Infinity` and `null` are floats, as Python has them.
 
+use super::Format;
 use super::text::{self, Line, Row, Syntax, TextCursor, Token, Values, Wrong};
-use super::{Content, Cursor, CursorOptions, FileSink, Format, SinkError};
-use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Compression, Encoding, FileShape};
-
-pub(super) struct Json;
+use feedrate_spec::catalog::{Ability, Member};
 
 static MEMBER: Member = Member {
     name: "json",
@@ -20,30 +17,11 @@ const LINE: Line = Line { open: b"[", close: b"]\n" };
 /// Arrays and objects inside each other.
 const DEPTH_MAX: u32 = 16;
 
-impl Format for Json {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry {
-            compressions: &[Compression::Gzip],
-            heeds: &["dataset.compression_level"],
-            piece_bytes: Some(text::PIECE_BYTES),
-            ..FormatEntry::new(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding))
-        }
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        text::encode(LINE, shape, encoding, content, sink)
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(TextCursor::<Tokens>::new(options))
-    }
-}
+pub(super) static FORMAT: Format = Format::new(
+    text::entry(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding)),
+    |shape, encoding, content, sink| text::encode(LINE, shape, encoding, content, sink),
+    |options| Box::new(TextCursor::<Tokens>::new(options)),
+);
 
 /// Tokens that may come next.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]

@@ -113,7 +113,7 @@ fn calls_of(job: &ReadJob, accelerator: u32, queue: &Queue) -> Vec<String> {
 fn all_accelerators_make_the_same_calls_in_formats_of_even_reads() {
     let mut checked = 0;
     for format in FORMATS {
-        let entry = format.entry();
+        let entry = format.entry;
         if !entry.member.has(Ability::EvenReads) {
             continue;
         }

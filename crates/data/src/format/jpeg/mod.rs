@@ -9,15 +9,13 @@ mod markers;
 mod tests;
 
 use super::whole_image::{Fits, ImageCursor, Picture};
-use super::{Content, Cursor, CursorOptions, FileSink, Format, FormatError, SinkError};
+use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Element, Encoding, FileShape};
+use feedrate_spec::shape::{Element, FileShape};
 use markers::Markers;
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
-
-pub(super) struct Jpeg;
 
 static MEMBER: Member = Member {
     name: "jpeg",
@@ -29,33 +27,18 @@ const SIDE_MAX: u64 = 65_535;
 
 const FITS: Fits = Fits { elements: &[Element::Uint8], channels: &[3], side_max: SIDE_MAX };
 
-impl Format for Jpeg {
-    fn entry(&self) -> FormatEntry {
+pub(super) static FORMAT: Format = Format {
+    // 2: `jpeg-encoder` encodes.
+    version: 2,
+    ..Format::new(
         FormatEntry {
             unfit: |shape, _| FITS.unfit(shape),
             ..FormatEntry::new(&MEMBER, |shape, _| write::file_bytes(shape))
-        }
-    }
-
-    /// 2: `jpeg-encoder` encodes.
-    fn version(&self) -> u32 {
-        2
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        _encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        write::picture(shape, content, sink)
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(ImageCursor::new(JpegPicture::default(), options))
-    }
-}
+        },
+        |shape, _, content, sink| write::picture(shape, content, sink),
+        |options| Box::new(ImageCursor::new(JpegPicture::default(), options)),
+    )
+};
 
 #[derive(Default)]
 struct JpegPicture {

@@ -9,13 +9,11 @@ mod write;
 mod tests;
 
 use super::whole_image::{Fits, ImageCursor, Picture};
-use super::{Content, Cursor, CursorOptions, FileSink, Format, FormatError, SinkError};
+use super::{Format, FormatError};
 use chunks::Chunks;
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Element, Encoding, FileShape};
+use feedrate_spec::shape::{Element, FileShape};
 use std::io::Cursor as Reading;
-
-pub(super) struct Png;
 
 static MEMBER: Member = Member {
     name: "png",
@@ -29,34 +27,21 @@ const FITS: Fits = Fits {
     side_max: (1 << 31) - 1,
 };
 
-impl Format for Png {
-    fn entry(&self) -> FormatEntry {
+pub(super) static FORMAT: Format = Format {
+    // 2: `png` encodes.
+    version: 2,
+    ..Format::new(
         FormatEntry {
             unfit: |shape, _| FITS.unfit(shape),
             ..FormatEntry::new(&MEMBER, |shape, _| write::file_bytes(shape))
-        }
-    }
-
-    /// 2: `png` encodes.
-    fn version(&self) -> u32 {
-        2
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        _encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        write::picture(shape, content, sink)
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        let picture = PngPicture { check_crc: options.check_crc, chunks: Chunks::default() };
-        Box::new(ImageCursor::new(picture, options))
-    }
-}
+        },
+        |shape, _, content, sink| write::picture(shape, content, sink),
+        |options| {
+            let picture = PngPicture { check_crc: options.check_crc, chunks: Chunks::default() };
+            Box::new(ImageCursor::new(picture, options))
+        },
+    )
+};
 
 struct PngPicture {
     check_crc: bool,

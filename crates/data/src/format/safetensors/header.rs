@@ -192,9 +192,8 @@ fn bytes_dims(bytes: u64) -> Dims {
     Dims::new(&[bytes]).unwrap_or_else(|| unreachable!("one dimension fits"))
 }
 
-/// The header's length, as the first bytes of a file say it.
-pub(super) fn length(prefix: [u8; 8], file_bytes: u64) -> Result<u64, FormatError> {
-    let length = u64::from_le_bytes(prefix);
+/// The header's length, which the first bytes of a file say.
+pub(super) fn length(length: u64, file_bytes: u64) -> Result<u64, FormatError> {
     if length > file_bytes.saturating_sub(PREFIX_BYTES) {
         let message = format!("a header of {length} bytes in a file of {file_bytes}");
         return Err(FormatError::new(0, message));

@@ -1,7 +1,7 @@
 //! Headers of others, and headers that lie.
 
-use super::super::find;
 use super::super::tests::{encoded, options, read, read_with, shape};
+use super::super::{Need, find};
 use super::*;
 
 fn file(header: &str, data: &[u8]) -> Vec<u8> {
@@ -124,7 +124,7 @@ fn the_header_is_kept() {
     let format = find("safetensors").unwrap();
     let plan = shape(&[4], Element::Uint8, 3);
     let parts = encoded(format, &plan, 1000);
-    let mut cursor = format.cursor(&options(4096));
+    let mut cursor = (format.cursor)(&options(4096));
     for expected in [Some(&plan), None] {
         read_with(&mut *cursor, 4096, &parts, 0, expected).unwrap();
         cursor.begin(5, 2, expected);
@@ -141,7 +141,7 @@ fn very_many_samples_are_unfit() {
     assert_eq!(reason(100_000), None);
     assert_eq!(reason(1_000_000).unwrap().key, "dataset.num_samples_per_file");
     // The size is asked for all the same, and told at once.
-    let file_bytes = find("safetensors").unwrap().entry().file_bytes;
+    let file_bytes = find("safetensors").unwrap().entry.file_bytes;
     for samples in [1 << 40, u64::MAX] {
         assert!(reason(samples).is_some());
         assert!(file_bytes(&shape(&[1], Element::Uint8, samples), &Encoding::default()) >= samples);

@@ -14,6 +14,7 @@ use super::{
     Content, Cursor, CursorOptions, FileSink, FormatError, Need, PayloadSink, SinkError,
     check_sample, cut_off, in_words, piece_len,
 };
+use feedrate_spec::catalog::{FormatEntry, Member};
 use feedrate_spec::shape::{Compression, Element, Encoding, FileShape};
 
 pub(super) use cursor::TextCursor;
@@ -21,7 +22,20 @@ pub(super) use rows::{Row, Token, Values, Wrong};
 pub(super) use write::{Line, encode, file_bytes};
 
 /// Reads are large, as files are read from their start.
-pub(super) const PIECE_BYTES: u64 = 1 << 20;
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// A format of numbers as text.
+pub(super) const fn entry(
+    member: &'static Member,
+    file_bytes: fn(&FileShape, &Encoding) -> u64,
+) -> FormatEntry {
+    FormatEntry {
+        compressions: &[Compression::Gzip],
+        heeds: &["dataset.compression_level"],
+        piece_bytes: Some(PIECE_BYTES),
+        ..FormatEntry::new(member, file_bytes)
+    }
+}
 
 /// How numbers stand in a line.
 pub(super) trait Syntax: Default + Send + 'static {

@@ -6,7 +6,7 @@ use super::*;
 use feedrate_spec::shape::Element;
 use proptest::prelude::*;
 
-fn format(name: &str) -> &'static dyn Format {
+fn format(name: &str) -> &'static Format {
     find(name).unwrap()
 }
 
@@ -16,7 +16,7 @@ fn read(
     sample: u64,
     plan: Option<&FileShape>,
 ) -> Result<Vec<u8>, FormatError> {
-    let mut cursor = format(name).cursor(&options(4096));
+    let mut cursor = (format(name).cursor)(&options(4096));
     read_with(&mut *cursor, 4096, &[text.to_vec()], sample, plan)
 }
 
@@ -152,7 +152,7 @@ fn reads(compression: Compression, samples: &[u64]) -> (u64, Vec<(u64, u64)>) {
     let shape = shape(&[1000], Element::Uint8, 20);
     let encoding = Encoding { compression, ..Encoding::default() };
     let parts = encoded_as(format("csv"), &shape, &encoding, 1 << 20);
-    let mut cursor = format("csv").cursor(&options(4096));
+    let mut cursor = (format("csv").cursor)(&options(4096));
     let mut asked = Vec::new();
     for &sample in samples {
         cursor.begin(0, sample, Some(&shape));
@@ -259,8 +259,8 @@ proptest! {
             let shape = shape(&[numbers], element, samples);
             for name in ["csv", "json"] {
                 let parts = encoded_as(format(name), &shape, &Encoding::default(), 1000);
-                let mut whole = format(name).cursor(&options(1 << 20));
-                let mut cut = format(name).cursor(&options(pieces));
+                let mut whole = (format(name).cursor)(&options(1 << 20));
+                let mut cut = (format(name).cursor)(&options(pieces));
                 for sample in 0..samples {
                     let whole = read_with(&mut *whole, 1 << 20, &parts, sample, Some(&shape));
                     let cut = read_with(&mut *cut, pieces, &parts, sample, Some(&shape));

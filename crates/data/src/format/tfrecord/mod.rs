@@ -10,13 +10,11 @@ mod tests;
 use super::ahead::AheadCursor;
 use super::packed::{self, Payload};
 use super::{
-    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Part, PayloadSink, SinkError,
-    ahead, check_sample, cut_off, in_words,
+    Content, CursorOptions, FileSink, Format, FormatError, Part, PayloadSink, SinkError, ahead,
+    check_sample, cut_off, in_words,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
-
-pub(super) struct TfRecord;
 
 static MEMBER: Member = Member {
     name: "tfrecord",
@@ -48,52 +46,46 @@ const VALUE: u8 = 0x12;
 /// Field 3 of a feature: its integers.
 const INTEGERS: u8 = 0x1a;
 
-impl Format for TfRecord {
-    fn entry(&self) -> FormatEntry {
+pub(super) static FORMAT: Format = Format {
+    parts: &[Part::DATA, Part { folder: "index", suffix: ".idx", optional: true }],
+    ..Format::new(
         FormatEntry {
             piece_bytes: Some(PIECE_BYTES),
             unfit: |shape, _| unfit(shape),
             ..FormatEntry::new(&MEMBER, |shape, _| file_bytes(shape))
-        }
-    }
+        },
+        encode,
+        |options| Box::new(AheadCursor::new(options.piece_bytes, records::Records::new(options))),
+    )
+};
 
-    fn parts(&self) -> &'static [Part] {
-        const { &[Part::DATA, Part { folder: "index", suffix: ".idx", optional: true }] }
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        _encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        let lengths = Lengths::new(shape);
-        let (head, tail) = (lengths.head(), lengths.tail());
-        let head_crc = crc32c::crc32c(&head[FRAME_BYTES..]);
-        for sample in 0..shape.samples {
-            sink.write(DATA, &head)?;
-            let mut crc = head_crc;
-            let payload = packed::write_sample(DATA, sample, shape, content, sink, &mut |bytes| {
-                crc = crc32c::crc32c_append(crc, bytes);
-            })?;
-            sink.write(DATA, &tail)?;
-            match payload {
-                Payload::Whole => {
-                    let crc = masked(crc32c::crc32c_append(crc, &tail));
-                    sink.write(DATA, &crc.to_le_bytes())?;
-                }
-                Payload::Skipped => sink.reserve(DATA, CRC_BYTES as usize)?,
+fn encode(
+    shape: &FileShape,
+    _encoding: &Encoding,
+    content: &mut Content,
+    sink: &mut dyn FileSink,
+) -> Result<(), SinkError> {
+    let lengths = Lengths::new(shape);
+    let (head, tail) = (lengths.head(), lengths.tail());
+    let head_crc = crc32c::crc32c(&head[FRAME_BYTES..]);
+    for sample in 0..shape.samples {
+        sink.write(DATA, &head)?;
+        let mut crc = head_crc;
+        let payload = packed::write_sample(DATA, sample, shape, content, sink, &mut |bytes| {
+            crc = crc32c::crc32c_append(crc, bytes);
+        })?;
+        sink.write(DATA, &tail)?;
+        match payload {
+            Payload::Whole => {
+                let crc = masked(crc32c::crc32c_append(crc, &tail));
+                sink.write(DATA, &crc.to_le_bytes())?;
             }
-            let line = format!("{} {}\n", sample * lengths.record, lengths.record);
-            sink.write(INDEX, line.as_bytes())?;
+            Payload::Skipped => sink.reserve(DATA, CRC_BYTES as usize)?,
         }
-        Ok(())
+        let line = format!("{} {}\n", sample * lengths.record, lengths.record);
+        sink.write(INDEX, line.as_bytes())?;
     }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(AheadCursor::new(options.piece_bytes, records::Records::new(options)))
-    }
+    Ok(())
 }
 
 fn unfit(shape: &FileShape) -> Option<Unfit> {

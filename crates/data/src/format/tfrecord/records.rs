@@ -1,6 +1,6 @@
 //! Finds records in a file: those of a plan where they must be, those of a foreign file one after another.
 
-use super::ahead::{Begun, Finder, Wanted};
+use super::ahead::{Begun, Finder, WantedSample};
 use super::example::{Outcome, Scanner};
 use super::{
     CRC_BYTES, CursorOptions, Dims, Element, FRAME_BYTES, FileShape, FormatError, IMAGE, Lengths,
@@ -190,7 +190,7 @@ impl Records {
 }
 
 impl Finder for Records {
-    fn begin(&mut self, wanted: &Wanted, begun: Begun) {
+    fn begin(&mut self, wanted: &WantedSample, begun: Begun) {
         self.expected = wanted.expected;
         self.wanted = wanted.sample;
         self.renamed = false;

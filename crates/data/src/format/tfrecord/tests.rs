@@ -1,7 +1,7 @@
 //! Records in pieces cut anywhere, and what is read for them.
 
 use super::super::tests::{encoded, options, read_with, shape};
-use super::super::{Discard, Need};
+use super::super::{Cursor, Discard, Need};
 use super::*;
 
 fn framed(message: &[u8]) -> Vec<u8> {
@@ -46,12 +46,12 @@ fn reads(
 #[test]
 fn pieces_may_be_cut_anywhere() {
     let shape = shape(&[37], Element::Uint16, 4);
-    let parts = encoded(&TfRecord, &shape, 1000);
+    let parts = encoded(&FORMAT, &shape, 1000);
     let record = parts[0].len() / 4;
     let mut content = Content::new(42);
     content.start(5);
     for piece_bytes in 1..2 * record {
-        let mut cursor = TfRecord.cursor(&options(piece_bytes));
+        let mut cursor = (FORMAT.cursor)(&options(piece_bytes));
         for expected in [Some(&shape), None] {
             for sample in [0, 1, 3, 2, 2, 0, 3] {
                 let payload =
@@ -66,9 +66,9 @@ fn pieces_may_be_cut_anywhere() {
 #[test]
 fn small_records_in_order_share_reads() {
     let shape = shape(&[1000], Element::Uint8, 100);
-    let file = &encoded(&TfRecord, &shape, 1000)[0];
+    let file = &encoded(&FORMAT, &shape, 1000)[0];
     for expected in [Some(&shape), None] {
-        let mut cursor = TfRecord.cursor(&options(16384));
+        let mut cursor = (FORMAT.cursor)(&options(16384));
         let (pass, again) = reads(&mut *cursor, file, 0..100, expected);
         let whole = (0..file.len()).step_by(16384);
         let whole: Vec<(u64, usize)> =
@@ -83,9 +83,9 @@ fn small_records_in_order_share_reads() {
 #[test]
 fn a_sample_out_of_order_is_read_by_itself() {
     let shape = shape(&[1000], Element::Uint8, 100);
-    let file = &encoded(&TfRecord, &shape, 1000)[0];
+    let file = &encoded(&FORMAT, &shape, 1000)[0];
     let record = Lengths::new(&shape).record;
-    let mut cursor = TfRecord.cursor(&options(1 << 20));
+    let mut cursor = (FORMAT.cursor)(&options(1 << 20));
     let (pass, _) = reads(&mut *cursor, file, [50, 20, 70], Some(&shape));
     let bytes = record as usize;
     assert_eq!(pass, [(50 * record, bytes), (20 * record, bytes), (70 * record, bytes)]);
@@ -94,9 +94,9 @@ fn a_sample_out_of_order_is_read_by_itself() {
 #[test]
 fn large_records_are_read_once_and_passed_by_at_their_frames() {
     let shape = shape(&[100_000], Element::Uint8, 5);
-    let file = &encoded(&TfRecord, &shape, 1000)[0];
+    let file = &encoded(&FORMAT, &shape, 1000)[0];
     let record = Lengths::new(&shape).record as usize;
-    let mut cursor = TfRecord.cursor(&options(65536));
+    let mut cursor = (FORMAT.cursor)(&options(65536));
     let (pass, _) = reads(&mut *cursor, file, 0..5, Some(&shape));
     assert_eq!(pass.iter().map(|read| read.1).sum::<usize>(), file.len());
     let (pass, _) = reads(&mut *cursor, file, [4], None);
@@ -109,17 +109,17 @@ fn large_records_are_read_once_and_passed_by_at_their_frames() {
 #[test]
 fn checksums_of_data_are_checked_where_asked_for() {
     let shape = shape(&[100], Element::Uint8, 1);
-    let mut parts = encoded(&TfRecord, &shape, 1000);
+    let mut parts = encoded(&FORMAT, &shape, 1000);
     parts[0][60] ^= 1;
     for check_crc in [true, false] {
         let options = CursorOptions { check_crc, ..options(4096) };
-        let mut cursor = TfRecord.cursor(&options);
+        let mut cursor = (FORMAT.cursor)(&options);
         let payload = read_with(&mut *cursor, 4096, &parts, 0, Some(&shape));
         assert_eq!(payload.is_err(), check_crc);
     }
     parts[0][9] ^= 1;
     let options = CursorOptions { check_crc: false, ..options(4096) };
-    let error = read_with(&mut *TfRecord.cursor(&options), 4096, &parts, 0, None).unwrap_err();
+    let error = read_with(&mut *(FORMAT.cursor)(&options), 4096, &parts, 0, None).unwrap_err();
     assert!(error.message.contains("checksum of its length"), "{error}");
 }
 
@@ -156,7 +156,7 @@ fn the_plans_record_is_another() {
         let record = framed(&message(name, list, bytes));
         assert_eq!(record.len() as u64, lengths.record);
         let parts = [record.repeat(2), Vec::new()];
-        let mut cursor = TfRecord.cursor(&options(4096));
+        let mut cursor = (FORMAT.cursor)(&options(4096));
         let error = read_with(&mut *cursor, 4096, &parts, 1, Some(&planned)).unwrap_err();
         assert!(error.message.contains(expected), "{error}");
     }

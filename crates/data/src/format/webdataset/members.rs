@@ -3,7 +3,7 @@
 //! Members whose paths are equal up to the first dot of the name are one sample; its payload is the first that is
 //! not a label, or where all are, the first.
 
-use super::ahead::{Begun, Finder, Wanted};
+use super::ahead::{Begun, Finder, WantedSample};
 use super::block::{self, BLOCK_BYTES, Block, Header, Kind};
 use super::npy_header::{self, Progress};
 use super::{
@@ -19,7 +19,7 @@ const LABELS: [&[u8]; 3] = [b"cls", b"txt", b"json"];
 /// The members of one archive after another.
 pub(super) struct Members {
     piece_bytes: u64,
-    wanted: Wanted,
+    wanted: WantedSample,
     length: u64,
     at: u64,
     phase: Phase,
@@ -92,7 +92,7 @@ impl Members {
     pub(super) fn new(options: &CursorOptions) -> Self {
         Members {
             piece_bytes: options.piece_bytes as u64,
-            wanted: Wanted { file: 0, sample: 0, expected: None },
+            wanted: WantedSample::default(),
             length: 0,
             at: 0,
             phase: Phase::Header,
@@ -341,7 +341,7 @@ impl Members {
 }
 
 impl Finder for Members {
-    fn begin(&mut self, wanted: &Wanted, begun: Begun) {
+    fn begin(&mut self, wanted: &WantedSample, begun: Begun) {
         let goes_on = begun == Begun::Onward && self.phase == Phase::Done;
         self.wanted = *wanted;
         self.payload = None;
