@@ -146,7 +146,9 @@ fn threads_make_the_same_bytes() {
 fn a_generation_broken_off_is_continued() {
     each(|plan, _, storage| {
         let cancel = AtomicBool::new(false);
-        let stop_midway = |files: u64, _bytes: u64| cancel.store(files >= 5, Relaxed);
+        let stop_midway = |files: u64, _bytes: u64| {
+            cancel.fetch_or(files >= 5, Relaxed);
+        };
         let layout = Layout::new(&plan);
         let broken = generate(&plan, &layout, storage, THREADS, &stop_midway, &cancel);
         let Err(DatasetError::Cancelled { files, files_total: 14, share: None }) = broken else {

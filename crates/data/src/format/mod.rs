@@ -6,6 +6,7 @@
 //! To add a format: copy `npy.rs`, fill a [`Format`], add its `mod` line and its row. The catalog,
 //! the CLI, the reference pages and the contract suite (`tests.rs`) read the table.
 
+mod decimal;
 mod payload_range;
 mod deflate;
 mod ahead;

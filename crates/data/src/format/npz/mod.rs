@@ -15,7 +15,7 @@ use super::npy_stream::{self, ArrayStream};
 use super::packed::Payload;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    cut_off, npy_header, piece_len,
+    cut_off, length_of, npy_header, piece_len,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::shape::{Compression, Dims, Element, FileShape};

@@ -3,7 +3,8 @@
 use super::gunzip::Gunzip;
 use super::rows::Rows;
 use super::{
-    Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, Syntax, cut_off, piece_len,
+    Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, Syntax, cut_off, length_of,
+    piece_len,
 };
 
 /// First bytes of compressed files that pandas can write and that are not read here.
@@ -175,7 +176,7 @@ impl<S: Syntax> Cursor for TextCursor<S> {
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let Some(length) = self.length else {
-            self.length = bytes.first_chunk().copied().map(u64::from_le_bytes);
+            self.length = Some(length_of(bytes));
             return Ok(());
         };
         let fed = self.feed_text(bytes, length, sink);

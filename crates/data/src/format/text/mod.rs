@@ -12,7 +12,7 @@ mod tests;
 
 use super::{
     Content, Cursor, CursorOptions, FileSink, FormatError, Need, PayloadSink, SinkError,
-    check_sample, cut_off, in_words, piece_len,
+    check_sample, cut_off, in_words, length_of, piece_len,
 };
 use feedrate_spec::catalog::{FormatEntry, Member};
 use feedrate_spec::shape::{Compression, Element, Encoding, FileShape};

@@ -3,8 +3,8 @@
 use super::ahead::{Begun, Finder, WantedSample};
 use super::example::{Outcome, Scanner};
 use super::{
-    CRC_BYTES, CursorOptions, Dims, Element, FRAME_BYTES, FileShape, FormatError, IMAGE, Lengths,
-    PayloadSink, check_sample, cut_off, data_bytes, in_words, masked,
+    CRC_BYTES, CursorOptions, Dims, Element, FRAME_BYTES, FileShape, FormatError, IMAGE,
+    PayloadSink, check_sample, cut_off, data_bytes, in_words, masked, record_bytes,
 };
 
 /// The records of one file after another.
@@ -197,7 +197,7 @@ impl Finder for Records {
         match &wanted.expected {
             Some(shape) => {
                 self.scanner.want(IMAGE);
-                self.record_bytes = Lengths::new(shape).record;
+                self.record_bytes = record_bytes(shape);
                 self.go_to(wanted.sample, wanted.sample.saturating_mul(self.record_bytes));
             }
             None if begun == Begun::Onward => self.go_to(self.record, self.start),

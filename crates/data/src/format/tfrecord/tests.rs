@@ -84,7 +84,7 @@ fn small_records_in_order_share_reads() {
 fn a_sample_out_of_order_is_read_by_itself() {
     let shape = shape(&[1000], Element::Uint8, 100);
     let file = &encoded(&FORMAT, &shape, 1000)[0];
-    let record = Lengths::new(&shape).record;
+    let record = record_bytes(&shape);
     let mut cursor = (FORMAT.cursor)(&options(1 << 20));
     let (pass, _) = reads(&mut *cursor, file, [50, 20, 70], Some(&shape));
     let bytes = record as usize;
@@ -95,7 +95,7 @@ fn a_sample_out_of_order_is_read_by_itself() {
 fn large_records_are_read_once_and_passed_by_at_their_frames() {
     let shape = shape(&[100_000], Element::Uint8, 5);
     let file = &encoded(&FORMAT, &shape, 1000)[0];
-    let record = Lengths::new(&shape).record as usize;
+    let record = record_bytes(&shape) as usize;
     let mut cursor = (FORMAT.cursor)(&options(65536));
     let (pass, _) = reads(&mut *cursor, file, 0..5, Some(&shape));
     assert_eq!(pass.iter().map(|read| read.1).sum::<usize>(), file.len());
@@ -127,34 +127,15 @@ fn checksums_of_data_are_checked_where_asked_for() {
 fn the_plans_record_is_another() {
     let planned = shape(&[5000], Element::Uint8, 2);
     // As long as the planned record, but with another feature in place of bytes.
-    let message = |name: &str, list: u8, bytes: usize| {
-        let mut entry = vec![FIRST, 5];
-        entry.extend(name.as_bytes());
-        let mut list = [list].to_vec();
-        let mut value = Vec::new();
-        push_field(&mut value, FIRST, bytes as u64);
-        value.extend(vec![1; bytes]);
-        push_varint(&mut list, value.len() as u64);
-        list.extend(value);
-        push_field(&mut entry, VALUE, list.len() as u64);
-        entry.extend(list);
-        let mut features = Vec::new();
-        push_field(&mut features, FIRST, entry.len() as u64);
-        features.extend(entry);
-        let mut message = Vec::new();
-        push_field(&mut message, FIRST, features.len() as u64);
-        message.extend(features);
-        message
-    };
-    let lengths = Lengths::new(&planned);
-    let bytes = 5000 + lengths.tail().len();
+    let bytes = 5000 + around_payload(5000).1.len();
     for (name, list, expected) in [
         ("image", FIRST, "a sample of 5016 bytes, but the plan says 5000"),
         ("imagf", FIRST, "a record without `image`"),
         ("image", INTEGERS, "without a feature of bytes; its features: `image`"),
     ] {
-        let record = framed(&message(name, list, bytes));
-        assert_eq!(record.len() as u64, lengths.record);
+        let message = fields(&[FIRST], entry(name, list, vec![1; bytes], 0), 0);
+        let record = framed(&message);
+        assert_eq!(record.len() as u64, record_bytes(&planned));
         let parts = [record.repeat(2), Vec::new()];
         let mut cursor = (FORMAT.cursor)(&options(4096));
         let error = read_with(&mut *cursor, 4096, &parts, 1, Some(&planned)).unwrap_err();
@@ -163,11 +144,7 @@ fn the_plans_record_is_another() {
 }
 
 #[test]
-fn lengths_of_lines_are_summed_without_making_them() {
-    for (records, record_bytes) in [(0, 7), (1, 1), (1000, 1), (1001, 10), (12345, 99), (7, 100)] {
-        let digits: usize = (0..records).map(|n: u64| (n * record_bytes).to_string().len()).sum();
-        assert_eq!(offset_digits(records, record_bytes), digits as u64, "{records} {record_bytes}");
-    }
+fn the_size_of_what_no_device_holds_saturates() {
     assert_eq!(file_bytes(&shape(&[u64::MAX, 9], Element::Float64, u64::MAX)), u64::MAX);
 }
 
