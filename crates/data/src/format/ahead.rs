@@ -4,7 +4,7 @@
 //! Samples taken in order are read ahead in whole pieces: what was read beyond a sample is asked for again by the next. A
 //! sample out of order is read by itself. A step back is another pass over the file: nothing is kept from the last.
 
-use super::{Cursor, FormatError, Need, PayloadSink, cut_off, length_of, piece_len};
+use super::{Cursor, FormatError, Need, PayloadSink, cut_off, in_words, length_of, piece_len};
 use feedrate_spec::shape::FileShape;
 use std::ops::Range;
 
@@ -53,7 +53,12 @@ pub(super) trait Finder: Send {
     /// Length of a record, by the last one seen; 0 before.
     fn record_bytes(&self) -> u64;
 
-    /// Bytes of the file from [`Finder::at`] on, at least one. Takes as many as it likes, and moves on.
+    /// Bytes that came before hide more, which [`Finder::take`] finds without others.
+    fn has_kept(&self) -> bool {
+        false
+    }
+
+    /// Bytes of the file from [`Finder::at`] on, at least one unless some are kept. Takes as many as it likes, and moves on.
     fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError>;
 
     /// The file has ended: an error, or a place in it to go on at.
@@ -61,6 +66,48 @@ pub(super) trait Finder: Send {
 
     /// As [`Cursor::found`].
     fn found(&self) -> Option<FileShape>;
+}
+
+/// Bytes that are looked at together, and may come in pieces.
+#[derive(Default)]
+pub(super) struct Gathered {
+    pub(super) bytes: Vec<u8>,
+    /// So many, in all.
+    pub(super) wanted: usize,
+}
+
+impl Gathered {
+    /// Gather `wanted` bytes.
+    pub(super) fn begin(&mut self, wanted: usize) {
+        self.bytes.clear();
+        self.wanted = wanted;
+    }
+
+    /// Take what is missing: how many bytes that were.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> usize {
+        let used = bytes.len().min(self.missing());
+        self.bytes.extend_from_slice(&bytes[..used]);
+        used
+    }
+
+    pub(super) fn missing(&self) -> usize {
+        self.wanted - self.bytes.len()
+    }
+}
+
+/// An error if a file of `bytes` bytes is not as long as one of the planned shape.
+pub(super) fn check_length(
+    bytes: u64,
+    planned: &FileShape,
+    planned_bytes: u64,
+) -> Result<(), FormatError> {
+    if bytes == planned_bytes {
+        return Ok(());
+    }
+    let words = in_words(planned);
+    let message =
+        format!("holds {bytes} bytes, but the plan says {words}, in {planned_bytes} bytes");
+    Err(FormatError::new(bytes.min(planned_bytes), message))
 }
 
 /// A cursor over the data file alone.
@@ -78,6 +125,7 @@ pub(super) struct AheadCursor<S> {
 #[derive(Clone, Copy)]
 enum Asked {
     Length,
+    Kept,
     Left { at: u64 },
     Piece { at: u64, len: usize },
 }
@@ -162,6 +210,10 @@ impl<S: Finder> Cursor for AheadCursor<S> {
             self.asked = Asked::Length;
             return Ok(Need::Length { part: 0 });
         };
+        if self.finder.at().is_some() && self.finder.has_kept() {
+            self.asked = Asked::Kept;
+            return Ok(Need::Kept);
+        }
         if self.finder.at().is_some_and(|at| at >= length) {
             self.finder.ended()?;
         }
@@ -186,6 +238,7 @@ impl<S: Finder> Cursor for AheadCursor<S> {
                 self.length = Some(length);
                 Ok(())
             }
+            Asked::Kept => self.finder.take(&[], sink),
             Asked::Left { at } => self.take(at, bytes, sink),
             Asked::Piece { at, len } => self.take_piece(at, len, bytes, sink),
         }

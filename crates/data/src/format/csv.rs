@@ -5,8 +5,8 @@
 //! Reads what others write too: quoted numbers, spaces, CRLF, blank lines, missing numbers as NaN; and the rows of
 //! DLIO 2.0.0, which wrote their index before them and the columns' above.
 
-use super::Format;
-use super::text::{self, Line, Row, Syntax, TextCursor, Token, Values, Wrong};
+use super::text::{self, Line, Row, Syntax, Token, Values};
+use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
 
 static MEMBER: Member = Member {
@@ -20,7 +20,7 @@ const LINE: Line = Line { open: b"", close: b"\n" };
 pub(super) static FORMAT: Format = Format::new(
     text::entry(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding)),
     |shape, encoding, content, sink| text::encode(LINE, shape, encoding, content, sink),
-    |options| Box::new(TextCursor::<Fields>::new(options)),
+    text::cursor::<Fields>,
 );
 
 /// Position in a row.
@@ -39,7 +39,7 @@ impl Syntax for Fields {
         text.strip_prefix(b",0,1").is_some_and(|rest| matches!(rest.first(), Some(b',' | b'\n')))
     }
 
-    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong> {
+    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), FormatError> {
         let mut at = 0;
         loop {
             if values.is_full() {
@@ -58,14 +58,14 @@ impl Syntax for Fields {
         }
     }
 
-    fn end(&mut self, values: &mut Values) -> Result<(), Wrong> {
+    fn end(&mut self, values: &mut Values) -> Result<(), FormatError> {
         self.field(0, &[], values)
     }
 }
 
 impl Fields {
     /// The field that ends in `bytes`.
-    fn field(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), Wrong> {
+    fn field(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), FormatError> {
         let field = self.token.whole(bytes)?.trim_ascii();
         let bare = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\""));
         let bare = bare.unwrap_or(field).trim_ascii();

@@ -73,7 +73,6 @@ fn what_cannot_be_read_says_why() {
             error(&tensor("[4,8]")),
             error(&tensor("[8,4]")),
             error(&tensor("[0,5]")),
-            error(&two("[0,4]", "[0,4]")),
             error(&two("[0,4]", "[2,6]")),
             error(r#"{"a":{"dtype":"U64","shape":[4294967296,4294967296],"data_offsets":[0,8]}}"#),
         ]
@@ -91,9 +90,11 @@ fn what_cannot_be_read_says_why() {
     at byte 8: the header is not one of safetensors: invalid offset for tensor `a`
     at byte 8: the header is not one of safetensors: invalid shape, data type, or offset for tensor
     at byte 8: the header is not one of safetensors: invalid offset for tensor `b`
-    at byte 8: the header is not one of safetensors: invalid offset for tensor `b`
     at byte 8: the header is not one of safetensors: overflow computing buffer size from shape and/or element type
     "#);
+    // Which of two at one place is named, is up to the library.
+    let error = error(&two("[0,4]", "[0,4]"));
+    assert!(error.contains("invalid offset for tensor"), "{error}");
 }
 
 #[test]

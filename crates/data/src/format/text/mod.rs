@@ -11,14 +11,14 @@ mod write;
 mod tests;
 
 use super::{
-    Content, Cursor, CursorOptions, FileSink, FormatError, Need, PayloadSink, SinkError,
-    check_sample, cut_off, in_words, length_of, piece_len,
+    Content, Cursor, CursorOptions, FileSink, FormatError, PayloadSink, SinkError, check_sample,
+    cut_off, in_words,
 };
 use feedrate_spec::catalog::{FormatEntry, Member};
 use feedrate_spec::shape::{Compression, Element, Encoding, FileShape};
 
-pub(super) use cursor::TextCursor;
-pub(super) use rows::{Row, Token, Values, Wrong};
+pub(super) use cursor::cursor;
+pub(super) use rows::{Row, Token, Values};
 pub(super) use write::{Line, encode, file_bytes};
 
 /// Reads are large, as files are read from their start.
@@ -51,11 +51,11 @@ pub(super) trait Syntax: Default + Send + 'static {
     ///
     /// # Errors
     /// This is not how rows look.
-    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong>;
+    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), FormatError>;
 
     /// The text ended where the row goes on: take what is whole.
     ///
     /// # Errors
     /// The row is not whole.
-    fn end(&mut self, values: &mut Values) -> Result<(), Wrong>;
+    fn end(&mut self, values: &mut Values) -> Result<(), FormatError>;
 }

@@ -12,7 +12,7 @@ use super::decimal::{digits, digits_of_multiples};
 use super::packed::{self, Payload};
 use super::{
     Content, CursorOptions, FileSink, Format, FormatError, Part, PayloadSink, SinkError, ahead,
-    check_sample, cut_off, in_words,
+    check_sample, cut_off, length_of,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
