@@ -1,5 +1,6 @@
 //! Rows of text as they should not be, pieces of any size, and what is kept between samples.
 
+use super::super::Need;
 use super::super::tests::{encoded_as, options, read_with, shape};
 use super::super::{Format, find};
 use super::*;
