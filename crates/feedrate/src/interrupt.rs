@@ -21,6 +21,7 @@ pub(crate) fn flag() -> Arc<AtomicBool> {
             for _ in signals.forever() {
                 flag.store(true, Ordering::Relaxed);
                 if first.get_or_insert_with(Instant::now).elapsed() > SAME {
+                    #[expect(clippy::exit, reason = "who interrupts twice waits for nothing")]
                     std::process::exit(130);
                 }
             }

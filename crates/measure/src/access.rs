@@ -1,7 +1,6 @@
 //! Reads of a run by size and number; the shares of reads in order are metrics.
 
-use crate::metric;
-use crate::record::Record;
+use crate::record::IoCounters;
 use crate::record::access::{Access, BIN_NAMES};
 use serde::{Serialize, Serializer};
 
@@ -38,9 +37,8 @@ pub struct Common {
 }
 
 impl AccessSummary {
-    /// Sum up a record.
-    pub fn new(record: &Record) -> Self {
-        let io = metric::counters_of_run(record);
+    /// Sum up the counters of a run.
+    pub fn new(io: &IoCounters) -> Self {
         let counted = io.reads == 0 || io.access.reads() > 0;
         AccessSummary {
             reads: io.reads,
@@ -67,16 +65,13 @@ fn as_map<S: Serializer>(bins: &[(&'static str, u64)], serializer: S) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example::simple;
     use crate::record::access::Follows;
 
     /// Sizes of reads, how many of them were counted by size, and the summary as JSON of sizes.
     fn check(sizes: &[u64], reads: u64, expected: serde_json::Value) {
-        let mut record = simple(&[(1, 1, 1, 1)]);
-        let io = &mut record.epochs[0].accelerators[0].io;
-        io.reads = reads;
+        let mut io = IoCounters { reads, opens: 1, ..IoCounters::default() };
         sizes.iter().for_each(|&bytes| io.access.read(bytes, Follows::Nothing));
-        let summary = AccessSummary::new(&record);
+        let summary = AccessSummary::new(&io);
         assert_eq!((summary.reads, summary.opens), (reads, 1));
         assert_eq!(serde_json::to_value(summary.request_bytes).unwrap(), expected);
     }
@@ -95,12 +90,11 @@ mod tests {
 
     #[test]
     fn four_common_sizes_are_told() {
-        let mut record = simple(&[(1, 1, 1, 1)]);
-        let access = &mut record.epochs[0].accelerators[0].io.access;
+        let mut io = IoCounters::default();
         for bytes in 1..=6 {
-            (0..bytes).for_each(|_| access.read(bytes, Follows::Next));
+            (0..bytes).for_each(|_| io.access.read(bytes, Follows::Next));
         }
-        let common = AccessSummary::new(&record).request_bytes.unwrap().common;
+        let common = AccessSummary::new(&io).request_bytes.unwrap().common;
         let found: Vec<_> = common.iter().map(|size| (size.bytes, size.count)).collect();
         assert_eq!(found, [(6, 6), (5, 5), (4, 4), (3, 3)]);
     }

@@ -157,46 +157,24 @@ fn number_with_unit(number: f64, name: &str) -> String {
     }
 }
 
-impl From<u64> for Fact {
-    fn from(count: u64) -> Self {
-        Fact::Count(count)
-    }
+macro_rules! facts_from {
+    ($($type:ty => |$value:ident| $fact:expr;)*) => {$(
+        impl From<$type> for Fact {
+            fn from($value: $type) -> Self {
+                $fact
+            }
+        }
+    )*};
 }
 
-impl From<u32> for Fact {
-    fn from(count: u32) -> Self {
-        Fact::Count(count.into())
-    }
-}
-
-impl From<usize> for Fact {
-    fn from(count: usize) -> Self {
-        Fact::Count(count as u64)
-    }
-}
-
-impl From<f64> for Fact {
-    fn from(number: f64) -> Self {
-        Fact::Number(number)
-    }
-}
-
-impl From<&str> for Fact {
-    fn from(text: &str) -> Self {
-        Fact::Text(text.into())
-    }
-}
-
-impl From<String> for Fact {
-    fn from(text: String) -> Self {
-        Fact::Text(text)
-    }
-}
-
-impl From<Vec<String>> for Fact {
-    fn from(items: Vec<String>) -> Self {
-        Fact::List(items)
-    }
+facts_from! {
+    u64 => |count| Fact::Count(count);
+    u32 => |count| Fact::Count(count.into());
+    usize => |count| Fact::Count(count as u64);
+    f64 => |number| Fact::Number(number);
+    &str => |text| Fact::Text(text.into());
+    String => |text| Fact::Text(text);
+    Vec<String> => |items| Fact::List(items);
 }
 
 #[cfg(test)]

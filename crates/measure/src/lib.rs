@@ -19,4 +19,6 @@ pub mod access;
 pub mod summary;
 pub mod dlio;
 #[cfg(any(test, feature = "example"))]
-pub mod example;
+mod tests;
+#[cfg(any(test, feature = "example"))]
+pub use tests::example;

@@ -174,7 +174,7 @@ impl<'a> View<'a> {
             steps: scope.steps(),
             delivered_bytes_per_second: per_second(read_bytes, told_ns),
             device_bytes_per_second: device_bytes.and_then(|bytes| per_second(bytes, told_ns)),
-            au_percent: (AU_ALL_STEPS.of_epoch)(scope),
+            au_percent: AU_ALL_STEPS.of_epoch(scope),
             cpu_busy_share: if scope.is_whole() { epoch.host.cpu_busy_share } else { None },
             ..self.phase(kind, epoch.number, None, span)
         }

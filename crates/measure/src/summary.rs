@@ -171,21 +171,22 @@ impl Figures {
             values: derived.values.clone(),
             sustained_needs_steps: derived.sustained_needs_steps,
             sustained_missing: if is_sustained { None } else { missing },
-            open_latency: metric::OPEN_LATENCY.of_run(record),
-            read_latency: metric::READ_LATENCY.of_run(record),
-            sample_latency: metric::SAMPLE_LATENCY.of_run(record),
-            access: Some(AccessSummary::new(record)),
+            open_latency: Quantiles::new(&derived.io.open_latency),
+            read_latency: Quantiles::new(&derived.io.read_latency),
+            sample_latency: Quantiles::new(&derived.io.sample_latency),
+            access: Some(AccessSummary::new(&derived.io)),
         }
     }
 
     fn of_epoch(scope: Scope) -> Self {
+        let io = metric::counters([scope].into_iter().filter(|scope| scope.is_whole()));
         Figures {
             values: metric::values_of_epoch(scope),
             sustained_needs_steps: metric::sustained_needs_steps(scope.plan),
             sustained_missing: metric::sustained(scope).err(),
-            open_latency: metric::OPEN_LATENCY.of_epoch(scope),
-            read_latency: metric::READ_LATENCY.of_epoch(scope),
-            sample_latency: metric::SAMPLE_LATENCY.of_epoch(scope),
+            open_latency: Quantiles::new(&io.open_latency),
+            read_latency: Quantiles::new(&io.read_latency),
+            sample_latency: Quantiles::new(&io.sample_latency),
             access: None,
         }
     }

@@ -40,6 +40,22 @@ impl<'a> Scope<'a> {
         self.epoch.accelerators.iter().map(AcceleratorEpoch::steps).min().unwrap_or(0)
     }
 
+    /// Mean of a value of the windows that have one, each weighted by the steps of its block, as DLIO weights them.
+    pub(crate) fn weighted_by_steps(
+        self,
+        accelerator: &'a AcceleratorEpoch,
+        value: impl Fn(Window<'a>) -> Option<f64>,
+    ) -> Option<f64> {
+        let (mut weighted, mut steps) = (0.0, 0.0);
+        for window in self.windows(accelerator) {
+            if let Some(value) = value(window) {
+                weighted += value * window.block_steps() as f64;
+                steps += window.block_steps() as f64;
+            }
+        }
+        (steps > 0.0).then(|| weighted / steps)
+    }
+
     /// The window of each block of an accelerator.
     pub fn windows(self, accelerator: &'a AcceleratorEpoch) -> impl Iterator<Item = Window<'a>> {
         accelerator.blocks.iter().map(move |block| Window::new(self, block))

@@ -2,7 +2,7 @@
 //! it, is left out: a family's `mod.rs` names its members, and they its trait.
 
 use super::modules::used_paths;
-use super::repo::{File, Repo};
+use super::repo::{Repo, SourceFile};
 use super::{Check, Finding};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn no_file_circles(repo: &Repo) -> Vec<Finding> {
 }
 
 fn circles_in(repo: &Repo, package: &str) -> Vec<Finding> {
-    let files: Vec<(Module, &File)> = repo
+    let files: Vec<(Module, &SourceFile)> = repo
         .live_rust()
         .filter(|file| file.package() == package)
         .filter_map(|file| Some((file.modules()?.into_iter().map(String::from).collect(), file)))
@@ -50,7 +50,7 @@ fn circles_in(repo: &Repo, package: &str) -> Vec<Finding> {
     findings
 }
 
-fn resolve(files: &[(Module, &File)]) -> Uses {
+fn resolve(files: &[(Module, &SourceFile)]) -> Uses {
     let paths: BTreeMap<&Module, Vec<Module>> = files
         .iter()
         .map(|(module, file)| {

@@ -1,7 +1,7 @@
 //! Rules about plug-in families: members do not know each other, formats and storages do not either.
 
 use super::modules::used_paths;
-use super::repo::{File, Repo};
+use super::repo::{Repo, SourceFile};
 use super::tokens::{Token, reads};
 use super::{Check, Finding};
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ fn members_apart(repo: &Repo) -> Vec<Finding> {
 }
 
 fn mixed_members(repo: &Repo, family: &Family) -> Vec<Finding> {
-    let files: Vec<(&str, &File)> = repo
+    let files: Vec<(&str, &SourceFile)> = repo
         .live_rust()
         .filter_map(|file| {
             let inside = file.path.strip_prefix(family.folder)?.strip_prefix('/')?;
@@ -108,13 +108,12 @@ fn mixed_members(repo: &Repo, family: &Family) -> Vec<Finding> {
             (name != "mod").then_some((name, file))
         })
         .collect();
-    let is_shared = |name: &str| family.shared.iter().any(|(shared, _)| *shared == name);
-    let is_member =
-        |name: &str| !is_shared(name) && files.iter().any(|(member, _)| *member == name);
     let mut findings = stale_exemptions(family, &files);
     for (own, file) in &files {
         for (used, line) in sibling_paths(family, file) {
-            if used != *own && is_member(&used) {
+            let is_shared = family.shared.iter().any(|(shared, _)| *shared == used);
+            let is_member = !is_shared && files.iter().any(|(member, _)| *member == used);
+            if used != *own && is_member {
                 findings.push(Finding::new(&file.path, line, format!("`{own}` imports `{used}`")));
             }
         }
@@ -122,16 +121,19 @@ fn mixed_members(repo: &Repo, family: &Family) -> Vec<Finding> {
     findings
 }
 
-fn stale_exemptions(family: &Family, files: &[(&str, &File)]) -> Vec<Finding> {
-    let gone = |name: &str| !files.is_empty() && files.iter().all(|(file, _)| *file != name);
-    let stale = family.shared.iter().filter(|(name, _)| gone(name));
+fn stale_exemptions(family: &Family, files: &[(&str, &SourceFile)]) -> Vec<Finding> {
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let shared = family.shared.iter().map(|(name, _)| *name);
+    let stale = shared.filter(|name| files.iter().all(|(file, _)| file != name));
     stale
-        .map(|(name, _)| Finding::new(family.folder, 1, format!("the helper `{name}` is gone")))
+        .map(|name| Finding::new(family.folder, 1, format!("the helper `{name}` is gone")))
         .collect()
 }
 
 /// Names that a file uses inside its family.
-fn sibling_paths(family: &Family, file: &File) -> Vec<(String, usize)> {
+fn sibling_paths(family: &Family, file: &SourceFile) -> Vec<(String, usize)> {
     let Some((_, folder)) = family.folder.split_once("/src/") else { return Vec::new() };
     let above: Vec<&str> = folder.split('/').collect();
     let paths = used_paths(file).into_iter();

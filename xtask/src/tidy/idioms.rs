@@ -1,26 +1,23 @@
-//! Rules about idioms that say a plain thing in a roundabout way.
+//! Rules about short patterns of code: idioms that say a plain thing in a roundabout way, and calls that only some places may make.
 
-use super::repo::{File, Repo};
+use super::repo::{Repo, SourceFile};
 use super::tokens::{Token, closing, comments, is_word, reads};
 use super::{Check, Finding};
 
-pub(super) static NO_MATCH_ON_BOOL: Check = Check {
-    rule: "no `match` on a bool",
-    advice: "write `if`, or an enum that names the two cases",
-    find: |repo| find_idiom(repo, "`match` on a bool", is_match_on_bool),
+pub(super) static ONLY_THE_CLOCK_TELLS_TIME: Check = Check {
+    rule: "only the clock tells the time",
+    advice: "take the time as an argument, or ask `feedrate_run::clock::Clock`",
+    find: |repo| {
+        let places =
+            ["crates/run/src/clock", "crates/run/src/system", "crates/feedrate/", "xtask/"];
+        let mut findings = find_idiom(repo, "asks for the time", |tokens, i| {
+            let is_now = is_word(&tokens[i].text) && reads(tokens, i + 1, &["::", "now"]);
+            is_now || tokens[i].text == "clock_gettime"
+        });
+        findings.retain(|found| places.iter().all(|place| !found.path.starts_with(place)));
+        findings
+    },
 };
-
-fn is_match_on_bool(tokens: &[Token], i: usize) -> bool {
-    if tokens[i].text != "match" {
-        return false;
-    }
-    let mut open = i + 1;
-    while open < tokens.len() && !matches!(tokens[open].text.as_str(), "{" | ";") {
-        let group = matches!(tokens[open].text.as_str(), "(" | "[");
-        open = if group { closing(tokens, open) } else { open + 1 };
-    }
-    ["true", "false"].iter().any(|value| reads(tokens, open, &["{", value, "=", ">"]))
-}
 
 pub(super) static NO_FILTER_AS_IF: Check = Check {
     rule: "no `.filter(|_| …)` as an `if`",
@@ -98,7 +95,7 @@ pub(super) static NO_DOC_TESTS: Check = Check {
 };
 
 /// Lines of doc comments, without their marks.
-fn docs(file: &File) -> impl Iterator<Item = (usize, &str)> {
+fn docs(file: &SourceFile) -> impl Iterator<Item = (usize, &str)> {
     let lines = comments(&file.text).into_iter();
     lines.filter_map(|(line, text)| {
         let text = text.strip_prefix("///").or_else(|| text.strip_prefix("//!"))?;

@@ -1,6 +1,6 @@
 //! The rule about crates: who may depend on whom, read from their manifests.
 
-use super::repo::{File, Repo};
+use super::repo::{Repo, SourceFile};
 use super::{Check, Finding};
 
 /// The crates that each crate may use: the arrows of ARCHITECTURE.md.
@@ -32,7 +32,7 @@ fn crate_directions(repo: &Repo) -> Vec<Finding> {
     manifests.flat_map(wrong_arrows).collect()
 }
 
-fn wrong_arrows(manifest: &File) -> Vec<Finding> {
+fn wrong_arrows(manifest: &SourceFile) -> Vec<Finding> {
     let Some(name) = manifest.package().strip_prefix("crates/") else { return Vec::new() };
     let Some((_, may_use)) = MAY_USE.iter().find(|(row, _)| *row == name) else {
         return vec![Finding::new(&manifest.path, 1, format!("crate `{name}` has no row"))];

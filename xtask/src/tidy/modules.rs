@@ -1,6 +1,6 @@
 //! Rules about modules inside a crate: reading order, and no file that nothing names.
 
-use super::repo::{File, Repo};
+use super::repo::{Repo, SourceFile};
 use super::tokens::{Token, closing, is_word, reads};
 use super::{Check, Finding};
 use std::collections::HashSet;
@@ -43,7 +43,7 @@ fn order_in(repo: &Repo, package: &str) -> Vec<Finding> {
 
 /// Paths that a file names by `use`, `crate::`, `super::` or `self::`, from the root of its crate, with their lines.
 /// Names of other crates look as if they were below the file's own module.
-pub(super) fn used_paths(file: &File) -> Vec<(Vec<String>, usize)> {
+pub(super) fn used_paths(file: &SourceFile) -> Vec<(Vec<String>, usize)> {
     let own: Vec<String> =
         file.modules().unwrap_or_default().into_iter().map(String::from).collect();
     let tokens = file.live_tokens();
@@ -122,7 +122,7 @@ fn no_dead_file(repo: &Repo) -> Vec<Finding> {
 }
 
 /// Where cargo starts: a library, a binary, a test, a bench, an example, a build script.
-fn is_root(repo: &Repo, file: &File) -> bool {
+fn is_root(repo: &Repo, file: &SourceFile) -> bool {
     let package = file.package();
     let inside = &file.path[package.len() + 1..];
     let Some(manifest) = repo.file(&format!("{package}/Cargo.toml")) else { return true };
@@ -139,7 +139,7 @@ fn is_root(repo: &Repo, file: &File) -> bool {
         })
 }
 
-fn children_folder(repo: &Repo, file: &File) -> String {
+fn children_folder(repo: &Repo, file: &SourceFile) -> String {
     let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
     if name == "mod.rs" || is_root(repo, file) {
         folder.to_string()

@@ -8,11 +8,11 @@ use std::path::Path;
 
 /// All text files that git tracks or would track.
 pub(super) struct Repo {
-    files: Vec<File>,
+    files: Vec<SourceFile>,
 }
 
 /// One file.
-pub(super) struct File {
+pub(super) struct SourceFile {
     /// From the root, with `/`.
     pub(super) path: String,
     /// Its text.
@@ -30,7 +30,7 @@ impl Repo {
         for path in paths.split('\0').filter(|path| !path.is_empty()) {
             // A file deleted and not yet committed is listed and cannot be read; binary files are no text.
             if let Ok(text) = std::fs::read_to_string(root.join(path)) {
-                files.push(File::new(path, text));
+                files.push(SourceFile::new(path, text));
             }
         }
         Ok(Repo { files })
@@ -39,39 +39,56 @@ impl Repo {
     /// A tree of planted files.
     #[cfg(test)]
     pub(super) fn planted(files: &[(&str, &str)]) -> Self {
-        Repo { files: files.iter().map(|(path, text)| File::new(path, text.to_string())).collect() }
+        Repo {
+            files: files
+                .iter()
+                .map(|(path, text)| SourceFile::new(path, text.to_string()))
+                .collect(),
+        }
     }
 
     /// Every text file.
-    pub(super) fn files(&self) -> &[File] {
+    pub(super) fn files(&self) -> &[SourceFile] {
         &self.files
     }
 
+    /// Every line of them: path, number from 1, text.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (&str, usize, &str)> {
+        self.files.iter().flat_map(|file| {
+            (1..).zip(file.text.lines()).map(|(number, line)| (file.path.as_str(), number, line))
+        })
+    }
+
     /// The file at `path`.
-    pub(super) fn file(&self, path: &str) -> Option<&File> {
+    pub(super) fn file(&self, path: &str) -> Option<&SourceFile> {
         self.files.iter().find(|file| file.path == path)
     }
 
     /// Rust files of the crates and of xtask.
-    pub(super) fn rust(&self) -> impl Iterator<Item = &File> {
+    pub(super) fn rust(&self) -> impl Iterator<Item = &SourceFile> {
         self.files.iter().filter(|file| file.path.ends_with(".rs") && !file.package().is_empty())
     }
 
     /// Rust files that are part of what runs: no tests, no benches.
-    pub(super) fn live_rust(&self) -> impl Iterator<Item = &File> {
+    pub(super) fn live_rust(&self) -> impl Iterator<Item = &SourceFile> {
         self.rust().filter(|file| !file.is_test())
     }
 
     /// Folders of packages: `crates/spec`, `xtask`.
     pub(super) fn packages(&self) -> Vec<&str> {
         let manifests = self.files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
-        manifests.map(File::package).filter(|package| !package.is_empty()).collect()
+        manifests.map(SourceFile::package).filter(|package| !package.is_empty()).collect()
     }
 }
 
-impl File {
+impl SourceFile {
     fn new(path: &str, text: String) -> Self {
-        File { path: path.to_string(), text, tokens: OnceCell::new(), live_tokens: OnceCell::new() }
+        SourceFile {
+            path: path.to_string(),
+            text,
+            tokens: OnceCell::new(),
+            live_tokens: OnceCell::new(),
+        }
     }
 
     /// The folder of its package; empty outside `crates/` and `xtask/`.

@@ -1,10 +1,9 @@
 //! Rules about one file at a time: its header, its length, what it leaves behind.
 
-use super::repo::{File, Repo};
-use super::tokens::{closing, comments, is_word, lines_of_code, reads};
+use super::repo::Repo;
+use super::tokens::comments;
 use super::{Check, Finding};
 
-const FUNCTION_LINES_MAX: usize = 70;
 const FILE_LINES_MAX: usize = 500;
 const REASON: &str = "Long because";
 
@@ -19,45 +18,6 @@ fn files_say_what_they_are(repo: &Repo) -> Vec<Finding> {
     silent.map(|file| Finding::new(&file.path, 1, "does not open with `//! `")).collect()
 }
 
-pub(super) static SHORT_FUNCTIONS: Check = Check {
-    rule: "no function over 70 lines of code",
-    advice: "cut it where its comments would be headings: branching above, straight leaves below",
-    find: short_functions,
-};
-
-fn short_functions(repo: &Repo) -> Vec<Finding> {
-    repo.rust().flat_map(long_functions).collect()
-}
-
-fn long_functions(file: &File) -> Vec<Finding> {
-    let tokens = file.tokens();
-    let code = lines_of_code(&file.text);
-    let mut findings = Vec::new();
-    for (i, token) in tokens.iter().enumerate() {
-        let Some(name) = tokens.get(i + 1).filter(|name| token.text == "fn" && is_word(&name.text))
-        else {
-            continue;
-        };
-        let mut open = i + 2;
-        while open < tokens.len() && !matches!(tokens[open].text.as_str(), "{" | ";") {
-            let group = matches!(tokens[open].text.as_str(), "(" | "[");
-            open = if group { closing(tokens, open) } else { open + 1 };
-        }
-        if !reads(tokens, open, &["{"]) {
-            continue;
-        }
-        let close = closing(tokens, open) - 1;
-        // Lines strictly between the braces' lines; `line` counts from 1, `code` from 0.
-        let between = tokens[open].line..tokens[close].line.saturating_sub(1);
-        let lines = code.get(between).map_or(0, |lines| lines.iter().filter(|&&line| line).count());
-        if lines > FUNCTION_LINES_MAX {
-            let what = format!("`{}` has {lines} lines of code", name.text);
-            findings.push(Finding::new(&file.path, token.line, what));
-        }
-    }
-    findings
-}
-
 pub(super) static SHORT_FILES: Check = Check {
     rule: "no file over 500 lines without a reason",
     advice: "split it, or say in its top comment `Long because …`",
@@ -66,16 +26,11 @@ pub(super) static SHORT_FILES: Check = Check {
 
 fn short_files(repo: &Repo) -> Vec<Finding> {
     let long = repo.rust().filter(|file| file.text.lines().count() > FILE_LINES_MAX);
-    let reasonless = long.filter(|file| {
-        !file
-            .text
-            .lines()
-            .take_while(|line| line.starts_with("//!"))
-            .any(|line| line.contains(REASON))
-    });
-    reasonless
-        .map(|file| Finding::new(&file.path, 1, format!("{} lines", file.text.lines().count())))
-        .collect()
+    long.filter(|file| {
+        file.text.lines().all(|line| !line.starts_with("//!") || !line.contains(REASON))
+    })
+    .map(|file| Finding::new(&file.path, 1, format!("{} lines", file.text.lines().count())))
+    .collect()
 }
 
 pub(super) static NO_LOOSE_ENDS: Check = Check {
@@ -92,10 +47,9 @@ fn no_loose_ends(repo: &Repo) -> Vec<Finding> {
         }
     }
     let scripts = [".py", ".sh", ".toml", ".yaml", ".yml", ".ci/run"];
-    let is_script = |file: &&File| scripts.iter().any(|suffix| file.path.ends_with(suffix));
-    for file in repo.files().iter().filter(is_script) {
-        for (i, text) in file.text.lines().enumerate() {
-            push_loose_end(&file.path, i + 1, text, &mut findings);
+    for (path, line, text) in repo.lines() {
+        if scripts.iter().any(|suffix| path.ends_with(suffix)) {
+            push_loose_end(path, line, text, &mut findings);
         }
     }
     findings
@@ -122,43 +76,8 @@ pub(super) static NO_MERGE_MARKS: Check = Check {
 
 fn no_merge_marks(repo: &Repo) -> Vec<Finding> {
     let marks = ["<<<<<<< ", ">>>>>>> "];
-    let is_mark = |line: &str| marks.iter().any(|mark| line.starts_with(mark));
-    let of_file = |file: &File| {
-        let lines = file.text.lines().enumerate().filter(|(_, line)| is_mark(line));
-        lines.map(|(i, _)| Finding::new(&file.path, i + 1, "a mark of a merge")).collect::<Vec<_>>()
-    };
-    repo.files().iter().flat_map(of_file).collect()
-}
-
-pub(super) static NO_SILENCED_LINTS: Check = Check {
-    rule: "lints are expected with a reason, never allowed",
-    advice: "mend the code, or write `#[expect(…, reason = \"…\")]`",
-    find: no_silenced_lints,
-};
-
-fn no_silenced_lints(repo: &Repo) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for file in repo.rust() {
-        let tokens = file.tokens();
-        for i in 0..tokens.len() {
-            let name = if reads(tokens, i, &["#", "!", "["]) {
-                i + 3
-            } else if reads(tokens, i, &["#", "["]) {
-                i + 2
-            } else {
-                continue;
-            };
-            let attribute = &tokens[name..closing(tokens, name - 1)];
-            let reasoned = attribute.iter().any(|token| token.text == "reason");
-            let what = match attribute[0].text.as_str() {
-                "allow" => "`allow`",
-                "expect" if !reasoned => "`expect` without `reason`",
-                _ => continue,
-            };
-            findings.push(Finding::new(&file.path, tokens[i].line, what));
-        }
-    }
-    findings
+    let lines = repo.lines().filter(|(_, _, line)| marks.iter().any(|mark| line.starts_with(mark)));
+    lines.map(|(path, line, _)| Finding::new(path, line, "a mark of a merge")).collect()
 }
 
 pub(super) static NO_MACHINE_PATHS: Check = Check {
@@ -169,13 +88,11 @@ pub(super) static NO_MACHINE_PATHS: Check = Check {
 
 fn no_machine_paths(repo: &Repo) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in repo.files() {
-        for (i, line) in file.text.lines().enumerate() {
-            for folder in ["root", "work", "home"] {
-                let place = format!("/{folder}");
-                if line.match_indices(&place).any(|(at, _)| is_absolute(line, at, place.len())) {
-                    findings.push(Finding::new(&file.path, i + 1, format!("`{place}/`")));
-                }
+    for (path, number, line) in repo.lines() {
+        for folder in ["root", "work", "home"] {
+            let place = format!("/{folder}");
+            if line.match_indices(&place).any(|(at, _)| is_absolute(line, at, place.len())) {
+                findings.push(Finding::new(path, number, format!("`{place}/`")));
             }
         }
     }

@@ -11,9 +11,9 @@ pub(super) struct Token {
     pub(super) line: usize,
 }
 
-/// Kind of a piece of source.
+/// PieceKind of a piece of source.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PieceKind {
     Code,
     Literal,
     Comment,
@@ -25,11 +25,11 @@ pub(super) fn tokens(source: &str) -> Vec<Token> {
     let mut line = 1;
     for (kind, piece) in pieces(source) {
         match kind {
-            Kind::Code => code_tokens(piece, line, &mut tokens),
-            Kind::Literal => {
+            PieceKind::Code => code_tokens(piece, line, &mut tokens),
+            PieceKind::Literal => {
                 tokens.push(Token { text: "\"".into(), literal: piece.to_string(), line });
             }
-            Kind::Comment => {}
+            PieceKind::Comment => {}
         }
         line += piece.matches('\n').count();
     }
@@ -41,25 +41,12 @@ pub(super) fn comments(source: &str) -> Vec<(usize, &str)> {
     let mut comments = Vec::new();
     let mut line = 1;
     for (kind, piece) in pieces(source) {
-        if kind == Kind::Comment {
+        if kind == PieceKind::Comment {
             comments.extend(piece.lines().enumerate().map(|(i, text)| (line + i, text)));
         }
         line += piece.matches('\n').count();
     }
     comments
-}
-
-/// Whether each line of `source` holds anything but space and comments.
-pub(super) fn lines_of_code(source: &str) -> Vec<bool> {
-    let mut lines = vec![false; source.lines().count() + 1];
-    let mut line = 0;
-    for (kind, piece) in pieces(source) {
-        for (i, text) in piece.split('\n').enumerate() {
-            lines[line + i] |= kind != Kind::Comment && !text.trim().is_empty();
-        }
-        line += piece.matches('\n').count();
-    }
-    lines
 }
 
 /// Without items under `#[cfg(test)]` and `#[test]`.
@@ -157,7 +144,7 @@ fn code_tokens(code: &str, first_line: usize, tokens: &mut Vec<Token>) {
 }
 
 /// `source` cut into code, literals and comments, in order.
-fn pieces(source: &str) -> Vec<(Kind, &str)> {
+fn pieces(source: &str) -> Vec<(PieceKind, &str)> {
     let mut pieces = Vec::new();
     let (mut start, mut i) = (0, 0);
     while i < source.len() {
@@ -166,33 +153,33 @@ fn pieces(source: &str) -> Vec<(Kind, &str)> {
             i += source[i..].chars().next().map_or(1, char::len_utf8);
             continue;
         };
-        pieces.push((Kind::Code, &source[start..i]));
+        pieces.push((PieceKind::Code, &source[start..i]));
         pieces.push((kind, &source[i..i + len]));
         i += len;
         start = i;
     }
-    pieces.push((Kind::Code, &source[start..]));
+    pieces.push((PieceKind::Code, &source[start..]));
     pieces
 }
 
 /// The comment or literal that starts at `i`, if one does.
-fn special_len(source: &str, i: usize) -> Option<(Kind, usize)> {
+fn special_len(source: &str, i: usize) -> Option<(PieceKind, usize)> {
     let rest = &source[i..];
     let after_word = source[..i].ends_with(|c: char| c.is_alphanumeric() || c == '_');
     if rest.starts_with("//") {
-        return Some((Kind::Comment, rest.find('\n').unwrap_or(rest.len())));
+        return Some((PieceKind::Comment, rest.find('\n').unwrap_or(rest.len())));
     }
     if rest.starts_with("/*") {
-        return Some((Kind::Comment, block_comment_len(rest)));
+        return Some((PieceKind::Comment, block_comment_len(rest)));
     }
     if rest.starts_with('"') {
-        return Some((Kind::Literal, quoted_len(rest, '"')));
+        return Some((PieceKind::Literal, quoted_len(rest, '"')));
     }
     if rest.starts_with('\'') {
-        return character_len(rest).map(|len| (Kind::Literal, len));
+        return character_len(rest).map(|len| (PieceKind::Literal, len));
     }
     let raw = ["r", "br", "cr"].iter().find_map(|prefix| raw_len(rest, prefix));
-    raw.filter(|_| !after_word).map(|len| (Kind::Literal, len))
+    raw.filter(|_| !after_word).map(|len| (PieceKind::Literal, len))
 }
 
 fn block_comment_len(rest: &str) -> usize {

@@ -14,9 +14,9 @@ fn design(runs: &[Settings], declared: &Declared) -> Design {
 
 /// Each factor with its levels, the baseline in brackets.
 fn text(design: &Design) -> Vec<String> {
-    let level = |factor: &Factor, at: usize| match at == factor.baseline {
-        true => format!("[{}]", factor.levels[at]),
-        false => factor.levels[at].clone(),
+    let level = |factor: &Factor, at: usize| {
+        let level = &factor.levels[at];
+        if at == factor.baseline { format!("[{level}]") } else { level.clone() }
     };
     let of = |factor: &Factor| {
         let levels: Vec<String> = (0..factor.levels.len()).map(|at| level(factor, at)).collect();

@@ -207,7 +207,7 @@ fn evaluation_lines(log: &mut LogText, scope: Scope) {
     let first = epoch.accelerators.first();
     let window = first.and_then(|accelerator| scope.windows(accelerator).next());
     let au = window.and_then(block_au_percent);
-    log.rates(&epoch.ended, &what, au, (SAMPLES_WHOLE.of_epoch)(scope));
+    log.rates(&epoch.ended, &what, au, SAMPLES_WHOLE.of_epoch(scope));
 }
 
 /// All that are written, then all that are read.
@@ -353,7 +353,7 @@ fn averages(record: &Record, [samples, bytes]: [&Metric; 2]) -> [Option<String>;
 }
 
 fn over_epochs(record: &Record, metric: &Metric, unit: f64) -> Option<String> {
-    let (mean, stdev) = ((metric.of_run)(record)?, metric.stdev_over_epochs(record)?);
+    let (mean, stdev) = (metric.of_run(record)?, metric.stdev_over_epochs(record)?);
     Some(format!("{:.4} ({:.4})", mean / unit, stdev / unit))
 }
 

@@ -64,14 +64,14 @@ fn nine(object: &mut Object, what: &str, derived: &Derived, [samples, bytes]: [&
     let au_stdev = AU_WINDOWED.stdev_over_epochs(record);
     let samples_stdev = samples.stdev_over_epochs(record);
     let bytes_stdev = bytes.stdev_over_epochs(record).map(|stdev| stdev / MIB);
-    let bytes_mean = (bytes.of_run)(record).map(|mean| mean / MIB);
+    let bytes_mean = bytes.of_run(record).map(|mean| mean / MIB);
     for (key, value) in [
         ("au_percentage", each_epoch(record, &AU_WINDOWED)),
         ("au_mean_percentage", derived.value(&AU_WINDOWED).map(Value::from)),
         ("au_meet_expectation", meets_expectation(derived).map(Value::from)),
         ("au_stdev_percentage", au_stdev.map(Value::from)),
         ("throughput_samples_per_second", each_epoch(record, samples)),
-        ("throughput_mean_samples_per_second", (samples.of_run)(record).map(Value::from)),
+        ("throughput_mean_samples_per_second", samples.of_run(record).map(Value::from)),
         ("throughput_stdev_samples_per_second", samples_stdev.map(Value::from)),
         ("io_mean_MB_per_second", bytes_mean.map(Value::from)),
         ("io_stdev_MB_per_second", bytes_stdev.map(Value::from)),

@@ -1,24 +1,17 @@
 //! How files were read: the shares of reads in order, what was read beside the payload, files.
 
-use super::{Basis, Better, METRIC, Metric, MetricId, Shown, Unit, each_accelerator};
-use crate::record::{AcceleratorEpoch, IoCounters, Record};
-use crate::window::Scope;
+use super::{Basis, Better, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 
 /// In ascending order.
 pub static SEQUENTIAL: Metric = Metric {
     id: MetricId("sequential_share"),
     title: "sequential reads",
     unit: Unit::Share,
-    better: Better::Higher,
     definition: "Of the reads that follow another in the same open file, those at or after its end, over accelerators and epochs",
     source: "POSIX_SEQ_READS of Darshan; feedrate counts for each worker",
     path: "access.sequential_share",
-    basis: &[Basis::Reads],
-    shown: Shown::Composed,
-    of_accelerator: |_, accelerator| sequential(&accelerator.io),
-    of_epoch: |scope| sequential(&of_epoch(scope)?),
-    of_run: |record| sequential(&of_run(record)),
-    ..METRIC
+    figure: Figure::OfCounters(|io| share(io.access.sequential, io.access.following)),
+    ..ACCESS
 };
 
 /// One right after the other.
@@ -26,32 +19,25 @@ pub static CONSECUTIVE: Metric = Metric {
     id: MetricId("consecutive_share"),
     title: "consecutive reads",
     unit: Unit::Share,
-    better: Better::Higher,
     definition: "Of the reads that follow another in the same open file, those right at its end, over accelerators and epochs",
     source: "POSIX_CONSEC_READS of Darshan; feedrate counts for each worker",
     path: "access.consecutive_share",
-    basis: &[Basis::Reads],
-    shown: Shown::Composed,
-    of_accelerator: |_, accelerator| consecutive(&accelerator.io),
-    of_epoch: |scope| consecutive(&of_epoch(scope)?),
-    of_run: |record| consecutive(&of_run(record)),
-    ..METRIC
+    figure: Figure::OfCounters(|io| share(io.access.consecutive, io.access.following)),
+    ..ACCESS
 };
 
 /// Bytes read for a byte that was wanted.
 pub static AMPLIFICATION: Metric = Metric {
     id: MetricId("read_amplification"),
     title: "read amplification",
-    unit: Unit::Ratio,
     better: Better::Lower,
     definition: "Bytes that read calls returned, to a byte of payload of the samples that were read",
     path: "access.read_amplification",
-    basis: &[Basis::Reads],
-    shown: Shown::Composed,
-    of_accelerator: |_, accelerator| amplification(&accelerator.io),
-    of_epoch: |scope| amplification(&of_epoch(scope)?),
-    of_run: |record| amplification(&of_run(record)),
-    ..METRIC
+    figure: Figure::OfCounters(|io| {
+        let is_known = io.reads > 0 && io.access.payload_samples == io.access.samples_read;
+        if is_known { share(io.read_bytes, io.access.payload_bytes) } else { None }
+    }),
+    ..ACCESS
 };
 
 /// Files of a rank.
@@ -62,51 +48,15 @@ pub static FILES: Metric = Metric {
     better: Better::Lower,
     definition: "Files that samples were read of, each once: the most of one accelerator in one epoch",
     path: "access.files",
-    basis: &[Basis::Reads],
-    shown: Shown::Composed,
-    of_accelerator: files,
-    of_epoch: |scope| most(&each_accelerator(scope, files)?),
-    of_run: |record| most(&Scope::all(record).map(FILES.of_epoch).collect::<Option<Vec<_>>>()?),
-    ..METRIC
+    figure: Figure::OfAccelerators(
+        |_, accelerator| accelerator.io.access.files.map(|files| files as f64),
+        Fold::Most,
+        Fold::Most,
+    ),
+    ..ACCESS
 };
 
-/// Counters of all accelerators over the run.
-pub(crate) fn of_run(record: &Record) -> IoCounters {
-    sum(Scope::all(record).flat_map(|scope| &scope.epoch.accelerators))
-}
-
-fn most(values: &[f64]) -> Option<f64> {
-    values.iter().copied().reduce(f64::max)
-}
-
-fn of_epoch(scope: Scope) -> Option<IoCounters> {
-    scope.is_whole().then(|| sum(&scope.epoch.accelerators))
-}
-
-fn sum<'a>(accelerators: impl IntoIterator<Item = &'a AcceleratorEpoch>) -> IoCounters {
-    let mut sum = IoCounters::default();
-    accelerators.into_iter().for_each(|accelerator| sum.add(&accelerator.io));
-    sum
-}
-
-fn sequential(io: &IoCounters) -> Option<f64> {
-    share(io.access.sequential, io.access.following)
-}
-
-fn consecutive(io: &IoCounters) -> Option<f64> {
-    share(io.access.consecutive, io.access.following)
-}
-
-fn amplification(io: &IoCounters) -> Option<f64> {
-    if io.reads == 0 || io.access.payload_samples != io.access.samples_read {
-        return None;
-    }
-    share(io.read_bytes, io.access.payload_bytes)
-}
-
-fn files(_: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
-    accelerator.io.access.files.map(|files| files as f64)
-}
+const ACCESS: Metric = Metric { basis: &[Basis::Reads], ..COMPOSED };
 
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
@@ -129,21 +79,21 @@ mod tests {
         (second.io.access.files, record.epochs[0].accelerators[0].io.access.files) =
             (Some(3), Some(5));
         record.epochs[0].accelerators.push(second);
-        assert_eq!((SEQUENTIAL.of_run)(&record), Some(2.0 / 3.0));
-        assert_eq!((CONSECUTIVE.of_run)(&record), Some(1.0 / 3.0));
-        assert_eq!((AMPLIFICATION.of_run)(&record), Some(2.0));
-        assert_eq!((FILES.of_run)(&record), Some(5.0));
+        assert_eq!(SEQUENTIAL.of_run(&record), Some(2.0 / 3.0));
+        assert_eq!(CONSECUTIVE.of_run(&record), Some(1.0 / 3.0));
+        assert_eq!(AMPLIFICATION.of_run(&record), Some(2.0));
+        assert_eq!(FILES.of_run(&record), Some(5.0));
         record.epochs[0].accelerators[1].io.access.sample(None);
         record.epochs[0].accelerators[1].io.access.files = None;
-        assert_eq!((AMPLIFICATION.of_run)(&record), None, "of one sample the payload is not known");
-        assert_eq!((FILES.of_run)(&record), None);
+        assert_eq!(AMPLIFICATION.of_run(&record), None, "of one sample the payload is not known");
+        assert_eq!(FILES.of_run(&record), None);
     }
 
     #[test]
     fn a_record_that_did_not_count_has_none() {
         let record = simple(&[(1, 1, 1, 300)]);
         for metric in [&SEQUENTIAL, &CONSECUTIVE, &AMPLIFICATION, &FILES] {
-            assert_eq!((metric.of_run)(&record), None, "{}", metric.id.name());
+            assert_eq!(metric.of_run(&record), None, "{}", metric.id.name());
         }
     }
 }

@@ -1,8 +1,6 @@
 //! Accelerator utilisation over every step: what really happened.
 
-use super::{
-    Basis, Better, METRIC, Metric, MetricId, Shown, Unit, mean_over_accelerators, mean_over_epochs,
-};
+use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
 use crate::window::Scope;
 
@@ -12,16 +10,12 @@ pub static AU_ALL_STEPS: Metric = Metric {
     label: "au_all_steps",
     title: "utilisation over all steps",
     unit: Unit::Percent,
-    better: Better::Higher,
     definition: "Compute time of all steps ÷ length of their blocks, nothing excluded, mean over accelerators and epochs",
     path: "au.all_steps_percent",
     basis: &[Basis::Steps],
-    shown: Shown::Composed,
     added_as: Some(("train_au_all_steps_percentage", 1.0)),
-    of_accelerator,
-    of_epoch: |scope| mean_over_accelerators(scope, of_accelerator),
-    of_run: |record| mean_over_epochs(record, AU_ALL_STEPS.of_epoch),
-    ..METRIC
+    figure: Figure::OfAccelerators(of_accelerator, Fold::Mean, Fold::Mean),
+    ..COMPOSED
 };
 
 fn of_accelerator(_: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {

@@ -2,7 +2,7 @@
 //!
 //! Neither the stock filled while step 1 waited nor living off it at the end is credited. Pauses between blocks are cut out.
 
-use super::{Basis, Better, METRIC, Metric, MetricId, Shown, Unit, mean_over_epochs};
+use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
 use crate::window::{Scope, seconds, step_end_ns};
 use feedrate_spec::plan::Plan;
@@ -13,17 +13,13 @@ pub static AU_SUSTAINED: Metric = Metric {
     label: "au_sustained",
     title: "sustained utilisation",
     unit: Unit::Percent,
-    better: Better::Higher,
     definition: "min(1, batches read per second by all loaders × mean compute time ÷ accelerators), reading taken between the end of the excluded \
                  steps and the last step that ends before the loaders start their last read, pauses between blocks cut out; mean over the epochs that have enough steps",
     path: "au.sustained_percent",
     basis: &[Basis::Steps, Basis::Reads],
-    shown: Shown::Composed,
     added_as: Some(("train_au_sustained_percentage", 1.0)),
-    of_accelerator: |scope, accelerator| utilisation(scope, accelerator).ok().map(percent),
-    of_epoch: |scope| sustained(scope).ok(),
-    of_run: |record| mean_over_epochs(record, AU_SUSTAINED.of_epoch),
-    ..METRIC
+    figure: Figure::OfEpochs(|scope| sustained(scope).ok(), Fold::Mean),
+    ..COMPOSED
 };
 
 /// Reason why an epoch has no sustained utilisation.
@@ -56,12 +52,8 @@ pub fn sustained(scope: Scope) -> Result<f64, NotMeasurable> {
     match accelerators.len() {
         0 => Err(NotMeasurable::TooFewSteps),
         _ if !scope.is_whole() => Err(NotMeasurable::NoWindow),
-        count => Ok(percent(sum / count as f64)),
+        count => Ok((sum / count as f64).min(1.0) * 100.0),
     }
-}
-
-fn percent(share: f64) -> f64 {
-    share.min(1.0) * 100.0
 }
 
 /// Batches per second × mean compute time, not capped: loaders that are ahead make up for those behind.

@@ -1,6 +1,6 @@
 //! How long training took.
 
-use super::{Basis, Better, METRIC, Metric, MetricId, Shown, Unit, sum_over_epochs};
+use super::{Basis, Better, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 
 /// All epochs together.
 pub static DURATION_S: Metric = Metric {
@@ -11,10 +11,6 @@ pub static DURATION_S: Metric = Metric {
     definition: "Length of all epochs, evaluations and pauses between epochs left out",
     path: "duration_s",
     basis: &[Basis::Steps, Basis::AllRanks],
-    shown: Shown::Composed,
-    of_accelerator: |scope, _| scope.wall_s(),
-    of_epoch: |scope| if scope.is_whole() { scope.wall_s() } else { None },
-    of_run: |record| sum_over_epochs(record, DURATION_S.of_epoch),
-    of_totals: |epochs| Some(epochs.iter().map(|epoch| epoch.duration_s).sum()),
-    ..METRIC
+    figure: Figure::OfEpochs(|scope| scope.wall_s(), Fold::Sum),
+    ..COMPOSED
 };

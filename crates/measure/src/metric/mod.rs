@@ -18,7 +18,6 @@ mod access;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use access::of_run as counters_of_run;
 pub use access::{AMPLIFICATION, CONSECUTIVE, FILES, SEQUENTIAL};
 pub use au_all_steps::AU_ALL_STEPS;
 pub use au_sustained::{AU_SUSTAINED, NotMeasurable, sustained, sustained_needs_steps};
@@ -34,9 +33,10 @@ pub use time::{BARRIER_S, COMPUTE_S, LOAD_S};
 
 pub use crate::stats::mean;
 
-use crate::record::{AcceleratorEpoch, Record};
+use crate::record::{AcceleratorEpoch, IoCounters, Record};
 use crate::stats::{self, Interval};
 use crate::window::Scope;
+use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -61,9 +61,9 @@ pub static METRICS: &[&Metric] = &[
     &STALL_READ,
     &STALL_DECODE,
     &STALL_QUEUE,
-    &OPEN_LATENCY.metric,
-    &READ_LATENCY.metric,
-    &SAMPLE_LATENCY.metric,
+    &OPEN_LATENCY,
+    &READ_LATENCY,
+    &SAMPLE_LATENCY,
     &LOGICAL_BYTES,
     &DEVICE_BYTES,
     &SEQUENTIAL,
@@ -95,14 +95,8 @@ pub struct Metric {
     pub basis: &'static [Basis],
     /// Place on the page of a run.
     pub shown: Shown,
-    /// Value of one accelerator in one epoch.
-    pub of_accelerator: fn(Scope, &AcceleratorEpoch) -> Option<f64>,
-    /// Value of one epoch, over its accelerators; `None` where not all have told.
-    pub of_epoch: fn(Scope) -> Option<f64>,
-    /// Value of the run, over the epochs of which all accelerators have told.
-    pub of_run: fn(&Record) -> Option<f64>,
-    /// From totals of epochs, where there are no step times.
-    pub of_totals: fn(&[EpochTotals]) -> Option<f64>,
+    /// How values follow from a record.
+    pub figure: Figure,
     /// Key of DLIO's `summary.json`, and what to multiply its number by.
     pub reported_as: Option<(&'static str, f64)>,
     /// Key that our `summary.json` has beside DLIO's, and what to divide the number by. Without one, a metric that has a line of its own
@@ -122,13 +116,52 @@ const METRIC: Metric = Metric {
     path: "",
     basis: &[],
     shown: Shown::OwnLine,
-    of_accelerator: |_, _| None,
-    of_epoch: |_| None,
-    of_run: |_| None,
-    of_totals: |_| None,
+    figure: Figure::OfEpochs(|_| None, Fold::Sum),
     reported_as: None,
     added_as: None,
 };
+
+/// The same of those that stand on a line with others.
+const COMPOSED: Metric = Metric { shown: Shown::Composed, ..METRIC };
+
+/// How values of accelerators, epochs and the run follow from a record.
+#[derive(Debug)]
+pub enum Figure {
+    /// A value of each accelerator in each epoch, put together over accelerators, then over epochs.
+    OfAccelerators(fn(Scope, &AcceleratorEpoch) -> Option<f64>, Fold, Fold),
+    /// A value of each epoch as a whole, put together over epochs.
+    OfEpochs(fn(Scope) -> Option<f64>, Fold),
+    /// An amount of each accelerator in each epoch, by the length of epochs.
+    PerSecond(fn(Scope, &AcceleratorEpoch) -> f64),
+    /// From the counters of workers, all counted together.
+    OfCounters(fn(&IoCounters) -> Option<f64>),
+    /// From the plan and other metrics.
+    Derived(fn(&Plan, ValueOf) -> Option<f64>),
+}
+
+/// Values of other metrics, of the same accelerator, epoch or run.
+type ValueOf<'a> = &'a dyn Fn(&Metric) -> Option<f64>;
+
+/// How several values become one.
+#[derive(Clone, Copy, Debug)]
+pub enum Fold {
+    /// Over epochs, the mean of those that have a value.
+    Mean,
+    /// If each has a value.
+    Sum,
+    /// If each has a value.
+    Most,
+}
+
+impl Fold {
+    fn of_all(self, values: &[f64]) -> Option<f64> {
+        match self {
+            Fold::Mean => mean(values),
+            Fold::Sum => (!values.is_empty()).then(|| values.iter().sum()),
+            Fold::Most => values.iter().copied().reduce(f64::max),
+        }
+    }
+}
 
 /// Stable name of a metric in snake_case, with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -240,16 +273,6 @@ impl Basis {
     ];
 }
 
-/// Totals of one epoch over all accelerators, of a run whose step times are not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct EpochTotals {
-    pub duration_s: f64,
-    pub samples: Option<f64>,
-    pub nominal_bytes: Option<f64>,
-    pub read_bytes: Option<f64>,
-}
-
 /// How a number came to be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -289,25 +312,20 @@ pub type Values = BTreeMap<MetricId, Value>;
 
 /// Values of a record of ours.
 pub fn values(record: &Record) -> Values {
-    collect(Provenance::Measured, |metric| (metric.of_run)(record))
+    collect(Provenance::Measured, |metric| metric.of_run(record))
 }
 
 /// Values of one epoch of a record of ours.
 pub fn values_of_epoch(scope: Scope) -> Values {
-    collect(Provenance::Measured, |metric| (metric.of_epoch)(scope))
+    collect(Provenance::Measured, |metric| metric.of_epoch(scope))
 }
 
 /// Values of a record that is made of another program's step times, as far as `known` is enough for them.
 pub fn recomputed(record: &Record, known: &[Basis]) -> Values {
     collect(Provenance::Recomputed, |metric| {
         let is_known = metric.basis.iter().all(|basis| known.contains(basis));
-        if is_known { (metric.of_run)(record) } else { None }
+        if is_known { metric.of_run(record) } else { None }
     })
-}
-
-/// Values that follow from totals of epochs.
-pub fn recomputed_from_totals(epochs: &[EpochTotals]) -> Values {
-    collect(Provenance::Recomputed, |metric| (metric.of_totals)(epochs))
 }
 
 /// Values that DLIO's `summary.json` reports; `number` looks up a key.
@@ -373,9 +391,64 @@ impl Metric {
         }
     }
 
+    /// Value of one accelerator in one epoch.
+    pub fn of_accelerator(&self, scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
+        match self.figure {
+            Figure::OfAccelerators(value, ..) => value(scope, accelerator),
+            Figure::OfEpochs(..) => None,
+            Figure::PerSecond(amount) => Some(amount(scope, accelerator) / scope.wall_s()?),
+            Figure::OfCounters(value) => value(&accelerator.io),
+            Figure::Derived(value) => {
+                value(scope.plan, &|metric| metric.of_accelerator(scope, accelerator))
+            }
+        }
+    }
+
+    /// Value of one epoch, over its accelerators; `None` where not all have told.
+    pub fn of_epoch(&self, scope: Scope) -> Option<f64> {
+        if !scope.is_whole() {
+            return None;
+        }
+        let over_accelerators = match self.figure {
+            Figure::OfAccelerators(_, over_accelerators, _) => over_accelerators,
+            Figure::OfEpochs(value, _) => return value(scope),
+            Figure::PerSecond(_) => Fold::Sum,
+            Figure::OfCounters(value) => return value(&counters([scope])),
+            Figure::Derived(value) => {
+                return value(scope.plan, &|metric| metric.of_epoch(scope));
+            }
+        };
+        let each = scope.epoch.accelerators.iter().map(|one| self.of_accelerator(scope, one));
+        over_accelerators.of_all(&each.collect::<Option<Vec<_>>>()?)
+    }
+
+    /// Value of the run, over the epochs of which all accelerators have told.
+    pub fn of_run(&self, record: &Record) -> Option<f64> {
+        match self.figure {
+            Figure::OfAccelerators(_, _, Fold::Mean) | Figure::OfEpochs(_, Fold::Mean) => {
+                mean(&self.of_epochs(record).into_iter().flatten().collect::<Vec<_>>())
+            }
+            Figure::OfAccelerators(_, _, over_epochs) | Figure::OfEpochs(_, over_epochs) => {
+                let epochs: Option<Vec<f64>> = self.of_epochs(record).into_iter().collect();
+                over_epochs.of_all(&epochs?)
+            }
+            Figure::PerSecond(amount) => {
+                let (mut amounts, mut wall_s) = (0.0, 0.0);
+                for scope in Scope::all(record) {
+                    let each = scope.epoch.accelerators.iter().map(|one| amount(scope, one));
+                    amounts += each.sum::<f64>();
+                    wall_s += scope.wall_s().unwrap_or(0.0);
+                }
+                (wall_s > 0.0).then(|| amounts / wall_s)
+            }
+            Figure::OfCounters(value) => value(&counters_of_run(record)),
+            Figure::Derived(value) => value(&record.plan, &|metric| metric.of_run(record)),
+        }
+    }
+
     /// The value of each epoch of which all accelerators have told.
     pub fn of_epochs(&self, record: &Record) -> Vec<Option<f64>> {
-        Scope::all(record).map(self.of_epoch).collect()
+        Scope::all(record).map(|scope| self.of_epoch(scope)).collect()
     }
 
     /// Population deviation over the epochs that have a value.
@@ -391,47 +464,16 @@ pub fn stdev(values: &[f64]) -> Option<f64> {
     mean(&squares).map(f64::sqrt)
 }
 
-/// Mean over the epochs that have a value.
-fn mean_over_epochs(record: &Record, of_epoch: fn(Scope) -> Option<f64>) -> Option<f64> {
-    mean(&Scope::all(record).filter_map(of_epoch).collect::<Vec<_>>())
+/// Counters of all accelerators over the run.
+pub fn counters_of_run(record: &Record) -> IoCounters {
+    counters(Scope::all(record))
 }
 
-/// Sum over epochs, if each has a value.
-fn sum_over_epochs(record: &Record, of_epoch: fn(Scope) -> Option<f64>) -> Option<f64> {
-    sum(&Scope::all(record).map(of_epoch).collect::<Option<Vec<_>>>()?)
-}
-
-/// Mean over accelerators, if each has a value.
-fn mean_over_accelerators(
-    scope: Scope,
-    of_accelerator: fn(Scope, &AcceleratorEpoch) -> Option<f64>,
-) -> Option<f64> {
-    mean(&each_accelerator(scope, of_accelerator)?)
-}
-
-/// Sum over accelerators, if each has a value.
-fn sum_over_accelerators(
-    scope: Scope,
-    of_accelerator: fn(Scope, &AcceleratorEpoch) -> Option<f64>,
-) -> Option<f64> {
-    sum(&each_accelerator(scope, of_accelerator)?)
-}
-
-fn each_accelerator(
-    scope: Scope,
-    of_accelerator: fn(Scope, &AcceleratorEpoch) -> Option<f64>,
-) -> Option<Vec<f64>> {
-    let accelerators = scope.is_whole().then_some(&scope.epoch.accelerators)?;
-    accelerators.iter().map(|accelerator| of_accelerator(scope, accelerator)).collect()
-}
-
-/// Sum of a total ÷ length of all epochs, if each has it.
-fn rate(epochs: &[EpochTotals], total: fn(&EpochTotals) -> Option<f64>) -> Option<f64> {
-    let duration_s: f64 = epochs.iter().map(|epoch| epoch.duration_s).sum();
-    let total: f64 = epochs.iter().map(total).sum::<Option<f64>>()?;
-    (duration_s > 0.0).then(|| total / duration_s)
-}
-
-fn sum(values: &[f64]) -> Option<f64> {
-    if values.is_empty() { None } else { Some(values.iter().sum()) }
+/// Counters of all accelerators over some epochs.
+pub(crate) fn counters<'a>(epochs: impl IntoIterator<Item = Scope<'a>>) -> IoCounters {
+    let mut sum = IoCounters::default();
+    for scope in epochs {
+        scope.epoch.accelerators.iter().for_each(|accelerator| sum.add(&accelerator.io));
+    }
+    sum
 }

@@ -293,7 +293,7 @@ mod tests {
             (&DELIVERED_WHOLE, Some(48e6)),
             (&LOAD_S, Some(0.8)),
             (&DEVICE_BYTES, Some(48e6)),
-            (&READ_LATENCY.metric, Some(0.075)),
+            (&READ_LATENCY, Some(0.075)),
             (&SEQUENTIAL, None),
             (&FILES, None),
         ] {

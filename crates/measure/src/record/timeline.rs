@@ -12,40 +12,80 @@ pub const SAMPLES_MAX: usize = 36_000;
 /// One quantity, a value for each sample. `None`: not known, or not over the whole run.
 pub type Column = Option<Vec<u64>>;
 
-/// The samples of a run, one after another without gaps. Quantities are what was added since the sample before.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Timeline {
-    /// When the first sample began, from the start of the run.
-    pub start_ns: u64,
-    /// How far apart samples are meant to be; some are shorter, as one ends wherever an epoch or a checkpoint begins or ends.
-    pub interval_ns: u64,
-    /// How long each lasted.
-    pub duration_ns: Vec<u64>,
+/// A timeline with a column, and a sample with a value, for each quantity.
+macro_rules! quantities {
+    ($($(#[$meaning:meta])* $quantity:ident,)*) => {
+        /// The samples of a run, one after another without gaps. Quantities are what was added since the sample before.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct Timeline {
+            /// When the first sample began, from the start of the run.
+            pub start_ns: u64,
+            /// How far apart samples are meant to be; some are shorter, as one ends wherever an epoch or a checkpoint begins or ends.
+            pub interval_ns: u64,
+            /// How long each lasted.
+            pub duration_ns: Vec<u64>,
+            $($(#[$meaning])* pub $quantity: Column,)*
+            /// The GPUs of the machine; `None` where there are none, or none that tell.
+            pub gpus: Option<Vec<GpuTimeline>>,
+            /// Reason why no GPU is known.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub gpus_unknown_because: Option<String>,
+        }
+
+        /// One row of a timeline.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Sample {
+            /// How long it lasted.
+            pub duration_ns: u64,
+            $($(#[$meaning])* pub $quantity: Option<u64>,)*
+        }
+
+        impl Timeline {
+            fn columns(&self) -> [&Column; QUANTITIES] {
+                [$(&self.$quantity),*]
+            }
+
+            fn columns_mut(&mut self) -> [&mut Column; QUANTITIES] {
+                [$(&mut self.$quantity),*]
+            }
+        }
+
+        impl Sample {
+            /// In the order of the columns.
+            fn values(&self) -> [Option<u64>; QUANTITIES] {
+                [$(self.$quantity),*]
+            }
+        }
+    };
+}
+
+const QUANTITIES: usize = 10;
+/// The first column that does not add up.
+const CACHED: usize = 9;
+/// Columns that are about a process, not its machine.
+const OF_PROCESS: [usize; 5] = [0, 1, 2, 3, 8];
+
+quantities! {
     /// Bytes that read calls of the workers returned.
-    pub read_bytes: Column,
+    read_bytes,
     /// Open and read calls of the workers, counted when their task is done.
-    pub operations: Column,
+    operations,
     /// Bytes given to write calls by this process: checkpoints, and results that are saved meanwhile.
-    pub written_bytes: Column,
+    written_bytes,
     /// Bytes that this process caused to be fetched from storage.
-    pub process_device_read_bytes: Column,
+    process_device_read_bytes,
     /// Bytes read from the block device under the dataset, by anybody.
-    pub device_read_bytes: Column,
+    device_read_bytes,
     /// Bytes written to it.
-    pub device_written_bytes: Column,
+    device_written_bytes,
     /// Time of all cores that was not idle, in ticks of the kernel.
-    pub cpu_busy_ticks: Column,
+    cpu_busy_ticks,
     /// Time of all cores.
-    pub cpu_ticks: Column,
+    cpu_ticks,
     /// CPU time of this process.
-    pub process_cpu_ns: Column,
+    process_cpu_ns,
     /// The page cache at the sample's end.
-    pub cached_bytes: Column,
-    /// The GPUs of the machine; `None` where there are none, or none that tell.
-    pub gpus: Option<Vec<GpuTimeline>>,
-    /// Reason why no GPU is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpus_unknown_because: Option<String>,
+    cached_bytes,
 }
 
 /// One GPU. A value is `None` where it was not known at that sample.
@@ -59,23 +99,6 @@ pub struct GpuTimeline {
     pub memory_bytes: Vec<Option<u64>>,
     /// Power drawn.
     pub power_mw: Vec<Option<u64>>,
-}
-
-/// One row of a timeline.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "as in `Timeline`")]
-pub struct Sample {
-    pub duration_ns: u64,
-    pub read_bytes: Option<u64>,
-    pub operations: Option<u64>,
-    pub written_bytes: Option<u64>,
-    pub process_device_read_bytes: Option<u64>,
-    pub device_read_bytes: Option<u64>,
-    pub device_written_bytes: Option<u64>,
-    pub cpu_busy_ticks: Option<u64>,
-    pub cpu_ticks: Option<u64>,
-    pub process_cpu_ns: Option<u64>,
-    pub cached_bytes: Option<u64>,
 }
 
 /// State of one GPU at a moment.
@@ -131,7 +154,7 @@ impl Timeline {
         let first = self.is_empty();
         self.duration_ns.push(sample.duration_ns);
         let values = sample.values();
-        for (column, value) in self.columns().into_iter().zip(values) {
+        for (column, value) in self.columns_mut().into_iter().zip(values) {
             if first {
                 *column = value.map(|_| Vec::new());
             }
@@ -159,7 +182,7 @@ impl Timeline {
         if let Some(cached) = &mut self.cached_bytes {
             *cached = cached.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
         }
-        for column in self.sums().into_iter().flatten() {
+        for column in self.columns_mut().into_iter().take(CACHED).flatten() {
             *column = column.chunks(2).map(|pair| pair.iter().sum()).collect();
         }
         for gpu in self.gpus.iter_mut().flatten() {
@@ -172,46 +195,23 @@ impl Timeline {
         }
     }
 
-    /// Become what `other` is: this one was it, some samples ago. Costs what was added.
-    pub fn follow(&mut self, other: &mut Timeline) {
-        if self.interval_ns != other.interval_ns || self.gpus.is_some() != other.gpus.is_some() {
-            self.clone_from(other);
-            return;
-        }
-        let known = self.len();
-        self.duration_ns.extend_from_slice(&other.duration_ns[known..]);
-        for (mine, theirs) in self.columns().into_iter().zip(other.columns()) {
-            match (mine.as_mut(), theirs) {
-                (Some(mine), Some(theirs)) => mine.extend_from_slice(&theirs[known..]),
-                (_, theirs) => mine.clone_from(theirs),
-            }
-        }
-        for (mine, theirs) in self.gpus.iter_mut().flatten().zip(other.gpus.iter().flatten()) {
-            mine.utilisation_percent.extend_from_slice(&theirs.utilisation_percent[known..]);
-            mine.memory_bytes.extend_from_slice(&theirs.memory_bytes[known..]);
-            mine.power_mw.extend_from_slice(&theirs.power_mw[known..]);
-        }
-        self.gpus_unknown_because.clone_from(&other.gpus_unknown_because);
-    }
-
     /// Whether every column has a value for every sample.
     pub(super) fn is_even(&self) -> bool {
-        let mut own = self.clone();
-        let samples = own.len();
+        let samples = self.len();
         let gpus = self.gpus.iter().flatten().all(|gpu| {
             [&gpu.utilisation_percent, &gpu.memory_bytes, &gpu.power_mw]
                 .iter()
                 .all(|column| column.len() == samples)
         });
-        gpus && own.columns().into_iter().flatten().all(|column| column.len() == samples)
+        gpus && self.columns().into_iter().flatten().all(|column| column.len() == samples)
     }
 
     /// Count what another process did too, spread over the samples here; with the first process of another machine, what that
     /// machine did. Its samples need not begin and end where these do.
-    pub fn add(&mut self, other: &mut Timeline, is_of_other_machine: bool) {
+    pub fn add(&mut self, other: &Timeline, is_of_other_machine: bool) {
         let ends_ns = self.ends_ns();
         let theirs_ns: Vec<u64> = std::iter::once(other.start_ns).chain(other.ends_ns()).collect();
-        for (i, (mine, theirs)) in self.columns().into_iter().zip(other.columns()).enumerate() {
+        for (i, (mine, theirs)) in self.columns_mut().into_iter().zip(other.columns()).enumerate() {
             if !(OF_PROCESS.contains(&i) || is_of_other_machine) {
                 continue;
             }
@@ -224,32 +224,7 @@ impl Timeline {
             }
         }
     }
-
-    fn columns(&mut self) -> [&mut Column; 10] {
-        [
-            &mut self.read_bytes,
-            &mut self.operations,
-            &mut self.written_bytes,
-            &mut self.process_device_read_bytes,
-            &mut self.device_read_bytes,
-            &mut self.device_written_bytes,
-            &mut self.cpu_busy_ticks,
-            &mut self.cpu_ticks,
-            &mut self.process_cpu_ns,
-            &mut self.cached_bytes,
-        ]
-    }
-
-    /// Those that add up.
-    fn sums(&mut self) -> impl IntoIterator<Item = &mut Column> {
-        self.columns().into_iter().take(CACHED)
-    }
 }
-
-/// The first column that does not add up.
-const CACHED: usize = 9;
-/// Columns that are about a process, not its machine.
-const OF_PROCESS: [usize; 5] = [0, 1, 2, 3, 8];
 
 /// Add to `mine`, whose samples end at `ends_ns`, what is in `theirs`, whose samples lie between the times of `bounds_ns`. What lies
 /// outside counts for the first or the last.
@@ -273,24 +248,6 @@ fn spread(mine: &mut [u64], ends_ns: &[u64], theirs: &[u64], bounds_ns: &[u64]) 
         }
         *mine += until - told;
         told = until;
-    }
-}
-
-impl Sample {
-    /// In the order of `Timeline::columns`.
-    fn values(&self) -> [Option<u64>; 10] {
-        [
-            self.read_bytes,
-            self.operations,
-            self.written_bytes,
-            self.process_device_read_bytes,
-            self.device_read_bytes,
-            self.device_written_bytes,
-            self.cpu_busy_ticks,
-            self.cpu_ticks,
-            self.process_cpu_ns,
-            self.cached_bytes,
-        ]
     }
 }
 
@@ -371,34 +328,16 @@ mod tests {
             other.push(&Sample { duration_ns: 1000, ..theirs }, &[]);
         }
         let before = timeline.clone();
-        timeline.add(&mut other, false);
+        timeline.add(&other, false);
         // [0, 100, 200] from 1500, 2500, 3500: half of the second and of the third lie in the last sample, and what is beyond it.
         assert_eq!(timeline.read_bytes, Some(vec![10, 10 + 50, 10 + 250]));
         assert_eq!(timeline.cached_bytes, before.cached_bytes, "the machine's, which is counted");
         assert_eq!(timeline.cpu_ticks, None);
         let mut machine = before.clone();
-        machine.add(&mut other, true);
+        machine.add(&other, true);
         assert_eq!(machine.cached_bytes, None);
         other.read_bytes = None;
-        timeline.add(&mut other, false);
+        timeline.add(&other, false);
         assert_eq!(timeline.read_bytes, None, "not known of one is not known");
-    }
-
-    #[test]
-    fn a_copy_follows_at_the_cost_of_what_is_new() {
-        let (mut timeline, mut copy) = (Timeline::new(5), Timeline::new(5));
-        for i in 0..40 {
-            match i {
-                10 => timeline.set_gpus(&["A".into()]),
-                20 => timeline.merge(),
-                _ => {}
-            }
-            let known = (i < 30).then_some(i);
-            timeline.push(&Sample { read_bytes: known, ..sample(i) }, &gpu(i));
-            if i % 3 == 0 {
-                copy.follow(&mut timeline);
-                assert_eq!(copy, timeline);
-            }
-        }
     }
 }

@@ -274,14 +274,11 @@ fn no_gain(of: &Effect, response: Option<&str>, margin: f64) -> String {
     let [least, most] = [least, most].map(|end| plain(end.abs(), digits));
     let is_higher_better = Metric::find(name).is_ok_and(|of| of.better == Better::Higher);
     let unit = unit(of);
-    match is_higher_better == (low > 0.0) {
-        true => {
-            let margin = two_digits(margin);
-            format!(
-                "{title} {verb} by at most {most} {unit}, less than what matters ({margin} {unit})"
-            )
-        }
-        false => format!("{title} {verb} by {least} to {most} {unit}"),
+    if is_higher_better == (low > 0.0) {
+        let margin = two_digits(margin);
+        format!("{title} {verb} by at most {most} {unit}, less than what matters ({margin} {unit})")
+    } else {
+        format!("{title} {verb} by {least} to {most} {unit}")
     }
 }
 

@@ -29,7 +29,7 @@ impl Run {
         let overrides = overrides.unwrap_or_default();
         let (parameter, value) = names.varied(&overrides, Some(plan.accelerators));
         let checkpoints_only = plan.is_checkpoints_alone();
-        let access = AccessSummary::new(record);
+        let access = AccessSummary::new(&metric::counters_of_run(record));
         let request_bytes = access.request_bytes.into_iter().flat_map(|sizes| sizes.histogram);
         let mut run = Run {
             origin: Origin::Feedrate,

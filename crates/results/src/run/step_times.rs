@@ -82,7 +82,7 @@ fn skew(record: &Record) -> StepTimes {
     for rank in 0..count {
         let epochs = || Scope::all(record).map(|scope| (scope, &scope.epoch.accelerators[rank]));
         let of_epochs: Vec<f64> =
-            epochs().filter_map(|(scope, one)| (AU_WINDOWED.of_accelerator)(scope, one)).collect();
+            epochs().filter_map(|(scope, one)| AU_WINDOWED.of_accelerator(scope, one)).collect();
         windowed.extend(mean(&of_epochs));
         let blocks = epochs().flat_map(|(_, one)| &one.blocks);
         let times = blocks.flat_map(|block| block.load_ns.iter().chain(&block.compute_ns));

@@ -115,8 +115,8 @@ impl TimelineSampler {
             ranks.gather(&(timeline.clone(), node > 0 && local_rank == 0))?.into_iter();
         others.next();
         for (other, is_of_other_machine) in others {
-            if let (Some(timeline), Some(mut other)) = (timeline.as_mut(), other) {
-                timeline.add(&mut other, is_of_other_machine);
+            if let (Some(timeline), Some(other)) = (timeline.as_mut(), other) {
+                timeline.add(&other, is_of_other_machine);
             }
         }
         Ok(())
@@ -124,8 +124,7 @@ impl TimelineSampler {
 
     /// Bring a copy up to date.
     pub fn copy_to(&self, timeline: &mut Option<Timeline>) {
-        let mut taken = self.shared.taken();
-        timeline.get_or_insert_default().follow(&mut taken.timeline);
+        *timeline = Some(self.shared.taken().timeline.clone());
     }
 }
 

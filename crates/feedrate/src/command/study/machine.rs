@@ -175,7 +175,7 @@ impl RunnerEnv for Machine {
     }
 
     fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64> {
-        (response.of_run)(&load_run(run_dir).ok()?)
+        response.of_run(&load_run(run_dir).ok()?)
     }
 
     fn stamp(&self) -> String {

@@ -2,8 +2,8 @@
 
 use crate::example::{block, epoch, plan, record, simple};
 use crate::metric::{
-    AU_ALL_STEPS, Basis, DURATION_S, EpochTotals, METRICS, Metric, NOMINAL_WINDOWED, Provenance,
-    STALL_PERCENT, Unit, Value, recomputed, recomputed_from_totals, reported, values,
+    AU_ALL_STEPS, Basis, DURATION_S, METRICS, Metric, NOMINAL_WINDOWED, Provenance, STALL_PERCENT,
+    Unit, Value, recomputed, reported, values,
 };
 use std::collections::HashSet;
 
@@ -35,7 +35,7 @@ fn every_metric_is_in_the_summary() {
     for metric in METRICS {
         let path = format!("/{}", metric.path.replace('.', "/"));
         let value = json.pointer(&path).unwrap_or_else(|| panic!("{path} is missing"));
-        assert_eq!(value.as_f64(), (metric.of_run)(&record), "{path}");
+        assert_eq!(value.as_f64(), metric.of_run(&record), "{path}");
         if !path.starts_with("/access") {
             assert!(json["per_epoch"][0].pointer(&path).is_some(), "{path}");
         }
@@ -79,8 +79,8 @@ fn a_run_of_two_epochs_has_one_value() {
 #[test]
 fn a_run_that_measured_nothing_has_no_value() {
     let nothing = record(plan(1, 2), vec![epoch(1, vec![vec![block(0, &[(0, 0, 0, 0)])]])]);
-    assert_eq!(((STALL_PERCENT.of_run)(&nothing), (DURATION_S.of_run)(&nothing)), (None, None));
-    assert_eq!((DURATION_S.of_run)(&record(plan(1, 2), vec![])), None);
+    assert_eq!((STALL_PERCENT.of_run(&nothing), DURATION_S.of_run(&nothing)), (None, None));
+    assert_eq!(DURATION_S.of_run(&record(plan(1, 2), vec![])), None);
 }
 
 #[test]
@@ -102,10 +102,6 @@ fn values_of_others_say_where_they_are_from() {
     assert_eq!(of_steps[&AU_ALL_STEPS.id].provenance, Provenance::Recomputed);
     let of_all = recomputed(&record, Basis::ALL);
     assert_eq!(of_all.keys().collect::<Vec<_>>(), values(&record).keys().collect::<Vec<_>>());
-    let epoch = EpochTotals { duration_s: 4.0, samples: Some(8.0), ..EpochTotals::default() };
-    let of_totals = recomputed_from_totals(&[epoch, EpochTotals { samples: Some(4.0), ..epoch }]);
-    let numbers: Vec<_> = of_totals.iter().map(|(id, value)| (id.name(), value.number)).collect();
-    assert_eq!(numbers, [("duration_s", 8.0), ("samples_per_second", 1.5)]);
     let reported = reported(|key| (key == "train_io_mean_MB_per_second").then_some(2.0));
     let expected = Value { number: 2.0 * 1_048_576.0, provenance: Provenance::Reported };
     assert_eq!(reported.into_iter().collect::<Vec<_>>(), [(NOMINAL_WINDOWED.id, expected)]);
@@ -141,7 +137,7 @@ fn added_keys_are_in_dlios_summary() {
     for metric in METRICS {
         assert!(metric.added_as.is_none() || metric.reported_as.is_none());
         if let Some((key, unit)) = metric.added_as {
-            let expected = (metric.of_run)(&record).unwrap() / unit;
+            let expected = metric.of_run(&record).unwrap() / unit;
             assert_eq!(json["metric"][key], expected, "{key}");
             added += 1;
         }

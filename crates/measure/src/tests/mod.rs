@@ -1,0 +1,3 @@
+//! What tests begin with, those of crates above too.
+
+pub mod example;
