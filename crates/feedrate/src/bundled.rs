@@ -7,42 +7,48 @@ pub(crate) struct Bundled {
     pub(crate) name: &'static str,
     /// The file.
     pub(crate) yaml: &'static str,
+    /// DLIO's own package has one of this name too.
+    pub(crate) of_dlio: bool,
 }
 
 macro_rules! bundled {
-    ($($name:literal),* $(,)?) => {
-        &[$(Bundled { name: $name, yaml: include_str!(concat!("../../../workloads/", $name, ".yaml")) }),*]
+    ($($name:literal $($of_dlio:ident)?),* $(,)?) => {
+        &[$(Bundled {
+            name: $name,
+            yaml: include_str!(concat!("../../../workloads/", $name, ".yaml")),
+            of_dlio: !matches!(stringify!($($of_dlio)?).as_bytes(), []),
+        }),*]
     };
 }
 
 /// Every bundled workload, in the order docs show them.
 pub(crate) static WORKLOADS: &[Bundled] = bundled![
     "quickstart",
-    "default",
-    "unet3d_v100",
-    "unet3d_a100",
-    "unet3d_h100",
+    "default" of_dlio,
+    "unet3d_v100" of_dlio,
+    "unet3d_a100" of_dlio,
+    "unet3d_h100" of_dlio,
     "unet3d_b200",
     "unet3d_mi355",
-    "cosmoflow_v100",
-    "cosmoflow_a100",
-    "cosmoflow_h100",
-    "resnet50_v100",
-    "resnet50_a100",
-    "resnet50_h100",
+    "cosmoflow_v100" of_dlio,
+    "cosmoflow_a100" of_dlio,
+    "cosmoflow_h100" of_dlio,
+    "resnet50_v100" of_dlio,
+    "resnet50_a100" of_dlio,
+    "resnet50_h100" of_dlio,
     "retinanet",
     "flux",
-    "bert_v100",
-    "dlrm",
+    "bert_v100" of_dlio,
+    "dlrm" of_dlio,
     "dlrm_parquet",
-    "megatron_deepspeed_LLNL",
+    "megatron_deepspeed_LLNL" of_dlio,
     "llama3_8b",
     "llama3_70b",
     "llama3_405b",
     "llama3_1t",
-    "llama_7b",
-    "llama_7b_zero3",
-    "llama_70b",
+    "llama_7b" of_dlio,
+    "llama_7b_zero3" of_dlio,
+    "llama_70b" of_dlio,
     "unet3d_h100_custom",
     "cosmoflow_h100_custom",
     "default_custom",
@@ -60,7 +66,17 @@ pub(crate) static WORKLOADS: &[Bundled] = bundled![
     "frnn",
 ];
 
+/// That of this name.
+pub(crate) fn find(name: &str) -> Option<&'static Bundled> {
+    WORKLOADS.iter().find(|bundled| bundled.name == name)
+}
+
 impl Bundled {
+    /// As it is called where problems of it are told.
+    pub(crate) fn file(&self) -> String {
+        format!("{}.yaml", self.name)
+    }
+
     /// Its purpose: the first sentence of its comment.
     pub(crate) fn summary(&self) -> String {
         let comment: Vec<&str> =

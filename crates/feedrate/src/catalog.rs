@@ -5,6 +5,7 @@ use feedrate_data::{format, storage};
 use feedrate_engine::loader;
 use feedrate_run::{checkpoint, compute};
 use feedrate_spec::catalog::Catalog;
+use feedrate_spec::plan::{self, Estimate, Plan};
 
 /// The catalog of this binary.
 pub(crate) fn catalog() -> Catalog {
@@ -16,4 +17,9 @@ pub(crate) fn catalog() -> Catalog {
         loaders: loader::LOADERS.iter().map(|loader| loader.entry()).collect(),
         computes: compute::COMPUTES.iter().map(|compute| compute.member).collect(),
     }
+}
+
+/// Files, bytes, steps and rates of a plan.
+pub(crate) fn estimate(plan: &Plan) -> Estimate {
+    plan::estimate(plan, &catalog())
 }

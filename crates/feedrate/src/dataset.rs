@@ -1,20 +1,18 @@
 //! Finds, makes or refuses the dataset of a plan. Datasets of different settings live side by side.
 
-use crate::catalog::catalog;
-use crate::dataset_lock;
 use crate::exit::UsageError;
 use crate::launch::decided;
-use crate::messages;
-use crate::progress;
+use crate::{catalog, dataset_lock, messages, progress, threads};
 use anyhow::{Context, bail};
 use feedrate_data::generate::{self, Begun, Generated, Generation, Share, Watch};
 use feedrate_data::lock::{Access, DatasetLock};
 use feedrate_data::manifest::{self, Manifest, State};
 use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
+use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::plan::{self, FileAccess, Plan};
+use feedrate_spec::plan::{FileAccess, Plan};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,6 +28,8 @@ pub(crate) struct Dataset {
     pub(crate) layout: Layout,
     /// The files are what the plan says.
     pub(crate) trusts_plan: bool,
+    /// Files that were made, on rank 0 by all.
+    pub(crate) generated: Generated,
     /// Held for as long as the dataset is read: whoever would change it waits.
     _lock: Option<DatasetLock>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct DatasetRequest<'a> {
 }
 
 /// The dataset to be read, decided by rank 0 for all.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Choice {
     /// Where it lies.
     pub(crate) folder: PathBuf,
@@ -63,11 +63,12 @@ pub(crate) fn choose(plan: &Plan, request: &DatasetRequest) -> anyhow::Result<Ch
     let storage = storage::open(&plan.storage.kind, &folder)?;
     if request.foreign {
         probe(plan, &*storage, &folder)?;
-        return Ok(Choice { folder, foreign: true, incomplete: false, check_files: false });
+        return Ok(Choice { folder, foreign: true, ..Choice::default() });
     }
+    let check_files = request.check_files;
     let incomplete =
-        needs_files(plan, &*storage) && (request.check_files || !is_complete(&*storage, plan)?);
-    Ok(Choice { folder, foreign: false, incomplete, check_files: request.check_files })
+        needs_files(plan, &*storage) && (check_files || !is_complete(&*storage, plan)?);
+    Ok(Choice { folder, foreign: false, incomplete, check_files })
 }
 
 /// Refuse files that are not what `plan` wants.
@@ -97,34 +98,32 @@ pub(crate) fn probe(plan: &Plan, storage: &dyn Storage, folder: &Path) -> anyhow
     Ok(())
 }
 
-/// The dataset of `plan`, generated where that was chosen, each process its share. What was done is told on rank 0.
+/// The dataset of `plan` that was chosen, generated where it is not whole, each process its share.
 pub(crate) fn ready(
     plan: &Plan,
-    choice: Choice,
+    choice: Option<Choice>,
     ranks: &Ranks,
     quiet: bool,
-    interrupted: &AtomicBool,
-) -> anyhow::Result<(Dataset, Option<Generated>)> {
-    let Choice { folder, incomplete, .. } = &choice;
+    signals: &Signals,
+) -> anyhow::Result<Option<Dataset>> {
+    let Some(choice) = choice else { return Ok(None) };
+    let (folder, interrupted) = (&choice.folder, &signals.interrupted);
     let layout = Layout::new(&plan.dataset);
     let storage: Arc<dyn Storage> = Arc::from(open(plan, folder)?);
-    let mut generated = None;
-    if *incomplete {
+    let mut generated = Generated::default();
+    if choice.incomplete {
         // What is generated are the bytes of files, which not every engine reads.
         let bytes = if serves_samples(plan) {
             Arc::from(storage::open(&plan.storage.kind, folder)?)
         } else {
             Arc::clone(&storage)
         };
-        let made = make(plan, &choice, &layout, &*bytes, ranks, quiet, interrupted);
-        generated =
-            Some(made.with_context(|| {
-                format!("cannot generate the dataset in `{}`", folder.display())
-            })?);
+        generated = make(plan, &choice, &layout, &*bytes, ranks, quiet, interrupted)
+            .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
     }
     let lock = lock_to_read(plan, &choice, interrupted)?;
     let Choice { folder, foreign, .. } = choice;
-    Ok((Dataset { folder, storage, layout, trusts_plan: !foreign, _lock: lock }, generated))
+    Ok(Some(Dataset { folder, storage, layout, trusts_plan: !foreign, generated, _lock: lock }))
 }
 
 /// The shared lock of a dataset of ours, which is whole.
@@ -176,11 +175,10 @@ fn make(
         (prepare()?, Share::ALL)
     };
     let Some(begun) = begun else { return Ok(Generated::default()) };
-    let bytes = plan::estimate(plan, &catalog()).file_bytes / share.of;
+    let bytes = catalog::estimate(plan).file_bytes / share.of;
     let bar = progress::byte_bar("generating", bytes, quiet || !ranks.is_first());
+    let threads = threads().div_ceil(comm.node().local_size as usize);
     let show = |_files: u64, bytes: u64| bar.set_position(bytes);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = threads.div_ceil(comm.node().local_size as usize);
     let made = generation.make(begun, share, threads, &Watch::new(&show, interrupted));
     bar.finish_and_clear();
     let mut made = made?;
@@ -227,12 +225,9 @@ pub(crate) fn needs_files(plan: &Plan, storage: &dyn Storage) -> bool {
 }
 
 fn is_complete(storage: &dyn Storage, plan: &Plan) -> anyhow::Result<bool> {
-    Ok(match Manifest::read(storage)? {
-        Some(manifest) => {
-            manifest.state == State::Complete && manifest.differences(&plan.dataset).is_empty()
-        }
-        None => false,
-    })
+    Ok(Manifest::read(storage)?.is_some_and(|manifest| {
+        manifest.state == State::Complete && manifest.differences(&plan.dataset).is_empty()
+    }))
 }
 
 /// The folder of the dataset: the root itself where a manifest lies there, or one beside others named by its settings.
@@ -248,9 +243,18 @@ pub(crate) fn folder(plan: &Plan, request: &DatasetRequest) -> anyhow::Result<Pa
         .into());
     }
     if let Ok(here) = storage::open(&plan.storage.kind, request.root)
-        && request.root.join("manifest.json").exists()
+        && request.root.join(manifest::FILE_NAME).exists()
     {
-        refuse_misfit(&*here, plan, request.root)?;
+        let manifest = Manifest::read(&*here)?;
+        let differences = manifest.map_or_else(Vec::new, |of| of.differences(&plan.dataset));
+        if !differences.is_empty() {
+            let (root, differences) = (request.root.display(), differences.join("\n  "));
+            return Err(UsageError::new(
+                format!("the dataset in `{root}` does not fit the plan:\n  {differences}"),
+                "point `--data` at the folder above it, where datasets lie side by side, or change the workload",
+            )
+            .into());
+        }
         return Ok(request.root.to_path_buf());
     }
     if request.root.join("train").is_dir() {
@@ -261,19 +265,6 @@ pub(crate) fn folder(plan: &Plan, request: &DatasetRequest) -> anyhow::Result<Pa
         .into());
     }
     let fingerprint = Manifest::fingerprint_of(&plan.dataset);
-    Ok(request.root.join(format!(
-        "{}-{}",
-        plan.dataset.format,
-        &fingerprint[..12.min(fingerprint.len())]
-    )))
-}
-
-fn refuse_misfit(storage: &dyn Storage, plan: &Plan, root: &Path) -> anyhow::Result<()> {
-    let Some(manifest) = Manifest::read(storage)? else { return Ok(()) };
-    let differences = manifest.differences(&plan.dataset);
-    if differences.is_empty() {
-        return Ok(());
-    }
-    Err(UsageError::new(format!("the dataset in `{}` does not fit the plan:\n  {}", root.display(), differences.join("\n  ")), "point `--data` at the folder above it, where datasets lie side by side, or change the workload")
-    .into())
+    let fingerprint = &fingerprint[..12.min(fingerprint.len())];
+    Ok(request.root.join(format!("{}-{fingerprint}", plan.dataset.format)))
 }

@@ -50,6 +50,11 @@ impl UsageError {
         UsageError { message: message.into(), hint: Some(hint.into()) }
     }
 
+    /// Without one.
+    pub(crate) fn plain(message: impl Into<String>) -> Self {
+        UsageError { message: message.into(), hint: None }
+    }
+
     /// `message`, with the name that `word` most likely meant, else `otherwise`.
     pub(crate) fn unknown<'a>(
         message: String,

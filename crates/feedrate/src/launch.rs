@@ -2,54 +2,27 @@
 
 use crate::cli::LaunchArguments;
 use crate::exit::{Exit, UsageError, code_of};
-use crate::messages;
-use feedrate_run::comm::mpi::{self, ConnectError, Launched, Launcher};
+use crate::{interrupt, messages};
+use feedrate_run::comm::mpi::{self, Launched, Launcher, OnLoss};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
 use feedrate_run::driver::Signals;
 use feedrate_run::{ranks, system};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How long a rank waits for the others, where nothing else is said.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
-
-/// Options of the command line about processes.
-#[derive(Clone, Debug)]
-pub(crate) struct Launch {
-    /// The MPI library; found by itself where it is not given.
-    pub(crate) library: Option<PathBuf>,
-    /// How long a rank waits for the others.
-    pub(crate) timeout: Duration,
-}
-
-impl Default for Launch {
-    fn default() -> Self {
-        Launch { library: None, timeout: TIMEOUT }
-    }
-}
-
-impl TryFrom<&LaunchArguments> for Launch {
-    type Error = UsageError;
-
-    fn try_from(arguments: &LaunchArguments) -> Result<Self, UsageError> {
-        let timeout = timeout(arguments.rank_timeout).ok_or_else(|| {
-            UsageError::new(
-                format!("`--rank-timeout {}` is no time to wait", arguments.rank_timeout),
-                "give seconds, more than none",
-            )
-        })?;
-        Ok(Launch { library: arguments.mpi_library.clone(), timeout })
-    }
-}
-
-/// A time to wait for others; `None` where it is none.
-pub(crate) fn timeout(seconds: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(seconds).ok().filter(|timeout| !timeout.is_zero())
+/// A time to wait for others, as `flag` gives it.
+pub(crate) fn timeout(flag: &str, seconds: f64) -> Result<Duration, UsageError> {
+    let timeout = Duration::try_from_secs_f64(seconds).ok().filter(|timeout| !timeout.is_zero());
+    timeout.ok_or_else(|| {
+        UsageError::new(
+            format!("`{flag} {seconds}` is no time to wait"),
+            "give seconds, more than none",
+        )
+    })
 }
 
 /// Accelerators of a run of `processes`: `all` of them or so many `per_process`; `None` leaves it to the workload.
@@ -71,28 +44,42 @@ pub(crate) fn accelerators(
 
 /// Run `work` as one of the processes that a launcher started, or as the only one. What goes wrong in any of them is told once.
 pub(crate) fn together(
-    launch: &Launch,
-    signals: &Signals,
-    work: impl FnOnce(&Arc<dyn Comm>) -> anyhow::Result<Exit>,
+    launch: &LaunchArguments,
+    work: impl FnOnce(&Arc<dyn Comm>, &Signals) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
-    if let Some((refusal, tells)) = refuse_plain_srun(launch) {
-        return if tells { Err(refusal.into()) } else { Ok(Exit::Usage) };
+    let rank_timeout = timeout("--rank-timeout", launch.rank_timeout)?;
+    let signals = Signals { interrupted: interrupt::flag(), ..Signals::default() };
+    let launched = mpi::launched(|name| std::env::var(name).ok());
+    if let Some(launched) = launched.as_ref().filter(|of| is_plain_srun(of, launch)) {
+        return if launched.rank == 0 { Err(plain_srun().into()) } else { Ok(Exit::Usage) };
     }
     // Each worker holds files, and rank 0 a connection to each other rank.
     system::raise_open_files();
     let told = Arc::new(AtomicBool::new(false));
-    let comm = match connect(launch, signals, &told) {
+    let options = mpi::Options {
+        launched,
+        library: launch.mpi_library.clone(),
+        rank_timeout,
+        stop: Arc::clone(&signals.interrupted),
+        on_loss: Some(on_loss(&told, &signals)),
+        on_wait: Some(Arc::new(|late| {
+            messages::say(format!("note: {late}: alive, so the wait goes on"));
+        })),
+    };
+    let comm: Arc<dyn Comm> = match mpi::connect(&options) {
+        Ok(Some(comm)) => Arc::new(comm),
+        Ok(None) => Arc::new(Solo),
         Err(error) if !error.tells() => return Ok(Exit::Usage),
-        connected => {
-            connected.map_err(|e| UsageError { message: e.to_string(), hint: e.hint() })?
+        Err(error) => {
+            return Err(UsageError { message: error.to_string(), hint: error.hint() }.into());
         }
     };
-    let outcome = work(&comm);
+    let outcome = work(&comm, &signals);
     let Err(error) = outcome else { return outcome };
     if comm.size() == 1 {
         return Err(error);
     }
-    if let Some(Known(code)) = error.downcast_ref() {
+    if let Some(KnownToAll(code)) = error.downcast_ref() {
         if comm.rank() == 0 {
             // Some launchers end the others as soon as one has ended.
             messages::print_error(&error);
@@ -122,33 +109,24 @@ pub(crate) fn together(
     })
 }
 
-fn launched() -> Option<Launched> {
-    mpi::launched(|name| std::env::var(name).ok())
+/// Several processes of `srun` without help for MPI, which some libraries answer by ending them.
+fn is_plain_srun(launched: &Launched, launch: &LaunchArguments) -> bool {
+    let many = launched.size.is_none_or(|size| size > 1);
+    launched.by == Launcher::Slurm && many && launch.mpi_library.is_none()
 }
 
-/// Several processes of `srun` without help for MPI, which some libraries answer by ending them; and whether this one is to tell.
-fn refuse_plain_srun(launch: &Launch) -> Option<(UsageError, bool)> {
-    let launched = launched()?;
-    let many = launched.size.is_none_or(|size| size > 1);
-    if launched.by != Launcher::Slurm || !many || launch.library.is_some() {
-        return None;
-    }
-    let refusal = UsageError::new(
+fn plain_srun() -> UsageError {
+    UsageError::new(
         "`srun` started several processes without telling MPI of it",
         "start with `srun --mpi=pmix` for Open MPI, `srun --mpi=pmi2` for MPICH and its family; `srun --mpi=list` \
              tells what there is. A library that needs neither is named by `--mpi-library PATH`",
-    );
-    Some((refusal, launched.rank == 0))
+    )
 }
 
-/// The ranks that a launcher started, or this process alone. Whoever tells of a lost rank does so at once, and stops.
-fn connect(
-    launch: &Launch,
-    signals: &Signals,
-    told: &Arc<AtomicBool>,
-) -> Result<Arc<dyn Comm>, ConnectError> {
+/// Whoever tells of a lost rank does so at once, and stops.
+fn on_loss(told: &Arc<AtomicBool>, signals: &Signals) -> OnLoss {
     let (told, interrupted) = (Arc::clone(told), Arc::clone(&signals.interrupted));
-    let on_loss = move |loss: &CommError| {
+    Arc::new(move |loss| {
         // Rank 0 tells its own end by itself, and an interruption of all.
         let own = matches!(loss, CommError::Lost { rank: 0, end: End::Failed(_), .. });
         if !own && !loss.is_interruption() {
@@ -156,27 +134,13 @@ fn connect(
             messages::say(format!("error: {loss}"));
         }
         interrupted.store(true, Relaxed);
-    };
-    let options = mpi::Options {
-        launched: launched(),
-        library: launch.library.clone(),
-        rank_timeout: launch.timeout,
-        stop: Arc::clone(&signals.interrupted),
-        on_loss: Some(Arc::new(on_loss)),
-        on_wait: Some(Arc::new(|late: &CommError| {
-            messages::say(format!("note: {late}: alive, so the wait goes on"));
-        })),
-    };
-    match mpi::connect(&options)? {
-        Some(comm) => Ok(Arc::new(comm)),
-        None => Ok(Arc::new(Solo)),
-    }
+    })
 }
 
 /// All ranks know of this failure and end with this code: none has to tell the others. Has no words beside those of the error.
 #[derive(Debug, thiserror::Error)]
 #[error("")]
-struct Known(Exit);
+struct KnownToAll(Exit);
 
 /// Make rank 0's decision on all ranks; its failure to decide fails on all, and rank 0 tells more of it.
 pub(crate) fn decided<T: Serialize + DeserializeOwned>(
@@ -187,12 +151,12 @@ pub(crate) fn decided<T: Serialize + DeserializeOwned>(
         return decide();
     }
     if comm.rank() > 0 {
-        return ranks::told::<Result<T, Exit>>(comm)?.map_err(|code| Known(code).into());
+        return ranks::told::<Result<T, Exit>>(comm)?.map_err(|code| KnownToAll(code).into());
     }
     let own = decide();
     ranks::tell(comm, &own.as_ref().map_err(code_of))?;
     own.map_err(|error| {
-        let known = Known(code_of(&error));
+        let known = KnownToAll(code_of(&error));
         error.context(known)
     })
 }
@@ -220,9 +184,9 @@ mod tests {
     #[test]
     fn a_wait_takes_time_and_ends() {
         for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
-            assert_eq!(timeout(seconds), None, "{seconds}");
+            assert!(timeout("--grace", seconds).is_err(), "{seconds}");
         }
-        assert_eq!(timeout(0.5), Some(Duration::from_millis(500)));
+        assert_eq!(timeout("--grace", 0.5).unwrap(), Duration::from_millis(500));
     }
 
     fn on_three_ranks(check: impl Fn(&Threads) + Sync) {
@@ -244,7 +208,7 @@ mod tests {
         on_three_ranks(|rank| {
             let decide = || Err::<u32, _>(TooManySteps { available: 4, wanted: 9 }.into());
             let error = decided(rank, decide).unwrap_err();
-            assert_eq!(error.downcast_ref::<Known>().unwrap().0, Exit::TooManySteps);
+            assert_eq!(error.downcast_ref::<KnownToAll>().unwrap().0, Exit::TooManySteps);
             let told = messages::told(&error.context("cannot begin"));
             let words = if rank.rank() == 0 { ": only 4 steps" } else { "" };
             assert!(told.starts_with(&format!("cannot begin{words}")), "{told}");

@@ -21,13 +21,15 @@ mod summary;
 mod dlio;
 mod command;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
+use command::Arguments;
 use std::process::ExitCode;
 
 /// `feedrate`: can this storage feed these accelerators, and if not, why not and what would help?
 pub fn feedrate() -> ExitCode {
-    let arguments = cli::Arguments::parse();
-    match command::dispatch(&arguments) {
+    let matches = Arguments::command().get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match command::dispatch(&arguments, &matches) {
         Ok(code) => code.into(),
         Err(error) => {
             messages::print_error(&error);
@@ -44,4 +46,9 @@ pub fn dlio_benchmark() -> ExitCode {
 /// `dlio_benchmark_query`: print one value of a workload.
 pub fn dlio_benchmark_query() -> ExitCode {
     dlio::query()
+}
+
+/// Threads for work that is not measured: as many as there are cores.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,15 +1,16 @@
 //! The folder of a run: `<results>/<model>/<timestamp>/`, never one that was there before.
 
 use crate::exit::UsageError;
+use crate::messages;
 use anyhow::Context;
+use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, HydraText, Invocation};
 use feedrate_measure::plot_data;
 use feedrate_measure::record::{Record, StudyRun, file};
-use feedrate_spec::plan::Plan;
+use feedrate_results::place::make_run_dir;
 use feedrate_spec::workload::{Workload, resolved_yaml, yaml_text};
 use jiff::Zoned;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -98,29 +99,10 @@ fn yaml_list(texts: &[String], indent: &str) -> String {
     texts.iter().map(|text| format!("{indent}- {}\n", yaml_text(text))).collect()
 }
 
-/// Make the folder of a run that starts now.
-pub(crate) fn make_run_dir(results: &Path, plan: &Plan) -> anyhow::Result<PathBuf> {
-    make_folder(&results.join(file_name(&plan.model)), "")
-}
-
-/// Make a folder named by what it is and the time, in a second of their own or numbered.
+/// Make a folder named by what it is and the time, in a second of its own or numbered.
 pub(crate) fn make_folder(parent: &Path, what: &str) -> anyhow::Result<PathBuf> {
-    fs::create_dir_all(parent)
-        .map_err(|source| feedrate_data::storage::StorageError::new("make", parent, source))?;
-    let stamp = Zoned::now().strftime("%Y-%m-%d-%H-%M-%S");
-    for n in 1..10_000 {
-        let name = if n == 1 { format!("{what}{stamp}") } else { format!("{what}{stamp}-{n}") };
-        let folder = parent.join(name);
-        match fs::create_dir(&folder) {
-            Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(feedrate_data::storage::StorageError::new("make", &folder, error))
-                    .context("no folder for the results");
-            }
-        }
-    }
-    anyhow::bail!("ten thousand runs started in one second in `{}`", parent.display())
+    let stamp = format!("{what}{}", Zoned::now().strftime("%Y-%m-%d-%H-%M-%S"));
+    make_run_dir(parent, &stamp).map_err(|source| StorageError::new("make", parent, source).into())
 }
 
 /// Take a folder for a run that starts now; it holds no results.
@@ -132,23 +114,28 @@ pub(crate) fn take_run_dir(run_dir: &Path) -> anyhow::Result<PathBuf> {
         )
         .into());
     }
-    fs::create_dir_all(run_dir)
-        .map_err(|source| feedrate_data::storage::StorageError::new("make", run_dir, source))?;
+    fs::create_dir_all(run_dir).map_err(|source| StorageError::new("make", run_dir, source))?;
     Ok(run_dir.to_path_buf())
 }
 
 /// Read a study's description of its run.
 pub(crate) fn read_study_run(file: &Path) -> anyhow::Result<StudyRun> {
-    let text = fs::read(file)
-        .map_err(|source| feedrate_data::storage::StorageError::new("read", file, source))?;
+    let text = fs::read(file).map_err(|source| StorageError::new("read", file, source))?;
     serde_json::from_slice(&text)
         .with_context(|| format!("`{}` does not say which run of a study this is", file.display()))
 }
 
-/// Take back a run's folder in which nothing was written.
-pub(crate) fn remove_empty(run_dir: &Path) {
-    // One that is not empty stays.
-    let _ = fs::remove_dir(run_dir);
+/// Write a text to the file that is wanted, else to stdout.
+pub(crate) fn write_or_print(file: Option<&Path>, text: &str) -> Result<(), StorageError> {
+    match file {
+        Some(file) => {
+            fs::write(file, text).map_err(|source| StorageError::new("write", file, source))
+        }
+        None => {
+            messages::print(text.trim_end());
+            Ok(())
+        }
+    }
 }
 
 /// A model's name as a folder's.

@@ -3,6 +3,7 @@
 use crate::messages;
 use crate::text;
 use feedrate_measure::checkpoints::Checkpoints;
+use feedrate_measure::doubt::Doubt;
 use feedrate_measure::metric::{
     AMPLIFICATION, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, CONSECUTIVE,
     DELIVERED_WHOLE, DELIVERED_WINDOWED, DEVICE_BYTES, DURATION_S, FILES, LOAD_S, LOGICAL_BYTES,
@@ -58,72 +59,50 @@ fn head(summary: &Summary, record: &Record) -> String {
 }
 
 fn figures(summary: &Summary, record: &Record) -> String {
-    let target = record.plan.metric.au_target_percent;
+    let figures = &summary.figures;
+    let (exclude, target) =
+        (record.plan.metric.exclude_start_steps, record.plan.metric.au_target_percent);
+    let excluded = if exclude == 1 { "step".into() } else { format!("{exclude} steps") };
     let mut rows = vec![
-        (
-            "AU all steps",
-            format!("{}   nothing left out", percent(summary.figures.value(&AU_ALL_STEPS))),
-        ),
+        ("AU all steps", format!("{}   nothing left out", known(figures, &AU_ALL_STEPS))),
         (
             "AU windowed",
             format!(
-                "{}   first {} left out, as DLIO; asked for: {target:.0} %",
-                percent(summary.figures.value(&AU_WINDOWED)),
-                steps(record.plan.metric.exclude_start_steps)
+                "{}   first {excluded} left out, as DLIO; asked for: {target:.0} %",
+                known(figures, &AU_WINDOWED),
             ),
         ),
-        ("AU sustained", sustained(&summary.figures)),
-        ("Delivered", both(summary, &DELIVERED_WHOLE, &DELIVERED_WINDOWED)),
-        ("Nominal", both(summary, &NOMINAL_WHOLE, &NOMINAL_WINDOWED)),
-        ("Samples", both(summary, &SAMPLES_WHOLE, &SAMPLES_WINDOWED)),
+        ("AU sustained", sustained(figures)),
+        ("Delivered", both(figures, &DELIVERED_WHOLE, &DELIVERED_WINDOWED)),
+        ("Nominal", both(figures, &NOMINAL_WHOLE, &NOMINAL_WINDOWED)),
+        ("Samples", both(figures, &SAMPLES_WHOLE, &SAMPLES_WINDOWED)),
         (
             "Time",
-            shares(&[
-                ("load", summary.figures.value(&LOAD_S)),
-                ("compute", summary.figures.value(&COMPUTE_S)),
-                ("barrier", summary.figures.value(&BARRIER_S)),
-            ]),
+            shares(figures, &[("load", &LOAD_S), ("compute", &COMPUTE_S), ("barrier", &BARRIER_S)]),
         ),
     ];
-    if summary.figures.value(&LOAD_S).is_some_and(|s| s > 0.0) {
-        rows.push((
-            "Stall",
-            shares(&[
-                ("open", summary.figures.value(&STALL_OPEN)),
-                ("read", summary.figures.value(&STALL_READ)),
-                ("decode", summary.figures.value(&STALL_DECODE)),
-                ("queue", summary.figures.value(&STALL_QUEUE)),
-            ]),
-        ));
+    if figures.value(&LOAD_S).is_some_and(|s| s > 0.0) {
+        let parts = [
+            ("open", &STALL_OPEN),
+            ("read", &STALL_READ),
+            ("decode", &STALL_DECODE),
+            ("queue", &STALL_QUEUE),
+        ];
+        rows.push(("Stall", shares(figures, &parts)));
     }
-    if let Some(latency) = latency(&summary.figures.read_latency) {
-        rows.push(("Read latency", latency));
-    }
-    if let Some(access) = access(&summary.figures) {
-        rows.push(("Access", access));
-    }
-    if let Some(evaluation) = &summary.evaluation {
-        rows.push(("Evaluation", self::evaluation(evaluation)));
-    }
+    rows.extend(latency(&figures.read_latency).map(|latency| ("Read latency", latency)));
+    rows.extend(access(figures).map(|access| ("Access", access)));
+    rows.extend(summary.evaluation.as_ref().map(|all| ("Evaluation", evaluation(all))));
     if let Some(checkpoint) = &summary.checkpoint {
-        let kinds = [("Saved", &checkpoint.save), ("Loaded", &checkpoint.load)];
-        rows.extend(
-            kinds
-                .into_iter()
-                .filter_map(|(what, all)| all.as_ref().map(|all| (what, checkpoints(all)))),
-        );
+        rows.extend(checkpoint.save.as_ref().map(|all| ("Saved", checkpoints(all))));
+        rows.extend(checkpoint.load.as_ref().map(|all| ("Loaded", checkpoints(all))));
     }
-    let device = known(&summary.figures, &DEVICE_BYTES, "unknown");
-    rows.push((
-        "Bytes",
-        format!(
-            "{} read, {device} from the device",
-            known(&summary.figures, &LOGICAL_BYTES, "unknown")
-        ),
-    ));
+    let [read, device] = [&LOGICAL_BYTES, &DEVICE_BYTES].map(|metric| {
+        figures.value(metric).map_or("unknown".into(), |value| metric.unit.text(value))
+    });
+    rows.push(("Bytes", format!("{read} read, {device} from the device")));
     let own = METRICS.iter().filter(|metric| metric.shown == Shown::OwnLine);
-    let own = own.map(|metric| (metric.title, known(&summary.figures, metric, "-")));
-    rows.extend(own);
+    rows.extend(own.map(|metric| (metric.title, known(figures, metric))));
     text::rows(&rows)
 }
 
@@ -132,17 +111,17 @@ fn evaluation(evaluation: &EvaluationSummary) -> String {
         "{} of {}: AU all steps {}, windowed {}, {}",
         units::counted(evaluation.evaluations, "evaluation"),
         units::counted(evaluation.steps, "step"),
-        known(&evaluation.figures, &AU_ALL_STEPS, "-"),
-        known(&evaluation.figures, &AU_WINDOWED, "-"),
-        known(&evaluation.figures, &DELIVERED_WHOLE, "-"),
+        known(&evaluation.figures, &AU_ALL_STEPS),
+        known(&evaluation.figures, &AU_WINDOWED),
+        known(&evaluation.figures, &DELIVERED_WHOLE),
     )
 }
 
 fn checkpoints(all: &Checkpoints) -> String {
     let [duration, longest] =
-        [all.duration_s, all.duration_max_s].map(|s| s.map_or("-".into(), units::seconds));
+        [all.duration_s, all.duration_max_s].map(|s| text::known(s, units::seconds));
     let [rate, rank_rate] = [all.gib_per_second, all.rank_gib_per_second]
-        .map(|rate| rate.map_or("-".into(), |rate| format!("{rate:.2} GiB/s")));
+        .map(|rate| text::known(rate, |rate| format!("{rate:.2} GiB/s")));
     let synced = all.fsync_share.filter(|&share| share > 0.0);
     let synced = synced.map_or(String::new(), |share| format!(", {:.0} % in sync", share * 100.0));
     format!(
@@ -190,7 +169,8 @@ fn share(share: f64) -> String {
 
 fn sustained(figures: &Figures) -> String {
     if let Some(au) = figures.value(&AU_SUSTAINED) {
-        return format!("{}   what the storage can keep up", percent(Some(au)));
+        let au = AU_SUSTAINED.unit.text(au);
+        return format!("{au}   what the storage can keep up");
     }
     let why = match figures.sustained_missing {
         Some(NotMeasurable::NothingRead) => "nothing was read".into(),
@@ -200,37 +180,23 @@ fn sustained(figures: &Figures) -> String {
     format!("not measurable: {why}")
 }
 
-fn steps(count: u64) -> String {
-    if count == 1 { "step".into() } else { format!("{count} steps") }
-}
-
 fn epochs(epochs: &[EpochSummary]) -> String {
     if epochs.len() < 2 {
         return String::new();
     }
-    let mut table = text::table([
-        "Epoch",
-        "Steps",
-        "Duration",
-        "AU all",
-        "AU windowed",
-        "AU sustained",
-        "Delivered",
-        "Device",
-    ]);
-    for epoch in epochs {
-        table.add_row([
-            epoch.epoch.to_string(),
-            epoch.steps.to_string(),
-            known(&epoch.figures, &DURATION_S, "-"),
-            known(&epoch.figures, &AU_ALL_STEPS, "-"),
-            known(&epoch.figures, &AU_WINDOWED, "-"),
-            known(&epoch.figures, &AU_SUSTAINED, "-"),
-            known(&epoch.figures, &DELIVERED_WHOLE, "-"),
-            known(&epoch.figures, &DEVICE_BYTES, "-"),
-        ]);
-    }
-    text::lines(&table)
+    let values = [
+        ("Duration", &DURATION_S),
+        ("AU all", &AU_ALL_STEPS),
+        ("AU windowed", &AU_WINDOWED),
+        ("AU sustained", &AU_SUSTAINED),
+        ("Delivered", &DELIVERED_WHOLE),
+        ("Device", &DEVICE_BYTES),
+    ];
+    let rows = epochs.iter().map(|epoch| {
+        let values = values.map(|(_, metric)| known(&epoch.figures, metric));
+        [epoch.epoch.to_string(), epoch.steps.to_string()].into_iter().chain(values)
+    });
+    text::table(["Epoch", "Steps"].into_iter().chain(values.map(|(title, _)| title)), rows)
 }
 
 /// Rows that are shown, at most; `phases.csv` has them all.
@@ -241,7 +207,7 @@ fn phases(phases: &[Phase]) -> String {
     if phases.iter().all(|phase| phase.phase == PhaseKind::Epoch) {
         return String::new();
     }
-    let mut table = text::table([
+    let header = [
         "Phase",
         "Epoch",
         "Checkpoint",
@@ -252,26 +218,26 @@ fn phases(phases: &[Phase]) -> String {
         "Device",
         "Written",
         "CPU",
-    ]);
-    for phase in phases.iter().take(PHASES_MAX) {
-        table.add_row([
+    ];
+    let rows = phases.iter().take(PHASES_MAX).map(|phase| {
+        [
             phase.phase.name().replace('_', " "),
             phase.epoch.to_string(),
             phase.checkpoint.map_or("", CheckpointKind::name).into(),
             units::seconds(phase.duration_s),
-            percent(phase.au_percent),
-            percent(phase.stall_share.map(|share| 100.0 * share)),
-            rate(phase.delivered_bytes_per_second),
-            rate(phase.device_bytes_per_second),
-            rate(phase.written_bytes_per_second),
-            percent(phase.cpu_busy_share.map(|share| 100.0 * share)),
-        ]);
+            text::known(phase.au_percent, percent),
+            text::known(phase.stall_share, |share| percent(100.0 * share)),
+            text::known(phase.delivered_bytes_per_second, units::bytes_per_second),
+            text::known(phase.device_bytes_per_second, units::bytes_per_second),
+            text::known(phase.written_bytes_per_second, units::bytes_per_second),
+            text::known(phase.cpu_busy_share, |share| percent(100.0 * share)),
+        ]
+    });
+    let table = text::table(header, rows);
+    match phases.len().saturating_sub(PHASES_MAX) {
+        0 => table,
+        more => format!("{table}\n and {more} more in phases.csv"),
     }
-    let mut text = text::lines(&table);
-    if PHASES_MAX < phases.len() {
-        text += &format!("\n and {} more in phases.csv", phases.len() - PHASES_MAX);
-    }
-    text
 }
 
 /// One epoch in a line, where there is no terminal to draw on.
@@ -280,9 +246,9 @@ pub(crate) fn epoch_line(epoch: &EpochSummary, epochs: u32) -> String {
         "epoch {}/{epochs}: {} in {}, AU {}, {}",
         epoch.epoch,
         units::counted(epoch.steps, "step"),
-        known(&epoch.figures, &DURATION_S, "-"),
-        known(&epoch.figures, &AU_ALL_STEPS, "-"),
-        known(&epoch.figures, &DELIVERED_WHOLE, "-"),
+        known(&epoch.figures, &DURATION_S),
+        known(&epoch.figures, &AU_ALL_STEPS),
+        known(&epoch.figures, &DELIVERED_WHOLE),
     )
 }
 
@@ -292,7 +258,7 @@ pub(crate) fn checkpoint_line(checkpoint: &CheckpointRecord) -> String {
         CheckpointKind::Save => "written",
         CheckpointKind::Load => "read",
     };
-    let rate = checkpoint.gib_per_second().map_or("-".into(), |rate| format!("{rate:.3} GiB/s"));
+    let rate = text::known(checkpoint.gib_per_second(), |rate| format!("{rate:.3} GiB/s"));
     format!(
         "checkpoint {} {done}: {} in {}, {rate}",
         checkpoint.after_step,
@@ -302,50 +268,34 @@ pub(crate) fn checkpoint_line(checkpoint: &CheckpointRecord) -> String {
 }
 
 pub(crate) fn doubts(summary: &Summary) -> String {
-    let lines: Vec<String> = summary
-        .doubts
-        .iter()
-        .map(|doubt| {
-            format!(
-                "  [{}] {}: {}\n    {}",
-                doubt.severity.name(),
-                doubt.name,
-                doubt.evidence,
-                doubt.advice
-            )
-        })
-        .collect();
-    format!("Doubts:\n{}", lines.join("\n"))
+    let mut text = "Doubts:".to_string();
+    for Doubt { severity, name, evidence, advice, .. } in &summary.doubts {
+        text += &format!("\n  [{}] {name}: {evidence}\n    {advice}", severity.name());
+    }
+    text
 }
 
-fn rate(value: Option<f64>) -> String {
-    value.map_or("-".into(), units::bytes_per_second)
+fn percent(value: f64) -> String {
+    format!("{value:.1} %")
 }
 
-fn percent(value: Option<f64>) -> String {
-    value.map_or("-".into(), |value| format!("{value:.1} %"))
+fn known(figures: &Figures, metric: &Metric) -> String {
+    text::known(figures.value(metric), |value| metric.unit.text(value))
 }
 
-fn known(figures: &Figures, metric: &Metric, unknown: &str) -> String {
-    figures.value(metric).map_or(unknown.into(), |value| metric.unit.text(value))
-}
-
-fn both(summary: &Summary, whole: &Metric, windowed: &Metric) -> String {
-    let [whole, windowed] = [whole, windowed].map(|metric| known(&summary.figures, metric, "-"));
+fn both(figures: &Figures, whole: &Metric, windowed: &Metric) -> String {
+    let [whole, windowed] = [whole, windowed].map(|metric| known(figures, metric));
     format!("{whole} over whole epochs, {windowed} in the window")
 }
 
-fn shares(parts: &[(&str, Option<f64>)]) -> String {
-    let sum: f64 = parts.iter().filter_map(|(_, seconds)| *seconds).sum();
-    let texts: Vec<String> = parts
-        .iter()
-        .map(|(name, seconds)| match seconds {
-            Some(seconds) if sum > 0.0 => {
-                format!("{name} {} ({:.1} %)", units::seconds(*seconds), 100.0 * seconds / sum)
-            }
-            Some(seconds) => format!("{name} {}", units::seconds(*seconds)),
-            None => format!("{name} -"),
-        })
-        .collect();
-    texts.join(" · ")
+fn shares(figures: &Figures, parts: &[(&str, &Metric)]) -> String {
+    let sum: f64 = parts.iter().filter_map(|(_, metric)| figures.value(metric)).sum();
+    let texts = parts.iter().map(|(name, metric)| {
+        let text = text::known(figures.value(metric), |seconds| match units::seconds(seconds) {
+            text if sum > 0.0 => format!("{text} ({:.1} %)", 100.0 * seconds / sum),
+            text => text,
+        });
+        format!("{name} {text}")
+    });
+    texts.collect::<Vec<_>>().join(" · ")
 }

@@ -1,6 +1,6 @@
-//! Plain text for the terminal: rows of a name and a value, tables without lines.
+//! Plain text for the terminal: rows of a name and a value, tables without lines, values that may not be known.
 
-use comfy_table::{Row, Table, presets};
+use comfy_table::{CellAlignment, Row, Table, presets};
 
 /// Rows under one another; values start in one column, further lines of a value are indented to it.
 pub(crate) fn rows(rows: &[(&str, String)]) -> String {
@@ -15,16 +15,33 @@ pub(crate) fn rows(rows: &[(&str, String)]) -> String {
     lines.join("\n")
 }
 
-/// A table without lines.
-pub(crate) fn table(header: impl Into<Row>) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    table
+/// A table without lines, and without the blanks that fill them up.
+pub(crate) fn table<R: Into<Row>>(
+    header: impl Into<Row>,
+    rows: impl IntoIterator<Item = R>,
+) -> String {
+    table_of_numbers(header, rows, &[])
 }
 
-/// Its lines, without the blanks that fill them up.
-pub(crate) fn lines(table: &Table) -> String {
+/// The same with these columns set to the right.
+pub(crate) fn table_of_numbers<R: Into<Row>>(
+    header: impl Into<Row>,
+    rows: impl IntoIterator<Item = R>,
+    numbers: &[usize],
+) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
+    for &column in numbers {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// A value that may not be known.
+pub(crate) fn known<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".into(), text)
 }
 
 #[cfg(test)]

@@ -48,6 +48,14 @@ pub enum Edge {
 }
 
 impl Edge {
+    /// The largest number at which it holds, if there is one.
+    pub fn number(self) -> Option<u64> {
+        match self {
+            Edge::At(number) | Edge::AtMax(number) => Some(number),
+            Edge::BelowFrom => None,
+        }
+    }
+
     /// The numbers whose values decide it, in a search from `from`.
     pub fn around(self, from: u64) -> Vec<u64> {
         match self {

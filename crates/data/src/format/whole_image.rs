@@ -1,33 +1,93 @@
-//! Reads files that hold one picture, which is decoded once the whole file is there. Shared by the picture formats.
+//! Formats of one picture a file, which is decoded once the whole file is there.
 //!
 //! Two buffers are claimed once and reused: the file's bytes and its pixels. What is written is made row by row.
 
 use super::{
-    Content, Cursor, CursorOptions, FileSink, FormatError, Need, PayloadSink, SinkError,
-    check_sample, compare_shapes, cut_off, in_words, piece_len,
+    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
+    check_sample, compare_shapes, cut_off, in_words, length_of, piece_len,
 };
-use feedrate_spec::catalog::Unfit;
-use feedrate_spec::shape::{Element, FileShape};
+use feedrate_spec::catalog::{FormatEntry, Member, Unfit};
+use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
 use std::fmt::Display;
 use std::io;
 
-/// Pixels of a foreign picture, at most: memory is claimed for them on the word of a file.
-const FOREIGN_PIXEL_BYTES_MAX: u64 = 1 << 30;
+/// One kind of picture: all that its [`Format`] needs.
+pub(super) trait Picture: Sync + 'static {
+    /// Name, summary, abilities.
+    const MEMBER: &'static Member;
 
-/// Decoder of one kind of picture.
-pub(super) trait Picture: Send {
+    /// Error of the library that writes.
+    type WriteError: Display;
+
+    /// Limits on the pictures that are written.
+    const FITS: Fits;
+
     /// The most bytes of pixels that one byte of a file can stand for.
     const PIXEL_BYTES_A_BYTE: u64;
 
-    /// A new file begins.
-    fn begin(&mut self);
+    /// About the bytes of a file: how well noise is packed depends on the content.
+    fn file_bytes(shape: &FileShape) -> u64;
 
-    /// Shape of the picture, once its first bytes `head` state it; each call gets more of them.
-    fn look(&mut self, head: &[u8]) -> Result<Option<FileShape>, FormatError>;
+    /// Write a picture. An error of the sink's comes back as [`SinkWriter`] gave it to the library.
+    fn write(
+        shape: &FileShape,
+        pixels: PixelSource,
+        writer: &mut SinkWriter,
+    ) -> Result<(), Self::WriteError>;
 
-    /// Decode a whole file of which `look` told the shape: `pixels` is as long as its sample.
-    fn decode(&mut self, file: &[u8], pixels: &mut [u8]) -> Result<(), FormatError>;
+    /// Decode a whole file into the memory that `pixels` claims for its shape.
+    fn decode(file: &[u8], check_crc: bool, pixels: &mut Pixels) -> Result<(), FormatError>;
 }
+
+/// The format of such pictures.
+pub(super) const fn format<P: Picture>() -> Format {
+    let entry = FormatEntry {
+        unfit: |shape, _| P::FITS.unfit(shape),
+        ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
+    };
+    // 2: libraries encode.
+    Format { version: 2, ..Format::new(entry, encode::<P>, cursor::<P>) }
+}
+
+fn encode<P: Picture>(
+    shape: &FileShape,
+    _encoding: &Encoding,
+    content: &mut Content,
+    sink: &mut dyn FileSink,
+) -> Result<(), SinkError> {
+    let mut writer = SinkWriter { sink, refused: None };
+    let pixels = PixelSource { content, element: shape.element, at: 0 };
+    let encoded = P::write(shape, pixels, &mut writer);
+    match (writer.refused, encoded) {
+        (Some(refused), _) => Err(refused),
+        (None, Err(error)) => {
+            Err(SinkError::new("encode", "", io::Error::other(error.to_string())))
+        }
+        (None, Ok(())) => Ok(()),
+    }
+}
+
+fn cursor<P: Picture>(options: &CursorOptions) -> Box<dyn Cursor> {
+    Box::new(ImageCursor {
+        decode: P::decode,
+        piece_bytes: options.piece_bytes,
+        check_crc: options.check_crc,
+        asked: 0,
+        is_done: false,
+        file: Vec::new(),
+        pixels: Pixels {
+            sample: 0,
+            expected: None,
+            length: None,
+            bytes_a_byte: P::PIXEL_BYTES_A_BYTE,
+            found: None,
+            memory: Vec::new(),
+        },
+    })
+}
+
+/// Pixels of a foreign picture, at most: memory is claimed for them on the word of a file.
+const FOREIGN_PIXEL_BYTES_MAX: u64 = 1 << 30;
 
 /// A file of `pixel_bytes` bytes of pixels is no longer than this: noise does not double, and there may be some
 /// words about the picture.
@@ -35,106 +95,103 @@ fn file_bytes_max(pixel_bytes: u64) -> u64 {
     pixel_bytes.saturating_mul(2).saturating_add(64 << 10)
 }
 
-pub(super) struct ImageCursor<P> {
-    picture: P,
-    piece_bytes: usize,
+/// The picture that a file should hold, and memory for its pixels.
+pub(super) struct Pixels {
     sample: u64,
     expected: Option<FileShape>,
+    /// Length of the file, once it is known.
     length: Option<u64>,
+    bytes_a_byte: u64,
     found: Option<FileShape>,
-    asked: usize,
-    is_done: bool,
-    file: Vec<u8>,
-    pixels: Vec<u8>,
+    memory: Vec<u8>,
 }
 
-impl<P: Picture> ImageCursor<P> {
-    pub(super) fn new(picture: P, options: &CursorOptions) -> Self {
-        ImageCursor {
-            picture,
-            piece_bytes: options.piece_bytes,
-            sample: 0,
-            expected: None,
-            length: None,
-            found: None,
-            asked: 0,
-            is_done: false,
-            file: Vec::new(),
-            pixels: Vec::new(),
+impl Pixels {
+    /// Memory for a picture of `channels` colours, if that is wanted and can be true.
+    pub(super) fn claim(
+        &mut self,
+        [height, width, channels]: [u64; 3],
+        element: Element,
+    ) -> Result<&mut [u8], FormatError> {
+        let dims = if channels == 1 { &[height, width][..] } else { &[height, width, channels] };
+        let dims = Dims::new(dims).unwrap_or_else(|| unreachable!("three dimensions fit"));
+        let found = FileShape { dims, element, samples: 1 };
+        compare_shapes(&found, self.expected.as_ref())?;
+        check_sample(&found, self.sample)?;
+        let length = self.length.unwrap_or_default();
+        let most = length.saturating_mul(self.bytes_a_byte);
+        let bytes = found.sample_bytes();
+        if bytes > most || (self.expected.is_none() && bytes > FOREIGN_PIXEL_BYTES_MAX) {
+            let why = if bytes > most {
+                format!("a file of {length} bytes cannot hold more than {most}")
+            } else {
+                format!("more than {FOREIGN_PIXEL_BYTES_MAX} bytes are not decoded")
+            };
+            let message = format!("says it holds {}; {why}", in_words(&found));
+            return Err(FormatError::new(0, message));
         }
-    }
-
-    fn claim_file(&mut self, length: u64) -> Result<(), FormatError> {
-        let expected = self.expected.as_ref();
-        let pixel_bytes = expected.map_or(FOREIGN_PIXEL_BYTES_MAX, FileShape::sample_bytes);
-        let most = file_bytes_max(pixel_bytes);
-        if length == 0 {
-            return Err(FormatError::new(0, "the file is empty"));
+        let len = bytes as usize;
+        if self.memory.len() < len {
+            self.memory.clear();
+            reserve(&mut self.memory, bytes)?;
+            self.memory.resize(len, 0);
         }
-        if length > most {
-            return Err(FormatError::new(
-                0,
-                format!(
-                    "the file has {length} bytes; no picture looked for takes more than {most}"
-                ),
-            ));
-        }
-        claim(&mut self.file, length)?;
-        self.length = Some(length);
-        Ok(())
-    }
-
-    /// The file said what it holds: is that wanted, and can it be true?
-    fn check(&self, found: &FileShape, length: u64) -> Result<(), FormatError> {
-        compare_shapes(found, self.expected.as_ref())?;
-        check_sample(found, self.sample)?;
-        let most = length.saturating_mul(P::PIXEL_BYTES_A_BYTE);
-        let why = if found.sample_bytes() > most {
-            format!("a file of {length} bytes cannot hold more than {most}")
-        } else if self.expected.is_none() && found.sample_bytes() > FOREIGN_PIXEL_BYTES_MAX {
-            format!("more than {FOREIGN_PIXEL_BYTES_MAX} bytes are not decoded")
-        } else {
-            return Ok(());
-        };
-        Err(FormatError::new(0, format!("says it holds {}; {why}", in_words(found))))
-    }
-
-    fn decode(&mut self, found: &FileShape, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let pixel_bytes = found.sample_bytes() as usize;
-        if self.pixels.len() < pixel_bytes {
-            self.pixels.clear();
-            claim(&mut self.pixels, pixel_bytes as u64)?;
-            self.pixels.resize(pixel_bytes, 0);
-        }
-        let pixels = &mut self.pixels[..pixel_bytes];
-        self.picture.decode(&self.file, pixels)?;
-        self.is_done = true;
-        sink.payload(0, pixels)
+        self.found = Some(found);
+        Ok(&mut self.memory[..len])
     }
 }
 
 /// Memory for `bytes` bytes in the empty `memory`, or an error.
-fn claim(memory: &mut Vec<u8>, bytes: u64) -> Result<(), FormatError> {
+fn reserve(memory: &mut Vec<u8>, bytes: u64) -> Result<(), FormatError> {
     let len = usize::try_from(bytes).unwrap_or(usize::MAX);
     memory
         .try_reserve_exact(len)
         .map_err(|_| FormatError::new(0, format!("there is no memory for its {bytes} bytes")))
 }
 
-impl<P: Picture> Cursor for ImageCursor<P> {
+struct ImageCursor {
+    decode: fn(&[u8], bool, &mut Pixels) -> Result<(), FormatError>,
+    piece_bytes: usize,
+    check_crc: bool,
+    asked: usize,
+    is_done: bool,
+    file: Vec<u8>,
+    pixels: Pixels,
+}
+
+impl ImageCursor {
+    fn claim_file(&mut self, length: u64) -> Result<(), FormatError> {
+        let expected = self.pixels.expected.as_ref();
+        let pixel_bytes = expected.map_or(FOREIGN_PIXEL_BYTES_MAX, FileShape::sample_bytes);
+        let most = file_bytes_max(pixel_bytes);
+        if length == 0 {
+            return Err(FormatError::new(0, "the file is empty"));
+        }
+        if length > most {
+            let message = format!(
+                "the file has {length} bytes; no picture looked for takes more than {most}"
+            );
+            return Err(FormatError::new(0, message));
+        }
+        reserve(&mut self.file, length)?;
+        self.pixels.length = Some(length);
+        Ok(())
+    }
+}
+
+impl Cursor for ImageCursor {
     fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
-        self.sample = sample;
-        self.expected = expected.copied();
-        self.length = None;
-        self.found = None;
+        self.pixels.sample = sample;
+        self.pixels.expected = expected.copied();
+        self.pixels.length = None;
+        self.pixels.found = None;
         self.is_done = false;
         self.file.clear();
-        self.picture.begin();
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
         let offset = self.file.len() as u64;
-        Ok(match self.length {
+        Ok(match self.pixels.length {
             _ if self.is_done => Need::Done,
             None => Need::Length { part: 0 },
             Some(length) => {
@@ -145,73 +202,41 @@ impl<P: Picture> Cursor for ImageCursor<P> {
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let Some(length) = self.length else {
-            let bytes = bytes.try_into().map_err(|_| FormatError::new(0, "has no length"))?;
-            return self.claim_file(u64::from_le_bytes(bytes));
+        let Some(length) = self.pixels.length else {
+            return self.claim_file(length_of(bytes));
         };
         self.file.extend_from_slice(bytes);
         let at = self.file.len() as u64;
         if bytes.len() < self.asked {
             return Err(cut_off(at, length - at));
         }
-        if self.found.is_none() {
-            let found = self.picture.look(&self.file)?;
-            if let Some(found) = &found {
-                self.check(found, length)?;
-            }
-            self.found = found;
+        if at < length {
+            return Ok(());
         }
-        match self.found {
-            _ if at < length => Ok(()),
-            Some(found) => self.decode(&found, sink),
-            None => Err(FormatError::new(at, "the file ends before its picture begins")),
-        }
+        (self.decode)(&self.file, self.check_crc, &mut self.pixels)?;
+        self.is_done = true;
+        let pixel_bytes = self.pixels.found.map_or(0, |found| found.sample_bytes() as usize);
+        sink.payload(0, &self.pixels.memory[..pixel_bytes])
     }
 
     fn found(&self) -> Option<FileShape> {
-        self.found
+        self.pixels.found
     }
 }
 
-/// Bytes made together, in whole blocks of content: a row of its own would make the block around it again.
-const MADE_BYTES: u64 = 64 << 10;
-
-/// Makes the content of the one sample, in order.
-pub(super) struct Drawn<'c> {
+/// Makes the content of the one sample, row by row.
+pub(super) struct PixelSource<'c> {
     content: &'c mut Content,
     element: Element,
-    /// Where in the sample the bytes after `made` begin, and where the sample ends.
+    /// Offset in the sample of the next row.
     at: u64,
-    end: u64,
-    made: Vec<u8>,
-    given: usize,
 }
 
-impl<'c> Drawn<'c> {
-    pub(super) fn new(end: u64, element: Element, content: &'c mut Content) -> Self {
-        let made = Vec::with_capacity(end.min(MADE_BYTES) as usize);
-        Drawn { content, element, at: 0, end, made, given: 0 }
-    }
-
-    /// The next bytes of the sample; after the last `row` stays as it is.
+impl PixelSource<'_> {
+    /// The next bytes of the sample.
     pub(super) fn next(&mut self, row: &mut [u8]) {
-        let mut rest = row;
-        while !rest.is_empty() {
-            if self.given == self.made.len() {
-                if self.at == self.end {
-                    return;
-                }
-                self.made.resize((self.end - self.at).min(MADE_BYTES) as usize, 0);
-                self.content.fill(0, self.at, self.element, &mut self.made);
-                self.at += self.made.len() as u64;
-                self.given = 0;
-            }
-            let made = &self.made[self.given..];
-            let (now, later) = rest.split_at_mut(made.len().min(rest.len()));
-            now.copy_from_slice(&made[..now.len()]);
-            self.given += now.len();
-            rest = later;
-        }
+        self.content.fill(0, self.at, self.element, row);
+        self.at += row.len() as u64;
     }
 }
 
@@ -219,23 +244,6 @@ impl<'c> Drawn<'c> {
 pub(super) struct SinkWriter<'s> {
     sink: &'s mut dyn FileSink,
     refused: Option<SinkError>,
-}
-
-impl<'s> SinkWriter<'s> {
-    pub(super) fn new(sink: &'s mut dyn FileSink) -> Self {
-        SinkWriter { sink, refused: None }
-    }
-
-    /// The sink's own word, where it refused some of what a library wrote.
-    pub(super) fn finish(self, encoded: Result<(), impl Display>) -> Result<(), SinkError> {
-        match (self.refused, encoded) {
-            (Some(refused), _) => Err(refused),
-            (None, Err(error)) => {
-                Err(SinkError::new("encode", "", io::Error::other(error.to_string())))
-            }
-            (None, Ok(())) => Ok(()),
-        }
-    }
 }
 
 impl io::Write for SinkWriter<'_> {
@@ -268,43 +276,42 @@ pub(super) struct Fits {
 impl Fits {
     /// Reason that a file of this shape cannot be written, if it cannot.
     pub(super) fn unfit(&self, shape: &FileShape) -> Option<Unfit> {
-        if shape.samples != 1 {
-            return Some(Unfit {
-                key: "dataset.num_samples_per_file",
-                message: format!("`{}` samples in a picture", shape.samples),
-                hint: "a file is one picture: use 1, and more files".to_string(),
-            });
-        }
-        if !self.elements.contains(&shape.element) {
-            let names: Vec<&str> = self.elements.iter().map(|element| element.name()).collect();
-            return Some(Unfit {
-                key: "dataset.record_element_type",
-                message: format!("pixels of `{}`", shape.element.name()),
-                hint: format!("use {}", names.join(" or ")),
-            });
-        }
         let dims = shape.dims.as_slice();
         let fits = match dims {
             [_, _] => true,
             [_, _, channels] => self.channels.contains(channels),
             _ => false,
         };
-        if !fits {
+        let [height, width] = sides(shape);
+        let (key, message, hint) = if shape.samples != 1 {
+            (
+                "dataset.num_samples_per_file",
+                format!("`{}` samples in a picture", shape.samples),
+                "a file is one picture: use 1, and more files".to_string(),
+            )
+        } else if !self.elements.contains(&shape.element) {
+            let names: Vec<&str> = self.elements.iter().map(|element| element.name()).collect();
+            (
+                "dataset.record_element_type",
+                format!("pixels of `{}`", shape.element.name()),
+                format!("use {}", names.join(" or ")),
+            )
+        } else if !fits {
             let channels: Vec<String> = self.channels.iter().map(u64::to_string).collect();
-            return Some(Unfit {
-                key: "dataset.record_dims",
-                message: format!("`{dims:?}` are no dimensions of a picture"),
-                hint: format!("give height and width, and for colours {}", channels.join(" or ")),
-            });
-        }
-        let side = dims[0].max(dims[1]);
-        if side > self.side_max || dims.contains(&0) {
-            return Some(Unfit {
-                key: "dataset.record_dims",
-                message: format!("a picture of `{}` × `{}` pixels", dims[0], dims[1]),
-                hint: format!("a side has 1 to {} pixels", self.side_max),
-            });
-        }
-        None
+            (
+                "dataset.record_dims",
+                format!("`{dims:?}` are no dimensions of a picture"),
+                format!("give height and width, and for colours {}", channels.join(" or ")),
+            )
+        } else if height.max(width) > self.side_max || dims.contains(&0) {
+            (
+                "dataset.record_dims",
+                format!("a picture of `{height}` × `{width}` pixels"),
+                format!("a side has 1 to {} pixels", self.side_max),
+            )
+        } else {
+            return None;
+        };
+        Some(Unfit { key, message, hint })
     }
 }

@@ -115,11 +115,11 @@ add("trailer.png", whole + b"said later", pixels=np.asarray(colours))
 add("half.png", whole[: len(whole) // 2], "no whole png")
 add("no_end.png", whole[:-12], "no whole png")
 add("bad_crc.png", whole[:-13] + bytes([whole[-13] ^ 1]) + whole[-12:], "no whole png")
-add("jpeg_inside.png", saved(colours, "jpeg"), "does not begin as a png does")
+add("jpeg_inside.png", saved(colours, "jpeg"), "no whole png: Invalid PNG signature")
 huge = whole[:8] + png_chunk(b"IHDR", struct.pack(">IIBBBBB", 2**31 - 1, 2**31 - 1, 8, 2, 0, 0, 0)) + whole[33:]
-add("huge.png", huge, "cannot hold")
+add("huge.png", huge, "no whole png: limits are exceeded")
 zero = whole[:8] + png_chunk(b"IHDR", struct.pack(">IIBBBBB", 0, 5, 8, 2, 0, 0, 0)) + whole[33:]
-add("zero.png", zero, "`0` × `5`")
+add("zero.png", zero, "no whole png: Invalid image dimensions")
 
 # jpeg
 for height, width in [(1, 1), (7, 5), (110, 120), (120, 97), (301, 256)]:
@@ -146,11 +146,11 @@ add("half.jpeg", rich[: -len(saved(colours, "jpeg")) // 2], "the file ends befor
 add("no_end.jpeg", rich[:-2], "the file ends before its picture does")
 whole = saved(colours, "jpeg", quality=95)
 add("cmyk.jpeg", saved(colours.convert("CMYK"), "jpeg"), "CMYK")
-add("png_inside.jpeg", saved(colours, "png"), "does not begin as a jpeg does")
+add("png_inside.jpeg", saved(colours, "png"), "no whole jpeg: Error parsing image. Illegal start bytes")
 frame = whole.index(b"\xff\xc0")
 add("huge.jpeg", whole[: frame + 5] + b"\xff\xff\xff\xff" + whole[frame + 9 :], "cannot hold")
-add("deep.jpeg", whole[: frame + 4] + b"\x0c" + whole[frame + 5 :], "samples of `12` bits")
-add("lossless.jpeg", whole[: frame + 1] + b"\xc3" + whole[frame + 2 :], "lossless or arithmetic")
+add("deep.jpeg", whole[: frame + 4] + b"\x0c" + whole[frame + 5 :], "the image has 12 bits of precision")
+add("lossless.jpeg", whole[: frame + 1] + b"\xc3" + whole[frame + 2 :], "no whole jpeg")
 
 # For trying what happens when they are broken.
 few = Image.fromarray(noise(7, 9, 3))

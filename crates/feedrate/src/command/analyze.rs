@@ -1,9 +1,8 @@
 //! `feedrate analyze`: result folders, ours or others', with the numbers that follow from their steps and what is wrong with them.
 
-use crate::cli::AnalyzeArguments;
 use crate::exit::{Exit, UsageError};
-use crate::{messages, text};
-use comfy_table::CellAlignment;
+use crate::{messages, text, threads};
+use clap::Args;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric, NOMINAL_WHOLE,
@@ -14,7 +13,22 @@ use feedrate_results::run::Run;
 use feedrate_spec::units::{self, MIB};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// `feedrate analyze`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What is recomputed, from which file, and what each doubt means: docs/guide/analyze.md, `feedrate describe NAME`.
+
+Exit codes: 0 done, doubts or not; 2 bad usage, or no run was found.")]
+pub(super) struct AnalyzeArguments {
+    /// Folders of runs, folders above those of many, or CSVs of studies; of several, each is a source of its own.
+    #[arg(required = true, value_name = "DIR")]
+    sources: Vec<PathBuf>,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs that are shown one by one, at most.
 const RUNS_MAX: usize = 200;
@@ -23,17 +37,16 @@ const NAMED_MAX: usize = 6;
 
 /// Analyse, and print.
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let options = ReadOptions { threads, ..ReadOptions::default() };
+    let options = ReadOptions { threads: threads(), ..ReadOptions::default() };
     let found = RunIndex::read(&arguments.sources, &options).map_err(UsageError::from)?;
     if arguments.json {
         let sources = arguments.sources.iter().map(|source| shown(source));
         let left_out = found.unread.iter();
         let left_out = left_out.map(|one| json!({ "path": shown(&one.path), "why": one.why }));
         messages::print(json!({
-            "sources": sources.collect::<Vec<_>>(),
-            "runs": found.runs.iter().map(object).collect::<Vec<_>>(),
-            "left_out": left_out.collect::<Vec<_>>(),
+            "sources": sources.collect::<Value>(),
+            "runs": found.runs.iter().map(object).collect::<Value>(),
+            "left_out": left_out.collect::<Value>(),
         }));
     } else {
         messages::print(page(&found, arguments.sources.len() > 1));
@@ -144,24 +157,16 @@ const HEADER: [&str; 13] = [
 ];
 
 fn runs(all: &[Run], has_sources: bool) -> String {
-    let header = HEADER.map(str::to_string).into_iter();
-    let source = has_sources.then(|| "Source".to_string());
-    let mut table = text::table(header.chain(source).collect::<Vec<_>>());
-    for (index, run) in all.iter().take(RUNS_MAX).enumerate() {
-        let source = has_sources.then(|| run.source.clone());
-        let cells = row(index, run).into_iter().chain(source);
-        table.add_row(cells.collect::<Vec<_>>());
+    let source = has_sources.then_some("Source");
+    let rows = all.iter().take(RUNS_MAX).enumerate().map(|(index, run)| {
+        row(index, run).into_iter().chain(has_sources.then(|| run.source.clone()))
+    });
+    let numbers = [0, 2, 5, 6, 7, 8, 9, 10, 11];
+    let text = text::table_of_numbers(HEADER.into_iter().chain(source), rows, &numbers);
+    match all.len().saturating_sub(RUNS_MAX) {
+        0 => text,
+        more => format!("{text}\n and {more} more with `--json`"),
     }
-    for column in [0, 2].into_iter().chain(5..12) {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut text = text::lines(&table);
-    if RUNS_MAX < all.len() {
-        text.push_str(&format!("\n and {} more with `--json`", all.len() - RUNS_MAX));
-    }
-    text
 }
 
 fn row(index: usize, run: &Run) -> [String; 13] {
@@ -170,7 +175,7 @@ fn row(index: usize, run: &Run) -> [String; 13] {
     [
         (index + 1).to_string(),
         run.workload.clone(),
-        run.accelerators.map_or_else(|| "-".into(), |count| count.to_string()),
+        text::known(run.accelerators, |count| count.to_string()),
         run.parameter.clone(),
         run.value.clone(),
         number(run.reported_au_percent(), 1),
@@ -185,7 +190,7 @@ fn row(index: usize, run: &Run) -> [String; 13] {
 }
 
 fn number(value: Option<f64>, digits: usize) -> String {
-    value.map_or("-".into(), |value| format!("{value:.digits$}"))
+    text::known(value, |value| format!("{value:.digits$}"))
 }
 
 /// Reported figures of checkpoints, a line for each run that has some.

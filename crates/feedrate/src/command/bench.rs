@@ -1,9 +1,29 @@
 //! `feedrate bench-crc`: the rate of a checksum alone, in cache, for the benchmarks' arithmetic.
 
-use crate::cli::{BenchArguments, Checksum};
 use crate::exit::Exit;
 use crate::messages;
+use clap::{Args, ValueEnum};
 use std::time::{Duration, Instant};
+
+/// `feedrate bench-crc`.
+#[derive(Debug, Args)]
+pub(super) struct BenchArguments {
+    /// How long to measure.
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+    /// Checksum to measure.
+    #[arg(long, value_enum, default_value_t = Checksum::Crc32)]
+    checksum: Checksum,
+}
+
+/// Checksums that formats use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Checksum {
+    /// CRC-32, of zip and so of npz.
+    Crc32,
+    /// CRC-32C, of tfrecord.
+    Crc32c,
+}
 
 /// The piece that readers check at once.
 const PIECE_BYTES: usize = feedrate_spec::plan::PIECE_BYTES as usize;

@@ -1,8 +1,8 @@
 //! `feedrate compare`: two results or two studies side by side, with an exit code for CI.
 
-use crate::cli::CompareArguments;
 use crate::exit::{Exit, UsageError};
-use crate::messages;
+use crate::{messages, threads};
+use clap::Args;
 use feedrate_analysis::compare::{
     ComparedResponse, Comparison, Differing, Estimate, Pairing, Question, Runs, Side,
     compare as compare_runs, main_responses, sides,
@@ -14,6 +14,36 @@ use feedrate_report::words::comparison::{note, percent, verdict};
 use feedrate_results::index::LeftOut;
 use feedrate_spec::units;
 use serde_json::json;
+use std::path::PathBuf;
+
+/// `feedrate compare`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Experiments are matched by what was run. Settings in which all of A differ from all of B are what is compared, and are told; so two \
+single experiments are compared whatever they differ in. Intervals are of 95 %; each run is one value, however many epochs it has.
+
+Exit codes: 0 what is asked for was shown for every experiment; 2 bad usage, or nothing to compare; 3 it was not shown, or one of them lacks an experiment.")]
+pub(super) struct CompareArguments {
+    /// The folder of a run, ours or DLIO's, a folder above those of several, or the CSV of a study.
+    a: PathBuf,
+    /// The same, to be compared with A.
+    b: PathBuf,
+    /// Response to compare; may be given several times [default: au_all_steps_percent and delivered_bytes_per_second; samples_per_second where runs of DLIO do not tell the bytes].
+    #[arg(long = "response", value_name = "NAME")]
+    responses: Vec<String>,
+    /// Show that A and B are the same within this share [default: 2%].
+    #[arg(long, value_name = "SHARE", conflicts_with = "no_worse_than")]
+    within: Option<String>,
+    /// Show that B is not worse than A by more than this share.
+    #[arg(long, value_name = "SHARE")]
+    no_worse_than: Option<String>,
+    /// Runs of A and B are pairs: those of the same block and replicate of a study, else in the order they were started.
+    #[arg(long)]
+    paired: bool,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
 
 /// The margin, where none is given.
 const WITHIN: f64 = 0.02;
@@ -62,8 +92,7 @@ fn share(option: &str, text: &str) -> Result<f64, UsageError> {
 }
 
 fn load(arguments: &CompareArguments) -> anyhow::Result<(Runs, Runs)> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(sides(&arguments.a, &arguments.b, threads).map_err(UsageError::from)?)
+    Ok(sides(&arguments.a, &arguments.b, threads()).map_err(UsageError::from)?)
 }
 
 fn asked(question: Question) -> String {

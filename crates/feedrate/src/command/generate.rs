@@ -1,52 +1,56 @@
 //! `feedrate generate`: make the dataset, and nothing else.
 
-use crate::catalog::catalog;
-use crate::cli::{DataArguments, GenerateArguments};
+use crate::catalog::estimate;
+use crate::cli::{DataArguments, LaunchArguments};
 use crate::dataset::{self, DatasetRequest};
 use crate::exit::{Exit, UsageError};
-use crate::interrupt;
-use crate::launch::{Launch, decided, together};
+use crate::launch::{decided, together};
 use crate::messages;
-use crate::resolve::{PlanOptions, Resolved, resolve_for};
+use crate::resolve::{Resolved, resolve};
+use clap::Args;
+use feedrate_data::generate::Generated;
 use feedrate_run::comm::Comm;
 use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
-use feedrate_spec::{plan, units};
+use feedrate_spec::plan::Request;
+use feedrate_spec::units;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// `feedrate generate`.
+#[derive(Debug, Args)]
+pub(super) struct GenerateArguments {
+    #[command(flatten)]
+    data: DataArguments,
+    #[command(flatten)]
+    launch: LaunchArguments,
+}
 
 /// Make what is missing.
 pub(crate) fn generate(arguments: &GenerateArguments) -> anyhow::Result<Exit> {
     refuse_foreign(&arguments.data, "generate")?;
-    let launch = Launch::try_from(&arguments.launch)?;
-    let signals = Signals { interrupted: interrupt::flag(), ..Signals::default() };
-    together(&launch, &signals, |comm| generate_on(comm, arguments, &signals))
+    together(&arguments.launch, |comm, signals| generate_on(comm, &arguments.data, signals))
 }
 
 fn generate_on(
     comm: &Arc<dyn Comm>,
-    arguments: &GenerateArguments,
+    arguments: &DataArguments,
     signals: &Signals,
 ) -> anyhow::Result<Exit> {
-    let arguments = &arguments.data;
     let start = Instant::now();
     let (plan, choice) = decided(&**comm, || {
-        let options = PlanOptions { generate_only: true, ..PlanOptions::default() };
-        let Resolved { plan, data_root, .. } =
-            resolve_for(arguments, arguments.accelerators, options)?;
+        let request = Request { generate_only: true, ..Request::default() };
+        let Resolved { plan, data_root, .. } = resolve(arguments, request)?;
         let request = DatasetRequest { root: &data_root, foreign: false, check_files: true };
         let choice = dataset::choose(&plan, &request)?;
         Ok((plan, choice))
     })?;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let interrupted = &signals.interrupted;
-    let (dataset, generated) = dataset::ready(&plan, choice, &ranks, arguments.quiet, interrupted)?;
-    if !ranks.is_first() {
-        return Ok(Exit::Fine);
-    }
-    let estimate = plan::estimate(&plan, &catalog());
+    let dataset = dataset::ready(&plan, Some(choice), &ranks, arguments.quiet, signals)?;
+    let (true, Some(dataset)) = (ranks.is_first(), dataset) else { return Ok(Exit::Fine) };
+    let estimate = estimate(&plan);
     let seconds = start.elapsed().as_secs_f64();
-    let (files, bytes) = generated.as_ref().map_or((0, 0), |g| (g.files_written, g.bytes_written));
+    let Generated { files_written: files, bytes_written: bytes, .. } = dataset.generated;
     if arguments.json {
         messages::print(serde_json::json!({
             "folder": dataset.folder,

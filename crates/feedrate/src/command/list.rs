@@ -2,11 +2,9 @@
 
 use crate::bundled::{Bundled, WORKLOADS};
 use crate::catalog::catalog;
-use crate::cli::{Family, ListArguments};
 use crate::exit::Exit;
-use crate::messages;
-use crate::resolve;
-use crate::text;
+use crate::{messages, text};
+use clap::{Args, ValueEnum};
 use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
 use feedrate_engine::loader;
@@ -14,46 +12,83 @@ use feedrate_measure::{doubt, metric};
 use feedrate_report::plot::{PLOTS, Plot};
 use feedrate_run::{checkpoint, comm, compute};
 use feedrate_spec::catalog::Member;
-use feedrate_spec::plan::{self, Cache, Context, Request};
+use feedrate_spec::plan::{self, Context, Request};
 use feedrate_spec::workload::{self, KEYS, Strictness};
-use feedrate_study::design::{self, Design};
-use feedrate_study::launch;
-use serde_json::{Value, json};
+use feedrate_study::{design, launch};
+use serde::Serialize;
+
+/// `feedrate list`.
+#[derive(Debug, Args)]
+pub(super) struct ListArguments {
+    /// Kind of thing to list.
+    #[arg(value_enum, default_value_t = Family::Workloads)]
+    family: Family,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Things that can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Family {
+    /// Bundled workloads.
+    Workloads,
+    /// File formats.
+    Formats,
+    /// Storages.
+    Storages,
+    /// Engines that read files.
+    Engines,
+    /// Loaders.
+    Loaders,
+    /// Formats of checkpoints.
+    Checkpoints,
+    /// Ways of computing.
+    Computes,
+    /// Ways of communicating.
+    Comms,
+    /// Ways of starting the runs of a study.
+    Launches,
+    /// Designs of studies.
+    Designs,
+    /// Plots of runs and studies.
+    Plots,
+    /// Workload keys.
+    Keys,
+    /// Metrics.
+    Metrics,
+    /// Doubts.
+    Doubts,
+}
 
 /// A line of a list.
-pub(crate) struct Line {
+#[derive(Serialize)]
+pub(super) struct Listed {
     /// Name as users write it.
-    pub(crate) name: String,
+    pub(super) name: String,
     /// One sentence.
-    pub(crate) summary: String,
+    pub(super) summary: String,
     /// Abilities, unit, or why it cannot run.
-    pub(crate) notes: String,
+    pub(super) notes: String,
 }
 
 /// Print a family.
-pub(crate) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
-    let lines = lines(arguments.family);
+pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
+    let listed = listed(arguments.family);
     if arguments.json {
-        let items: Vec<Value> = lines
-            .iter()
-            .map(|l| json!({ "name": l.name, "summary": l.summary, "notes": l.notes }))
-            .collect();
-        messages::print(Value::from(items));
-    } else {
-        let rows: Vec<(&str, String)> = lines
-            .iter()
-            .map(|Line { name, summary, notes }| {
-                let notes = if notes.is_empty() { String::new() } else { format!(" [{notes}]") };
-                (name.as_str(), format!("{summary}{notes}"))
-            })
-            .collect();
-        messages::print(text::rows(&rows));
+        messages::print(serde_json::to_string(&listed)?);
+        return Ok(Exit::Fine);
     }
+    let rows = listed.iter().map(|Listed { name, summary, notes }| {
+        let notes = if notes.is_empty() { String::new() } else { format!(" [{notes}]") };
+        (name.as_str(), format!("{summary}{notes}"))
+    });
+    messages::print(text::rows(&rows.collect::<Vec<_>>()));
     Ok(Exit::Fine)
 }
 
 /// The members of a family.
-pub(crate) fn lines(family: Family) -> Vec<Line> {
+pub(super) fn listed(family: Family) -> Vec<Listed> {
     match family {
         Family::Workloads => WORKLOADS.iter().map(workload).collect(),
         Family::Formats => format::FORMATS.iter().map(|f| member(f.member())).collect(),
@@ -63,8 +98,14 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
         Family::Checkpoints => checkpoint::CHECKPOINTS.iter().map(|c| member(c.member())).collect(),
         Family::Computes => compute::COMPUTES.iter().map(|c| member(c.member)).collect(),
         Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
-        Family::Launches => launch::LAUNCHES.iter().map(|l| member(l.member())).collect(),
-        Family::Designs => design::DESIGNS.iter().map(|d| design(d)).collect(),
+        Family::Launches => launch::LAUNCHES.iter().map(|l| member(&l.member)).collect(),
+        Family::Designs => design::DESIGNS
+            .iter()
+            .map(|design| {
+                let options: Vec<&str> = design.options.iter().map(|option| option.name).collect();
+                line(design.name, design.summary, &options.join(", "))
+            })
+            .collect(),
         Family::Plots => PLOTS.iter().map(|p| plot(p)).collect(),
         Family::Keys => KEYS
             .iter()
@@ -76,60 +117,37 @@ pub(crate) fn lines(family: Family) -> Vec<Line> {
             metric::METRICS.iter().map(|m| line(m.label(), &m.meaning(), m.unit.name())).collect()
         }
         Family::Doubts => {
-            let of_records = doubt::DOUBTS
-                .iter()
-                .map(|d| line(d.kind.name, d.kind.meaning, d.kind.severity.name()));
+            let of_results = feedrate_results::doubt::DOUBTS.iter().map(|row| &row.kind);
             // Of the same name, the meaning is that of a record's.
-            let of_results = feedrate_results::doubt::DOUBTS
-                .iter()
-                .map(|row| &row.kind)
-                .filter(|kind| doubt::find(kind.name).is_none())
-                .map(|d| line(d.name, d.meaning, d.severity.name()));
-            of_records.chain(of_results).collect()
+            let own = of_results.filter(|kind| doubt::find(kind.name).is_none());
+            let all = doubt::DOUBTS.iter().map(|doubt| &doubt.kind).chain(own);
+            all.map(|kind| line(kind.name, kind.meaning, kind.severity.name())).collect()
         }
     }
 }
 
-fn line(name: &str, summary: &str, notes: &str) -> Line {
-    Line { name: name.into(), summary: summary.into(), notes: notes.into() }
+fn line(name: &str, summary: &str, notes: &str) -> Listed {
+    Listed { name: name.into(), summary: summary.into(), notes: notes.into() }
 }
 
-fn member(member: &Member) -> Line {
+fn member(member: &Member) -> Listed {
     let abilities: Vec<&str> = member.abilities.iter().map(|a| a.name()).collect();
     line(member.name, member.summary, &abilities.join(", "))
 }
 
-fn plot(plot: &Plot) -> Line {
+fn plot(plot: &Plot) -> Listed {
     let notes = plot.response().map_or(String::new(), |name| format!("--response {name}"));
-    Line { notes, ..member(&plot.member) }
-}
-
-fn design(design: &Design) -> Line {
-    let options: Vec<&str> = design.options.iter().map(|option| option.name).collect();
-    line(design.name, design.summary, &options.join(", "))
+    Listed { notes, ..member(&plot.member) }
 }
 
 /// A bundled workload, and why it cannot run as it stands, if it cannot.
-fn workload(bundled: &Bundled) -> Line {
-    let refusal = refusal(bundled).map_or(String::new(), |why| format!("refused: {why}"));
-    Line { name: bundled.name.into(), summary: bundled.summary(), notes: refusal }
-}
-
-fn refusal(bundled: &Bundled) -> Option<String> {
-    let (name, file, yaml) = resolve::of_bundled(bundled);
-    let request = Request {
-        name,
-        accelerators: None,
-        processes: None,
-        scale: 1.0,
-        shrink_records: 1.0,
-        cache: Cache::AsIs,
-        verify: false,
-        generate_only: false,
-    };
-    let planned = workload::parse(&file, &yaml, &[], Strictness::Error)
+fn workload(bundled: &Bundled) -> Listed {
+    let request = Request { name: bundled.name.into(), ..Request::default() };
+    let planned = workload::parse(&bundled.file(), bundled.yaml, &[], Strictness::Error)
         .and_then(|(workload, _)| plan::build(&workload, &request, &catalog(), Context::default()));
-    let problems = planned.err()?;
-    let messages: Vec<&str> = problems.0.iter().map(|p| p.message.as_str()).collect();
-    Some(messages.join("; "))
+    let refusal = planned.err().map(|problems| {
+        let messages: Vec<&str> = problems.0.iter().map(|p| p.message.as_str()).collect();
+        format!("refused: {}", messages.join("; "))
+    });
+    line(bundled.name, &bundled.summary(), &refusal.unwrap_or_default())
 }

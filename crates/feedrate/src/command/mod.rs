@@ -1,4 +1,4 @@
-//! The commands: one file each, dispatched here.
+//! The commands: one file each with its arguments, dispatched here.
 
 mod run;
 mod generate;
@@ -19,11 +19,67 @@ mod study;
 mod supervise;
 mod bench;
 
-use crate::cli::{Arguments, Command};
+use crate::cli::DataArguments;
 use crate::exit::Exit;
+use clap::{ArgMatches, Parser, Subcommand};
 
-/// Do what was asked.
-pub(crate) fn dispatch(arguments: &Arguments) -> anyhow::Result<Exit> {
+/// Can this storage feed these accelerators, and if not, why not and what would help?
+#[derive(Debug, Parser)]
+#[command(version, about, propagate_version = true, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but what was asked for does not hold; 130 interrupted.";
+
+/// The command.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Generate what is missing, train, and say whether the storage kept up.
+    Run(run::RunArguments),
+    /// Make the dataset only.
+    Generate(generate::GenerateArguments),
+    /// Show what would run: files, bytes, steps, memory, doubts.
+    Plan(DataArguments),
+    /// Read the whole dataset and compare every byte with what generation wrote.
+    Verify(DataArguments),
+    /// Summarise a finished run again from its record.
+    Show(show::ShowArguments),
+    /// Write the report that DLIO's postprocessor makes of a run.
+    Postprocess(postprocess::PostprocessArguments),
+    /// Make a study: a design of many runs, and run what is pending in it.
+    #[command(subcommand)]
+    Study(study::StudyCommand),
+    /// Recompute the numbers of result folders, ours, DLIO's or MLPerf Storage's, and say what is wrong with them.
+    Analyze(analyze::AnalyzeArguments),
+    /// Say whether two results, or two studies, are the same, with intervals and an exit code.
+    Compare(compare::CompareArguments),
+    /// Say what results show, what is doubtful about them and how they were made, as a page, a document or tables.
+    Report(report::ReportArguments),
+    /// Find the largest number of accelerators that the storage feeds.
+    Scale(scale::ScaleArguments),
+    /// Draw a plot of runs or of a study, as SVG or PNG.
+    Plot(plot::PlotArguments),
+    /// List workloads, formats, storages, engines, loaders, launches, designs, plots, keys, metrics or doubts.
+    List(list::ListArguments),
+    /// Describe one workload, format, storage, loader, key, metric or doubt.
+    Describe(describe::DescribeArguments),
+    /// Show this machine as a table of component and specification.
+    System(system::SystemArguments),
+    /// Write a batch script for Slurm that generates and runs a workload.
+    Slurm(slurm::SlurmArguments),
+    /// Run a script and end all that it started with it; the end of stdin is the word to stop.
+    #[command(hide = true)]
+    Supervise(supervise::SuperviseArguments),
+    /// Measure a checksum on this machine, for the benchmarks.
+    #[command(hide = true)]
+    BenchCrc(bench::BenchArguments),
+}
+
+/// Do what was asked; `matches` tell what of it the user gave, and what is a default.
+pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     match &arguments.command {
         Command::Run(a) => run::run(a),
         Command::Generate(a) => generate::generate(a),
@@ -39,9 +95,14 @@ pub(crate) fn dispatch(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::List(a) => list::list(a),
         Command::Describe(a) => describe::describe(a),
         Command::System(a) => system::system(a),
-        Command::Slurm(a) => slurm::slurm(a),
-        Command::Study(a) => study::study(a),
+        Command::Slurm(a) => slurm::slurm(a, innermost(matches)),
+        Command::Study(a) => study::study(a, innermost(matches)),
         Command::Supervise(a) => supervise::supervise(a),
         Command::BenchCrc(a) => bench::crc(a),
     }
+}
+
+/// Those of the command, below the names of the commands that it is one of.
+fn innermost(matches: &ArgMatches) -> &ArgMatches {
+    matches.subcommand().map_or(matches, |(_, inner)| innermost(inner))
 }

@@ -3,17 +3,17 @@
 use crate::cli::DataArguments;
 use crate::dataset::{self, DatasetRequest};
 use crate::exit::Exit;
-use crate::messages;
-use crate::resolve::{PlanOptions, Resolved, Unheeded, resolve, unheeded};
+use crate::resolve::{Resolved, Unheeded, resolve, unheeded};
 use crate::text;
-use feedrate_spec::plan::{self, CheckpointPlan, Estimate, EvaluationPlan};
+use crate::{catalog, messages};
+use feedrate_spec::plan::{CheckpointPlan, Estimate, EvaluationPlan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
 
 /// Print the plan.
 pub(crate) fn plan(arguments: &DataArguments) -> anyhow::Result<Exit> {
-    let resolved = resolve(arguments, PlanOptions::default())?;
-    let estimate = plan::estimate(&resolved.plan, &resolved.catalog);
+    let resolved = resolve(arguments, Request::default())?;
+    let estimate = catalog::estimate(&resolved.plan);
     if arguments.foreign {
         let request =
             DatasetRequest { root: &resolved.data_root, foreign: true, check_files: false };

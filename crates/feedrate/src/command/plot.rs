@@ -1,9 +1,9 @@
 //! `feedrate plot`: a picture of runs or of a study.
 
-use crate::cli::PlotArguments;
 use crate::exit::{Exit, UsageError};
-use crate::messages;
+use crate::{messages, threads};
 use anyhow::Context as _;
+use clap::Args;
 use feedrate_measure::metric::Metric;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_report::draw::figure::Figure;
@@ -15,6 +15,46 @@ use feedrate_results::index::LeftOut;
 use feedrate_spec::units;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+
+/// `feedrate plot`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Intervals are of 95 % and over runs, never over epochs. What differs between runs is found from what they set: runs of the same settings are replicates. \
+Several paths are told apart by their names.
+
+  feedrate plot au_processes results -o au.svg
+  feedrate plot status study.csv -o status.png --width 7")]
+pub(super) struct PlotArguments {
+    /// Name of the plot (`feedrate list plots`).
+    name: String,
+    /// Folders of runs, folders above those of several, or CSVs of studies.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The picture, `.svg` or `.png` [default: the plot's name, `.svg`].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Width in inches [default: 3.5, a column of a paper, or 7 where panels stand side by side].
+    #[arg(long, value_name = "INCHES")]
+    width: Option<f64>,
+    /// Size of all text in points.
+    #[arg(long, value_name = "POINTS", default_value_t = 9.0)]
+    font_size: f64,
+    /// On a dark background.
+    #[arg(long)]
+    dark: bool,
+    /// Dots per inch of a PNG.
+    #[arg(long, value_name = "N", default_value_t = 300.0)]
+    dpi: f64,
+    /// Another response than the plot's own, where it takes one: `samples_per_second`.
+    #[arg(long, value_name = "NAME")]
+    response: Option<String>,
+    /// Replace the picture if it is there.
+    #[arg(long)]
+    force: bool,
+    /// Print the data drawn as one JSON object on stdout; write the picture only with `--output`.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Narrower has no room for axes, wider no paper.
 const WIDTHS_IN: std::ops::RangeInclusive<f64> = 1.5..=40.0;
@@ -158,8 +198,7 @@ fn ending(path: &Path) -> String {
 }
 
 fn load(paths: &[PathBuf], needs: Needs) -> Result<(Data, Vec<LeftOut>), UsageError> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(plot_data(paths, needs, threads)?)
+    Ok(plot_data(paths, needs, threads())?)
 }
 
 fn save(drawing: &Drawing, target: &Path, arguments: &PlotArguments) -> anyhow::Result<()> {

@@ -1,12 +1,21 @@
 //! `feedrate postprocess`: what `dlio_postprocessor` tells of a run, from its record.
 
-use crate::cli::PostprocessArguments;
 use crate::exit::Exit;
 use crate::messages;
-use crate::results::file_name;
-use feedrate_data::storage::StorageError;
+use crate::results::{file_name, write_or_print};
+use clap::Args;
 use feedrate_measure::dlio;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// `feedrate postprocess`.
+#[derive(Debug, Args)]
+pub(super) struct PostprocessArguments {
+    /// The folder of a run.
+    run: PathBuf,
+    /// The report's file, `-` for stdout [default: `DLIO_WORKLOAD_report.txt` in the run's folder].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
 
 /// Write the report.
 pub(crate) fn postprocess(arguments: &PostprocessArguments) -> anyhow::Result<Exit> {
@@ -14,11 +23,10 @@ pub(crate) fn postprocess(arguments: &PostprocessArguments) -> anyhow::Result<Ex
     let report = dlio::report(&record);
     let name = format!("DLIO_{}_report.txt", file_name(&record.plan.workload));
     let file = arguments.output.clone().unwrap_or_else(|| arguments.run.join(name));
-    if file == Path::new("-") {
-        messages::print(report.trim_end());
-        return Ok(Exit::Fine);
+    let file = Some(file).filter(|file| file != Path::new("-"));
+    write_or_print(file.as_deref(), &report)?;
+    if let Some(file) = file {
+        messages::print(file.display());
     }
-    std::fs::write(&file, report).map_err(|source| StorageError::new("write", &file, source))?;
-    messages::print(file.display());
     Ok(Exit::Fine)
 }

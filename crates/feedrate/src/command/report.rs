@@ -1,13 +1,33 @@
 //! `feedrate report`: what results say, as a page, a document or tables.
 
-use crate::cli::ReportArguments;
 use crate::exit::{Exit, UsageError};
-use crate::messages;
+use crate::{messages, threads};
+use clap::Args;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_report::gather::of_results;
 use feedrate_report::output::{OUTPUTS, Output, find, for_file};
 use feedrate_report::report::Report;
 use std::path::{Path, PathBuf};
+
+/// `feedrate report`.
+#[derive(Debug, Args)]
+pub(super) struct ReportArguments {
+    /// Folder of a run (ours, DLIO's or MLPerf Storage's), any folder above those of several, or the CSV of a study; several are told apart.
+    #[arg(required = true, value_name = "DIR")]
+    results: Vec<PathBuf>,
+    /// Write it to this file, whose ending says what it is: html, md, csv, tex or json [default: Markdown on stdout].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Format to write: html, markdown, csv, csv-std, tidy, latex or json [default: by the ending of FILE].
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
+    /// Its heading [default: `Report on` and what was given].
+    #[arg(long)]
+    title: Option<String>,
+    /// One JSON object on stdout.
+    #[arg(long, conflicts_with_all = ["format", "output"])]
+    json: bool,
+}
 
 const TO_STDOUT: &str = "markdown";
 
@@ -23,9 +43,8 @@ pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         let message = format!("there is no folder `{}`", folder.display());
         return Err(UsageError::new(message, "make it first").into());
     }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let found =
-        of_results(&arguments.results, folder.as_deref(), threads).map_err(UsageError::from)?;
+        of_results(&arguments.results, folder.as_deref(), threads()).map_err(UsageError::from)?;
     let report = Report {
         title: arguments.title.clone().unwrap_or_else(|| title(&arguments.results)),
         program: format!("feedrate {}", env!("CARGO_PKG_VERSION")),

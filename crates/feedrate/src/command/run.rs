@@ -1,15 +1,14 @@
 //! `feedrate run`: generate what is missing, train, say whether the storage kept up.
 
-use crate::cli::RunArguments;
+use crate::cli::{DataArguments, LaunchArguments};
 use crate::dataset::{self, Choice, DatasetRequest};
 use crate::execute::{self, Execution, Talk};
 use crate::exit::{Exit, Interrupted, UsageError};
-use crate::interrupt;
-use crate::launch::{self, Launch, decided, together};
-use crate::messages;
-use crate::resolve::{PlanOptions, Resolved, resolve_for, unheeded};
+use crate::launch::{self, decided, together};
+use crate::resolve::{Resolved, resolve, unheeded};
 use crate::results::{self, Results};
-use crate::summary;
+use crate::{messages, summary};
+use clap::Args;
 use feedrate_measure::dlio::Invocation;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::record::{Record, StudyRun};
@@ -17,18 +16,65 @@ use feedrate_measure::summary::{EpochSummary, Summary};
 use feedrate_run::comm::Comm;
 use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
-use feedrate_spec::plan::Plan;
+use feedrate_spec::plan::{Cache, Plan, Request};
 use serde::{Deserialize, Serialize};
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+/// `feedrate run`.
+#[derive(Debug, Args)]
+pub(super) struct RunArguments {
+    #[command(flatten)]
+    pub(super) data: DataArguments,
+    #[command(flatten)]
+    pub(super) launch: LaunchArguments,
+    /// Folder that results go to [default: the workload's `output.folder`, else `results`].
+    #[arg(long, value_name = "DIR")]
+    pub(super) results: Option<PathBuf>,
+    /// Folder of this run's own results, which holds none yet [default: one called after the time, under the results].
+    #[arg(long, value_name = "DIR", conflicts_with = "results")]
+    pub(super) run_dir: Option<PathBuf>,
+    /// The run's place in its study, as JSON, for its record.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(super) study: Option<PathBuf>,
+    /// Drop the dataset from the page cache before each epoch, and check that it is gone.
+    #[arg(long)]
+    pub(super) cold: bool,
+    /// Read the dataset into the page cache before the first epoch, and check that it is there.
+    #[arg(long, conflicts_with = "cold")]
+    pub(super) warm: bool,
+    /// Compare every byte read with what generation wrote.
+    #[arg(long)]
+    pub(super) verify: bool,
+    /// Exit with 3 if au_all_steps is below this percentage.
+    #[arg(long, value_name = "PERCENT")]
+    pub(super) fail_below_au: Option<f64>,
+}
+
+impl RunArguments {
+    /// Its wishes for a plan of so many processes.
+    pub(super) fn request(&self, processes: u32) -> Request {
+        let cache = match (self.cold, self.warm) {
+            (true, _) => Cache::Cold,
+            (false, true) => Cache::Warm,
+            (false, false) => Cache::AsIs,
+        };
+        let processes = Some(processes);
+        Request { processes, cache, verify: self.verify, ..Request::default() }
+    }
+}
+
 /// Run a workload.
-pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
-    refuse_contradictions(arguments)?;
-    let launch = Launch::try_from(&arguments.launch)?;
-    let signals = Signals { interrupted: interrupt::flag(), ..Signals::default() };
-    together(&launch, &signals, |comm| run_on(comm, arguments, &signals))
+pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
+    if arguments.data.foreign && arguments.verify {
+        return Err(UsageError::new(
+            "`--verify` compares with what feedrate generates, which `--foreign` files are not",
+            "leave one of them out",
+        )
+        .into());
+    }
+    together(&arguments.launch, |comm, signals| run_on(comm, arguments, signals))
 }
 
 /// Decision of rank 0.
@@ -53,48 +99,32 @@ fn run_on(
     })?;
     let Decision { plan, choice, run_dir, study } = decision;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let quiet = arguments.data.quiet;
-    let ready =
-        |choice| dataset::ready(&plan, choice, &ranks, quiet, &signals.interrupted).map(|d| d.0);
-    let dataset = choice.map(ready).transpose();
+    let dataset = dataset::ready(&plan, choice, &ranks, arguments.data.quiet, signals);
     let dataset = dataset.inspect_err(|_| {
         if ranks.is_first() {
-            results::remove_empty(&run_dir);
+            // One that is not empty stays.
+            let _ = std::fs::remove_dir(&run_dir);
         }
     })?;
+    let mut record = execute::new_record(&plan, dataset.as_ref(), Some(&run_dir));
+    record.doubts.extend(study.iter().flat_map(|study| study.doubts.clone()));
+    record.study = study.map(Box::new);
     let results = invocation.map(|invocation| Results { folder: run_dir.clone(), invocation });
-    let record = execute::new_record(&plan, dataset.as_ref(), Some(&run_dir));
     let mut execution = Execution {
         ranks: &ranks,
-        record: of_study(record, study),
+        record,
         results: results.as_ref(),
-        talk: &mut Told::new(arguments, &plan, ranks.is_first()),
+        talk: &mut EpochLines::new(arguments, &plan, ranks.is_first()),
         signals,
     };
     let outcome = execution.run(&plan, dataset.as_ref());
-    end(arguments, execution.record, &run_dir, ranks.is_first(), outcome)
-}
-
-/// The record of a run that belongs to `study`.
-fn of_study(record: Record, study: Option<StudyRun>) -> Record {
-    let doubts = study.iter().flat_map(|study| study.doubts.clone()).collect();
-    Record { study: study.map(Box::new), doubts, ..record }
-}
-
-/// Write what was measured, say what came of it.
-fn end(
-    arguments: &RunArguments,
-    record: Record,
-    run_dir: &Path,
-    tells: bool,
-    outcome: anyhow::Result<()>,
-) -> anyhow::Result<Exit> {
     let folder = run_dir.display();
     outcome.map_err(|error| {
         error.context(format!("the run failed; what was measured is in `{folder}`"))
     })?;
+    let record = execution.record;
     let mut code = Exit::Fine;
-    if tells {
+    if ranks.is_first() {
         let mut summary = Summary::new(&record);
         summary.run_dir = Some(folder.to_string());
         summary::print(&summary, &record, arguments.data.json)?;
@@ -108,47 +138,32 @@ fn end(
 
 /// Plan, make the folder of the results, and find the dataset.
 fn decide(processes: u32, arguments: &RunArguments) -> anyhow::Result<(Decision, Invocation)> {
-    let options = PlanOptions {
-        processes: Some(processes),
-        cache: arguments.cache(),
-        verify: arguments.verify,
-        generate_only: false,
-    };
-    let data = &arguments.data;
     let per_rank = arguments.launch.accelerators_per_rank;
-    let accelerators = launch::accelerators(processes, data.accelerators, per_rank)?;
-    let resolved = resolve_for(data, accelerators, options)?;
+    let accelerators = launch::accelerators(processes, arguments.data.accelerators, per_rank)?;
+    let data = &DataArguments { accelerators, ..arguments.data.clone() };
+    let Resolved { plan, workload, data_root } = resolve(data, arguments.request(processes))?;
     if !data.quiet {
-        for key in unheeded(&resolved.workload) {
+        for key in unheeded(&workload) {
             messages::say(format!("note: no effect: {key}"));
         }
     }
-    let mut choice = None;
-    if !resolved.plan.is_checkpoints_alone() {
-        let request =
-            DatasetRequest { root: &resolved.data_root, foreign: data.foreign, check_files: false };
-        choice = Some(dataset::choose(&resolved.plan, &request)?);
-    }
+    let request = DatasetRequest { root: &data_root, foreign: data.foreign, check_files: false };
+    let has_data = !plan.is_checkpoints_alone();
+    let choice = has_data.then(|| dataset::choose(&plan, &request)).transpose()?;
     let study = arguments.study.as_deref().map(results::read_study_run).transpose()?;
     let run_dir = match &arguments.run_dir {
         Some(run_dir) => results::take_run_dir(run_dir)?,
         None => {
-            let root = results::root(arguments.results.as_deref(), &resolved.workload);
-            results::make_run_dir(&root, &resolved.plan)?
+            let root = results::root(arguments.results.as_deref(), &workload);
+            results::make_folder(&root.join(results::file_name(&plan.model)), "")?
         }
     };
-    let invocation = invocation(&resolved, arguments, &run_dir);
-    Ok((Decision { plan: resolved.plan, choice, run_dir, study }, invocation))
-}
-
-fn refuse_contradictions(arguments: &RunArguments) -> Result<(), UsageError> {
-    if arguments.data.foreign && arguments.verify {
-        return Err(UsageError::new(
-            "`--verify` compares with what feedrate generates, which `--foreign` files are not",
-            "leave one of them out",
-        ));
-    }
-    Ok(())
+    // Files that Hydra would have written beside the results.
+    let mut typed = vec![format!("workload={}", plan.workload)];
+    typed.extend(data.overrides.iter().cloned());
+    let hydra = results::hydra_text(&typed, &[], &plan.workload, &workload, &run_dir, ".hydra");
+    let invocation = Invocation { subfolder: ".hydra".into(), hydra, ..Invocation::default() };
+    Ok((Decision { plan, choice, run_dir, study }, invocation))
 }
 
 fn exit(arguments: &RunArguments, summary: &Summary) -> Exit {
@@ -164,21 +179,21 @@ fn exit(arguments: &RunArguments, summary: &Summary) -> Exit {
 }
 
 /// Tells of epochs and checkpoints, a line each.
-struct Told {
+struct EpochLines {
     epochs: u32,
     tells_epochs: bool,
     tells: bool,
 }
 
-impl Told {
+impl EpochLines {
     fn new(arguments: &RunArguments, plan: &Plan, is_first: bool) -> Self {
         let tells = is_first && !arguments.data.quiet && !arguments.data.json;
         let tells_epochs = tells && !std::io::stderr().is_terminal();
-        Told { epochs: plan.train.epochs_run(), tells_epochs, tells }
+        EpochLines { epochs: plan.train.epochs_run(), tells_epochs, tells }
     }
 }
 
-impl Talk for Told {
+impl Talk for EpochLines {
     fn epoch(&mut self, record: &Record) {
         if self.tells_epochs
             && let Some(epoch) = record.epochs.last()
@@ -200,13 +215,4 @@ impl Talk for Told {
     fn draws(&self) -> bool {
         self.tells
     }
-}
-
-/// Files that Hydra would have written beside the results.
-fn invocation(resolved: &Resolved, arguments: &RunArguments, run_dir: &Path) -> Invocation {
-    let mut typed = vec![format!("workload={}", resolved.plan.workload)];
-    typed.extend(arguments.data.overrides.iter().cloned());
-    let (name, workload) = (&resolved.plan.workload, &resolved.workload);
-    let hydra = results::hydra_text(&typed, &[], name, workload, run_dir, ".hydra");
-    Invocation { subfolder: ".hydra".into(), hydra, ..Invocation::default() }
 }

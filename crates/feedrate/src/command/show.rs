@@ -1,9 +1,20 @@
 //! `feedrate show`: the summary of a run again, from its record alone.
 
-use crate::cli::ShowArguments;
 use crate::exit::Exit;
 use crate::summary;
+use clap::Args;
 use feedrate_measure::summary::Summary;
+use std::path::PathBuf;
+
+/// `feedrate show`.
+#[derive(Debug, Args)]
+pub(super) struct ShowArguments {
+    /// The folder of a run.
+    run: PathBuf,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Recompute and print.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {

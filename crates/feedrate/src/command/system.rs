@@ -1,9 +1,21 @@
 //! `feedrate system`: this machine as the table of component and specification that studies print.
 
-use crate::cli::SystemArguments;
 use crate::exit::Exit;
 use crate::messages;
+use clap::Args;
 use comfy_table::{Table, presets};
+use std::path::PathBuf;
+
+/// `feedrate system`.
+#[derive(Debug, Args)]
+pub(super) struct SystemArguments {
+    /// A folder whose storage is described.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    data: PathBuf,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Print the table.
 pub(crate) fn system(arguments: &SystemArguments) -> anyhow::Result<Exit> {
@@ -14,9 +26,7 @@ pub(crate) fn system(arguments: &SystemArguments) -> anyhow::Result<Exit> {
     }
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN).set_header(["Component", "Specification"]);
-    for (component, specification) in &system.components {
-        table.add_row([component, specification]);
-    }
+    table.add_rows(system.components.iter().map(|(component, value)| [component, value]));
     messages::print(table);
     Ok(Exit::Fine)
 }

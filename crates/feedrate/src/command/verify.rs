@@ -4,19 +4,19 @@ use super::generate::refuse_foreign;
 use crate::cli::DataArguments;
 use crate::dataset::{self, DatasetRequest};
 use crate::exit::{Exit, UsageError};
-use crate::resolve::{PlanOptions, resolve};
-use crate::{interrupt, messages, progress};
+use crate::resolve::resolve;
+use crate::{catalog, interrupt, messages, progress, threads};
 use feedrate_data::storage;
 use feedrate_data::verify::{self as data_verify, BadFile};
+use feedrate_spec::plan::Request;
 use feedrate_spec::plan::layout::Layout;
-use feedrate_spec::{plan, units};
+use feedrate_spec::units;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Verify the dataset of a workload.
 pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     refuse_foreign(arguments, "verify")?;
-    let resolved =
-        resolve(arguments, PlanOptions { generate_only: true, ..PlanOptions::default() })?;
+    let resolved = resolve(arguments, Request { generate_only: true, ..Request::default() })?;
     let interrupted = interrupt::flag();
     let request = DatasetRequest { root: &resolved.data_root, foreign: false, check_files: false };
     let folder = dataset::folder(&resolved.plan, &request)?;
@@ -29,12 +29,17 @@ pub(crate) fn verify(arguments: &DataArguments) -> anyhow::Result<Exit> {
     }
     let storage = storage::open(&resolved.plan.storage.kind, &folder)?;
     let layout = Layout::new(&resolved.plan.dataset);
-    let estimate = plan::estimate(&resolved.plan, &resolved.catalog);
+    let estimate = catalog::estimate(&resolved.plan);
     let bar = progress::byte_bar("verifying", estimate.file_bytes, arguments.quiet);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let show = |_files: u64, bytes: u64| bar.set_position(bytes);
     let dataset = &resolved.plan.dataset;
-    let report = data_verify::verify(dataset, &layout, &*storage, threads, &show, &interrupted)?;
+    let report = data_verify::verify(
+        dataset,
+        &layout,
+        &*storage,
+        threads(),
+        &|_files, bytes| bar.set_position(bytes),
+        &interrupted,
+    )?;
     bar.finish_and_clear();
     if arguments.json {
         messages::print(serde_json::json!({

@@ -1,22 +1,18 @@
 //! Hydra 1.3's command line, as far as DLIO's users type it. Reads nothing but its arguments.
 
+use crate::cli::LaunchArguments;
 use crate::launch::timeout;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// A parsed command line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Arguments {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct HydraArguments {
     /// Print something and end.
     pub(super) show: Option<Show>,
     /// `--config-dir`: more workloads, in its folder `workload`.
     pub(super) config_dir: Option<PathBuf>,
-    /// `--mpi-library`.
-    pub(super) mpi_library: Option<PathBuf>,
-    /// `--rank-timeout`.
-    pub(super) rank_timeout: Option<Duration>,
-    /// `--accelerators-per-rank`.
-    pub(super) accelerators_per_rank: Option<u32>,
+    /// `--mpi-library`, `--rank-timeout`, `--accelerators-per-rank`.
+    pub(super) launch: LaunchArguments,
     /// `workload=NAME`.
     pub(super) workload: Option<String>,
     /// Overrides of the workload, as typed, in their order.
@@ -46,57 +42,37 @@ pub(super) enum Show {
     All,
 }
 
-/// A flag with a value: its names.
-const VALUED: &[(&str, &[&str])] = &[
-    ("--cfg", &["-c"]),
-    ("--package", &["-p"]),
-    ("--config-path", &["-cp"]),
-    ("--config-name", &["-cn"]),
-    ("--config-dir", &["-cd"]),
-    ("--experimental-rerun", &[]),
-    ("--mpi-library", &[]),
-    ("--rank-timeout", &[]),
-    ("--accelerators-per-rank", &[]),
-];
-
-impl Arguments {
+impl HydraArguments {
     /// Read a command line without the program's name.
     ///
     /// # Errors
     /// The problem, and its remedy.
     pub(super) fn parse(words: impl IntoIterator<Item = String>) -> Result<Self, String> {
-        let mut arguments = Arguments::default();
+        let mut arguments = HydraArguments::default();
         let mut words = words.into_iter().peekable();
         while let Some(word) = words.next() {
             if !word.starts_with('-') {
                 arguments.positional(word)?;
                 continue;
             }
-            let (name, joined) = match word.split_once('=') {
-                Some((name, value)) => (name.to_string(), Some(value.to_string())),
-                None => (word.clone(), None),
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_string())),
+                None => (word.as_str(), None),
             };
-            let known =
-                VALUED.iter().find(|(long, short)| *long == name || short.contains(&&*name));
-            match known {
-                Some((long, _)) => {
-                    let value = joined.or_else(|| words.next());
-                    let value =
-                        value.ok_or_else(|| format!("argument {name}: expected one argument"))?;
-                    arguments.valued(long, value)?;
+            if arguments.switch(name)? {
+                if matches!(name, "--info" | "-i") {
+                    words.next_if(|word| INFO.contains(&word.as_str()));
                 }
-                None => {
-                    arguments.flag(&name)?;
-                    if matches!(name.as_str(), "--info" | "-i") {
-                        words.next_if(|word| INFO.contains(&word.as_str()));
-                    }
-                }
+                continue;
             }
+            let value = value.or_else(|| if VALUED.contains(&name) { words.next() } else { None });
+            arguments.valued(name, value)?;
         }
         Ok(arguments)
     }
 
-    fn flag(&mut self, name: &str) -> Result<(), String> {
+    /// Whether `name` is a flag without a value.
+    fn switch(&mut self, name: &str) -> Result<bool, String> {
         self.show = match name {
             "--help" | "-h" => Some(Show::Help),
             "--hydra-help" => Some(Show::HydraHelp),
@@ -109,36 +85,39 @@ impl Arguments {
             "--shell-completion" | "-sc" => {
                 return Err("`--shell-completion` is not supported".into());
             }
-            _ => {
-                return Err(format!(
-                    "unrecognized arguments: {name}\n  hint: see `dlio_benchmark --help`"
-                ));
-            }
+            _ => return Ok(false),
         };
-        Ok(())
+        Ok(true)
     }
 
-    fn valued(&mut self, name: &str, value: String) -> Result<(), String> {
-        let bad = |what: &str| format!("argument {name}: {what}, not `{value}`");
+    fn valued(&mut self, name: &str, value: Option<String>) -> Result<(), String> {
+        if !VALUED.contains(&name) {
+            return Err(format!(
+                "unrecognized arguments: {name}\n  hint: see `dlio_benchmark --help`"
+            ));
+        }
+        let value = value.ok_or_else(|| format!("argument {name}: expected one argument"))?;
         match name {
-            "--cfg" => {
+            "--cfg" | "-c" => {
                 self.show = Some(match value.as_str() {
                     "job" => Show::Job,
                     "hydra" => Show::Hydra,
                     "all" => Show::All,
-                    _ => return Err(bad("choose from `job`, `hydra`, `all`")),
+                    _ => return Err(bad(name, &value, "choose from `job`, `hydra`, `all`")),
                 });
             }
-            "--config-dir" => self.config_dir = Some(value.into()),
-            "--config-name" if value == "config" || value == "config.yaml" => {}
-            "--mpi-library" => self.mpi_library = Some(value.into()),
+            "--config-dir" | "-cd" => self.config_dir = Some(value.into()),
+            "--config-name" | "-cn" if value == "config" || value == "config.yaml" => {}
+            "--mpi-library" => self.launch.mpi_library = Some(value.into()),
             "--rank-timeout" => {
-                let given = value.parse().ok().and_then(timeout);
-                self.rank_timeout = Some(given.ok_or_else(|| bad("give seconds"))?);
+                let given = value.parse().ok().filter(|seconds| timeout(name, *seconds).is_ok());
+                self.launch.rank_timeout =
+                    given.ok_or_else(|| bad(name, &value, "give seconds"))?;
             }
             "--accelerators-per-rank" => {
                 let count = value.parse().ok().filter(|count| *count > 0);
-                self.accelerators_per_rank = Some(count.ok_or_else(|| bad("give a number"))?);
+                let count = count.ok_or_else(|| bad(name, &value, "give a number"))?;
+                self.launch.accelerators_per_rank = Some(count);
             }
             _ => {
                 return Err(format!(
@@ -185,6 +164,28 @@ impl Arguments {
     }
 }
 
+fn bad(name: &str, value: &str, what: &str) -> String {
+    format!("argument {name}: {what}, not `{value}`")
+}
+
+/// Flags with a value.
+const VALUED: &[&str] = &[
+    "--cfg",
+    "-c",
+    "--package",
+    "-p",
+    "--config-path",
+    "-cp",
+    "--config-name",
+    "-cn",
+    "--config-dir",
+    "-cd",
+    "--experimental-rerun",
+    "--mpi-library",
+    "--rank-timeout",
+    "--accelerators-per-rank",
+];
+
 /// Topics of `--info`; all are shown whichever is asked for.
 const INFO: &[&str] = &["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"];
 
@@ -192,19 +193,19 @@ const INFO: &[&str] = &["all", "config", "defaults", "defaults-tree", "plugins",
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Arguments, String> {
-        Arguments::parse(line.split_whitespace().map(str::to_string))
+    fn parse(line: &str) -> Result<HydraArguments, String> {
+        HydraArguments::parse(line.split_whitespace().map(str::to_string))
     }
 
     #[test]
     fn flags_come_before_and_after_overrides() {
-        let expected = Arguments {
+        let expected = HydraArguments {
             config_dir: Some("C".into()),
             workload: Some("u".into()),
             overrides: vec!["++workload.train.epochs=2".into()],
             task: vec!["workload=u".into(), "++workload.train.epochs=2".into()],
             hydra: vec!["++hydra.run.dir=/r".into()],
-            ..Arguments::default()
+            ..HydraArguments::default()
         };
         for line in [
             "--config-dir C workload=u ++hydra.run.dir=/r ++workload.train.epochs=2",

@@ -1,7 +1,7 @@
 //! From a command line to a workload: where it is looked for, what Hydra would have written beside the results.
 
-use super::arguments::Arguments;
-use crate::bundled::WORKLOADS;
+use super::arguments::HydraArguments;
+use crate::bundled::{self, WORKLOADS};
 use crate::exit::UsageError;
 use crate::resolve::overrides;
 use crate::results::hydra_text;
@@ -12,27 +12,6 @@ use feedrate_spec::workload::{self, Override, Strictness, Workload, nearest, yam
 use jiff::Zoned;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-
-/// Workloads of DLIO's own package: a name among these is taken from the package even where `--config-dir` has it too, since
-/// Hydra searches the package first.
-const OF_DLIO: &[&str] = &[
-    "default",
-    "unet3d_v100",
-    "unet3d_a100",
-    "unet3d_h100",
-    "cosmoflow_v100",
-    "cosmoflow_a100",
-    "cosmoflow_h100",
-    "resnet50_v100",
-    "resnet50_a100",
-    "resnet50_h100",
-    "bert_v100",
-    "dlrm",
-    "megatron_deepspeed_LLNL",
-    "llama_7b",
-    "llama_7b_zero3",
-    "llama_70b",
-];
 
 /// A workload as it was asked for.
 pub(super) struct Composed {
@@ -51,7 +30,7 @@ pub(super) struct Composed {
 }
 
 /// Find the workload and apply the overrides.
-pub(super) fn compose(arguments: &Arguments) -> anyhow::Result<Composed> {
+pub(super) fn compose(arguments: &HydraArguments) -> anyhow::Result<Composed> {
     let mut warnings = arguments.warnings.clone();
     let name = arguments.workload.as_deref().unwrap_or("default");
     let (file, yaml) = find(name, arguments.config_dir.as_deref(), &mut warnings)?;
@@ -79,9 +58,9 @@ pub(super) fn said(problems: &Problems) -> impl Iterator<Item = String> {
 /// DLIO's default (`configs/config.yaml`).
 const RUN_DIR: &str = "./hydra_log/${workload.model.name}/${now:%Y-%m-%d}-${now:%H-%M-%S}";
 
-/// Whether the bundled workload of this name is taken even where `--config-dir` has one.
+/// Whether the bundled workload of this name is taken even where `--config-dir` has one: Hydra searches DLIO's own package first.
 pub(crate) fn hides(name: &str) -> bool {
-    OF_DLIO.contains(&name) && WORKLOADS.iter().any(|bundled| bundled.name == name)
+    bundled::find(name).is_some_and(|bundled| bundled.of_dlio)
 }
 
 /// (what places call the file, text)
@@ -93,18 +72,18 @@ fn find(
     let stem = name.trim_end_matches(".yaml");
     if let Some(dir) = config_dir.filter(|dir| !dir.is_dir()) {
         let message = format!("`--config-dir {}` is no folder", dir.display());
-        return Err(UsageError { message, hint: None }.into());
+        return Err(UsageError::plain(message).into());
     }
-    let bundled = WORKLOADS.iter().find(|bundled| bundled.name == stem);
+    let bundled = bundled::find(stem);
     let theirs = config_dir.map(|dir| dir.join("workload").join(format!("{stem}.yaml")));
     let theirs = theirs.filter(|path| path.is_file());
     match (bundled, theirs) {
-        (Some(bundled), Some(theirs)) if hides(stem) => {
+        (Some(bundled), Some(theirs)) if bundled.of_dlio => {
             warnings.push(format!(
                 "the bundled workload `{stem}` hides `{}`, as in DLIO; give the file another name to use it",
                 theirs.display()
             ));
-            Ok((format!("{stem}.yaml"), bundled.yaml.into()))
+            Ok((bundled.file(), bundled.yaml.into()))
         }
         (_, Some(theirs)) => {
             let file = theirs.display().to_string();
@@ -112,7 +91,7 @@ fn find(
                 .with_context(|| format!("cannot read workload `{file}`"))?;
             Ok((file, yaml))
         }
-        (Some(bundled), None) => Ok((format!("{stem}.yaml"), bundled.yaml.into())),
+        (Some(bundled), None) => Ok((bundled.file(), bundled.yaml.into())),
         (None, None) => Err(unknown(stem, config_dir).into()),
     }
 }
@@ -204,7 +183,7 @@ mod tests {
     use super::*;
 
     fn composed(line: &str) -> anyhow::Result<Composed> {
-        compose(&Arguments::parse(line.split_whitespace().map(str::to_string)).unwrap())
+        compose(&HydraArguments::parse(line.split_whitespace().map(str::to_string)).unwrap())
     }
 
     #[test]

@@ -20,13 +20,13 @@ pub(super) fn found(
     let folder = root.to_path_buf();
     let storage = storage::open(&plan.storage.kind, root)?;
     if !dataset::needs_files(plan, &*storage) {
-        return Ok(Choice { folder, foreign: false, incomplete: false, check_files: false });
+        return Ok(Choice { folder, ..Choice::default() });
     }
     let mut misfit = None;
     if let Some(manifest) = Manifest::read(&*storage)? {
         let differences = manifest.differences(&plan.dataset);
         if differences.is_empty() && manifest.state == State::Complete {
-            return Ok(Choice { folder, foreign: false, incomplete: false, check_files: false });
+            return Ok(Choice { folder, ..Choice::default() });
         }
         let why = if differences.is_empty() {
             "its generation was broken off".to_string()
@@ -47,7 +47,7 @@ pub(super) fn found(
         }
         None => probed?,
     }
-    Ok(Choice { folder, foreign: true, incomplete: false, check_files: false })
+    Ok(Choice { folder, foreign: true, ..Choice::default() })
 }
 
 /// A dataset of other settings that feedrate made, and that gives way, as DLIO writes over what is there.

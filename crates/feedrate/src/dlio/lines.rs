@@ -6,64 +6,49 @@ use feedrate_measure::dlio::{self, Invocation};
 use feedrate_measure::record::Record;
 use std::collections::HashMap;
 
-/// Lines below it are not said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
-    /// Everything there is.
-    Debug = 10,
-    /// Everything but what only developers want.
-    Info = 20,
-    /// Warnings, and what DLIO puts out.
-    Warning = 30,
-    /// Errors only.
-    Error = 40,
-    /// The end only.
-    Critical = 50,
-}
-
-/// Level of DLIO's `OUTPUT` lines.
+/// Levels as `DLIO_LOG_LEVEL` has them; lines below it are not said.
+const LEVELS: &[(&str, u8)] = &[
+    ("debug", 10),
+    ("info", INFO),
+    ("warning", WARNING),
+    ("warn", WARNING),
+    ("", WARNING),
+    ("error", 40),
+    ("critical", 50),
+];
+/// DLIO's `INFO` lines.
+const INFO: u8 = 20;
+/// DLIO's `WARNING` lines.
+const WARNING: u8 = 30;
+/// DLIO's `OUTPUT` lines.
 const OUTPUT: u8 = 35;
 
-impl Level {
-    /// `DLIO_LOG_LEVEL`.
-    ///
-    /// # Errors
-    /// It is none.
-    pub(super) fn from_environment() -> Result<Self, String> {
-        let Some(text) = std::env::var_os("DLIO_LOG_LEVEL") else { return Ok(Level::Warning) };
-        let text = text.to_string_lossy();
-        Ok(match text.as_ref() {
-            "debug" | "DEBUG" => Level::Debug,
-            "info" | "INFO" => Level::Info,
-            "" | "warning" | "WARNING" | "warn" | "WARN" => Level::Warning,
-            "error" | "ERROR" => Level::Error,
-            "critical" | "CRITICAL" => Level::Critical,
-            _ => {
-                return Err(format!(
-                    "DLIO_LOG_LEVEL is `{text}`\n  hint: use debug, info, warning, error or critical"
-                ));
-            }
-        })
-    }
-
-    fn shows(self, line_level: u8) -> bool {
-        self as u8 <= line_level
-    }
+/// The level that `DLIO_LOG_LEVEL` names.
+///
+/// # Errors
+/// It is none.
+pub(super) fn level_from_environment() -> Result<u8, String> {
+    let text = std::env::var_os("DLIO_LOG_LEVEL").unwrap_or_default();
+    let text = text.to_string_lossy();
+    let found = LEVELS.iter().find(|(name, _)| text.eq_ignore_ascii_case(name));
+    found.map(|(_, level)| *level).ok_or_else(|| {
+        format!("DLIO_LOG_LEVEL is `{text}`\n  hint: use debug, info, warning, error or critical")
+    })
 }
 
 /// Says each line of `dlio.log` once, as soon as it is known.
-pub(super) struct Lines {
-    level: Level,
+pub(super) struct LogLines {
+    level: u8,
     /// Whether this process says anything.
     tells: bool,
     /// How often each line was said.
     said: HashMap<String, usize>,
 }
 
-impl Lines {
+impl LogLines {
     /// Nothing is said yet.
-    pub(super) fn new(level: Level, tells: bool) -> Self {
-        Lines { level, tells, said: HashMap::new() }
+    pub(super) fn new(level: u8, tells: bool) -> Self {
+        LogLines { level, tells, said: HashMap::new() }
     }
 
     /// Say the lines of the log that were not said yet.
@@ -86,13 +71,13 @@ impl Lines {
             // Lines that begin with `[METRIC]` belong to the record before them.
             level = match line.split(' ').next() {
                 Some("[OUTPUT]") => OUTPUT,
-                Some("[WARNING]") => Level::Warning as u8,
-                Some("[INFO]") => Level::Info as u8,
+                Some("[WARNING]") => WARNING,
+                Some("[INFO]") => INFO,
                 _ => level,
             };
             // Those of steps are in the log of their epoch's end only, and there are too many to remember.
-            if level == Level::Info as u8 {
-                news.extend(self.level.shows(level).then_some(line));
+            if level == INFO {
+                news.extend((self.level <= level).then_some(line));
                 continue;
             }
             let seen = seen.entry(line).or_default();
@@ -100,7 +85,7 @@ impl Lines {
             let said = self.said.entry(line.to_string()).or_default();
             if *said < *seen {
                 *said = *seen;
-                news.extend(self.level.shows(level).then_some(line));
+                news.extend((self.level <= level).then_some(line));
             }
         }
         news
@@ -108,18 +93,18 @@ impl Lines {
 }
 
 /// Tells of a run.
-pub(super) struct Told<'a> {
-    pub(super) lines: &'a mut Lines,
+pub(super) struct LogTalk<'a> {
+    pub(super) lines: &'a mut LogLines,
     pub(super) invocation: &'a Invocation,
 }
 
-impl Talk for Told<'_> {
+impl Talk for LogTalk<'_> {
     fn epoch(&mut self, record: &Record) {
-        let log = match self.lines.level {
-            Level::Debug | Level::Info => dlio::log_with_steps(record, self.invocation),
-            _ => dlio::log(record, self.invocation, None),
-        };
-        self.lines.say(&log);
+        self.lines.say(&if self.lines.level <= INFO {
+            dlio::log_with_steps(record, self.invocation)
+        } else {
+            dlio::log(record, self.invocation, None)
+        });
     }
 
     fn checkpoint(&mut self, record: &Record) {
@@ -137,7 +122,7 @@ mod tests {
 
     #[test]
     fn what_comes_into_the_middle_is_said_once() {
-        let mut lines = Lines::new(Level::Warning, true);
+        let mut lines = LogLines::new(WARNING, true);
         assert_eq!(lines.news("[OUTPUT] a\n[OUTPUT] end\n"), ["[OUTPUT] a", "[OUTPUT] end"]);
         let more = "[OUTPUT] a\n[OUTPUT] late\n[OUTPUT] end\n[OUTPUT] b\n";
         assert_eq!(lines.news(more), ["[OUTPUT] late", "[OUTPUT] b"]);
@@ -146,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_line_that_stands_twice_is_said_twice() {
-        let mut lines = Lines::new(Level::Warning, true);
+        let mut lines = LogLines::new(WARNING, true);
         let block = "[OUTPUT] x\n[METRIC] ==\n[METRIC] ==\n\n";
         assert_eq!(lines.news(block), ["[OUTPUT] x", "[METRIC] ==", "[METRIC] ==", ""]);
         assert!(lines.news(block).is_empty());
@@ -154,7 +139,7 @@ mod tests {
 
     #[test]
     fn levels_hide_lines() {
-        let mut lines = Lines::new(Level::Error, true);
+        let mut lines = LogLines::new(40, true);
         assert!(lines.news("[OUTPUT] x\n[METRIC] y\n[WARNING] z\n").is_empty());
     }
 }

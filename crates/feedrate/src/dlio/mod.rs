@@ -8,23 +8,23 @@ mod text;
 
 pub(crate) use compose::hides;
 
-use crate::catalog::catalog;
 use crate::dataset::{self, Choice};
 use crate::execute::{self, Execution};
 use crate::exit::{Exit, Interrupted, TooManySteps, UsageError, code_of};
-use crate::launch::{self, Launch, decided, together};
+use crate::launch::{self, decided, together};
 use crate::results::{self, Results};
-use crate::{interrupt, messages, resolve, summary};
-use arguments::{Arguments, Show};
+use crate::{messages, resolve, summary};
+use arguments::{HydraArguments, Show};
 use compose::{Composed, compose};
+use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, Invocation};
 use feedrate_measure::summary::Summary;
 use feedrate_run::comm::Comm;
 use feedrate_run::driver::Signals;
 use feedrate_run::ranks::Ranks;
-use feedrate_spec::plan::{Cache, Plan, Request};
+use feedrate_spec::plan::{Plan, Request};
 use feedrate_spec::workload::{Workload, yaml_at};
-use lines::{Level, Lines, Told};
+use lines::{LogLines, LogTalk, level_from_environment};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -49,13 +49,9 @@ pub(crate) fn query() -> ExitCode {
     }))
 }
 
-fn arguments() -> anyhow::Result<Arguments> {
+fn arguments() -> anyhow::Result<HydraArguments> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    Arguments::parse(words).map_err(|message| usage(message).into())
-}
-
-fn usage(message: String) -> UsageError {
-    UsageError { message, hint: None }
+    Ok(HydraArguments::parse(words).map_err(UsageError::plain)?)
 }
 
 /// DLIO knows success and failure.
@@ -71,7 +67,7 @@ fn ended(outcome: anyhow::Result<Exit>) -> ExitCode {
     }
 }
 
-fn print(show: Show, arguments: &Arguments) -> anyhow::Result<Exit> {
+fn print(show: Show, arguments: &HydraArguments) -> anyhow::Result<Exit> {
     match show {
         Show::Help => messages::print(text::HELP),
         Show::HydraHelp => messages::print(text::HYDRA_HELP),
@@ -91,20 +87,14 @@ fn print(show: Show, arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn start(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let level = Level::from_environment().map_err(usage)?;
-    let default = Launch::default();
-    let launch = Launch {
-        library: arguments.mpi_library.clone(),
-        timeout: arguments.rank_timeout.unwrap_or(default.timeout),
-    };
-    let signals = Signals { interrupted: interrupt::flag(), ..Signals::default() };
-    together(&launch, &signals, |comm| run_on(comm, arguments, level, &signals))
+fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
+    let level = level_from_environment().map_err(UsageError::plain)?;
+    together(&arguments.launch, |comm, signals| run_on(comm, arguments, level, signals))
 }
 
 /// Decision of rank 0 for all.
 #[derive(Serialize, Deserialize)]
-struct Decision {
+struct DlioDecision {
     /// The data to be made.
     generation: Option<(Plan, Choice)>,
     /// The run that follows and its data; without data, checkpoints alone.
@@ -115,71 +105,47 @@ struct Decision {
 
 fn run_on(
     comm: &Arc<dyn Comm>,
-    arguments: &Arguments,
-    level: Level,
+    arguments: &HydraArguments,
+    level: u8,
     signals: &Signals,
 ) -> anyhow::Result<Exit> {
     let mut invocation = Invocation::default();
-    let decision = decided(&**comm, || {
+    let DlioDecision { generation, run, folder } = decided(&**comm, || {
         let (decision, asked) = decide(comm.size(), arguments)?;
         invocation = asked;
         Ok(decision)
     })?;
-    let Decision { generation, run, folder } = decision;
     let is_first = comm.rank() == 0;
-    let mut lines = Lines::new(level, is_first);
-    let mut made = None;
-    if let Some((plan, choice)) = generation {
+    let mut lines = LogLines::new(level, is_first);
+    if let Some((plan, choice)) = &generation {
         let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-        invocation.generation = Some((results::wall_now(), String::new()));
+        let begun = results::wall_now();
+        invocation.generation = Some((begun.clone(), String::new()));
         lines.say(&dlio::generation_log(plan.accelerators, &invocation));
-        dataset::ready(&plan, choice.clone(), &ranks, true, &signals.interrupted)?;
-        if let Some((_, ended)) = &mut invocation.generation {
-            *ended = results::wall_now();
-        }
+        dataset::ready(plan, Some(choice.clone()), &ranks, true, signals)?;
+        invocation.generation = Some((begun, results::wall_now()));
         if is_first {
             dlio::write_generation(&folder, plan.accelerators, &invocation)?;
         }
-        made = Some((plan.accelerators, Choice { incomplete: false, ..choice }));
-    }
-    let Some((plan, choice)) = run else {
-        if let Some((processes, _)) = made {
-            lines.say(&dlio::generation_log(processes, &invocation));
+        if run.is_none() {
+            lines.say(&dlio::generation_log(plan.accelerators, &invocation));
         }
-        return Ok(Exit::Fine);
-    };
-    let choice = choice.map(|choice| made.map_or(choice, |(_, made)| made));
-    train(comm, signals, &mut lines, Run { plan, choice, folder, invocation })
-}
-
-struct Run {
-    plan: Plan,
-    choice: Option<Choice>,
-    folder: PathBuf,
-    invocation: Invocation,
-}
-
-/// Train, or write checkpoints alone.
-fn train(
-    comm: &Arc<dyn Comm>,
-    signals: &Signals,
-    lines: &mut Lines,
-    run: Run,
-) -> anyhow::Result<Exit> {
-    let Run { plan, choice, folder, invocation } = run;
+    }
+    let Some((plan, mut choice)) = run else { return Ok(Exit::Fine) };
+    if let (Some(choice), Some(_)) = (&mut choice, generation) {
+        choice.incomplete = false;
+    }
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let is_first = ranks.is_first();
-    let ready =
-        |choice| dataset::ready(&plan, choice, &ranks, true, &signals.interrupted).map(|d| d.0);
-    let dataset = choice.map(ready).transpose()?;
-    let results = Results { folder: folder.clone(), invocation };
+    let dataset = dataset::ready(&plan, choice, &ranks, true, signals)?;
     let record = execute::new_record(&plan, dataset.as_ref(), Some(&folder));
-    lines.say(&dlio::log(&record, &results.invocation, None));
+    lines.say(&dlio::log(&record, &invocation, None));
+    let results = Results { folder, invocation };
+    let Results { folder, invocation } = &results;
     let mut execution = Execution {
         ranks: &ranks,
         record,
         results: is_first.then_some(&results),
-        talk: &mut Told { lines, invocation: &results.invocation },
+        talk: &mut LogTalk { lines: &mut lines, invocation },
         signals,
     };
     execution.run(&plan, dataset.as_ref())?;
@@ -187,37 +153,29 @@ fn train(
     if !record.complete {
         return Err(Interrupted(folder.display().to_string()).into());
     }
-    lines.say(&dlio::log(&record, &results.invocation, Some(&folder)));
-    if is_first {
-        let doubts = summary::doubts(&Summary::new(&record));
-        if !doubts.is_empty() {
-            messages::say(doubts);
-        }
+    lines.say(&dlio::log(&record, invocation, Some(folder)));
+    let summary = Summary::new(&record);
+    if is_first && !summary.doubts.is_empty() {
+        messages::say(summary::doubts(&summary));
     }
     Ok(Exit::Fine)
 }
 
 /// Read the workload, plan, find the data, make the folder.
-fn decide(processes: u32, arguments: &Arguments) -> anyhow::Result<(Decision, Invocation)> {
+fn decide(
+    processes: u32,
+    arguments: &HydraArguments,
+) -> anyhow::Result<(DlioDecision, Invocation)> {
     let mut composed = compose(arguments)?;
     let root = resolve::data_root(&composed.workload);
     let mut warnings = std::mem::take(&mut composed.warnings);
-    let accelerators = accelerators(processes, arguments, &composed.workload)?;
-    let catalog = catalog();
-    let plan_of = |workload: &Workload, generate_only| {
-        let request = Request {
-            name: composed.name.clone(),
-            accelerators,
-            processes: Some(processes),
-            scale: 1.0,
-            shrink_records: 1.0,
-            cache: Cache::AsIs,
-            verify: false,
-            generate_only,
-        };
-        resolve::plan_of(workload, &request, &catalog)
-    };
     let workload = &composed.workload;
+    let request = Request {
+        name: composed.name.clone(),
+        accelerators: accelerators(processes, arguments, workload)?,
+        processes: Some(processes),
+        ..Request::default()
+    };
     let generates = workload.workflow_generate_data;
     // DLIO's workloads of training leave the numbers of checkpoints alone at -1: without training it then writes none.
     let counts =
@@ -225,65 +183,58 @@ fn decide(processes: u32, arguments: &Arguments) -> anyhow::Result<(Decision, In
     let writes_alone = workload.workflow_checkpoint
         && counts.iter().any(|count| count.is_some_and(|count| count > 0));
     let goes_on = !generates || workload.workflow_train || writes_alone;
-    let mut run = goes_on.then(|| plan_of(workload, false)).transpose()?;
+    let mut run = goes_on.then(|| resolve::plan_of(workload, &request)).transpose()?;
     if let Some((plan, _)) = &mut run
         && !generates
         && data::lacks_evaluation_files(plan, &root)?
     {
-        warnings.push(format!(
-            "there are no evaluation files in `{}`: nothing is evaluated",
-            root.join("valid").display()
-        ));
+        let folder = root.join("valid");
+        let folder = folder.display();
+        warnings.push(format!("there are no evaluation files in `{folder}`: nothing is evaluated"));
         plan.evaluation = None;
     }
-    let mut generation = None;
+    let (mut generation, mut replaced) = (None, None);
     if generates {
-        let (plan, _) = plan_of(workload, true)?;
-        let (choice, replaced) = data::made(&plan, &root, &mut warnings)?;
-        generation = Some((plan, choice, replaced));
+        let request = Request { generate_only: true, ..request };
+        let (plan, _) = resolve::plan_of(workload, &request)?;
+        let (choice, gives_way) = data::made(&plan, &root, &mut warnings)?;
+        replaced = gives_way;
+        generation = Some((plan, choice));
     }
-    let run = match run {
-        Some((mut plan, noted)) => {
-            warnings.extend(compose::said(&noted));
-            refuse_too_many_steps(&plan)?;
-            let choice = match (&generation, plan.is_checkpoints_alone()) {
-                (_, true) => None,
-                (Some((_, choice, _)), false) => Some(choice.clone()),
-                (None, false) => Some(data::found(&mut plan, &root, &mut warnings)?),
-            };
-            Some((plan, choice))
-        }
-        None => None,
-    };
-    let folder = match &workload.output_folder {
-        Some(folder) => PathBuf::from(folder),
-        None => composed.run_dir.clone(),
-    };
+    let mut decided = None;
+    if let Some((mut plan, noted)) = run {
+        warnings.extend(compose::said(&noted));
+        refuse_too_many_steps(&plan)?;
+        let choice = match &generation {
+            _ if plan.is_checkpoints_alone() => None,
+            Some((_, choice)) => Some(choice.clone()),
+            None => Some(data::found(&mut plan, &root, &mut warnings)?),
+        };
+        decided = Some((plan, choice));
+    }
+    let folder = workload.output_folder.as_ref().map_or(composed.run_dir.clone(), PathBuf::from);
     std::fs::create_dir_all(&folder)
-        .map_err(|source| feedrate_data::storage::StorageError::new("make", &folder, source))?;
+        .map_err(|source| StorageError::new("make", &folder, source))?;
     let invocation = invocation(composed, warnings)?;
     // What is refused is refused by now.
-    if let Some((plan, _, Some(replaced))) = &generation {
+    if let (Some((plan, _)), Some(replaced)) = (&generation, replaced) {
         replaced.remove(plan, &root)?;
     }
-    let generation = generation.map(|(plan, choice, _)| (plan, choice));
-    Ok((Decision { generation, run, folder }, invocation))
+    Ok((DlioDecision { generation, run: decided, folder }, invocation))
 }
 
 /// Accelerators are processes, unless each has several, or the only one is told to have many.
 fn accelerators(
     processes: u32,
-    arguments: &Arguments,
+    arguments: &HydraArguments,
     workload: &Workload,
 ) -> Result<Option<u32>, UsageError> {
-    let is_asked = arguments.accelerators_per_rank.is_none()
-        && arguments
-            .overrides
-            .iter()
-            .any(|text| text.trim_start_matches('+').starts_with("workload.accelerators="));
+    let per_rank = arguments.launch.accelerators_per_rank;
+    let mut keys = arguments.overrides.iter().map(|text| text.trim_start_matches('+'));
+    let is_asked =
+        per_rank.is_none() && keys.any(|text| text.starts_with("workload.accelerators="));
     let all = if is_asked { workload.accelerators } else { None };
-    let accelerators = launch::accelerators(processes, all, arguments.accelerators_per_rank)?;
-    Ok(accelerators.or(Some(processes)))
+    Ok(launch::accelerators(processes, all, per_rank)?.or(Some(processes)))
 }
 
 fn refuse_too_many_steps(plan: &Plan) -> Result<(), TooManySteps> {

@@ -51,12 +51,7 @@ pub enum FolderState {
 }
 
 /// More than any machine has: where a folder says so, the name of a file in it does, or a broken number.
-const PROCESSES_MAX: u32 = 1 << 20;
-
-/// Number of processes of a run, where that can be.
-pub fn processes(run: &Run) -> Option<u32> {
-    run.accelerators.filter(|count| (1..=PROCESSES_MAX).contains(count))
-}
+pub(crate) const PROCESSES_MAX: u32 = 1 << 20;
 
 /// Samples of so many steps of all accelerators; `None` where batch or ranks are not known.
 pub(super) fn samples(run: &Run, steps: u64) -> Option<f64> {
@@ -78,8 +73,8 @@ impl FolderRun {
             _ if is_partial => FolderState::Partial,
             _ => FolderState::Done,
         };
-        let (workload, processes) = (run.workload.clone(), processes(run));
-        Some(FolderRun { path: run.path.clone(), workload, processes, state })
+        let processes = run.accelerators.filter(|count| (1..=PROCESSES_MAX).contains(count));
+        Some(FolderRun { path: run.path.clone(), workload: run.workload.clone(), processes, state })
     }
 
     /// From the names of a folder that cannot be read; `None` of one that these do not call a run.

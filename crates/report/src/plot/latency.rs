@@ -78,8 +78,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         has_waits |= name == WAIT;
         has_calls |= name != WAIT;
         let what = if name == WAIT { "Steps" } else { "Calls" };
-        let (label, scale) = (format!("{name} (ms)"), Scale::Log10);
-        let x = Axis { label, scale, range: Range::Tight };
+        let x = Axis::new(format!("{name} (ms)"), Scale::Log10, Range::Tight);
         let y = Axis::linear(format!("{what}, cumulative (%)"), Range::AtLeast(0.0, 100.0));
         panels.push(Panel::from_axes(None, Axes { x, y, layers, aspect: 0.85 }));
     }

@@ -19,6 +19,7 @@ const UNITS: [(&str, &str); 6] = [
 
 /// A number that no metric of a record is.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "as in `measure::metric::Metric`")]
 pub struct OtherNumber<'a> {
     pub name: &'a str,
     pub unit: &'static str,

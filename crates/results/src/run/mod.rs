@@ -9,6 +9,7 @@ mod from_dlio;
 mod figures;
 
 pub use dataset_use::DatasetUse;
+pub use figures::OtherNumber;
 pub use folder_names::FolderNames;
 pub use from_dlio::Loaded;
 pub use settings::{ROWS, Settings, factor, settings};

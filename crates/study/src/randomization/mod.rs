@@ -9,6 +9,7 @@ mod tests;
 use crate::design::{Point, RUNS_MAX};
 use crate::factor::{self, Factor};
 use crate::random::Random;
+use clap::ValueEnum;
 use feedrate_results::row::{Row, RowKey};
 use feedrate_spec::problem::{Problem, Problems};
 use serde::Deserialize;
@@ -37,22 +38,22 @@ pub struct Arrangement {
 }
 
 /// Meaning of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Blocks {
-    /// Each replicate is one, with all points once.
+    /// A replicate.
     Replicates,
-    /// All runs are in one.
+    /// There is one block of all runs.
     None,
 }
 
 /// The order of runs in a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// Drawn by the seed.
     Random,
-    /// As the design has them, centre points last.
+    /// As the design has them.
     Standard,
 }
 

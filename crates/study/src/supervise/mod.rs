@@ -26,6 +26,9 @@ use std::time::Duration;
 /// Between two looks at a run, or at a lock.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Lines of a failed run's messages that are told.
+const REASON_LINES: usize = 6;
+
 /// A run has this long to write down what it measured, where nothing else is said.
 pub const GRACE: Duration = Duration::from_secs(10);
 
@@ -60,6 +63,37 @@ pub enum Ended {
     Refused(String),
     /// Its supervisor was killed; [`wait_until_alone`] ends what is left of it.
     Lost,
+}
+
+impl Ended {
+    /// The reason of a failure, with the end of its messages from the last error on; `None` where it ended well.
+    pub fn failure(&self, messages: &Path) -> Option<String> {
+        match self {
+            Ended::Exited(0) => None,
+            Ended::Exited(code) => Some(reason(messages, &format!("it ended with code {code}"))),
+            Ended::Signalled(signal) => {
+                Some(reason(messages, &format!("signal {signal} ended it")))
+            }
+            Ended::Busy => Some("another run goes on".into()),
+            Ended::Refused(why) => Some(why.clone()),
+            Ended::Lost => Some("its supervisor was killed".into()),
+        }
+    }
+}
+
+/// `what`, with the end of the messages in a file, from the last error on.
+pub fn reason(messages: &Path, what: &str) -> String {
+    let said = std::fs::read(messages).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let from = lines.iter().rposition(|line| line.starts_with("error"));
+    let from = from.unwrap_or(lines.len().saturating_sub(REASON_LINES));
+    let told: Vec<&str> = lines[from..].iter().take(REASON_LINES).copied().collect();
+    if told.is_empty() {
+        what.into()
+    } else {
+        format!("{what}: {}", told.join("\n").trim_start_matches("error: "))
+    }
 }
 
 /// A run that goes on. Dropping it stops the run, and waits for nothing.

@@ -1,7 +1,7 @@
 //! A column chunk that comes in pieces: page after page, row after row. Plain pages without levels, as feedrate and
 //! others write them, pass straight through; all others are gathered first.
 
-use super::footer::{Column, Group};
+use super::footer::{RowGroup, SampleColumn};
 use super::page::{PageHeader, PageKind};
 use super::thrift::ThriftError;
 use super::unpack::Codec;
@@ -15,8 +15,9 @@ const HEADER_STEP_BYTES: usize = 4096;
 const LENGTH_BYTES: usize = 4;
 
 /// Position in a column chunk. Kept between samples.
+#[derive(Default)]
 pub(super) struct ChunkStream {
-    column: Column,
+    column: SampleColumn,
     codec: Codec,
     /// Required length of each value, if that is known.
     value_bytes: Option<u64>,
@@ -26,18 +27,21 @@ pub(super) struct ChunkStream {
     /// Offset in the file of the next byte.
     offset: u64,
     left: u64,
-    state: State,
-    /// A header, or a page that is gathered.
-    gathered: Vec<u8>,
+    state: ChunkState,
     values: Values,
     /// Length of the sample that was wanted last.
     found_bytes: Option<u64>,
+    missing: usize,
 }
 
-enum State {
+#[derive(Clone, Copy, Default)]
+enum ChunkState {
+    #[default]
     Header,
-    Skip { left: u64 },
-    Gather { header: PageHeader },
+    /// So many bytes are passed over.
+    Skip(u64),
+    /// A page that is to come as a whole.
+    Whole(PageHeader),
     Held,
     Plain(PlainPage),
 }
@@ -47,40 +51,16 @@ enum State {
 struct PlainPage {
     rows_left: u64,
     left: u64,
-    prefix: [u8; LENGTH_BYTES],
-    prefix_len: usize,
-    /// The value that has begun.
-    value: Option<Value>,
-}
-
-#[derive(Clone, Copy)]
-struct Value {
-    at: u64,
-    bytes: u64,
+    /// The value that has begun: its length, and how much of it has passed.
+    value: Option<(u64, u64)>,
 }
 
 impl ChunkStream {
-    pub(super) fn new() -> Self {
-        ChunkStream {
-            column: Column::default(),
-            codec: Codec::Uncompressed,
-            value_bytes: None,
-            row: 0,
-            rows: 0,
-            offset: 0,
-            left: 0,
-            state: State::Header,
-            gathered: Vec::new(),
-            values: Values::default(),
-            found_bytes: None,
-        }
-    }
-
     /// Start on a chunk.
     pub(super) fn start(
         &mut self,
-        column: Column,
-        group: &Group,
+        column: SampleColumn,
+        group: &RowGroup,
         value_bytes: Option<u64>,
     ) -> Result<(), FormatError> {
         self.codec =
@@ -89,25 +69,21 @@ impl ChunkStream {
         self.value_bytes = value_bytes;
         (self.row, self.rows) = (0, group.rows);
         (self.offset, self.left) = (group.start, group.bytes);
-        self.state = State::Header;
-        self.gathered.clear();
+        self.state = ChunkState::Header;
         self.values.start(column);
         Ok(())
     }
 
     /// Whether row `row` of the group can still come: it was not passed, and none has begun.
     pub(super) fn can_reach(&self, row: u64) -> bool {
-        let has_begun = match &self.state {
-            State::Plain(page) => page.value.is_some() || page.prefix_len > 0,
-            State::Skip { .. } | State::Gather { .. } => true,
-            State::Header | State::Held => false,
-        };
-        self.row <= row && !has_begun && self.gathered.is_empty()
+        let has_begun = matches!(self.state, ChunkState::Plain(PlainPage { value: Some(_), .. }));
+        self.row <= row && !has_begun
     }
 
     /// Forget the sample before.
     pub(super) fn want(&mut self) {
         self.found_bytes = None;
+        self.missing = 0;
     }
 
     /// Bytes of the wanted sample, once they are known.
@@ -120,12 +96,18 @@ impl ChunkStream {
         self.row > row
     }
 
-    /// Whether row `row` needs no further bytes of the file.
-    pub(super) fn holds(&self, row: u64) -> bool {
-        matches!(self.state, State::Held) && row - self.row < self.values.rows_left()
+    /// Whether a page is in memory.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.state, ChunkState::Held)
     }
 
-    /// Take the next bytes of the chunk, up to the end of row `row`. How many were taken.
+    /// Bytes that must follow those it was fed last before it goes on; 0 where it came to its row.
+    pub(super) fn missing(&self) -> usize {
+        self.missing
+    }
+
+    /// Take the next bytes of the chunk, up to the end of row `row`. How many were taken; the others are to be fed
+    /// again, with [`ChunkStream::missing`] more.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
@@ -133,13 +115,9 @@ impl ChunkStream {
         sink: &mut dyn PayloadSink,
     ) -> Result<usize, FormatError> {
         let mut used = 0;
-        while !self.is_past(row) {
-            let rest = &bytes[used..];
-            // A page in memory, and the end of a chunk, need no bytes.
-            if rest.is_empty() && self.left > 0 && !matches!(self.state, State::Held) {
-                break;
-            }
-            let now = self.step(rest, row, sink)?;
+        self.missing = 0;
+        while !self.is_past(row) && self.missing == 0 {
+            let now = self.step(&bytes[used..], row, sink)?;
             used += now;
             self.offset += now as u64;
             self.left -= now as u64;
@@ -153,49 +131,27 @@ impl ChunkStream {
         row: u64,
         sink: &mut dyn PayloadSink,
     ) -> Result<usize, FormatError> {
-        match &mut self.state {
-            State::Header => self.header(bytes),
-            State::Skip { left } => {
-                let now = (*left).min(bytes.len() as u64);
-                *left -= now;
-                if *left == 0 {
-                    self.state = State::Header;
-                }
+        match self.state {
+            ChunkState::Header => self.header(bytes),
+            ChunkState::Skip(left) => {
+                let now = left.min(bytes.len() as u64);
+                let is_over = now == left;
+                self.missing = usize::from(!is_over);
+                self.state =
+                    if is_over { ChunkState::Header } else { ChunkState::Skip(left - now) };
                 Ok(now as usize)
             }
-            State::Gather { header } => {
-                let header = *header;
-                let missing = header.packed_bytes as usize - self.gathered.len();
-                let now = missing.min(bytes.len());
-                let loaded = if now == missing && self.gathered.is_empty() {
-                    // A page that lies in one piece is taken from there.
-                    self.load(&header, &bytes[..now])
-                } else {
-                    self.gathered.extend_from_slice(&bytes[..now]);
-                    if now < missing {
-                        return Ok(now);
-                    }
-                    let gathered = std::mem::take(&mut self.gathered);
-                    let loaded = self.load(&header, &gathered);
-                    self.gathered = gathered;
-                    self.gathered.clear();
-                    loaded
+            ChunkState::Whole(header) => {
+                let len = header.packed_bytes as usize;
+                let Some(packed) = bytes.get(..len) else {
+                    self.missing = len - bytes.len();
+                    return Ok(0);
                 };
-                loaded.map_err(|why| self.error(why))?;
-                Ok(now)
+                self.load(&header, packed).map_err(|why| self.error(why))?;
+                Ok(len)
             }
-            State::Held => self.held(row, sink).map(|()| 0),
-            State::Plain(page) => {
-                let mut page = *page;
-                let used = self.plain(&mut page, bytes, row, sink)?;
-                let is_over = page.rows_left == 0;
-                if is_over && page.left > 0 {
-                    let left = page.left;
-                    return Err(self.error(format!("{left} bytes of a page follow its last value")));
-                }
-                self.state = if is_over { State::Header } else { State::Plain(page) };
-                Ok(used)
-            }
+            ChunkState::Held => self.held(row, sink).map(|()| 0),
+            ChunkState::Plain(page) => self.plain(page, bytes, row, sink),
         }
     }
 
@@ -209,34 +165,22 @@ impl ChunkStream {
             let message = format!("the column chunk ends after {row} of {rows} rows");
             return Err(self.error(message));
         }
-        let known = self.gathered.len();
-        let (read, added) = if known == 0 {
-            (PageHeader::read(bytes), bytes.len())
-        } else {
-            let added = bytes.len().min(HEADER_STEP_BYTES);
-            self.gathered.extend_from_slice(&bytes[..added]);
-            (PageHeader::read(&self.gathered), added)
-        };
-        match read {
+        match PageHeader::read(bytes) {
             Ok((header, len)) => {
-                self.gathered.clear();
-                let used = len - known;
-                self.page(&header, self.left - used as u64)?;
-                Ok(used)
+                self.page(&header, self.left - len as u64)?;
+                Ok(len)
             }
-            Err(ThriftError::Ends) if added as u64 == self.left => {
+            Err(ThriftError::Ends) if bytes.len() as u64 >= self.left => {
                 Err(self.error("the column chunk ends within the header of a page"))
             }
-            Err(ThriftError::Ends) if known + added <= HEADER_BYTES_MAX => {
-                if known == 0 {
-                    self.gathered.extend_from_slice(bytes);
-                }
-                Ok(added)
+            Err(ThriftError::Ends) if bytes.len() <= HEADER_BYTES_MAX => {
+                self.missing = HEADER_STEP_BYTES;
+                Ok(0)
             }
             Err(ThriftError::Ends) => {
                 Err(self.error(format!("the header of a page is over {HEADER_BYTES_MAX} bytes")))
             }
-            Err(ThriftError::Broken) => Err(self.error("no header of a page where one is due")),
+            Err(_) => Err(self.error("no header of a page where one is due")),
         }
     }
 
@@ -258,13 +202,11 @@ impl ChunkStream {
             return Err(self.error(message));
         }
         self.state = if header.kind == PageKind::Other {
-            State::Skip { left: packed_bytes }
+            ChunkState::Skip(packed_bytes)
         } else if is_data && self.passes_through(header) {
-            State::Plain(PlainPage {
+            ChunkState::Plain(PlainPage {
                 rows_left: header.values,
                 left: packed_bytes,
-                prefix: [0; LENGTH_BYTES],
-                prefix_len: 0,
                 value: None,
             })
         } else if packed_bytes.max(header.bytes) > PAGE_BYTES_MAX {
@@ -274,24 +216,24 @@ impl ChunkStream {
             );
             return Err(self.error(message));
         } else {
-            State::Gather { header: *header }
+            ChunkState::Whole(*header)
         };
         Ok(())
     }
 
     fn passes_through(&self, header: &PageHeader) -> bool {
-        let is_packed = self.codec != Codec::Uncompressed && header.is_packed;
+        let is_packed = self.codec != Codec::Uncompressed && !header.is_unpacked;
         let has_levels = self.column.level > 0 || header.level_bytes + header.repetition_bytes > 0;
-        header.encoding == i64::from(PLAIN) && !is_packed && !has_levels
+        header.encoding == Some(PLAIN) && !is_packed && !has_levels
     }
 
     fn load(&mut self, header: &PageHeader, packed: &[u8]) -> Result<(), String> {
         if header.kind == PageKind::Dictionary {
             self.values.load_dictionary(header, self.codec, packed)?;
-            self.state = State::Header;
+            self.state = ChunkState::Header;
         } else {
             self.values.load(header, self.codec, packed)?;
-            self.state = State::Held;
+            self.state = ChunkState::Held;
         }
         Ok(())
     }
@@ -304,7 +246,7 @@ impl ChunkStream {
         self.values.pass(passed).map_err(placed)?;
         self.row += passed;
         if self.values.rows_left() == 0 {
-            self.state = State::Header;
+            self.state = ChunkState::Header;
             return Ok(());
         }
         match self.values.take().map_err(placed)? {
@@ -321,43 +263,74 @@ impl ChunkStream {
         Ok(())
     }
 
+    /// Go on in a plain page: by the length of a value, or by bytes of one that has begun.
     fn plain(
         &mut self,
-        page: &mut PlainPage,
+        mut page: PlainPage,
         bytes: &[u8],
         row: u64,
         sink: &mut dyn PayloadSink,
     ) -> Result<usize, FormatError> {
-        let mut used = 0;
-        while page.rows_left > 0 && !self.is_past(row) {
-            let Some(mut value) = page.value else {
-                if page.ends_within_length(self.column) {
-                    return Err(self.error("the page ends within its values"));
-                }
-                let Some(len) = page.length(self.column, &bytes[used..], &mut used) else { break };
-                let begun = self.begin_value(page, len, row);
-                begun.map_err(|error| FormatError::new(self.offset + used as u64, error))?;
-                continue;
-            };
-            let now = (value.bytes - value.at).min((bytes.len() - used) as u64) as usize;
-            if now == 0 && value.at < value.bytes {
-                break;
-            }
-            if self.row == row && now > 0 {
-                sink.payload(value.at, &bytes[used..used + now])?;
-            }
-            used += now;
-            value.at += now as u64;
-            page.left -= now as u64;
-            let is_whole = value.at == value.bytes;
-            page.value = (!is_whole).then_some(value);
-            self.row += u64::from(is_whole);
-            page.rows_left -= u64::from(is_whole);
+        if page.rows_left == 0 && page.left > 0 {
+            let left = page.left;
+            return Err(self.error(format!("{left} bytes of a page follow its last value")));
         }
+        if page.rows_left == 0 {
+            self.state = ChunkState::Header;
+            return Ok(0);
+        }
+        let used = match page.value {
+            None => {
+                let Some((prefix_bytes, len)) = self.plain_length(&page, bytes)? else {
+                    return Ok(0);
+                };
+                page.left -= prefix_bytes as u64;
+                let begun = self.begin_value(&page, len, row);
+                begun.map_err(|why| FormatError::new(self.offset + prefix_bytes as u64, why))?;
+                page.value = Some((len, 0));
+                prefix_bytes
+            }
+            Some((len, at)) => {
+                let now = (len - at).min(bytes.len() as u64);
+                if self.row == row && now > 0 {
+                    sink.payload(at, &bytes[..now as usize])?;
+                }
+                page.left -= now;
+                if at + now < len {
+                    page.value = Some((len, at + now));
+                    self.missing = 1;
+                } else {
+                    page.value = None;
+                    page.rows_left -= 1;
+                    self.row += 1;
+                }
+                now as usize
+            }
+        };
+        self.state = ChunkState::Plain(page);
         Ok(used)
     }
 
-    fn begin_value(&mut self, page: &mut PlainPage, bytes: u64, row: u64) -> Result<(), String> {
+    /// The length of the next value, and of the prefix that states it, once that has come.
+    fn plain_length(
+        &mut self,
+        page: &PlainPage,
+        bytes: &[u8],
+    ) -> Result<Option<(usize, u64)>, FormatError> {
+        if let Some(len) = self.column.value_bytes {
+            return Ok(Some((0, len)));
+        }
+        if page.left < LENGTH_BYTES as u64 {
+            return Err(self.error("the page ends within its values"));
+        }
+        let Some(prefix) = bytes.first_chunk::<LENGTH_BYTES>() else {
+            self.missing = LENGTH_BYTES - bytes.len();
+            return Ok(None);
+        };
+        Ok(Some((LENGTH_BYTES, u32::from_le_bytes(*prefix).into())))
+    }
+
+    fn begin_value(&mut self, page: &PlainPage, bytes: u64, row: u64) -> Result<(), String> {
         if bytes > page.left {
             let left = page.left;
             return Err(format!("a value of {bytes} bytes, with {left} bytes left of its page"));
@@ -366,33 +339,7 @@ impl ChunkStream {
             check_value(self.value_bytes, bytes)?;
             self.found_bytes = Some(bytes);
         }
-        page.value = Some(Value { at: 0, bytes });
         Ok(())
-    }
-}
-
-impl PlainPage {
-    /// Whether there are too few bytes for the length of a value.
-    fn ends_within_length(&self, column: Column) -> bool {
-        let missing = (LENGTH_BYTES - self.prefix_len) as u64;
-        column.value_bytes.is_none() && self.left < missing
-    }
-
-    /// The length of the next value, once it is known.
-    fn length(&mut self, column: Column, bytes: &[u8], used: &mut usize) -> Option<u64> {
-        if let Some(len) = column.value_bytes {
-            return Some(len);
-        }
-        let missing = (LENGTH_BYTES - self.prefix_len).min(bytes.len());
-        self.prefix[self.prefix_len..][..missing].copy_from_slice(&bytes[..missing]);
-        self.prefix_len += missing;
-        *used += missing;
-        self.left -= missing as u64;
-        if self.prefix_len < LENGTH_BYTES {
-            return None;
-        }
-        self.prefix_len = 0;
-        Some(u64::from(u32::from_le_bytes(self.prefix)))
     }
 }
 

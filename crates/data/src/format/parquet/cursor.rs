@@ -2,13 +2,14 @@
 //! pieces. The footer is kept while samples of the same file follow, and so is the place in the row group.
 
 use super::chunk::ChunkStream;
-use super::footer::{Footer, Group};
+use super::footer::{Footer, RowGroup};
 use super::{
     Cursor, Dims, Element, FOOTER_BYTES_MAX, FileShape, FormatError, MAGIC, Need, PayloadSink,
     TAIL_BYTES, check_sample, compare_shapes, cut_off, in_words, piece_len,
 };
 
 /// Made once per worker.
+#[derive(Default)]
 pub(super) struct ParquetCursor {
     piece_bytes: usize,
     expected: Option<FileShape>,
@@ -17,11 +18,11 @@ pub(super) struct ParquetCursor {
     /// Number of the file whose footer is known.
     known: Option<u64>,
     file_bytes: u64,
-    phase: Phase,
+    phase: FooterPhase,
     /// The tail, then the footer.
     gathered: Vec<u8>,
     footer: Footer,
-    group: Group,
+    group: RowGroup,
     /// Row of the sample in its row group.
     row: u64,
     stream: ChunkStream,
@@ -33,12 +34,14 @@ pub(super) struct ParquetCursor {
     asked_bytes: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum FooterPhase {
+    #[default]
     Length,
-    Tail,
-    Footer {
+    /// The tail, up to the end of the file, then the footer before it.
+    Gather {
         start: u64,
+        end: u64,
     },
     /// The footer is known: the sample is to be looked up.
     Known,
@@ -47,48 +50,27 @@ enum Phase {
 
 impl ParquetCursor {
     pub(super) fn new(piece_bytes: usize) -> Self {
-        ParquetCursor {
-            piece_bytes,
-            expected: None,
-            sample: 0,
-            file: 0,
-            known: None,
-            file_bytes: 0,
-            phase: Phase::Length,
-            gathered: Vec::new(),
-            footer: Footer::default(),
-            group: Group::default(),
-            row: 0,
-            stream: ChunkStream::new(),
-            kept: Vec::new(),
-            kept_at: 0,
-            at: 0,
-            asked_bytes: 0,
-        }
+        ParquetCursor { piece_bytes, ..ParquetCursor::default() }
     }
 
-    fn feed_front(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
+    fn gather(&mut self, start: u64, end: u64, bytes: &[u8]) -> Result<(), FormatError> {
         self.gathered.extend_from_slice(bytes);
-        let come = self.gathered.len() as u64;
-        let (start, end) = match self.phase {
-            Phase::Footer { start } => (start, self.file_bytes - TAIL_BYTES),
-            _ => (self.file_bytes - TAIL_BYTES, self.file_bytes),
-        };
+        let at = start + self.gathered.len() as u64;
         if bytes.len() < self.asked_bytes {
-            return Err(cut_off(start + come, end - start - come));
+            return Err(cut_off(at, end - at));
         }
-        if start + come < end {
+        if at < end {
             return Ok(());
         }
-        if self.phase == Phase::Tail {
-            self.phase = Phase::Footer { start: self.tail(start)? };
+        if end == self.file_bytes {
+            self.phase = FooterPhase::Gather { start: self.tail(start)?, end: start };
             self.gathered.clear();
             return Ok(());
         }
         self.footer.read(&self.gathered, start)?;
         self.known = Some(self.file);
-        self.group = Group::default();
-        self.phase = Phase::Known;
+        self.group = RowGroup::default();
+        self.phase = FooterPhase::Known;
         self.look_up()
     }
 
@@ -118,8 +100,7 @@ impl ParquetCursor {
     /// Find the sample in the file whose footer is known.
     fn look_up(&mut self) -> Result<(), FormatError> {
         let samples = self.footer.samples;
-        let described = self.footer.described;
-        let found = described.map(|(dims, element)| FileShape { dims, element, samples });
+        let found = self.described();
         match (&found, &self.expected) {
             (Some(found), expected) => {
                 compare_shapes(found, expected.as_ref())?;
@@ -144,7 +125,7 @@ impl ParquetCursor {
         self.row = self.sample - group.first;
         self.stream.want();
         if group != self.group || !self.stream.can_reach(self.row) {
-            self.group = Group::default();
+            self.group = RowGroup::default();
             self.kept.clear();
             self.kept_at = 0;
             self.at = group.start;
@@ -152,54 +133,58 @@ impl ParquetCursor {
             self.stream.start(self.footer.column, &group, value_bytes)?;
             self.group = group;
         }
-        self.phase = Phase::Chunk;
+        self.phase = FooterPhase::Chunk;
         Ok(())
     }
 
-    fn need_chunk(&mut self) -> Result<Need, FormatError> {
+    /// Shape of the file, if its metadata says it.
+    fn described(&self) -> Option<FileShape> {
+        let (dims, element) = self.footer.described?;
+        Some(FileShape { dims, element, samples: self.footer.samples })
+    }
+
+    fn need_chunk(&mut self) -> Need {
         if self.stream.is_past(self.row) {
-            return Ok(Need::Done);
+            return Need::Done;
         }
         let to_come = self.group.start + self.group.bytes - self.at;
+        let has_bytes = self.stream.is_held() || self.kept_at < self.kept.len();
         // Where nothing is left to come, this finds that the chunk ends too early.
-        if self.stream.holds(self.row) || self.kept_at < self.kept.len() || to_come == 0 {
+        if (self.stream.missing() == 0 && has_bytes) || to_come == 0 {
             self.asked_bytes = 0;
-            return Ok(Need::Kept);
+            return Need::Kept;
         }
-        Ok(self.ask(self.at, to_come))
+        self.ask(self.at, piece_len(self.piece_bytes, self.at, to_come))
     }
 
-    /// The rest of a range at the end of the file; what fits a piece is one read, wherever it begins.
-    fn ask_front(&mut self, start: u64, end: u64) -> Need {
-        let offset = start + self.gathered.len() as u64;
-        let left = end - offset;
-        if left > self.piece_bytes as u64 {
-            return self.ask(offset, left);
-        }
-        let len = left as usize;
-        self.asked_bytes = len;
-        Need::Bytes { part: 0, offset, len }
-    }
-
-    fn ask(&mut self, offset: u64, left: u64) -> Need {
-        let len = piece_len(self.piece_bytes, offset, left);
+    fn ask(&mut self, offset: u64, len: usize) -> Need {
         self.asked_bytes = len;
         Need::Bytes { part: 0, offset, len }
     }
 
     fn feed_chunk(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        if self.asked_bytes == 0 {
-            self.kept_at += self.stream.feed(&self.kept[self.kept_at..], self.row, sink)?;
-            return Ok(());
-        }
         self.at += bytes.len() as u64;
-        let used = self.stream.feed(bytes, self.row, sink)?;
-        if used < bytes.len() {
-            self.kept.clear();
-            self.kept.reserve_exact(self.piece_bytes);
-            self.kept.extend_from_slice(&bytes[used..]);
+        let mut rest = bytes;
+        if !rest.is_empty() {
+            self.kept.drain(..self.kept_at);
             self.kept_at = 0;
         }
+        // What was kept comes first, with as much behind it as that needs.
+        while self.kept_at < self.kept.len() {
+            let (now, later) = rest.split_at(self.stream.missing().min(rest.len()));
+            self.kept.extend_from_slice(now);
+            rest = later;
+            self.kept_at += self.stream.feed(&self.kept[self.kept_at..], self.row, sink)?;
+            if rest.is_empty() || self.stream.is_past(self.row) {
+                break;
+            }
+        }
+        if self.kept_at == self.kept.len() {
+            self.kept.clear();
+            self.kept_at = 0;
+            rest = &rest[self.stream.feed(rest, self.row, sink)?..];
+        }
+        self.kept.extend_from_slice(rest);
         if bytes.len() < self.asked_bytes {
             let end = self.group.start + self.group.bytes;
             return Err(cut_off(self.at, end - self.at));
@@ -214,7 +199,8 @@ impl ParquetCursor {
             return Err(FormatError::new(0, message));
         }
         self.gathered.clear();
-        self.phase = Phase::Tail;
+        let start = self.file_bytes - TAIL_BYTES;
+        self.phase = FooterPhase::Gather { start, end: self.file_bytes };
         Ok(())
     }
 }
@@ -225,29 +211,36 @@ impl Cursor for ParquetCursor {
         self.sample = sample;
         self.file = file;
         let is_known = self.known == Some(file);
-        self.phase = if is_known { Phase::Known } else { Phase::Length };
+        self.phase = if is_known { FooterPhase::Known } else { FooterPhase::Length };
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
-        if self.phase == Phase::Known {
+        if self.phase == FooterPhase::Known {
             self.look_up()?;
         }
-        match self.phase {
-            Phase::Length | Phase::Known => {
+        Ok(match self.phase {
+            FooterPhase::Length | FooterPhase::Known => {
                 self.known = None;
-                Ok(Need::Length { part: 0 })
+                Need::Length { part: 0 }
             }
-            Phase::Tail => Ok(self.ask_front(self.file_bytes - TAIL_BYTES, self.file_bytes)),
-            Phase::Footer { start } => Ok(self.ask_front(start, self.file_bytes - TAIL_BYTES)),
-            Phase::Chunk => self.need_chunk(),
-        }
+            FooterPhase::Gather { start, end } => {
+                let offset = start + self.gathered.len() as u64;
+                // What fits a piece is one read, wherever it begins.
+                let left = end - offset;
+                let is_one = left <= self.piece_bytes as u64;
+                let len =
+                    if is_one { left as usize } else { piece_len(self.piece_bytes, offset, left) };
+                self.ask(offset, len)
+            }
+            FooterPhase::Chunk => self.need_chunk(),
+        })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let fed = match self.phase {
-            Phase::Length | Phase::Known => self.feed_length(bytes),
-            Phase::Tail | Phase::Footer { .. } => self.feed_front(bytes),
-            Phase::Chunk => self.feed_chunk(bytes, sink),
+            FooterPhase::Length | FooterPhase::Known => self.feed_length(bytes),
+            FooterPhase::Gather { start, end } => self.gather(start, end, bytes),
+            FooterPhase::Chunk => self.feed_chunk(bytes, sink),
         };
         if fed.is_err() {
             // What was learnt of the file is not to be built upon.
@@ -257,21 +250,12 @@ impl Cursor for ParquetCursor {
     }
 
     fn found(&self) -> Option<FileShape> {
-        if self.phase != Phase::Chunk {
+        if self.phase != FooterPhase::Chunk {
             return None;
         }
-        let samples = self.footer.samples;
-        match self.footer.described {
-            Some((dims, element)) => Some(FileShape { dims, element, samples }),
-            None => self.stream.found_bytes().map(|bytes| FileShape {
-                dims: bytes_dims(bytes),
-                element: Element::Uint8,
-                samples,
-            }),
-        }
+        self.described().or_else(|| {
+            let dims = Dims::new(&[self.stream.found_bytes()?])?;
+            Some(FileShape { dims, element: Element::Uint8, samples: self.footer.samples })
+        })
     }
-}
-
-fn bytes_dims(bytes: u64) -> Dims {
-    Dims::new(&[bytes]).unwrap_or_else(|| unreachable!("one dimension fits"))
 }

@@ -1,11 +1,13 @@
 //! `FileMetaData`, the footer: which column holds the samples, where its chunks lie, and what the file says of their
 //! dimensions.
 
-use super::thrift::{Kind, Reader, ThriftError};
+use super::thrift::{self, Read, ThriftError};
 use super::{
     BYTE_ARRAY, DIMS_KEY, Dims, ELEMENT_KEY, Element, FIXED_LEN_BYTE_ARRAY, FormatError, MAGIC,
+    name_of,
 };
 use feedrate_spec::shape::DIMS_MAX;
+use std::fmt::Write;
 
 /// Groups within groups of columns, at most.
 const DEPTH_MAX: usize = 16;
@@ -21,16 +23,18 @@ const REPEATED: i64 = 2;
 #[derive(Default)]
 pub(super) struct Footer {
     pub(super) samples: u64,
-    pub(super) column: Column,
+    pub(super) column: SampleColumn,
     /// Row groups in the order of their samples.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<RowGroup>,
     /// Dimensions and element of each sample, where feedrate wrote the file.
     pub(super) described: Option<(Dims, Element)>,
+    /// The first few columns that hold no samples, for an error.
+    names: String,
 }
 
 /// The column that holds the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Column {
+pub(super) struct SampleColumn {
     /// Among the chunks of a row group.
     index: usize,
     /// Length of each value; `None` where each has its own.
@@ -41,7 +45,7 @@ pub(super) struct Column {
 
 /// The column's chunk of one row group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct RowGroup {
     pub(super) first: u64,
     pub(super) rows: u64,
     pub(super) start: u64,
@@ -52,46 +56,179 @@ pub(super) struct Group {
 impl Footer {
     /// Read a footer that lies at `start` of its file.
     pub(super) fn read(&mut self, bytes: &[u8], start: u64) -> Result<(), FormatError> {
-        let at_start = |message: String| FormatError::new(start, message);
-        self.groups.clear();
-        self.column = column(bytes).map_err(|error| broken(error, start))?.ok_or_else(|| {
-            at_start(format!("no column of bytes: the file holds {}", names(bytes)))
-        })?;
-        let mut parse = Parse { footer: self, end: start, dims: None, element: None, wrong: None };
-        let parsed = parse.whole(&mut Reader::new(bytes));
-        let Parse { wrong, dims, element, .. } = parse;
-        if let Some(message) = wrong {
-            return Err(at_start(message));
-        }
-        parsed.map_err(|error| broken(error, start))?;
-        self.described = match (dims, element) {
-            (None, None) => None,
-            (dims, element) => Some(described(dims, element).ok_or_else(|| {
-                at_start(format!("`{DIMS_KEY}` and `{ELEMENT_KEY}` describe no sample"))
-            })?),
+        let mut parse = Parse { footer: std::mem::take(self), end: start, ..Parse::default() };
+        parse.footer.groups.clear();
+        parse.footer.names.clear();
+        let parsed = thrift::read(bytes, &mut |path, value| parse.take(path, value));
+        let parsed = parsed.and_then(|_| parse.finish());
+        *self = parse.footer;
+        let message = match parsed {
+            Ok(()) => return Ok(()),
+            Err(ThriftError::Ends) => "broken parquet footer: it ends within a value".to_string(),
+            Err(ThriftError::Broken) => {
+                "broken parquet footer: it is not what Thrift writes".to_string()
+            }
+            Err(ThriftError::Wrong(message)) => message,
         };
-        let rows = self.groups.last().map_or(0, |group| group.first + group.rows);
-        if rows != self.samples {
-            let samples = self.samples;
-            return Err(at_start(format!("row groups of {rows} rows in a file of {samples}")));
-        }
-        Ok(())
+        Err(FormatError::new(start, message))
     }
 
     /// The group that holds a sample of the file.
-    pub(super) fn group_of(&self, sample: u64) -> Option<&Group> {
+    pub(super) fn group_of(&self, sample: u64) -> Option<&RowGroup> {
         let after = self.groups.partition_point(|group| group.first <= sample);
         // Of several that begin there, all but the last are empty.
         self.groups.get(after.checked_sub(1)?).filter(|group| sample - group.first < group.rows)
     }
+
+    /// Rows of all groups so far.
+    fn rows(&self) -> u64 {
+        self.groups.last().map_or(0, |group| group.first + group.rows)
+    }
 }
 
-fn broken(error: ThriftError, start: u64) -> FormatError {
-    let how = match error {
-        ThriftError::Ends => "it ends within a value",
-        ThriftError::Broken => "it is not what Thrift writes",
-    };
-    FormatError::new(start, format!("broken parquet footer: {how}"))
+/// A footer as far as it has come. Writers put the schema before the row groups, as its field comes first.
+#[derive(Default)]
+struct Parse<'b> {
+    footer: Footer,
+    /// End of the data in the file.
+    end: u64,
+    field: SchemaElement<'b>,
+    /// Fields that have fields, from the root to those that come next.
+    open: [SchemaElement<'b>; DEPTH_MAX],
+    depth: usize,
+    /// Columns in the schema.
+    columns: usize,
+    column: Option<SampleColumn>,
+    chunk: ColumnChunk,
+    /// Number of the chunk in its row group.
+    chunk_index: usize,
+    /// The chunk of the samples in the row group.
+    wanted: ColumnChunk,
+    group_rows: u64,
+    key: &'b [u8],
+    value: &'b [u8],
+    dims: Option<&'b [u8]>,
+    element: Option<&'b [u8]>,
+}
+
+impl<'b> Parse<'b> {
+    fn take(&mut self, path: &[i16], value: Read<'b>) -> Result<(), ThriftError> {
+        let (field, chunk) = (&mut self.field, &mut self.chunk);
+        match (path, value) {
+            ([2, 1], Read::Int(code)) => field.physical = Some(code),
+            ([2, 2], Read::Int(bytes)) => field.length = bytes,
+            ([2, 3], Read::Int(code)) => field.repetition = code,
+            ([2, 4], Read::Binary(name)) => field.name = name,
+            ([2, 5], _) => field.children = value.unsigned()?,
+            ([2, 6 | 10, ..], _) => field.is_annotated = true,
+            ([2], Read::End) => self.schema_element()?,
+            ([3], _) => self.footer.samples = value.unsigned()?,
+            ([4, 1, 1], Read::Binary(path)) => chunk.is_elsewhere = !path.is_empty(),
+            ([4, 1, 3, 4], Read::Int(codec)) => chunk.codec = codec,
+            ([4, 1, 3, 5], Read::Int(values)) => chunk.values = values,
+            ([4, 1, 3, 7], Read::Int(bytes)) => chunk.bytes = bytes,
+            ([4, 1, 3, 9], Read::Int(start)) => chunk.data_start = Some(start),
+            ([4, 1, 3, 11], Read::Int(start)) => chunk.dictionary_start = Some(start),
+            ([4, 1], Read::End) => {
+                let chunk = std::mem::take(chunk);
+                if self.column.is_some_and(|column| column.index == self.chunk_index) {
+                    self.wanted = chunk;
+                }
+                self.chunk_index += 1;
+            }
+            ([4, 3], _) => self.group_rows = value.unsigned()?,
+            ([4], Read::End) => self.row_group()?,
+            ([5, 1], Read::Binary(key)) => self.key = key,
+            ([5, 2], Read::Binary(value)) => self.value = value,
+            ([5], Read::End) => self.key_value(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn schema_element(&mut self) -> Result<(), ThriftError> {
+        let mut field = std::mem::take(&mut self.field);
+        let above = self.open[..self.depth].last();
+        if let Some(above) = above {
+            // The root's own repetition means nothing.
+            field.is_repeated = above.is_repeated || field.repetition == REPEATED;
+            field.level = above.level + u32::from([OPTIONAL, REPEATED].contains(&field.repetition));
+            field.name = if self.depth == 1 { field.name } else { above.name };
+        }
+        if field.children > 0 {
+            *self.open.get_mut(self.depth).ok_or(ThriftError::Broken)? = field;
+            self.depth += 1;
+            return Ok(());
+        }
+        if above.is_some() {
+            if self.column.is_none() {
+                self.column = field.column(self.columns);
+            }
+            if self.column.is_none() && self.columns < COLUMNS_SHOWN_MAX {
+                field.write_name(&mut self.footer.names);
+            }
+            self.columns += 1;
+        }
+        // It is whole, and so are those whose last it was.
+        while let Some(last) = self.depth.checked_sub(1) {
+            self.open[last].children -= 1;
+            if self.open[last].children > 0 {
+                break;
+            }
+            self.depth = last;
+        }
+        Ok(())
+    }
+
+    fn row_group(&mut self) -> Result<(), ThriftError> {
+        let (first, rows) = (self.footer.rows(), std::mem::take(&mut self.group_rows));
+        let chunk = std::mem::take(&mut self.wanted);
+        self.chunk_index = 0;
+        // Nobody asks for a row of an empty group; it may say that it lies anywhere: pyarrow says at 0.
+        if rows > 0 && self.column.is_some() {
+            let group = chunk.group(first, rows, self.end).map_err(|why| {
+                ThriftError::Wrong(format!("row group {}: {why}", self.footer.groups.len()))
+            })?;
+            self.footer.groups.push(group);
+        }
+        Ok(())
+    }
+
+    fn key_value(&mut self) {
+        let value = std::mem::take(&mut self.value);
+        let key = std::mem::take(&mut self.key);
+        if key == DIMS_KEY.as_bytes() {
+            self.dims = Some(value);
+        } else if key == ELEMENT_KEY.as_bytes() {
+            self.element = Some(value);
+        }
+    }
+
+    /// The whole footer has come.
+    fn finish(&mut self) -> Result<(), ThriftError> {
+        let Parse { footer, dims, element, .. } = self;
+        let Some(column) = self.column else {
+            let names = if self.columns == 0 { "nothing" } else { &footer.names };
+            let more = match self.columns.saturating_sub(COLUMNS_SHOWN_MAX) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let message = format!("no column of bytes: the file holds {names}{more}");
+            return Err(ThriftError::Wrong(message));
+        };
+        footer.column = column;
+        footer.described = described(*dims, *element);
+        if footer.described.is_none() && (dims.is_some() || element.is_some()) {
+            let message = format!("`{DIMS_KEY}` and `{ELEMENT_KEY}` describe no sample");
+            return Err(ThriftError::Wrong(message));
+        }
+        let (rows, samples) = (footer.rows(), footer.samples);
+        if rows != samples {
+            let message = format!("row groups of {rows} rows in a file of {samples}");
+            return Err(ThriftError::Wrong(message));
+        }
+        Ok(())
+    }
 }
 
 fn described(dims: Option<&[u8]>, element: Option<&[u8]>) -> Option<(Dims, Element)> {
@@ -99,88 +236,17 @@ fn described(dims: Option<&[u8]>, element: Option<&[u8]>) -> Option<(Dims, Eleme
     let element = Element::ALL.into_iter().find(|known| known.name() == element)?;
     let dims = std::str::from_utf8(dims?).ok()?;
     let (mut extents, mut count) = ([0; DIMS_MAX], 0);
-    let extents_text = if dims.is_empty() { None } else { Some(dims.split(',')) };
-    for extent in extents_text.into_iter().flatten() {
+    // No dimensions at all are one empty text.
+    for extent in dims.split_terminator(',') {
         *extents.get_mut(count)? = extent.parse().ok()?;
         count += 1;
     }
     Some((Dims::new(&extents[..count])?, element))
 }
 
-/// Reads what follows the schema.
-struct Parse<'f, 'b> {
-    footer: &'f mut Footer,
-    /// End of the data in the file.
-    end: u64,
-    dims: Option<&'b [u8]>,
-    element: Option<&'b [u8]>,
-    /// Reason to refuse the file, other than broken bytes.
-    wrong: Option<String>,
-}
-
-impl<'b> Parse<'_, 'b> {
-    fn whole(&mut self, reader: &mut Reader<'b>) -> Result<(), ThriftError> {
-        reader.fields(&mut |r, id, kind| match (id, kind) {
-            (3, _) => unsigned(r.int(kind)?).map(|rows| self.footer.samples = rows),
-            (4, Kind::List) => r.list(Kind::Struct, &mut |r| self.row_group(r)),
-            (5, Kind::List) => r.list(Kind::Struct, &mut |r| self.key_value(r)),
-            _ => r.skip(kind),
-        })
-    }
-
-    fn key_value(&mut self, reader: &mut Reader<'b>) -> Result<(), ThriftError> {
-        let (mut key, mut value): (&[u8], &[u8]) = (b"", b"");
-        reader.fields(&mut |r, id, kind| match id {
-            1 => r.binary(kind).map(|bytes| key = bytes),
-            2 => r.binary(kind).map(|bytes| value = bytes),
-            _ => r.skip(kind),
-        })?;
-        if key == DIMS_KEY.as_bytes() {
-            self.dims = Some(value);
-        } else if key == ELEMENT_KEY.as_bytes() {
-            self.element = Some(value);
-        }
-        Ok(())
-    }
-
-    fn row_group(&mut self, reader: &mut Reader<'b>) -> Result<(), ThriftError> {
-        let mut rows = 0;
-        let mut chunk = None;
-        reader.fields(&mut |r, id, kind| match (id, kind) {
-            (1, Kind::List) => {
-                let mut index = 0;
-                r.list(Kind::Struct, &mut |r| {
-                    let wanted = index == self.footer.column.index;
-                    index += 1;
-                    if !wanted {
-                        return r.skip(Kind::Struct);
-                    }
-                    let read = Chunk::read(r)?;
-                    chunk = Some(read);
-                    Ok(())
-                })
-            }
-            (3, _) => unsigned(r.int(kind)?).map(|count| rows = count),
-            _ => r.skip(kind),
-        })?;
-        let first = self.footer.groups.last().map_or(0, |group| group.first + group.rows);
-        match chunk.unwrap_or_default().group(first, rows, self.end) {
-            // Nobody asks for a row of an empty one.
-            Ok(_) if rows == 0 => {}
-            Ok(group) => self.footer.groups.push(group),
-            Err(why) => {
-                let number = self.footer.groups.len();
-                self.wrong = Some(format!("row group {number}: {why}"));
-                return Err(ThriftError::Broken);
-            }
-        }
-        Ok(())
-    }
-}
-
 /// `ColumnChunk` with its `ColumnMetaData`.
 #[derive(Default)]
-struct Chunk {
+struct ColumnChunk {
     is_elsewhere: bool,
     codec: i64,
     values: i64,
@@ -189,30 +255,9 @@ struct Chunk {
     dictionary_start: Option<i64>,
 }
 
-impl Chunk {
-    fn read(reader: &mut Reader) -> Result<Self, ThriftError> {
-        let mut chunk = Chunk::default();
-        reader.fields(&mut |r, id, kind| match id {
-            1 => r.binary(kind).map(|path| chunk.is_elsewhere = !path.is_empty()),
-            3 => r.inner(kind, &mut |r, id, kind| match id {
-                4 => r.int(kind).map(|codec| chunk.codec = codec),
-                5 => r.int(kind).map(|values| chunk.values = values),
-                7 => r.int(kind).map(|bytes| chunk.bytes = bytes),
-                9 => r.int(kind).map(|start| chunk.data_start = Some(start)),
-                11 => r.int(kind).map(|start| chunk.dictionary_start = Some(start)),
-                _ => r.skip(kind),
-            }),
-            _ => r.skip(kind),
-        })?;
-        Ok(chunk)
-    }
-
+impl ColumnChunk {
     /// Checked against the length of the data.
-    fn group(&self, first: u64, rows: u64, end: u64) -> Result<Group, String> {
-        if rows == 0 {
-            // It may say that it lies anywhere: pyarrow says at 0.
-            return Ok(Group { first, ..Group::default() });
-        }
+    fn group(&self, first: u64, rows: u64, end: u64) -> Result<RowGroup, String> {
         if self.is_elsewhere {
             return Err("its data lies in another file".to_string());
         }
@@ -234,154 +279,48 @@ impl Chunk {
         if first.checked_add(rows).is_none() {
             return Err(format!("{rows} rows are more than a file can have"));
         }
-        Ok(Group { first, rows, start, bytes, codec: self.codec })
+        Ok(RowGroup { first, rows, start, bytes, codec: self.codec })
     }
 }
 
-fn unsigned(value: i64) -> Result<u64, ThriftError> {
-    u64::try_from(value).map_err(|_| ThriftError::Broken)
-}
-
-/// A column of the schema.
-struct Leaf<'b> {
-    /// Name of the outermost field, as users know it.
-    name: &'b [u8],
-    physical: i64,
+/// `SchemaElement`
+#[derive(Clone, Copy, Default)]
+struct SchemaElement<'b> {
+    physical: Option<i64>,
     length: i64,
+    repetition: i64,
+    /// Below the root, that of the outermost field, as users know it.
+    name: &'b [u8],
+    /// Fields that are still to come.
+    children: u64,
     /// Bytes that mean something else: text, a decimal number.
     is_annotated: bool,
+    /// It or one above it is a list.
     is_repeated: bool,
+    /// The definition level of a value that is there.
     level: u32,
 }
 
-impl Leaf<'_> {
-    fn column(&self, index: usize) -> Option<Column> {
-        let value_bytes = match i32::try_from(self.physical).ok()? {
+impl SchemaElement<'_> {
+    fn column(&self, index: usize) -> Option<SampleColumn> {
+        let value_bytes = match self.physical? {
             BYTE_ARRAY => None,
             FIXED_LEN_BYTE_ARRAY => Some(u64::try_from(self.length).ok().filter(|&len| len > 0)?),
             _ => return None,
         };
         let fits = !self.is_annotated && !self.is_repeated;
-        fits.then_some(Column { index, value_bytes, level: self.level })
+        fits.then_some(SampleColumn { index, value_bytes, level: self.level })
     }
 
-    fn in_words(&self) -> String {
+    fn write_name(&self, names: &mut String) {
         let name = String::from_utf8_lossy(&self.name[..self.name.len().min(64)]);
-        let physical = usize::try_from(self.physical).ok().and_then(|code| TYPES.get(code));
-        let what = match physical {
+        let what = match self.physical {
             _ if self.is_repeated => "a list",
-            Some(&"BYTE_ARRAY") if self.is_annotated => "text",
-            Some(name) => name,
-            None => "of no known type",
+            Some(BYTE_ARRAY) if self.is_annotated => "text",
+            code => code.and_then(|code| name_of(&TYPES, code)).unwrap_or("of no known type"),
         };
-        format!("`{}` ({what})", name.escape_debug())
-    }
-}
-
-/// The first column of bytes.
-fn column(footer: &[u8]) -> Result<Option<Column>, ThriftError> {
-    let (mut found, mut index) = (None, 0);
-    leaves(footer, &mut |leaf| {
-        found = found.or_else(|| leaf.column(index));
-        index += 1;
-    })?;
-    Ok(found)
-}
-
-/// The first few columns, for an error.
-fn names(footer: &[u8]) -> String {
-    let (mut names, mut count) = (Vec::new(), 0);
-    // Broken bytes were found before.
-    let _ = leaves(footer, &mut |leaf| {
-        count += 1;
-        if names.len() < COLUMNS_SHOWN_MAX {
-            names.push(leaf.in_words());
-        }
-    });
-    match count - names.len() {
-        0 if names.is_empty() => "nothing".to_string(),
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names.join(", ")),
-    }
-}
-
-/// Hand each column of the schema to `leaf`.
-fn leaves(footer: &[u8], leaf: &mut dyn FnMut(&Leaf)) -> Result<(), ThriftError> {
-    let mut tree = Tree { open: [Branch::default(); DEPTH_MAX], depth: 0, name: b"" };
-    Reader::new(footer).fields(&mut |r, id, kind| match (id, kind) {
-        (2, Kind::List) => r.list(Kind::Struct, &mut |r| tree.element(r, leaf)),
-        _ => r.skip(kind),
-    })
-}
-
-/// A field that has fields.
-#[derive(Clone, Copy, Default)]
-struct Branch {
-    children_left: u64,
-    is_repeated: bool,
-    level: u32,
-}
-
-/// The path from the root to the element that comes next.
-struct Tree<'b> {
-    open: [Branch; DEPTH_MAX],
-    depth: usize,
-    name: &'b [u8],
-}
-
-impl<'b> Tree<'b> {
-    /// `SchemaElement`
-    fn element(
-        &mut self,
-        reader: &mut Reader<'b>,
-        leaf: &mut dyn FnMut(&Leaf),
-    ) -> Result<(), ThriftError> {
-        let (mut physical, mut length, mut repetition, mut children) = (-1, 0, 0, 0);
-        let (mut name, mut is_annotated): (&[u8], bool) = (b"", false);
-        reader.fields(&mut |r, id, kind| match id {
-            1 => r.int(kind).map(|code| physical = code),
-            2 => r.int(kind).map(|bytes| length = bytes),
-            3 => r.int(kind).map(|code| repetition = code),
-            4 => r.binary(kind).map(|bytes| name = bytes),
-            5 => unsigned(r.int(kind)?).map(|count| children = count),
-            6 | 10 => {
-                is_annotated = true;
-                r.skip(kind)
-            }
-            _ => r.skip(kind),
-        })?;
-        let above = self.depth.checked_sub(1).map(|last| self.open[last]);
-        if self.depth == 1 {
-            self.name = name;
-        }
-        let mut branch = above.unwrap_or_default();
-        // The root's own repetition means nothing.
-        if above.is_some() {
-            branch.is_repeated |= repetition == REPEATED;
-            branch.level += u32::from(repetition == OPTIONAL || repetition == REPEATED);
-        }
-        if children > 0 {
-            branch.children_left = children;
-            *self.open.get_mut(self.depth).ok_or(ThriftError::Broken)? = branch;
-            self.depth += 1;
-            return Ok(());
-        }
-        let Branch { is_repeated, level, .. } = branch;
-        if above.is_some() {
-            leaf(&Leaf { name: self.name, physical, length, is_annotated, is_repeated, level });
-        }
-        self.close();
-        Ok(())
-    }
-
-    /// An element is whole, and so are those whose last it was.
-    fn close(&mut self) {
-        while let Some(branch) = self.depth.checked_sub(1).map(|last| &mut self.open[last]) {
-            branch.children_left -= 1;
-            if branch.children_left > 0 {
-                break;
-            }
-            self.depth -= 1;
-        }
+        let comma = if names.is_empty() { "" } else { ", " };
+        // Writing to a string cannot fail.
+        let _ = write!(names, "{comma}`{}` ({what})", name.escape_debug());
     }
 }

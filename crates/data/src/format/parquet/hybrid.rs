@@ -9,18 +9,18 @@ const WIDTH_MAX: u32 = 32;
 pub(super) struct Hybrid {
     width: u32,
     at: usize,
-    run: Run,
+    run: NumberRun,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Run {
+enum NumberRun {
     Same { value: u32, left: u64 },
     Packed { bit: usize, left: u64 },
 }
 
-impl Default for Run {
+impl Default for NumberRun {
     fn default() -> Self {
-        Run::Same { value: 0, left: 0 }
+        NumberRun::Same { value: 0, left: 0 }
     }
 }
 
@@ -29,7 +29,7 @@ impl Hybrid {
     pub(super) fn new(width: u32, at: usize) -> Option<Self> {
         // Numbers of no bits are all 0, and need no bytes.
         let left = if width == 0 { u64::MAX } else { 0 };
-        let run = Run::Same { value: 0, left };
+        let run = NumberRun::Same { value: 0, left };
         (width <= WIDTH_MAX).then_some(Hybrid { width, at, run })
     }
 
@@ -37,8 +37,8 @@ impl Hybrid {
     pub(super) fn run(&mut self, bytes: &[u8]) -> Option<(u32, u64)> {
         loop {
             match self.run {
-                Run::Same { value, left } if left > 0 => return Some((value, left)),
-                Run::Packed { bit, left } if left > 0 => {
+                NumberRun::Same { value, left } if left > 0 => return Some((value, left)),
+                NumberRun::Packed { bit, left } if left > 0 => {
                     return Some((self.packed(bytes, bit)?, 1));
                 }
                 _ => self.run = self.next_run(bytes)?,
@@ -49,15 +49,15 @@ impl Hybrid {
     /// Pass over `count` numbers, of those that [`Hybrid::run`] told.
     pub(super) fn pass(&mut self, count: u64) {
         match &mut self.run {
-            Run::Same { left, .. } => *left = left.saturating_sub(count),
-            Run::Packed { bit, left } => {
+            NumberRun::Same { left, .. } => *left = left.saturating_sub(count),
+            NumberRun::Packed { bit, left } => {
                 *left = left.saturating_sub(count);
                 *bit += self.width as usize * count as usize;
             }
         }
     }
 
-    fn next_run(&mut self, bytes: &[u8]) -> Option<Run> {
+    fn next_run(&mut self, bytes: &[u8]) -> Option<NumberRun> {
         let mut head = 0u64;
         for shift in (0..35).step_by(7) {
             let byte = *bytes.get(self.at)?;
@@ -70,19 +70,19 @@ impl Hybrid {
         None
     }
 
-    fn run_of(&mut self, head: u64, bytes: &[u8]) -> Option<Run> {
+    fn run_of(&mut self, head: u64, bytes: &[u8]) -> Option<NumberRun> {
         let count = head >> 1;
         let start = self.at;
         if head & 1 == 0 {
             self.at += self.width.div_ceil(8) as usize;
             let value = bytes.get(start..self.at)?;
             let value = value.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
-            return Some(Run::Same { value, left: count });
+            return Some(NumberRun::Same { value, left: count });
         }
         // Groups of 8. The last may be cut off behind its last number.
         let packed_bytes = usize::try_from(count).ok()?.checked_mul(self.width as usize)?;
         self.at = start.checked_add(packed_bytes)?.min(bytes.len());
-        Some(Run::Packed { bit: start * 8, left: count * 8 })
+        Some(NumberRun::Packed { bit: start * 8, left: count * 8 })
     }
 
     fn packed(&self, bytes: &[u8], bit: usize) -> Option<u32> {

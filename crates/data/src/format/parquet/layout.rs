@@ -1,7 +1,7 @@
 //! The layout of a file: its row groups and their pages, and the footer that says where they lie. Without compression all of it
 //! follows from the shape.
 
-use super::thrift::Writer;
+use super::thrift::ThriftWriter;
 use super::unpack::Codec;
 use super::{
     BYTE_ARRAY, Compression, DIMS_KEY, ELEMENT_KEY, Encoding, FileShape, GROUPS_MAX, INT64, MAGIC,
@@ -15,74 +15,69 @@ pub(super) const LABEL_BYTES: u64 = 8;
 const LENGTH_BYTES: u64 = 4;
 /// A group's entry in the footer, about; for files that are not written anyway.
 const GROUP_BYTES: u64 = 120;
-const REQUIRED: i32 = 0;
-const DATA_PAGE: i32 = 0;
-const VERSION: i32 = 2;
+const REQUIRED: i64 = 0;
+const DATA_PAGE: i64 = 0;
+const VERSION: i64 = 2;
 
 /// Bytes of the file of this shape; with a compression, as if there were none.
 pub(super) fn file_bytes(shape: &FileShape, encoding: &Encoding) -> u64 {
-    let layout = Layout::new(shape, encoding);
+    let layout = FileLayout::new(shape, encoding);
     let groups = shape.samples.div_ceil(layout.group_rows);
     if groups > GROUPS_MAX {
         return shape.payload_bytes().saturating_add(groups.saturating_mul(GROUP_BYTES));
     }
-    let mut footer_bytes = 0;
-    let counted = layout.footer(layout.groups(), &mut |bytes| {
-        footer_bytes += bytes.len() as u64;
-        Ok::<(), ()>(())
-    });
-    debug_assert_eq!(counted, Ok(()));
+    let footer_bytes = layout.footer(layout.groups()).len() as u64;
     let end = layout.groups().last().map_or(MAGIC.len() as u64, |group| group.end());
     end.saturating_add(footer_bytes + TAIL_BYTES)
 }
 
 /// Layout of a whole file.
-pub(super) struct Layout<'s> {
+pub(super) struct FileLayout<'s> {
     pub(super) shape: &'s FileShape,
     pub(super) codec: Codec,
     group_rows: u64,
-    pub(super) images: Column,
-    pub(super) labels: Column,
+    pub(super) images: ColumnLayout,
+    pub(super) labels: ColumnLayout,
 }
 
 /// A row group.
-pub(super) struct Group {
+pub(super) struct GroupLayout {
     /// Number of its first sample.
     pub(super) first: u64,
     pub(super) rows: u64,
     pub(super) start: u64,
-    pub(super) images: Chunk,
-    pub(super) labels: Chunk,
+    pub(super) images: ChunkBytes,
+    pub(super) labels: ChunkBytes,
 }
 
 /// A column of a row group. Headers of pages count.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Chunk {
+pub(super) struct ChunkBytes {
     /// Length in the file.
     pub(super) bytes: u64,
     pub(super) unpacked_bytes: u64,
 }
 
-impl Group {
+impl GroupLayout {
     fn end(&self) -> u64 {
         self.start.saturating_add(self.images.bytes).saturating_add(self.labels.bytes)
     }
 }
 
-impl<'s> Layout<'s> {
+impl<'s> FileLayout<'s> {
     pub(super) fn new(shape: &'s FileShape, encoding: &Encoding) -> Self {
         let value_bytes = shape.sample_bytes().saturating_add(LENGTH_BYTES);
         let codec = match encoding.compression {
             Compression::Gzip => Codec::Gzip,
             _ => Codec::Uncompressed,
         };
-        Layout {
+        FileLayout {
             shape,
             codec,
             // None at all is unfit, but its size may be asked for.
             group_rows: encoding.row_group_samples.max(1),
-            images: Column::new(value_bytes),
-            labels: Column::new(LABEL_BYTES),
+            images: ColumnLayout::new(value_bytes),
+            labels: ColumnLayout::new(LABEL_BYTES),
         }
     }
 
@@ -92,7 +87,7 @@ impl<'s> Layout<'s> {
     }
 
     /// The row groups of a file without compression.
-    pub(super) fn groups(&self) -> impl Iterator<Item = Group> {
+    pub(super) fn groups(&self) -> impl Iterator<Item = GroupLayout> {
         let full_rows = self.group_rows.min(self.shape.samples);
         let full = [&self.images, &self.labels].map(|column| column.chunk(full_rows));
         let mut first = 0;
@@ -107,20 +102,16 @@ impl<'s> Layout<'s> {
             } else {
                 [&self.images, &self.labels].map(|column| column.chunk(rows))
             };
-            let group = Group { first, rows, start, images, labels };
+            let group = GroupLayout { first, rows, start, images, labels };
             first += rows;
             start = group.end();
             Some(group)
         })
     }
 
-    /// `FileMetaData`, in pieces.
-    pub(super) fn footer<Error>(
-        &self,
-        groups: impl Iterator<Item = Group>,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let mut w = Writer::default();
+    /// `FileMetaData`
+    pub(super) fn footer(&self, groups: impl Iterator<Item = GroupLayout>) -> Vec<u8> {
+        let mut w = ThriftWriter::default();
         w.begin();
         w.i32(1, VERSION);
         w.list_of_structs(2, 3);
@@ -129,22 +120,23 @@ impl<'s> Layout<'s> {
         schema_element(&mut w, Some(INT64), "label", None);
         w.i64(3, self.shape.samples);
         w.list_of_structs(4, self.shape.samples.div_ceil(self.group_rows));
-        for group in groups {
-            row_group(&mut w, self.codec, &group);
-            take(&w.bytes)?;
-            w.bytes.clear();
-        }
+        groups.for_each(|group| row_group(&mut w, self.codec, &group));
         w.list_of_structs(5, 2);
         let dims: Vec<String> = self.shape.dims.as_slice().iter().map(u64::to_string).collect();
-        key_value(&mut w, DIMS_KEY, &dims.join(","));
-        key_value(&mut w, ELEMENT_KEY, self.shape.element.name());
+        for (key, value) in [(DIMS_KEY, &*dims.join(",")), (ELEMENT_KEY, self.shape.element.name())]
+        {
+            w.begin();
+            w.text(1, key);
+            w.text(2, value);
+            w.end();
+        }
         w.text(6, "feedrate");
         w.end();
-        take(&w.bytes)
+        w.bytes
     }
 }
 
-fn schema_element(w: &mut Writer, physical: Option<i32>, name: &str, children: Option<i32>) {
+fn schema_element(w: &mut ThriftWriter, physical: Option<i64>, name: &str, children: Option<i64>) {
     w.begin();
     if let Some(physical) = physical {
         w.i32(1, physical);
@@ -157,74 +149,49 @@ fn schema_element(w: &mut Writer, physical: Option<i32>, name: &str, children: O
     w.end();
 }
 
-fn row_group(w: &mut Writer, codec: Codec, group: &Group) {
-    let Group { rows, start, images, labels, .. } = *group;
+fn row_group(w: &mut ThriftWriter, codec: Codec, group: &GroupLayout) {
+    let GroupLayout { rows, start, images, labels, .. } = *group;
     w.begin();
     w.list_of_structs(1, 2);
-    column_chunk(w, BYTE_ARRAY, "image", codec, rows, start, images);
     let labels_start = start.saturating_add(images.bytes);
-    column_chunk(w, INT64, "label", codec, rows, labels_start, labels);
+    for (physical, name, start, chunk) in
+        [(BYTE_ARRAY, "image", start, images), (INT64, "label", labels_start, labels)]
+    {
+        w.begin();
+        // Where the metadata lies a second time: nowhere.
+        w.i64(2, 0);
+        w.begin_field(3);
+        w.i32(1, physical);
+        w.list_of_int(2, PLAIN);
+        w.list_of_text(3, name);
+        w.i32(4, codec as i64);
+        w.i64(5, rows);
+        w.i64(6, chunk.unpacked_bytes);
+        w.i64(7, chunk.bytes);
+        w.i64(9, start);
+        w.end();
+        w.end();
+    }
     w.i64(2, images.unpacked_bytes.saturating_add(labels.unpacked_bytes));
     w.i64(3, rows);
     w.end();
 }
 
-fn column_chunk(
-    w: &mut Writer,
-    physical: i32,
-    name: &str,
-    codec: Codec,
-    rows: u64,
-    start: u64,
-    chunk: Chunk,
-) {
-    w.begin();
-    // Where the metadata lies a second time: nowhere.
-    w.i64(2, 0);
-    w.begin_field(3);
-    w.i32(1, physical);
-    w.list_of_ints(2, &[PLAIN]);
-    w.list_of_texts(3, &[name]);
-    w.i32(4, codec.code());
-    w.i64(5, rows);
-    w.i64(6, chunk.unpacked_bytes);
-    w.i64(7, chunk.bytes);
-    w.i64(9, start);
-    w.end();
-    w.end();
-}
-
-fn key_value(w: &mut Writer, key: &str, value: &str) {
-    w.begin();
-    w.text(1, key);
-    w.text(2, value);
-    w.end();
-}
-
 /// A column of values of one length.
-pub(super) struct Column {
+pub(super) struct ColumnLayout {
     value_bytes: u64,
     page_rows: u64,
 }
 
-impl Column {
+impl ColumnLayout {
     fn new(value_bytes: u64) -> Self {
-        Column { value_bytes, page_rows: PAGE_BYTES.div_ceil(value_bytes) }
+        ColumnLayout { value_bytes, page_rows: PAGE_BYTES.div_ceil(value_bytes) }
     }
 
-    /// Hand the rows of each page of a chunk to `page`.
-    pub(super) fn pages<Error>(
-        &self,
-        rows: u64,
-        page: &mut dyn FnMut(u64) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let mut left = rows;
-        while left > 0 {
-            let now = left.min(self.page_rows);
-            page(now)?;
-            left -= now;
-        }
-        Ok(())
+    /// Rows of each page of a chunk.
+    pub(super) fn pages(&self, rows: u64) -> impl Iterator<Item = u64> {
+        let page_rows = self.page_rows;
+        (0..rows.div_ceil(page_rows)).map(move |page| page_rows.min(rows - page * page_rows))
     }
 
     /// Bytes of the values of a page.
@@ -232,7 +199,7 @@ impl Column {
         rows.saturating_mul(self.value_bytes)
     }
 
-    fn chunk(&self, rows: u64) -> Chunk {
+    fn chunk(&self, rows: u64) -> ChunkBytes {
         let (full, rest) = (rows / self.page_rows, rows % self.page_rows);
         let mut bytes = self.page_bytes(rows);
         if full > 0 {
@@ -241,23 +208,18 @@ impl Column {
         if rest > 0 {
             bytes = bytes.saturating_add(self.header_bytes(rest));
         }
-        Chunk { bytes, unpacked_bytes: bytes }
+        ChunkBytes { bytes, unpacked_bytes: bytes }
     }
 
     fn header_bytes(&self, rows: u64) -> u64 {
-        self.header(rows, None, &mut Writer::default()).len() as u64
+        self.header(rows, None).len() as u64
     }
 
     /// `PageHeader` of a page of that many rows. Where the packed length is given, the header is as long whatever it
     /// is.
-    pub(super) fn header<'w>(
-        &self,
-        rows: u64,
-        packed_bytes: Option<u64>,
-        w: &'w mut Writer,
-    ) -> &'w [u8] {
+    pub(super) fn header(&self, rows: u64, packed_bytes: Option<u64>) -> Vec<u8> {
         let bytes = saturated(self.page_bytes(rows));
-        w.bytes.clear();
+        let mut w = ThriftWriter::default();
         w.begin();
         w.i32(1, DATA_PAGE);
         w.i32(2, bytes);
@@ -266,17 +228,17 @@ impl Column {
             None => w.i32(3, bytes),
         }
         w.begin_field(5);
-        w.i32(1, rows as i32);
+        w.i32(1, rows as i64);
         w.i32(2, PLAIN);
         // Of levels, which there are none of.
         w.i32(3, RLE);
         w.i32(4, RLE);
         w.end();
         w.end();
-        &w.bytes
+        w.bytes
     }
 }
 
-fn saturated(bytes: u64) -> i32 {
-    i32::try_from(bytes).unwrap_or(i32::MAX)
+fn saturated(bytes: u64) -> i64 {
+    bytes.min(i32::MAX as u64) as i64
 }

@@ -13,7 +13,6 @@
 mod thrift;
 mod unpack;
 mod layout;
-mod deflate;
 mod write;
 mod footer;
 mod page;
@@ -54,12 +53,12 @@ const DIMS_KEY: &str = "feedrate.dims";
 const ELEMENT_KEY: &str = "feedrate.element";
 
 /// Physical types.
-const INT64: i32 = 2;
-const BYTE_ARRAY: i32 = 6;
-const FIXED_LEN_BYTE_ARRAY: i32 = 7;
+const INT64: i64 = 2;
+const BYTE_ARRAY: i64 = 6;
+const FIXED_LEN_BYTE_ARRAY: i64 = 7;
 /// Encodings.
-const PLAIN: i32 = 0;
-const RLE: i32 = 3;
+const PLAIN: i64 = 0;
+const RLE: i64 = 3;
 
 pub(super) static FORMAT: Format = Format::new(
     FormatEntry {
@@ -74,40 +73,38 @@ pub(super) static FORMAT: Format = Format::new(
 
 fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
     let rows = encoding.row_group_samples;
-    let unfit = |key, message: String, hint: &str| Some(Unfit { key, message, hint: hint.into() });
-    if rows == 0 {
-        let message = "row groups of `0` samples".to_string();
-        return unfit("dataset.row_group_samples", message, "give at least one");
-    }
-    if shape.sample_bytes() > SAMPLE_BYTES_MAX {
-        return unfit(
+    let (samples, bytes) = (shape.samples, shape.sample_bytes());
+    let (key, message, hint) = if rows == 0 {
+        ("dataset.row_group_samples", "row groups of `0` samples".to_string(), "give at least one")
+    } else if bytes > SAMPLE_BYTES_MAX {
+        (
             "dataset.record_length_bytes",
-            format!(
-                "a sample of `{}` bytes is longer than the {SAMPLE_BYTES_MAX} of a page",
-                shape.sample_bytes()
-            ),
+            format!("a sample of `{bytes}` bytes is longer than the {SAMPLE_BYTES_MAX} of a page"),
             "use smaller records, or another format",
-        );
-    }
-    if encoding.compression != Compression::None && shape.sample_bytes() > PACKED_SAMPLE_BYTES_MAX {
-        return unfit(
+        )
+    } else if encoding.compression != Compression::None && bytes > PACKED_SAMPLE_BYTES_MAX {
+        (
             "dataset.compression",
             format!(
-                "a sample of `{}` bytes is longer than the {PACKED_SAMPLE_BYTES_MAX} of a compressed page",
-                shape.sample_bytes()
+                "a sample of `{bytes}` bytes is longer than the {PACKED_SAMPLE_BYTES_MAX} of a compressed page"
             ),
             "use smaller records, or no compression",
-        );
-    }
-    if shape.samples.div_ceil(rows) > GROUPS_MAX {
-        return unfit(
+        )
+    } else if samples.div_ceil(rows) > GROUPS_MAX {
+        (
             "dataset.row_group_samples",
             format!(
-                "`{}` samples in row groups of {rows} are more than {GROUPS_MAX} groups",
-                shape.samples
+                "`{samples}` samples in row groups of {rows} are more than {GROUPS_MAX} groups"
             ),
             "use larger row groups, or more files",
-        );
-    }
-    None
+        )
+    } else {
+        return None;
+    };
+    Some(Unfit { key, message, hint: hint.to_string() })
+}
+
+/// The name of a number of the metadata.
+fn name_of(names: &[&'static str], code: i64) -> Option<&'static str> {
+    names.get(usize::try_from(code).ok()?).copied()
 }

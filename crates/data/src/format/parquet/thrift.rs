@@ -1,201 +1,141 @@
 //! Thrift's compact protocol (`thrift-compact-protocol.md`), as far as parquet's metadata needs it: reads in place,
 //! without allocation, and stops at whatever the bytes cannot be.
 
-/// The deepest nesting of values that are passed over; parquet's own goes to about 8.
-const DEPTH_MAX: u32 = 24;
+/// The deepest nesting of values that is read; parquet's own goes to about 8.
+const DEPTH_MAX: usize = 24;
+
+/// Codes of types.
+const TRUE: u8 = 1;
+const I32: u8 = 5;
+const I64: u8 = 6;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const STRUCT: u8 = 12;
 
 /// Reason that a value cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum ThriftError {
     /// The bytes end within it.
     Ends,
     /// No bytes that follow could make it whole.
     Broken,
+    /// Reason to refuse a value that is whole.
+    Wrong(String),
 }
 
 use ThriftError::{Broken, Ends};
 
-/// The types of values.
+/// A value as it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    True,
-    False,
-    Byte,
+pub(super) enum Read<'b> {
+    Bool(bool),
     /// An integer of 16, 32 or 64 bits.
-    Int,
-    Double,
-    Binary,
-    List,
-    Map,
-    Struct,
-    Uuid,
+    Int(i64),
+    Binary(&'b [u8]),
+    /// All fields of a struct have come.
+    End,
 }
 
-impl Kind {
-    fn from_code(code: u8) -> Result<Self, ThriftError> {
-        Ok(match code {
-            1 => Kind::True,
-            2 => Kind::False,
-            3 => Kind::Byte,
-            4..=6 => Kind::Int,
-            7 => Kind::Double,
-            8 => Kind::Binary,
-            9 | 10 => Kind::List,
-            11 => Kind::Map,
-            12 => Kind::Struct,
-            13 => Kind::Uuid,
-            _ => return Err(Broken),
-        })
+impl Read<'_> {
+    /// A number that cannot be negative.
+    pub(super) fn unsigned(self) -> Result<u64, ThriftError> {
+        match self {
+            Read::Int(value) => u64::try_from(value).map_err(|_| Broken),
+            _ => Err(Broken),
+        }
     }
 }
 
-/// Reads one value after another.
-#[derive(Clone, Copy)]
-pub(super) struct Reader<'b> {
+/// Takes values with the ids of the fields that lead to them. Elements of a list have the list's ids.
+type Take<'t, 'b> = dyn FnMut(&[i16], Read<'b>) -> Result<(), ThriftError> + 't;
+
+/// Read the struct that `bytes` begin with, value by value: its length.
+pub(super) fn read<'b>(bytes: &'b [u8], take: &mut Take<'_, 'b>) -> Result<usize, ThriftError> {
+    let mut reader = ThriftReader { bytes, at: 0, path: [0; DEPTH_MAX] };
+    reader.fields(0, take)?;
+    Ok(reader.at)
+}
+
+struct ThriftReader<'b> {
     bytes: &'b [u8],
     at: usize,
+    path: [i16; DEPTH_MAX],
 }
 
-impl<'b> Reader<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
-        Reader { bytes, at: 0 }
-    }
-
-    /// Bytes read so far.
-    pub(super) fn position(&self) -> usize {
-        self.at
-    }
-
-    /// Hand each field of a struct to `field`, which reads it or passes over it.
-    pub(super) fn fields(
-        &mut self,
-        field: &mut dyn FnMut(&mut Self, i16, Kind) -> Result<(), ThriftError>,
-    ) -> Result<(), ThriftError> {
+impl<'b> ThriftReader<'b> {
+    /// A struct behind `depth` fields.
+    fn fields(&mut self, depth: usize, take: &mut Take<'_, 'b>) -> Result<(), ThriftError> {
         let mut id = 0i16;
         loop {
             let head = self.byte()?;
             if head == 0 {
-                return Ok(());
+                return take(&self.path[..depth], Read::End);
             }
-            let kind = Kind::from_code(head & 15)?;
             id = match head >> 4 {
-                0 => i16::try_from(self.zigzag()?).map_err(|_| Broken)?,
+                0 => i16::try_from(zigzag(self.varint()?)).map_err(|_| Broken)?,
                 step => id.checked_add(i16::from(step)).ok_or(Broken)?,
             };
-            field(self, id, kind)?;
-        }
-    }
-
-    /// Hand each element of a list of `kind` to `element`.
-    pub(super) fn list(
-        &mut self,
-        kind: Kind,
-        element: &mut dyn FnMut(&mut Self) -> Result<(), ThriftError>,
-    ) -> Result<(), ThriftError> {
-        let (count, found) = self.list_head()?;
-        if found != kind && count > 0 {
-            return Err(Broken);
-        }
-        (0..count).try_for_each(|_| element(self))
-    }
-
-    pub(super) fn int(&mut self, kind: Kind) -> Result<i64, ThriftError> {
-        match kind {
-            Kind::Int => self.zigzag(),
-            _ => Err(Broken),
-        }
-    }
-
-    pub(super) fn bool(kind: Kind) -> Result<bool, ThriftError> {
-        match kind {
-            Kind::True => Ok(true),
-            Kind::False => Ok(false),
-            _ => Err(Broken),
-        }
-    }
-
-    pub(super) fn binary(&mut self, kind: Kind) -> Result<&'b [u8], ThriftError> {
-        if kind != Kind::Binary {
-            return Err(Broken);
-        }
-        let len = usize::try_from(self.varint()?).map_err(|_| Broken)?;
-        self.take(len)
-    }
-
-    /// A struct where one is due.
-    pub(super) fn inner(
-        &mut self,
-        kind: Kind,
-        field: &mut dyn FnMut(&mut Self, i16, Kind) -> Result<(), ThriftError>,
-    ) -> Result<(), ThriftError> {
-        if kind != Kind::Struct {
-            return Err(Broken);
-        }
-        self.fields(field)
-    }
-
-    /// Pass over a field's value.
-    pub(super) fn skip(&mut self, kind: Kind) -> Result<(), ThriftError> {
-        self.skip_at(kind, 0)
-    }
-
-    fn skip_at(&mut self, kind: Kind, depth: u32) -> Result<(), ThriftError> {
-        if depth > DEPTH_MAX {
-            return Err(Broken);
-        }
-        match kind {
-            Kind::True | Kind::False => {}
-            Kind::Byte => _ = self.byte()?,
-            Kind::Int => _ = self.varint()?,
-            Kind::Double => _ = self.take(8)?,
-            Kind::Uuid => _ = self.take(16)?,
-            Kind::Binary => _ = self.binary(kind)?,
-            Kind::Struct => self.fields(&mut |r, _, kind| r.skip_at(kind, depth + 1))?,
-            Kind::List => {
-                let (count, kind) = self.list_head()?;
-                (0..count).try_for_each(|_| self.skip_element(kind, depth + 1))?;
+            *self.path.get_mut(depth).ok_or(Broken)? = id;
+            match head & 15 {
+                code @ 1..=2 => take(&self.path[..=depth], Read::Bool(code == TRUE))?,
+                code => self.value(code, depth + 1, depth + 1, take)?,
             }
-            Kind::Map => {
-                let count = self.varint()?;
-                if count > 0 {
-                    let kinds = self.byte()?;
-                    let (key, value) = (Kind::from_code(kinds >> 4)?, Kind::from_code(kinds & 15)?);
-                    for _ in 0..count {
-                        self.skip_element(key, depth + 1)?;
-                        self.skip_element(value, depth + 1)?;
-                    }
+        }
+    }
+
+    /// A value behind `depth` fields, within `nested` values.
+    fn value(
+        &mut self,
+        code: u8,
+        depth: usize,
+        nested: usize,
+        take: &mut Take<'_, 'b>,
+    ) -> Result<(), ThriftError> {
+        if nested > DEPTH_MAX {
+            return Err(Broken);
+        }
+        match code {
+            // Outside of structs a truth value is a byte of its own, so each element takes at least one.
+            1..=3 => _ = self.bytes(1)?,
+            4..=6 => {
+                let value = zigzag(self.varint()?);
+                take(&self.path[..depth], Read::Int(value))?;
+            }
+            7 => _ = self.bytes(8)?,
+            BINARY => {
+                let len = self.varint()?;
+                let bytes = self.bytes(len)?;
+                take(&self.path[..depth], Read::Binary(bytes))?;
+            }
+            9 | 10 => {
+                let head = self.byte()?;
+                let few = u64::from(head >> 4);
+                let count = if few == 15 { self.varint()? } else { few };
+                for _ in 0..count {
+                    self.value(head & 15, depth, nested + 1, take)?;
                 }
             }
+            11 => {
+                let count = self.varint()?;
+                let codes = if count > 0 { self.byte()? } else { 0 };
+                for _ in 0..count {
+                    self.value(codes >> 4, depth, nested + 1, take)?;
+                    self.value(codes & 15, depth, nested + 1, take)?;
+                }
+            }
+            STRUCT => self.fields(depth, take)?,
+            13 => _ = self.bytes(16)?,
+            _ => return Err(Broken),
         }
         Ok(())
     }
 
-    /// Outside of structs a truth value is a byte of its own, so each element takes at least one.
-    fn skip_element(&mut self, kind: Kind, depth: u32) -> Result<(), ThriftError> {
-        match kind {
-            Kind::True | Kind::False => self.byte().map(|_| ()),
-            _ => self.skip_at(kind, depth),
-        }
-    }
-
-    fn list_head(&mut self) -> Result<(u64, Kind), ThriftError> {
-        let head = self.byte()?;
-        let count = match head >> 4 {
-            15 => self.varint()?,
-            few => u64::from(few),
-        };
-        // An empty list may name no type.
-        let kind = if count == 0 { Kind::Byte } else { Kind::from_code(head & 15)? };
-        Ok((count, kind))
-    }
-
     fn byte(&mut self) -> Result<u8, ThriftError> {
-        let byte = *self.bytes.get(self.at).ok_or(Ends)?;
-        self.at += 1;
-        Ok(byte)
+        Ok(self.bytes(1)?[0])
     }
 
-    fn take(&mut self, len: usize) -> Result<&'b [u8], ThriftError> {
+    fn bytes(&mut self, len: u64) -> Result<&'b [u8], ThriftError> {
+        let len = usize::try_from(len).map_err(|_| Broken)?;
         let end = self.at.checked_add(len).ok_or(Broken)?;
         let bytes = self.bytes.get(self.at..end).ok_or(Ends)?;
         self.at = end;
@@ -213,22 +153,21 @@ impl<'b> Reader<'b> {
         }
         Err(Broken)
     }
+}
 
-    fn zigzag(&mut self) -> Result<i64, ThriftError> {
-        let value = self.varint()?;
-        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
-    }
+fn zigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
 /// Writes one value after another.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct ThriftWriter {
     pub(super) bytes: Vec<u8>,
     /// The last field of each struct that is open.
     last: Vec<i16>,
 }
 
-impl Writer {
+impl ThriftWriter {
     /// A struct that is no field: the whole, or an element of a list.
     pub(super) fn begin(&mut self) {
         self.last.push(0);
@@ -240,49 +179,51 @@ impl Writer {
     }
 
     pub(super) fn begin_field(&mut self, id: i16) {
-        self.field(id, 12);
+        self.field(id, STRUCT);
         self.begin();
     }
 
-    pub(super) fn i32(&mut self, id: i16, value: i32) {
-        self.field(id, 5);
-        self.zigzag(value.into());
+    pub(super) fn i32(&mut self, id: i16, value: i64) {
+        self.field(id, I32);
+        self.zigzag(value);
     }
 
     /// Write the number in 5 bytes, however small it is: the last groups of 7 bits may be 0.
-    pub(super) fn wide_i32(&mut self, id: i16, value: i32) {
-        self.field(id, 5);
-        let zigzag = (value << 1 ^ value >> 31) as u32;
+    pub(super) fn wide_i32(&mut self, id: i16, value: i64) {
+        self.field(id, I32);
+        let zigzag = (value << 1 ^ value >> 63) as u32;
         self.bytes.extend([0, 7, 14, 21].map(|shift| (zigzag >> shift) as u8 | 128));
         self.bytes.push((zigzag >> 28) as u8);
     }
 
     pub(super) fn i64(&mut self, id: i16, value: u64) {
-        self.field(id, 6);
+        self.field(id, I64);
         self.zigzag(value as i64);
     }
 
     pub(super) fn text(&mut self, id: i16, value: &str) {
-        self.field(id, 8);
+        self.field(id, BINARY);
         self.binary(value);
     }
 
     pub(super) fn list_of_structs(&mut self, id: i16, count: u64) {
-        self.list(id, 12, count);
+        self.list(id, STRUCT, count);
     }
 
-    pub(super) fn list_of_ints(&mut self, id: i16, values: &[i32]) {
-        self.list(id, 5, values.len() as u64);
-        values.iter().for_each(|&value| self.zigzag(value.into()));
+    /// A list of one integer.
+    pub(super) fn list_of_int(&mut self, id: i16, value: i64) {
+        self.list(id, I32, 1);
+        self.zigzag(value);
     }
 
-    pub(super) fn list_of_texts(&mut self, id: i16, values: &[&str]) {
-        self.list(id, 8, values.len() as u64);
-        values.iter().for_each(|value| self.binary(value));
+    /// A list of one text.
+    pub(super) fn list_of_text(&mut self, id: i16, value: &str) {
+        self.list(id, BINARY, 1);
+        self.binary(value);
     }
 
     fn list(&mut self, id: i16, code: u8, count: u64) {
-        self.field(id, 9);
+        self.field(id, LIST);
         if count < 15 {
             self.bytes.push((count as u8) << 4 | code);
         } else {

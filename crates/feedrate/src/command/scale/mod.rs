@@ -3,52 +3,93 @@
 mod range;
 mod probe;
 
-use crate::cli::ScaleArguments;
+use crate::cli::DataArguments;
 use crate::exit::{Exit, UsageError};
-use crate::messages;
-use crate::progress;
-use crate::text;
-use crate::{interrupt, results};
+use crate::{interrupt, messages, progress, results, text};
+use clap::Args;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::doubt::Severity;
-use feedrate_measure::metric::{AU_SUSTAINED, NotMeasurable};
-use feedrate_measure::metric::{Better, Metric, Unit};
-use feedrate_measure::stats::Interval;
+use feedrate_measure::metric::{AU_SUSTAINED, Better, Metric, NotMeasurable, Unit};
+use feedrate_measure::stats::{self, Interval};
 use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::units;
 use feedrate_study::search::{Edge, Goal, Search, Step};
 use probe::Probes;
-use range::Range;
+use range::SearchRange;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+
+/// `feedrate scale`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It doubles the number until the response no longer holds, halves the gap, and measures the two numbers at the edge again. \
+Where the response falls as the number grows, that is at most 2 log2(N) + 4 runs for an answer of N with 2 replicates. Each run is a process of its own; all read the same dataset.
+
+Exit codes: 0 a number was found; 1 a run failed; 2 bad usage or workload; 3 not even the smallest number holds; 130 interrupted.")]
+pub(super) struct ScaleArguments {
+    #[command(flatten)]
+    data: DataArguments,
+    /// The response holds from this value on: for utilisations a percentage.
+    #[arg(long, visible_alias = "at-least", value_name = "VALUE")]
+    au: f64,
+    /// Condition to hold; for a response that should be low, `--au` is the upper limit.
+    #[arg(long, value_name = "NAME", default_value = "au_sustained_percent")]
+    response: String,
+    /// Quantity to increase: `accelerators`, or a numeric key of the workload such as `reader.read_threads`.
+    #[arg(long, value_name = "KEY", default_value = ACCELERATORS)]
+    key: String,
+    /// The smallest number.
+    #[arg(long, value_name = "N", default_value_t = NonZeroU64::MIN)]
+    from: NonZeroU64,
+    /// The largest number; the dataset is made larger where it has too few samples for it [default: what the dataset has samples for].
+    #[arg(long, value_name = "N")]
+    max: Option<NonZeroU64>,
+    /// Runs at each of the two numbers around the edge.
+    #[arg(long, value_name = "N", default_value_t = NonZeroU64::new(2).unwrap_or(NonZeroU64::MIN))]
+    replicates: NonZeroU64,
+    /// Folder that results go to [default: the workload's `output.folder`, else `results`].
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+    /// Drop the dataset from the page cache before each run, and check that it is gone.
+    #[arg(long)]
+    cold: bool,
+}
+
+/// The key that is no workload's.
+const ACCELERATORS: &str = "accelerators";
 
 /// Search, and tell what was found.
-pub(crate) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
-    let response = Metric::find(&arguments.response)
-        .map_err(|error| UsageError { hint: Some(error.hint()), message: error.to_string() })?;
+pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
+    let response = Metric::find(&arguments.response).map_err(UsageError::from)?;
     refuse_bound(arguments.au, response)?;
-    let range = Range::find(arguments, response)?;
+    let range = SearchRange::find(arguments, response)?;
     let root = results::root(arguments.results.as_deref(), &range.resolved.workload);
     let folder = results::make_folder(&root, "scale-")?;
-    let tells = !arguments.data.quiet;
-    if tells {
+    if !arguments.data.quiet {
         range.notes.iter().for_each(|note| messages::say(format!("note: {note}")));
     }
-    let stop = interrupt::flag();
-    let probes = Probes { folder: &folder, cold: arguments.cold, stop: &stop };
-    let mut hunt = Hunt::new(arguments, response, range);
+    let search = Search::new(Goal {
+        least: upwards(response, arguments.au),
+        from: arguments.from.get(),
+        max: range.max,
+        replicates: arguments.replicates.get(),
+    });
+    let probes = Probes { folder: &folder, cold: arguments.cold, stop: &interrupt::flag() };
+    let mut hunt = Hunt { arguments, response, range, search, runs: BTreeMap::new() };
     let edge = loop {
         match hunt.search.next() {
             Step::Found(edge) => break edge,
             Step::Probe(number) => hunt.probe(&probes, number)?,
         }
     };
-    let report = hunt.report(edge, folder.display().to_string());
     if arguments.data.json {
-        messages::print(serde_json::to_string(&report)?);
+        messages::print(hunt.json(edge, &folder));
     } else {
-        messages::print(hunt.page(&report));
+        messages::print(hunt.page(edge, &folder));
     }
     Ok(if edge == Edge::BelowFrom { Exit::Unmet } else { Exit::Fine })
 }
@@ -57,40 +98,14 @@ pub(crate) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
 struct Hunt<'a> {
     arguments: &'a ScaleArguments,
     response: &'static Metric,
-    range: Range,
+    range: SearchRange<'a>,
     search: Search,
     runs: BTreeMap<u64, Vec<Summary>>,
 }
 
-/// Result of a search: the object of `--json`.
-#[derive(Serialize)]
-struct Report {
-    workload: String,
-    key: String,
-    response: &'static str,
-    /// Bound to reach, or where low is good not to exceed.
-    bound: f64,
-    /// The largest number that holds; `null` where not even the smallest does.
-    found: Option<u64>,
-    /// Whether memory served runs that decide it: nothing is shown about the storage.
-    cache_fed: bool,
-    /// The reason why it ends there.
-    why: String,
-    runs: usize,
-    from: u64,
-    max: u64,
-    numbers: Vec<Number>,
-    /// Larger numbers at which it held all the same.
-    holds_above: Vec<u64>,
-    /// Set in every run beside what was asked for.
-    overrides: Vec<String>,
-    notes: Vec<String>,
-    results: String,
-}
-
 /// All runs at one number.
 #[derive(Serialize)]
-struct Number {
+struct AtNumber {
     number: u64,
     values: Vec<f64>,
     mean: Option<f64>,
@@ -101,41 +116,37 @@ struct Number {
     verdict: &'static str,
     evidence: String,
     /// Names of the doubts of any of its runs that are more than notes.
-    doubts: Vec<String>,
+    doubts: BTreeSet<String>,
     run_dirs: Vec<String>,
 }
 
-impl<'a> Hunt<'a> {
-    fn new(arguments: &'a ScaleArguments, response: &'static Metric, range: Range) -> Self {
-        let goal = Goal {
-            least: upwards(response, arguments.au),
-            from: arguments.from.get(),
-            max: range.max,
-            replicates: arguments.replicates.get(),
-        };
-        let search = Search::new(goal);
-        Hunt { arguments, response, range, search, runs: BTreeMap::new() }
-    }
-
+impl Hunt<'_> {
     /// Run at `number`, and say what came of it.
     fn probe(&mut self, probes: &Probes<'_>, number: u64) -> anyhow::Result<()> {
-        let count = self.runs.values().map(Vec::len).sum::<usize>() + 1;
-        let (data, accelerators) = self.range.at(number)?;
+        let count = self.count() + 1;
         let what = format!("run {count}: {}", self.range.words(number));
         let line = progress::waiting(&what, self.arguments.data.quiet);
-        let summary = probes.run(&data, accelerators, &format!("run-{count}"));
+        let summary = probes.run(self.range.at(number)?, &format!("run-{count}"));
         line.finish_and_clear();
         let summary = summary?;
+        let name = self.response.id.name();
         let Some(value) = summary.figures.value(self.response) else {
-            return Err(self.no_value(&summary, number));
+            let why = match summary.figures.sustained_missing {
+                Some(NotMeasurable::NothingRead) => ": nothing was read",
+                Some(NotMeasurable::NoWindow) => ": reading was over before the window began",
+                _ => "",
+            };
+            let message = format!("the run of {} has no {name}{why}", self.range.words(number));
+            return Err(UsageError::new(message, "try `--response au_all_steps`").into());
         };
-        self.search.tell(number, upwards(self.response, value));
+        let value_upwards = upwards(self.response, value);
+        self.search.tell(number, value_upwards);
         if !self.arguments.data.quiet {
-            let verb = if self.is_met(value) { "holds" } else { "does not hold" };
+            let holds = upwards(self.response, self.arguments.au) <= value_upwards;
             messages::say(format!(
-                "{what}: {} {}, {verb} ({})",
-                self.response.id.name(),
+                "{what}: {name} {}, {} ({})",
                 self.response.unit.text(value),
+                if holds { "holds" } else { "does not hold" },
                 summary.verdict.name.name(),
             ));
         }
@@ -143,46 +154,30 @@ impl<'a> Hunt<'a> {
         Ok(())
     }
 
-    fn is_met(&self, value: f64) -> bool {
-        upwards(self.response, self.arguments.au) <= upwards(self.response, value)
+    /// Runs that were made.
+    fn count(&self) -> usize {
+        self.runs.values().map(Vec::len).sum()
     }
 
-    fn no_value(&self, summary: &Summary, number: u64) -> anyhow::Error {
-        let why = match summary.figures.sustained_missing {
-            Some(NotMeasurable::NothingRead) => ": nothing was read",
-            Some(NotMeasurable::NoWindow) => ": reading was over before the window began",
-            _ => "",
-        };
-        let message = format!(
-            "the run of {} has no {}{why}",
-            self.range.words(number),
-            self.response.id.name()
-        );
-        UsageError { message, hint: Some("try `--response au_all_steps`".into()) }.into()
-    }
-
-    fn report(&self, edge: Edge, results: String) -> Report {
-        let found = match edge {
-            Edge::At(number) | Edge::AtMax(number) => Some(number),
-            Edge::BelowFrom => None,
-        };
-        Report {
-            workload: self.range.resolved.plan.workload.clone(),
-            key: self.arguments.key.clone(),
-            response: self.response.id.name(),
-            bound: self.arguments.au,
-            found,
-            cache_fed: is_cache_fed(&self.runs, &edge.around(self.arguments.from.get())),
-            why: self.why(edge),
-            runs: self.runs.values().map(Vec::len).sum(),
-            from: self.arguments.from.get(),
-            max: self.range.max,
-            numbers: self.runs.iter().map(|(&number, runs)| self.number(number, runs)).collect(),
-            holds_above: self.search.holds_above(edge),
-            overrides: self.range.added.clone(),
-            notes: self.range.notes.clone(),
-            results,
-        }
+    fn json(&self, edge: Edge, results: &Path) -> Value {
+        json!({
+            "workload": self.range.resolved.plan.workload,
+            "key": self.arguments.key,
+            "response": self.response.id.name(),
+            // To be reached, or where low is good not to be exceeded.
+            "bound": self.arguments.au,
+            "found": edge.number(),
+            "cache_fed": is_cache_fed(&self.runs, &edge.around(self.arguments.from.get())),
+            "why": self.why(edge),
+            "runs": self.count(),
+            "from": self.arguments.from,
+            "max": self.range.max,
+            "numbers": self.numbers(),
+            "holds_above": self.search.holds_above(edge),
+            "overrides": self.range.added(),
+            "notes": self.range.notes,
+            "results": results,
+        })
     }
 
     fn why(&self, edge: Edge) -> String {
@@ -195,33 +190,32 @@ impl<'a> Hunt<'a> {
             return String::new();
         };
         let needed = self.range.needed_bytes_per_second(beyond);
-        let sustained = run.figures.value(&AU_SUSTAINED).map(|percent| percent / 100.0);
-        let rates = needed.and_then(|needed| Some((needed, needed * sustained?)));
-        let rates = rates.map_or_else(String::new, |(needed, delivered)| {
+        let rates = needed.zip(run.figures.value(&AU_SUSTAINED)).map(|(needed, percent)| {
             format!(
                 "{} wait for nothing at {}, and {} is what they can go on getting. ",
                 self.range.words(beyond),
                 units::bytes_per_second(needed),
-                units::bytes_per_second(delivered),
+                units::bytes_per_second(needed * (percent / 100.0)),
             )
         });
+        let rates = rates.unwrap_or_default();
         format!("{rates}{}: {}", run.verdict.name.name(), run.verdict.evidence)
     }
 
-    fn number(&self, number: u64, runs: &[Summary]) -> Number {
+    fn numbers(&self) -> Vec<AtNumber> {
+        self.runs.iter().map(|(&number, runs)| self.at_number(number, runs)).collect()
+    }
+
+    fn at_number(&self, number: u64, runs: &[Summary]) -> AtNumber {
         let values: Vec<f64> =
             runs.iter().filter_map(|run| run.figures.value(self.response)).collect();
         let doubts = runs.iter().flat_map(|run| &run.doubts);
-        let mut doubts: Vec<String> = doubts
-            .filter(|doubt| doubt.severity < Severity::Note)
-            .map(|doubt| doubt.name.clone())
-            .collect();
-        doubts.sort();
-        doubts.dedup();
+        let doubts = doubts.filter(|doubt| doubt.severity < Severity::Note);
+        let doubts: BTreeSet<String> = doubts.map(|doubt| doubt.name.clone()).collect();
         let last = runs.last().map(|run| &run.verdict);
-        Number {
+        AtNumber {
             number,
-            mean: feedrate_measure::stats::mean(&values),
+            mean: stats::mean(&values),
             interval: self.response.middle(&values, CONFIDENCE),
             holds: self.search.holds(number) == Some(true),
             verdict: last.map_or("", |verdict| verdict.name.name()),
@@ -232,54 +226,51 @@ impl<'a> Hunt<'a> {
         }
     }
 
-    fn page(&self, report: &Report) -> String {
+    fn page(&self, edge: Edge, results: &Path) -> String {
+        let from = self.arguments.from.get();
         let sign = if self.response.better == Better::Higher { "≥" } else { "≤" };
         let bound = self.response.unit.text(self.arguments.au);
-        let goal = format!("{} {sign} {bound}", report.response);
-        let head = match report.found {
-            Some(number) => {
-                format!("{}: {goal} up to {}", report.workload, self.range.words(number))
-            }
-            None => format!(
-                "{}: {goal} does not hold at {}",
-                report.workload,
-                self.range.words(report.from)
-            ),
+        let goal = format!("{} {sign} {bound}", self.response.id.name());
+        let answer = match edge.number() {
+            Some(number) => format!("{goal} up to {}", self.range.words(number)),
+            None => format!("{goal} does not hold at {}", self.range.words(from)),
         };
-        let head = headline(head, report.cache_fed);
-        let mut parts = vec![format!("{head}\nWhy: {}", report.why), self.table(report)];
-        for number in &report.holds_above {
+        let answer = format!("{}: {answer}", self.range.resolved.plan.workload);
+        let head = headline(answer, is_cache_fed(&self.runs, &edge.around(from)));
+        let mut parts = vec![format!("{head}\nWhy: {}", self.why(edge)), self.table()];
+        for number in self.search.holds_above(edge) {
             parts.push(format!(
                 "It held at {number} too: the response does not simply fall as {} grows; `--replicates` steadies it.",
-                report.key
+                self.arguments.key
             ));
         }
-        if !report.overrides.is_empty() {
-            parts.push(format!("Set in every run: {}", report.overrides.join(" ")));
+        let added = self.range.added();
+        if !added.is_empty() {
+            parts.push(format!("Set in every run: {}", added.join(" ")));
         }
-        parts.push(format!("{} in {}", units::counted(report.runs as u64, "run"), report.results));
+        let runs = units::counted(self.count() as u64, "run");
+        parts.push(format!("{runs} in {}", results.display()));
         parts.join("\n\n")
     }
 
-    fn table(&self, report: &Report) -> String {
+    fn table(&self) -> String {
         let unit = self.response.unit;
-        let header =
-            [report.key.as_str(), "Runs", "Mean", "95 % interval", "Holds", "Verdict", "Doubts"];
-        let mut table = text::table(header);
-        for row in &report.numbers {
+        let key = self.arguments.key.as_str();
+        let header = [key, "Runs", "Mean", "95 % interval", "Holds", "Verdict", "Doubts"];
+        let rows = self.numbers().into_iter().map(|row| {
             let interval =
                 row.interval.map(|i| format!("{} to {}", unit.text(i.low), unit.text(i.high)));
-            table.add_row([
+            [
                 row.number.to_string(),
                 row.values.len().to_string(),
                 row.mean.map_or("-".into(), |mean| unit.text(mean)),
                 interval.unwrap_or("one run has none".into()),
                 if row.holds { "yes" } else { "no" }.into(),
                 row.verdict.into(),
-                row.doubts.join(", "),
-            ]);
-        }
-        text::lines(&table)
+                Vec::from_iter(row.doubts).join(", "),
+            ]
+        });
+        text::table(header, rows)
     }
 }
 
@@ -299,13 +290,13 @@ fn headline(answer: String, cache_fed: bool) -> String {
 
 /// Refuse a bound that no run could reach, or any.
 fn refuse_bound(bound: f64, response: &Metric) -> Result<(), UsageError> {
-    let refuse = |message: String, hint: String| Err(UsageError { message, hint: Some(hint) });
     if !bound.is_finite() {
-        return refuse(format!("`--au {bound}` is no number"), "give what is to be reached".into());
+        let message = format!("`--au {bound}` is no number");
+        return Err(UsageError::new(message, "give what is to be reached"));
     }
     if response.unit == Unit::Percent && !(0.0..=100.0).contains(&bound) {
         let hint = format!("{} lies between 0 and 100", response.id.name());
-        return refuse(format!("`--au {bound}` is no percentage"), hint);
+        return Err(UsageError::new(format!("`--au {bound}` is no percentage"), hint));
     }
     Ok(())
 }

@@ -1,15 +1,15 @@
 //! Plans the numbers that a search may try and the arguments of its runs, so that each run is long enough and all read the same dataset.
 
-use crate::cli::{ACCELERATORS, DataArguments, ScaleArguments};
+use super::{ACCELERATORS, ScaleArguments};
+use crate::cli::DataArguments;
 use crate::exit::UsageError;
-use crate::messages;
-use crate::resolve::{PlanOptions, Resolved, resolve_for, resolve_silently};
-use feedrate_measure::metric::Metric;
-use feedrate_measure::metric::{AU_SUSTAINED, sustained_needs_steps};
-use feedrate_spec::plan::{self, Cache, Plan};
+use crate::resolve::{Resolved, resolve, resolve_silently};
+use crate::{catalog, messages};
+use feedrate_measure::metric::{AU_SUSTAINED, Metric, sustained_needs_steps};
+use feedrate_spec::plan::{Cache, Plan, Request};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
-use feedrate_study::search::{Edge, Goal, Search, Step};
+use feedrate_study::search::{Goal, Search, Step};
 
 /// Steps of a run, at least: the rate of reading is told by whole batches.
 const STEPS_LEAST: u64 = 50;
@@ -23,10 +23,10 @@ const EPOCHS: &str = "train.epochs";
 const STEPS: &str = "train.total_training_steps";
 
 /// The numbers that can be tried.
-pub(super) struct Range {
+pub(super) struct SearchRange<'a> {
+    arguments: &'a ScaleArguments,
+    /// With overrides behind those of the user, in every run.
     data: DataArguments,
-    key: String,
-    wish: PlanOptions,
     /// Whether a run needs so many steps that `au_sustained` can be measured.
     sustained: bool,
     /// Plan at the smallest number.
@@ -34,61 +34,65 @@ pub(super) struct Range {
     pub(super) max: u64,
     /// The reason why there is none larger.
     pub(super) why_max: String,
-    /// Overrides beside those of the user, in every run.
-    pub(super) added: Vec<String>,
     /// Notes for the user before it begins.
     pub(super) notes: Vec<String>,
 }
 
-impl Range {
+impl<'a> SearchRange<'a> {
     /// Plan it. The dataset is made larger only where the user says how far to go.
-    pub(super) fn find(arguments: &ScaleArguments, response: &Metric) -> anyhow::Result<Self> {
+    pub(super) fn find(arguments: &'a ScaleArguments, response: &Metric) -> anyhow::Result<Self> {
         refuse_contradictions(arguments)?;
         let mut data = arguments.data.clone();
         let sustained = response.id == AU_SUSTAINED.id;
-        let mut added = Vec::new();
         if sustained && !is_given(&data, EPOCHS) && !is_given(&data, STEPS) {
             // A second epoch would be read from the page cache, and more of them at one number than at another.
-            add(&mut data, &mut added, format!("{EPOCHS}=1"));
+            data.overrides.push(format!("{EPOCHS}=1"));
         }
-        let cache = if arguments.cold { Cache::Cold } else { Cache::AsIs };
-        let wish = PlanOptions { processes: Some(1), cache, ..PlanOptions::default() };
         let from = arguments.from.get();
-        let (first, accelerators) = at(&data, &arguments.key, from)?;
-        let resolved = resolve_for(&first, accelerators, wish)?;
-        let key = arguments.key.clone();
-        let (max, why_max) = (NUMBER_MAX, String::new());
-        let notes = Vec::new();
-        let mut range = Range { data, key, wish, sustained, resolved, max, why_max, added, notes };
-        range.limit(arguments.max.map(u64::from), from)?;
+        let resolved = resolve(&at(&data, &arguments.key, from)?, request(arguments))?;
+        let (max, why_max, notes) = (NUMBER_MAX, String::new(), Vec::new());
+        let mut range = SearchRange { arguments, data, sustained, resolved, max, why_max, notes };
+        range.limit()?;
+        let (first, last) = (range.plan(from)?, range.plan(range.max)?);
         if sustained && !is_given(&range.data, STEPS) {
-            range.shorten(from)?;
+            // Where an epoch is longer than the response needs, a run ends before it does.
+            let needs = sustained_needs_steps(&first).max(sustained_needs_steps(&last));
+            let steps = needs.saturating_mul(2).max(STEPS_LEAST);
+            if steps < first.train.steps() {
+                range.data.overrides.push(format!("{STEPS}={steps}"));
+            }
         }
-        range.note_datasets(from)?;
+        if first.dataset != last.dataset {
+            range.notes.push(format!("the dataset changes with {}", arguments.key));
+        }
         Ok(range)
     }
 
+    /// Overrides beside those of the user, in every run.
+    pub(super) fn added(&self) -> &[String] {
+        &self.data.overrides[self.arguments.data.overrides.len()..]
+    }
+
     /// The arguments of a run at `number`.
-    pub(super) fn at(&self, number: u64) -> anyhow::Result<(DataArguments, Option<u32>)> {
-        at(&self.data, &self.key, number)
+    pub(super) fn at(&self, number: u64) -> Result<DataArguments, UsageError> {
+        at(&self.data, &self.arguments.key, number)
     }
 
     /// Bytes per second at which the accelerators of a run at `number` wait for nothing, where they compute.
     pub(super) fn needed_bytes_per_second(&self, number: u64) -> Option<f64> {
-        plan::estimate(&self.plan(number).ok()?, &self.resolved.catalog).needed_bytes_per_second
+        catalog::estimate(&self.plan(number).ok()?).needed_bytes_per_second
     }
 
     /// `6 accelerators`, `reader.read_threads=6`.
     pub(super) fn words(&self, number: u64) -> String {
-        match self.key.as_str() {
+        match self.arguments.key.as_str() {
             ACCELERATORS => units::counted(number, "accelerator"),
             key => format!("{key}={number}"),
         }
     }
 
     fn plan(&self, number: u64) -> anyhow::Result<Plan> {
-        let (data, accelerators) = self.at(number)?;
-        Ok(resolve_silently(&data, accelerators, self.wish)?.0.plan)
+        Ok(resolve_silently(&self.at(number)?, request(self.arguments))?.0.plan)
     }
 
     /// The reason why no run at `number` could tell the response; `None` where one can.
@@ -98,15 +102,16 @@ impl Range {
             Err(error) => return Some(error),
         };
         let (steps, needs) = (plan.train.steps_in_epoch(1), sustained_needs_steps(&plan));
-        (self.sustained && steps < needs).then(|| {
-            let message = format!(
-                "with {} an epoch has {}, and `au_sustained` can be measured from {} on",
-                self.words(number),
-                units::counted(steps, "step"),
-                units::count(needs),
-            );
-            UsageError { message, hint: Some(self.way_out(needs, steps)) }.into()
-        })
+        if !self.sustained || needs <= steps {
+            return None;
+        }
+        let message = format!(
+            "with {} an epoch has {}, and `au_sustained` can be measured from {} on",
+            self.words(number),
+            units::counted(steps, "step"),
+            units::count(needs),
+        );
+        Some(UsageError::new(message, self.way_out(needs, steps)).into())
     }
 
     fn way_out(&self, needs: u64, steps: u64) -> String {
@@ -122,31 +127,21 @@ impl Range {
     }
 
     /// Find the largest number, and make the dataset larger where that is too small for the one that was asked for.
-    fn limit(&mut self, asked: Option<u64>, from: u64) -> anyhow::Result<()> {
-        let wanted = asked.unwrap_or(NUMBER_MAX).max(from);
+    fn limit(&mut self) -> anyhow::Result<()> {
+        let from = self.arguments.from.get();
+        let asked = self.arguments.max.map(u64::from);
         if let Some(hindrance) = asked.and_then(|max| self.hindrance(max)) {
-            self.enlarge(wanted, hindrance)?;
+            self.enlarge(asked.unwrap_or(from), hindrance)?;
         }
-        let goal = Goal { least: 1.0, from, max: wanted, replicates: 1 };
-        let mut search = Search::new(goal);
-        let edge = loop {
-            match search.next() {
-                Step::Found(edge) => break edge,
-                Step::Probe(number) => {
-                    search.tell(number, if self.hindrance(number).is_some() { 0.0 } else { 1.0 });
-                }
-            }
-        };
-        self.max = match edge {
-            Edge::At(number) | Edge::AtMax(number) => number,
-            Edge::BelowFrom => {
-                return Err(self.hindrance(from).unwrap_or_else(|| anyhow::anyhow!("cannot plan")));
-            }
-        };
-        self.why_max = match (self.hindrance(self.max.saturating_add(1)), asked) {
-            (_, Some(max)) if self.max == max => "`--max` is reached".into(),
-            (Some(error), _) => messages::told(&error).replace("\n  hint: ", "; "),
-            (None, _) => "no search goes further".into(),
+        let wanted = asked.unwrap_or(NUMBER_MAX).max(from);
+        let found = largest(from, wanted, |number| self.hindrance(number).is_none());
+        self.max = found.ok_or_else(|| {
+            self.hindrance(from).unwrap_or_else(|| anyhow::anyhow!("cannot plan"))
+        })?;
+        self.why_max = match self.hindrance(self.max.saturating_add(1)) {
+            _ if asked == Some(self.max) => "`--max` is reached".into(),
+            Some(error) => messages::told(&error).replace("\n  hint: ", "; "),
+            None => "no search goes further".into(),
         };
         Ok(())
     }
@@ -157,106 +152,85 @@ impl Range {
             return Err(hindrance);
         }
         let own = self.resolved.workload.dataset_num_files_train.max(1);
-        let bare = self.data.overrides.len();
-        let mut suffices = |files: u64| {
-            self.data.overrides.truncate(bare);
-            self.data.overrides.push(format!("{FILES}={files}"));
-            self.hindrance(number).is_none()
-        };
-        let mut enough = own;
-        while !suffices(enough) {
-            if FILES_MAX < enough {
-                self.data.overrides.truncate(bare);
-                return Err(hindrance);
-            }
-            enough = enough.saturating_mul(2);
+        self.data.overrides.push(String::new());
+        let too_few = largest(own, FILES_MAX, |files| {
+            self.set_files(files);
+            self.hindrance(number).is_some()
+        });
+        let files = too_few.map_or(own, |files| files + 1);
+        if FILES_MAX < files {
+            return Err(hindrance);
         }
-        let mut few = enough / 2;
-        while 1 < enough - few {
-            let half = few + (enough - few) / 2;
-            if suffices(half) { enough = half } else { few = half }
-        }
-        self.data.overrides.truncate(bare);
-        add(&mut self.data, &mut self.added, format!("{FILES}={enough}"));
-        let (data, accelerators) = self.at(number)?;
-        let resolved = resolve_silently(&data, accelerators, self.wish)?.0;
-        let bytes = plan::estimate(&resolved.plan, &resolved.catalog).file_bytes;
+        self.set_files(files);
+        let bytes = catalog::estimate(&self.plan(number)?).file_bytes;
         self.notes.push(format!(
-            "every run reads {FILES}={enough} instead of {own} ({}), as many as {} need",
+            "every run reads {FILES}={files} instead of {own} ({}), as many as {} need",
             units::bytes(bytes),
             self.words(number),
         ));
         Ok(())
     }
 
-    /// Where an epoch is longer than the response needs, a run ends before it does.
-    fn shorten(&mut self, from: u64) -> anyhow::Result<()> {
-        let (first, last) = (self.plan(from)?, self.plan(self.max)?);
-        let needs = sustained_needs_steps(&first).max(sustained_needs_steps(&last));
-        let steps = needs.saturating_mul(2).max(STEPS_LEAST);
-        if steps < first.train.steps() {
-            add(&mut self.data, &mut self.added, format!("{STEPS}={steps}"));
-        }
-        Ok(())
-    }
-
-    fn note_datasets(&mut self, from: u64) -> anyhow::Result<()> {
-        if self.plan(from)?.dataset != self.plan(self.max)?.dataset {
-            self.notes.push(format!("the dataset changes with {}", self.key));
-        }
-        Ok(())
+    /// So many files in the last override.
+    fn set_files(&mut self, files: u64) {
+        self.data.overrides.pop();
+        self.data.overrides.push(format!("{FILES}={files}"));
     }
 }
 
+/// The largest number from `from` to `max` at which something holds, if there is one.
+fn largest(from: u64, max: u64, mut holds: impl FnMut(u64) -> bool) -> Option<u64> {
+    let mut search = Search::new(Goal { least: 1.0, from, max, replicates: 1 });
+    loop {
+        match search.next() {
+            Step::Found(edge) => return edge.number(),
+            Step::Probe(number) => search.tell(number, f64::from(holds(number))),
+        }
+    }
+}
+
+fn request(arguments: &ScaleArguments) -> Request {
+    let cache = if arguments.cold { Cache::Cold } else { Cache::AsIs };
+    Request { processes: Some(1), cache, ..Request::default() }
+}
+
 fn refuse_contradictions(arguments: &ScaleArguments) -> Result<(), UsageError> {
-    let refuse = |message: String, hint: &str| Err(UsageError { message, hint: Some(hint.into()) });
     if arguments.key == ACCELERATORS && arguments.data.accelerators.is_some() {
-        return refuse(
-            "`--accelerators` is what is looked for".into(),
+        return Err(UsageError::new(
+            "`--accelerators` is what is looked for",
             "say where to begin and end with `--from` and `--max`",
-        );
+        ));
     }
     if arguments.max.is_some_and(|max| max < arguments.from) {
-        return refuse(
+        return Err(UsageError::new(
             format!("nothing lies between `--from {}` and `--max` below it", arguments.from),
             "raise `--max`",
-        );
+        ));
     }
     if is_given(&arguments.data, &arguments.key) {
-        return refuse(
+        return Err(UsageError::new(
             format!("`{}` is what is looked for", arguments.key),
             "leave it out of the overrides",
-        );
+        ));
     }
     Ok(())
 }
 
 /// Arguments of a run whose key has this number.
-fn at(
-    data: &DataArguments,
-    key: &str,
-    number: u64,
-) -> anyhow::Result<(DataArguments, Option<u32>)> {
+fn at(data: &DataArguments, key: &str, number: u64) -> Result<DataArguments, UsageError> {
     let mut data = data.clone();
     if key == ACCELERATORS {
-        let accelerators = u32::try_from(number).map_err(|_| UsageError {
-            message: format!("`{number}` accelerators are more than can be emulated"),
-            hint: None,
-        })?;
-        return Ok((data, Some(accelerators)));
+        data.accelerators = Some(u32::try_from(number).map_err(|_| {
+            UsageError::plain(format!("`{number}` accelerators are more than can be emulated"))
+        })?);
+    } else {
+        data.overrides.push(format!("{key}={number}"));
     }
-    data.overrides.push(format!("{key}={number}"));
-    let accelerators = data.accelerators;
-    Ok((data, accelerators))
+    Ok(data)
 }
 
 /// Whether the user sets this key.
 fn is_given(data: &DataArguments, key: &str) -> bool {
     let keys = data.overrides.iter().filter_map(|text| Override::parse(text).ok());
     keys.into_iter().any(|given| given.key() == key)
-}
-
-fn add(data: &mut DataArguments, added: &mut Vec<String>, text: String) {
-    data.overrides.push(text.clone());
-    added.push(text);
 }

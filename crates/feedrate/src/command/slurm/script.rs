@@ -1,130 +1,93 @@
 //! The text of a batch script: what is asked of Slurm, and what is done in the job. Decides nothing, reads nothing.
 
-use crate::cli::{SlurmLauncher, SlurmMpi};
+use super::{BatchArguments, SlurmLauncher};
+use crate::cli::name_of;
 use feedrate_study::bash::{self, quoted};
 use std::fmt::Write;
+use std::num::NonZeroU32;
 
-/// Options of a batch job.
-#[derive(Clone, Debug)]
-pub(super) struct BatchJob {
-    /// `--job-name`.
-    pub(super) name: String,
-    /// `--partition`.
-    pub(super) partition: Option<String>,
-    /// `--account`.
-    pub(super) account: Option<String>,
-    /// `--chdir`.
-    pub(super) chdir: Option<String>,
-    /// `--nodes`.
-    pub(super) nodes: u32,
-    /// `--ntasks-per-node`.
-    pub(super) tasks_per_node: u32,
-    /// `--cpus-per-task`.
-    pub(super) cpus_per_task: Option<u32>,
+/// A batch job.
+pub(super) struct Job<'a> {
+    /// Options of Slurm.
+    pub(super) batch: &'a BatchArguments,
+    /// In queues.
+    pub(super) name: &'a str,
     /// `--time`.
-    pub(super) time: String,
+    pub(super) time: &'a str,
     /// Repetitions, one after another.
-    pub(super) array: Option<u32>,
-    /// Loaded in this order.
-    pub(super) modules: Vec<String>,
-}
-
-/// The processes of a command in a job.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Processes {
-    /// How many.
-    pub(super) tasks: u32,
-    /// Launcher.
-    pub(super) launcher: SlurmLauncher,
-    /// Plugin by which they find each other.
-    pub(super) mpi: SlurmMpi,
-    /// CPUs of each.
-    pub(super) cpus: Option<u32>,
-}
-
-/// Work of a job: a workload, or a study.
-#[derive(Clone, Debug)]
-pub(super) struct Work {
+    pub(super) array: Option<NonZeroU32>,
     /// Description of the script and of its time limit: lines of a comment.
     pub(super) about: Vec<String>,
     /// Behaviour when the job is requeued: a line of a comment.
     pub(super) requeued: &'static str,
-    /// Who is told a minute before the time is over.
-    pub(super) told: Told,
+    /// A minute before the time is over the script is told, instead of all steps of the job.
+    pub(super) is_script_told: bool,
     /// Lines of bash.
     pub(super) lines: Vec<String>,
 }
 
-/// Who is told to stop.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Told {
-    /// All steps of the job.
-    Steps,
+impl Job<'_> {
     /// The script.
-    Script,
-}
-
-/// The script.
-pub(super) fn script(job: &BatchJob, work: &Work) -> String {
-    let mut head = String::new();
-    for line in &work.about {
-        let _ = writeln!(head, "# {line}");
+    pub(super) fn script(&self) -> String {
+        let about: String = self.about.iter().map(|line| format!("# {line}\n")).collect();
+        let head = format!("{about}{}\n", self.options());
+        let modules: Vec<String> =
+            self.batch.modules.iter().map(|name| format!("module load {}", quoted(name))).collect();
+        bash::script(&head, &modules, &format!("\n{}", self.lines.join("\n")))
     }
-    let head = head + &options(job, work) + "\n";
-    let mut modules = Vec::new();
-    for module in &job.modules {
-        modules.push(format!("module load {}", quoted(module)));
-    }
-    bash::script(&head, &modules, &format!("\n{}", work.lines.join("\n")))
-}
 
-fn options(job: &BatchJob, work: &Work) -> String {
-    let mut text = String::new();
-    let mut option = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            let _ = writeln!(text, "#SBATCH --{name}={value}");
+    fn options(&self) -> String {
+        let batch = self.batch;
+        let name: String = self.name.chars().filter(|c| !c.is_whitespace()).collect();
+        let chdir = batch.chdir.as_ref().map(|folder| format!("\"{}\"", folder.display()));
+        let options = [
+            ("job-name", Some(format!("feedrate-{name}"))),
+            ("partition", batch.partition.clone()),
+            ("account", batch.account.clone()),
+            ("chdir", chdir),
+            ("nodes", Some(batch.nodes.to_string())),
+            ("ntasks-per-node", Some(batch.tasks_per_node.to_string())),
+            ("cpus-per-task", batch.cpus_per_task.map(|cpus| cpus.to_string())),
+            ("time", Some(self.time.to_string())),
+        ];
+        let mut text = String::new();
+        for (name, value) in options {
+            text.extend(value.map(|value| format!("#SBATCH --{name}={value}\n")));
         }
-    };
-    option("job-name", Some(job.name.clone()));
-    option("partition", job.partition.clone());
-    option("account", job.account.clone());
-    option("chdir", job.chdir.as_ref().map(|folder| format!("\"{folder}\"")));
-    option("nodes", Some(job.nodes.to_string()));
-    option("ntasks-per-node", Some(job.tasks_per_node.to_string()));
-    option("cpus-per-task", job.cpus_per_task.map(|cpus| cpus.to_string()));
-    option("time", Some(job.time.clone()));
-    if let Some(times) = job.array {
-        text += "# One after another: side by side they would take the storage from each other.\n";
-        let _ = writeln!(text, "#SBATCH --array=1-{times}%1");
-    }
-    let _ = write!(
-        text,
-        "\
+        if let Some(times) = self.array {
+            text +=
+                "# One after another: side by side they would take the storage from each other.\n";
+            let _ = writeln!(text, "#SBATCH --array=1-{times}%1");
+        }
+        let _ = write!(
+            text,
+            "\
 # {}
 #SBATCH --requeue
 #SBATCH --open-mode=append
 # A minute before its time is over the run is told to stop, and still writes down what it measured.
 #SBATCH --signal={}TERM@60
 ",
-        work.requeued,
-        match work.told {
-            Told::Steps => "",
-            Told::Script => "B:",
-        }
-    );
-    text
+            self.requeued,
+            if self.is_script_told { "B:" } else { "" },
+        );
+        text
+    }
 }
 
 /// A function of bash: `launch COMMAND` starts a command's processes.
-pub(super) fn launch(processes: &Processes) -> String {
-    let tasks = processes.tasks;
-    match processes.launcher {
+pub(super) fn launch_function(
+    batch: &BatchArguments,
+    launcher: SlurmLauncher,
+    tasks: u32,
+) -> String {
+    match launcher {
         SlurmLauncher::Srun => {
             let mut command = String::from("srun");
             if tasks > 1 {
-                let _ = write!(command, " --mpi={}", name_of(processes.mpi));
+                let _ = write!(command, " --mpi={}", name_of(batch.mpi));
             }
-            if let Some(cpus) = processes.cpus {
+            if let Some(cpus) = batch.cpus_per_task {
                 // Since 22.05 srun does not take it from the job.
                 let _ = write!(command, " --cpus-per-task={cpus}");
             }
@@ -150,16 +113,8 @@ launch() {{
     }
 }
 
-/// As srun writes it.
-pub(super) fn name_of(mpi: SlurmMpi) -> &'static str {
-    match mpi {
-        SlurmMpi::Pmi2 => "pmi2",
-        SlurmMpi::Pmix => "pmix",
-    }
-}
-
 /// `$results` becomes a new folder of this start of the job, below `results`, which is quoted.
-pub(super) fn folder(results: &str) -> String {
+pub(super) fn results_folder(results: &str) -> String {
     format!(
         "\
 job=$SLURM_JOB_ID

@@ -1,9 +1,8 @@
 //! `feedrate study run --dry-run`: what would run, how long, how many bytes, and whether the disk holds them. Runs nothing.
 
-use super::machine::Machine;
+use super::machine::ThisMachine;
 use crate::exit::Exit;
-use crate::messages;
-use crate::text;
+use crate::{messages, text};
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
 use feedrate_results::state::{StudySettings, StudyState};
@@ -13,103 +12,73 @@ use feedrate_study::runner::{
     DatasetPlan, Plans, RowPlan, RunnerEnv, RunnerError, RunnerOptions, due,
 };
 use serde::Serialize;
-use std::path::PathBuf;
+use serde_json::json;
+use std::path::{Path, PathBuf};
 
 /// One run that would be made.
 #[derive(Serialize)]
-struct Step {
+struct ForecastRun {
     row: usize,
     label: String,
     run_s: f64,
     generation_s: f64,
     /// The folder of its dataset.
     dataset: Option<PathBuf>,
-    /// To be generated first; 0 where it is there by then.
-    generate_bytes: u64,
-    /// To be deleted before.
-    delete: Vec<PathBuf>,
-    /// There is too little room, by so many bytes.
-    short_bytes: Option<u64>,
+    /// On the disk, before it.
+    #[serde(flatten)]
+    change: Change,
 }
 
 /// Tell what would run.
 pub(super) fn dry_run(
-    machine: &mut Machine,
+    machine: &mut ThisMachine,
     state: &StudyState,
     settings: &StudySettings,
     options: &RunnerOptions,
     json: bool,
 ) -> anyhow::Result<Exit> {
     let rows: Vec<Row> = machine.files.table()?.rows().cloned().collect();
-    let pending = due(&rows, state, options);
-    let pending = &pending[..options.limit.unwrap_or(pending.len()).min(pending.len())];
+    let mut pending = due(&rows, state, options);
+    pending.truncate(options.limit.unwrap_or(pending.len()));
     let mut plans = Plans::default();
-    let made = plans.make(&rows, pending, |row| machine.plan(row, settings));
+    let made = plans.make(&rows, &pending, |row| machine.plan(row, settings));
     made.map_err(RunnerError::Rows)?;
-    let planned: Vec<Planned> = pending
-        .iter()
-        .filter_map(|&index| Some(Planned { rows: &rows, index, plan: plans.get(&rows[index])? }))
-        .collect();
-    let uses = planned.iter().map(|of| of.plan.dataset.as_ref().map(|of| of.folder.clone()));
+    let planned = pending.iter().filter_map(|&index| Some((index, plans.get(&rows[index])?)));
+    let planned: Vec<(usize, &RowPlan)> = planned.collect();
+    let uses = planned.iter().map(|(_, plan)| Some(plan.dataset.as_ref()?.folder.clone()));
     let owned = machine.own_datasets(&plans.dataset_roots(), &settings.id);
     let mut forecast = Forecast::new(options.datasets, uses.collect(), owned);
     let pace = plans.pace(state);
-    let steps: Vec<Step> = planned
-        .iter()
-        .enumerate()
-        .map(|(n, of)| of.step(pace, of.change(&mut forecast, n, machine, settings)))
-        .collect();
-    tell(&steps, json);
+    let mut runs = Vec::new();
+    for (n, (index, plan)) in planned.into_iter().enumerate() {
+        let row = &rows[index];
+        let mut change = Change::default();
+        if let Some(DatasetPlan { folder, bytes, .. }) = &plan.dataset {
+            let (is_whole, free_bytes) =
+                (machine.is_whole(row, settings), machine.free_bytes(folder));
+            change = forecast.step(n, Now { folder, bytes: *bytes, is_whole, free_bytes });
+        }
+        runs.push(ForecastRun {
+            row: index + 1,
+            label: label(row, &rows),
+            run_s: plan.run_s * pace,
+            generation_s: if change.generate_bytes > 0 { plan.generation_s } else { 0.0 },
+            dataset: plan.dataset.as_ref().map(|dataset| dataset.folder.clone()),
+            change,
+        });
+    }
+    tell(&runs, json);
     Ok(Exit::Fine)
 }
 
-/// A row that would be run.
-struct Planned<'a> {
-    rows: &'a [Row],
-    index: usize,
-    plan: &'a RowPlan,
-}
-
-impl Planned<'_> {
-    /// The change that the `n`th run makes to the disk.
-    fn change(
-        &self,
-        forecast: &mut Forecast,
-        n: usize,
-        machine: &mut Machine,
-        settings: &StudySettings,
-    ) -> Change {
-        let Some(DatasetPlan { folder, bytes, .. }) = &self.plan.dataset else {
-            return Change::default();
-        };
-        let is_whole = machine.is_whole(&self.rows[self.index], settings);
-        let free_bytes = machine.free_bytes(folder);
-        forecast.step(n, Now { folder, bytes: *bytes, is_whole, free_bytes })
-    }
-
-    fn step(&self, pace: f64, change: Change) -> Step {
-        let is_made = change.generate_bytes > 0;
-        Step {
-            row: self.index + 1,
-            label: label(&self.rows[self.index], self.rows),
-            run_s: self.plan.run_s * pace,
-            generation_s: if is_made { self.plan.generation_s } else { 0.0 },
-            dataset: self.plan.dataset.as_ref().map(|dataset| dataset.folder.clone()),
-            generate_bytes: change.generate_bytes,
-            delete: change.delete,
-            short_bytes: change.short_bytes,
-        }
-    }
-}
-
-fn tell(steps: &[Step], json: bool) {
-    let run_s: f64 = steps.iter().map(|step| step.run_s).sum();
-    let generation_s: f64 = steps.iter().map(|step| step.generation_s).sum();
-    let generate_bytes: u64 = steps.iter().map(|step| step.generate_bytes).sum();
-    let is_short = steps.iter().any(|step| step.short_bytes.is_some());
+fn tell(runs: &[ForecastRun], json: bool) {
+    let run_s: f64 = runs.iter().map(|run| run.run_s).sum();
+    let generation_s: f64 = runs.iter().map(|run| run.generation_s).sum();
+    let generate_bytes: u64 = runs.iter().map(|run| run.change.generate_bytes).sum();
+    let is_short = runs.iter().any(|run| run.change.short_bytes.is_some());
     if json {
-        messages::print(serde_json::json!({
-            "runs": steps,
+        messages::print(json!({
+            "runs": runs,
             "run_s": run_s,
             "generation_s": generation_s,
             "generate_bytes": generate_bytes,
@@ -117,13 +86,14 @@ fn tell(steps: &[Step], json: bool) {
         }));
         return;
     }
-    if steps.is_empty() {
+    if runs.is_empty() {
         return messages::print("nothing is pending");
     }
-    messages::print(table(steps));
+    let header = ["Row", "Run", "Takes about", "Dataset", "Before it"];
+    messages::print(text::table(header, runs.iter().map(cells)));
     messages::print(format!(
         "\n{}: about {} of running and {} of generating {}; {}",
-        units::counted(steps.len() as u64, "run"),
+        units::counted(runs.len() as u64, "run"),
         units::seconds(run_s),
         units::seconds(generation_s),
         units::bytes(generate_bytes),
@@ -131,27 +101,23 @@ fn tell(steps: &[Step], json: bool) {
     ));
 }
 
-fn table(steps: &[Step]) -> String {
-    let mut table = text::table(["Row", "Run", "Takes about", "Dataset", "Before it"]);
-    for step in steps {
-        let name = |folder: &PathBuf| {
-            folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
-        };
-        let mut before: Vec<String> =
-            step.delete.iter().map(|folder| format!("delete {}", name(folder))).collect();
-        if step.generate_bytes > 0 {
-            before.push(format!("generate {}", units::bytes(step.generate_bytes)));
-        }
-        before.extend(
-            step.short_bytes.map(|short| format!("no room: {} short", units::bytes(short))),
-        );
-        table.add_row([
-            format!("#{}", step.row),
-            step.label.clone(),
-            units::seconds(step.run_s),
-            step.dataset.as_ref().map_or("-".into(), name),
-            before.join(", "),
-        ]);
+fn cells(run: &ForecastRun) -> [String; 5] {
+    let Change { generate_bytes, delete, short_bytes } = &run.change;
+    let mut before: Vec<String> =
+        delete.iter().map(|folder| format!("delete {}", name(folder))).collect();
+    if *generate_bytes > 0 {
+        before.push(format!("generate {}", units::bytes(*generate_bytes)));
     }
-    text::lines(&table)
+    before.extend(short_bytes.map(|short| format!("no room: {} short", units::bytes(short))));
+    [
+        format!("#{}", run.row),
+        run.label.clone(),
+        units::seconds(run.run_s),
+        text::known(run.dataset.as_deref(), name),
+        before.join(", "),
+    ]
+}
+
+fn name(folder: &Path) -> String {
+    folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }

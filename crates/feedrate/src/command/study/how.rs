@@ -1,12 +1,55 @@
 //! How the runs of a study are made: what was asked now, against what its earlier runs were made with.
 
-use crate::cli::{Cache, StudyHow};
 use crate::exit::UsageError;
 use crate::resolve::entropy;
 use anyhow::Context;
+use clap::Args;
+use clap::builder::PossibleValue;
 use feedrate_results::state::{Launching, StudySettings, StudyState};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
+
+/// The page cache before a run.
+const CACHES: [(&str, &str); 3] = [
+    ("cold", "The dataset is dropped from it before each epoch, and that is checked"),
+    ("warm", "The dataset is read once before, and that is checked"),
+    (AS_IS, "Whatever it holds"),
+];
+/// Nothing is done to the cache.
+pub(super) const AS_IS: &str = "as-is";
+
+/// How the runs of a study are made.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "How runs are made, the same for all of a study")]
+pub(in crate::command) struct StudyHow {
+    /// Folder that results go to [default: results].
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+    /// Folder that datasets lie in [default: each workload's `dataset.data_folder`].
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Share of the files and samples to use, of rows that say nothing else [default: 1].
+    #[arg(long, value_name = "F")]
+    scale: Option<f64>,
+    /// Share of each record's bytes to use; this changes the workload, and is doubted [default: 1].
+    #[arg(long, value_name = "F")]
+    shrink_records: Option<f64>,
+    /// Page cache before each run, of rows that say nothing else [default: as-is].
+    #[arg(long, value_parser = CACHES.map(|(name, help)| PossibleValue::new(name).help(help)))]
+    cache: Option<String>,
+    /// How the processes of a run are started: a name from `feedrate list launches` [default: local].
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::command) launch: Option<String>,
+    /// A line of bash before each run: `module load openmpi`. May be given several times.
+    #[arg(long, value_name = "LINE")]
+    prologue: Vec<String>,
+    /// One more argument of the launcher. May be given several times.
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    launcher_argument: Vec<String>,
+    /// Emulated accelerators of each process that a launcher starts [default: 1].
+    #[arg(long, value_name = "K")]
+    pub(in crate::command) accelerators_per_rank: Option<u32>,
+}
 
 /// The settings of all runs of the study in `csv`. What was said once is kept; another word is refused once there are results.
 pub(super) fn settings(
@@ -15,40 +58,36 @@ pub(super) fn settings(
     state: &StudyState,
 ) -> anyhow::Result<StudySettings> {
     let here = std::env::current_dir().context("cannot tell the working directory")?;
-    let before = state.settings.clone().unwrap_or_else(|| new(csv, &here));
-    let mut choice = Choice { is_open: !state.has_results(), changed: Vec::new() };
-    let absolute = |path: &Option<PathBuf>| path.as_ref().map(|path| here.join(path));
-    let launching = &before.launching;
-    let settings = StudySettings {
-        results: choice.of("--results", absolute(&how.results), &before.results),
-        data: choice.of("--data", absolute(&how.data).map(Some), &before.data),
-        scale: choice.of("--scale", how.scale, &before.scale),
-        shrink_records: choice.of("--shrink-records", how.shrink_records, &before.shrink_records),
-        cache: choice.of("--cache", how.cache.map(|cache| name(cache).into()), &before.cache),
-        launching: Launching {
-            launch: choice.of("--launch", how.launch.clone(), &launching.launch),
-            prologue: choice.of("--prologue", given(&how.prologue), &launching.prologue),
-            arguments: choice.of(
-                "--launcher-argument",
-                given(&how.launcher_argument),
-                &launching.arguments,
+    let mut settings = state.settings.clone().unwrap_or_else(|| new(csv, &here));
+    let mut changes = Changes { are_open: !state.has_results(), refused: Vec::new() };
+    let absolute = |path: &PathBuf| here.join(path);
+    changes.take("--results", how.results.as_ref().map(absolute), &mut settings.results);
+    changes.take("--data", how.data.as_ref().map(absolute).map(Some), &mut settings.data);
+    changes.take("--scale", how.scale, &mut settings.scale);
+    changes.take("--shrink-records", how.shrink_records, &mut settings.shrink_records);
+    changes.take("--cache", how.cache.clone(), &mut settings.cache);
+    let launching = &mut settings.launching;
+    changes.take("--launch", how.launch.clone(), &mut launching.launch);
+    changes.take("--prologue", given(&how.prologue), &mut launching.prologue);
+    changes.take("--launcher-argument", given(&how.launcher_argument), &mut launching.arguments);
+    let per_rank = how.accelerators_per_rank.map(Some);
+    changes.take("--accelerators-per-rank", per_rank, &mut launching.accelerators_per_rank);
+    if !changes.refused.is_empty() {
+        return Err(UsageError::new(
+            format!(
+                "the earlier runs of this study were made in another way:\n  {}",
+                changes.refused.join("\n  ")
             ),
-            accelerators_per_rank: choice.of(
-                "--accelerators-per-rank",
-                how.accelerators_per_rank.map(Some),
-                &launching.accelerators_per_rank,
-            ),
-        },
-        ..before.clone()
-    };
-    choice.end()?;
+            "leave it out, or copy the CSV, and give the copy `--results` of its own",
+        )
+        .into());
+    }
     for (flag, share) in
         [("--scale", settings.scale), ("--shrink-records", settings.shrink_records)]
     {
         if !(share > 0.0 && share <= 1.0) {
             let message = format!("`{flag} {share}` is no share");
-            let hint = Some("give a number above 0 and at most 1".into());
-            return Err(UsageError { message, hint }.into());
+            return Err(UsageError::new(message, "give a number above 0 and at most 1").into());
         }
     }
     Ok(settings)
@@ -75,22 +114,8 @@ pub(super) fn new(csv: &Path, here: &Path) -> StudySettings {
         data: None,
         scale: 1.0,
         shrink_records: 1.0,
-        cache: name(Cache::AsIs).into(),
-        launching: Launching {
-            launch: "local".into(),
-            prologue: Vec::new(),
-            arguments: Vec::new(),
-            accelerators_per_rank: None,
-        },
-    }
-}
-
-/// As in the CSV.
-pub(super) fn name(cache: Cache) -> &'static str {
-    match cache {
-        Cache::Cold => "cold",
-        Cache::Warm => "warm",
-        Cache::AsIs => "as-is",
+        cache: AS_IS.into(),
+        launching: Launching { launch: "local".into(), ..Launching::default() },
     }
 }
 
@@ -98,36 +123,20 @@ fn given(words: &[String]) -> Option<Vec<String>> {
     (!words.is_empty()).then(|| words.to_vec())
 }
 
-/// Choice between the words given now and the earlier ones; a study with results keeps those.
-struct Choice {
-    is_open: bool,
-    changed: Vec<String>,
+/// Changes to the settings, which a study with results refuses.
+struct Changes {
+    are_open: bool,
+    refused: Vec<String>,
 }
 
-impl Choice {
-    fn of<T: Clone + PartialEq + Debug>(&mut self, flag: &str, asked: Option<T>, before: &T) -> T {
+impl Changes {
+    fn take<T: PartialEq + Debug>(&mut self, flag: &str, asked: Option<T>, setting: &mut T) {
         match asked {
-            Some(asked) if self.is_open || asked == *before => asked,
-            Some(asked) => {
-                self.changed.push(format!("`{flag}` is {asked:?} now, and was {before:?}"));
-                before.clone()
+            Some(asked) if self.are_open => *setting = asked,
+            Some(asked) if asked != *setting => {
+                self.refused.push(format!("`{flag}` is {asked:?} now, and was {setting:?}"));
             }
-            None => before.clone(),
+            _ => {}
         }
-    }
-
-    fn end(self) -> Result<(), UsageError> {
-        if self.changed.is_empty() {
-            return Ok(());
-        }
-        Err(UsageError {
-            message: format!(
-                "the earlier runs of this study were made in another way:\n  {}",
-                self.changed.join("\n  ")
-            ),
-            hint: Some(
-                "leave it out, or copy the CSV, and give the copy `--results` of its own".into(),
-            ),
-        })
     }
 }

@@ -1,9 +1,8 @@
 //! A study as it stands: rows, what came of them, and what the records of its runs say. Read only.
 
-use super::how;
-use super::machine::Machine;
+use super::how::{self, StudyHow};
+use super::machine::ThisMachine;
 use super::reporter::Reporter;
-use crate::cli::StudyHow;
 use crate::exit::UsageError;
 use feedrate_measure::summary::Summary;
 use feedrate_results::files::StudyFiles;
@@ -17,24 +16,12 @@ use std::path::Path;
 
 /// A study as it stands.
 pub(super) struct Ledger {
-    pub(super) files: StudyFiles,
     pub(super) rows: Vec<Row>,
     pub(super) state: StudyState,
     pub(super) settings: StudySettings,
-    pub(super) machine: Machine,
+    pub(super) machine: ThisMachine,
     /// Attempts of a runner that died.
     pub(super) left: Vec<Attempt>,
-}
-
-/// Where nobody runs, what is not at its end was broken off.
-fn break_off(state: &mut StudyState) -> Vec<Attempt> {
-    let running = state.attempts.iter_mut().filter(|of| of.outcome == Outcome::Running);
-    let mut left = Vec::new();
-    for attempt in running {
-        left.push(attempt.clone());
-        attempt.outcome = Outcome::BrokenOff;
-    }
-    left
 }
 
 impl Ledger {
@@ -44,11 +31,17 @@ impl Ledger {
         let rows: Vec<Row> = files.table()?.rows().cloned().collect();
         let mut state = StudyState::read(&files)?;
         let settings = how::settings(&StudyHow::default(), &files.csv, &state)?;
-        let is_running = files.is_locked();
-        let left = if is_running { Vec::new() } else { break_off(&mut state) };
+        let mut left = Vec::new();
+        if !files.is_locked() {
+            // Where nobody runs, what is not at its end was broken off.
+            for attempt in state.attempts.iter_mut().filter(|of| of.outcome == Outcome::Running) {
+                left.push(attempt.clone());
+                attempt.outcome = Outcome::BrokenOff;
+            }
+        }
         how::enter(&settings)?;
-        let machine = Machine::new(&files, Reporter::new(true))?;
-        Ok(Ledger { files, rows, state, settings, machine, left })
+        let machine = ThisMachine::new(&files, Reporter::new(true))?;
+        Ok(Ledger { rows, state, settings, machine, left })
     }
 
     /// Where each row stands.
@@ -103,10 +96,10 @@ pub(super) fn found(rows: &[Row], wanted: &[String]) -> Result<Vec<usize>, Usage
     let is_wanted = |index: &usize| is_wanted(wanted, *index, &rows[*index], rows);
     let found: Vec<usize> = (0..rows.len()).filter(is_wanted).collect();
     if found.is_empty() {
-        return Err(UsageError {
-            message: format!("no row of the study is called `{}`", wanted.join(" ")),
-            hint: Some("name it by `#6`, its place, or as `feedrate study status` does".into()),
-        });
+        return Err(UsageError::new(
+            format!("no row of the study is called `{}`", wanted.join(" ")),
+            "name it by `#6`, its place, or as `feedrate study status` does",
+        ));
     }
     Ok(found)
 }

@@ -1,8 +1,9 @@
 //! The surroundings of a study's runner: this machine, its processes, datasets and clock.
 
 use super::datasets;
+use super::how::AS_IS;
 use super::reporter::Reporter;
-use super::row::{self, OfStudy, Planned};
+use super::row::{PlannedRow, RowCommand};
 use crate::interrupt;
 use anyhow::Context;
 use feedrate_data::manifest::Manifest;
@@ -20,7 +21,7 @@ use feedrate_run::system::{self, Asker, BOUNDS, wait_until_quiet};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::PlanDoubt;
 use feedrate_study::bash::{self, quoted};
-use feedrate_study::launch::{self, Launch, Scripts};
+use feedrate_study::launch::{self, Launcher, Scripts};
 use feedrate_study::runner::{Ended, Prepared, RowJob, RowPlan, RunnerEnv, RunnerEvent, Task};
 use feedrate_study::supervise::{self, Supervised, Supervision, wait_until_alone};
 use jiff::Zoned;
@@ -32,9 +33,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Lines of a failed run's messages that are told.
-const REASON_LINES: usize = 6;
-
 /// A busy Slurm may fail to launch a step, and srun still ends with 0.
 const STARTS_MAX: u32 = 3;
 
@@ -42,7 +40,7 @@ const STARTS_MAX: u32 = 3;
 const QUIET_LOOK: Duration = Duration::from_millis(500);
 
 /// This machine.
-pub(super) struct Machine {
+pub(super) struct ThisMachine {
     pub(super) files: StudyFiles,
     hooks: BTreeMap<String, String>,
     clock: Clock,
@@ -54,10 +52,10 @@ pub(super) struct Machine {
     pub(super) quiet_wait: Duration,
 }
 
-impl Machine {
+impl ThisMachine {
     /// This machine, for the study in `files`.
     pub(super) fn new(files: &StudyFiles, reporter: Reporter) -> anyhow::Result<Self> {
-        Ok(Machine {
+        Ok(ThisMachine {
             hooks: files.hooks()?,
             files: files.clone(),
             clock: Clock::new(),
@@ -74,7 +72,7 @@ impl Machine {
     }
 }
 
-impl RunnerEnv for Machine {
+impl RunnerEnv for ThisMachine {
     fn plan(&mut self, row: &Row, settings: &StudySettings) -> Result<RowPlan, String> {
         let plan = self.planned(row, settings)?.plan;
         // What is wrong with the way of starting shows here, before anything runs.
@@ -110,14 +108,16 @@ impl RunnerEnv for Machine {
     }
 
     fn prepare(&mut self, job: &RowJob) -> Result<Prepared, Ended> {
-        let of_study = self.of_study(job.row, job.settings).map_err(Ended::Failed)?;
+        let command = self.command(job.row, job.settings).map_err(Ended::Failed)?;
         let launch = self.launch(job.settings).map_err(Ended::Failed)?;
-        if launch.member().has(Ability::Elsewhere) {
+        if launch.member.has(Ability::Elsewhere) {
             // Hooks are part of the job, and this machine is not the one that is measured.
             return Ok(Prepared::default());
         }
-        for (name, level) in &of_study.hooks {
-            self.hook(job, name, level)?;
+        for (name, level) in &command.hooks {
+            let folder = self.task_folder(job.attempt, &format!("hook-{name}"))?;
+            let run = bash::script("", &[], &self.hook_line(name, level));
+            self.supervise(&folder, &Scripts { run, cleanup: None, files: Vec::new() })?;
         }
         let doubts = self.wait_until_quiet(job)?;
         let results = &job.settings.results;
@@ -133,35 +133,34 @@ impl RunnerEnv for Machine {
     }
 
     fn execute(&mut self, job: &RowJob, task: Task) -> Result<(), Ended> {
-        let (what, mut words) = match task {
-            Task::Generate => ("generate", vec!["generate".to_string()]),
-            Task::Run(_) => ("run", vec!["run".to_string()]),
+        let command = self.command(job.row, job.settings).map_err(Ended::Failed)?;
+        let mut words = command.data.words();
+        let what = match task {
+            Task::Generate => "generate",
+            Task::Run(run_dir) => {
+                words.extend(["--run-dir".into(), run_dir.display().to_string()]);
+                words.extend(["--study".into(), run_dir.join(ABOUT_FILE).display().to_string()]);
+                words.extend((command.cache != AS_IS).then(|| format!("--{}", command.cache)));
+                "run"
+            }
         };
+        words.insert(0, what.into());
         let folder = self.task_folder(job.attempt, what)?;
-        let of_study = self.of_study(job.row, job.settings).map_err(Ended::Failed)?;
-        let data = row::data_arguments(job.row, &of_study, job.settings, &self.files.csv);
-        words.extend(row::words(&data));
-        if let Task::Run(run_dir) = task {
-            words.extend(["--run-dir".into(), run_dir.display().to_string()]);
-            words.extend(["--study".into(), run_dir.join(ABOUT_FILE).display().to_string()]);
-            words.extend(cache_flag(&of_study).map(String::from));
-        }
         if let (Task::Generate, Some(dataset)) = (task, &job.plan.dataset) {
             datasets::claim(&dataset.folder, &job.settings.id).map_err(failed)?;
         }
         let scripts = self.scripts(job, &words, &folder).map_err(Ended::Failed)?;
-        let has_begun = || match task {
-            Task::Generate => true,
-            Task::Run(run_dir) => run_dir.join(RECORD_FILE).exists(),
-        };
         for _ in 0..STARTS_MAX {
             self.supervise(&folder, &scripts)?;
-            if has_begun() {
-                return Ok(());
+            if let Task::Run(run_dir) = task
+                && !run_dir.join(RECORD_FILE).exists()
+            {
+                continue;
             }
+            return Ok(());
         }
         let nothing = "its launcher ended well, and has started nothing";
-        Err(Ended::Failed(reason(&folder.join("stderr"), nothing)))
+        Err(Ended::Failed(supervise::reason(&folder.join("stderr"), nothing)))
     }
 
     fn check(&mut self, run_dir: &Path, row: &Row, plan: &RowPlan) -> Result<Checked, String> {
@@ -195,7 +194,7 @@ impl RunnerEnv for Machine {
     }
 }
 
-impl Machine {
+impl ThisMachine {
     /// Wait until nothing of an earlier runner measures any more; false where the user did not want to.
     pub(super) fn wait_until_alone(&self) -> anyhow::Result<bool> {
         let mut tell = || self.reporter.say("waiting for the end of what an earlier runner began");
@@ -218,17 +217,20 @@ impl Machine {
         }
     }
 
-    fn of_study(&self, row: &Row, settings: &StudySettings) -> Result<OfStudy, String> {
-        row::of_study(row, settings, &self.hooks).map_err(|problem| problem.to_string())
+    fn command(&self, row: &Row, settings: &StudySettings) -> Result<RowCommand, String> {
+        let command = RowCommand::new(row, settings, &self.hooks, &self.files.csv);
+        command.map_err(|problem| problem.to_string())
     }
 
-    pub(super) fn planned(&self, row: &Row, settings: &StudySettings) -> Result<Planned, String> {
-        let of_study = self.of_study(row, settings)?;
-        let data = row::data_arguments(row, &of_study, settings, &self.files.csv);
-        row::plan(&data, &of_study.cache)
+    pub(super) fn planned(
+        &self,
+        row: &Row,
+        settings: &StudySettings,
+    ) -> Result<PlannedRow, String> {
+        self.command(row, settings)?.plan()
     }
 
-    fn launch(&self, settings: &StudySettings) -> Result<&'static dyn Launch, String> {
+    fn launch(&self, settings: &StudySettings) -> Result<&'static Launcher, String> {
         let name = &settings.launching.launch;
         launch::find(name).ok_or_else(|| {
             format!("there is no way to start runs called `{name}`\n  hint: see `feedrate list launches`")
@@ -239,10 +241,9 @@ impl Machine {
         let launching = &job.settings.launching;
         let launch = self.launch(job.settings)?;
         let mut prologue = launching.prologue.clone();
-        if launch.member().has(Ability::Elsewhere)
-            && words.first().is_some_and(|word| word == "run")
+        if launch.member.has(Ability::Elsewhere) && words.first().is_some_and(|word| word == "run")
         {
-            let hooks = self.of_study(job.row, job.settings)?.hooks;
+            let hooks = self.command(job.row, job.settings)?.hooks;
             prologue.extend(
                 hooks.iter().map(|(name, level)| format!("( {} )", self.hook_line(name, level))),
             );
@@ -264,7 +265,7 @@ impl Machine {
             options: &options,
             variable: &|name| std::env::var(name).ok(),
         };
-        let scripts = launch.scripts(&wanted);
+        let scripts = (launch.scripts)(&wanted);
         scripts.map_err(|error| format!("{error}\n  hint: {}", error.hint))
     }
 
@@ -274,13 +275,6 @@ impl Machine {
         format!("set -- {}; {command}", quoted(level))
     }
 
-    /// Run a hook with the level that a row asks for.
-    fn hook(&self, job: &RowJob, name: &str, level: &str) -> Result<(), Ended> {
-        let folder = self.task_folder(job.attempt, &format!("hook-{name}"))?;
-        let run = bash::script("", &[], &self.hook_line(name, level));
-        self.supervise(&folder, &Scripts { run, cleanup: None, files: Vec::new() })
-    }
-
     /// Each attempt is a new one, and so are its folders.
     fn task_folder(&self, attempt: u64, what: &str) -> Result<PathBuf, Ended> {
         let folder = self.files.task(attempt, what);
@@ -288,79 +282,44 @@ impl Machine {
         Ok(folder)
     }
 
-    /// Run scripts to their end.
+    /// Run scripts to their end, or until the user wants to stop.
     fn supervise(&self, folder: &Path, scripts: &Scripts) -> Result<(), Ended> {
-        let write = |name: &str, text: &str| {
-            let path = folder.join(name);
-            fs::write(&path, text).map(|()| path).map_err(failed)
-        };
         for (name, text) in &scripts.files {
-            write(name, text)?;
+            write(folder, name, text)?;
         }
-        let cleanup = scripts.cleanup.as_ref().map(|text| write("cleanup.sh", text)).transpose()?;
+        let cleanup = scripts.cleanup.as_ref().map(|text| write(folder, "cleanup.sh", text));
         let order = Supervision {
-            script: write("run.sh", &scripts.run)?,
-            cleanup,
+            script: write(folder, "run.sh", &scripts.run)?,
+            cleanup: cleanup.transpose()?,
             stdout: folder.join("stdout"),
             stderr: folder.join("stderr"),
             running: self.files.running(),
             grace: supervise::GRACE,
         };
-        let ended = self.supervised(&order).map_err(failed)?;
-        if self.is_stopped() {
-            return Err(Ended::Stopped);
-        }
-        match ended {
-            supervise::Ended::Exited(0) => Ok(()),
-            supervise::Ended::Exited(code) => {
-                Err(Ended::Failed(reason(&order.stderr, &format!("it ended with code {code}"))))
-            }
-            supervise::Ended::Signalled(signal) => {
-                Err(Ended::Failed(reason(&order.stderr, &format!("signal {signal} ended it"))))
-            }
-            supervise::Ended::Busy => Err(Ended::Failed("another run goes on".into())),
-            supervise::Ended::Refused(why) => Err(Ended::Failed(why)),
-            supervise::Ended::Lost => Err(Ended::Failed("its supervisor was killed".into())),
-        }
-    }
-
-    /// Run to the end, or until the user wants to stop.
-    fn supervised(&self, order: &Supervision) -> anyhow::Result<supervise::Ended> {
-        loop {
-            let ended = Supervised::start(&self.program, order)?.wait(&self.interrupted)?;
+        let ended = loop {
+            let run = Supervised::start(&self.program, &order);
+            let ended = run.and_then(|mut run| run.wait(&self.interrupted)).map_err(failed)?;
             // The supervisor of a runner that was killed may have taken the lock since it was looked at.
-            if ended != supervise::Ended::Busy || !self.wait_until_alone()? {
-                return Ok(ended);
+            if ended != supervise::Ended::Busy || !self.wait_until_alone().map_err(failed)? {
+                break ended;
             }
+        };
+        match ended.failure(&order.stderr) {
+            _ if self.is_stopped() => Err(Ended::Stopped),
+            Some(why) => Err(Ended::Failed(why)),
+            None => Ok(()),
         }
     }
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, Ended> {
+    let path = folder.join(name);
+    fs::write(&path, text).map_err(failed)?;
+    Ok(path)
 }
 
 fn failed(error: impl std::fmt::Display) -> Ended {
     Ended::Failed(error.to_string())
-}
-
-fn cache_flag(of_study: &OfStudy) -> Option<&'static str> {
-    match of_study.cache.as_str() {
-        "cold" => Some("--cold"),
-        "warm" => Some("--warm"),
-        _ => None,
-    }
-}
-
-/// The end of what a process said, from its last error on; `otherwise` where it said nothing.
-fn reason(messages: &Path, otherwise: &str) -> String {
-    let said = fs::read(messages).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-    let from = lines.iter().rposition(|line| line.starts_with("error"));
-    let from = from.unwrap_or(lines.len().saturating_sub(REASON_LINES));
-    let told: Vec<&str> = lines[from..].iter().take(REASON_LINES).copied().collect();
-    if told.is_empty() {
-        otherwise.into()
-    } else {
-        format!("{otherwise}: {}", told.join("\n").trim_start_matches("error: "))
-    }
 }
 
 /// Whether a record is whole, and that of this row and its own dataset.

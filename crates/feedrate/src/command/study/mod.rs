@@ -13,18 +13,36 @@ mod ledger;
 mod status;
 mod show;
 
+pub(super) use how::StudyHow;
+pub(super) use run::StudyRunArguments;
+
 use super::slurm;
-use crate::cli::StudyCommand;
 use crate::exit::{Exit, UsageError};
+use clap::{ArgMatches, Subcommand};
 use feedrate_results::files::FilesError;
 use feedrate_study::runner::RunnerError;
 
+/// Commands about studies.
+#[derive(Debug, Subcommand)]
+pub(super) enum StudyCommand {
+    /// Write the runs of a design as CSV, to be run by `feedrate study run`.
+    New(new::StudyNewArguments),
+    /// Run what is pending in a study, and mark it as done.
+    Run(StudyRunArguments),
+    /// Write a batch script for Slurm that runs a study, or as many of its runs as its time allows.
+    Slurm(slurm::StudySlurmArguments),
+    /// Show how far a study is: rows, factors, models and processes, time left.
+    Status(status::StudyStatusArguments),
+    /// Show runs of a study: what they came to, and every attempt at them.
+    Show(show::StudyShowArguments),
+}
+
 /// Do what was asked.
-pub(crate) fn study(command: &StudyCommand) -> anyhow::Result<Exit> {
+pub(super) fn study(command: &StudyCommand, matches: &ArgMatches) -> anyhow::Result<Exit> {
     let done = match command {
         StudyCommand::New(a) => new::new(a),
         StudyCommand::Run(a) => run::run(a),
-        StudyCommand::Slurm(a) => slurm::study(a),
+        StudyCommand::Slurm(a) => slurm::study(a, matches),
         StudyCommand::Status(a) => status::status(a),
         StudyCommand::Show(a) => show::show(a),
     };
@@ -36,7 +54,7 @@ fn by_whose_fault(error: anyhow::Error) -> anyhow::Error {
     let error = match error.downcast::<RunnerError>() {
         Ok(RunnerError::Files(error)) => error.into(),
         Ok(RunnerError::Rows(problems)) => {
-            return UsageError { message: problems.join("\nerror: "), hint: None }.into();
+            return UsageError::plain(problems.join("\nerror: ")).into();
         }
         Ok(error) => error.into(),
         Err(error) => error,
@@ -44,7 +62,7 @@ fn by_whose_fault(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<FilesError>() {
         Ok(FilesError::Table(problems)) => problems.into(),
         Ok(error) => match error.hint() {
-            Some(hint) => UsageError { message: error.to_string(), hint: Some(hint) }.into(),
+            Some(hint) => UsageError::new(error.to_string(), hint).into(),
             None => error.into(),
         },
         Err(error) => error,

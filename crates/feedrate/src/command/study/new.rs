@@ -1,18 +1,18 @@
 //! `feedrate study new`: from a design to the CSV of its runs. Runs nothing.
 
-use super::{how, row};
-use crate::cli::{Blocks, Order, StudyNewArguments};
+use super::how;
+use super::row::{RowCommand, workload};
 use crate::exit::{Exit, UsageError};
-use crate::messages;
-use crate::resolve;
+use crate::{messages, resolve};
 use anyhow::Context;
+use clap::Args;
 use feedrate_measure::record::file;
 use feedrate_results::row::Row;
 use feedrate_results::table::Table;
 use feedrate_spec::problem::{Problem, Problems};
-use feedrate_spec::workload::{self, Content, Strictness, Workload};
+use feedrate_spec::workload::{self as spec, Content, Strictness, Workload};
 use feedrate_study::design_file::{self, DesignText};
-use feedrate_study::randomization;
+use feedrate_study::randomization::{Blocks, Order};
 use feedrate_study::resolved_design::{Drawn, ResolvedDesign};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,15 +26,75 @@ const PLANNED_MAX: usize = 50;
 /// Stdout.
 const STDOUT: &str = "-";
 
+/// `feedrate study new`.
+#[derive(Debug, Args)]
+pub(in crate::command) struct StudyNewArguments {
+    /// A design file, in TOML or YAML; without one the design is said by flags. A flag goes before what the file says.
+    #[arg(value_name = "DESIGN")]
+    file: Option<PathBuf>,
+    /// The study's CSV `-` for stdout [default: the name of the design file with `.csv`, else study.csv, in this folder].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrite the CSV if it is there, with all that it says of runs done.
+    #[arg(long)]
+    force: bool,
+    /// Kind of design: a name from `feedrate list designs`.
+    #[arg(long, value_name = "NAME")]
+    design: Option<String>,
+    /// An option of the kind of design: `p=2`, `generators=D=AB,E=AC`, `points=40`. May be given several times.
+    #[arg(long = "option", value_name = "NAME=VALUE")]
+    options: Vec<String>,
+    /// The workload of the baseline.
+    #[arg(long, value_name = "WORKLOAD")]
+    model: Option<String>,
+    /// Epochs of the baseline [default: the workload's].
+    #[arg(long, value_name = "N")]
+    epochs: Option<u32>,
+    /// Emulated accelerators of the baseline [default: 1].
+    #[arg(short = 'n', long, alias = "accelerators", value_name = "N")]
+    processes: Option<u32>,
+    /// Something the baseline sets: `reader.batch_size=4`. May be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// A factor and its levels: `reader.read_threads=1,4,8`, `processes=1,2,4`; a range is `KEY=LOW..HIGH`, with `:log` behind it
+    /// on a logarithmic scale. May be given several times.
+    #[arg(long = "factor", value_name = "KEY=LEVELS")]
+    factors: Vec<String>,
+    /// A command of its own for the factor `study.hook.NAME`; it finds the level in `$1`. May be given several times.
+    #[arg(long = "hook", value_name = "NAME=COMMAND")]
+    hooks: Vec<String>,
+    /// Runs of each point [default: 1].
+    #[arg(long, value_name = "N")]
+    replicates: Option<u32>,
+    /// Whether each replicate is a block of its own, with all points once [default: replicates].
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "replicates")]
+    blocks: Option<Blocks>,
+    /// Order of the runs in each block [default: random].
+    #[arg(long, value_name = "HOW")]
+    order: Option<Order>,
+    /// Seed of the random order, and of random designs [default: 1].
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// A run of the baseline at the start and the end of each block, and after every N runs, to see a drift [default: none].
+    #[arg(long, value_name = "N")]
+    sentinel: Option<u32>,
+    /// Runs in the middle of all numeric factors, in each block [default: none].
+    #[arg(long, value_name = "N")]
+    centre_points: Option<u32>,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
 /// Write the CSV of a design.
 pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
     let path = output(arguments);
     let mut text = asked(arguments)?;
-    let found = |model: &str| workload_of(&row::workload(model, &path));
+    let found = |model: &str| workload_of(&workload(model, &path));
     if let (Some(model), Some(design)) = (&mut text.baseline.model, &arguments.file)
-        && !Path::new(&row::workload(model, &path)).exists()
+        && !Path::new(&workload(model, &path)).exists()
     {
-        *model = row::workload(model, design);
+        *model = workload(model, design);
     }
     let own = text.baseline.model.as_deref().map(found).transpose()?;
     let resolved = ResolvedDesign::new(&text, |key| value_in(own.as_ref()?, key))?;
@@ -82,23 +142,17 @@ fn asked(arguments: &StudyNewArguments) -> anyhow::Result<DesignText> {
     text.seed = arguments.seed.or(text.seed);
     text.sentinel = arguments.sentinel.or(text.sentinel);
     text.centre_points = arguments.centre_points.or(text.centre_points);
-    let blocks = arguments.blocks.map(|blocks| match blocks {
-        Blocks::Replicates => randomization::Blocks::Replicates,
-        Blocks::None => randomization::Blocks::None,
-    });
-    text.blocks = blocks.or(text.blocks);
-    let order = arguments.order.map(|order| match order {
-        Order::Random => randomization::Order::Random,
-        Order::Standard => randomization::Order::Standard,
-    });
-    text.order = order.or(text.order);
+    text.blocks = arguments.blocks.or(text.blocks);
+    text.order = arguments.order.or(text.order);
     Ok(text)
 }
 
 fn read(file: &Path) -> anyhow::Result<DesignText> {
-    let text = std::fs::read_to_string(file).map_err(|error| UsageError {
-        message: format!("cannot read design `{}`: {error}", file.display()),
-        hint: Some("give a file in TOML or YAML, or the design by flags: `--design`, `--model`, `--factor`".into()),
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        UsageError::new(
+            format!("cannot read design `{}`: {error}", file.display()),
+            "give a file in TOML or YAML, or the design by flags: `--design`, `--model`, `--factor`",
+        )
     })?;
     let name = file.display().to_string();
     Ok(design_file::parse(&name, &text).map_err(|problem: Problem| Problems(vec![problem]))?)
@@ -106,7 +160,7 @@ fn read(file: &Path) -> anyhow::Result<DesignText> {
 
 fn workload_of(model: &str) -> anyhow::Result<Workload> {
     let (_, file, yaml) = resolve::find(model)?;
-    Ok(workload::parse(&file, &yaml, &[], Strictness::Error)?.0)
+    Ok(spec::parse(&file, &yaml, &[], Strictness::Error)?.0)
 }
 
 /// Value of a workload for a factor's key. Defaults do not count: a level that equals the default is run all the same.
@@ -128,10 +182,10 @@ fn output(arguments: &StudyNewArguments) -> PathBuf {
 fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
     if !force && path.symlink_metadata().map_or_else(|e| e.kind() != ErrorKind::NotFound, |_| true)
     {
-        return Err(UsageError {
-            message: format!("`{}` is there already", path.display()),
-            hint: Some("choose another name with `-o`, or overwrite it with `--force`".into()),
-        }
+        return Err(UsageError::new(
+            format!("`{}` is there already", path.display()),
+            "choose another name with `-o`, or overwrite it with `--force`",
+        )
         .into());
     }
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -156,9 +210,8 @@ fn warn_of_refused(
         if experiments.len() == PLANNED_MAX || !experiments.insert(bare.key()) {
             continue;
         }
-        let of_study = row::of_study(row, &settings, hooks).map_err(|p| Problems(vec![p]))?;
-        let data = row::data_arguments(row, &of_study, &settings, csv);
-        if let Err(problem) = row::plan(&data, &of_study.cache)
+        let command = RowCommand::new(row, &settings, hooks, csv);
+        if let Err(problem) = command.map_err(|problem| Problems(vec![problem]))?.plan()
             && !told.contains(&problem)
         {
             let order = row.order.unwrap_or_default();

@@ -1,15 +1,10 @@
 //! Reports the progress of `feedrate study run`: a line an event, and in a terminal a live line below them.
 
-use crate::messages;
+use crate::{messages, progress};
 use feedrate_analysis::precision::Next;
 use feedrate_spec::units;
 use feedrate_study::runner::RunnerEvent;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal;
-use std::time::Duration;
-
-/// How often the live line is drawn.
-const TICK: Duration = Duration::from_millis(250);
+use indicatif::{ProgressBar, ProgressStyle};
 
 /// Tells the user.
 pub(super) struct Reporter {
@@ -19,46 +14,27 @@ pub(super) struct Reporter {
 
 impl Reporter {
     pub(super) fn new(quiet: bool) -> Self {
-        let draws = !quiet && std::io::stderr().is_terminal();
-        let target =
-            if draws { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let style = ProgressStyle::with_template("{spinner} {msg} · {elapsed}")
             .unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let line = ProgressBar::with_draw_target(None, target).with_style(style);
-        if draws {
-            line.enable_steady_tick(TICK);
-        }
-        Reporter { line, quiet }
+        Reporter { line: progress::waiting("", quiet).with_style(style), quiet }
     }
 
     /// Tell of one event.
     pub(super) fn tell(&self, event: &RunnerEvent) {
+        let line = line(event);
         match event {
-            RunnerEvent::Running { label, number, of, expected_s, left_s } => {
-                let about = units::seconds(*expected_s);
-                let text = format!("[{number}/{of}] {label}: running");
-                self.live(format!(
-                    "{text}, about {about}; all that is left, about {}",
-                    units::seconds(*left_s)
-                ));
-                self.say_plainly(&format!("{text}, about {about}"));
+            RunnerEvent::Running { left_s, .. } => {
+                let left = units::seconds(*left_s);
+                self.live(format!("{line}; all that is left, about {left}"));
             }
-            RunnerEvent::Generating { folder, bytes } => {
-                let text = format!("generating {} in {}", units::bytes(*bytes), folder.display());
-                self.live(text.clone());
-                self.say_plainly(&text);
-            }
-            other => {
+            RunnerEvent::Generating { .. } => self.live(line.clone()),
+            _ => {
                 self.live(String::new());
-                self.say(&line(other));
+                return self.say(&line);
             }
         }
-    }
-
-    /// Where there is no live line.
-    fn say_plainly(&self, text: &str) {
         if self.line.is_hidden() {
-            self.say(text);
+            self.say(&line);
         }
     }
 
@@ -83,7 +59,12 @@ impl Drop for Reporter {
 
 fn line(event: &RunnerEvent) -> String {
     match event {
-        RunnerEvent::Running { .. } | RunnerEvent::Generating { .. } => String::new(),
+        RunnerEvent::Running { label, number, of, expected_s, .. } => {
+            format!("[{number}/{of}] {label}: running, about {}", units::seconds(*expected_s))
+        }
+        RunnerEvent::Generating { folder, bytes } => {
+            format!("generating {} in {}", units::bytes(*bytes), folder.display())
+        }
         RunnerEvent::Recovered { label, is_whole: true } => {
             format!("{label}: a runner died, and the results were whole")
         }

@@ -1,14 +1,15 @@
 //! `feedrate study run`: what is pending, one run after another.
 
-use super::dry_run;
-use super::how;
+use super::dry_run::dry_run;
+use super::how::{self, StudyHow};
 use super::ledger::found;
-use super::machine::Machine;
+use super::machine::ThisMachine;
 use super::precision;
 use super::reporter::Reporter;
-use crate::cli::{Datasets, StudyRunArguments};
 use crate::exit::{Exit, UsageError};
 use crate::messages;
+use clap::Args;
+use feedrate_measure::metric::Metric;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
@@ -17,27 +18,71 @@ use feedrate_spec::units;
 use feedrate_study::datasets::Policy;
 use feedrate_study::runner::{Report, Runner, RunnerOptions, Wanted, is_wanted};
 use jiff::SignedDuration;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::time::Duration;
 
+/// `feedrate study run`. How runs are made is kept with the study: it is said once, and holds for all of its runs.
+#[derive(Debug, Args)]
+pub(in crate::command) struct StudyRunArguments {
+    /// The study's CSV.
+    study: PathBuf,
+    /// Rows to run: `#6` by place, or by model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*`. May be given several times.
+    #[arg(long, value_name = "ROWS")]
+    only: Vec<String>,
+    /// Runs, at most.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Begin no run that would end later than this: `90`, `30m`, `8h`.
+    #[arg(long, value_name = "TIME")]
+    time_budget: Option<String>,
+    /// Say what would run, how long it would take, and whether it fits the disk.
+    #[arg(long)]
+    dry_run: bool,
+    /// Run again what failed.
+    #[arg(long)]
+    retry: bool,
+    /// Add replicates until half the 95 % interval of the response is so small a share of it: `ci=2%`.
+    #[arg(long, value_name = "PRECISION")]
+    until: Option<String>,
+    /// The response of `--until`.
+    #[arg(long, value_name = "NAME", default_value = "au_all_steps_percent", requires = "until")]
+    response: String,
+    /// Runs of an experiment, at most, with `--until`.
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "until")]
+    max_replicates: u64,
+    /// What becomes of datasets that this study made.
+    #[arg(long, value_enum, default_value_t = Policy::MakeRoom)]
+    datasets: Policy,
+    /// Wait so long before each run for disk and processors to be quiet; a run that begins in spite of noise is doubted. 0 does not look.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    quiet_wait: f64,
+    #[command(flatten)]
+    how: StudyHow,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+    /// No progress on stderr.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
 /// Run a study.
-pub(crate) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let files = StudyFiles::new(&arguments.study)?;
     let options = options(arguments)?;
-    let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-    found(&rows, &options.only)?;
-    let mut machine = Machine::new(&files, Reporter::new(arguments.quiet))?;
+    found(&Vec::from_iter(files.table()?.rows().cloned()), &options.only)?;
+    let mut machine = ThisMachine::new(&files, Reporter::new(arguments.quiet))?;
     if arguments.dry_run {
         let state = StudyState::read(&files)?;
         let settings = how::settings(&arguments.how, &files.csv, &state)?;
         how::enter(&settings)?;
-        return dry_run::dry_run(&mut machine, &state, &settings, &options, arguments.json);
+        return dry_run(&mut machine, &state, &settings, &options, arguments.json);
     }
-    machine.quiet_wait =
-        Duration::try_from_secs_f64(arguments.quiet_wait).map_err(|_| UsageError {
-            message: format!("`--quiet-wait {}` is no time", arguments.quiet_wait),
-            hint: Some("give seconds, or 0".into()),
-        })?;
+    machine.quiet_wait = Duration::try_from_secs_f64(arguments.quiet_wait).map_err(|_| {
+        let message = format!("`--quiet-wait {}` is no time", arguments.quiet_wait);
+        UsageError::new(message, "give seconds, or 0")
+    })?;
     machine.listen();
     let lock = files.lock()?;
     let state = StudyState::open(&files, &lock)?;
@@ -49,26 +94,21 @@ pub(crate) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let runner = Runner::new(&files, lock, state, settings, &mut machine, options);
     let (report, state) = runner.run()?;
     drop(machine);
-    tell(arguments, &files, &report, &state)
+    let rows: Vec<Row> = files.table()?.rows().cloned().collect();
+    Ok(tell(arguments, &rows, &report, &state))
 }
 
 fn options(arguments: &StudyRunArguments) -> Result<RunnerOptions, UsageError> {
     let until = arguments.until.as_deref().map(precision::until).transpose()?;
-    let response = precision::response(&arguments.response)?;
+    let response = Metric::find(&arguments.response)?;
     let replicates_max = arguments.max_replicates;
-
-    let budget = arguments.time_budget.as_deref().map(seconds).transpose()?;
     Ok(RunnerOptions {
         only: arguments.only.clone(),
         limit: arguments.limit,
-        time_budget_s: budget,
+        time_budget_s: arguments.time_budget.as_deref().map(seconds).transpose()?,
         retry: arguments.retry,
         until: until.map(|until| Wanted { until, response, replicates_max }),
-        datasets: match arguments.datasets {
-            Datasets::Keep => Policy::Keep,
-            Datasets::MakeRoom => Policy::MakeRoom,
-            Datasets::DeleteUnneeded => Policy::DeleteUnneeded,
-        },
+        datasets: arguments.datasets,
     })
 }
 
@@ -76,59 +116,52 @@ fn options(arguments: &StudyRunArguments) -> Result<RunnerOptions, UsageError> {
 fn seconds(text: &str) -> Result<f64, UsageError> {
     let number = text.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
     let with_unit = || text.parse::<SignedDuration>().ok().map(|time| time.as_secs_f64());
-    number.or_else(with_unit).filter(|seconds| *seconds >= 0.0).ok_or_else(|| UsageError {
-        message: format!("`--time-budget {text}` is no time"),
-        hint: Some("write seconds, or a time as `30m`, `8h`, `1h 30m`".into()),
+    number.or_else(with_unit).filter(|seconds| *seconds >= 0.0).ok_or_else(|| {
+        UsageError::new(
+            format!("`--time-budget {text}` is no time"),
+            "write seconds, or a time as `30m`, `8h`, `1h 30m`",
+        )
     })
 }
 
-fn tell(
-    arguments: &StudyRunArguments,
-    files: &StudyFiles,
-    report: &Report,
-    state: &StudyState,
-) -> anyhow::Result<Exit> {
-    let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-    let places = state.places(&rows);
-    let is_failed = |index: usize| {
-        places[index].status == Status::Failed
-            && is_wanted(&arguments.only, index, &rows[index], &rows)
-    };
-    let has_failed = !report.failed.is_empty() || (0..rows.len()).any(is_failed);
-    let count = |status: Status| places.iter().filter(|place| place.status == status).count();
+fn tell(arguments: &StudyRunArguments, rows: &[Row], report: &Report, state: &StudyState) -> Exit {
+    let places = state.places(rows);
+    let finished = report.finished;
     if arguments.json {
         let told = rows.iter().zip(&places).map(|(row, place)| {
             json!({
-                "label": label(row, &rows),
+                "label": label(row, rows),
                 "status": place.status,
                 "run_dir": place.result().map(|attempt| &attempt.run_dir),
             })
         });
-        let told: Vec<_> = told.collect();
+        let failed = report.failed.iter();
+        let failed = failed.map(|(label, reason)| json!({ "label": label, "reason": reason }));
         messages::print(json!({
-            "finished": report.finished,
-            "failed": report.failed.iter().map(|(label, reason)| json!({ "label": label, "reason": reason })).collect::<Vec<_>>(),
+            "finished": finished,
+            "failed": failed.collect::<Value>(),
             "stopped": report.is_stopped,
-            "rows": told,
+            "rows": told.collect::<Value>(),
         }));
     } else {
-        let left = match (count(Status::Pending), count(Status::Failed)) {
+        let [done, pending, failed] = [Status::Done, Status::Pending, Status::Failed]
+            .map(|status| places.iter().filter(|place| place.status == status).count());
+        let left = match (pending, failed) {
             (0, 0) => String::new(),
-            (pending, 0) => format!(", {pending} pending"),
-            (pending, failed) => {
-                format!(", {pending} pending, {failed} failed (again with `--retry`)")
-            }
+            (_, 0) => format!(", {pending} pending"),
+            _ => format!(", {pending} pending, {failed} failed (again with `--retry`)"),
         };
-        let done = units::counted(report.finished as u64, "run");
-        messages::print(format!(
-            "{done} finished now; {} of {} done{left}",
-            count(Status::Done),
-            rows.len()
-        ));
+        let now = units::counted(finished as u64, "run");
+        messages::print(format!("{now} finished now; {done} of {} done{left}", rows.len()));
     }
-    Ok(match (report.is_stopped, has_failed) {
-        (true, _) => Exit::Interrupted,
-        (false, false) => Exit::Fine,
-        (false, true) => Exit::Failed,
-    })
+    let mut failed = (0..rows.len()).filter(|&index| places[index].status == Status::Failed);
+    if report.is_stopped {
+        Exit::Interrupted
+    } else if !report.failed.is_empty()
+        || failed.any(|index| is_wanted(&arguments.only, index, &rows[index], rows))
+    {
+        Exit::Failed
+    } else {
+        Exit::Fine
+    }
 }

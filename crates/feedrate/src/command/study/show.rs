@@ -2,43 +2,52 @@
 
 use super::ledger::{Ledger, found, summary};
 use super::status::doubts;
-use crate::cli::StudyShowArguments;
 use crate::exit::Exit;
-use crate::messages;
-use crate::text;
+use crate::{messages, text};
+use clap::Args;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE};
 use feedrate_results::setting::Setting;
 use feedrate_results::state::{Attempt, Outcome, RowState};
 use feedrate_spec::units;
 use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// `feedrate study show`.
+#[derive(Debug, Args)]
+pub(in crate::command) struct StudyShowArguments {
+    /// The study's CSV.
+    study: PathBuf,
+    /// Which: `#6` by place, or by model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*`.
+    #[arg(required = true)]
+    runs: Vec<String>,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Show runs.
 pub(super) fn show(arguments: &StudyShowArguments) -> anyhow::Result<Exit> {
     let ledger = Ledger::open(&arguments.study)?;
-    let indices = found(&ledger.rows, &arguments.runs)?;
     let places = ledger.places();
+    let indices = found(&ledger.rows, &arguments.runs)?.into_iter();
     if arguments.json {
-        let runs: Vec<Value> = indices
-            .iter()
-            .map(|&index| {
-                let mut run = ledger.json_of(index, &places[index]);
-                run["attempts"] = attempts(&ledger, index).iter().map(|of| json_of(of)).collect();
-                run
-            })
-            .collect();
-        messages::print(json!({ "runs": runs }));
+        let runs = indices.map(|index| {
+            let mut run = ledger.json_of(index, &places[index]);
+            run["attempts"] = attempts(&ledger, index).map(json_of).collect();
+            run
+        });
+        messages::print(json!({ "runs": runs.collect::<Value>() }));
         return Ok(Exit::Fine);
     }
-    let pages: Vec<String> =
-        indices.iter().map(|&index| page(&ledger, index, &places[index])).collect();
+    let pages: Vec<String> = indices.map(|index| page(&ledger, index, &places[index])).collect();
     messages::print(pages.join("\n\n"));
     Ok(Exit::Fine)
 }
 
 /// Attempts at the row, and at those that ask for the same.
-fn attempts(ledger: &Ledger, index: usize) -> Vec<&Attempt> {
+fn attempts(ledger: &Ledger, index: usize) -> impl Iterator<Item = &Attempt> {
     let key = ledger.rows[index].key();
-    ledger.state.attempts.iter().filter(|attempt| attempt.key == key).collect()
+    ledger.state.attempts.iter().filter(move |attempt| attempt.key == key)
 }
 
 /// When it began: its folder is called after that.
@@ -83,47 +92,28 @@ fn page(ledger: &Ledger, index: usize, place: &RowState) -> String {
     if !row.note.is_empty() {
         rows.push(("note", row.note.clone()));
     }
-    rows.extend(figures(place));
-    format!("{}\n\n{}", text::rows(&rows), table(ledger, index)).trim_end().to_string()
-}
-
-fn figures(place: &RowState) -> Vec<(&'static str, String)> {
-    let Some(summary) = summary(place) else { return Vec::new() };
-    let percent = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1} %"));
-    let rate = summary.figures.value(&DELIVERED_WHOLE);
-    let mut rows = vec![
-        (
-            "AU",
-            format!(
-                "all steps {}, windowed {}, sustained {}",
-                percent(summary.figures.value(&AU_ALL_STEPS)),
-                percent(summary.figures.value(&AU_WINDOWED)),
-                percent(summary.figures.value(&AU_SUSTAINED))
-            ),
-        ),
-        ("delivered", rate.map_or("-".into(), units::bytes_per_second)),
-        ("verdict", summary.verdict.name.name().to_string()),
-    ];
-    let doubts = doubts(Some(&summary), place);
-    if !doubts.is_empty() {
-        rows.push(("doubts", doubts));
-    }
-    rows
-}
-
-fn table(ledger: &Ledger, index: usize) -> String {
-    let attempts = attempts(ledger, index);
-    if attempts.is_empty() {
-        return String::new();
-    }
-    let mut table = text::table(["Attempt", "Began", "Came to", "Folder"]);
-    for attempt in attempts {
-        table.add_row([
-            attempt.number.to_string(),
-            at(attempt),
-            outcome(attempt),
-            attempt.run_dir.display().to_string(),
+    if let Some(summary) = summary(place) {
+        let [all, windowed, sustained] = [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED]
+            .map(|au| text::known(summary.figures.value(au), |value| au.unit.text(value)));
+        let rate = text::known(summary.figures.value(&DELIVERED_WHOLE), units::bytes_per_second);
+        rows.extend([
+            ("AU", format!("all steps {all}, windowed {windowed}, sustained {sustained}")),
+            ("delivered", rate),
+            ("verdict", summary.verdict.name.name().to_string()),
         ]);
+        let doubts = doubts(Some(&summary), place);
+        rows.extend((!doubts.is_empty()).then_some(("doubts", doubts)));
     }
-    text::lines(&table)
+    let mut attempts = attempts(ledger, index).map(|attempt| {
+        let folder = attempt.run_dir.display().to_string();
+        [attempt.number.to_string(), at(attempt), outcome(attempt), folder]
+    });
+    let page = text::rows(&rows);
+    match attempts.next() {
+        None => page,
+        Some(first) => {
+            let header = ["Attempt", "Began", "Came to", "Folder"];
+            format!("{page}\n\n{}", text::table(header, [first].into_iter().chain(attempts)))
+        }
+    }
 }

@@ -52,6 +52,22 @@ pub struct Request {
     pub generate_only: bool,
 }
 
+impl Default for Request {
+    /// All that the workload says, and nothing else.
+    fn default() -> Self {
+        Request {
+            name: String::new(),
+            accelerators: None,
+            scale: 1.0,
+            processes: None,
+            shrink_records: 1.0,
+            cache: Cache::AsIs,
+            verify: false,
+            generate_only: false,
+        }
+    }
+}
+
 /// Facts about this machine, passed in so that the planner stays pure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context<'w> {
