@@ -10,7 +10,7 @@ use crate::manifest::{Manifest, State};
 use crate::names::{Names, first_stranger};
 use crate::sink::{CompareSink, Extent, WriteSink};
 use crate::storage::Storage;
-use crate::walk::for_each_file;
+use crate::walk::for_each;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -164,7 +164,7 @@ impl<'g> Generation<'g> {
             (Content::from_plan(names.plan), writer, comparer, String::new())
         };
         let made =
-            for_each_file(files, threads, watch, memory, |(content, writer, comparer, path), i| {
+            for_each(files, threads, watch, memory, |(content, writer, comparer, path), i| {
                 let file = share.file(i);
                 names.layout.write_path(file, path);
                 // A file of a generation before is kept if its length is right, and both of its ends are.

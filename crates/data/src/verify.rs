@@ -6,7 +6,7 @@ use crate::manifest::Manifest;
 use crate::names::Names;
 use crate::sink::{CompareSink, Difference, Extent};
 use crate::storage::{Storage, StorageError};
-use crate::walk::{Watch, for_each_file};
+use crate::walk::{Watch, for_each};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use std::sync::atomic::AtomicBool;
@@ -66,7 +66,7 @@ pub fn verify(
         (sink, Content::from_plan(plan), String::new())
     };
     let walked =
-        for_each_file(layout.files(), threads, &watch, memory, |(sink, content, path), file| {
+        for_each(layout.files(), threads, &watch, memory, |(sink, content, path), file| {
             layout.write_path(file, path);
             let difference = sink.compare(path, |sink| names.encode(file, content, sink))?;
             if let Some(Difference { part, offset, what }) = difference {

@@ -4,7 +4,7 @@
 //! written is `.<name>.<process>-<number>.part` until it is committed.
 
 use super::engine::Engine;
-use super::{Handle, Storage, StorageError, StorageKind, WriteFile};
+use super::{Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::{Ability, Member};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
@@ -69,11 +69,7 @@ impl FileSystem {
     }
 }
 
-impl Storage for FileSystem {
-    fn member(&self) -> &'static Member {
-        &MEMBER
-    }
-
+impl ReadStorage for FileSystem {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | self.engine.flags();
         self.find()
@@ -98,6 +94,12 @@ impl Storage for FileSystem {
 
     fn close(&self, file: Handle) {
         self.engine.close(file);
+    }
+}
+
+impl Storage for FileSystem {
+    fn member(&self) -> &'static Member {
+        &MEMBER
     }
 
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {

@@ -125,7 +125,7 @@ pub struct Process {
 }
 
 /// One epoch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
     /// From 1.
     pub number: u32,

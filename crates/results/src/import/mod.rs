@@ -12,7 +12,6 @@ mod dlio;
 mod find;
 mod sample_bytes;
 mod clocks;
-#[cfg(any(test, feature = "example"))]
 pub mod fake;
 #[cfg(test)]
 mod tests;
