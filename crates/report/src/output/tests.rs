@@ -39,7 +39,7 @@ fn report(name: &str) -> Report {
     let second = Run {
         workload: "w".into(),
         parameter: "processes".into(),
-        usable: Err(stale),
+        unusable: Some(stale),
         ..Run::default()
     };
     let table = || Table::from_text(name, ["Setting", name], [vec![name.into(), "2, 4".into()]]);
