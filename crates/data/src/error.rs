@@ -1,7 +1,6 @@
 //! Reasons that a dataset cannot be made, read, verified or removed.
 
 use crate::format::FormatError;
-use crate::manifest::FILE_NAME;
 use crate::storage::StorageError;
 use crate::walk::Share;
 use feedrate_spec::units;
@@ -16,7 +15,7 @@ pub enum DatasetError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The manifest is none.
-    #[error("`{FILE_NAME}` cannot be read as a manifest: {reason}")]
+    #[error("`manifest.json` cannot be read as a manifest: {reason}")]
     BrokenManifest {
         /// The error, a lowercase fragment.
         reason: String,

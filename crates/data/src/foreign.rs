@@ -207,7 +207,7 @@ impl Opener<'_> {
         Ok(Probed { path, bytes, shape: self.cursor.found() })
     }
 
-    /// What is needed, into the piece: how many bytes that are.
+    /// Get the bytes that are needed into the piece: how many they are.
     fn fetch(&mut self, need: Need) -> Result<usize, StorageError> {
         match need {
             Need::Done | Need::Kept => Ok(0),

@@ -19,13 +19,11 @@ const FAMILIES: &[Family] = &[
         folder: "crates/data/src/format",
         shared: &[
             ("packed", "a sample in one piece, as most formats write it"),
-            (
-                "packed_cursor",
-                "samples and nothing else: raw files, and what a format's library serves",
-            ),
             ("payload_range", "a sample in one range of a file, passed on in pieces"),
-            ("deflate", "packs whatever a format writes"),
+            ("decimal", "lengths of numbers in headers and indexes"),
+            ("deflate", "packs whatever a format writes, and unpacks it"),
             ("ahead", "files of records read in order, in pieces that hold many"),
+            ("located", "samples whose place a header or an index tells"),
             ("indexed", "samples with an index beside them, read in one way or another"),
             ("text", "numbers as text, a sample a line, alike in csv and json"),
             ("npy_header", "an array's header, alone in npy and inside npz"),

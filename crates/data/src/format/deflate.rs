@@ -140,7 +140,7 @@ impl FileSink for DeflateSink<'_> {
 /// Inflates a stream without a wrapper, a window at a time.
 pub(super) struct Inflate {
     state: Decompress,
-    /// What the last step made begins here.
+    /// Begins with the bytes that the last step made.
     pub(super) window: Vec<u8>,
 }
 

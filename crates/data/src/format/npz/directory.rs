@@ -39,7 +39,7 @@ pub(super) struct DirectoryReader {
     loaded: Vec<u8>,
 }
 
-/// What is looked for, and where.
+/// The structure that is looked for, and where.
 type Next = (Sought, Range<u64>);
 
 #[derive(Clone, Copy)]

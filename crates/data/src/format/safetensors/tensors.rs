@@ -17,6 +17,8 @@ pub(super) struct Tensors {
     is_read: bool,
     /// Tensors of a file without a plan.
     tensors: Vec<Tensor>,
+    /// An entry of the header that the plan wants.
+    line: String,
 }
 
 impl Tensors {
@@ -28,7 +30,7 @@ impl Tensors {
     ) -> Result<(), FormatError> {
         let data_bytes = file_bytes - PREFIX_BYTES - text.len() as u64;
         match expected {
-            Some(expected) if header::matches(text, expected) => {
+            Some(expected) if header::matches(text, expected, &mut self.line) => {
                 let planned = expected.payload_bytes();
                 if data_bytes < planned {
                     return Err(cut_off(file_bytes, planned - data_bytes));

@@ -5,7 +5,7 @@
 
 use super::ahead::{Begun, Finder, Gathered, WantedSample, check_length};
 use super::block::{self, BLOCK_BYTES, Block, Header, Kind};
-use super::npy_header::{self, Progress};
+use super::npy_header::{self, HeaderProgress};
 use super::{
     CursorOptions, DIMS_MAX, Dims, END_BYTES, Element, FileShape, FormatError, PayloadSink,
     archive_bytes, array_of, compare_shapes, cut_off, in_words, padded, pax, sample_bytes,
@@ -286,14 +286,14 @@ impl Members {
     fn array_head(&mut self) -> Result<(), FormatError> {
         let start = self.member.start;
         let array = match npy_header::read(&self.head.bytes) {
-            Ok(Progress::Needs(bytes)) if bytes as u64 <= self.member.bytes => {
+            Ok(HeaderProgress::Needs(bytes)) if bytes as u64 <= self.member.bytes => {
                 self.head.wanted = bytes;
                 return Ok(());
             }
-            Ok(Progress::Needs(_)) => {
+            Ok(HeaderProgress::Needs(_)) => {
                 return Err(FormatError::new(start, "a member too short for its array's header"));
             }
-            Ok(Progress::Done(array)) => array,
+            Ok(HeaderProgress::Done(array)) => array,
             Err(error) => return Err(FormatError::new(start + error.offset, error.message)),
         };
         let mut axes = [0; DIMS_MAX + 1];
