@@ -96,7 +96,7 @@ fn dtype(element: Element) -> &'static str {
 
 /// A tensor of a header that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tensor {
+pub(super) struct HeaderTensor {
     /// Offset from the end of the header.
     pub(super) start: u64,
     pub(super) bytes: u64,
@@ -108,7 +108,7 @@ pub(super) struct Tensor {
 pub(super) fn read(
     header: &[u8],
     data_bytes: u64,
-    tensors: &mut Vec<Tensor>,
+    tensors: &mut Vec<HeaderTensor>,
 ) -> Result<(), FormatError> {
     let metadata: Metadata = serde_json::from_slice(header).map_err(|error| {
         // It may hold a name as long as the header.
@@ -117,7 +117,7 @@ pub(super) fn read(
         FormatError::new(PREFIX_BYTES, message)
     })?;
     tensors.clear();
-    tensors.extend(metadata.tensors().into_values().map(Tensor::from));
+    tensors.extend(metadata.tensors().into_values().map(HeaderTensor::from));
     tensors.sort_unstable_by_key(|tensor| (tensor.start, tensor.bytes));
     let end = metadata.data_len() as u64;
     if end != data_bytes {
@@ -127,7 +127,7 @@ pub(super) fn read(
     Ok(())
 }
 
-impl From<&TensorInfo> for Tensor {
+impl From<&TensorInfo> for HeaderTensor {
     fn from(info: &TensorInfo) -> Self {
         // The library has checked that they are in order.
         let (start, end) = info.data_offsets;
@@ -137,8 +137,8 @@ impl From<&TensorInfo> for Tensor {
         let extents: Vec<u64> = info.shape.iter().map(|&extent| extent as u64).collect();
         // Of other elements, and of more dimensions than a sample may have, bytes stand for elements.
         match (element, Dims::new(&extents)) {
-            (Some(element), Some(dims)) => Tensor { start, bytes, dims, element },
-            _ => Tensor { start, bytes, dims: bytes_dims(bytes), element: Element::Uint8 },
+            (Some(element), Some(dims)) => HeaderTensor { start, bytes, dims, element },
+            _ => HeaderTensor { start, bytes, dims: bytes_dims(bytes), element: Element::Uint8 },
         }
     }
 }
