@@ -52,14 +52,14 @@ pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Opti
     {
         return Some((interval.estimate, Some(interval)));
     }
-    let values = |cell: &Vec<f64>| -> Option<Vec<f64>> {
-        let values =
-            cell.iter().map(|&value| scaled(response, value)).collect::<Option<Vec<f64>>>();
-        values.filter(|values| !values.is_empty())
-    };
-    let cells: Option<Vec<Vec<f64>>> = cells.iter().map(values).collect();
-    let cells: Vec<Cell> =
-        cells?.into_iter().map(|values| Cell { levels: Vec::new(), values }).collect();
+    if cells.iter().any(Vec::is_empty) {
+        return None;
+    }
+    let cells = cells.iter().map(|cell| {
+        let values = cell.iter().map(|&value| scaled(response, value)).collect::<Option<_>>()?;
+        Some(Cell { levels: Vec::new(), values })
+    });
+    let cells: Vec<Cell> = cells.collect::<Option<_>>()?;
     let mean = Combination { weights: vec![1.0 / cells.len() as f64; cells.len()] };
     let scale = ResponseScale::of(response);
     let interval = mean.welch(&cells).and_then(|of| of.interval(CONFIDENCE));
