@@ -1,6 +1,6 @@
 //! Elements, dimensions and the shape of one file. Values only.
 
-use crate::names::names;
+use crate::names;
 use serde::{Deserialize, Serialize};
 
 /// The most dimensions a sample may have.
