@@ -301,7 +301,7 @@ struct ComparedPair {
     /// Difference of logarithms; `None` where there are too few values, or one is not positive.
     log_ratio: Option<Difference>,
     pairing: Pairing,
-    /// What stands in the way of a verdict.
+    /// Obstacle to a verdict.
     obstacle: Option<Ground>,
     /// Not corrected yet.
     p: Option<f64>,

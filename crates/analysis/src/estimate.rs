@@ -18,7 +18,7 @@ pub enum ResponseScale {
 
 impl ResponseScale {
     /// The scale of a response.
-    pub fn of(response: &Metric) -> Self {
+    pub fn new(response: &Metric) -> Self {
         if response.unit == Unit::Percent {
             ResponseScale::Percent
         } else {
@@ -37,7 +37,7 @@ impl ResponseScale {
 
 /// A value on the scale of its response; `None` where it has none, as what is not positive has no logarithm.
 pub fn scaled(response: &Metric, value: f64) -> Option<f64> {
-    match ResponseScale::of(response) {
+    match ResponseScale::new(response) {
         _ if !value.is_finite() => None,
         ResponseScale::Percent => Some(value),
         ResponseScale::Logarithm => (value > 0.0).then(|| value.ln()),
@@ -61,7 +61,7 @@ pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Opti
     });
     let cells: Vec<Cell> = cells.collect::<Option<_>>()?;
     let mean = Combination { weights: vec![1.0 / cells.len() as f64; cells.len()] };
-    let scale = ResponseScale::of(response);
+    let scale = ResponseScale::new(response);
     let interval = mean.welch(&cells).and_then(|of| of.interval(CONFIDENCE));
     let interval = interval.map(|of| Interval {
         estimate: scale.back(of.estimate),

@@ -156,11 +156,11 @@ pub struct ScalingLaw {
     pub peak: Option<f64>,
     /// Share of the variation that it explains.
     pub r_squared: f64,
-    /// Why it cannot be told.
+    /// The reason for which it cannot be told.
     pub obstacle: Option<LawObstacle>,
 }
 
-/// Why a law cannot be told.
+/// The reason for which a law cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "said above, and by the names")]
 pub enum LawObstacle {
@@ -182,7 +182,7 @@ pub enum Epochs {
     NeverSettle { epochs: usize, least: f64, most: f64, trend: f64 },
 }
 
-/// Why a question stays open, and for which factors.
+/// The reason for which a question stays open, and for which factors.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "said above, and by the names")]
 pub enum Inconclusive {
@@ -212,7 +212,7 @@ pub struct NamedLevels {
     pub levels: Vec<String>,
 }
 
-/// What is open of which responses.
+/// Open questions of some responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "said above")]
 pub struct OpenQuestions {

@@ -200,7 +200,7 @@ mod tests {
         check(&[0.0, 0.0], 10, NextStep::OutOfReach, "-");
     }
 
-    /// What [`REPLICATES_LEAST`] says, at the noises where it is worst and where it is best.
+    /// The claim of [`REPLICATES_LEAST`], at the noises where it is worst and where it is best.
     #[test]
     fn an_interval_that_was_waited_for_holds_the_truth_nearly_as_often() {
         let response = Metric::find("au_all_steps").unwrap();

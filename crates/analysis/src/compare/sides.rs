@@ -1,4 +1,4 @@
-//! What is compared: the runs below a folder, of our records or of DLIO's files, or those of a study's rows. Says of each that is not why.
+//! Sides of a comparison: the runs below a folder, of our records or of DLIO's files, or those of a study's rows. Says of each that is not why.
 
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric, SAMPLES_WHOLE};
 use feedrate_results::import::{RunOrigin, find, same_text};

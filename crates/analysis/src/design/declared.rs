@@ -1,4 +1,4 @@
-//! What the CSV of a study says of its factors: the order of their levels, and the baseline. Text in, names out; reads no file.
+//! Factors as the CSV of a study has them: the order of their levels, and the baseline. Text in, names out; reads no file.
 
 use super::Factor;
 use feedrate_results::import::same_text;

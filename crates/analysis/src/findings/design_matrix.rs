@@ -78,7 +78,7 @@ impl<'a> DesignMatrix<'a> {
         }
         Some(DesignMatrix {
             response,
-            scale: ResponseScale::of(response),
+            scale: ResponseScale::new(response),
             full: Model::new(&cells, &counts, &terms),
             anova: anova(&cells, &counts, &terms),
             anova_additive: anova(&cells, &counts, &alone),

@@ -1,4 +1,4 @@
-//! What the runs do not tell, once a reason, and what would tell it.
+//! Questions that the runs leave open, once a reason, and what would tell them.
 
 use super::design_matrix::DesignMatrix;
 use super::{JudgedResponse, UsedRuns, cannot_tell, is_invalid};

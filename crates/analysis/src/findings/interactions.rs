@@ -1,4 +1,4 @@
-//! Which factors act together: how much more a level does with a level of another factor. Each cell of runs has a variance of its own.
+//! Factors that act together: how much more a level does with a level of another factor. Each cell of runs has a variance of its own.
 
 use super::design_matrix::DesignMatrix;
 use super::inconclusive::OpenPoint;

@@ -1,4 +1,4 @@
-//! What each level of a factor does against its baseline. Each cell of runs has a variance of its own (Welch, Satterthwaite).
+//! Effects of the levels of a factor against its baseline. Each cell of runs has a variance of its own (Welch, Satterthwaite).
 
 use super::JudgedResponse;
 use super::design_matrix::{Contrast, DesignMatrix};

@@ -1,4 +1,4 @@
-//! What noise looks like where a cell was run often enough to say: runs far from the others, and noise that is not normal. Tests no factor.
+//! Noise where a cell was run often enough to say: runs far from the others, and noise that is not normal. Tests no factor.
 
 use super::about;
 use super::design_matrix::DesignMatrix;

@@ -1,4 +1,4 @@
-//! Which law throughput follows over processes: the Universal Scalability Law, or Amdahl's where it adds nothing; or why neither can be told.
+//! The law that throughput follows over processes: the Universal Scalability Law, or Amdahl's where it adds nothing; or why neither can be told.
 
 use super::design_matrix::DesignMatrix;
 use super::scaling::ProcessLevels;
