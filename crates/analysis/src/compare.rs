@@ -402,8 +402,8 @@ fn ground(pair: &ComparedPair, p: Option<f64>, question: Question) -> Ground {
         Question::NoWorseThan(share) => {
             let worse = Difference { estimate: -log.estimate, ..log };
             let shown = match better {
-                Better::Higher => stats::not_below_p(&log, margin.low),
-                Better::Lower => stats::not_below_p(&worse, -margin.high),
+                Better::Higher => log.p_above(margin.low),
+                Better::Lower => worse.p_above(-margin.high),
             };
             (shown, Ground::NotWorseBy(share))
         }
