@@ -1,14 +1,12 @@
 //! Talk on stderr: errors, warnings, hints. Data goes to stdout, and not from here.
 
 use crate::exit::UsageError;
-use feedrate_data::generate::{ForeignError, GenerateError};
+use feedrate_data::error::DatasetError;
 use feedrate_data::storage::StorageError;
-use feedrate_data::verify::VerifyError;
 use feedrate_engine::job::ReadError;
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_run::driver::RunError;
 use feedrate_spec::problem::Problems;
-use std::error::Error;
 use std::fmt::Display;
 
 /// One error with its causes and, where there is one, its hint.
@@ -55,30 +53,23 @@ fn causes(error: &anyhow::Error) -> String {
 }
 
 fn hint_of(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(|cause| match cause.downcast_ref::<UsageError>() {
-        Some(usage) => usage.hint.clone(),
-        None => hint_of_library(cause).map(str::to_string),
+    error.chain().find_map(|cause| {
+        if let Some(usage) = cause.downcast_ref::<UsageError>() {
+            return usage.hint.clone();
+        }
+        hint(cause, RecordFileError::hint)
+            .or_else(|| hint(cause, DatasetError::hint))
+            .or_else(|| hint(cause, RunError::hint))
+            .or_else(|| hint(cause, ReadError::hint))
+            .or_else(|| hint(cause, StorageError::hint))
+            .map(str::to_string)
     })
 }
 
-/// The hint of the first of these errors that `cause` is, and that has one.
-macro_rules! first_hint {
-    ($cause:expr, $($error:ty),*) => {
-        None$(.or_else(|| $cause.downcast_ref().and_then(<$error>::hint)))*
-    };
-}
-
-fn hint_of_library(cause: &(dyn Error + 'static)) -> Option<&'static str> {
-    match cause.downcast_ref() {
-        Some(VerifyError::Storage(storage)) => storage.hint(),
-        _ => first_hint!(
-            cause,
-            RecordFileError,
-            GenerateError,
-            ForeignError,
-            RunError,
-            ReadError,
-            StorageError
-        ),
-    }
+/// The hint of `cause`, if it is an `E` that has one.
+fn hint<E: std::error::Error + 'static>(
+    cause: &(dyn std::error::Error + 'static),
+    of: fn(&E) -> Option<&'static str>,
+) -> Option<&'static str> {
+    cause.downcast_ref().and_then(of)
 }
