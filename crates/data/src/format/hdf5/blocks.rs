@@ -2,7 +2,7 @@
 //! fetches it, and they start over. What a parser does between two fetches is little, and what a file can make the
 //! cursor fetch is bounded.
 
-use super::{FormatError, checksum, cut_off, piece_len};
+use super::{FormatError, RANK_MAX, checksum, cut_off, piece_len};
 
 /// Fetched around what a parser wants: headers lie close to each other.
 const WINDOW_BYTES: u64 = 4096;
@@ -32,10 +32,11 @@ pub(super) fn bad<T>(offset: u64, message: impl Into<String>) -> Parsed<T> {
 }
 
 /// Whole windows of metadata, by the offsets they begin at.
+#[derive(Default)]
 pub(super) struct Blocks {
     memory: Vec<u8>,
-    windows: Vec<Window>,
-    filling: Option<Window>,
+    windows: Vec<MetadataWindow>,
+    filling: Option<MetadataWindow>,
     come: u64,
     asked: usize,
     /// Length of the file.
@@ -49,7 +50,7 @@ pub(super) struct Blocks {
 }
 
 #[derive(Clone, Copy)]
-struct Window {
+struct MetadataWindow {
     offset: u64,
     bytes: u64,
     /// In memory.
@@ -57,20 +58,6 @@ struct Window {
 }
 
 impl Blocks {
-    pub(super) fn new() -> Self {
-        Blocks {
-            memory: Vec::new(),
-            windows: Vec::new(),
-            filling: None,
-            come: 0,
-            asked: 0,
-            file_bytes: 0,
-            base: 0,
-            address_bytes: 8,
-            length_bytes: 8,
-        }
-    }
-
     /// Forget everything: another file of `file_bytes` bytes.
     pub(super) fn begin(&mut self, file_bytes: u64) {
         self.memory.clear();
@@ -118,13 +105,18 @@ impl Blocks {
         self.get(offset, bytes.min(self.file_bytes.saturating_sub(offset)))
     }
 
-    /// Fields at `offset`, `bytes` of them.
-    pub(super) fn fields(&self, offset: u64, bytes: u64) -> Parsed<Fields<'_>> {
+    /// FieldReader at `offset`, `bytes` of them.
+    pub(super) fn fields(&self, offset: u64, bytes: u64) -> Parsed<FieldReader<'_>> {
         Ok(self.fields_of(self.get(offset, bytes)?, offset))
     }
 
-    /// Fields at `offset` of a block that ends with its checksum.
-    pub(super) fn checked(&self, offset: u64, bytes: u64, signature: &str) -> Parsed<Fields<'_>> {
+    /// FieldReader at `offset` of a block that ends with its checksum.
+    pub(super) fn checked(
+        &self,
+        offset: u64,
+        bytes: u64,
+        signature: &str,
+    ) -> Parsed<FieldReader<'_>> {
         let block = self.get(offset, bytes)?;
         if !block.starts_with(signature.as_bytes()) {
             return bad(offset, format!("no block `{signature}` where one should be"));
@@ -139,8 +131,8 @@ impl Blocks {
         bad(offset, format!("the checksum of block `{signature}` is wrong"))
     }
 
-    pub(super) fn fields_of<'b>(&self, bytes: &'b [u8], origin: u64) -> Fields<'b> {
-        Fields {
+    pub(super) fn fields_of<'b>(&self, bytes: &'b [u8], origin: u64) -> FieldReader<'b> {
+        FieldReader {
             bytes,
             at: 0,
             origin,
@@ -165,7 +157,8 @@ impl Blocks {
             let message = format!("more than {METADATA_BYTES_MAX} bytes of metadata for a sample");
             return Err(FormatError::new(offset, message));
         }
-        self.filling = Some(Window { offset: start, bytes: end - start, start: start_in_memory });
+        self.filling =
+            Some(MetadataWindow { offset: start, bytes: end - start, start: start_in_memory });
         Ok(())
     }
 
@@ -198,7 +191,7 @@ impl Blocks {
 
 /// Little-endian fields, one after another.
 #[derive(Clone)]
-pub(super) struct Fields<'b> {
+pub(super) struct FieldReader<'b> {
     bytes: &'b [u8],
     at: usize,
     /// Offset of the first byte in the file.
@@ -208,7 +201,7 @@ pub(super) struct Fields<'b> {
     length_bytes: usize,
 }
 
-impl<'b> Fields<'b> {
+impl<'b> FieldReader<'b> {
     /// Offset of the next field in the file.
     pub(super) fn offset(&self) -> u64 {
         self.origin + self.at as u64
@@ -250,6 +243,15 @@ impl<'b> Fields<'b> {
         };
         low.copy_from_slice(self.take(bytes)?);
         Ok(u64::from_le_bytes(word))
+    }
+
+    /// Numbers of 8 bytes; 0 behind the first `count`.
+    pub(super) fn numbers(&mut self, count: usize) -> Parsed<[u64; RANK_MAX]> {
+        let mut numbers = [0; RANK_MAX];
+        for number in &mut numbers[..count] {
+            *number = self.number(8)?;
+        }
+        Ok(numbers)
     }
 
     pub(super) fn u8(&mut self) -> Parsed<u8> {

@@ -1,6 +1,6 @@
 //! Takes filters off chunks: deflate as it streams by, any of them from a whole chunk.
 
-use super::message::Filter;
+use super::message::{Filter, Filters};
 use super::{FormatError, checksum};
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -10,15 +10,15 @@ const WINDOW_BYTES: usize = 64 << 10;
 type Take<'t> = dyn FnMut(u64, &[u8]) -> Result<(), FormatError> + 't;
 
 /// Inflates a chunk piece by piece; only a range of it is wanted.
-pub(super) struct Inflate {
+pub(super) struct ChunkInflate {
     state: Decompress,
     window: Vec<u8>,
     is_over: bool,
 }
 
-impl Inflate {
+impl ChunkInflate {
     pub(super) fn new() -> Self {
-        Inflate { state: Decompress::new(true), window: vec![0; WINDOW_BYTES], is_over: false }
+        ChunkInflate { state: Decompress::new(true), window: vec![0; WINDOW_BYTES], is_over: false }
     }
 
     pub(super) fn begin(&mut self) {
@@ -77,10 +77,11 @@ fn wrong_length(offset: u64, total: u64) -> FormatError {
 
 /// Filters that were applied to a chunk, with their numbers: all but those whose bit is in `skipped`.
 pub(super) fn applied(
-    filters: &[Filter],
+    filters: &Filters,
     skipped: u32,
-) -> impl DoubleEndedIterator<Item = (usize, Filter)> {
-    filters.iter().copied().enumerate().filter(move |(i, _)| skipped & (1 << i) == 0)
+) -> impl DoubleEndedIterator<Item = (usize, Filter)> + '_ {
+    let filters = filters.iter().enumerate();
+    filters.filter_map(move |(i, filter)| (skipped & (1 << i) == 0).then_some((i, (*filter)?)))
 }
 
 /// A chunk as it is stored, and what is left of it with a filter off.
@@ -98,9 +99,9 @@ impl Unfilter {
     /// Take `filters` off, the last first, but those whose bit is in `skipped`: `total` bytes must be left.
     pub(super) fn undo(
         &mut self,
-        filters: &[Filter],
+        filters: &Filters,
         skipped: u32,
-        inflate: &mut Inflate,
+        inflate: &mut ChunkInflate,
         offset: u64,
         total: u64,
     ) -> Result<(), FormatError> {
@@ -109,8 +110,8 @@ impl Unfilter {
                 Filter::Fletcher32 => self.take_sum(offset)?,
                 Filter::Shuffle(size) => self.unshuffle(size),
                 Filter::Deflate => {
-                    let below = applied(&filters[..i], skipped);
-                    let sums = below.filter(|(_, filter)| *filter == Filter::Fletcher32);
+                    let sums = applied(filters, skipped)
+                        .filter(|(j, filter)| *j < i && *filter == Filter::Fletcher32);
                     let total = total + 4 * sums.count() as u64;
                     inflate.begin();
                     self.other.clear();

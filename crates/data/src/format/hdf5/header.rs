@@ -1,8 +1,8 @@
 //! Object headers of versions 1 and 2 with their continuations: a walk over messages.
 
-use super::blocks::{Blocks, Fields, Parsed, bad};
+use super::blocks::{Blocks, FieldReader, Parsed, bad};
 
-/// Upper limit on the blocks of one object header, the first included, so that reading a chain with a loop ends.
+/// Upper limit on the further blocks of one object header, so that reading a chain with a loop ends.
 const BLOCKS_MAX: usize = 64;
 const CONTINUATION: u16 = 0x10;
 /// The message is kept elsewhere, and this is only where.
@@ -12,7 +12,7 @@ const SHARED: u8 = 2;
 pub(super) struct Message<'b> {
     pub(super) kind: u16,
     pub(super) is_shared: bool,
-    pub(super) body: Fields<'b>,
+    pub(super) body: FieldReader<'b>,
 }
 
 /// Give each message of the object at `address` to `take`.
@@ -22,50 +22,17 @@ pub(super) fn walk<'b>(
     take: &mut dyn FnMut(Message<'b>) -> Parsed<()>,
 ) -> Parsed<()> {
     let (first, form) = first_block(blocks, address)?;
-    let mut queue = Queue { slots: [(0, 0); BLOCKS_MAX], count: 0 };
-    block(first, form, take, &mut queue)?;
-    let mut done = 0;
-    while done < queue.count {
-        let (start, bytes) = queue.slots[done];
-        done += 1;
-        let fields = match form {
-            Form::Old => blocks.fields(start, bytes)?,
-            Form::New { .. } => blocks.checked(start, bytes, "OCHK")?,
-        };
-        block(fields, form, take, &mut queue)?;
-    }
-    Ok(())
-}
-
-/// Blocks that the header goes on in.
-struct Queue {
-    slots: [(u64, u64); BLOCKS_MAX],
-    count: usize,
-}
-
-impl Queue {
-    fn add(&mut self, mut body: Fields) -> Parsed<()> {
-        let offset = body.offset();
-        let (Some(start), bytes) = (body.address()?, body.length()?) else {
-            return bad(offset, "an object header goes on nowhere");
-        };
-        let Some(slot) = self.slots.get_mut(self.count) else {
-            return bad(offset, format!("an object header in more than {BLOCKS_MAX} blocks"));
-        };
-        *slot = (start, bytes);
-        self.count += 1;
-        Ok(())
-    }
+    HeaderWalk { blocks, form, blocks_left: BLOCKS_MAX, take }.block(first)
 }
 
 /// How messages begin.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Old,
     New { has_order: bool },
 }
 
-fn first_block(blocks: &Blocks, address: u64) -> Parsed<(Fields<'_>, Form)> {
+fn first_block(blocks: &Blocks, address: u64) -> Parsed<(FieldReader<'_>, Form)> {
     let prefix = blocks.peek(address, 16)?;
     if prefix.starts_with(b"OHDR") {
         let mut fields = blocks.fields_of(prefix, address);
@@ -95,37 +62,50 @@ fn first_block(blocks: &Blocks, address: u64) -> Parsed<(Fields<'_>, Form)> {
     Ok((blocks.fields(address + 16, size.into())?, Form::Old))
 }
 
-fn block<'b>(
-    mut fields: Fields<'b>,
+struct HeaderWalk<'w, 'b> {
+    blocks: &'b Blocks,
     form: Form,
-    take: &mut dyn FnMut(Message<'b>) -> Parsed<()>,
-    queue: &mut Queue,
-) -> Parsed<()> {
-    let head_bytes = match form {
-        Form::Old => 8,
-        Form::New { has_order } => 4 + if has_order { 2 } else { 0 },
-    };
-    // What is left may be a gap.
-    while fields.left() >= head_bytes {
-        let (kind, bytes, flags) = match form {
-            Form::Old => {
-                let head = (fields.u16()?, fields.u16()?, fields.u8()?);
-                fields.skip(3)?;
-                head
-            }
-            Form::New { has_order } => {
-                let head = (fields.u8()?.into(), fields.u16()?, fields.u8()?);
-                fields.skip(if has_order { 2 } else { 0 })?;
-                head
-            }
+    blocks_left: usize,
+    take: &'w mut dyn FnMut(Message<'b>) -> Parsed<()>,
+}
+
+impl<'b> HeaderWalk<'_, 'b> {
+    fn block(&mut self, mut fields: FieldReader<'b>) -> Parsed<()> {
+        let head_bytes = match self.form {
+            Form::Old => 8,
+            Form::New { has_order } => 4 + if has_order { 2 } else { 0 },
         };
-        let mut body = fields.clone();
-        body.truncate(bytes.into())?;
-        fields.skip(bytes.into())?;
-        match kind {
-            CONTINUATION => queue.add(body)?,
-            _ => take(Message { kind, is_shared: flags & SHARED != 0, body })?,
+        // What is left may be a gap.
+        while fields.left() >= head_bytes {
+            let (kind, bytes, flags) = match self.form {
+                Form::Old => (fields.u16()?, fields.u16()?, fields.u8()?),
+                Form::New { .. } => (fields.u8()?.into(), fields.u16()?, fields.u8()?),
+            };
+            fields.skip(if self.form == Form::Old { 3 } else { head_bytes - 4 })?;
+            let mut body = fields.clone();
+            body.truncate(bytes.into())?;
+            fields.skip(bytes.into())?;
+            match kind {
+                CONTINUATION => self.go_on(body)?,
+                _ => (self.take)(Message { kind, is_shared: flags & SHARED != 0, body })?,
+            }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// The block that a continuation leads to.
+    fn go_on(&mut self, mut body: FieldReader) -> Parsed<()> {
+        let offset = body.offset();
+        let (Some(start), bytes) = (body.address()?, body.length()?) else {
+            return bad(offset, "an object header goes on nowhere");
+        };
+        let Some(left) = self.blocks_left.checked_sub(1) else {
+            return bad(offset, format!("an object header in more than {BLOCKS_MAX} blocks"));
+        };
+        self.blocks_left = left;
+        self.block(match self.form {
+            Form::Old => self.blocks.fields(start, bytes)?,
+            Form::New { .. } => self.blocks.checked(start, bytes, "OCHK")?,
+        })
+    }
 }

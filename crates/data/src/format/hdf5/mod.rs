@@ -7,7 +7,6 @@
 
 mod plan;
 mod metadata;
-mod places;
 mod write;
 mod checksum;
 mod blocks;
@@ -67,7 +66,7 @@ impl Format for Hdf5 {
             ],
             unfit: plan::unfit,
             ..FormatEntry::new(&MEMBER, |shape, encoding| {
-                plan::Plan::new(shape, encoding).file_bytes()
+                plan::FilePlan::new(shape, encoding).file_bytes()
             })
         }
     }
@@ -79,7 +78,7 @@ impl Format for Hdf5 {
         content: &mut Content,
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {
-        write::file(&plan::Plan::new(shape, encoding), content, sink)
+        write::file(&plan::FilePlan::new(shape, encoding), content, sink)
     }
 
     fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {

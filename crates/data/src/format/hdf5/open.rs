@@ -1,7 +1,7 @@
 //! Finds the datasets that hold the samples of a file, and the shape that they give a sample.
 
 use super::blocks::{Blocks, Parsed, Stop, bad};
-use super::message::{self, Dataset, Layout};
+use super::message::{self, Dataset};
 use super::{
     Dims, FileShape, FormatError, check_sample, compare_shapes, group, in_words, superblock,
 };
@@ -12,8 +12,6 @@ const DATASETS_MAX: usize = 256;
 const OTHERS_MAX: usize = 64;
 /// Upper limit on the length of the names that an error lists.
 const NAMES_BYTES_MAX: usize = 200;
-/// More bytes than any file has.
-const BYTES_MAX: u64 = 1 << 62;
 
 /// Contents of a file. Reused, so that its memory is.
 #[derive(Default)]
@@ -36,13 +34,9 @@ impl Contents {
     fn add(&mut self, name: &[u8], address: u64) {
         let name = std::str::from_utf8(name).unwrap_or("?");
         // `records_01` is another name.
-        let number: Option<usize> = name
-            .strip_prefix("records_")
-            .filter(|digits| {
-                digits.starts_with(|first| matches!(first, '1'..='9')) || *digits == "0"
-            })
-            .and_then(|digits| digits.parse().ok());
-        match number.filter(|number| *number < DATASETS_MAX) {
+        let digits = name.strip_prefix("records_").unwrap_or_default();
+        let number = digits.parse().ok().filter(|n| itoa::Buffer::new().format(*n) == digits);
+        match number.filter(|number: &usize| *number < DATASETS_MAX) {
             Some(number) => {
                 self.records.resize(self.records.len().max(number + 1), None);
                 self.records[number] = Some(address);
@@ -67,17 +61,16 @@ impl Contents {
         })?;
         for (number, address) in self.records.iter().enumerate() {
             let Some(address) = address else {
-                return bad(
-                    0,
-                    format!("there are datasets behind `records_{number}`, which is missing"),
-                );
+                let message =
+                    format!("there are datasets behind `records_{number}`, which is missing");
+                return bad(0, message);
             };
             self.datasets.push(message::dataset(blocks, *address)?);
         }
         if self.datasets.is_empty() {
             self.datasets.push(self.largest(blocks)?);
         }
-        self.check(blocks)?;
+        self.check()?;
         self.shape()
     }
 
@@ -107,7 +100,7 @@ impl Contents {
         }
     }
 
-    fn check(&self, blocks: &Blocks) -> Parsed<()> {
+    fn check(&self) -> Parsed<()> {
         let first = &self.datasets[0];
         for dataset in &self.datasets {
             if dataset.rank == 0 {
@@ -115,18 +108,6 @@ impl Contents {
             }
             if dataset.dims() != first.dims() || dataset.element != first.element {
                 return bad(0, "the datasets that share a record differ in shape or type");
-            }
-            let bytes = dataset.bytes();
-            if bytes > BYTES_MAX {
-                return bad(0, format!("a dataset of `{:?}`, more than any file", dataset.dims()));
-            }
-            if let Layout::Contiguous { offset: Some(offset), bytes: stored } = dataset.layout {
-                if stored < bytes {
-                    return bad(offset, format!("{stored} bytes of data, where {bytes} belong"));
-                }
-                if offset.checked_add(bytes).is_none_or(|end| end > blocks.file_bytes) {
-                    return bad(offset, format!("{bytes} bytes of data lie beyond the end"));
-                }
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use super::message::Dataset;
 const CHUNK_BYTES_MAX: u64 = 1 << 62;
 
 /// A sample's dimensions, and a chunk's without the samples' axis.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cut {
     /// Dimensions of a sample; at least 1.
     count: usize,
@@ -26,7 +26,8 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    pub(super) fn new(dataset: &Dataset, chunk_dims: &[u64; RANK_MAX]) -> Parsed<Self> {
+    pub(super) fn new(dataset: &Dataset) -> Parsed<Self> {
+        let chunk_dims = &dataset.chunk;
         let mut dims = [1; RANK_MAX];
         let mut chunk = [1; RANK_MAX];
         dims[..RANK_MAX - 1].copy_from_slice(&dataset.dims[1..]);

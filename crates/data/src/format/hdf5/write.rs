@@ -1,7 +1,7 @@
 //! Writes a file: its head, then the records of each dataset, whole or in chunks.
 
-use super::metadata::{self, Tree};
-use super::plan::{Chunks, Places, Plan};
+use super::metadata::{self, ChunkTree};
+use super::plan::{ChunkPlan, FilePlaces, FilePlan};
 use super::{Content, DeflateSink, FileSink, RANK_MAX, SinkError};
 
 /// Made between two questions to the sink.
@@ -13,7 +13,7 @@ const STEP_BYTES: u64 = 64 << 10;
 
 /// Write the file to part 0.
 pub(super) fn file(
-    plan: &Plan,
+    plan: &FilePlan,
     content: &mut Content,
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
@@ -33,7 +33,7 @@ pub(super) fn file(
     }
     zeros(places.labels + plan.labels_bytes() - at, sink)?;
     at = places.labels + plan.labels_bytes();
-    let mut records = Records::new(plan, content);
+    let mut records = RecordWriter::new(plan, content);
     for dataset in 0..plan.datasets {
         let start = places.records[dataset as usize];
         // Without compression; with it the next dataset begins where the last one ended.
@@ -61,8 +61,8 @@ pub(super) fn file(
 
 /// A dataset's index, or room for it: sizes of compressed chunks are not known yet.
 fn index(
-    plan: &Plan,
-    places: &Places,
+    plan: &FilePlan,
+    places: &FilePlaces,
     dataset: usize,
     at: u64,
     sink: &mut dyn FileSink,
@@ -80,7 +80,7 @@ fn index(
     } else {
         let records = places.records[dataset];
         let chunk = |ordinal| (records + ordinal * chunks.bytes, chunks.bytes as u32);
-        let tree = Tree::new(chunks.count(), plan.dims.len());
+        let tree = ChunkTree::new(chunks.count(), plan.dims.len());
         tree.write(place, chunks, &chunk, &mut |_, node| sink.write(0, node))?;
     }
     Ok(place + plan.index_bytes())
@@ -88,8 +88,8 @@ fn index(
 
 /// Write a dataset's chunks from `start` on; where the last one ends.
 fn write_chunks(
-    chunks: &Chunks,
-    records: &mut Records,
+    chunks: &ChunkPlan,
+    records: &mut RecordWriter,
     index: u64,
     start: u64,
     sink: &mut dyn FileSink,
@@ -115,7 +115,7 @@ fn write_chunks(
         at += deflate.packed_bytes();
         deflate.reset();
     }
-    let tree = Tree::new(chunks.count(), rank);
+    let tree = ChunkTree::new(chunks.count(), rank);
     tree.write(index, chunks, &|ordinal| placed[ordinal as usize], &mut |at, node| {
         sink.patch(0, at, node)
     })?;
@@ -135,8 +135,8 @@ fn zeros(bytes: u64, sink: &mut dyn FileSink) -> Result<(), SinkError> {
 }
 
 /// Makes the bytes of one dataset's records.
-struct Records<'w> {
-    plan: &'w Plan,
+struct RecordWriter<'w> {
+    plan: &'w FilePlan,
     content: &'w mut Content,
     /// Start of the dataset's part of a sample.
     part_start: u64,
@@ -147,13 +147,20 @@ struct Records<'w> {
     kept_samples: u64,
 }
 
-impl<'w> Records<'w> {
-    fn new(plan: &'w Plan, content: &'w mut Content) -> Self {
+impl<'w> RecordWriter<'w> {
+    fn new(plan: &'w FilePlan, content: &'w mut Content) -> Self {
         let cut_up = plan.chunks.as_ref().filter(|chunks| chunks.dims[1..] != plan.dims[1..]);
         let samples = cut_up.map_or(0, |chunks| chunks.dims[0].min(plan.shape.samples));
         let fits = samples.saturating_mul(plan.part_bytes()) <= KEPT_BYTES_MAX;
         let kept_samples = if fits { samples } else { 0 };
-        Records { plan, content, part_start: 0, kept: Vec::new(), kept_first: None, kept_samples }
+        RecordWriter {
+            plan,
+            content,
+            part_start: 0,
+            kept: Vec::new(),
+            kept_first: None,
+            kept_samples,
+        }
     }
 
     /// Go on with dataset number `dataset`.
@@ -209,7 +216,7 @@ impl<'w> Records<'w> {
     /// Write the chunk at `grid`, with zeros beyond the dataset's edge.
     fn write_chunk(
         &mut self,
-        chunks: &Chunks,
+        chunks: &ChunkPlan,
         grid: &[u64],
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {
