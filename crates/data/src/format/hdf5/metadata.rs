@@ -2,7 +2,7 @@
 //! and all after it read.
 
 use super::plan::{ChunkPlan, FilePlaces, FilePlan};
-use super::{DEFLATE, Element, RANK_MAX, SIGNATURE, SinkError, UNDEFINED, checksum};
+use super::{DEFLATE, Element, FileSink, RANK_MAX, SIGNATURE, SinkError, UNDEFINED, checksum};
 
 pub(super) const SUPERBLOCK_BYTES: u64 = 48;
 /// Half the children of a chunk index's node where the superblock does not say: `HDF5_BTREE_CHUNK_IK_DEF`.
@@ -18,8 +18,12 @@ const ZLIB_EXTRA_BYTES: u64 = 11;
 
 impl FilePlan {
     pub(super) fn index_bytes(&self) -> u64 {
-        let Some(chunks) = &self.chunks else { return 0 };
-        ChunkTree::new(chunks.count(), self.dims.len()).bytes()
+        if !self.is_chunked {
+            return 0;
+        }
+        let levels = tree_levels(self.chunks.count());
+        let nodes = levels.iter().fold(0, |sum: u64, &nodes| sum.saturating_add(nodes));
+        nodes.saturating_mul(node_bytes(self.dims.len()))
     }
 
     pub(super) fn places(&self) -> FilePlaces {
@@ -37,10 +41,12 @@ impl FilePlan {
     /// Exact without compression; else as noise would have it.
     pub(super) fn file_bytes(&self) -> u64 {
         let end = self.places().end;
-        let (Some(_), Some(chunks)) = (self.level, &self.chunks) else { return end };
-        let blocks = chunks.bytes.div_ceil(STORED_BLOCK_BYTES);
+        if self.level.is_none() {
+            return end;
+        }
+        let blocks = self.chunks.bytes.div_ceil(STORED_BLOCK_BYTES);
         let extra = blocks.saturating_mul(STORED_BLOCK_EXTRA_BYTES) + ZLIB_EXTRA_BYTES;
-        let chunks = chunks.count().saturating_mul(self.datasets);
+        let chunks = self.chunks.count().saturating_mul(self.datasets);
         end.saturating_add(chunks.saturating_mul(extra))
     }
 }
@@ -97,14 +103,12 @@ fn root_header(datasets: &[(String, Vec<u8>)], mut at: u64) -> Vec<u8> {
 }
 
 fn records_header(plan: &FilePlan, records: u64, index: u64) -> Vec<u8> {
-    let layout = match &plan.chunks {
-        None => contiguous(records, plan.dataset_bytes()),
-        Some(chunks) => {
-            let dims = chunks.dims.iter().copied().chain([plan.shape.element.bytes()]);
-            let dims: Vec<u8> = dims.flat_map(|dim| (dim as u32).to_le_bytes()).collect();
-            let head = [3, 2, chunks.dims.len() as u8 + 1];
-            [&head[..], &index.to_le_bytes(), &dims].concat()
-        }
+    let layout = if plan.is_chunked {
+        let dims = plan.chunks.dims.iter().copied().chain([plan.shape.element.bytes()]);
+        let dims: Vec<u8> = dims.flat_map(|dim| (dim as u32).to_le_bytes()).collect();
+        [&[3, 2, plan.chunks.dims.len() as u8 + 1][..], &index.to_le_bytes(), &dims].concat()
+    } else {
+        contiguous(records, plan.dataset_bytes())
     };
     let filters = plan.level.map(|level| {
         let deflate = [DEFLATE, 1, 1].map(u16::to_le_bytes);
@@ -172,113 +176,82 @@ fn contiguous(address: u64, bytes: u64) -> Vec<u8> {
     [&[3, 1][..], &words(&[address, bytes])].concat()
 }
 
-/// Takes a node and its address.
-type Put<'p> = dyn FnMut(u64, &[u8]) -> Result<(), SinkError> + 'p;
-
-/// The B-tree of a dataset's chunks. Its size depends on their number only, so it can come before them.
-pub(super) struct ChunkTree {
-    /// Nodes of each level, the leaves first.
-    levels: Vec<u64>,
-    chunks: u64,
-    key_bytes: u64,
+/// Nodes of each level of the B-tree of a dataset's chunks, the leaves first. They depend on the chunks' number only, so
+/// that the tree can come before the chunks.
+fn tree_levels(chunks: u64) -> Vec<u64> {
+    let mut nodes = chunks.div_ceil(NODE_CHILDREN).max(1);
+    let mut levels = vec![nodes];
+    while nodes > 1 {
+        nodes = nodes.div_ceil(NODE_CHILDREN);
+        levels.push(nodes);
+    }
+    levels
 }
 
-impl ChunkTree {
-    pub(super) fn new(chunks: u64, rank: usize) -> Self {
-        let mut levels = vec![chunks.div_ceil(NODE_CHILDREN).max(1)];
-        let mut nodes = levels[0];
-        while nodes > 1 {
-            nodes = nodes.div_ceil(NODE_CHILDREN);
-            levels.push(nodes);
-        }
-        ChunkTree { levels, chunks, key_bytes: 8 + 8 * (rank as u64 + 1) }
-    }
+fn key_bytes(rank: usize) -> u64 {
+    8 + 8 * (rank as u64 + 1)
+}
 
-    fn node_bytes(&self) -> u64 {
-        NODE_HEAD_BYTES + NODE_CHILDREN * (self.key_bytes + 8) + self.key_bytes
-    }
+fn node_bytes(rank: usize) -> u64 {
+    NODE_HEAD_BYTES + NODE_CHILDREN * (key_bytes(rank) + 8) + key_bytes(rank)
+}
 
-    pub(super) fn bytes(&self) -> u64 {
-        let nodes = self.levels.iter().fold(0, |sum: u64, &nodes| sum.saturating_add(nodes));
-        nodes.saturating_mul(self.node_bytes())
-    }
-
-    /// Address of a node of a tree at `start`: the root comes first.
-    fn node_address(&self, start: u64, level: usize, node: u64) -> u64 {
-        let above: u64 = self.levels[level + 1..].iter().sum();
-        start + (above + node) * self.node_bytes()
-    }
-
-    /// The nodes in their order, each given to `put` with its address. `chunk` says address and size of a chunk.
-    pub(super) fn write(
-        &self,
-        start: u64,
-        chunks: &ChunkPlan,
-        chunk: &dyn Fn(u64) -> (u64, u32),
-        put: &mut Put,
-    ) -> Result<(), SinkError> {
-        let mut node = Vec::with_capacity(self.node_bytes() as usize);
-        for level in (0..self.levels.len()).rev() {
-            for i in 0..self.levels[level] {
-                self.make_node(&mut node, start, level, i, chunks, chunk);
-                put(self.node_address(start, level, i), &node)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn make_node(
-        &self,
-        bytes: &mut Vec<u8>,
-        start: u64,
-        level: usize,
-        i: u64,
-        chunks: &ChunkPlan,
-        chunk: &dyn Fn(u64) -> (u64, u32),
-    ) {
-        let below = if level == 0 { self.chunks } else { self.levels[level - 1] };
-        let children = i * NODE_CHILDREN..below.min((i + 1) * NODE_CHILDREN);
-        let is_last = i + 1 == self.levels[level];
-        let left = if i == 0 { UNDEFINED } else { self.node_address(start, level, i - 1) };
-        let right = if is_last { UNDEFINED } else { self.node_address(start, level, i + 1) };
-        bytes.clear();
-        bytes.extend(b"TREE\x01");
-        bytes.push(level as u8);
-        bytes.extend(((children.end - children.start) as u16).to_le_bytes());
-        bytes.extend([left, right].map(u64::to_le_bytes).as_flattened());
+/// Patch the B-tree of a dataset's chunks in at `start`, the root first. `placed` says address and size of each chunk.
+pub(super) fn write_tree(
+    start: u64,
+    chunks: &ChunkPlan,
+    placed: &[(u64, u64)],
+    sink: &mut dyn FileSink,
+) -> Result<(), SinkError> {
+    let levels = tree_levels(chunks.count());
+    let node_bytes = node_bytes(chunks.dims.len());
+    let mut level_start = start;
+    let mut node = Vec::with_capacity(node_bytes as usize);
+    for (level, &nodes) in levels.iter().enumerate().rev() {
+        let start_below = level_start + nodes * node_bytes;
+        let below = if level == 0 { chunks.count() } else { levels[level - 1] };
         // Chunks below each child.
         let span = NODE_CHILDREN.pow(level as u32);
-        for child in children.clone() {
-            put_key(bytes, child * span, chunks, chunk);
-            let address = match level {
-                0 => chunk(child).0,
-                _ => self.node_address(start, level - 1, child),
-            };
-            bytes.extend(address.to_le_bytes());
+        for i in 0..nodes {
+            let at = level_start + i * node_bytes;
+            let left = if i == 0 { UNDEFINED } else { at - node_bytes };
+            let right = if i + 1 == nodes { UNDEFINED } else { at + node_bytes };
+            let children = i * NODE_CHILDREN..below.min((i + 1) * NODE_CHILDREN);
+            let [low, high] = ((children.end - children.start) as u16).to_le_bytes();
+            node.clear();
+            node.extend(b"TREE\x01");
+            node.extend([level as u8, low, high]);
+            node.extend([left, right].map(u64::to_le_bytes).as_flattened());
+            for child in children.clone() {
+                put_key(&mut node, child * span, chunks, placed);
+                let address = match level {
+                    0 => placed[child as usize].0,
+                    _ => start_below + child * node_bytes,
+                };
+                node.extend(address.to_le_bytes());
+            }
+            put_key(&mut node, children.end * span, chunks, placed);
+            node.resize(node_bytes as usize, 0);
+            sink.patch(0, at, &node)?;
         }
-        let next = children.end.saturating_mul(span).min(self.chunks);
-        put_key(bytes, next, chunks, chunk);
-        bytes.resize(self.node_bytes() as usize, 0);
+        level_start = start_below;
     }
+    Ok(())
 }
 
 /// A chunk's size, filters that were skipped, offsets; what comes after the last chunk lies beyond it everywhere.
-fn put_key(
-    bytes: &mut Vec<u8>,
-    ordinal: u64,
-    chunks: &ChunkPlan,
-    chunk: &dyn Fn(u64) -> (u64, u32),
-) {
-    let is_beyond = ordinal >= chunks.count();
-    let size = if is_beyond { 0 } else { chunk(ordinal).1 };
-    bytes.extend([size, 0].map(u32::to_le_bytes).as_flattened());
+fn put_key(node: &mut Vec<u8>, ordinal: u64, chunks: &ChunkPlan, placed: &[(u64, u64)]) {
+    let place_of = placed.get(ordinal as usize);
+    let size = place_of.map_or(0, |(_, bytes)| *bytes as u32);
+    node.extend([size, 0].map(u32::to_le_bytes).as_flattened());
     let mut grid = [0; RANK_MAX];
     let grid = &mut grid[..chunks.dims.len()];
-    place(if is_beyond { chunks.count() - 1 } else { ordinal }, &chunks.counts, grid);
+    place(ordinal.min(chunks.count() - 1), &chunks.counts, grid);
     for (at, dim) in grid.iter().zip(&chunks.dims) {
-        bytes.extend((at + u64::from(is_beyond)).saturating_mul(*dim).to_le_bytes());
+        let beyond = u64::from(place_of.is_none());
+        node.extend((at + beyond).saturating_mul(*dim).to_le_bytes());
     }
-    bytes.extend([0; 8]);
+    node.extend([0; 8]);
 }
 
 /// Position of chunk number `ordinal` among `counts` chunks, the last dimension fastest.

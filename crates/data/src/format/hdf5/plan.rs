@@ -20,7 +20,9 @@ pub(super) struct FilePlan {
     pub(super) dims: Vec<u64>,
     /// The dimensions that they may grow to; empty where they stay.
     pub(super) dims_max: Vec<u64>,
-    pub(super) chunks: Option<ChunkPlan>,
+    /// The records of a dataset lie in one piece where they are not chunked.
+    pub(super) is_chunked: bool,
+    pub(super) chunks: ChunkPlan,
     pub(super) level: Option<u32>,
 }
 
@@ -44,11 +46,11 @@ pub(super) struct FilePlaces {
 }
 
 impl ChunkPlan {
-    fn new(dims: &[u64], chunk_dims: &[u64], element: Element) -> Self {
+    fn new(dims: &[u64], chunk_dims: Vec<u64>, element: Element) -> Self {
         let counts =
-            dims.iter().zip(chunk_dims).map(|(dim, chunk)| dim.div_ceil((*chunk).max(1)).max(1));
-        let bytes = product(chunk_dims).saturating_mul(element.bytes());
-        ChunkPlan { dims: chunk_dims.to_vec(), counts: counts.collect(), bytes }
+            dims.iter().zip(&chunk_dims).map(|(dim, chunk)| dim.div_ceil((*chunk).max(1)).max(1));
+        let bytes = product(&chunk_dims).saturating_mul(element.bytes());
+        ChunkPlan { counts: counts.collect(), dims: chunk_dims, bytes }
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -71,15 +73,18 @@ impl FilePlan {
             [] => {}
         }
         let packed = encoding.compression == Compression::Gzip;
-        let chunk_dims = match (encoding.chunk_dims.is_empty(), encoding.max_shape.is_empty()) {
-            (false, _) => Some(encoding.chunk_dims.clone()),
-            (true, true) if !packed => None,
-            (true, _) => Some([&[1], &dims[1..]].concat()),
+        let is_chunked =
+            packed || !encoding.chunk_dims.is_empty() || !encoding.max_shape.is_empty();
+        let chunk_dims = match &*encoding.chunk_dims {
+            [] if is_chunked => [&[1], &dims[1..]].concat(),
+            [] => dims.clone(),
+            chunk_dims => chunk_dims.to_vec(),
         };
         FilePlan {
             shape: *shape,
             datasets,
-            chunks: chunk_dims.map(|chunk| ChunkPlan::new(&dims, &chunk, shape.element)),
+            is_chunked,
+            chunks: ChunkPlan::new(&dims, chunk_dims, shape.element),
             dims_max: encoding.max_shape.iter().map(|&max| unlimited(max)).collect(),
             level: packed.then_some(encoding.compression_level),
             dims,
@@ -93,10 +98,7 @@ impl FilePlan {
 
     /// Bytes of one dataset's records, not compressed.
     pub(super) fn dataset_bytes(&self) -> u64 {
-        match &self.chunks {
-            Some(chunks) => chunks.count().saturating_mul(chunks.bytes),
-            None => self.part_bytes().saturating_mul(self.shape.samples),
-        }
+        self.chunks.count().saturating_mul(self.chunks.bytes)
     }
 
     pub(super) fn labels_bytes(&self) -> u64 {
@@ -177,7 +179,10 @@ fn unfit_dims(plan: &FilePlan, encoding: &Encoding) -> Option<Why> {
 
 fn unfit_sizes(plan: &FilePlan) -> Option<Why> {
     debug_assert!(plan.dims.len() <= RANK_MAX);
-    let chunks = plan.chunks.as_ref()?;
+    let chunks = &plan.chunks;
+    if !plan.is_chunked {
+        return None;
+    }
     if chunks.bytes > CHUNK_BYTES_MAX {
         let message = format!("chunks of `{}` bytes", chunks.bytes);
         return Some((CHUNK_KEY, message, format!("give at most {CHUNK_BYTES_MAX} bytes")));
