@@ -1,7 +1,7 @@
 //! Experiments: runs that replicate each other, and the middle of what they measured. A run is one value, its epochs are none.
 
 use crate::number::by_value;
-use crate::report::{Report, Run};
+use crate::report::{Report, ReportedRun};
 use crate::table::Cell;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::{
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 /// Runs that asked for the same.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "as in `Run`")]
-pub struct Experiment {
+#[expect(missing_docs, reason = "as in `ReportedRun`")]
+pub struct ReportedExperiment {
     pub source: usize,
     pub workload: String,
     pub parameter: String,
@@ -41,56 +41,54 @@ pub struct Middle {
 }
 
 /// In the order of source, workload, parameter, accelerators and value.
-pub fn experiments(report: &Report) -> Vec<Experiment> {
+pub fn experiments(report: &Report) -> Vec<ReportedExperiment> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (index, run) in report.runs.iter().enumerate().filter(|(_, run)| run.unused.is_none()) {
-        let same = groups.iter_mut().find(|group| report.runs[group[0]].replicates(run));
-        match same {
+    for (index, one) in report.runs.iter().enumerate().filter(|(_, one)| one.unused().is_none()) {
+        match groups.iter_mut().find(|group| asked(&report.runs[group[0]]) == asked(one)) {
             Some(group) => group.push(index),
             None => groups.push(vec![index]),
         }
     }
-    let mut found: Vec<Experiment> =
-        groups.into_iter().map(|runs| Experiment::new(&report.runs, runs)).collect();
-    found.sort_by(|a, b| {
-        let first = |e: &Experiment| (e.source, e.workload.clone(), e.parameter.clone());
-        let values = by_value(&a.value, &b.value);
-        let rest = a.factors.cmp(&b.factors);
-        first(a).cmp(&first(b)).then(a.accelerators.cmp(&b.accelerators)).then(values).then(rest)
+    groups.sort_by(|a, b| {
+        let [a, b] = [a, b].map(|group| asked(&report.runs[group[0]]));
+        a.0.cmp(&b.0).then(by_value(a.1, b.1)).then(a.2.cmp(b.2))
     });
-    found
+    groups.into_iter().map(|runs| ReportedExperiment::new(&report.runs, runs)).collect()
 }
 
-impl Run {
-    fn replicates(&self, other: &Run) -> bool {
-        let varied = [&self.workload, &self.parameter, &self.value];
-        self.source == other.source
-            && varied == [&other.workload, &other.parameter, &other.value]
-            && self.accelerators == other.accelerators
-            && self.factors == other.factors
-    }
+/// The settings that replicates share: where and with how many accelerators what was varied, its value, and the levels of factors.
+type Asked<'a> = ((usize, &'a str, &'a str, Option<u32>), &'a str, &'a BTreeMap<String, String>);
+
+fn asked(one: &ReportedRun) -> Asked<'_> {
+    let run = &one.run;
+    let varied = (one.source, run.workload.as_str(), run.parameter.as_str(), run.accelerators);
+    (varied, &run.value, &one.factors)
 }
 
-impl Experiment {
-    fn new(all: &[Run], runs: Vec<usize>) -> Self {
-        let first = all[runs[0]].clone();
-        let middle = |metric: &Metric, of: fn(&Run) -> Option<f64>| {
-            let values: Vec<f64> = runs.iter().filter_map(|&run| of(&all[run])).collect();
-            Middle::new(metric, &values)
-        };
-        Experiment {
+impl ReportedExperiment {
+    fn new(all: &[ReportedRun], runs: Vec<usize>) -> Self {
+        let first = &all[runs[0]];
+        let [
+            au_all_steps_percent,
+            au_windowed_percent,
+            au_sustained_percent,
+            samples_per_second,
+            bytes_per_second,
+        ] = [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED, &SAMPLES_WHOLE, &DELIVERED_WHOLE]
+            .map(|metric| Middle::new(metric, runs.iter().map(|&run| &all[run])));
+        ReportedExperiment {
             source: first.source,
-            workload: first.workload,
-            parameter: first.parameter,
-            value: first.value,
-            accelerators: first.accelerators,
-            factors: first.factors,
-            au_all_steps_percent: middle(&AU_ALL_STEPS, |run| run.au.all_steps_percent),
-            au_windowed_percent: middle(&AU_WINDOWED, |run| run.au.windowed_percent),
-            au_sustained_percent: middle(&AU_SUSTAINED, |run| run.au.sustained_percent),
-            samples_per_second: middle(&SAMPLES_WHOLE, |run| run.throughput.samples_per_second),
-            bytes_per_second: middle(&DELIVERED_WHOLE, |run| run.throughput.bytes_per_second),
-            is_estimated: runs.iter().any(|&run| all[run].throughput.is_estimated),
+            workload: first.run.workload.clone(),
+            parameter: first.run.parameter.clone(),
+            value: first.run.value.clone(),
+            accelerators: first.run.accelerators,
+            factors: first.factors.clone(),
+            au_all_steps_percent,
+            au_windowed_percent,
+            au_sustained_percent,
+            samples_per_second,
+            bytes_per_second,
+            is_estimated: runs.iter().any(|&run| all[run].is_estimated()),
             runs,
         }
     }
@@ -107,9 +105,10 @@ impl Middle {
         Cell { text: written, value: self.estimate }
     }
 
-    fn new(metric: &Metric, values: &[f64]) -> Self {
-        let interval = metric.middle(values, CONFIDENCE);
-        let only = if let [only] = values { Some(*only) } else { None };
+    fn new<'a>(metric: &Metric, runs: impl Iterator<Item = &'a ReportedRun>) -> Self {
+        let values: Vec<f64> = runs.filter_map(|one| one.run.metric(metric)).collect();
+        let interval = metric.middle(&values, CONFIDENCE);
+        let only = if let [only] = values[..] { Some(only) } else { None };
         Middle {
             estimate: interval.map(|of| of.estimate).or(only),
             interval: interval.map(|of| (of.low, of.high)),

@@ -1,52 +1,38 @@
 //! The figures of a report: every plot that its runs have enough for, drawn on a light and a dark ground.
 
-use crate::draw::figure::{self, Axis, Content, Layer, Panel, Scale, Spread};
+use crate::draw::figure::{Axes, Axis, Content, Figure, Layer, Panel, Scale};
 use crate::draw::{Look, Theme, draw};
 use crate::number::significant;
 use crate::plot::data::Data;
-use crate::plot::{Missing, PLOTS, Plot};
-use crate::report::{Figure, NotDrawn};
+use crate::plot::{Missing, PLOTS};
+use crate::report::{NotDrawn, ReportFigure};
 use crate::table::Table;
 
 /// In the order of the plots, and those that the data have not enough for.
-pub(super) fn figures(data: &Data) -> (Vec<Figure>, Vec<NotDrawn>) {
+pub(super) fn figures(data: &Data) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
     let (mut figures, mut not_drawn) = (Vec::new(), Vec::new());
     for plot in PLOTS {
-        match one(plot, data) {
-            Ok(figure) => figures.push(figure),
-            Err(Missing { message, hint }) => {
-                let name = plot.member.name.into();
-                not_drawn.push(NotDrawn { name, why: message, hint });
+        let name = plot.member.name.to_string();
+        match plot.figure(data, None) {
+            Err(Missing { message, hint }) => not_drawn.push(NotDrawn { name, why: message, hint }),
+            Ok(drawn) => {
+                let [svg, dark] = [Theme::Light, Theme::Dark]
+                    .map(|theme| draw(&drawn, &Look { theme, ..Look::default() }).svg);
+                let (series, values) = (series(&drawn), values(&drawn));
+                let Figure { title, caption, .. } = drawn;
+                let svg_dark = Some(dark);
+                figures.push(ReportFigure { name, title, caption, svg, svg_dark, series, values });
             }
         }
     }
     (figures, not_drawn)
 }
 
-fn one(plot: &Plot, data: &Data) -> Result<Figure, Missing> {
-    let drawn = plot.figure(data, None)?;
-    let svg = |theme| draw(&drawn, &Look { theme, ..Look::default() }).svg;
-    Ok(Figure {
-        name: plot.member.name.into(),
-        title: drawn.title.clone(),
-        caption: drawn.caption.clone(),
-        svg: svg(Theme::Light),
-        svg_dark: Some(svg(Theme::Dark)),
-        series: series(&drawn),
-        values: values(&drawn),
-    })
-}
-
 /// Names of series; none where there is only one.
-fn series(drawn: &figure::Figure) -> Vec<String> {
+fn series(drawn: &Figure) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for panel in &drawn.panels {
-        for layer in panel.layers() {
-            let label = match layer {
-                Layer::Series(series) => &series.label,
-                Layer::Bars(bars) => &bars.label,
-                Layer::Span(_) | Layer::Rule { .. } => continue,
-            };
+        for label in panel.layers().iter().filter_map(Layer::label) {
             let name = panel.series_name(label);
             if !name.is_empty() && !names.contains(&name) {
                 names.push(name);
@@ -59,99 +45,92 @@ fn series(drawn: &figure::Figure) -> Vec<String> {
 /// Rows of a figure's table, about: of a timeline, which has thousands of points, every so many are kept.
 const VALUES_MAX: usize = 400;
 
-/// Panel, series, place, value, interval and number of runs of a mark.
-type Row = [String; 6];
-
 /// Each mark, under the names of the axes. Columns that nothing stands in are left out.
-fn values(drawn: &figure::Figure) -> Table {
+fn values(drawn: &Figure) -> Table {
     let axes = || drawn.panels.iter().filter_map(Panel::axes);
-    let x = heading(axes().map(|axes| &axes.x), "x");
-    let y = heading(axes().map(|axes| &axes.y), "y");
+    let [x, y] =
+        [common_label(axes().map(|axes| &axes.x)), common_label(axes().map(|axes| &axes.y))];
     let every = drawn.points().count().div_ceil(VALUES_MAX).max(1);
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows = Vec::new();
     for panel in &drawn.panels {
-        let title = panel.title.clone();
-        let has_own_axes = x == "x" || y == "y";
-        let axes = if has_own_axes { panel.axes() } else { None };
-        let axes = axes.map(|axes| format!("{} by {}", label(&axes.y), label(&axes.x)));
-        let name = title.into_iter().chain(axes).collect::<Vec<_>>().join(": ");
-        add_panel(panel, &name, every, &mut rows);
+        let mut name: Vec<String> = panel.title.iter().cloned().collect();
+        if let (Some(axes), true) = (panel.axes(), x.is_none() || y.is_none()) {
+            let labels = [axes.y.label.as_str(), axes.x.label.as_str()];
+            let labels: Vec<&str> = labels.into_iter().filter(|label| !label.is_empty()).collect();
+            name.push(labels.join(" by "));
+        }
+        let marks = marks(panel, every).into_iter();
+        rows.extend(marks.map(|mark| [vec![name.join(": ")], mark.to_vec()].concat()));
     }
     let title = match every {
         1 => drawn.title.clone(),
         every => format!("{}, one point of {every}", drawn.title),
     };
-    let columns = ["Panel", "Series", &x, &y, "95 % interval", "n"];
-    Table::from_text(title, columns, rows.into_iter().map(Vec::from)).without_empty_columns()
+    let [x, y] = [x.unwrap_or("x"), y.unwrap_or("y")];
+    let columns = ["Panel", "Series", x, y, "95 % interval", "n"];
+    Table::from_text(title, columns, rows).without_empty_columns()
 }
 
-/// The label that axes have, or `otherwise` where panels differ. One of categories may have none.
-fn heading<'a>(axes: impl Iterator<Item = &'a Axis>, otherwise: &str) -> String {
-    let mut labels: Vec<&str> = axes.map(label).collect();
-    labels.retain(|label| !label.is_empty());
+/// The label that axes have; `None` where panels differ. Rows have a name each and, mostly, none for all.
+fn common_label<'a>(axes: impl Iterator<Item = &'a Axis>) -> Option<&'a str> {
+    let mut labels: Vec<&str> = axes.map(|axis| axis.label.as_str()).collect();
     labels.dedup();
     match labels.as_slice() {
-        [one] => (*one).into(),
-        _ => otherwise.into(),
+        [""] => Some("Row"),
+        [one] => Some(one),
+        _ => None,
     }
 }
 
-fn label(axis: &Axis) -> &str {
-    match (&axis.scale, axis.label.as_str()) {
-        (Scale::Categories(_), "") => "Of",
-        (_, label) => label,
-    }
-}
-
-fn add_panel(panel: &Panel, name: &str, every: usize, rows: &mut Vec<Row>) {
-    let row = |series: &str, x: String, y: String| -> Row {
-        [name.into(), series.into(), x, y, String::new(), String::new()]
-    };
+/// Series, place, value, interval and number of runs of each mark.
+fn marks(panel: &Panel, every: usize) -> Vec<[String; 5]> {
+    let mut marks = Vec::new();
     match &panel.content {
-        Content::Axes(axes) => {
-            for layer in &axes.layers {
+        Content::Axes(Axes { x, y, layers, .. }) => {
+            for layer in layers {
+                let name = panel.series_name(layer.label().unwrap_or_default());
                 match layer {
                     Layer::Series(series) => {
                         for point in series.points.iter().step_by(every) {
-                            let mut row = row(
-                                &panel.series_name(&series.label),
-                                at(&axes.x, point.x),
-                                at(&axes.y, point.y),
-                            );
-                            if let Some((low, high)) = point.low.zip(point.high) {
-                                let [low, high] = [low, high].map(|end| significant(Some(end)));
-                                row[4] = format!("{low} to {high}");
-                            }
-                            row[5] = point.runs.map_or(String::new(), |runs| runs.to_string());
-                            rows.push(row);
+                            let interval = point.low.zip(point.high).map(|(low, high)| {
+                                format!("{} to {}", significant(Some(low)), significant(Some(high)))
+                            });
+                            let runs = point.runs.map(|runs| runs.to_string());
+                            let [interval, runs] = [interval, runs].map(Option::unwrap_or_default);
+                            marks.push([
+                                name.clone(),
+                                at(x, point.x),
+                                at(y, point.y),
+                                interval,
+                                runs,
+                            ]);
                         }
                     }
-                    Layer::Bars(bars) => rows.extend(bars.bars.iter().map(|bar| {
-                        let height = significant(Some(bar.to - bar.from));
-                        let label = panel.series_name(&bars.label);
-                        match bars.on {
-                            Spread::X => row(&label, at(&axes.x, bar.at), height),
-                            Spread::Y => row(&label, height, at(&axes.y, bar.at)),
-                        }
+                    Layer::Bars(bars) => marks.extend(bars.bars.iter().map(|bar| {
+                        mark(&name, significant(Some(bar.to - bar.from)), at(y, bar.at))
                     })),
                     Layer::Span(_) | Layer::Rule { .. } => {}
                 }
             }
         }
-        Content::Pie { slices } => rows.extend(
-            slices
-                .iter()
-                .map(|slice| row(&slice.label, String::new(), significant(Some(slice.value)))),
-        ),
+        Content::Pie { slices } => {
+            let values = slices.iter().map(|of| (&of.label, significant(Some(of.value))));
+            marks.extend(values.map(|(label, value)| mark(label, String::new(), value)));
+        }
         Content::Matrix(matrix) => {
             for (name, cells) in matrix.rows.iter().zip(&matrix.cells) {
-                for (column, cell) in matrix.columns.iter().zip(cells) {
-                    let text = cell.as_ref().map(|cell| cell.text.clone());
-                    rows.extend(text.map(|text| row(name, column.clone(), text)));
-                }
+                let cells = matrix.columns.iter().zip(cells);
+                let known = cells.filter_map(|(column, cell)| Some((column, cell.as_ref()?)));
+                marks.extend(known.map(|(at, cell)| mark(name, at.clone(), cell.text.clone())));
             }
         }
     }
+    marks
+}
+
+/// Without interval and runs.
+fn mark(series: &str, x: String, y: String) -> [String; 5] {
+    [series.into(), x, y, String::new(), String::new()]
 }
 
 /// A value of an axis; of categories its name.

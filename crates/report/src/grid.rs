@@ -1,9 +1,12 @@
 //! The two tables of a report, of experiments and of runs: their columns, and what a cell says.
 
-use crate::experiment::{Experiment, Middle, experiments};
+use crate::experiment::experiments;
 use crate::number::{megabytes, percent, significant};
-use crate::report::{Report, Run};
-use crate::table::{Cell, Kind, Table};
+use crate::report::{Report, ReportedRun};
+use crate::table::{Cell, ColumnKind, Table};
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, SAMPLES_WHOLE,
+};
 use std::collections::{BTreeMap, HashMap};
 
 /// All runs.
@@ -11,41 +14,37 @@ pub(super) fn table_of_runs(report: &Report) -> Table {
     let mut table = Table::new(
         "One row a run. Its number leads to its record, a doubt to what was seen. Runs that are not used are grey.",
     );
-    let runs: Vec<&Run> = report.runs.iter().collect();
-    if runs.iter().any(|run| run.unused.is_some()) {
-        let why = runs.iter().map(|run| run.unused.as_deref().unwrap_or_default());
-        table.add("Not used", Kind::Text, why);
+    let runs: Vec<&ReportedRun> = report.runs.iter().collect();
+    if runs.iter().any(|one| one.unused().is_some()) {
+        let why = runs.iter().map(|one| one.unused().unwrap_or_default());
+        table.add("Not used", ColumnKind::Text, why);
     }
     add_settings(&mut table, report, &runs);
-    let au: [Percentage; 4] = [
-        ("AU all steps (%)", |run| run.au.all_steps_percent),
-        ("AU windowed (%)", |run| run.au.windowed_percent),
-        ("AU reported (%)", |run| run.au.reported_percent),
-        ("AU sustained (%)", |run| run.au.sustained_percent),
-    ];
-    for (name, of) in au {
-        let is_wanted = match name {
-            "AU reported (%)" => is_reported_otherwise(report),
-            "AU sustained (%)" => has_sustained(report),
-            _ => true,
-        };
-        if is_wanted {
-            let cells = runs.iter().map(|run| Cell::written(of(run), percent));
-            table.add(name, Kind::Utilisation, cells);
-        }
+    let measured = |metric| runs.iter().map(move |one| one.run.metric(metric));
+    add_au(&mut table, "AU all steps (%)", measured(&AU_ALL_STEPS));
+    add_au(&mut table, "AU windowed (%)", measured(&AU_WINDOWED));
+    // Only where files said something else than what follows from their steps.
+    let reported = runs.iter().map(|one| one.run.reported_au_percent());
+    let mut pairs = reported.clone().zip(measured(&AU_WINDOWED));
+    if pairs.any(|(reported, own)| reported.is_some() && percent(reported) != percent(own)) {
+        add_au(&mut table, "AU reported (%)", reported);
     }
-    let read = runs.iter().map(|run| {
-        let cell = Cell::written(run.throughput.bytes_per_second, megabytes);
-        if run.throughput.is_estimated { estimated(cell) } else { cell }
+    if has_sustained(report) {
+        add_au(&mut table, "AU sustained (%)", measured(&AU_SUSTAINED));
+    }
+    let read = runs.iter().map(|one| {
+        rate(Cell::written(one.run.metric(&DELIVERED_WHOLE), megabytes), one.is_estimated())
     });
-    table.add(read_heading(&runs), Kind::Rate, read);
-    let samples = runs.iter().map(|run| run.throughput.samples_per_second);
-    table.add("Samples/s", Kind::Rate, samples.map(|rate| Cell::written(rate, significant)));
-    table.add("Epochs", Kind::Number, runs.iter().map(|run| Some(run.epochs)));
+    table.add(read_heading(&runs), ColumnKind::Rate, read);
+    let samples = measured(&SAMPLES_WHOLE).map(|rate| Cell::written(rate, significant));
+    table.add("Samples/s", ColumnKind::Rate, samples);
+    table.add("Epochs", ColumnKind::Number, runs.iter().map(|one| Some(one.run.epochs)));
     table
 }
 
-type Percentage = (&'static str, fn(&Run) -> Option<f64>);
+fn add_au(table: &mut Table, name: &str, values: impl Iterator<Item = Option<f64>>) {
+    table.add(name, ColumnKind::Utilisation, values.map(|value| Cell::written(value, percent)));
+}
 
 /// All experiments.
 pub(super) fn table_of_experiments(report: &Report) -> Table {
@@ -53,77 +52,75 @@ pub(super) fn table_of_experiments(report: &Report) -> Table {
         "Means of n runs (of rates geometric), with 95 % intervals where there are several.",
     );
     let all = experiments(report);
-    let firsts: Vec<&Run> = all.iter().map(|one| &report.runs[one.runs[0]]).collect();
+    let firsts: Vec<&ReportedRun> = all.iter().map(|one| &report.runs[one.runs[0]]).collect();
     add_settings(&mut table, report, &firsts);
-    table.add("n", Kind::Number, all.iter().map(|one| Some(one.runs.len() as u64)));
-    let of_all = |of: fn(&Experiment) -> &Middle, text: fn(Option<f64>) -> String| {
-        all.iter().map(move |one| of(one).cell(text))
-    };
-    let kind = Kind::Utilisation;
-    table.add("AU all steps (%)", kind, of_all(|one| &one.au_all_steps_percent, percent));
-    table.add("AU windowed (%)", kind, of_all(|one| &one.au_windowed_percent, percent));
+    table.add("n", ColumnKind::Number, all.iter().map(|one| Some(one.runs.len() as u64)));
+    let kind = ColumnKind::Utilisation;
+    let all_steps = all.iter().map(|one| one.au_all_steps_percent.cell(percent));
+    table.add("AU all steps (%)", kind, all_steps);
+    let windowed = all.iter().map(|one| one.au_windowed_percent.cell(percent));
+    table.add("AU windowed (%)", kind, windowed);
     if has_sustained(report) {
-        table.add("AU sustained (%)", kind, of_all(|one| &one.au_sustained_percent, percent));
+        let sustained = all.iter().map(|one| one.au_sustained_percent.cell(percent));
+        table.add("AU sustained (%)", kind, sustained);
     }
-    let read = all.iter().map(|one| {
-        let cell = one.bytes_per_second.cell(megabytes);
-        if one.is_estimated { estimated(cell) } else { cell }
-    });
-    table.add(read_heading(&firsts), Kind::Rate, read);
-    table.add("Samples/s", Kind::Rate, of_all(|one| &one.samples_per_second, significant));
+    let read = all.iter().map(|one| rate(one.bytes_per_second.cell(megabytes), one.is_estimated));
+    table.add(read_heading(&firsts), ColumnKind::Rate, read);
+    let samples = all.iter().map(|one| one.samples_per_second.cell(significant));
+    table.add("Samples/s", ColumnKind::Rate, samples);
     table
 }
 
 /// Settings of runs; an experiment has those of its first run.
-fn add_settings(table: &mut Table, report: &Report, runs: &[&Run]) {
+fn add_settings(table: &mut Table, report: &Report, runs: &[&ReportedRun]) {
+    let text = ColumnKind::Text;
     if report.has_several_sources() {
-        let path = |run: &&Run| report.sources.get(run.source).map_or("", |one| one.path.as_str());
-        table.add("Source", Kind::Text, runs.iter().map(path));
+        let source = |one: &&ReportedRun| report.sources.get(one.source);
+        let paths = runs.iter().map(|one| source(one).map_or("", |source| source.path.as_str()));
+        table.add("Source", text, paths);
     }
-    table.add("Workload", Kind::Text, runs.iter().map(|run| &run.workload));
-    table.add("Parameter", Kind::Text, runs.iter().map(|run| &run.parameter));
-    table.add("Value", Kind::Text, runs.iter().map(|run| Cell::level(&run.value)));
-    table.add("Procs", Kind::Number, runs.iter().map(|run| run.accelerators.map(u64::from)));
+    table.add("Workload", text, runs.iter().map(|one| &one.run.workload));
+    table.add("Parameter", text, runs.iter().map(|one| &one.run.parameter));
+    table.add("Value", text, runs.iter().map(|one| Cell::level(&one.run.value)));
+    let processes = runs.iter().map(|one| one.run.accelerators.map(u64::from));
+    table.add("Procs", ColumnKind::Number, processes);
     if is_varied_otherwise(report) {
-        table.add("Factors", Kind::Text, runs.iter().map(|run| other_levels(run)));
+        table.add("Factors", text, runs.iter().map(|one| other_levels(one)));
     }
 }
 
 /// The heading explains the mark of what is estimated.
-fn read_heading(runs: &[&Run]) -> &'static str {
-    let is_marked = runs.iter().any(|run| run.throughput.is_estimated);
+fn read_heading(runs: &[&ReportedRun]) -> &'static str {
+    let is_marked = runs.iter().any(|one| one.is_estimated());
     if is_marked { "Read (MB/s, ≈ estimated)" } else { "Read (MB/s)" }
 }
 
 /// A rate whose bytes were not counted is marked.
-fn estimated(cell: Cell) -> Cell {
-    let text = if cell.value.is_some() { format!("≈ {}", cell.text) } else { cell.text };
-    Cell { text, ..cell }
-}
-
-/// Only where files said something else than what follows from their steps.
-fn is_reported_otherwise(report: &Report) -> bool {
-    let mut reported = report.runs.iter().filter(|run| run.au.reported_percent.is_some());
-    reported.any(|run| percent(run.au.reported_percent) != percent(run.au.windowed_percent))
+fn rate(cell: Cell, is_estimated: bool) -> Cell {
+    match cell.value {
+        Some(_) if is_estimated => Cell { text: format!("≈ {}", cell.text), ..cell },
+        _ => cell,
+    }
 }
 
 /// DLIO's files do not tell it.
 fn has_sustained(report: &Report) -> bool {
-    report.runs.iter().any(|run| run.au.sustained_percent.is_some())
+    report.runs.iter().any(|one| one.run.metric(&AU_SUSTAINED).is_some())
 }
 
 /// Only where parameter and value do not say what sets experiments apart.
 fn is_varied_otherwise(report: &Report) -> bool {
     let mut known: HashMap<_, &BTreeMap<String, String>> = HashMap::new();
-    report.runs.iter().filter(|run| run.unused.is_none()).any(|run| {
-        let told = (run.source, &run.workload, &run.parameter, &run.value, run.accelerators);
-        *known.entry(told).or_insert(&run.factors) != &run.factors
+    report.runs.iter().filter(|one| one.unused().is_none()).any(|one| {
+        let run = &one.run;
+        let told = (one.source, &run.workload, &run.parameter, &run.value, run.accelerators);
+        *known.entry(told).or_insert(&one.factors) != &one.factors
     })
 }
 
 /// Levels of factors that have no column.
-fn other_levels(run: &Run) -> String {
-    let has_column = |name: &str| ["processes", "source", &run.parameter].contains(&name);
-    let rest = run.factors.iter().filter(|(name, _)| !has_column(name));
+fn other_levels(one: &ReportedRun) -> String {
+    let has_column = |name: &str| ["processes", "source", &one.run.parameter].contains(&name);
+    let rest = one.factors.iter().filter(|(name, _)| !has_column(name));
     rest.map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>().join(", ")
 }

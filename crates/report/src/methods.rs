@@ -2,67 +2,58 @@
 //! said that no record holds.
 
 use crate::number::by_value;
-use crate::report::{Method, Source};
+use crate::report::{Method, ReportedRun, Source};
 use crate::table::Table;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
-use feedrate_results::import::Origin;
-use feedrate_results::run::{ROWS, Run, Settings};
+use feedrate_results::run::ROWS;
 use feedrate_spec::units::{self, counted};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A run that is used.
-pub(super) struct Made<'a> {
-    pub(super) run: &'a Run,
-    /// Settings, and where it ran.
-    pub(super) settings: &'a Settings,
-    /// An index of the sources of the report.
-    pub(super) source: usize,
-    /// A name that its replicates share: processes and levels of factors.
-    pub(super) experiment: String,
-}
-
-impl Made<'_> {
-    fn is_own(&self) -> bool {
-        self.run.origin == Origin::Feedrate
-    }
-
-    fn experiment(&self) -> (&str, &str) {
-        (&self.run.workload, &self.experiment)
-    }
-}
+type Runs<'r, 'a> = &'r [&'a ReportedRun];
 
 /// All of it; `runs` in the order they were started, of `sources`.
-pub(super) fn methods(runs: &[Made], sources: &[Source]) -> Vec<Method> {
-    let all: Vec<&Made> = runs.iter().collect();
-    let of_each = |of: fn(&[&Made]) -> Option<String>| of_each_source(runs, sources, of);
+pub(super) fn methods(runs: Runs, sources: &[Source]) -> Vec<Method> {
+    if runs.is_empty() {
+        return Vec::new();
+    }
     let said = [
-        ("Runs", Some(whole(&all))),
-        ("Varied", of_each_workload(&all, varied)),
-        ("Overridden", of_each_workload(&all, overridden)),
-        ("Where", of_each(place)),
-        ("Emulated", of_each(emulated)),
-        ("Design", of_each(design)),
-        ("Order", of_each(order)),
-        ("Page cache", of_each(cache)),
-        ("Checkpoints", of_each_workload(&all, checkpoints)),
-        ("Numbers", Some(numbers(&all))),
+        ("Runs", Some(whole(runs))),
+        ("Varied", of_each_workload(runs, varied)),
+        ("Overridden", of_each_workload(runs, overridden)),
+        ("Where", of_each_source(runs, sources, place)),
+        ("Emulated", of_each_source(runs, sources, emulated)),
+        ("Design", of_each_source(runs, sources, design)),
+        ("Order", of_each_source(runs, sources, order)),
+        ("Page cache", of_each_source(runs, sources, cache)),
+        ("Checkpoints", of_each_workload(runs, checkpoints)),
+        ("Numbers", Some(numbers(runs))),
     ];
-    let said = said.into_iter().filter_map(|(name, says)| Some((name, says?)));
-    let mut methods: Vec<Method> =
-        said.map(|(name, says)| Method { name: name.into(), says, commands: Vec::new() }).collect();
-    methods.push(again(&all));
+    let mut methods = Vec::new();
+    for (name, says) in said {
+        methods.extend(says.map(|says| Method { name: name.into(), says, commands: Vec::new() }));
+    }
+    methods.push(again(runs));
     methods
+}
+
+fn is_own(one: &ReportedRun) -> bool {
+    one.run.is_own()
+}
+
+/// Settings that replicates share.
+fn experiment(one: &ReportedRun) -> (&str, Option<u32>, &BTreeMap<String, String>) {
+    (&one.run.workload, one.run.accelerators, &one.factors)
 }
 
 /// Sentences about the runs of each source; once where they are the same of all.
 fn of_each_source(
-    runs: &[Made],
+    runs: Runs,
     sources: &[Source],
-    says: fn(&[&Made]) -> Option<String>,
+    says: fn(Runs) -> Option<String>,
 ) -> Option<String> {
     let (mut found, mut count): (Vec<(&str, String)>, usize) = (Vec::new(), 0);
     for (index, source) in sources.iter().enumerate() {
-        let own: Vec<&Made> = runs.iter().filter(|run| run.source == index).collect();
+        let own: Vec<_> = runs.iter().copied().filter(|run| run.source == index).collect();
         if !own.is_empty() {
             count += 1;
             found.extend(says(&own).map(|says| (source.path.as_str(), says)));
@@ -77,14 +68,14 @@ fn of_each_source(
 }
 
 /// A sentence about each workload.
-fn of_each_workload(runs: &[&Made], says: fn(&str, &[&Made]) -> Option<String>) -> Option<String> {
+fn of_each_workload(runs: Runs, says: fn(&str, Runs) -> Option<String>) -> Option<String> {
     let parts = by_workload(runs).into_iter();
     let parts: Vec<String> = parts.filter_map(|(workload, runs)| says(workload, &runs)).collect();
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
-fn whole(runs: &[&Made]) -> String {
-    let experiments: BTreeSet<(&str, &str)> = runs.iter().map(|run| run.experiment()).collect();
+fn whole(runs: Runs) -> String {
+    let experiments: BTreeSet<_> = runs.iter().map(|one| experiment(one)).collect();
     let workloads: BTreeSet<&str> = runs.iter().map(|run| run.run.workload.as_str()).collect();
     let [first, last] = [runs.first(), runs.last()].map(|run| {
         let started = run.and_then(|run| run.run.started.as_deref()).unwrap_or_default();
@@ -96,7 +87,7 @@ fn whole(runs: &[&Made]) -> String {
 }
 
 /// Settings that differ between runs of a workload.
-fn varied(workload: &str, runs: &[&Made]) -> Option<String> {
+fn varied(workload: &str, runs: Runs) -> Option<String> {
     let several = values(runs).into_iter().filter(|(_, values)| 1 < values.len());
     let several: Vec<String> =
         several.map(|(key, values)| format!("`{key}`: {}", quoted(values))).collect();
@@ -105,14 +96,14 @@ fn varied(workload: &str, runs: &[&Made]) -> Option<String> {
 }
 
 /// Overrides that all runs of a workload share.
-fn overridden(workload: &str, runs: &[&Made]) -> Option<String> {
+fn overridden(workload: &str, runs: Runs) -> Option<String> {
     let (first, rest) = runs.split_first()?;
     let is_shared = |text: &&String| rest.iter().all(|one| one.run.overrides.contains(text));
     let shared = quoted(first.run.overrides.iter().filter(is_shared).map(String::as_str));
     (!shared.is_empty()).then(|| format!("All runs of `{workload}` set {shared}."))
 }
 
-fn place(runs: &[&Made]) -> Option<String> {
+fn place(runs: Runs) -> Option<String> {
     let mut parts = Vec::new();
     for key in ["machine", "kernel", "file system", "device", "program"] {
         let values: BTreeSet<&str> =
@@ -151,7 +142,7 @@ fn is_zero(text: &str) -> bool {
     text.parse() == Ok(0.0)
 }
 
-fn emulated(runs: &[&Made]) -> Option<String> {
+fn emulated(runs: Runs) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
     for (key, before, after) in EMULATED {
         let mut found = known(key, runs);
@@ -170,7 +161,7 @@ fn emulated(runs: &[&Made]) -> Option<String> {
 }
 
 /// Everything that was asked of checkpoints, and what is nothing or off left out.
-fn checkpoints(workload: &str, runs: &[&Made]) -> Option<String> {
+fn checkpoints(workload: &str, runs: Runs) -> Option<String> {
     /// Words for something that is not asked for.
     const OFF: [&str; 4] = ["false", "False", "null", "none"];
     let keys = ["checkpoint", "workflow.checkpoint"];
@@ -189,15 +180,15 @@ fn checkpoints(workload: &str, runs: &[&Made]) -> Option<String> {
 }
 
 /// DLIO's key, where all runs are of DLIO.
-fn own_key<'a>(key: &'a str, runs: &[&Made]) -> &'a str {
-    if runs.iter().any(|run| run.is_own()) {
+fn own_key<'a>(key: &'a str, runs: Runs) -> &'a str {
+    if runs.iter().any(|run| is_own(run)) {
         return key;
     }
     let row = ROWS.iter().find(|(_, plan, dlio, _)| *plan == key && !dlio.is_empty());
     row.map_or(key, |(_, _, dlio, _)| dlio)
 }
 
-fn design(runs: &[&Made]) -> Option<String> {
+fn design(runs: Runs) -> Option<String> {
     let studies = runs.iter().filter_map(|one| one.run.study.as_ref());
     let names: BTreeSet<&str> = studies.clone().map(|study| study.study.as_str()).collect();
     let alone = runs.len() - studies.clone().count();
@@ -208,8 +199,8 @@ fn design(runs: &[&Made]) -> Option<String> {
             parts.push(format!("{} of no study.", counted(alone as u64, "run")));
         }
     }
-    let mut sizes: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    runs.iter().for_each(|run| *sizes.entry(run.experiment()).or_default() += 1);
+    let mut sizes: BTreeMap<_, u64> = BTreeMap::new();
+    runs.iter().for_each(|one| *sizes.entry(experiment(one)).or_default() += 1);
     parts.push(match (sizes.values().min()?, sizes.values().max()?) {
         (1, 1) => "No experiment was repeated: no difference can be told from noise.".into(),
         (a, b) if a == b => format!("Each experiment was run {a} times."),
@@ -223,10 +214,10 @@ fn design(runs: &[&Made]) -> Option<String> {
 }
 
 /// Whether replicates were made right after one another.
-fn order(runs: &[&Made]) -> Option<String> {
-    let same = |pair: &&[&Made]| pair[0].experiment() == pair[1].experiment();
-    let neighbours = runs.windows(2).filter(same).count();
-    let experiments: BTreeSet<_> = runs.iter().map(|run| run.experiment()).collect();
+fn order(runs: Runs) -> Option<String> {
+    let pairs = runs.windows(2);
+    let neighbours = pairs.filter(|pair| experiment(pair[0]) == experiment(pair[1])).count();
+    let experiments: BTreeSet<_> = runs.iter().map(|one| experiment(one)).collect();
     let repeats = runs.len() - experiments.len();
     Some(match (repeats, neighbours) {
         (0, _) => "Each experiment was run once, one after another.".into(),
@@ -240,7 +231,7 @@ fn order(runs: &[&Made]) -> Option<String> {
     })
 }
 
-fn cache(runs: &[&Made]) -> Option<String> {
+fn cache(runs: Runs) -> Option<String> {
     let says = known("train.cache", runs).into_iter().map(|value| match value {
         "cold" => "The dataset was dropped from the page cache before each epoch, which was checked.",
         "warm" => "The dataset was read into the page cache before the first epoch, which was checked.",
@@ -251,11 +242,11 @@ fn cache(runs: &[&Made]) -> Option<String> {
     (!says.is_empty()).then(|| format!("{several}{}", says.join(" ")))
 }
 
-fn numbers(runs: &[&Made]) -> String {
+fn numbers(runs: Runs) -> String {
     let definitions = [&AU_WINDOWED, &AU_ALL_STEPS, &AU_SUSTAINED]
         .map(|metric| format!("`{}`: {} ({}).", metric.label(), metric.definition, metric.source));
     let mut estimated = "";
-    if !runs.iter().all(|run| run.is_own()) {
+    if !runs.iter().all(|run| is_own(run)) {
         estimated = "DLIO counts no bytes: what its runs read, marked ≈, is samples times the mean size of those that its generator draws. ";
     }
     format!(
@@ -265,13 +256,13 @@ fn numbers(runs: &[&Made]) -> String {
     )
 }
 
-fn again(runs: &[&Made]) -> Method {
+fn again(runs: Runs) -> Method {
     let mut commands = Vec::new();
-    for one in runs.iter().filter(|one| one.is_own()) {
+    for one in runs.iter().filter(|one| is_own(one)) {
         let command = match &one.run.study {
             Some(study) => format!("feedrate study run {}", shell(&study.study)),
             None => {
-                let accelerators = one.settings.get("accelerators").map_or("1", String::as_str);
+                let accelerators = one.run.settings.get("accelerators").map_or("1", String::as_str);
                 format!("feedrate run {} -n {accelerators}", shell(&one.run.workload))
             }
         };
@@ -280,12 +271,12 @@ fn again(runs: &[&Made]) -> Method {
         }
     }
     let mut says = Vec::new();
-    if runs.iter().any(|run| run.is_own() && run.run.study.is_none()) {
+    if runs.iter().any(|run| is_own(run) && run.run.study.is_none()) {
         says.push("All settings of a run are in its record under `plan`; these commands name the workload only.");
-    } else if runs.iter().any(|run| run.is_own()) {
+    } else if runs.iter().any(|run| is_own(run)) {
         says.push("All settings of a run are in its record, under `plan` and `study`.");
     }
-    if !runs.iter().all(|run| run.is_own()) {
+    if !runs.iter().all(|run| is_own(run)) {
         says.push("What runs of DLIO were asked for is in the folder that Hydra left in theirs (`.hydra` or `dlio_config`).");
     }
     Method { name: "Again".into(), says: says.join(" "), commands }
@@ -301,9 +292,8 @@ fn shell(text: &str) -> String {
 }
 
 /// The settings of each workload, one column each.
-pub(super) fn configuration(runs: &[Made]) -> Table {
-    let all: Vec<&Made> = runs.iter().collect();
-    let workloads = by_workload(&all);
+pub(super) fn configuration(runs: Runs) -> Table {
+    let workloads = by_workload(runs);
     let known: Vec<BTreeMap<&str, Vec<&str>>> =
         workloads.values().map(|runs| values(runs)).collect();
     let mut rows = Vec::new();
@@ -321,7 +311,7 @@ pub(super) fn configuration(runs: &[Made]) -> Table {
 }
 
 /// Component and specification of each machine, once.
-pub(super) fn setups(runs: &[Made]) -> Vec<Table> {
+pub(super) fn setups(runs: Runs) -> Vec<Table> {
     let mut setups: Vec<Table> = Vec::new();
     for machine in runs.iter().flat_map(|one| &one.run.machines) {
         let rows = machine.components.iter().map(|(name, of)| {
@@ -338,27 +328,27 @@ pub(super) fn setups(runs: &[Made]) -> Vec<Table> {
     setups
 }
 
-fn by_workload<'a, 'b>(runs: &[&'b Made<'a>]) -> BTreeMap<&'a str, Vec<&'b Made<'a>>> {
-    let mut found: BTreeMap<&str, Vec<&Made>> = BTreeMap::new();
-    for run in runs {
+fn by_workload<'a>(runs: Runs<'_, 'a>) -> BTreeMap<&'a str, Vec<&'a ReportedRun>> {
+    let mut found: BTreeMap<&str, Vec<&ReportedRun>> = BTreeMap::new();
+    for &run in runs {
         found.entry(&run.run.workload).or_default().push(run);
     }
     found
 }
 
 /// Values of a setting in the runs that have it.
-fn known<'a>(key: &str, runs: &[&Made<'a>]) -> BTreeSet<&'a str> {
-    runs.iter().filter_map(|run| run.settings.get(key)).map(String::as_str).collect()
+fn known<'a>(key: &str, runs: Runs<'_, 'a>) -> BTreeSet<&'a str> {
+    runs.iter().filter_map(|run| run.run.settings.get(key)).map(String::as_str).collect()
 }
 
 /// Every value of every setting. Where only some runs have one it is `-` in the others.
-fn values<'a>(runs: &[&Made<'a>]) -> BTreeMap<&'a str, Vec<&'a str>> {
+fn values<'a>(runs: Runs<'_, 'a>) -> BTreeMap<&'a str, Vec<&'a str>> {
     let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for key in runs.iter().flat_map(|run| run.settings.keys()) {
+    for key in runs.iter().flat_map(|run| run.run.settings.keys()) {
         values.entry(key).or_default();
     }
     for (key, values) in &mut values {
-        let own = runs.iter().map(|run| run.settings.get(*key).map_or("-", String::as_str));
+        let own = runs.iter().map(|run| run.run.settings.get(*key).map_or("-", String::as_str));
         *values = own.collect::<BTreeSet<_>>().into_iter().collect();
         values.sort_by(|a, b| by_value(a, b));
     }

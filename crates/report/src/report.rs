@@ -3,12 +3,19 @@
 use crate::table::Table;
 use feedrate_analysis::finding::{EffectUnit, Kind};
 use feedrate_measure::doubt::Severity;
-use feedrate_measure::metric::Provenance;
-use serde::Serialize;
+use feedrate_measure::metric::{
+    self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, METRICS, Metric,
+    NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, Value,
+};
+use feedrate_results::index::LeftOut;
+use feedrate_results::run::{OtherNumber, Run};
+use feedrate_spec::units::MIB;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Everything that a report says. Text may have words in backticks: keys, names, commands.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// Its heading.
     pub title: String,
@@ -17,15 +24,15 @@ pub struct Report {
     /// Folders and studies that were given, in this order.
     pub sources: Vec<Source>,
     /// The most important first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<FindingText>,
     /// The worst first.
-    pub doubts: Vec<Doubt>,
+    pub doubts: Vec<SeenDoubt>,
     /// In the order of reading.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<ReportFigure>,
     /// Figures that these runs have not enough for.
     pub not_drawn: Vec<NotDrawn>,
     /// In the order they were started.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ReportedRun>,
     /// Folders that are not used.
     pub left_out: Vec<LeftOut>,
     /// How the runs were made.
@@ -47,7 +54,7 @@ pub struct Source {
 
 /// A sentence that the runs support, or one that says what cannot be told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Finding {
+pub struct FindingText {
     /// With its numbers and intervals.
     pub says: String,
     /// Its subject.
@@ -61,9 +68,9 @@ pub struct Finding {
     /// Whether it holds.
     pub support: Support,
     /// Effects, intervals and p behind the sentence.
-    pub figures: Vec<Fact>,
+    pub figures: Vec<FindingFigure>,
     /// The same as numbers.
-    pub numbers: Vec<Number>,
+    pub numbers: Vec<FindingNumber>,
     /// Runs it rests on, as indexes of [`Report::runs`].
     pub runs: Vec<usize>,
     /// Reasons not to believe it.
@@ -72,7 +79,7 @@ pub struct Finding {
 
 /// A number of a finding.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Number {
+pub struct FindingNumber {
     /// The quantity: `8 against 4`.
     pub of: String,
     /// Its unit.
@@ -126,14 +133,14 @@ impl Support {
 /// A name and what is said of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct Fact {
+pub struct FindingFigure {
     pub name: String,
     pub value: String,
 }
 
 /// A doubt, and the runs that deserve it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Doubt {
+pub struct SeenDoubt {
     /// Stable name in snake_case.
     pub name: String,
     /// How bad it is.
@@ -153,10 +160,10 @@ pub struct Seen {
     pub advice: String,
 }
 
-/// A picture. In its SVG marks and labels of a series carry `data-series`, with the series' name, so that it can be hidden; a `<title>` in a mark
+/// A picture. In its SVG marks of a series carry `data-series`, with the series' name, so that it can be hidden; a `<title>` in a mark
 /// is what is shown when it is pointed at. It has no ids, scripts or styles: they would meet those of the page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Figure {
+pub struct ReportFigure {
     /// A stable name, as `feedrate plot` has it.
     pub name: String,
     /// Its heading.
@@ -187,96 +194,102 @@ pub struct NotDrawn {
 }
 
 /// One run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Run {
-    /// Its folder.
-    pub path: String,
+#[derive(Clone, Debug, Default)]
+pub struct ReportedRun {
+    /// Its numbers; settings name host and source too.
+    pub run: Run,
     /// Its record, or whatever its numbers come from, as a relative URL from where the report lies.
     pub link: Option<String>,
     /// An index of [`Report::sources`].
     pub source: usize,
-    /// The workload's name.
-    pub workload: String,
-    /// The parameter that was varied: `batch_size`; of a baseline `processes`.
-    pub parameter: String,
-    /// Its value.
-    pub value: String,
     /// Levels of the factors of its workload, by the names that findings and figures use.
     pub factors: BTreeMap<String, String>,
-    /// Number among the runs of its experiment: the study's, or in the order they were started.
-    pub replicate: Option<u32>,
-    /// The machine of rank 0.
-    pub host: Option<String>,
-    /// Machines.
-    pub hosts: Option<u64>,
-    /// Emulated accelerators; DLIO's ranks.
-    pub accelerators: Option<u32>,
-    /// Local wall-clock start.
-    pub started: String,
-    /// Epochs that were measured.
-    pub epochs: u64,
-    /// Utilisation.
-    pub au: Au,
-    /// Rates.
-    pub throughput: Throughput,
-    /// Names of doubts.
-    pub doubts: Vec<String>,
+}
+
+impl ReportedRun {
     /// Reason why it counts for no experiment; `None` of one that does.
-    pub unused: Option<String>,
+    pub fn unused(&self) -> Option<&str> {
+        self.run.unusable.as_ref().map(|reason| reason.name())
+    }
+
+    /// Names of doubts.
+    pub fn doubts(&self) -> Vec<&str> {
+        self.run.doubts.iter().map(|doubt| doubt.name.as_str()).collect()
+    }
+
+    /// Whether its bytes are not counted: samples times the mean size that DLIO's generator draws.
+    pub fn is_estimated(&self) -> bool {
+        self.run.provenance(&DELIVERED_WHOLE) == Some(Provenance::Estimated)
+    }
+
+    /// Population deviation over the epochs that have a value, which is no measure of replicates.
+    pub fn stdev(&self, metric: &Metric) -> Option<f64> {
+        self.run.metric(metric)?;
+        let series = self.run.series.get(&metric.id)?;
+        metric::stdev(&series.iter().copied().flatten().collect::<Vec<f64>>())
+    }
+
     /// Every metric of it.
-    pub metrics: Vec<Metric>,
+    pub fn metrics(&self) -> Vec<OtherNumber<'_>> {
+        let mut metrics = Vec::new();
+        for metric in METRICS {
+            let known = self.run.metric(metric).zip(self.run.provenance(metric));
+            let value = known.map(|(number, provenance)| Value { number, provenance });
+            metrics.push(OtherNumber { name: metric.label(), unit: metric.unit.name(), value });
+        }
+        metrics.extend(self.run.figures());
+        metrics
+    }
 }
 
-/// Utilisations in percent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Au {
-    /// As its files had it, right or wrong.
-    pub reported_percent: Option<f64>,
-    /// DLIO's definition, recomputed.
-    pub windowed_percent: Option<f64>,
-    /// Its population deviation over epochs, which is no measure of replicates.
-    pub windowed_stdev_percent: Option<f64>,
-    /// Over the whole time.
-    pub all_steps_percent: Option<f64>,
-    /// The rate that can go on.
-    pub sustained_percent: Option<f64>,
+impl Serialize for ReportedRun {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let run = &self.run;
+        let mib_per_second = |rate: Option<f64>| rate.map(|rate| rate / MIB);
+        let object = json!({
+            "path": run.path.display().to_string(),
+            "link": self.link,
+            "source": self.source,
+            "workload": run.workload,
+            "parameter": run.parameter,
+            "value": run.value,
+            "factors": self.factors,
+            "replicate": run.replicate,
+            "host": run.hostname,
+            "hosts": run.hosts,
+            "accelerators": run.accelerators,
+            "started": run.started.as_deref().unwrap_or_default(),
+            "epochs": run.epochs,
+            "au": {
+                "reported_percent": run.reported_au_percent(),
+                "windowed_percent": run.metric(&AU_WINDOWED),
+                "windowed_stdev_percent": self.stdev(&AU_WINDOWED),
+                "all_steps_percent": run.metric(&AU_ALL_STEPS),
+                "sustained_percent": run.metric(&AU_SUSTAINED),
+            },
+            "throughput": {
+                "samples_per_second": run.metric(&SAMPLES_WHOLE),
+                "bytes_per_second": run.metric(&DELIVERED_WHOLE),
+                "is_estimated": self.is_estimated(),
+                "windowed_mib_per_second": mib_per_second(run.metric(&NOMINAL_WINDOWED)),
+                "windowed_stdev_mib_per_second": mib_per_second(self.stdev(&NOMINAL_WINDOWED)),
+            },
+            "doubts": self.doubts(),
+            "unused": self.unused(),
+            "metrics": self.metrics().into_iter().map(metric_json).collect::<Vec<_>>(),
+        });
+        object.serialize(serializer)
+    }
 }
 
-/// Rates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Throughput {
-    /// Over whole epochs.
-    pub samples_per_second: Option<f64>,
-    /// Bytes that were read, over whole epochs.
-    pub bytes_per_second: Option<f64>,
-    /// Whether these bytes are not counted: samples times the mean size that DLIO's generator draws.
-    pub is_estimated: bool,
-    /// DLIO's figure with the steps counted right: nominal bytes in its window, in 2^20 bytes.
-    pub windowed_mib_per_second: Option<f64>,
-    /// Its population deviation over epochs.
-    pub windowed_stdev_mib_per_second: Option<f64>,
-}
-
-/// A number of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "as in `measure::metric::Metric`")]
-pub struct Metric {
-    pub name: String,
-    pub unit: String,
-    /// `None` where it cannot be known.
-    pub value: Option<f64>,
-    /// How it came to be known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provenance: Option<Provenance>,
-}
-
-/// A folder that is not used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
-    /// Its folder.
-    pub path: String,
-    /// The reason.
-    pub why: String,
+/// `provenance` is there where there is a value.
+fn metric_json(of: OtherNumber<'_>) -> serde_json::Value {
+    let mut object =
+        json!({ "name": of.name, "unit": of.unit, "value": of.value.map(|of| of.number) });
+    if let Some(value) = of.value {
+        object["provenance"] = json!(value.provenance);
+    }
+    object
 }
 
 /// One thing that whoever repeats the runs must know.
@@ -298,6 +311,6 @@ impl Report {
 
     /// Runs with at least one doubt.
     pub fn doubted_runs(&self) -> usize {
-        self.runs.iter().filter(|run| !run.doubts.is_empty()).count()
+        self.runs.iter().filter(|one| !one.run.doubts.is_empty()).count()
     }
 }

@@ -11,7 +11,7 @@ pub struct Table {
     /// Above it.
     pub title: String,
     /// Headings.
-    pub columns: Vec<Column>,
+    pub columns: Vec<TableColumn>,
     /// As long as `columns` each.
     pub rows: Vec<Vec<Cell>>,
 }
@@ -19,17 +19,17 @@ pub struct Table {
 /// The heading of a column, with the unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct Column {
+pub struct TableColumn {
     /// `Read (MB/s)`.
     pub name: String,
     /// Its looks.
     #[serde(skip)]
-    pub kind: Kind,
+    pub kind: ColumnKind,
 }
 
 /// The looks of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Words, from the left.
     #[default]
     Text,
@@ -64,8 +64,9 @@ impl Table {
         columns: impl IntoIterator<Item = &'a str>,
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> Self {
-        let columns =
-            columns.into_iter().map(|name| Column { name: name.into(), kind: Kind::Text });
+        let columns = columns
+            .into_iter()
+            .map(|name| TableColumn { name: name.into(), kind: ColumnKind::Text });
         let rows = rows.into_iter().map(|row| row.into_iter().map(Cell::from).collect());
         Table { title: title.into(), columns: columns.collect(), rows: rows.collect() }
     }
@@ -74,7 +75,7 @@ impl Table {
     pub fn add<C: Into<Cell>>(
         &mut self,
         name: &str,
-        kind: Kind,
+        kind: ColumnKind,
         cells: impl IntoIterator<Item = C>,
     ) {
         if self.columns.is_empty() {
@@ -82,7 +83,14 @@ impl Table {
         } else {
             self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell.into()));
         }
-        self.columns.push(Column { name: name.into(), kind });
+        self.columns.push(TableColumn { name: name.into(), kind });
+    }
+
+    /// Heading and rows as lines of cells that `write` writes, with `between` between them.
+    pub fn lines(&self, write: fn(&str) -> String, between: &str) -> Vec<String> {
+        let heading = self.columns.iter().map(|column| write(&column.name)).collect::<Vec<_>>();
+        let rows = self.rows.iter().map(|row| row.iter().map(|cell| write(&cell.text)).collect());
+        std::iter::once(heading).chain(rows).map(|cells| cells.join(between)).collect()
     }
 
     /// Leave out columns that nothing stands in.

@@ -6,22 +6,25 @@ use crate::output;
 use crate::report::*;
 use feedrate_analysis::finding::Kind;
 use feedrate_measure::example::simple;
+use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Provenance, Value};
 use feedrate_measure::record::file;
 use feedrate_measure::record::{Record, StudyRun};
 use feedrate_results::import::fake::Fake;
 use feedrate_results::index::RunsError;
+use feedrate_results::run::{Reason, Run};
 use std::path::Path;
 
-fn run(value: &str, au: f64) -> Run {
-    Run {
+fn run(value: &str, au: f64) -> ReportedRun {
+    let known = |number| Value { number, provenance: Provenance::Measured };
+    let run = Run {
         workload: "w".into(),
         parameter: "batch_size".into(),
         value: value.into(),
         accelerators: Some(4),
-        au: Au { all_steps_percent: Some(au), ..Au::default() },
-        throughput: Throughput { bytes_per_second: Some(au * 1e6), ..Throughput::default() },
+        values: [(AU_ALL_STEPS.id, known(au)), (DELIVERED_WHOLE.id, known(au * 1e6))].into(),
         ..Run::default()
-    }
+    };
+    ReportedRun { run, ..ReportedRun::default() }
 }
 
 /// Runs of DLIO have no number in an order, but start one after another.
@@ -48,7 +51,8 @@ fn a_drift_is_told_of_records_that_name_no_order() {
 
 #[test]
 fn replicates_make_one_experiment_in_the_order_of_values() {
-    let unused = Run { unused: Some("stale data".into()), ..run("2", 1.0) };
+    let mut unused = run("2", 1.0);
+    unused.run.unusable = Some(Reason::NoSteps);
     let report = Report {
         runs: vec![run("10", 50.0), run("2", 80.0), unused, run("2", 90.0)],
         ..Report::default()
@@ -111,16 +115,20 @@ fn own_records_come_to_runs_doubts_and_methods() {
     }
     save(folder.path(), "broken", |record| record.complete = false);
     let report = of_results(&[folder.path().into()], Some(folder.path()), 2).unwrap();
-    let unused: Vec<&str> = report.runs.iter().filter_map(|run| run.unused.as_deref()).collect();
+    let unused: Vec<&str> = report.runs.iter().filter_map(|run| run.unused()).collect();
     assert_eq!((report.runs.len(), unused), (5, vec!["incomplete_run"]));
     let first = &report.runs[0];
-    assert_eq!((first.parameter.as_str(), first.value.as_str()), ("batch_size", "2"));
+    assert_eq!((first.run.parameter.as_str(), first.run.value.as_str()), ("batch_size", "2"));
     // Rows of a study run in another order than they are numbered.
-    assert_eq!(first.replicate, Some(2));
+    assert_eq!(first.run.replicate, Some(2));
     assert_eq!(first.link.as_deref(), Some("2%201/record.json"));
-    assert_eq!(first.au.all_steps_percent, Some(50.0));
-    let au = first.metrics.iter().find(|metric| metric.name == "au_all_steps").unwrap();
-    assert_eq!((au.unit.as_str(), au.value), ("percent", Some(50.0)));
+    assert_eq!(first.run.metric(&AU_ALL_STEPS), Some(50.0));
+    let metrics = first.metrics();
+    let au = metrics.iter().find(|metric| metric.name == "au_all_steps").unwrap();
+    assert_eq!((au.unit, au.value.unwrap().number), ("percent", 50.0));
+    let object = serde_json::to_value(&report).unwrap();
+    assert_eq!(object["runs"][0]["au"]["all_steps_percent"], 50.0);
+    assert_eq!(object["runs"][0]["factors"]["batch_size"], "2");
     let said = |name: &str| {
         let method = report.methods.iter().find(|method| method.name == name);
         method.map(|method| method.says.as_str()).unwrap_or_default()
@@ -132,9 +140,7 @@ fn own_records_come_to_runs_doubts_and_methods() {
     let rows = &report.configuration.rows;
     assert!(rows.contains(&vec!["Batch size".into(), "2, 4".into()]), "{rows:?}");
     let doubted: Vec<&str> = report.doubts.iter().map(|doubt| doubt.name.as_str()).collect();
-    assert!(
-        report.runs.iter().flat_map(|run| &run.doubts).all(|name| doubted.contains(&name.as_str()))
-    );
+    assert!(report.runs.iter().flat_map(ReportedRun::doubts).all(|name| doubted.contains(&name)));
 }
 
 #[test]
@@ -218,13 +224,14 @@ fn of_a_setting_that_dlio_ignores_no_effect_is_told() {
         }
     }
     let report = of_results(&[folder.path().into()], None, 1).unwrap();
-    let of_shuffle = |one: &&Finding| one.factors.contains(&"file_shuffle".to_string());
-    let about: Vec<&Finding> = report.findings.iter().filter(of_shuffle).collect();
+    let of_shuffle = |one: &&FindingText| one.factors.contains(&"file_shuffle".to_string());
+    let about: Vec<&FindingText> = report.findings.iter().filter(of_shuffle).collect();
     assert_eq!(about.len(), 1, "{:#?}", report.findings);
     assert_eq!(about[0].support, Support::CannotBeTold);
     let said = &about[0].says;
     assert!(said.contains("DLIO does not act on it: what `file_shuffle` (off and seed"), "{said}");
-    let is_effect = |one: &&Finding| one.kind == Kind::Effect && one.factors == ["read_threads"];
+    let is_effect =
+        |one: &&FindingText| one.kind == Kind::Effect && one.factors == ["read_threads"];
     let effect = report.findings.iter().find(is_effect).unwrap();
     assert_eq!(effect.numbers[0].n, 3, "{}", effect.says);
     let of_response = |name: &str| {

@@ -1,85 +1,70 @@
 //! The findings of a report in words, with links to the runs they rest on. Judges nothing itself.
 
 use crate::number::significant;
-use crate::report::{Fact, Finding, Number, Run, Support};
+use crate::report::{FindingFigure, FindingNumber, FindingText, ReportedRun, Support};
 use crate::words::finding::{caveat, quantity, sentence};
 use feedrate_analysis::design::Design;
-use feedrate_analysis::finding::{self, Effect, EffectUnit, Kind, Quantity};
+use feedrate_analysis::finding::{Effect, EffectUnit, Finding, Kind, Quantity};
 use feedrate_analysis::findings::{Observation, findings, main_responses};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, Provenance, SAMPLES_WHOLE};
-use std::collections::HashMap;
+use std::collections::HashSet;
+use std::path::PathBuf;
 
 /// Conclude what the runs say, and put it into words.
-pub(super) fn told(runs: &[Run], designs: &[Design], observations: &[Observation]) -> Vec<Finding> {
-    let place: HashMap<&str, usize> =
-        runs.iter().enumerate().map(|(index, run)| (run.path.as_str(), index)).collect();
-    let all = findings(designs, observations, &main_responses(observations));
-    all.into_iter().map(|finding| one(finding, 1 < designs.len(), runs, &place)).collect()
+pub(super) fn told(
+    runs: &[ReportedRun],
+    designs: &[Design],
+    observations: &[Observation],
+) -> Vec<FindingText> {
+    let all = findings(designs, observations, &main_responses(observations)).into_iter();
+    all.map(|finding| one(finding, 1 < designs.len(), runs)).collect()
 }
 
-fn one(
-    finding: finding::Finding,
-    has_several: bool,
-    all: &[Run],
-    place: &HashMap<&str, usize>,
-) -> Finding {
+fn one(finding: Finding, has_several: bool, all: &[ReportedRun]) -> FindingText {
     let support = match finding.kind {
         Kind::CannotTell => Support::CannotBeTold,
         _ if !finding.is_supported => Support::Described,
         _ if !finding.caveats.is_empty() => Support::Doubted,
         _ => Support::Shown,
     };
-    let evidence = finding.evidence.iter();
-    let mut runs: Vec<usize> = evidence
-        .filter_map(|path| place.get(path.display().to_string().as_str()).copied())
-        .collect();
-    runs.sort_unstable();
-    runs.dedup();
+    let evidence: HashSet<&PathBuf> = finding.evidence.iter().collect();
+    let runs = (0..all.len()).filter(|&at| evidence.contains(&all[at].run.path));
+    let runs: Vec<usize> = runs.collect();
     let (mut says, workload) = (sentence(&finding), finding.workloads.join(", "));
-    let numbers: Vec<Number> = finding
-        .effects
-        .iter()
-        .map(|of| number(of, provenance(of, finding.response, runs.iter().map(|&run| &all[run]))))
-        .collect();
+    let behind: Vec<&ReportedRun> = runs.iter().map(|&run| &all[run]).collect();
+    let numbers: Vec<FindingNumber> =
+        finding.effects.iter().map(|of| number(of, finding.response, &behind)).collect();
     if numbers.iter().any(|one| one.provenance == Some(Provenance::Estimated)) {
         says += "; bytes are estimated";
     }
-    Finding {
+    FindingText {
         says: if has_several { format!("{workload}: {says}") } else { says },
         kind: finding.kind,
         workload,
         response: finding.response,
         factors: finding.factors,
         support,
-        figures: numbers.iter().map(fact).collect(),
+        figures: numbers.iter().map(figure).collect(),
         numbers,
         runs,
         doubts: finding.caveats.iter().map(caveat).collect(),
     }
 }
 
-/// The furthest from measured of the values that an effect is of.
-fn provenance<'a>(
-    of: &Effect,
-    response: Option<&str>,
-    runs: impl Iterator<Item = &'a Run>,
-) -> Option<Provenance> {
+fn number(of: &Effect, response: Option<&str>, runs: &[&ReportedRun]) -> FindingNumber {
     let metric = match of.of {
-        Quantity::Windowed { .. } => &AU_WINDOWED,
-        Quantity::AllSteps { .. } => &AU_ALL_STEPS,
-        Quantity::WholeEpochThroughput { .. } => &SAMPLES_WHOLE,
-        _ => Metric::find(response?).ok()?,
+        Quantity::Windowed { .. } => Some(&AU_WINDOWED),
+        Quantity::AllSteps { .. } => Some(&AU_ALL_STEPS),
+        Quantity::WholeEpochThroughput { .. } => Some(&SAMPLES_WHOLE),
+        _ => response.and_then(|name| Metric::find(name).ok()),
     };
-    let values = runs.flat_map(|run| &run.metrics).filter(|one| one.name == metric.label());
-    values.filter_map(|one| one.provenance).max()
-}
-
-fn number(of: &Effect, provenance: Option<Provenance>) -> Number {
-    Number {
+    // The furthest from measured of the values that it is of.
+    let values = metric.map(|metric| runs.iter().filter_map(|one| one.run.provenance(metric)));
+    FindingNumber {
         of: quantity(&of.of),
         unit: of.unit,
         value: of.estimate,
-        provenance,
+        provenance: values.and_then(Iterator::max),
         low: of.low,
         high: of.high,
         confidence: of.confidence(),
@@ -90,7 +75,7 @@ fn number(of: &Effect, provenance: Option<Provenance>) -> Number {
     }
 }
 
-fn fact(of: &Number) -> Fact {
+fn figure(of: &FindingNumber) -> FindingFigure {
     let unit = match of.unit {
         EffectUnit::Ratio => "ratio",
         EffectUnit::Points => "difference in points",
@@ -99,22 +84,22 @@ fn fact(of: &Number) -> Fact {
         EffectUnit::Processes => "processes",
         EffectUnit::Response => "value",
     };
-    let shown = |value: f64| significant(Some(value));
-    let interval = of
-        .low
-        .zip(of.high)
-        .map_or(String::new(), |(low, high)| format!(" [{}, {}]", shown(low), shown(high)));
-    let provenance = of.provenance.filter(|of| *of != Provenance::Measured);
-    let provenance = provenance.map_or(String::new(), |of| format!(", {}", of.name()));
-    let mut value = format!("{}{interval}{provenance}, n = {}", shown(of.value), of.n);
-    let tests = of.tests.filter(|&tests| 1 < tests);
-    let tests = tests.map_or(String::new(), |tests| format!(", corrected for {tests} tests"));
-    value += &match of.p {
-        None => String::new(),
-        Some(p) if p < 1e-4 => format!(", p < 0.0001{tests}"),
-        Some(p) => format!(", p = {p:.4}{tests}"),
-    };
-    value +=
-        &of.share_percent.map_or(String::new(), |share| format!(", {share:.1} % of the variation"));
-    Fact { name: format!("{unit}, {}", of.of), value }
+    let mut value = significant(Some(of.value));
+    if let Some((low, high)) = of.low.zip(of.high) {
+        value += &format!(" [{}, {}]", significant(Some(low)), significant(Some(high)));
+    }
+    if let Some(provenance) = of.provenance.filter(|of| *of != Provenance::Measured) {
+        value += &format!(", {}", provenance.name());
+    }
+    value += &format!(", n = {}", of.n);
+    if let Some(p) = of.p {
+        value += &if p < 1e-4 { ", p < 0.0001".into() } else { format!(", p = {p:.4}") };
+        if let Some(tests) = of.tests.filter(|&tests| 1 < tests) {
+            value += &format!(", corrected for {tests} tests");
+        }
+    }
+    if let Some(share) = of.share_percent {
+        value += &format!(", {share:.1} % of the variation");
+    }
+    FindingFigure { name: format!("{unit}, {}", of.of), value }
 }

@@ -28,44 +28,32 @@ pub struct Owned {
     pub next_use: Option<usize>,
 }
 
-/// A dataset to be made, and the room there is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Still to be written.
-    pub needed_bytes: u64,
-    /// `None` where it cannot be told.
-    pub free_bytes: Option<u64>,
-}
-
-/// There is too little room, whatever is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLittle {
-    /// By which the room is short.
-    pub short_bytes: u64,
-}
-
-/// The datasets to delete before the next run, which itself needs none of `owned`, the least needed first.
+/// The datasets to delete before the next run, which itself needs none of `owned`, the least needed first. `needed_bytes` are still to be written;
+/// `free_bytes` are `None` where it cannot be told.
 ///
 /// # Errors
-/// There is too little room even without all that may go.
-pub fn to_delete(policy: Policy, owned: &[Owned], room: Room) -> Result<Vec<PathBuf>, TooLittle> {
+/// The bytes by which the room is too little even without all that may go.
+pub fn to_delete(
+    policy: Policy,
+    owned: &[Owned],
+    needed_bytes: u64,
+    free_bytes: Option<u64>,
+) -> Result<Vec<PathBuf>, u64> {
     let mut candidates: Vec<&Owned> = owned.iter().collect();
     // Not needed comes first, then what is needed last; of equal ones the largest.
     candidates.sort_by_key(|of| (of.next_use.map_or(0, |n| usize::MAX - n), u64::MAX - of.bytes));
-    let mut free_bytes = room.free_bytes.unwrap_or(u64::MAX);
+    let mut free_bytes = free_bytes.unwrap_or(u64::MAX);
     let mut gone = Vec::new();
     for of in candidates {
         let is_needless = policy == Policy::DeleteUnneeded && of.next_use.is_none();
-        let makes_room = policy != Policy::Keep && free_bytes < room.needed_bytes;
+        let makes_room = policy != Policy::Keep && free_bytes < needed_bytes;
         if is_needless || makes_room {
             free_bytes = free_bytes.saturating_add(of.bytes);
             gone.push(of.folder.clone());
         }
     }
-    match room.needed_bytes.checked_sub(free_bytes).filter(|short| *short > 0) {
-        Some(short_bytes) => Err(TooLittle { short_bytes }),
-        None => Ok(gone),
-    }
+    let short_bytes = needed_bytes.saturating_sub(free_bytes);
+    if short_bytes > 0 { Err(short_bytes) } else { Ok(gone) }
 }
 
 /// Forecast of the disk while runs are made one after another.
@@ -124,9 +112,9 @@ impl Forecast {
             .map(|free| u64::try_from((i128::from(free) - written).max(0)).unwrap_or(u64::MAX));
         let mut change = Change { generate_bytes: needed_bytes, ..Change::default() };
         let candidates = self.candidates(n, now.folder, &root);
-        match to_delete(self.policy, &candidates, Room { needed_bytes, free_bytes }) {
+        match to_delete(self.policy, &candidates, needed_bytes, free_bytes) {
             Ok(folders) => change.delete = folders,
-            Err(too_little) => change.short_bytes = Some(too_little.short_bytes),
+            Err(short_bytes) => change.short_bytes = Some(short_bytes),
         }
         let written = self.written.entry(root).or_default();
         for folder in &change.delete {
@@ -170,9 +158,9 @@ mod tests {
             .iter()
             .map(|&(folder, bytes, next_use)| Owned { folder: folder.into(), bytes, next_use })
             .collect();
-        let found = to_delete(policy, &owned, Room { needed_bytes, free_bytes });
+        let found = to_delete(policy, &owned, needed_bytes, free_bytes);
         let expected = expected.map(|names| names.iter().map(PathBuf::from).collect());
-        assert_eq!(found.map_err(|error| error.short_bytes), expected);
+        assert_eq!(found, expected);
     }
 
     #[test]

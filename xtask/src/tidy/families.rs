@@ -51,6 +51,7 @@ const FAMILIES: &[Family] = &[
             ("content", "what tensors hold, whatever the file around them"),
             ("sink", "what every format writes into"),
             ("manifest", "what a whole checkpoint consists of, whatever its format"),
+            ("folder", "one checkpoint where it lies, whatever its format"),
         ],
     },
     Family {

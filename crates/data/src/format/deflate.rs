@@ -1,7 +1,8 @@
-//! Deflates what is written to a file, piece by piece, however long it is. Shared by the formats that are packed so.
+//! Deflates what is written to a file, piece by piece, however long it is, and inflates what is read. Shared by the
+//! formats that are packed so.
 
-use super::{FileSink, SinkError};
-use flate2::{Compress, Compression, FlushCompress, Status};
+use super::{FileSink, FormatError, SinkError};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 /// Packed at once. At level 0 the bytes that come out depend on it.
 const PIECE_BYTES: usize = 64 << 10;
@@ -133,5 +134,49 @@ impl FileSink for DeflateSink<'_> {
     fn patch(&mut self, part: usize, offset: u64, _bytes: &[u8]) -> Result<(), SinkError> {
         debug_assert!(false, "byte {offset} of part {part} is packed already");
         Ok(())
+    }
+}
+
+/// Inflates a stream without a wrapper, a window at a time.
+pub(super) struct Inflate {
+    state: Decompress,
+    /// What the last step made begins here.
+    pub(super) window: Vec<u8>,
+}
+
+/// How far a step of [`Inflate`] came.
+pub(super) struct InflateStep {
+    /// Packed bytes that were used.
+    pub(super) used: usize,
+    /// Bytes made.
+    pub(super) made: usize,
+    /// The stream has ended.
+    pub(super) is_end: bool,
+}
+
+impl Inflate {
+    pub(super) fn new() -> Self {
+        Inflate { state: Decompress::new(false), window: vec![0; PIECE_BYTES] }
+    }
+
+    /// Begin another stream.
+    pub(super) fn reset(&mut self) {
+        self.state.reset(false);
+    }
+
+    /// Inflate some of `packed`, which lies at `at` of the file. A window that is full may hide what needs no more input.
+    pub(super) fn step(&mut self, packed: &[u8], at: u64) -> Result<InflateStep, FormatError> {
+        let (before_in, before_out) = (self.state.total_in(), self.state.total_out());
+        let status = self
+            .state
+            .decompress(packed, &mut self.window, FlushDecompress::None)
+            .map_err(|error| FormatError::new(at, format!("broken deflate stream: {error}")))?;
+        let used = (self.state.total_in() - before_in) as usize;
+        let made = (self.state.total_out() - before_out) as usize;
+        let is_end = status == Status::StreamEnd;
+        if !is_end && used == 0 && made == 0 && !packed.is_empty() {
+            return Err(FormatError::new(at, "broken deflate stream: it does not go on"));
+        }
+        Ok(InflateStep { used, made, is_end })
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    check_sample, compare_shapes, cut_off, in_words, piece_len,
+    check_sample, compare_shapes, cut_off, in_words, length_of, piece_len,
 };
 use feedrate_spec::catalog::{FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
@@ -39,56 +39,51 @@ pub(super) trait Picture: Sync + 'static {
     fn decode(file: &[u8], check_crc: bool, pixels: &mut Pixels) -> Result<(), FormatError>;
 }
 
-impl<P: Picture> Format for P {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry {
-            unfit: |shape, _| P::FITS.unfit(shape),
-            ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
+/// The format of such pictures.
+pub(super) const fn format<P: Picture>() -> Format {
+    let entry = FormatEntry {
+        unfit: |shape, _| P::FITS.unfit(shape),
+        ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
+    };
+    // 2: libraries encode.
+    Format { version: 2, ..Format::new(entry, encode::<P>, cursor::<P>) }
+}
+
+fn encode<P: Picture>(
+    shape: &FileShape,
+    _encoding: &Encoding,
+    content: &mut Content,
+    sink: &mut dyn FileSink,
+) -> Result<(), SinkError> {
+    let mut writer = SinkWriter { sink, refused: None };
+    let pixels = PixelSource { content, element: shape.element, at: 0 };
+    let encoded = P::write(shape, pixels, &mut writer);
+    match (writer.refused, encoded) {
+        (Some(refused), _) => Err(refused),
+        (None, Err(error)) => {
+            Err(SinkError::new("encode", "", io::Error::other(error.to_string())))
         }
+        (None, Ok(())) => Ok(()),
     }
+}
 
-    /// 2: libraries encode.
-    fn version(&self) -> u32 {
-        2
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        _encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        let mut writer = SinkWriter { sink, refused: None };
-        let pixels = PixelSource { content, element: shape.element, at: 0 };
-        let encoded = P::write(shape, pixels, &mut writer);
-        match (writer.refused, encoded) {
-            (Some(refused), _) => Err(refused),
-            (None, Err(error)) => {
-                Err(SinkError::new("encode", "", io::Error::other(error.to_string())))
-            }
-            (None, Ok(())) => Ok(()),
-        }
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(ImageCursor {
-            decode: P::decode,
-            piece_bytes: options.piece_bytes,
-            check_crc: options.check_crc,
-            asked: 0,
-            is_done: false,
-            file: Vec::new(),
-            pixels: Pixels {
-                sample: 0,
-                expected: None,
-                length: None,
-                bytes_a_byte: P::PIXEL_BYTES_A_BYTE,
-                found: None,
-                memory: Vec::new(),
-            },
-        })
-    }
+fn cursor<P: Picture>(options: &CursorOptions) -> Box<dyn Cursor> {
+    Box::new(ImageCursor {
+        decode: P::decode,
+        piece_bytes: options.piece_bytes,
+        check_crc: options.check_crc,
+        asked: 0,
+        is_done: false,
+        file: Vec::new(),
+        pixels: Pixels {
+            sample: 0,
+            expected: None,
+            length: None,
+            bytes_a_byte: P::PIXEL_BYTES_A_BYTE,
+            found: None,
+            memory: Vec::new(),
+        },
+    })
 }
 
 /// Pixels of a foreign picture, at most: memory is claimed for them on the word of a file.
@@ -208,8 +203,7 @@ impl Cursor for ImageCursor {
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let Some(length) = self.pixels.length else {
-            let bytes = bytes.try_into().map_err(|_| FormatError::new(0, "has no length"))?;
-            return self.claim_file(u64::from_le_bytes(bytes));
+            return self.claim_file(length_of(bytes));
         };
         self.file.extend_from_slice(bytes);
         let at = self.file.len() as u64;

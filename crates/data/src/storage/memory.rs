@@ -1,7 +1,7 @@
 //! Files in the memory of this process, gone when it ends. Costs a copy, so it tests everything but the device.
 
 use super::engine::Engine;
-use super::{Handle, Storage, StorageError, StorageKind, WriteFile};
+use super::{Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::{Ability, Member};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::ErrorKind;
@@ -59,11 +59,7 @@ impl Table {
     }
 }
 
-impl Storage for Memory {
-    fn member(&self) -> &'static Member {
-        &MEMBER
-    }
-
+impl ReadStorage for Memory {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         let table = self.files.read();
         let number = table.numbers.get(path).copied();
@@ -84,15 +80,17 @@ impl Storage for Memory {
     }
 
     fn close(&self, _file: Handle) {}
+}
+
+impl Storage for Memory {
+    fn member(&self) -> &'static Member {
+        &MEMBER
+    }
 
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
         let table = self.files.read();
         let number = table.numbers.get(path);
         Ok(number.and_then(|number| table.bytes.get(number)).map(|bytes| bytes.len() as u64))
-    }
-
-    fn make_dir(&self, _path: &str) -> Result<(), StorageError> {
-        Ok(())
     }
 
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
@@ -112,10 +110,6 @@ impl Storage for Memory {
         let names = table.numbers.keys().filter_map(|file| file.strip_prefix(&prefix));
         let names: BTreeSet<&str> = names.filter_map(|name| name.split('/').next()).collect();
         Ok(names.into_iter().map(str::to_string).collect())
-    }
-
-    fn sync_all(&self) -> Result<(), StorageError> {
-        Ok(())
     }
 
     /// The machine's memory less what the files hold: refuses the absurd, promises nothing.

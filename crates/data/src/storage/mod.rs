@@ -1,7 +1,7 @@
 //! Storages: one file per backend, one row per backend in [`STORAGES`].
 //!
 //! A storage is rooted at a folder and serves byte ranges of files named by paths relative to it.
-//! Wrappers that cost time (throttle, delay, recording) live in `feedrate-run`, which has the clock.
+//! Wrappers that cost time (emulated, recorded) live in `feedrate-run`, which has the clock.
 //!
 //! To add a storage: copy `memory.rs`, implement [`Storage`], add its `mod` line and its row; the
 //! contract suite (`tests.rs`) runs on it.
@@ -86,11 +86,8 @@ impl Handle {
     }
 }
 
-/// A backend.
-pub trait Storage: Send + Sync {
-    /// Name, summary, abilities.
-    fn member(&self) -> &'static Member;
-
+/// A backend, as those see it who only read files. Storages around a storage are no more than this.
+pub trait ReadStorage: Send + Sync {
     /// Open for reading. `path` is relative to the root. Does not allocate, but for the engine `mmap`.
     ///
     /// # Errors
@@ -112,6 +109,12 @@ pub trait Storage: Send + Sync {
 
     /// Close.
     fn close(&self, file: Handle);
+}
+
+/// A backend.
+pub trait Storage: ReadStorage {
+    /// Name, summary, abilities.
+    fn member(&self) -> &'static Member;
 
     /// Length of a file that may not be there.
     ///
@@ -119,11 +122,13 @@ pub trait Storage: Send + Sync {
     /// Anything but absence.
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError>;
 
-    /// Make a folder and those above it; `""` is the root.
+    /// Make a folder and those above it; `""` is the root. Storages without folders do nothing.
     ///
     /// # Errors
     /// The backend's own.
-    fn make_dir(&self, path: &str) -> Result<(), StorageError>;
+    fn make_dir(&self, _path: &str) -> Result<(), StorageError> {
+        Ok(())
+    }
 
     /// Start a file that becomes visible under `path` only at `commit`.
     ///
@@ -151,11 +156,13 @@ pub trait Storage: Send + Sync {
     /// The backend's own.
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError>;
 
-    /// Make all that was committed durable.
+    /// Make all that was committed durable. Storages that do not outlive the process do nothing.
     ///
     /// # Errors
     /// The backend's own.
-    fn sync_all(&self) -> Result<(), StorageError>;
+    fn sync_all(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
 
     /// Bytes that can still be written, `None` where that cannot be known.
     ///

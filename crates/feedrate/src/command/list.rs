@@ -98,7 +98,7 @@ pub(super) fn listed(family: Family) -> Vec<Listed> {
         Family::Checkpoints => checkpoint::CHECKPOINTS.iter().map(|c| member(c.member())).collect(),
         Family::Computes => compute::COMPUTES.iter().map(|c| member(c.member)).collect(),
         Family::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
-        Family::Launches => launch::LAUNCHES.iter().map(|l| member(l.member())).collect(),
+        Family::Launches => launch::LAUNCHES.iter().map(|l| member(&l.member)).collect(),
         Family::Designs => design::DESIGNS
             .iter()
             .map(|design| {

@@ -22,20 +22,18 @@ pub(crate) fn begin(test: &Test, launch: &str, options: &LaunchOptions, more: &[
     arguments.extend(more.iter().map(|word| (*word).to_string()));
     arguments.extend(["--data".into(), file("data"), "--results".into(), file("results")]);
     let (stdout, stderr) = (folder.join("stdout.log"), folder.join("stderr.log"));
-    let Scripts { run, cleanup, files } = find(launch)
-        .unwrap()
-        .scripts(&LaunchJob {
-            program: Path::new(FEEDRATE),
-            arguments: &arguments,
-            accelerators: 2,
-            name: "study-1",
-            folder: &folder,
-            stdout: &stdout,
-            stderr: &stderr,
-            options,
-            variable: &|name| (name == "SLURM_JOB_ID").then(|| "7".into()),
-        })
-        .unwrap();
+    let Scripts { run, cleanup, files } = (find(launch).unwrap().scripts)(&LaunchJob {
+        program: Path::new(FEEDRATE),
+        arguments: &arguments,
+        accelerators: 2,
+        name: "study-1",
+        folder: &folder,
+        stdout: &stdout,
+        stderr: &stderr,
+        options,
+        variable: &|name| (name == "SLURM_JOB_ID").then(|| "7".into()),
+    })
+    .unwrap();
     let write = |name: &str, text: String| {
         fs::write(folder.join(name), text).unwrap();
         folder.join(name)

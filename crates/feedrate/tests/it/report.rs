@@ -3,12 +3,18 @@
 
 use crate::harness::{Test, venv_python};
 use feedrate_analysis::finding::Kind;
-use feedrate_measure::doubt::Severity;
+use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Provenance, SAMPLES_WHOLE, Value,
+};
 use feedrate_report::output::find;
 use feedrate_report::report::{
-    Au, Doubt, Fact, Figure, Finding, NotDrawn, Report, Run, Seen, Source, Support, Throughput,
+    FindingFigure, FindingText, NotDrawn, Report, ReportFigure, ReportedRun, Seen, SeenDoubt,
+    Source, Support,
 };
 use feedrate_report::table::Table;
+use feedrate_results::run::Run;
 use std::path::Path;
 
 /// Would run, or break the page, if it were not taken as text.
@@ -101,9 +107,9 @@ fn example() -> Report {
             );
         }
     }
-    runs[3].workload = HOSTILE.into();
-    runs[3].path = HOSTILE.repeat(4);
-    let doubt = |name: &str, severity, of: &[usize]| Doubt {
+    runs[3].run.workload = HOSTILE.into();
+    runs[3].run.path = HOSTILE.repeat(4).into();
+    let doubt = |name: &str, severity, of: &[usize]| SeenDoubt {
         name: name.into(),
         severity,
         seen: of
@@ -155,42 +161,46 @@ fn example() -> Report {
     }
 }
 
-fn run(format: &str, slope: f64, accelerators: u32, replicate: u32) -> Run {
+fn run(format: &str, slope: f64, accelerators: u32, replicate: u32) -> ReportedRun {
     let scale = f64::from(accelerators) * (1.0 + 0.01 * f64::from(replicate));
-    Run {
-        path: format!(
-            "results/formats/{accelerators}_format_{format}/2026-11-21-10-0{replicate}-00"
-        ),
-        link: Some("run/record.json".into()),
+    let values = [
+        (&AU_WINDOWED, Some(99.0 - scale)),
+        (&AU_ALL_STEPS, Some((104.0 - slope * scale).max(3.0))),
+        (&AU_SUSTAINED, (accelerators < 8).then_some(98.0 - scale)),
+        (&SAMPLES_WHOLE, Some(slope * scale)),
+        (&DELIVERED_WHOLE, Some(146.6e6 * slope * scale)),
+    ];
+    let values = values.into_iter().filter_map(|(metric, number)| {
+        Some((metric.id, Value { number: number?, provenance: Provenance::Measured }))
+    });
+    let doubt = |name: &str, severity| Doubt {
+        name: name.into(),
+        severity,
+        evidence: String::new(),
+        advice: String::new(),
+        facts: Facts::new(),
+    };
+    let is_doubted = accelerators == 8 && replicate == 0;
+    let doubts = [doubt("stale_data", Severity::Invalid), doubt("page_cache", Severity::Warning)];
+    let folder = format!("2026-11-21-10-0{replicate}-00");
+    let run = Run {
+        path: format!("results/formats/{accelerators}_format_{format}/{folder}").into(),
         workload: "unet3d_h100_custom".into(),
         parameter: "format".into(),
         value: format.into(),
         accelerators: Some(accelerators),
-        started: format!("2026-11-21T10:0{replicate}:00"),
+        started: Some(format!("2026-11-21T10:0{replicate}:00")),
         epochs: 5,
-        au: Au {
-            windowed_percent: Some(99.0 - scale),
-            all_steps_percent: Some((104.0 - slope * scale).max(3.0)),
-            sustained_percent: (accelerators < 8).then_some(98.0 - scale),
-            ..Au::default()
-        },
-        throughput: Throughput {
-            samples_per_second: Some(slope * scale),
-            bytes_per_second: Some(146.6e6 * slope * scale),
-            ..Throughput::default()
-        },
-        doubts: if accelerators == 8 && replicate == 0 {
-            vec!["stale_data".into(), "page_cache".into()]
-        } else {
-            vec![]
-        },
+        values: values.collect(),
+        doubts: if is_doubted { doubts.into() } else { Vec::new() },
         ..Run::default()
-    }
+    };
+    ReportedRun { run, link: Some("run/record.json".into()), ..ReportedRun::default() }
 }
 
-fn finding(says: &str, support: Support, runs: usize) -> Finding {
+fn finding(says: &str, support: Support, runs: usize) -> FindingText {
     let is_doubted = support == Support::Doubted;
-    Finding {
+    FindingText {
         says: says.into(),
         kind: Kind::Effect,
         workload: "unet3d_h100_custom".into(),
@@ -198,14 +208,17 @@ fn finding(says: &str, support: Support, runs: usize) -> Finding {
         factors: Vec::new(),
         numbers: Vec::new(),
         support,
-        figures: vec![Fact { name: "p".into(), value: "0.0004, of 12 tests (Holm)".into() }],
+        figures: vec![FindingFigure {
+            name: "p".into(),
+            value: "0.0004, of 12 tests (Holm)".into(),
+        }],
         runs: (0..runs).collect(),
         doubts: if is_doubted { vec!["`page_cache` in 3 of its runs".into()] } else { Vec::new() },
     }
 }
 
 /// As `feedrate plot` draws: marks with values, series that can be told.
-fn figure(name: &str, title: &str, dark: Option<&str>) -> Figure {
+fn figure(name: &str, title: &str, dark: Option<&str>) -> ReportFigure {
     let series = ["npz", "hdf5"];
     let svg = |ground: &str, ink: &str| {
         let mut svg = format!(
@@ -230,7 +243,7 @@ fn figure(name: &str, title: &str, dark: Option<&str>) -> Figure {
         }
         svg + "</svg>"
     };
-    Figure {
+    ReportFigure {
         name: name.into(),
         title: title.into(),
         caption: "Geometric means of 3 runs with 95 % intervals.".into(),

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn labels(scale: Scale, range: Range, values: &[f64]) -> String {
-        let axis = Axis { label: String::new(), scale, range };
+        let axis = Axis::new("", scale, range);
         let extents: Vec<Extent> = values.iter().map(|&value| (value, None, None)).collect();
         let fitted = Fitted::new(&axis, &extents, 5.0);
         let labels: Vec<String> = fitted.ticks(5.0).into_iter().map(|tick| tick.label).collect();
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_wild_interval_does_not_squeeze_the_estimates() {
-        let axis = Axis { label: String::new(), scale: Scale::Linear, range: Range::FromZero };
+        let axis = Axis::linear("", Range::FromZero);
         let fitted = Fitted::new(&axis, &[(10.0, Some(-900.0), Some(900.0))], 5.0);
         assert!(fitted.has(0.0) && fitted.has(15.0) && !fitted.has(20.1), "{fitted:?}");
     }

@@ -22,8 +22,6 @@ pub struct Figure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Naming {
-    /// Beside the ends of their lines; as a key where there is no room.
-    Direct,
     /// Above the panels, once; above each panel where a name or a colour would stand for two things.
     Key,
     /// Not at all: the axes say it.
@@ -80,6 +78,9 @@ pub struct Axis {
     pub scale: Scale,
     /// Where it begins and ends.
     pub range: Range,
+    /// Whether values on it are estimated, not measured.
+    #[serde(skip)]
+    pub is_estimated: bool,
 }
 
 /// How values become places.
@@ -193,15 +194,13 @@ pub struct Point {
     pub folders: Vec<PathBuf>,
 }
 
-/// Bars of one kind.
+/// Bars of one kind, along the x axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bars {
     /// Their name.
     pub label: String,
     /// Their colour.
     pub tone: Tone,
-    /// The axis with the categories that they stand on.
-    pub on: Spread,
     /// Each.
     pub bars: Vec<Bar>,
 }
@@ -209,7 +208,7 @@ pub struct Bars {
 /// A bar.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bar {
-    /// Its category.
+    /// Its category on the y axis.
     pub at: f64,
     /// Where it begins.
     pub from: f64,
@@ -298,14 +297,19 @@ impl Point {
 }
 
 impl Axis {
+    /// An axis of values that are not estimated.
+    pub fn new(label: impl Into<String>, scale: Scale, range: Range) -> Self {
+        Axis { label: label.into(), scale, range, is_estimated: false }
+    }
+
     /// An even axis.
     pub fn linear(label: impl Into<String>, range: Range) -> Self {
-        Axis { label: label.into(), scale: Scale::Linear, range }
+        Axis::new(label, Scale::Linear, range)
     }
 
     /// An axis of names.
     pub fn categories(label: impl Into<String>, names: Vec<String>) -> Self {
-        Axis { label: label.into(), scale: Scale::Categories(names), range: Range::Tight }
+        Axis::new(label, Scale::Categories(names), Range::Tight)
     }
 }
 
@@ -313,6 +317,15 @@ impl Layer {
     /// A series whose intervals, if it has any, are upright.
     pub fn series(label: impl Into<String>, tone: Tone, style: Style, points: Vec<Point>) -> Self {
         Layer::Series(Series { label: label.into(), tone, style, spread: Spread::Y, points })
+    }
+
+    /// The name of a series.
+    pub fn label(&self) -> Option<&str> {
+        match self {
+            Layer::Series(series) => Some(&series.label),
+            Layer::Bars(bars) => Some(&bars.label),
+            Layer::Span(_) | Layer::Rule { .. } => None,
+        }
     }
 }
 

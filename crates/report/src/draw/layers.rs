@@ -1,36 +1,118 @@
-//! The layers of a panel that has its place: points, lines, intervals, bars, spans.
+//! Draws a panel that has its place: frame, ticks, titles, and the layers: points, lines, intervals, bars, spans.
 
-use super::axis::{self, Fitted};
+use super::axis::{self, with_room};
 use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
-use super::figure::{Axes, Bars, Panel, Point, Scale, Series, Span, Spread, Style, Tone};
+use super::figure::{Bars, Layer, Point, Scale, Series, Span, Spread, Style, Tone};
+use super::font;
 use super::marks::{MARK, dashes, interval, mark};
+use super::panel::{FittedPanel, GAP, LINE, SLANT, has_marks};
 use super::theme::{Colour, Theme, mixed};
 
 /// A panel with its place.
 pub(super) struct Placed<'a> {
-    pub(super) panel: &'a Panel,
-    pub(super) axes: &'a Axes,
-    pub(super) x: &'a Fitted<'a>,
-    pub(super) y: &'a Fitted<'a>,
+    pub(super) fitted: &'a FittedPanel<'a>,
+    /// Between the axes.
     pub(super) area: Area,
-    /// Marks of single runs are hollow.
-    pub(super) hollow_singles: bool,
 }
 
 impl Placed<'_> {
-    pub(super) fn x(&self, value: f64) -> f64 {
-        self.area.left + self.x.share(value) * self.area.width()
+    /// The panel, with its titles. `left`: where its margin begins. `page`: its ends, which a title wider than its axis does not leave.
+    pub(super) fn draw(&self, left: f64, page: [f64; 2], canvas: &mut Canvas) {
+        let FittedPanel { panel, axes, .. } = self.fitted;
+        self.fitted.spans().for_each(|span| self.span(span, canvas));
+        self.frame(canvas);
+        let beside = panel.all_series().filter(|series| has_marks(series)).count();
+        let mut number = 0;
+        for layer in &axes.layers {
+            let Some(label) = layer.label() else {
+                self.rule(layer, canvas);
+                continue;
+            };
+            canvas.begin(&panel.series_name(label));
+            match layer {
+                Layer::Bars(bars) => self.bars(bars, canvas),
+                Layer::Series(series) if has_marks(series) => {
+                    self.series(series, aside(series, number, beside), canvas);
+                    number += 1;
+                }
+                Layer::Series(series) => self.series(series, 0.0, canvas),
+                Layer::Span(_) | Layer::Rule { .. } => {}
+            }
+            canvas.end();
+        }
+        self.titles(left, page, canvas);
+    }
+
+    /// Axes, their ticks, and lines that guide the eye.
+    fn frame(&self, canvas: &mut Canvas) {
+        let (area, size) = (self.area, canvas.size);
+        let line = Stroke::new(canvas.theme.line(), 0.7);
+        let guide = Stroke::new(canvas.theme.grid(), 0.6);
+        for tick in &self.fitted.y_ticks {
+            let y = self.y(tick.at);
+            if !self.is_list() {
+                canvas.line(&[(area.left, y), (area.right, y)], guide);
+            }
+            let above = (tick.label.lines().count().max(1) - 1) as f64 / 2.0;
+            for (i, text) in tick.label.lines().enumerate() {
+                let down = (i as f64 - above) * LINE * size;
+                canvas.text((area.left - GAP, y + down + canvas.drop()), Anchor::End, text);
+            }
+        }
+        let ticks = self.fitted.x_ticks.clone();
+        let ticks = match &self.fitted.axes.x.scale {
+            Scale::Categories(_) => ticks,
+            _ => with_room(ticks, size, |value| self.x(value)),
+        };
+        for tick in ticks {
+            let x = self.x(tick.at);
+            if self.is_list() {
+                canvas.line(&[(x, area.top), (x, area.bottom)], guide);
+            } else {
+                canvas.line(&[(x, area.bottom), (x, area.bottom + 2.5)], line);
+            }
+            let down = area.bottom + GAP;
+            if self.fitted.slanted {
+                let at = (x + canvas.drop(), down + canvas.drop() * 1.6);
+                canvas.turned(at, Anchor::End, &tick.label, -SLANT);
+            } else {
+                canvas.text((x, down + 0.85 * size), Anchor::Middle, &tick.label);
+            }
+        }
+        let corner = (area.left, area.bottom);
+        canvas.line(&[corner, (area.right, area.bottom)], line);
+        canvas.line(&[(area.left, area.top), corner], line);
+    }
+
+    fn titles(&self, left: f64, page: [f64; 2], canvas: &mut Canvas) {
+        let (area, size) = (self.area, canvas.size);
+        if let Some(title) = self.fitted.y_title() {
+            let at = (left + 0.85 * size, (area.top + area.bottom) / 2.0);
+            let most = (area.height() + 1.6 * size).max(40.0);
+            canvas.turned(at, Anchor::Middle, &font::shortened(title, size, most), -90.0);
+        }
+        if let Some(title) = self.fitted.x_title() {
+            let half = canvas.width(title) / 2.0;
+            let middle = (area.left + area.right) / 2.0;
+            let middle = middle.min(page[1] - half).max(page[0] + half);
+            let under = area.bottom + self.fitted.margins(canvas).bottom - 0.3 * size;
+            canvas.text((middle, under), Anchor::Middle, title);
+        }
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        self.area.left + self.fitted.x.share(value) * self.area.width()
     }
 
     /// Upwards; categories from the top.
-    pub(super) fn y(&self, value: f64) -> f64 {
-        let share = self.y.share(value) * self.area.height();
+    fn y(&self, value: f64) -> f64 {
+        let share = self.fitted.y.share(value) * self.area.height();
         if self.is_list() { self.area.top + share } else { self.area.bottom - share }
     }
 
     /// Whether its rows have names.
-    pub(super) fn is_list(&self) -> bool {
-        matches!(self.axes.y.scale, Scale::Categories(_))
+    fn is_list(&self) -> bool {
+        matches!(self.fitted.axes.y.scale, Scale::Categories(_))
     }
 
     fn at(&self, point: &Point) -> At {
@@ -38,7 +120,7 @@ impl Placed<'_> {
     }
 
     /// `aside`: how far it is moved so that it does not hide others.
-    pub(super) fn series(&self, series: &Series, aside: f64, canvas: &mut Canvas) {
+    fn series(&self, series: &Series, aside: f64, canvas: &mut Canvas) {
         let colour = canvas.theme.colour(series.tone);
         let is_upright = series.spread == Spread::Y;
         let (right, down) = if is_upright { (aside, 0.0) } else { (0.0, aside) };
@@ -58,7 +140,7 @@ impl Placed<'_> {
             canvas.line(&line, stroke);
         }
         for (point, at) in series.points.iter().zip(places) {
-            let hint = self.hint(&self.panel.series_name(&series.label), point);
+            let hint = self.hint(&self.fitted.panel.series_name(&series.label), point);
             match series.style {
                 Style::Marks | Style::Joined => {
                     if let Some((low, high)) = point.low.zip(point.high) {
@@ -86,7 +168,7 @@ impl Placed<'_> {
     /// Hollow of a single run where others are of several.
     fn mark(&self, tone: Tone, point: &Point, at: At, hint: &str, canvas: &mut Canvas) {
         let colour = canvas.theme.colour(tone);
-        if self.hollow_singles && point.is_single() {
+        if self.fitted.labels.hollow_singles && point.is_single() {
             let paint = Paint::outlined(canvas.theme.background(), Stroke::new(colour, 1.0));
             mark(canvas, tone, at, 0.88 * MARK, paint, hint);
         } else {
@@ -97,8 +179,8 @@ impl Placed<'_> {
     /// Shown when a mark is pointed at.
     fn hint(&self, label: &str, point: &Point) -> String {
         let colon = if label.is_empty() { "" } else { ": " };
-        let x = value(point.x, &self.axes.x.scale);
-        let mut hint = format!("{label}{colon}{x}, {}", value(point.y, &self.axes.y.scale));
+        let x = value(point.x, &self.fitted.axes.x.scale);
+        let mut hint = format!("{label}{colon}{x}, {}", value(point.y, &self.fitted.axes.y.scale));
         if let Some((low, high)) = point.low.zip(point.high) {
             hint.push_str(&format!(" [{}, {}]", axis::text(low), axis::text(high)));
         }
@@ -108,30 +190,21 @@ impl Placed<'_> {
         hint
     }
 
-    pub(super) fn bars(&self, bars: &Bars, canvas: &mut Canvas) {
+    fn bars(&self, bars: &Bars, canvas: &mut Canvas) {
         let fill = canvas.theme.colour(bars.tone);
         for bar in &bars.bars {
-            let (start, end) = (bar.at - 0.36, bar.at + 0.36);
-            let area = match bars.on {
-                Spread::X => Area {
-                    left: self.x(start),
-                    right: self.x(end),
-                    top: self.y(bar.to),
-                    bottom: self.y(bar.from),
-                },
-                Spread::Y => Area {
-                    left: self.x(bar.from),
-                    right: self.x(bar.to),
-                    top: self.y(start),
-                    bottom: self.y(end),
-                },
+            let area = Area {
+                left: self.x(bar.from),
+                right: self.x(bar.to),
+                top: self.y(bar.at - 0.36),
+                bottom: self.y(bar.at + 0.36),
             };
             let hint = format!("{}: {}", bars.label, axis::text(bar.to - bar.from));
             canvas.rectangle(area, fill, &hint);
         }
     }
 
-    pub(super) fn span(&self, span: &Span, canvas: &mut Canvas) {
+    fn span(&self, span: &Span, canvas: &mut Canvas) {
         let (left, right) = (self.x(span.from), self.x(span.to));
         let hint = format!("{}: {}–{}", span.kind, axis::text(span.from), axis::text(span.to));
         let fill = span_fill(canvas.theme, span.tone);
@@ -142,11 +215,21 @@ impl Placed<'_> {
         }
     }
 
-    pub(super) fn rule(&self, at: f64, canvas: &mut Canvas) {
-        let y = self.y(at);
+    fn rule(&self, layer: &Layer, canvas: &mut Canvas) {
+        let Layer::Rule { at } = layer else { return };
+        let y = self.y(*at);
         let stroke = Stroke { dashes: &[2.5, 2.5], ..Stroke::new(canvas.theme.line(), 0.8) };
         canvas.line(&[(self.area.left, y), (self.area.right, y)], stroke);
     }
+}
+
+/// Distance by which a series is moved so that it does not hide others.
+fn aside(series: &Series, number: usize, count: usize) -> f64 {
+    let step = match series.spread {
+        Spread::Y => (18.0 / count as f64).min(2.1 * MARK),
+        Spread::X => 2.2 * MARK,
+    };
+    (number as f64 - (count - 1) as f64 / 2.0) * step
 }
 
 fn value(value: f64, scale: &Scale) -> String {

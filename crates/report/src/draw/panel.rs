@@ -1,21 +1,19 @@
-//! A panel with axes: ticks, layers, names of series. Where the panel lies is the layout's business.
+//! A panel whose axes have their ends and ticks, and the room that it takes. Draws nothing; where the panel lies is the layout's business.
 
-use super::axis::{Extent, Fitted, Tick, with_room};
-use super::canvas::{Anchor, Area, At, Canvas, Stroke};
+use super::axis::{Extent, Fitted, Tick};
+use super::canvas::Canvas;
 use super::figure::{Axes, Layer, Panel, Scale, Series, Span, Spread, Style};
 use super::font;
-use super::layers::Placed;
 use super::marks::MARK;
-use super::theme::mixed;
 
 /// From a line of text to the next, in its size.
-const LINE: f64 = 1.15;
+pub(super) const LINE: f64 = 1.15;
 /// From a tick to its label.
-const GAP: f64 = 4.0;
+pub(super) const GAP: f64 = 4.0;
 /// About so many ticks stand on an upright axis.
 const UPRIGHT_TICKS: f64 = 5.0;
 /// Degrees by which labels are slanted that have no room side by side.
-const SLANT: f64 = 40.0;
+pub(super) const SLANT: f64 = 40.0;
 /// Names of categories take this share of a panel's width, at most.
 pub(super) const CATEGORIES: f64 = 0.42;
 
@@ -34,28 +32,26 @@ pub(super) struct Labels {
     pub(super) x_title: bool,
     pub(super) y_title: bool,
     pub(super) categories: bool,
-    /// Names of series stand at the ends of their lines.
-    pub(super) ends: bool,
     /// Marks of single runs are hollow.
     pub(super) hollow_singles: bool,
 }
 
 /// A panel whose axes have their ends.
-pub(super) struct Prepared<'a> {
-    panel: &'a Panel,
-    axes: &'a Axes,
-    x: Fitted<'a>,
-    y: Fitted<'a>,
-    x_ticks: Vec<Tick>,
-    y_ticks: Vec<Tick>,
+pub(super) struct FittedPanel<'a> {
+    pub(super) panel: &'a Panel,
+    pub(super) axes: &'a Axes,
+    pub(super) x: Fitted<'a>,
+    pub(super) y: Fitted<'a>,
+    pub(super) x_ticks: Vec<Tick>,
+    pub(super) y_ticks: Vec<Tick>,
     /// Lines that the names of categories on y take, at most.
-    lines: usize,
+    pub(super) lines: usize,
     /// Whether labels of the x axis are slanted.
-    slanted: bool,
-    labels: Labels,
+    pub(super) slanted: bool,
+    pub(super) labels: Labels,
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> FittedPanel<'a> {
     /// `width`: of the panel with its margins. `None` of one without axes.
     pub(super) fn new(
         panel: &'a Panel,
@@ -84,15 +80,7 @@ impl<'a> Prepared<'a> {
             let slot = 0.75 * width / names.len().max(1) as f64;
             slanted = x_ticks.iter().any(|tick| canvas.width(&tick.label) + 3.0 > slot);
         }
-        Some(Prepared { panel, axes, x, y, x_ticks, y_ticks, lines, slanted, labels })
-    }
-
-    pub(super) fn has_x_title(&self) -> bool {
-        self.labels.x_title && !self.axes.x.label.is_empty()
-    }
-
-    pub(super) fn has_y_title(&self) -> bool {
-        self.labels.y_title && !self.axes.y.label.is_empty()
+        Some(FittedPanel { panel, axes, x, y, x_ticks, y_ticks, lines, slanted, labels })
     }
 
     pub(super) fn margins(&self, canvas: &Canvas) -> Margins {
@@ -103,12 +91,8 @@ impl<'a> Prepared<'a> {
             under = widest(&self.x_ticks, canvas) * SLANT.to_radians().sin() + size;
             right = 2.0;
         }
-        if self.labels.ends {
-            let names = self.named().map(|series| canvas.width(&series.label) + 8.0);
-            right = names.fold(right, f64::max);
-        }
-        let x_title = if self.has_x_title() { 1.3 * size } else { 0.0 };
-        let y_title = if self.has_y_title() { 1.5 * size } else { 0.0 };
+        let x_title = if self.x_title().is_some() { 1.3 * size } else { 0.0 };
+        let y_title = if self.y_title().is_some() { 1.5 * size } else { 0.0 };
         let has_names = self.spans().any(|span| !span.label.is_empty());
         Margins {
             left: widest(&self.y_ticks, canvas) + GAP + y_title + 2.0,
@@ -127,133 +111,21 @@ impl<'a> Prepared<'a> {
         row * names.len().max(1) as f64
     }
 
-    fn spans(&self) -> impl Iterator<Item = &'a Span> {
+    pub(super) fn spans(&self) -> impl Iterator<Item = &'a Span> {
         self.axes.layers.iter().filter_map(|layer| match layer {
             Layer::Span(span) => Some(span),
             _ => None,
         })
     }
 
-    fn named(&self) -> impl Iterator<Item = &'a Series> {
-        let all = self.panel.all_series();
-        all.filter(|series| !series.label.is_empty() && !series.points.is_empty())
+    pub(super) fn x_title(&self) -> Option<&'a str> {
+        let label = self.axes.x.label.as_str();
+        (self.labels.x_title && !label.is_empty()).then_some(label)
     }
 
-    pub(super) fn draw(&self, area: Area, canvas: &mut Canvas) {
-        let placed = Placed {
-            panel: self.panel,
-            axes: self.axes,
-            x: &self.x,
-            y: &self.y,
-            area,
-            hollow_singles: self.labels.hollow_singles,
-        };
-        self.spans().for_each(|span| placed.span(span, canvas));
-        self.frame(&placed, canvas);
-        self.ticks(&placed, canvas);
-        let beside = self.panel.all_series().filter(|series| has_marks(series)).count();
-        let mut number = 0;
-        for layer in &self.axes.layers {
-            match layer {
-                Layer::Span(_) => {}
-                Layer::Bars(bars) => {
-                    canvas.begin(&self.panel.series_name(&bars.label));
-                    placed.bars(bars, canvas);
-                    canvas.end();
-                }
-                Layer::Rule { at } => placed.rule(*at, canvas),
-                Layer::Series(series) => {
-                    let aside = if has_marks(series) { aside(series, number, beside) } else { 0.0 };
-                    number += usize::from(has_marks(series));
-                    canvas.begin(&self.panel.series_name(&series.label));
-                    placed.series(series, aside, canvas);
-                    canvas.end();
-                }
-            }
-        }
-        if self.labels.ends {
-            self.name_ends(&placed, canvas);
-        }
-    }
-
-    fn frame(&self, placed: &Placed<'_>, canvas: &mut Canvas) {
-        let area = placed.area;
-        let line = Stroke::new(canvas.theme.line(), 0.7);
-        let guide = Stroke::new(canvas.theme.grid(), 0.6);
-        if placed.is_list() {
-            for x in self.x_places(placed, canvas.size).into_iter().map(|tick| placed.x(tick.at)) {
-                canvas.line(&[(x, area.top), (x, area.bottom)], guide);
-            }
-        } else {
-            for y in self.y_ticks.iter().map(|tick| placed.y(tick.at)) {
-                canvas.line(&[(area.left, y), (area.right, y)], guide);
-            }
-            for x in self.x_places(placed, canvas.size).into_iter().map(|tick| placed.x(tick.at)) {
-                canvas.line(&[(x, area.bottom), (x, area.bottom + 2.5)], line);
-            }
-        }
-        let corner = (area.left, area.bottom);
-        canvas.line(&[corner, (area.right, area.bottom)], line);
-        canvas.line(&[(area.left, area.top), corner], line);
-    }
-
-    /// Ticks of the x axis whose labels have room.
-    fn x_places(&self, placed: &Placed<'_>, size: f64) -> Vec<Tick> {
-        match &self.axes.x.scale {
-            Scale::Categories(_) => self.x_ticks.clone(),
-            _ => with_room(self.x_ticks.clone(), size, |value| placed.x(value)),
-        }
-    }
-
-    /// Their labels.
-    fn ticks(&self, placed: &Placed<'_>, canvas: &mut Canvas) {
-        let (area, size) = (placed.area, canvas.size);
-        for tick in &self.y_ticks {
-            let above = (tick.label.lines().count().max(1) - 1) as f64 / 2.0;
-            for (i, line) in tick.label.lines().enumerate() {
-                let down = (i as f64 - above) * LINE * size;
-                let at = (area.left - GAP, placed.y(tick.at) + down + canvas.drop());
-                canvas.text(at, Anchor::End, line);
-            }
-        }
-        for tick in self.x_places(placed, size) {
-            let x = placed.x(tick.at);
-            if self.slanted {
-                let at = (x + canvas.drop(), area.bottom + GAP + canvas.drop() * 1.6);
-                canvas.turned(at, Anchor::End, &tick.label, -SLANT);
-            } else {
-                let at = (x, area.bottom + GAP + 0.85 * size);
-                canvas.text(at, Anchor::Middle, &tick.label);
-            }
-        }
-    }
-
-    /// Names at the ends of lines, moved apart where they would meet.
-    fn name_ends(&self, placed: &Placed<'_>, canvas: &mut Canvas) {
-        let (area, size) = (placed.area, canvas.size);
-        let mut ends: Vec<(f64, &Series)> = Vec::new();
-        for series in self.named() {
-            let last = series.points.iter().max_by(|a, b| a.x.total_cmp(&b.x));
-            ends.extend(last.map(|last| (placed.y(last.y), series)));
-        }
-        // Those that end together are named in the order of the series.
-        ends.sort_by_key(|(y, _)| (y / (0.25 * size)).round() as i64);
-        let mut wanted: Vec<f64> = ends.iter().map(|(y, _)| *y).collect();
-        let room = [area.top + canvas.drop(), area.bottom - canvas.drop()];
-        spread(&mut wanted, LINE * size, room);
-        for ((from, series), y) in ends.into_iter().zip(wanted) {
-            let colour = canvas.theme.colour(series.tone);
-            canvas.begin(&self.panel.series_name(&series.label));
-            if (from - y).abs() > 1.0 {
-                let guide = Stroke::new(mixed(colour, canvas.theme.background(), 0.5), 0.5);
-                let ends: [At; 2] = [(area.right + 1.0, from), (area.right + 5.5, y)];
-                canvas.line(&ends, guide);
-            }
-            let colour = mixed(colour, canvas.theme.text(), 0.75);
-            let at = (area.right + 7.0, y + canvas.drop());
-            canvas.coloured(at, Anchor::Start, &series.label, colour);
-            canvas.end();
-        }
+    pub(super) fn y_title(&self) -> Option<&'a str> {
+        let label = self.axes.y.label.as_str();
+        (self.labels.y_title && !label.is_empty()).then_some(label)
     }
 }
 
@@ -263,17 +135,8 @@ fn widest(ticks: &[Tick], canvas: &Canvas) -> f64 {
 }
 
 /// Whether it stands beside others where they share a place.
-fn has_marks(series: &Series) -> bool {
+pub(super) fn has_marks(series: &Series) -> bool {
     matches!(series.style, Style::Marks | Style::Joined)
-}
-
-/// Distance by which a series is moved so that it does not hide others.
-fn aside(series: &Series, number: usize, count: usize) -> f64 {
-    let step = match series.spread {
-        Spread::Y => (18.0 / count as f64).min(2.1 * MARK),
-        Spread::X => 2.2 * MARK,
-    };
-    (number as f64 - (count - 1) as f64 / 2.0) * step
 }
 
 /// All that lies along one axis.
@@ -286,7 +149,7 @@ fn extents(axes: &Axes, along: Spread) -> Vec<Extent> {
                 let has_interval = series.spread == along;
                 if has_interval { (value, point.low, point.high) } else { (value, None, None) }
             })),
-            Layer::Bars(bars) if bars.on != along => extents.extend(
+            Layer::Bars(bars) if along == Spread::X => extents.extend(
                 bars.bars.iter().flat_map(|bar| [(bar.from, None, None), (bar.to, None, None)]),
             ),
             Layer::Span(span) if along == Spread::X => {
@@ -307,18 +170,4 @@ pub(super) fn is_cut(axes: &Axes) -> bool {
         let mut ends = extents.iter().flat_map(|extent| [extent.1, extent.2]).flatten();
         ends.any(|end| !fitted.has(end))
     })
-}
-
-/// Move sorted places apart by `gap` at least, between two ends as far as that goes.
-fn spread(places: &mut [f64], gap: f64, room: [f64; 2]) {
-    let mut free = room[0];
-    for place in places.iter_mut() {
-        *place = place.max(free);
-        free = *place + gap;
-    }
-    let mut free = room[1];
-    for place in places.iter_mut().rev() {
-        *place = place.min(free);
-        free = *place - gap;
-    }
 }

@@ -92,7 +92,7 @@ fn meet(a: &Area, b: &Area) -> bool {
 }
 
 fn axis(label: &str) -> Axis {
-    Axis { label: label.into(), scale: Scale::Linear, range: Range::FromZero }
+    Axis::linear(label, Range::FromZero)
 }
 
 /// A series of these names, each with the same points.
@@ -113,7 +113,7 @@ fn figure(names: &[&str], points: &[(f64, f64)]) -> Figure {
         caption: "What it shows.".into(),
         panels: vec![Panel::from_axes(None, axes)],
         columns: 1,
-        naming: Naming::Direct,
+        naming: Naming::Key,
     }
 }
 
@@ -128,16 +128,7 @@ fn texts(drawing: &Drawing) -> Vec<(f64, String)> {
 }
 
 #[test]
-fn names_at_one_end_are_moved_apart_and_stay_in_order() {
-    let drawing = draw(&figure(&["a", "b", "c", "d"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default());
-    assert_eq!(drawing.problems(), Vec::<String>::new());
-    let names = texts(&drawing).into_iter().map(|(_, name)| name);
-    let names: String = names.filter(|name| ["a", "b", "c", "d"].contains(&&**name)).collect();
-    assert_eq!(names, "abcd");
-}
-
-#[test]
-fn long_names_stand_above() {
+fn names_stand_above() {
     let name = "a name that is much too long to stand beside the end of a line";
     let drawing = draw(&figure(&[name, "b"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default());
     assert_eq!(drawing.problems(), Vec::<String>::new());
@@ -194,12 +185,12 @@ fn a_picture_has_the_size_that_was_asked_for() {
 }
 
 #[test]
-fn marks_and_name_of_a_series_are_groups_of_its_name() {
+fn marks_of_a_series_are_a_group_of_its_name() {
     let svg = draw(&figure(&["a", "b<c"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default()).svg;
     let count = |text: &str| svg.matches(text).count();
     assert_eq!(
         (count("<g data-series=\"a\">"), count("<g data-series=\"b&lt;c\">"), count("</g>")),
-        (2, 2, 4)
+        (1, 1, 2)
     );
 }
 

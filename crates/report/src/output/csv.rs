@@ -1,9 +1,11 @@
 //! Tables as CSV, in quotes where they need them: a line a run, with the utilisation and rate that DLIO reports, recomputed; or every number of every run.
 
 use super::Output;
-use crate::report::{Metric, Report, Run};
-use crate::table::{Cell, Kind, Table};
-use feedrate_measure::metric::Provenance;
+use crate::report::{Report, ReportedRun};
+use crate::table::{Cell, ColumnKind, Table};
+use feedrate_measure::metric::{AU_WINDOWED, NOMINAL_WINDOWED, Provenance, Value};
+use feedrate_results::run::OtherNumber;
+use feedrate_spec::units::MIB;
 
 pub(super) static STUDY: Output = Output {
     name: "csv",
@@ -26,26 +28,25 @@ pub(super) static TIDY: Output = Output {
     write: |report| csv(&tidy(report)),
 };
 
-/// A cell of a run's row.
-type CellOf = fn(&Run) -> Cell;
+type CellOf = fn(&ReportedRun) -> Cell;
 
 /// Columns whose names are wanted.
 fn of_study(report: &Report, is_wanted: fn(&str) -> bool) -> Table {
     let columns: [(&str, CellOf); 10] = [
-        ("Model", |run| (&run.workload).into()),
-        ("Parameter", |run| (&run.parameter).into()),
-        ("Value", |run| (&run.value).into()),
-        ("Procs", |run| text(run.accelerators).into()),
-        ("AU (%)", |run| Cell::number(run.au.windowed_percent)),
-        ("AU Std", |run| Cell::number(run.au.windowed_stdev_percent)),
-        ("I/O (MB/s)", |run| Cell::number(run.throughput.windowed_mib_per_second)),
-        ("I/O Std", |run| Cell::number(run.throughput.windowed_stdev_mib_per_second)),
-        ("doubts", |run| run.doubts.join(" ").into()),
-        ("not used", |run| text(run.unused.as_ref()).into()),
+        ("Model", |one| (&one.run.workload).into()),
+        ("Parameter", |one| (&one.run.parameter).into()),
+        ("Value", |one| (&one.run.value).into()),
+        ("Procs", |one| text(one.run.accelerators).into()),
+        ("AU (%)", |one| Cell::number(one.run.metric(&AU_WINDOWED))),
+        ("AU Std", |one| Cell::number(one.stdev(&AU_WINDOWED))),
+        ("I/O (MB/s)", |one| Cell::number(one.run.metric(&NOMINAL_WINDOWED).map(|of| of / MIB))),
+        ("I/O Std", |one| Cell::number(one.stdev(&NOMINAL_WINDOWED).map(|of| of / MIB))),
+        ("doubts", |one| one.doubts().join(" ").into()),
+        ("not used", |one| text(one.unused()).into()),
     ];
     let mut table = Table::new("");
-    for (name, of) in columns.into_iter().filter(|(name, _)| is_wanted(name)) {
-        table.add(name, Kind::Text, report.runs.iter().map(of));
+    for (name, cell) in columns.into_iter().filter(|(name, _)| is_wanted(name)) {
+        table.add(name, ColumnKind::Text, report.runs.iter().map(cell));
     }
     table
 }
@@ -53,34 +54,32 @@ fn of_study(report: &Report, is_wanted: fn(&str) -> bool) -> Table {
 fn tidy(report: &Report) -> Table {
     let heading = "source path started workload parameter value replicate accelerators host hosts epochs unused doubts metric unit number provenance";
     let mut table = Table::from_text("", heading.split(' '), []);
-    for run in &report.runs {
-        let source = report.sources.get(run.source).map_or("", |source| source.path.as_str());
+    for one in &report.runs {
+        let run = &one.run;
+        let source = report.sources.get(one.source).map_or("", |source| source.path.as_str());
         let start = [
-            source,
-            &run.path,
-            &run.started,
-            &run.workload,
-            &run.parameter,
-            &run.value,
-            &text(run.replicate),
-            &text(run.accelerators),
-            &text(run.host.as_ref()),
-            &text(run.hosts),
-            &run.epochs.to_string(),
-            &text(run.unused.as_ref()),
-            &run.doubts.join(" "),
+            source.to_string(),
+            run.path.display().to_string(),
+            text(run.started.as_ref()),
+            run.workload.clone(),
+            run.parameter.clone(),
+            run.value.clone(),
+            text(run.replicate),
+            text(run.accelerators),
+            text(run.hostname.as_ref()),
+            text(run.hosts),
+            run.epochs.to_string(),
+            text(one.unused()),
+            one.doubts().join(" "),
         ]
         .map(Cell::from);
-        let reported = Metric {
-            name: "au_reported".into(),
-            unit: "percent".into(),
-            value: run.au.reported_percent,
-            provenance: run.au.reported_percent.map(|_| Provenance::Reported),
-        };
-        table.rows.extend(std::iter::once(&reported).chain(&run.metrics).map(|one| {
-            let provenance = one.provenance.map_or("", Provenance::name);
-            let number = Cell::number(one.value);
-            let end = [(&one.name).into(), (&one.unit).into(), number, provenance.into()];
+        let (number, provenance) = (run.reported_au_percent(), Provenance::Reported);
+        let value = number.map(|number| Value { number, provenance });
+        let reported = OtherNumber { name: "au_reported", unit: "percent", value };
+        table.rows.extend(std::iter::once(reported).chain(one.metrics()).map(|of| {
+            let number = Cell::number(of.value.map(|value| value.number));
+            let provenance = of.value.map_or("", |value| value.provenance.name());
+            let end = [of.name.into(), of.unit.into(), number, provenance.into()];
             start.iter().cloned().chain(end).collect()
         }));
     }

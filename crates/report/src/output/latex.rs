@@ -4,7 +4,7 @@ use super::Output;
 use super::words::{Word, words};
 use crate::grid::table_of_experiments;
 use crate::report::Report;
-use crate::table::{Kind, Table};
+use crate::table::{ColumnKind, Table};
 
 pub(super) static OUTPUT: Output = Output {
     name: "latex",
@@ -17,11 +17,11 @@ fn write(report: &Report) -> String {
     let mut parts =
         vec!["% Needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}.".to_string()];
     if !report.findings.is_empty() {
-        let item = |finding: &crate::report::Finding| {
-            format!("  \\item {} ({})", sentence(&finding.says), finding.support.text())
-        };
-        let items: Vec<String> = report.findings.iter().map(item).collect();
-        parts.push(format!("\\begin{{enumerate}}\n{}\n\\end{{enumerate}}", items.join("\n")));
+        let mut items = String::new();
+        for of in &report.findings {
+            items += &format!("  \\item {} ({})\n", sentence(&of.says), of.support.text());
+        }
+        parts.push(format!("\\begin{{enumerate}}\n{items}\\end{{enumerate}}"));
     }
     let experiments = Table {
         title: "Utilisation (AU) and throughput: means of n runs (of rates geometric) with 95 % intervals.".into(),
@@ -46,20 +46,16 @@ fn table(table: &Table, label: &str) -> String {
     let environment = if is_wide { "table*" } else { "table" };
     let size = if is_wide { "  \\footnotesize\\setlength{\\tabcolsep}{3pt}\n" } else { "" };
     let columns = table.columns.iter();
-    let sides: String = columns.map(|of| if of.kind == Kind::Text { 'l' } else { 'r' }).collect();
-    let rows: String =
-        table.rows.iter().map(|row| line(row.iter().map(|cell| &cell.text))).collect();
-    let (caption, heading) =
-        (plain(&table.title), line(table.columns.iter().map(|column| &column.name)));
+    let sides: String =
+        columns.map(|of| if of.kind == ColumnKind::Text { 'l' } else { 'r' }).collect();
+    let lines = table.lines(plain, " & ").into_iter();
+    let mut lines = lines.map(|line| format!("    {line} \\\\\n"));
+    let (heading, rows) = (lines.next().unwrap_or_default(), lines.collect::<String>());
+    let caption = plain(&table.title);
     format!(
         "\\begin{{{environment}}}\n{size}  \\centering\n  \\caption{{{caption}}}\n  \\label{{{label}}}\n  \\begin{{tabular}}{{{sides}}}\n    \\toprule\n\
          {heading}    \\midrule\n{rows}    \\bottomrule\n  \\end{{tabular}}\n\\end{{{environment}}}"
     )
-}
-
-fn line<'a>(cells: impl Iterator<Item = &'a String>) -> String {
-    let cells: Vec<String> = cells.map(|cell| plain(cell)).collect();
-    format!("    {} \\\\\n", cells.join(" & "))
 }
 
 fn sentence(text: &str) -> String {

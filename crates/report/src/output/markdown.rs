@@ -4,7 +4,7 @@ use super::Output;
 use super::words::{Word, glance, run_number, seen, words};
 use crate::grid::{table_of_experiments, table_of_runs};
 use crate::report::Report;
-use crate::table::{Kind, Table};
+use crate::table::{ColumnKind, Table};
 
 pub(super) static OUTPUT: Output = Output {
     name: "markdown",
@@ -78,9 +78,10 @@ fn findings(report: &Report) -> String {
     if report.findings.is_empty() {
         return "None is made.".into();
     }
-    let one = |(number, finding): (usize, &crate::report::Finding)| {
-        let mut text =
-            format!("{}. **{}** ({})", number + 1, sentence(&finding.says), finding.support.text());
+    let mut text = String::new();
+    for (number, finding) in (1..).zip(&report.findings) {
+        let says = sentence(&finding.says);
+        text += &format!("{number}. **{says}** ({})", finding.support.text());
         for fact in &finding.figures {
             text += &format!("\n   - {}: {}", plain(&fact.name), sentence(&fact.value));
         }
@@ -91,9 +92,9 @@ fn findings(report: &Report) -> String {
             let runs: Vec<String> = finding.runs.iter().map(|&run| run_number(run)).collect();
             text += &format!("\n   - rests on {}", runs.join(", "));
         }
-        text
-    };
-    report.findings.iter().enumerate().map(one).collect::<Vec<_>>().join("\n")
+        text += "\n";
+    }
+    text.trim_end().into()
 }
 
 fn doubts(report: &Report) -> String {
@@ -109,19 +110,25 @@ fn doubts(report: &Report) -> String {
         lines.push(format!("  - advice: {}", sentence(advice)));
     }
     for left_out in &report.left_out {
-        lines.push(format!("- left out: {}: {}", name(&left_out.path), sentence(&left_out.why)));
+        lines.push(format!(
+            "- left out: {}: {}",
+            name(&left_out.path.display().to_string()),
+            sentence(&left_out.why)
+        ));
     }
     if lines.is_empty() { "None.".into() } else { lines.join("\n") }
 }
 
 fn runs(report: &Report) -> String {
     let mut all = Table::new("");
-    all.add("Run", Kind::Number, (1..=report.runs.len() as u64).map(Some));
+    all.add("Run", ColumnKind::Number, (1..=report.runs.len() as u64).map(Some));
     let more = table_of_runs(report);
     all.columns.extend(more.columns);
     all.rows.iter_mut().zip(more.rows).for_each(|(row, more)| row.extend(more));
-    all.add("Doubts", Kind::Text, report.runs.iter().map(|run| run.doubts.join(", ")));
-    all.add("Folder", Kind::Text, report.runs.iter().map(|run| &run.path));
+    let doubts = report.runs.iter().map(|one| one.doubts().join(", "));
+    all.add("Doubts", ColumnKind::Text, doubts);
+    let folders = report.runs.iter().map(|one| one.run.path.display().to_string());
+    all.add("Folder", ColumnKind::Text, folders);
     table(&all)
 }
 
@@ -129,15 +136,10 @@ fn table(table: &Table) -> String {
     if table.columns.is_empty() {
         return String::new();
     }
-    let mut lines = vec![line(table.columns.iter().map(|column| &column.name))];
-    lines.push(format!("|{}", " --- |".repeat(table.columns.len())));
-    lines.extend(table.rows.iter().map(|row| line(row.iter().map(|cell| &cell.text))));
+    let lines = table.lines(plain, " | ").into_iter();
+    let mut lines: Vec<String> = lines.map(|line| format!("| {line} |")).collect();
+    lines.insert(1, format!("|{}", " --- |".repeat(table.columns.len())));
     lines.join("\n")
-}
-
-fn line<'a>(cells: impl Iterator<Item = &'a String>) -> String {
-    let cells: Vec<String> = cells.map(|cell| plain(cell)).collect();
-    format!("| {} |", cells.join(" | "))
 }
 
 fn sentence(text: &str) -> String {

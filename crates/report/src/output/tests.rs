@@ -2,23 +2,52 @@
 
 use super::*;
 use crate::report::{
-    Au, Doubt, Fact, Figure, Finding, LeftOut, Method, Metric, NotDrawn, Run, Seen, Source, Support,
+    FindingFigure, FindingText, Method, NotDrawn, ReportFigure, ReportedRun, Seen, SeenDoubt,
+    Source, Support,
 };
 use crate::table::Table;
 use feedrate_analysis::finding::Kind;
-use feedrate_measure::doubt::Severity;
-use feedrate_measure::metric::Provenance;
+use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::{AU_WINDOWED, Provenance, Value};
+use feedrate_results::index::LeftOut;
+use feedrate_results::run::{Reason, Run};
 
 /// A name that is markup in everything that is written here.
 const HOSTILE: &str = "</script><script>alert(1)</script>\"'&|\\[x](y)\n,$%_{}`~^#";
 
 fn report(name: &str) -> Report {
+    let doubt = Doubt {
+        name: name.into(),
+        severity: Severity::Warning,
+        evidence: name.into(),
+        advice: name.into(),
+        facts: Facts::new(),
+    };
+    let windowed = Value { number: 99.5, provenance: Provenance::Recomputed };
+    let first = Run {
+        path: name.into(),
+        workload: name.into(),
+        parameter: "batch_size".into(),
+        value: "4".into(),
+        accelerators: Some(2),
+        doubts: vec![doubt],
+        values: [(AU_WINDOWED.id, windowed)].into(),
+        ..Run::default()
+    };
+    let stale = Reason::Invalid { doubt: "stale_data".into(), evidence: String::new() };
+    let second = Run {
+        workload: "w".into(),
+        parameter: "processes".into(),
+        unusable: Some(stale),
+        ..Run::default()
+    };
     let table = || Table::from_text(name, ["Setting", name], [vec![name.into(), "2, 4".into()]]);
     Report {
         title: name.into(),
         program: "feedrate".into(),
         sources: vec![Source { path: name.into(), runs: 2 }],
-        findings: vec![Finding {
+        findings: vec![FindingText {
             says: format!("`{name}` makes no difference"),
             kind: Kind::NoEffect,
             workload: name.into(),
@@ -26,48 +55,28 @@ fn report(name: &str) -> Report {
             factors: vec![name.into()],
             numbers: Vec::new(),
             support: Support::Doubted,
-            figures: vec![Fact { name: name.into(), value: name.into() }],
+            figures: vec![FindingFigure { name: name.into(), value: name.into() }],
             runs: vec![0],
             doubts: vec![name.into()],
         }],
-        doubts: vec![Doubt {
+        doubts: vec![SeenDoubt {
             name: name.into(),
             severity: Severity::Warning,
             seen: vec![Seen { run: Some(0), evidence: name.into(), advice: name.into() }],
         }],
-        figures: vec![Figure {
+        figures: vec![ReportFigure {
             name: name.into(),
             title: name.into(),
             caption: name.into(),
             svg: "<svg viewBox=\"0 0 1 1\"></svg>".into(),
             series: vec![name.into()],
             values: table(),
-            ..Figure::default()
+            ..ReportFigure::default()
         }],
         not_drawn: vec![NotDrawn { name: name.into(), why: name.into(), hint: name.into() }],
         runs: vec![
-            Run {
-                path: name.into(),
-                workload: name.into(),
-                parameter: "batch_size".into(),
-                value: "4".into(),
-                accelerators: Some(2),
-                doubts: vec![name.into()],
-                au: Au { windowed_percent: Some(99.5), ..Au::default() },
-                metrics: vec![Metric {
-                    name: "x".into(),
-                    unit: "%".into(),
-                    value: Some(0.25),
-                    provenance: Some(Provenance::Estimated),
-                }],
-                ..Run::default()
-            },
-            Run {
-                workload: "w".into(),
-                parameter: "processes".into(),
-                unused: Some("stale_data".into()),
-                ..Run::default()
-            },
+            ReportedRun { run: first, ..ReportedRun::default() },
+            ReportedRun { run: second, ..ReportedRun::default() },
         ],
         left_out: vec![LeftOut { path: name.into(), why: name.into() }],
         methods: vec![Method {
@@ -157,8 +166,13 @@ fn the_studys_csv_has_its_columns() {
 fn the_tidy_form_has_a_line_for_each_number() {
     let text = written("tidy", &report("w"));
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 1 + 2 + 1, "{text}");
-    assert_eq!(lines[2], "w,w,,w,batch_size,4,,2,,,0,,w,x,%,0.25,estimated");
+    for line in [
+        "w,w,,w,batch_size,4,,2,,,0,,w,au_windowed,percent,99.5,recomputed",
+        "w,w,,w,batch_size,4,,2,,,0,,w,au_all_steps,percent,,",
+        "w,,,w,processes,,,,,,0,stale_data,,au_reported,percent,,",
+    ] {
+        assert!(lines.contains(&line), "{line}: {text}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Sentences whose words in backticks are names, and what is said of a report as a whole.
 
-use crate::report::{Doubt, Report};
+use crate::report::{Report, SeenDoubt};
 use feedrate_spec::units;
 
 /// A stretch of a sentence.
@@ -46,7 +46,7 @@ pub(super) fn glance(report: &Report) -> String {
 }
 
 /// Evidence of a doubt, each with its runs: the same words once.
-pub(super) fn seen(doubt: &Doubt) -> Vec<(Vec<usize>, &str)> {
+pub(super) fn seen(doubt: &SeenDoubt) -> Vec<(Vec<usize>, &str)> {
     let mut found: Vec<(Vec<usize>, &str)> = Vec::new();
     for seen in &doubt.seen {
         match found.iter_mut().find(|(_, evidence)| *evidence == seen.evidence) {

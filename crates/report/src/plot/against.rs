@@ -6,7 +6,6 @@ use super::caption::intervals;
 use super::data::Data;
 use super::response::{ResponseAxis, means, processes_axis, title};
 use crate::draw::figure::{Axes, Axis, Figure, Layer, Naming, Panel, Style, Tone};
-use feedrate_analysis::design::Cell;
 use feedrate_measure::metric::Metric;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,10 +25,9 @@ pub(super) fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> 
     let (mut panels, mut told) = (Vec::new(), String::new());
     let mut changed: Vec<&Block<'_>> = Vec::new();
     if blocks.iter().all(|block| block.others().is_empty()) {
-        let line = |(i, block): (usize, &Block<'_>)| {
-            lines.line(block, &block.name, i, &block.design.cells.iter().collect::<Vec<_>>())
-        };
-        panels.push(lines.panel(None, blocks.iter().enumerate().map(line).collect()));
+        let layers =
+            blocks.iter().enumerate().map(|(i, block)| lines.of_block(block, &block.name, i));
+        panels.push(lines.panel(None, layers.collect()));
     } else {
         let all: Vec<Parts> = blocks.iter().map(|block| lines.parts(block)).collect();
         let has_lines = all.iter().any(|parts| parts.has_lines);
@@ -51,7 +49,7 @@ pub(super) fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> 
         caption: String::new(),
         columns: panels.len().min(2),
         panels,
-        naming: Naming::Direct,
+        naming: Naming::Key,
     };
     let intervals = intervals(&figure, means(response));
     figure.caption = format!("{}{}. {told}{intervals}", figure.title, held(&changed));
@@ -76,12 +74,21 @@ struct Parts {
 }
 
 impl Lines<'_> {
-    fn line(&self, block: &Block<'_>, label: &str, hue: usize, cells: &[&Cell]) -> Layer {
-        let ResponseAxis { response, unit, .. } = self.y;
-        let points = cells
-            .iter()
-            .filter_map(|cell| block.point(block.count(cell)?, &[cell], response, unit));
+    /// One line for a whole block.
+    fn of_block(&self, block: &Block<'_>, label: &str, hue: usize) -> Layer {
+        let free: Vec<usize> = block.processes().into_iter().collect();
+        let cells = block.design.slice(&free);
+        let points = cells.iter().filter_map(|of| self.y.point(block, block.count(of)?, &[of]));
         Layer::series(label, Tone::Hue(hue), Style::Joined, points.collect())
+    }
+
+    /// A line for each level of a factor.
+    fn by_level(&self, block: &Block<'_>, factor: usize) -> Panel {
+        let cells = block.design.slice(&block.processes_and(factor));
+        let layers = self.y.lines(block, &cells, Some(factor), |cell| block.count(cell));
+        let name = block.design.factors[factor].name.clone();
+        let title = block.title().map_or(name.clone(), |block| format!("{block}: {name}"));
+        Panel { series_of: Some(name), ..self.panel(Some(title), layers) }
     }
 
     fn panel(&self, title: Option<String>, layers: Vec<Layer>) -> Panel {
@@ -91,18 +98,15 @@ impl Lines<'_> {
 
     /// The factors of which two levels have a line; where there is none, the one line there is; where there is not even that, all.
     fn parts(&self, block: &Block<'_>) -> Parts {
-        let free: Vec<usize> = block.processes().into_iter().collect();
-        let line = self.line(block, "", 0, &block.design.slice(&free));
-        let alone = self.panel(block.title(), vec![line]);
-        let panels = block.others().into_iter().map(|factor| self.levels(block, factor));
+        let panels = block.others().into_iter().map(|factor| self.by_level(block, factor));
         let (drawn, left): (Vec<Panel>, Vec<Panel>) =
             panels.partition(|panel| count_lines(panel) > 1);
+        let mut told = String::new();
         let names: Vec<String> = left
             .iter()
             .flat_map(|panel| &panel.series_of)
             .map(|name| format!("`{name}`"))
             .collect();
-        let mut told = String::new();
         if !names.is_empty() {
             told = format!(
                 "Not drawn, as fewer than two of its levels were run at several numbers of processes: {}{}. ",
@@ -113,8 +117,9 @@ impl Lines<'_> {
         if !drawn.is_empty() {
             return Parts { panels: drawn, has_lines: true, is_changed: true, told };
         }
+        let alone = self.panel(block.title(), vec![self.of_block(block, "", 0)]);
         if count_lines(&alone) > 0 {
-            let held = block.held(&free);
+            let held = block.held(&block.processes().into_iter().collect::<Vec<_>>());
             if !held.is_empty() {
                 told.push_str(&format!("Held{}: {held}. ", block.of_name()));
             }
@@ -122,22 +127,6 @@ impl Lines<'_> {
         }
         let panels = if left.is_empty() { vec![alone] } else { left };
         Parts { panels, has_lines: false, is_changed: true, told: String::new() }
-    }
-
-    /// A line for each level of a factor.
-    fn levels(&self, block: &Block<'_>, factor: usize) -> Panel {
-        let slice = block.design.slice(&block.processes_and(factor));
-        let mut layers = Vec::new();
-        for level in 0..block.design.factors[factor].levels.len() {
-            let cells: Vec<&Cell> =
-                slice.iter().copied().filter(|cell| cell.levels[factor] == level).collect();
-            if !cells.is_empty() {
-                layers.push(self.line(block, &block.shown(factor, level), level, &cells));
-            }
-        }
-        let name = block.design.factors[factor].name.clone();
-        let title = block.title().map_or(name.clone(), |block| format!("{block}: {name}"));
-        Panel { series_of: Some(name), ..self.panel(Some(title), layers) }
     }
 }
 
@@ -150,9 +139,9 @@ fn count_lines(panel: &Panel) -> usize {
 pub(super) fn held(blocks: &[&Block<'_>]) -> String {
     let several = blocks.iter().filter(|block| block.others().len() > 1);
     let held: Vec<String> = several
-        .map(|block| {
-            let colon = if block.name.is_empty() { "" } else { ": " };
-            format!("{}{colon}{}", block.name, held_in(block))
+        .map(|block| match block.title() {
+            Some(name) => format!("{name}: {}", held_in(block)),
+            None => held_in(block),
         })
         .collect();
     if held.is_empty() {
@@ -172,14 +161,17 @@ fn held_in(block: &Block<'_>) -> String {
             }
         }
     }
+    let mut parts = Vec::new();
     if levels.values().all(|levels| levels.len() == 1) {
-        let same = levels.iter().flat_map(|(factor, levels)| levels.first().map(|of| (factor, of)));
-        let same: Vec<String> = same.map(|(factor, level)| block.named(*factor, *level)).collect();
-        return same.join(", ");
+        for (factor, of) in levels {
+            parts.extend(of.first().map(|level| block.named(factor, *level)));
+        }
+        return parts.join(", ");
     }
-    let each = others.iter().map(|factor| {
-        let name = &block.design.factors[*factor].name;
-        format!("while `{name}` changes, {}", block.held(&block.processes_and(*factor)))
-    });
-    each.collect::<Vec<_>>().join("; ")
+    for factor in others {
+        let name = &block.design.factors[factor].name;
+        let held = block.held(&block.processes_and(factor));
+        parts.push(format!("while `{name}` changes, {held}"));
+    }
+    parts.join("; ")
 }

@@ -1,11 +1,7 @@
 //! Runs of one workload and source, laid out by their design: what plots compare with what, and its names. Draws nothing.
 
-use super::data::processes;
-use crate::draw::figure::{Axis, Point, Range, Scale};
+use crate::draw::figure::{Axis, Range, Scale};
 use feedrate_analysis::design::{Cell, Design, PROCESSES, SOURCE};
-use feedrate_analysis::estimate::mean_of_cells;
-use feedrate_measure::metric::Metric;
-use feedrate_measure::stats;
 use feedrate_results::run::Run;
 use feedrate_spec::units;
 use std::collections::BTreeSet;
@@ -39,7 +35,7 @@ impl<'a> Block<'a> {
                 let own: BTreeSet<usize> = own.flat_map(|cell| cell.runs.iter().copied()).collect();
                 let part = design.restricted(
                     |factor| factor.name != SOURCE,
-                    |run| own.contains(&run) && runs[run].usable.is_ok(),
+                    |run| own.contains(&run) && runs[run].unusable.is_none(),
                 );
                 if part.cells.is_empty() {
                     continue;
@@ -103,7 +99,7 @@ impl<'a> Block<'a> {
 
     /// The number of processes of a cell.
     pub(super) fn count(&self, cell: &Cell) -> Option<f64> {
-        self.runs(cell).next().and_then(processes).map(f64::from)
+        self.runs(cell).next()?.accelerators.map(f64::from)
     }
 
     /// A name for the block's cells in captions: ` of WORKLOAD`; empty where it is alone.
@@ -161,6 +157,14 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// In a panel whose title names the factor, unless that is processes.
+    pub(super) fn name_in_panel(&self, factor: usize, level: usize) -> String {
+        if Some(factor) == self.processes() {
+            return self.named(factor, level);
+        }
+        self.shown(factor, level)
+    }
+
     /// A level as people write it.
     pub(super) fn shown(&self, factor: usize, level: usize) -> String {
         let factor = &self.design.factors[factor];
@@ -186,7 +190,7 @@ impl<'a> Block<'a> {
         match octaves {
             Some(numbers) => {
                 let scale = Scale::LogAt(numbers.clone());
-                (Axis { label: label.into(), scale, range: Range::Tight }, numbers)
+                (Axis::new(label, scale, Range::Tight), numbers)
             }
             None => {
                 let names = levels.iter().map(|&level| self.shown(factor, level)).collect();
@@ -194,33 +198,5 @@ impl<'a> Block<'a> {
                 (Axis::categories(label, names), places)
             }
         }
-    }
-
-    /// The mean of the means of cells, with its interval. `None` where none has the response.
-    pub(super) fn point(
-        &self,
-        x: f64,
-        cells: &[&Cell],
-        response: &Metric,
-        unit: f64,
-    ) -> Option<Point> {
-        let with_value = |cell: &&Cell| -> Vec<(&Run, f64)> {
-            self.runs(cell).filter_map(|run| Some((run, run.metric(response)?))).collect()
-        };
-        let known: Vec<Vec<(&Run, f64)>> = cells.iter().map(with_value).collect();
-        let values: Vec<Vec<f64>> =
-            known.iter().map(|cell| cell.iter().map(|(_, value)| *value).collect()).collect();
-        let all: Vec<f64> = values.iter().flatten().copied().collect();
-        let estimate = if all.len() > 1 { mean_of_cells(response, &values) } else { None };
-        let (middle, interval) = estimate.or_else(|| Some((stats::mean(&all)?, None)))?;
-        let end = |end: f64| Some(end / unit).filter(|end| end.is_finite());
-        Some(Point {
-            x,
-            y: middle / unit,
-            low: interval.and_then(|interval| end(interval.low)),
-            high: interval.and_then(|interval| end(interval.high)),
-            runs: Some(all.len()),
-            folders: known.iter().flatten().map(|(run, _)| run.path.clone()).collect(),
-        })
     }
 }

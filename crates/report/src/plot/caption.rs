@@ -1,7 +1,6 @@
 //! Parts of captions that all figures share: marks and intervals, axes, what changed only together. Draws nothing.
 
 use super::data::Data;
-use super::response::is_estimated;
 use crate::draw::figure::{Axes, Figure, Layer, Panel, Point, Scale, Spread, Style};
 use crate::draw::is_cut;
 use std::collections::BTreeSet;
@@ -45,7 +44,7 @@ pub(super) fn look(figure: &Figure) -> String {
             names.push(name);
         }
     }
-    if axes.iter().any(|axes| is_estimated(&axes.x) || is_estimated(&axes.y)) {
+    if axes.iter().any(|axes| axes.x.is_estimated || axes.y.is_estimated) {
         told.push_str(" Bytes of DLIO's runs are estimated: samples times the mean size of those that its generator draws.");
     }
     if !names.is_empty() {

@@ -1,4 +1,4 @@
-//! What plots of factors compare: runs that differ in nothing else, on designs made for it.
+//! Comparisons in plots of factors: of runs that differ in nothing else, on designs made for it.
 
 use super::tests::{drawn_from, figure, one_at_a_time, run};
 use super::*;

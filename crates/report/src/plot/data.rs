@@ -51,12 +51,7 @@ pub enum FolderState {
 }
 
 /// More than any machine has: where a folder says so, the name of a file in it does, or a broken number.
-const PROCESSES_MAX: u32 = 1 << 20;
-
-/// Number of processes of a run, where that can be.
-pub fn processes(run: &Run) -> Option<u32> {
-    run.accelerators.filter(|count| (1..=PROCESSES_MAX).contains(count))
-}
+pub(crate) const PROCESSES_MAX: u32 = 1 << 20;
 
 /// Samples of so many steps of all accelerators; `None` where batch or ranks are not known.
 pub(super) fn samples(run: &Run, steps: u64) -> Option<f64> {
@@ -78,14 +73,14 @@ impl FolderRun {
             _ if is_partial => FolderState::Partial,
             _ => FolderState::Done,
         };
-        let (workload, processes) = (run.workload.clone(), processes(run));
-        Some(FolderRun { path: run.path.clone(), workload, processes, state })
+        let processes = run.accelerators.filter(|count| (1..=PROCESSES_MAX).contains(count));
+        Some(FolderRun { path: run.path.clone(), workload: run.workload.clone(), processes, state })
     }
 
     /// From the names of a folder that cannot be read; `None` of one that these do not call a run.
     pub fn from_names(path: &Path) -> Option<Self> {
         let names = FolderNames::new(path);
-        let workload = names.workload()?;
+        let workload = names.workload.clone()?;
         let processes = names.processes().filter(|count| *count <= PROCESSES_MAX);
         Some(FolderRun { path: path.into(), workload, processes, state: FolderState::Failed })
     }
@@ -94,7 +89,7 @@ impl FolderRun {
 impl Data {
     /// The runs that may be used.
     pub fn used(&self) -> impl Iterator<Item = &Run> {
-        self.runs.iter().filter(|run| run.usable.is_ok())
+        self.runs.iter().filter(|run| run.unusable.is_none())
     }
 
     /// The same by workload and source.

@@ -6,8 +6,8 @@ use super::caption::intervals;
 use super::data::Data;
 use super::response::ResponseAxis;
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Figure, Layer, Naming, Panel, Point, Style, Tone};
-use feedrate_measure::metric::Metric;
+use crate::draw::figure::{Axes, Figure, Naming, Panel};
+use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE};
 use feedrate_spec::catalog::Member;
 
 pub(super) static PLOT: Plot = Plot {
@@ -20,16 +20,12 @@ pub(super) static PLOT: Plot = Plot {
     make: Make::Figure(figure),
 };
 
-const RESPONSES: [&str; 2] = ["au_all_steps_percent", "delivered_bytes_per_second"];
-
 fn figure(data: &Data) -> Result<Figure, Missing> {
     if data.used().next().is_none() {
         return Err(Missing::runs());
     }
     let blocks = data.blocks();
-    let responses = RESPONSES.iter().filter_map(|name| Metric::find(name).ok());
-    let y: Vec<ResponseAxis<'_>> =
-        responses.map(|response| ResponseAxis::new(response, data)).collect();
+    let y = [&AU_ALL_STEPS, &DELIVERED_WHOLE].map(|response| ResponseAxis::new(response, data));
     let (mut panels, mut gaps) = (Vec::new(), Vec::new());
     for block in &blocks {
         let others = block.others();
@@ -76,20 +72,8 @@ fn panel(block: &Block<'_>, factor: usize, y: &ResponseAxis<'_>) -> Option<Panel
     let all: Vec<usize> = (0..block.design.factors[factor].levels.len()).collect();
     let (x, places) = block.axis(factor, &all);
     let by = block.processes().filter(|processes| *processes != factor);
-    let slice = block.design.slice(&block.processes_and(factor));
-    let mut layers = Vec::new();
-    for level in 0..by.map_or(1, |by| block.design.factors[by].levels.len()) {
-        let cells = slice.iter().filter(|cell| by.is_none_or(|by| cell.levels[by] == level));
-        let points: Vec<Point> = cells
-            .filter_map(|cell| {
-                block.point(places[cell.levels[factor]], &[cell], y.response, y.unit)
-            })
-            .collect();
-        let label = by.map_or(String::new(), |by| block.named(by, level));
-        if !points.is_empty() {
-            layers.push(Layer::series(label, Tone::Hue(level), Style::Joined, points));
-        }
-    }
+    let cells = block.design.slice(&block.processes_and(factor));
+    let layers = y.lines(block, &cells, by, |cell| Some(places[cell.levels[factor]]));
     let axes = Axes { x, y: y.axis.clone(), layers, aspect: 0.6 };
     let panel = Panel::from_axes(block.title(), axes);
     let has_line = panel.all_series().any(|series| series.points.len() > 1);

@@ -9,7 +9,6 @@ use crate::draw::figure::{
 use feedrate_analysis::design::Cell;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, Record};
-use feedrate_results::import::Origin;
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 use std::collections::BTreeMap;
@@ -78,8 +77,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         has_waits |= name == WAIT;
         has_calls |= name != WAIT;
         let what = if name == WAIT { "Steps" } else { "Calls" };
-        let (label, scale) = (format!("{name} (ms)"), Scale::Log10);
-        let x = Axis { label, scale, range: Range::Tight };
+        let x = Axis::new(format!("{name} (ms)"), Scale::Log10, Range::Tight);
         let y = Axis::linear(format!("{what}, cumulative (%)"), Range::AtLeast(0.0, 100.0));
         panels.push(Panel::from_axes(None, Axes { x, y, layers, aspect: 0.85 }));
     }
@@ -105,7 +103,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 
 /// The record of a run that tells of these calls.
 fn record<'a>(run: &'a Run, name: &str) -> Option<&'a Record> {
-    let is_own = run.origin == Origin::Feedrate;
+    let is_own = run.is_own();
     if is_own == (name != WAIT) { run.record.as_deref() } else { None }
 }
 

@@ -142,12 +142,11 @@ fn panel(
     y: &ResponseAxis<'_>,
 ) -> Option<Panel> {
     let all: Vec<&Cell> = compared.values().flatten().copied().collect();
-    let whole = block.point(0.0, &all, y.response, y.unit)?;
+    let whole = y.point(block, 0.0, &all)?;
     let levels: Vec<usize> = compared.keys().copied().collect();
     let (x, places) = block.axis(factor, &levels);
     let points = compared.values().zip(places);
-    let points =
-        points.filter_map(|(cells, place)| block.point(place, cells, y.response, y.unit)).collect();
+    let points = points.filter_map(|(cells, place)| y.point(block, place, cells)).collect();
     let line = Layer::series("", Tone::Hue(0), Style::Joined, points);
     let layers = vec![Layer::Rule { at: whole.y }, line];
     Some(Panel::from_axes(block.title(), Axes { x, y: y.axis.clone(), layers, aspect: 0.85 }))

@@ -14,7 +14,7 @@ use feedrate_measure::metric::DELIVERED_WHOLE;
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats;
-use feedrate_results::import::Origin;
+use feedrate_results::import::RunOrigin;
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 
@@ -33,7 +33,7 @@ pub(super) static PLOT: Plot = Plot {
 
 /// The numbers of a phase.
 #[derive(Default)]
-struct Numbers {
+struct PhaseNumbers {
     /// `epoch`, `before save`.
     name: String,
     au_percent: Option<f64>,
@@ -43,7 +43,7 @@ struct Numbers {
     gpu_percent: Option<f64>,
 }
 
-type Column = fn(&Numbers) -> Option<f64>;
+type Column = fn(&PhaseNumbers) -> Option<f64>;
 
 const COLUMNS: [(&str, Column); 4] = [
     ("AU (%)", |phase| phase.au_percent),
@@ -53,18 +53,18 @@ const COLUMNS: [(&str, Column); 4] = [
 ];
 
 /// Runs that replicate each other, with their phases.
-struct Experiment {
+struct PhasedRuns {
     label: String,
-    runs: Vec<Vec<Numbers>>,
+    runs: Vec<Vec<PhaseNumbers>>,
 }
 
 fn figure(data: &Data) -> Result<Figure, Missing> {
     let blocks = data.blocks();
     let cells =
         blocks.iter().flat_map(|block| block.design.cells.iter().map(move |cell| (block, cell)));
-    let experiments: Vec<Experiment> =
-        cells.map(|(block, cell)| Experiment::new(block, cell)).collect();
-    let all: Vec<&Numbers> = experiments.iter().flat_map(|one| &one.runs).flatten().collect();
+    let experiments: Vec<PhasedRuns> =
+        cells.map(|(block, cell)| PhasedRuns::new(block, cell)).collect();
+    let all: Vec<&PhaseNumbers> = experiments.iter().flat_map(|one| &one.runs).flatten().collect();
     let mut names: Vec<String> = Vec::new();
     for phase in &all {
         if !names.contains(&phase.name) {
@@ -83,25 +83,25 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     }
     let mut panels = Vec::new();
     let estimated = estimated(&DELIVERED_WHOLE, data.used());
+    let is_alone = experiments.len() == 1;
     for (heading, of) in COLUMNS {
         let Some(largest) = all.iter().filter_map(|phase| of(phase)).reduce(f64::max) else {
             continue;
         };
         let is_percent = heading.ends_with("(%)");
         let (unit, name) = if is_percent { (1.0, "") } else { bytes_unit(largest) };
+        let estimated = if heading == "Read" { estimated } else { "" };
         let x = if is_percent {
             Axis::linear(heading, Range::AtLeast(0.0, 100.0))
         } else {
-            let estimated = if heading == "Read" { estimated } else { "" };
             Axis::linear(label(heading, &format!("{name}/s"), estimated), Range::FromZero)
         };
-        let layers = experiments.iter().enumerate();
-        let is_alone = experiments.len() == 1;
-        let layers = layers
-            .flat_map(|(i, one)| {
-                one.layers(Tone::Hue(i), &names, is_alone, |phase| Some(of(phase)? / unit))
-            })
-            .collect();
+        let x = Axis { is_estimated: !estimated.is_empty(), ..x };
+        let mut layers = Vec::new();
+        for (i, one) in experiments.iter().enumerate() {
+            let value = |phase: &PhaseNumbers| Some(of(phase)? / unit);
+            layers.extend(one.layers(Tone::Hue(i), &names, is_alone, value));
+        }
         let y = Axis::categories("", names.clone());
         panels.push(Panel::from_axes(None, Axes { x, y, layers, aspect: 1.0 }));
     }
@@ -114,7 +114,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     let mut caption =
         "AU, throughput and use of GPUs by phase. A run counts with the mean of its phases"
             .to_string();
-    caption.push_str(if experiments.len() == 1 { ", which are the small dots. " } else { ". " });
+    caption.push_str(if is_alone { ", which are the small dots. " } else { ". " });
     caption.push_str("Where nothing was computed, read or written there is no mark. ");
     if names.iter().any(|name| name == FIRST) {
         caption.push_str("First and later steps, of each block, are without the barrier: DLIO's results do not tell when it was. ");
@@ -128,13 +128,13 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     Ok(figure)
 }
 
-impl Experiment {
+impl PhasedRuns {
     fn new(block: &Block<'_>, cell: &Cell) -> Self {
         let runs = block.runs(cell).map(|run| match run.origin {
-            Origin::Feedrate => run.phases.iter().map(measured).collect(),
-            Origin::Dlio | Origin::MlperfStorage => recomputed(run),
+            RunOrigin::Feedrate => run.phases.iter().map(measured).collect(),
+            RunOrigin::Dlio | RunOrigin::MlperfStorage => recomputed(run),
         });
-        Experiment { label: block.label(cell), runs: runs.collect() }
+        PhasedRuns { label: block.label(cell), runs: runs.collect() }
     }
 
     /// The means of runs, and where they are alone their single phases.
@@ -143,7 +143,7 @@ impl Experiment {
         tone: Tone,
         names: &[String],
         is_alone: bool,
-        of: impl Fn(&Numbers) -> Option<f64>,
+        of: impl Fn(&PhaseNumbers) -> Option<f64>,
     ) -> Vec<Layer> {
         let (mut dots, mut means) = (Vec::new(), Vec::new());
         for (row, name) in names.iter().enumerate() {
@@ -178,7 +178,7 @@ impl Experiment {
 }
 
 /// A phase of a record. Where nothing was computed, read or written, there is no rate of that.
-fn measured(phase: &Phase) -> Numbers {
+fn measured(phase: &Phase) -> PhaseNumbers {
     let kind = phase.phase.name();
     let name = match phase.checkpoint.map(CheckpointKind::name) {
         Some(done) => kind.replace("checkpoint", done).replace('_', " "),
@@ -186,7 +186,7 @@ fn measured(phase: &Phase) -> Numbers {
     };
     let gpus = phase.gpus.iter().flatten().filter_map(|gpu| gpu.utilisation_percent);
     let some = |rate: Option<f64>| rate.filter(|rate| *rate > 0.0);
-    Numbers {
+    PhaseNumbers {
         name,
         au_percent: some(phase.au_percent),
         delivered_bytes_per_second: some(phase.delivered_bytes_per_second),
@@ -198,7 +198,7 @@ fn measured(phase: &Phase) -> Numbers {
 const FIRST: &str = "first steps";
 
 /// Each epoch, and in it the first step of each block and all others: without the barrier, whose place in time DLIO does not tell.
-fn recomputed(run: &Run) -> Vec<Numbers> {
+fn recomputed(run: &Run) -> Vec<PhaseNumbers> {
     let mut all = Vec::new();
     for phase in &run.phases {
         if !matches!(phase.phase, PhaseKind::Epoch | PhaseKind::Evaluation) {
@@ -207,19 +207,19 @@ fn recomputed(run: &Run) -> Vec<Numbers> {
         let is_rate_known = phase.phase == PhaseKind::Epoch && phase.duration_s > 0.0;
         let size = if is_rate_known { run.mean_sample_bytes } else { None };
         let bytes = size.zip(samples(run, phase.steps));
-        all.push(Numbers {
+        all.push(PhaseNumbers {
             name: phase.phase.name().into(),
             au_percent: phase.au_percent,
             delivered_bytes_per_second: bytes
                 .map(|(size, samples)| size * samples / phase.duration_s),
-            ..Numbers::default()
+            ..PhaseNumbers::default()
         });
     }
     let times = &run.step_times;
     for (first, later) in times.first_au_percent.iter().zip(&times.later_au_percent) {
         for (name, au_percent) in [(FIRST, *first), ("later steps", *later)] {
             if au_percent.is_some() {
-                all.push(Numbers { name: name.into(), au_percent, ..Numbers::default() });
+                all.push(PhaseNumbers { name: name.into(), au_percent, ..PhaseNumbers::default() });
             }
         }
     }

@@ -1,10 +1,12 @@
-//! The axes of responses and of processes. Draws nothing.
+//! The axes of responses and of processes, and the points and lines of a response. Draws nothing.
 
-use super::block::PROCESSES_LABEL;
-use super::data::{Data, processes};
-use crate::draw::figure::{Axis, Range, Scale};
-use feedrate_measure::metric::Provenance;
-use feedrate_measure::metric::{Metric, Unit};
+use super::block::{Block, PROCESSES_LABEL};
+use super::data::Data;
+use crate::draw::figure::{Axis, Layer, Point, Range, Scale, Style, Tone};
+use feedrate_analysis::design::Cell;
+use feedrate_analysis::estimate::mean_of_cells;
+use feedrate_measure::metric::{Metric, Provenance, Unit};
+use feedrate_measure::stats;
 use feedrate_results::run::Run;
 
 /// An axis with a unit, and what values are divided by.
@@ -31,8 +33,53 @@ impl<'r> ResponseAxis<'r> {
         let estimated = estimated(response, data.used());
         let is_au = response.id.name().starts_with("au_");
         let range = if is_au { Range::AtLeast(0.0, 100.0) } else { Range::FromZero };
-        let axis = Axis::linear(label(title(response), &name, estimated), range);
+        let axis = Axis {
+            is_estimated: !estimated.is_empty(),
+            ..Axis::linear(label(title(response), &name, estimated), range)
+        };
         ResponseAxis { response, axis, unit }
+    }
+
+    /// The mean of the means of cells, with its interval. `None` where none has the response.
+    pub(super) fn point(&self, block: &Block<'_>, x: f64, cells: &[&Cell]) -> Option<Point> {
+        let (mut values, mut folders) = (Vec::new(), Vec::new());
+        for cell in cells {
+            let mut own = Vec::new();
+            for run in block.runs(cell) {
+                let Some(value) = run.metric(self.response) else { continue };
+                own.push(value);
+                folders.push(run.path.clone());
+            }
+            values.push(own);
+        }
+        let estimate = if folders.len() > 1 { mean_of_cells(self.response, &values) } else { None };
+        let (middle, interval) =
+            estimate.or_else(|| Some((stats::mean(&values.concat())?, None)))?;
+        let ends = interval.map(|of| [of.low, of.high].map(|end| end / self.unit));
+        let [low, high] = [0, 1].map(|at| Some(ends?[at]).filter(|end| end.is_finite()));
+        let runs = Some(folders.len());
+        Some(Point { x, y: middle / self.unit, low, high, runs, folders })
+    }
+
+    /// A line through cells, each at its place, for each level of a factor; a single one without a factor.
+    pub(super) fn lines(
+        &self,
+        block: &Block<'_>,
+        cells: &[&Cell],
+        by: Option<usize>,
+        place: impl Fn(&Cell) -> Option<f64>,
+    ) -> Vec<Layer> {
+        let mut layers = Vec::new();
+        for level in 0..by.map_or(1, |by| block.design.factors[by].levels.len()) {
+            let own = cells.iter().filter(|cell| by.is_none_or(|by| cell.levels[by] == level));
+            let points: Vec<Point> =
+                own.filter_map(|cell| self.point(block, place(cell)?, &[cell])).collect();
+            let label = by.map_or(String::new(), |by| block.name_in_panel(by, level));
+            if !points.is_empty() {
+                layers.push(Layer::series(label, Tone::Hue(level), Style::Joined, points));
+            }
+        }
+        layers
     }
 }
 
@@ -50,20 +97,12 @@ pub(super) fn estimated<'r>(
     response: &Metric,
     runs: impl Iterator<Item = &'r Run>,
 ) -> &'static str {
-    let all: Vec<bool> = runs
-        .filter_map(|run| run.provenance(response))
-        .map(|of| of == Provenance::Estimated)
-        .collect();
-    match (all.contains(&true), all.contains(&false)) {
-        (true, false) => "estimated",
-        (true, true) => "partly estimated",
-        (false, _) => "",
+    let all: Vec<Provenance> = runs.filter_map(|run| run.provenance(response)).collect();
+    match all.iter().filter(|of| **of == Provenance::Estimated).count() {
+        0 => "",
+        count if count == all.len() => "estimated",
+        _ => "partly estimated",
     }
-}
-
-/// Whether an axis shows values that are estimated.
-pub(super) fn is_estimated(axis: &Axis) -> bool {
-    axis.label.ends_with("estimated)")
 }
 
 /// The name of a response on an axis.
@@ -101,12 +140,13 @@ pub(super) fn processes_axis(data: &Data) -> Axis {
     let closest = numbers.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
     let range = numbers.last().zip(numbers.first()).map_or(0.0, |(last, first)| last - first);
     let scale = if range <= 16.0 * closest { Scale::LinearAt } else { Scale::LogAt };
-    Axis { label: PROCESSES_LABEL.into(), scale: scale(numbers), range: Range::Tight }
+    Axis::new(PROCESSES_LABEL, scale(numbers), Range::Tight)
 }
 
 /// Ascending.
 pub(super) fn numbers_of_processes(data: &Data) -> Vec<f64> {
-    let mut numbers: Vec<f64> = data.used().filter_map(processes).map(f64::from).collect();
+    let mut numbers: Vec<f64> =
+        data.used().filter_map(|run| run.accelerators).map(f64::from).collect();
     numbers.sort_by(f64::total_cmp);
     numbers.dedup();
     numbers

@@ -57,8 +57,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
             number += 1;
         }
     }
-    let scale = Scale::LogAt(numbers_of_processes(data));
-    let x = Axis { label: PROCESSES_LABEL.into(), scale, range: Range::Tight };
+    let x = Axis::new(PROCESSES_LABEL, Scale::LogAt(numbers_of_processes(data)), Range::Tight);
     let told = drawn.explain();
     let y = Axis { scale: Scale::Log10, range: Range::Tight, ..y.axis };
     let axes = Axes { x, y, layers: drawn.layers, aspect: 0.75 };
@@ -67,7 +66,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         caption: String::new(),
         panels: vec![Panel::from_axes(None, axes)],
         columns: 1,
-        naming: Naming::Direct,
+        naming: Naming::Key,
     };
     figure.caption = format!(
         "Scaling. Ideal: as many times the throughput of the fewest processes as there are more processes. {held}{told}{}",
@@ -91,8 +90,7 @@ impl Curves {
         let free: Vec<usize> = block.processes().into_iter().collect();
         for cell in &block.design.cells {
             let points = drawn.entry(block.design.held(cell, &free)).or_default();
-            let count = block.count(cell);
-            let point = count.and_then(|x| block.point(x, &[cell], y.response, y.unit));
+            let point = block.count(cell).and_then(|x| y.point(block, x, &[cell]));
             points.extend(point.filter(|point| point.y > 0.0));
         }
         let all = drawn.len();

@@ -3,9 +3,7 @@
 use super::block::Block;
 use super::data::Data;
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{
-    Axes, Axis, Bar, Bars, Figure, Layer, Naming, Panel, Range, Spread, Tone,
-};
+use crate::draw::figure::{Axes, Axis, Bar, Bars, Figure, Layer, Naming, Panel, Range, Tone};
 use feedrate_analysis::design::Cell;
 use feedrate_measure::metric::{
     BARRIER_S, COMPUTE_S, LOAD_S, Metric, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ,
@@ -89,7 +87,7 @@ fn panel(title: Option<String>, rows: Vec<(String, Shares)>) -> Panel {
             bars.extend(shares[part].map(|share| Bar { at: at as f64, from, to: from + share }));
         }
         if !bars.is_empty() {
-            layers.push(Layer::Bars(Bars { label: label.into(), tone, on: Spread::Y, bars }));
+            layers.push(Layer::Bars(Bars { label: label.into(), tone, bars }));
         }
     }
     let names = rows.into_iter().map(|(name, _)| name).collect();

@@ -3,8 +3,7 @@
 use super::data::{Data, FolderRun, FolderState};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Bar, Bars, Cell, Content, Figure, Layer, Matrix, Naming, Panel, Range, Slice,
-    Spread, Tone,
+    Axes, Axis, Bar, Bars, Cell, Content, Figure, Layer, Matrix, Naming, Panel, Range, Slice, Tone,
 };
 use feedrate_results::overview::Overview;
 use feedrate_spec::catalog::Member;
@@ -145,8 +144,7 @@ fn bars(states: &States, groups: &[Group], models: &[String], unit: &str) -> Pan
             }
         }
         if !bars.is_empty() {
-            let (label, tone, on) = ((*label).into(), *tone, Spread::Y);
-            layers.push(Layer::Bars(Bars { label, tone, on, bars }));
+            layers.push(Layer::Bars(Bars { label: (*label).into(), tone: *tone, bars }));
         }
     }
     let x = Axis::linear(unit, Range::FromZero);

@@ -425,19 +425,6 @@ fn series_of_a_factor_have_its_name() {
 }
 
 #[test]
-fn names_stand_beside_lines_only_where_these_end() {
-    let mut runs = one_at_a_time();
-    runs.push(run("a", (4.0, 4.0, "npz"), 50.0, 50e6));
-    let text = |runs: &[Run]| {
-        let data = drawn_from(runs.to_vec());
-        text_of(&drawn(find("au_processes").unwrap(), &data, &Look::default()).svg)
-    };
-    assert!(!text(&runs).contains("read_threads 4\n"), "{}", text(&runs));
-    runs.push(run("a", (8.0, 1.0, "npz"), 50.0, 60e6));
-    assert!(text(&runs).contains("read_threads 4\n"), "{}", text(&runs));
-}
-
-#[test]
 fn a_wait_that_is_not_split_is_told_as_such() {
     let mut runs = one_at_a_time();
     for run in &mut runs {

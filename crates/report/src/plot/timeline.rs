@@ -9,7 +9,6 @@ use crate::draw::figure::{
 use feedrate_measure::record::timeline::{GpuTimeline, Timeline};
 use feedrate_measure::record::{Block, EpochRecord, Record};
 use feedrate_measure::stats::mean;
-use feedrate_results::import::Origin;
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 
@@ -39,7 +38,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         }
     };
     let record = run.record.as_deref();
-    if run.origin != Origin::Feedrate
+    if !run.is_own()
         && let Some(record) = record
         && let Some(figure) = by_block(run, record)
     {
@@ -52,7 +51,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             "let it run with `output.timeline=True`, as is the default; of DLIO's results the times of steps and blocks are needed",
         ));
     };
-    let time = Time::new(timeline);
+    let time = SampleTimes::new(timeline);
     let mut panels = Vec::new();
     for (name, bytes) in [("Read", &timeline.read_bytes), ("Written", &timeline.written_bytes)] {
         let points = bytes.as_ref().map(|bytes| time.rates(bytes)).unwrap_or_default();
@@ -61,18 +60,15 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             let (unit, per) = bytes_unit(largest);
             let points = points.into_iter().map(|at| Point::at(at.x, at.y / unit)).collect();
             let y = Axis::linear(format!("{name} ({per}/s)"), Range::FromZero);
-            let mut layers = spans(record, 0.0, panels.is_empty());
-            layers.push(steps(points));
-            panels.push(panel(time.end_s(), y, layers));
+            let spans = spans(record, 0.0, panels.is_empty());
+            panels.push(panel(time.end_s(), y, spans, vec![steps(points)]));
         }
     }
     if let Some(points) = timeline.gpus.as_ref().map(|gpus| time.gpu_percent(gpus))
         && !points.is_empty()
     {
         let y = Axis::linear("GPU use (%)", Range::AtLeast(0.0, 100.0));
-        let mut layers = spans(record, 0.0, false);
-        layers.push(steps(points));
-        panels.push(panel(time.end_s(), y, layers));
+        panels.push(panel(time.end_s(), y, spans(record, 0.0, false), vec![steps(points)]));
     }
     if panels.is_empty() {
         return Err(Missing::new(
@@ -90,17 +86,17 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 }
 
 /// When the samples of a timeline began and ended.
-struct Time {
+struct SampleTimes {
     starts_s: Vec<f64>,
     ends_s: Vec<f64>,
 }
 
-impl Time {
+impl SampleTimes {
     fn new(timeline: &Timeline) -> Self {
         let ends_s: Vec<f64> = timeline.ends_ns().into_iter().map(seconds).collect();
         let before = ends_s.iter().take(ends_s.len().saturating_sub(1)).copied();
         let starts_s = std::iter::once(seconds(timeline.start_ns)).chain(before).collect();
-        Time { starts_s, ends_s }
+        SampleTimes { starts_s, ends_s }
     }
 
     fn end_s(&self) -> f64 {
@@ -143,7 +139,8 @@ fn steps(points: Vec<Point>) -> Layer {
     Layer::series("", Tone::Hue(0), Style::Steps, points)
 }
 
-fn panel(end_s: f64, y: Axis, layers: Vec<Layer>) -> Panel {
+fn panel(end_s: f64, y: Axis, spans: Vec<Layer>, lines: Vec<Layer>) -> Panel {
+    let layers = [spans, lines].concat();
     let x = Axis::linear("Time (s)", Range::AtLeast(0.0, end_s));
     Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
 }
@@ -213,23 +210,21 @@ fn by_block(run: &Run, record: &Record) -> Option<Figure> {
         blocks.iter().map(|block| block.samples_per_second(run)).collect();
     let mut panels = Vec::new();
     if let Some(rates) = rates {
-        let bytes = run.mean_sample_bytes;
         let largest = rates.iter().copied().fold(0.0, f64::max);
-        let (unit, name) = match bytes {
+        let (unit, name) = match run.mean_sample_bytes {
             Some(bytes) => {
                 let (unit, name) = bytes_unit(largest * bytes);
                 (unit / bytes, format!("{name}/s"))
             }
             None => (1.0, "samples/s".into()),
         };
-        let mut layers = spans(record, start_s, true);
         // Each block has a line of its own: nothing is known between two.
-        for (block, rate) in blocks.iter().zip(rates) {
+        let lines = blocks.iter().zip(rates).map(|(block, rate)| {
             let ends = [block.start_s() - start_s, block.end_s() - start_s];
-            layers.push(steps(ends.map(|at| Point::at(at, rate / unit)).to_vec()));
-        }
+            steps(ends.map(|at| Point::at(at, rate / unit)).to_vec())
+        });
         let y = Axis::linear(format!("Throughput ({name})"), Range::FromZero);
-        panels.push(panel(end_s, y, layers));
+        panels.push(panel(end_s, y, spans(record, start_s, true), lines.collect()));
     }
     panels.push(waits(&blocks));
     Some(Figure {

@@ -1,4 +1,4 @@
-//! What pictures and captions tell: names, what marks and axes are, what was held and left out.
+//! Texts of pictures and captions: names, what marks and axes are, what was held and left out.
 
 use super::tests::{drawn_from, one_at_a_time, run, set};
 use super::*;

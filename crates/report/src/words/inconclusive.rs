@@ -139,7 +139,7 @@ fn replicates(noise: Option<&Noise>) -> String {
     )
 }
 
-/// Why a law is not told, and what follows from that; `None` where it is told.
+/// Say why a law is not told, and what follows from that; `None` where it is told.
 pub(super) fn law(law: &ScalingLaw) -> Option<(String, &'static str)> {
     Some(match law.obstacle? {
         LawObstacle::Superlinear => (

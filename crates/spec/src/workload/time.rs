@@ -5,11 +5,12 @@ use super::value::{Fault, Kind, number, wrong};
 use serde::{Deserialize, Serialize};
 
 /// Seconds, constant or drawn. DLIO takes the absolute value of what it draws.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "numpy's parameter names, all in seconds but `shape` and `lam`")]
 pub enum TimeSpec {
     /// No wait.
+    #[default]
     None,
     /// Always the same.
     Constant {

@@ -81,10 +81,11 @@ names! {
 }
 
 /// Order of files or samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shuffle {
     /// As listed.
+    #[default]
     Off,
     /// By `train.seed`.
     Seed,

@@ -1,14 +1,14 @@
 //! A design said by flags, one part a flag. Adds to what a file says.
 
-use super::tree::Tree;
-use super::{BaselineText, DesignText};
+use super::{BaselineText, DesignText, text};
 use feedrate_results::setting::{Setting, number, pieces, unquoted};
 use feedrate_spec::problem::Problem;
+use serde_json::{Map, Value};
 
 impl DesignText {
     /// The kind of design; its options stay.
     pub fn set_kind(&mut self, kind: &str) {
-        self.set_in_design("kind", Tree::Scalar(kind.into()));
+        self.set_in_design("kind", kind.into());
     }
 
     /// `p=2`, `generators=D=AB,E=AC`.
@@ -17,25 +17,29 @@ impl DesignText {
     /// It has no value.
     pub fn set_option(&mut self, text: &str) -> Result<(), Problem> {
         let (name, value) = pair(text, "--option", "p=2")?;
-        self.set_in_design(name, Tree::List(scalars(value)));
+        self.set_in_design(name, levels(value));
         Ok(())
     }
 
     /// `reader.read_threads=1,4,8`, `reader.batch_size=1..16`, `train.computation_time=0.01..1:log`.
     ///
     /// # Errors
-    /// It has no levels.
+    /// It has no levels, or is given twice.
     pub fn add_factor(&mut self, text: &str) -> Result<(), Problem> {
-        let (key, levels) = pair(text, "--factor", "reader.read_threads=1,4,8")?;
-        let mut factor = vec![("key".to_string(), Tree::Scalar(key.into()))];
-        match range(levels) {
-            Some(words) => factor.extend(words),
-            None => factor.push(("levels".into(), Tree::List(scalars(levels)))),
+        let (key, text) = pair(text, "--factor", "reader.read_threads=1,4,8")?;
+        let mut factor = range(text).unwrap_or_default();
+        if factor.is_empty() {
+            factor.insert("levels".into(), levels(text));
         }
+        factor.insert("key".into(), key.into());
         match &mut self.factors {
-            Tree::Map(entries) => entries.push((key.into(), Tree::Map(factor))),
-            Tree::List(items) => items.push(Tree::Map(factor)),
-            Tree::Scalar(_) => {}
+            Value::Array(items) => items.push(factor.into()),
+            factors => {
+                if insert(factors, key, factor.into()).is_some() {
+                    return Err(Problem::error(format!("factors.{key}"), "is given twice")
+                        .hint("put all its levels into one factor"));
+                }
+            }
         }
         Ok(())
     }
@@ -50,13 +54,11 @@ impl DesignText {
         Ok(())
     }
 
-    fn set_in_design(&mut self, word: &str, value: Tree) {
-        if let Tree::Scalar(kind) = &self.design {
-            self.design = Tree::Map(vec![("kind".into(), Tree::Scalar(kind.clone()))]);
+    fn set_in_design(&mut self, word: &str, value: Value) {
+        if !self.design.is_object() && !self.design.is_null() {
+            self.design = Map::from_iter([("kind".into(), text(&self.design).into())]).into();
         }
-        let Tree::Map(entries) = &mut self.design else { return };
-        entries.retain(|(known, _)| known != word);
-        entries.push((word.into(), value));
+        insert(&mut self.design, word, value);
     }
 }
 
@@ -69,12 +71,19 @@ impl BaselineText {
         let Setting { key, value } = Setting::parse(text)?;
         let value = value.ok_or_else(|| deletes(text))?;
         match &mut self.overrides {
-            Tree::List(items) => items.push(Tree::Scalar(text.into())),
-            Tree::Map(entries) => entries.push((key, Tree::Scalar(unquoted(&value)))),
-            Tree::Scalar(_) => {}
+            Value::Array(items) => items.push(text.into()),
+            overrides => drop(insert(overrides, &key, unquoted(&value).into())),
         }
         Ok(())
     }
+}
+
+/// Into a map, or nothing yet. Returns the value that was there before.
+fn insert(map: &mut Value, key: &str, value: Value) -> Option<Value> {
+    if map.is_null() {
+        *map = Value::Object(Map::new());
+    }
+    map.as_object_mut()?.insert(key.into(), value)
 }
 
 /// Leave out of a baseline what it does not set.
@@ -92,20 +101,18 @@ fn pair<'a>(text: &'a str, flag: &str, example: &str) -> Result<(&'a str, &'a st
 }
 
 /// `LOW..HIGH` and `LOW..HIGH:log`; anything else is a level.
-fn range(levels: &str) -> Option<Vec<(String, Tree)>> {
-    let (bounds, log) = match levels.strip_suffix(":log") {
-        Some(bounds) => (bounds, "true"),
-        None => (levels, "false"),
+fn range(levels: &str) -> Option<Map<String, Value>> {
+    let (bounds, is_log) = match levels.strip_suffix(":log") {
+        Some(bounds) => (bounds, true),
+        None => (levels, false),
     };
     let (low, high) = bounds.split_once("..")?;
     number(low).zip(number(high))?;
-    let word = |name: &str, text: &str| (name.to_string(), Tree::Scalar(text.into()));
-    Some(vec![word("low", low), word("high", high), word("log", log)])
+    let words = [("low", low.into()), ("high", high.into()), ("log", is_log.into())];
+    Some(words.map(|(word, value): (_, Value)| (word.to_string(), value)).into_iter().collect())
 }
 
-fn scalars(text: &str) -> Vec<Tree> {
-    pieces(text, |c| c == ',')
-        .into_iter()
-        .map(|piece| Tree::Scalar(unquoted(piece.trim())))
-        .collect()
+fn levels(text: &str) -> Value {
+    let pieces = pieces(text, |c| c == ',').into_iter();
+    pieces.map(|piece| unquoted(piece.trim())).collect()
 }

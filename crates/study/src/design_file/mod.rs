@@ -1,17 +1,15 @@
 //! Design files, in TOML or YAML: what they say, as text. What it means is checked in `resolved_design`. Reads no file.
 
 pub(crate) mod levels;
-mod tree;
 pub(crate) mod flags;
 #[cfg(test)]
 mod tests;
-
-pub use tree::Tree;
 
 use crate::randomization::{Blocks, Order};
 use feedrate_spec::problem::{Place, Problem};
 use feedrate_spec::workload::nearest;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A design as it was written, in a file or by flags.
@@ -19,11 +17,11 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields, default)]
 pub struct DesignText {
     /// The kind, or a map of `kind` and its options.
-    pub design: Tree,
+    pub design: Value,
     /// Settings that all runs have in common.
     pub baseline: BaselineText,
     /// Factors: a map of keys and levels, or a list.
-    pub factors: Tree,
+    pub factors: Value,
     /// Runs of each point; 1.
     pub replicates: Option<u32>,
     /// Meaning of a block [default: a replicate].
@@ -56,7 +54,34 @@ pub struct BaselineText {
     /// Share of the files to use; 1.
     pub scale: Option<f64>,
     /// A map of keys and values, or a list of overrides.
-    pub overrides: Tree,
+    pub overrides: Value,
+}
+
+/// A value as an override says it; truths as Python writes them, and so the studies before ours.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Bool(true) => "True".into(),
+        Value::Bool(false) => "False".into(),
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().map_or(String::new(), |number| number.to_string())
+        }
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Array(_) => format!("[{}]", words(value).join(",")),
+        Value::Object(entries) => {
+            let entries = entries.iter().map(|(key, value)| format!("{key}:{}", text(value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
+        }
+    }
+}
+
+/// The words of a list, or of one value.
+pub(crate) fn words(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().map(text).collect(),
+        other => vec![text(other)],
+    }
 }
 
 /// Read a design file: YAML by the end of its name, else TOML.

@@ -198,7 +198,7 @@ fn what_is_no_design_file_is_told_with_its_line() {
         ("a.yaml", "design: [\n", ["a.yaml:", "hint:"]),
         ("a.yml", "seed: x\n", ["a.yml:1:", "hint:"]),
         ("a.yaml", "seed: 1\nseed: 2\n", ["a.yaml:2:", "uplicate"]),
-        ("a.yaml", "factors:\n  seed:\n", ["a.yaml:", "a value is missing"]),
+        ("a.yaml", "factors:\n  seed:\n", ["factors.seed: a value is missing", "hint:"]),
         ("a.yaml", "", ["no workload is given", "no kind of design"]),
         ("a.toml", "", ["no workload is given", "no kind of design"]),
     ] {
@@ -308,9 +308,9 @@ proptest! {
     fn no_levels_make_the_readers_panic(key in "[a-z._]{1,20}", levels in proptest::collection::vec("[ -~]{0,12}", 0..4), kind in 0_usize..6) {
         let design = crate::design::DESIGNS[kind].name;
         let text = DesignText {
-            design: Tree::Scalar(design.into()),
+            design: design.into(),
             baseline: BaselineText { model: Some("m".into()), ..BaselineText::default() },
-            factors: Tree::Map(vec![(key, Tree::List(levels.into_iter().map(Tree::Scalar).collect()))]),
+            factors: serde_json::json!({ key: levels }),
             centre_points: Some(1),
             ..DesignText::default()
         };

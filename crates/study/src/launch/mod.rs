@@ -1,6 +1,6 @@
 //! How the processes of one run are started: one file a way, one row in [`LAUNCHES`]. A way writes bash; it starts nothing itself.
 //!
-//! To add one: copy `mpirun.rs`, implement [`Launch`], add its `mod` line and its row; the contract tests run on it.
+//! To add one: copy `mpirun.rs`, add its `mod` line and its row; the contract tests run on it.
 
 mod local;
 mod mpirun;
@@ -14,24 +14,21 @@ use feedrate_spec::catalog::Member;
 use std::path::Path;
 
 /// Every way, the default first.
-pub static LAUNCHES: &[&dyn Launch] =
-    &[&local::Local, &mpirun::Mpirun, &srun::Srun, &sbatch::Sbatch];
+pub static LAUNCHES: &[&Launcher] =
+    &[&local::LAUNCHER, &mpirun::LAUNCHER, &srun::LAUNCHER, &sbatch::LAUNCHER];
 
 /// The way of this name.
-pub fn find(name: &str) -> Option<&'static dyn Launch> {
-    LAUNCHES.iter().copied().find(|launch| launch.member().name == name)
+pub fn find(name: &str) -> Option<&'static Launcher> {
+    LAUNCHES.iter().copied().find(|launcher| launcher.member.name == name)
 }
 
 /// A way to start a run.
-pub trait Launch: Sync {
+#[derive(Debug)]
+pub struct Launcher {
     /// Name and summary.
-    fn member(&self) -> &'static Member;
-
-    /// The scripts of a run.
-    ///
-    /// # Errors
-    /// It cannot start this run, or not from here.
-    fn scripts(&self, job: &LaunchJob<'_>) -> Result<Scripts, LaunchError>;
+    pub member: Member,
+    /// The scripts of a run. An error: it cannot start this run, or not from here.
+    pub scripts: fn(&LaunchJob<'_>) -> Result<Scripts, LaunchError>,
 }
 
 /// One run.

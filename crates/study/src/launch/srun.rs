@@ -1,36 +1,31 @@
 //! A step of the Slurm job that the study itself runs in.
 
-use super::{Launch, LaunchError, LaunchJob, Scripts, cancel, script};
+use super::{LaunchError, LaunchJob, Launcher, Scripts, cancel, script};
 use crate::bash::quoted;
 use feedrate_spec::catalog::Member;
 
-pub(super) struct Srun;
-
-static MEMBER: Member = Member {
-    name: "srun",
-    summary: "A process for each accelerator, as a step of the Slurm job that the study runs in.",
-    abilities: &[],
+pub(super) static LAUNCHER: Launcher = Launcher {
+    member: Member {
+        name: "srun",
+        summary: "A process for each accelerator, as a step of the Slurm job that the study runs in.",
+        abilities: &[],
+    },
+    scripts,
 };
 
-impl Launch for Srun {
-    fn member(&self) -> &'static Member {
-        &MEMBER
+fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
+    if (job.variable)("SLURM_JOB_ID").is_none() {
+        return Err(LaunchError {
+            message: "launch `srun` starts steps of a Slurm job, and this is not inside of one".into(),
+            hint: "start the study in a job (`feedrate study slurm`, `salloc`), or choose launch `sbatch`".into(),
+        });
     }
-
-    fn scripts(&self, job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
-        if (job.variable)("SLURM_JOB_ID").is_none() {
-            return Err(LaunchError {
-                message: "launch `srun` starts steps of a Slurm job, and this is not inside of one".into(),
-                hint: "start the study in a job (`feedrate study slurm`, `salloc`), or choose launch `sbatch`".into(),
-            });
-        }
-        let name = quoted(job.name);
-        let more = format!(" --job-name={name}{}", job.launcher_arguments());
-        let run = script("", &job.options.prologue, &format!("exec {}", job.step(&more)));
-        // A step outlives the srun that was killed. `--name` would ask for the job's name.
-        let list = format!(
-            "squeue --noheader --steps --jobs=\"$SLURM_JOB_ID\" --format='%i %j' | awk -v name={name} '$2 == name {{ print $1 }}'"
-        );
-        Ok(Scripts { run, cleanup: Some(cancel(&list)), files: Vec::new() })
-    }
+    let name = quoted(job.name);
+    let more = format!(" --job-name={name}{}", job.launcher_arguments());
+    let run = script("", &job.options.prologue, &format!("exec {}", job.step(&more)));
+    // A step outlives the srun that was killed. `--name` would ask for the job's name.
+    let list = format!(
+        "squeue --noheader --steps --jobs=\"$SLURM_JOB_ID\" --format='%i %j' | awk -v name={name} '$2 == name {{ print $1 }}'"
+    );
+    Ok(Scripts { run, cleanup: Some(cancel(&list)), files: Vec::new() })
 }

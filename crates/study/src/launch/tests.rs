@@ -10,7 +10,7 @@ fn scripts(
     options: &LaunchOptions,
 ) -> Result<Scripts, LaunchError> {
     let arguments = ["run", "unet3d", "++workload.train.epochs=2", "--data", "/my data"];
-    find(launch).unwrap().scripts(&LaunchJob {
+    (find(launch).unwrap().scripts)(&LaunchJob {
         program: Path::new("/opt/feedrate"),
         arguments: &arguments.map(String::from),
         accelerators,
@@ -45,9 +45,9 @@ fn is_sound_bash(script: &str) {
 #[test]
 fn every_way_has_a_name_of_its_own_and_writes_sound_scripts() {
     for (i, launch) in LAUNCHES.iter().enumerate() {
-        let name = launch.member().name;
-        assert_eq!(LAUNCHES.iter().position(|other| other.member().name == name), Some(i));
-        assert!(launch.member().summary.ends_with('.'));
+        let name = launch.member.name;
+        assert_eq!(LAUNCHES.iter().position(|other| other.member.name == name), Some(i));
+        assert!(launch.member.summary.ends_with('.'));
         let scripts = scripts(name, 4, &options(&[], None)).unwrap();
         let files = scripts.files.iter().map(|(_, text)| text);
         let all: Vec<&String> =
@@ -97,8 +97,8 @@ fn what_a_way_cannot_do_is_refused() {
         options: &none,
         variable: &|_| None,
     };
-    check(find("srun").unwrap().scripts(&job), "not inside of one");
-    check(find("sbatch").unwrap().scripts(&job), "`/my results/job.sh` has a blank");
+    check((find("srun").unwrap().scripts)(&job), "not inside of one");
+    check((find("sbatch").unwrap().scripts)(&job), "`/my results/job.sh` has a blank");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::design::{self, Aliases, Asked, Design, DesignOptions};
-use crate::design_file::{BaselineText, DesignText, Tree, flags, levels};
+use crate::design_file::{BaselineText, DesignText, flags, levels, text, words};
 use crate::factor::{self, Factor, Scale};
 use crate::keys;
 use crate::randomization::{Arrangement, Blocks, CENTRE_POINT, Order, SENTINEL, randomized};
@@ -13,6 +13,7 @@ use feedrate_results::row::Row;
 use feedrate_results::setting::{Setting, unquoted};
 use feedrate_spec::problem::{Problem, Problems, Severity};
 use feedrate_spec::units::counted;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// A study as it is to be drawn.
@@ -68,22 +69,12 @@ impl ResolvedDesign {
             factor.baseline = level.or_else(|| own_value(&factor.key));
         }
         let arrangement = arrangement(text, &mut problems);
-        let (kind, options) = kind(&text.design, &mut problems);
-        match kind.filter(|_| !problems.has_errors()) {
-            None => Err(problems),
-            Some(design) => {
-                let (hooks, warnings) = (text.hooks.clone(), problems);
-                Ok(ResolvedDesign {
-                    baseline,
-                    design,
-                    options,
-                    factors,
-                    arrangement,
-                    hooks,
-                    warnings,
-                })
-            }
-        }
+        let kind = kind(&text.design, &mut problems);
+        let Some((design, options)) = kind.filter(|_| !problems.has_errors()) else {
+            return Err(problems);
+        };
+        let (hooks, warnings) = (text.hooks.clone(), problems);
+        Ok(ResolvedDesign { baseline, design, options, factors, arrangement, hooks, warnings })
     }
 
     /// Draw it: the same rows each time.
@@ -188,38 +179,39 @@ fn baseline(text: &BaselineText, hooks: &BTreeMap<String, String>, problems: &mu
 }
 
 /// Keys and values of a map, nested or dotted, or of a list of overrides.
-fn overrides(tree: &Tree, problems: &mut Problems) -> Vec<(String, String)> {
-    const KEY: &str = "baseline.overrides";
+fn overrides(given: &Value, problems: &mut Problems) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    match tree {
-        Tree::Map(entries) => flatten("", entries, &mut found),
-        Tree::Scalar(text) => {
-            problems.push(
-                Problem::error(KEY, format!("`{text}` is neither a list nor a map"))
-                    .hint("write `overrides = [\"reader.batch_size=4\"]`"),
-            );
-        }
-        Tree::List(items) => {
-            for text in items.iter().map(Tree::text) {
-                match Setting::parse(&text) {
+    match given {
+        Value::Null => {}
+        Value::Object(entries) => flatten("", entries, &mut found),
+        Value::Array(items) => {
+            for item in items.iter().map(text) {
+                match Setting::parse(&item) {
                     Ok(Setting { key, value: Some(value) }) => {
                         found.push((factor::canonical(&key).to_string(), unquoted(&value)));
                     }
-                    Ok(_) => problems.push(flags::deletes(&text)),
+                    Ok(_) => problems.push(flags::deletes(&item)),
                     Err(problem) => problems.push(problem),
                 }
             }
+        }
+        other => {
+            let message = format!("`{}` is neither a list nor a map", text(other));
+            problems.push(
+                Problem::error("baseline.overrides", message)
+                    .hint("write `overrides = [\"reader.batch_size=4\"]`"),
+            );
         }
     }
     found
 }
 
-fn flatten(above: &str, entries: &[(String, Tree)], found: &mut Vec<(String, String)>) {
+fn flatten(above: &str, entries: &Map<String, Value>, found: &mut Vec<(String, String)>) {
     for (name, value) in entries {
         let key = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
         match value {
-            Tree::Map(inner) if !inner.is_empty() => flatten(&key, inner, found),
-            value => found.push((factor::canonical(&key).to_string(), value.text())),
+            Value::Object(inner) if !inner.is_empty() => flatten(&key, inner, found),
+            value => found.push((factor::canonical(&key).to_string(), text(value))),
         }
     }
 }
@@ -269,28 +261,24 @@ fn arrangement(text: &DesignText, problems: &mut Problems) -> Arrangement {
     }
 }
 
-fn kind(tree: &Tree, problems: &mut Problems) -> (Option<&'static Design>, DesignOptions) {
-    let (name, options) = match tree {
-        Tree::Scalar(name) => (Some(name.clone()), Vec::new()),
-        Tree::Map(entries) => {
-            let name = entries.iter().find(|(key, _)| key == "kind").map(|(_, kind)| kind.text());
-            let options = entries.iter().filter(|(key, _)| key != "kind");
-            (name, options.map(|(key, value)| (key.clone(), value.words())).collect())
-        }
-        Tree::List(_) => (None, Vec::new()),
+fn kind(given: &Value, problems: &mut Problems) -> Option<(&'static Design, DesignOptions)> {
+    let (name, mut options) = match given {
+        Value::Object(entries) => (entries.get("kind").map(text), entries.clone()),
+        Value::Null | Value::Array(_) => (None, Map::new()),
+        name => (Some(text(name)), Map::new()),
     };
-    let Some(name) = name else {
-        problems.push(
-            Problem::error("design.kind", "no kind of design is given")
-                .hint("give a name from `feedrate list designs`"),
-        );
-        return (None, DesignOptions::default());
+    options.remove("kind");
+    let options = options.iter().map(|(name, value)| (name.clone(), words(value))).collect();
+    let design = match name {
+        Some(name) => design::find(&name),
+        None => Err(Problem::error("design.kind", "no kind of design is given")
+            .hint("give a name from `feedrate list designs`")),
     };
-    match design::find(&name) {
-        Ok(design) => (Some(design), DesignOptions(options)),
+    match design {
+        Ok(design) => Some((design, DesignOptions(options))),
         Err(problem) => {
             problems.push(problem);
-            (None, DesignOptions(options))
+            None
         }
     }
 }

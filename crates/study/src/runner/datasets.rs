@@ -2,7 +2,7 @@
 
 use super::env::{DatasetPlan, Ended, RowJob, RowPlan, RunnerEvent, Task};
 use super::{Broken, RowRef, Runner, RunnerError};
-use crate::datasets::{Owned, Policy, Room, to_delete};
+use crate::datasets::{Owned, Policy, to_delete};
 use feedrate_results::row::Row;
 use feedrate_spec::units;
 use std::collections::BTreeMap;
@@ -61,12 +61,11 @@ impl Runner<'_> {
             of.folder != dataset.folder && of.folder.parent() == dataset.folder.parent()
         });
         let free_bytes = self.env.free_bytes(&dataset.folder);
-        let room = Room { needed_bytes, free_bytes };
-        let folders = to_delete(policy, &owned, room).map_err(|too_little| {
+        let folders = to_delete(policy, &owned, needed_bytes, free_bytes).map_err(|short_bytes| {
             Ended::Failed(format!(
                 "its dataset needs {}, {} more than there is room for in `{}`\n  hint: free space, or let `--datasets` be `make-room`",
                 units::bytes(needed_bytes),
-                units::bytes(too_little.short_bytes),
+                units::bytes(short_bytes),
                 dataset.folder.display(),
             ))
         })?;

@@ -52,7 +52,9 @@ fn supervised(order: &Supervision) -> io::Result<Ended> {
     let is_well = ended == Ended::Exited(0) && !was_stopped;
     let cleaned = match &order.cleanup {
         Some(cleanup) if !is_well => {
-            until_ended(start(order, cleanup, &running)?)? == Ended::Exited(0)
+            let (script, mut ended) = (start(order, cleanup, &running)?, None);
+            reap(script, &mut ended, WaitOptions::empty())?;
+            ended == Some(Ended::Exited(0))
         }
         _ => true,
     };
@@ -85,23 +87,10 @@ fn start(order: &Supervision, script: &Path, running: &Running) -> io::Result<Pi
     Ok(Pid::from_child(&command.spawn()?))
 }
 
-/// Wait for a script that nobody interrupts, and for all that it started.
-fn until_ended(script: Pid) -> io::Result<Ended> {
-    let mut ended = None;
+/// Take leave of the dead; without `NOHANG` of all that live too. Returns whether any process is left, and keeps how `script` ended.
+fn reap(script: Pid, ended: &mut Option<Ended>, options: WaitOptions) -> io::Result<bool> {
     loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((child, status))) if child == script => ended = Some(ended_by(status)),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(Errno::CHILD) => return Ok(ended.unwrap_or(Ended::Lost)),
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// Take leave of the dead. Returns whether any process is left, and keeps how `script` ended.
-fn reap(script: Pid, ended: &mut Option<Ended>) -> io::Result<bool> {
-    loop {
-        match wait(WaitOptions::NOHANG) {
+        match wait(options) {
             Ok(Some((child, status))) if child == script => *ended = Some(ended_by(status)),
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) => return Ok(true),
@@ -155,7 +144,7 @@ impl Watch {
     fn until_nothing_lives(&self, script: Pid, grace: Duration) -> io::Result<(Ended, bool)> {
         let (mut stage, mut ended, mut was_stopped) = (Stage::Going, None, false);
         let mut told = HashSet::new();
-        while reap(script, &mut ended)? {
+        while reap(script, &mut ended, WaitOptions::NOHANG)? {
             // What a script leaves behind has no more to do.
             if ended.is_some() && stage == Stage::Going {
                 stage = self.told(&mut told)?;

@@ -21,7 +21,7 @@ use feedrate_run::system::{self, Asker, BOUNDS, wait_until_quiet};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::PlanDoubt;
 use feedrate_study::bash::{self, quoted};
-use feedrate_study::launch::{self, Launch, Scripts};
+use feedrate_study::launch::{self, Launcher, Scripts};
 use feedrate_study::runner::{Ended, Prepared, RowJob, RowPlan, RunnerEnv, RunnerEvent, Task};
 use feedrate_study::supervise::{self, Supervised, Supervision, wait_until_alone};
 use jiff::Zoned;
@@ -110,7 +110,7 @@ impl RunnerEnv for ThisMachine {
     fn prepare(&mut self, job: &RowJob) -> Result<Prepared, Ended> {
         let command = self.command(job.row, job.settings).map_err(Ended::Failed)?;
         let launch = self.launch(job.settings).map_err(Ended::Failed)?;
-        if launch.member().has(Ability::Elsewhere) {
+        if launch.member.has(Ability::Elsewhere) {
             // Hooks are part of the job, and this machine is not the one that is measured.
             return Ok(Prepared::default());
         }
@@ -230,7 +230,7 @@ impl ThisMachine {
         self.command(row, settings)?.plan()
     }
 
-    fn launch(&self, settings: &StudySettings) -> Result<&'static dyn Launch, String> {
+    fn launch(&self, settings: &StudySettings) -> Result<&'static Launcher, String> {
         let name = &settings.launching.launch;
         launch::find(name).ok_or_else(|| {
             format!("there is no way to start runs called `{name}`\n  hint: see `feedrate list launches`")
@@ -241,8 +241,7 @@ impl ThisMachine {
         let launching = &job.settings.launching;
         let launch = self.launch(job.settings)?;
         let mut prologue = launching.prologue.clone();
-        if launch.member().has(Ability::Elsewhere)
-            && words.first().is_some_and(|word| word == "run")
+        if launch.member.has(Ability::Elsewhere) && words.first().is_some_and(|word| word == "run")
         {
             let hooks = self.command(job.row, job.settings)?.hooks;
             prologue.extend(
@@ -266,7 +265,7 @@ impl ThisMachine {
             options: &options,
             variable: &|name| std::env::var(name).ok(),
         };
-        let scripts = launch.scripts(&wanted);
+        let scripts = (launch.scripts)(&wanted);
         scripts.map_err(|error| format!("{error}\n  hint: {}", error.hint))
     }
 

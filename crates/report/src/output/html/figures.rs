@@ -2,7 +2,7 @@
 
 use super::tables::plain_table;
 use super::{sentence, slug};
-use crate::report::{Figure, NotDrawn, Report};
+use crate::report::{NotDrawn, Report, ReportFigure};
 use maud::{Markup, PreEscaped, html};
 
 pub(super) fn figures(report: &Report) -> Option<Markup> {
@@ -23,7 +23,7 @@ fn not_drawn(of: &NotDrawn) -> Markup {
 }
 
 /// `data-names` are the series that the script makes buttons for.
-fn one(figure: &Figure) -> Markup {
+fn one(figure: &ReportFigure) -> Markup {
     let names = serde_json::to_string(&figure.series).unwrap_or_default();
     html! {
         figure .wide[is_wide(&figure.svg)] id={ "figure-" (slug(&figure.name)) } data-names=(names)

@@ -7,7 +7,7 @@ mod figures;
 
 use super::Output;
 use super::words::{Word, glance, run_number, words};
-use crate::report::{Doubt, Report};
+use crate::report::Report;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -40,10 +40,10 @@ fn write(report: &Report) -> String {
         ("methods", "Methods", sections::methods(report)),
         ("setup", "Setup", sections::setup(report)),
     ];
-    let there = all
+    let sections: Vec<Section> = all
         .into_iter()
-        .filter_map(|(id, heading, content)| Some(Section { id, heading, content: content? }));
-    let sections: Vec<Section> = there.collect();
+        .filter_map(|(id, heading, content)| Some(Section { id, heading, content: content? }))
+        .collect();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -143,9 +143,8 @@ fn run_links(runs: &[usize]) -> Markup {
 
 /// The id of a doubt of the report: its own, where a name is there twice, of different severities, or two differ in marks only.
 fn doubt_id(report: &Report, index: usize) -> String {
-    let slug_of = |doubt: &Doubt| slug(&doubt.name);
-    let own = report.doubts.get(index).map(slug_of).unwrap_or_default();
-    match report.doubts.iter().take(index).filter(|before| slug_of(before) == own).count() {
+    let own = slug(&report.doubts[index].name);
+    match report.doubts[..index].iter().filter(|before| slug(&before.name) == own).count() {
         0 => format!("doubt-{own}"),
         before => format!("doubt-{own}-{}", before + 1),
     }
@@ -153,6 +152,5 @@ fn doubt_id(report: &Report, index: usize) -> String {
 
 /// A name as an id may hold it.
 fn slug(name: &str) -> String {
-    let one = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    name.chars().map(one).collect()
+    name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-")
 }

@@ -3,7 +3,7 @@
 use super::super::words::seen;
 use super::tables::plain_table;
 use super::{doubt_id, links, run_links, sentence};
-use crate::report::{Doubt, Finding, Report, Support};
+use crate::report::{FindingText, Report, SeenDoubt, Support};
 use feedrate_measure::doubt::Severity;
 use maud::{Markup, html};
 
@@ -17,7 +17,7 @@ pub(super) fn findings(report: &Report) -> Option<Markup> {
     })
 }
 
-fn finding_item(finding: &Finding) -> Markup {
+fn finding_item(finding: &FindingText) -> Markup {
     let class = match finding.support {
         Support::Shown => "shown",
         Support::Doubted => "doubted",
@@ -56,14 +56,14 @@ pub(super) fn doubts(report: &Report) -> Option<Markup> {
             h3 { "Left out" }
             ul {
                 @for one in &report.left_out {
-                    li { code { (one.path) } ": " (sentence(&one.why)) }
+                    li { code { (one.path.display()) } ": " (sentence(&one.why)) }
                 }
             }
         }
     })
 }
 
-fn doubt_article(id: &str, doubt: &Doubt) -> Markup {
+fn doubt_article(id: &str, doubt: &SeenDoubt) -> Markup {
     let class = match doubt.severity {
         Severity::Invalid => "badge invalid",
         Severity::Warning => "badge warning",

@@ -2,8 +2,8 @@
 
 use super::doubt_id;
 use crate::grid::{table_of_experiments, table_of_runs};
-use crate::report::{Report, Run};
-use crate::table::{Cell, Kind, Table};
+use crate::report::{Report, ReportedRun};
+use crate::table::{Cell, ColumnKind, Table};
 use feedrate_measure::doubt::Severity;
 use feedrate_spec::units;
 use maud::{Markup, html};
@@ -30,7 +30,7 @@ pub(super) fn experiments(report: &Report) -> Option<Markup> {
 
 pub(super) fn runs(report: &Report) -> Option<Markup> {
     let table = table_of_runs(report);
-    let highest = highest(&table, |row| report.runs[row].unused.is_none());
+    let highest = highest(&table, |row| report.runs[row].unused().is_none());
     let markup = html! {
         table.sortable.filtered {
             caption { span { (table.title) } }
@@ -43,17 +43,17 @@ pub(super) fn runs(report: &Report) -> Option<Markup> {
                 }
             }
             tbody {
-                @for (number, (run, row)) in (1..).zip(report.runs.iter().zip(&table.rows)) {
-                    tr .unused[run.unused.is_some()] id={ "run-" (number) } {
+                @for (number, (one, row)) in (1..).zip(report.runs.iter().zip(&table.rows)) {
+                    tr .unused[one.unused().is_some()] id={ "run-" (number) } {
                         th scope="row" data-v=(number) {
-                            @match &run.link {
+                            @match &one.link {
                                 Some(link) => a href=(link) title="its record" { (number) },
                                 None => (number),
                             }
                         }
-                        (doubts_of(report, run))
+                        (doubts_of(report, one))
                         (cells(&table, row, &highest))
-                        td { code.path { (run.path) } }
+                        td { code.path { (one.run.path.display()) } }
                     }
                 }
             }
@@ -89,26 +89,26 @@ fn highest(table: &Table, has: impl Fn(usize) -> bool) -> Vec<f64> {
     highest
 }
 
-fn shaded(kind: Kind, cell: &Cell, highest: f64) -> Markup {
+fn shaded(kind: ColumnKind, cell: &Cell, highest: f64) -> Markup {
     let value = cell.value.filter(|value| value.is_finite());
     let share = match (kind, value) {
-        (Kind::Utilisation, Some(percent)) => Some(percent),
-        (Kind::Rate, Some(rate)) if highest > 0.0 => Some(100.0 * rate / highest),
+        (ColumnKind::Utilisation, Some(percent)) => Some(percent),
+        (ColumnKind::Rate, Some(rate)) if highest > 0.0 => Some(100.0 * rate / highest),
         _ => None,
     };
     // Values out of their range are wrong, and have no shade.
     let share = share.filter(|share| (0.0..=100.0).contains(share));
     let class = match (kind, share) {
-        (Kind::Text, _) => None,
-        (Kind::Utilisation, Some(share)) if share < 50.0 => Some("number au low"),
-        (Kind::Utilisation, Some(_)) => Some("number au high"),
+        (ColumnKind::Text, _) => None,
+        (ColumnKind::Utilisation, Some(share)) if share < 50.0 => Some("number au low"),
+        (ColumnKind::Utilisation, Some(_)) => Some("number au high"),
         (_, Some(_)) => Some("number rate"),
         (_, None) => Some("number"),
     };
     let style = share.map(|share| format!("--s:{share:.0}"));
     // `95.0 [94.1, 95.9]` breaks before its interval only.
     let text = match kind {
-        Kind::Text => cell.text.clone(),
+        ColumnKind::Text => cell.text.clone(),
         _ => cell.text.replace(", ", ",\u{a0}"),
     };
     html! {
@@ -116,18 +116,18 @@ fn shaded(kind: Kind, cell: &Cell, highest: f64) -> Markup {
     }
 }
 
-fn doubts_of(report: &Report, run: &Run) -> Markup {
+fn doubts_of(report: &Report, one: &ReportedRun) -> Markup {
     html! {
-        td data-v=(run.doubts.len()) {
-            @if run.doubts.is_empty() {
+        td data-v=(one.run.doubts.len()) {
+            @if one.run.doubts.is_empty() {
                 "none"
             } @else {
                 details {
-                    summary { (severities(report, run)) }
-                    @for doubt in &run.doubts {
-                        @match report.doubts.iter().position(|known| known.name == *doubt) {
-                            Some(index) => a href={ "#" (doubt_id(report, index)) } { (doubt) },
-                            None => (doubt),
+                    summary { (severities(one)) }
+                    @for name in one.doubts() {
+                        @match report.doubts.iter().position(|known| known.name == name) {
+                            Some(index) => a href={ "#" (doubt_id(report, index)) } { (name) },
+                            None => (name),
                         }
                         br;
                     }
@@ -138,14 +138,11 @@ fn doubts_of(report: &Report, run: &Run) -> Markup {
 }
 
 /// `1 invalid, 2 warnings, 3 notes`.
-fn severities(report: &Report, run: &Run) -> String {
+fn severities(one: &ReportedRun) -> String {
     let mut counts = Vec::new();
     for severity in [Severity::Invalid, Severity::Warning, Severity::Note] {
-        let own = run
-            .doubts
-            .iter()
-            .filter_map(|name| report.doubts.iter().find(|doubt| doubt.name == *name));
-        match own.filter(|doubt| doubt.severity == severity).count() as u64 {
+        let own = one.run.doubts.iter().filter(|doubt| doubt.severity == severity);
+        match own.count() as u64 {
             0 => {}
             count if severity == Severity::Invalid => counts.push(format!("{count} invalid")),
             count => counts.push(units::counted(count, severity.name())),
