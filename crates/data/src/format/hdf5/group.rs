@@ -1,7 +1,7 @@
 //! Links of the root group, from its object header or from a symbol table.
 
-use super::blocks::{Blocks, FieldReader, Parsed, bad};
-use super::header::{self, Message};
+use super::blocks::{FieldReader, MetadataBlocks, Parsed, bad};
+use super::header::{self, HeaderMessage};
 use super::index::{TreeKind, TreeNode};
 
 /// Upper limit on the nodes of a symbol table's tree, so that reading a tree with a loop ends.
@@ -10,12 +10,12 @@ const NAME_BYTES_MAX: u64 = 256;
 
 /// Give name and object header of each object in the group at `address` to `take`.
 pub(super) fn links(
-    blocks: &Blocks,
+    blocks: &MetadataBlocks,
     address: u64,
     take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>,
 ) -> Parsed<()> {
     let mut table = None;
-    header::walk(blocks, address, &mut |Message { kind, mut body, .. }| {
+    header::walk(blocks, address, &mut |HeaderMessage { kind, mut body, .. }| {
         match kind {
             0x02 => {
                 body.skip(1)?;
@@ -63,7 +63,7 @@ fn link(mut body: FieldReader, take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>) -
 }
 
 /// Place of the names, and their length.
-fn heap_data(blocks: &Blocks, heap: u64) -> Parsed<(u64, u64)> {
+fn heap_data(blocks: &MetadataBlocks, heap: u64) -> Parsed<(u64, u64)> {
     let size = 8 + 2 * blocks.length_bytes + blocks.address_bytes;
     let mut fields = blocks.fields(heap, size as u64)?;
     if fields.take(4)? != b"HEAP" {
@@ -79,7 +79,7 @@ fn heap_data(blocks: &Blocks, heap: u64) -> Parsed<(u64, u64)> {
 }
 
 struct TableWalk<'w> {
-    blocks: &'w Blocks,
+    blocks: &'w MetadataBlocks,
     heap: (u64, u64),
     nodes: usize,
     take: &'w mut dyn FnMut(&[u8], u64) -> Parsed<()>,

@@ -1,6 +1,6 @@
 //! Object headers of versions 1 and 2 with their continuations: a walk over messages.
 
-use super::blocks::{Blocks, FieldReader, Parsed, bad};
+use super::blocks::{FieldReader, MetadataBlocks, Parsed, bad};
 
 /// Upper limit on the further blocks of one object header, so that reading a chain with a loop ends.
 const BLOCKS_MAX: usize = 64;
@@ -9,7 +9,7 @@ const CONTINUATION: u16 = 0x10;
 const SHARED: u8 = 2;
 
 /// One message.
-pub(super) struct Message<'b> {
+pub(super) struct HeaderMessage<'b> {
     pub(super) kind: u16,
     pub(super) is_shared: bool,
     pub(super) body: FieldReader<'b>,
@@ -17,9 +17,9 @@ pub(super) struct Message<'b> {
 
 /// Give each message of the object at `address` to `take`.
 pub(super) fn walk<'b>(
-    blocks: &'b Blocks,
+    blocks: &'b MetadataBlocks,
     address: u64,
-    take: &mut dyn FnMut(Message<'b>) -> Parsed<()>,
+    take: &mut dyn FnMut(HeaderMessage<'b>) -> Parsed<()>,
 ) -> Parsed<()> {
     let (first, form) = first_block(blocks, address)?;
     HeaderWalk { blocks, form, blocks_left: BLOCKS_MAX, take }.block(first)
@@ -32,7 +32,7 @@ enum Form {
     New { has_order: bool },
 }
 
-fn first_block(blocks: &Blocks, address: u64) -> Parsed<(FieldReader<'_>, Form)> {
+fn first_block(blocks: &MetadataBlocks, address: u64) -> Parsed<(FieldReader<'_>, Form)> {
     let prefix = blocks.peek(address, 16)?;
     if prefix.starts_with(b"OHDR") {
         let mut fields = blocks.fields_of(prefix, address);
@@ -63,10 +63,10 @@ fn first_block(blocks: &Blocks, address: u64) -> Parsed<(FieldReader<'_>, Form)>
 }
 
 struct HeaderWalk<'w, 'b> {
-    blocks: &'b Blocks,
+    blocks: &'b MetadataBlocks,
     form: Form,
     blocks_left: usize,
-    take: &'w mut dyn FnMut(Message<'b>) -> Parsed<()>,
+    take: &'w mut dyn FnMut(HeaderMessage<'b>) -> Parsed<()>,
 }
 
 impl<'b> HeaderWalk<'_, 'b> {
@@ -87,7 +87,7 @@ impl<'b> HeaderWalk<'_, 'b> {
             fields.skip(bytes.into())?;
             match kind {
                 CONTINUATION => self.go_on(body)?,
-                _ => (self.take)(Message { kind, is_shared: flags & SHARED != 0, body })?,
+                _ => (self.take)(HeaderMessage { kind, is_shared: flags & SHARED != 0, body })?,
             }
         }
         Ok(())

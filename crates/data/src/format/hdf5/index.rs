@@ -2,8 +2,8 @@
 
 use super::RANK_MAX;
 use super::arrays;
-use super::blocks::{Blocks, FieldReader, Parsed, bad};
-use super::message::{ChunkIndex, Dataset};
+use super::blocks::{FieldReader, MetadataBlocks, Parsed, bad};
+use super::message::{ChunkIndex, RecordDataset};
 
 /// More chunks than any file has.
 const ORDINAL_MAX: u64 = 1 << 62;
@@ -20,8 +20,8 @@ pub(super) struct ChunkPlace {
 
 /// The chunk of `dataset` at `grid`, `chunk_bytes` long unless it is filtered; `None` if it was never written.
 pub(super) fn find(
-    blocks: &Blocks,
-    dataset: &Dataset,
+    blocks: &MetadataBlocks,
+    dataset: &RecordDataset,
     grid: &[u64],
     chunk_bytes: u64,
 ) -> Parsed<Option<ChunkPlace>> {
@@ -49,7 +49,7 @@ pub(super) fn find(
 
 /// Number of the chunk at `grid` in an index: along the dimensions that the dataset may grow to, an axis without limit
 /// slowest.
-fn ordinal(dataset: &Dataset, grid: &[u64]) -> Parsed<u64> {
+fn ordinal(dataset: &RecordDataset, grid: &[u64]) -> Parsed<u64> {
     let limits = &dataset.dims_max[..grid.len()];
     let slowest = limits.iter().position(|max| *max == u64::MAX).unwrap_or(0);
     let mut ordinal = Some(grid[slowest]);
@@ -80,7 +80,7 @@ pub(super) struct TreeNode<'b> {
 impl<'b> TreeNode<'b> {
     /// The node at `address`, one level below the node above it.
     pub(super) fn read(
-        blocks: &'b Blocks,
+        blocks: &'b MetadataBlocks,
         address: u64,
         kind: TreeKind,
         entry_bytes: usize,
@@ -105,7 +105,7 @@ impl<'b> TreeNode<'b> {
 }
 
 fn find_in_tree(
-    blocks: &Blocks,
+    blocks: &MetadataBlocks,
     root: u64,
     chunk: &[u64],
     grid: &[u64],

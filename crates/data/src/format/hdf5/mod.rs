@@ -26,7 +26,7 @@ mod tests;
 use super::deflate::DeflateSink;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    check_sample, compare_shapes, cut_off, in_words, piece_len,
+    check_sample, compare_shapes, cut_off, in_words, length_of, piece_len,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Compression, DIMS_MAX, Dims, Element, Encoding, FileShape};
@@ -61,9 +61,13 @@ pub(super) static FORMAT: Format = Format::new(
             "dataset.hdf5.num_dset_per_record",
         ],
         unfit: plan::unfit,
-        ..FormatEntry::new(&MEMBER, |shape, encoding| plan::FilePlan::new(shape, encoding).file_bytes())
+        ..FormatEntry::new(&MEMBER, |shape, encoding| {
+            plan::FilePlan::new(shape, encoding).file_bytes()
+        })
     },
-    |shape, encoding, content, sink| write::file(&plan::FilePlan::new(shape, encoding), content, sink),
+    |shape, encoding, content, sink| {
+        write::file(&plan::FilePlan::new(shape, encoding), content, sink)
+    },
     // The engine `libhdf5` serves samples alone.
     |options| {
         if options.samples_alone {

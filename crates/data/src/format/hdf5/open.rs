@@ -1,7 +1,7 @@
 //! Finds the datasets that hold the samples of a file, and the shape that they give a sample.
 
-use super::blocks::{Blocks, Parsed, Stop, bad};
-use super::message::{self, Dataset};
+use super::blocks::{MetadataBlocks, ParseStop, Parsed, bad};
+use super::message::{self, RecordDataset};
 use super::{
     Dims, FileShape, FormatError, check_sample, compare_shapes, group, in_words, superblock,
 };
@@ -16,7 +16,7 @@ const NAMES_BYTES_MAX: usize = 200;
 /// Contents of a file. Reused, so that its memory is.
 #[derive(Default)]
 pub(super) struct Contents {
-    pub(super) datasets: Vec<Dataset>,
+    pub(super) datasets: Vec<RecordDataset>,
     /// Object headers of `records_0`, `records_1`, …
     records: Vec<Option<u64>>,
     others: Vec<u64>,
@@ -52,7 +52,7 @@ impl Contents {
     }
 
     /// Find the datasets: the shape of the file.
-    pub(super) fn open(&mut self, blocks: &mut Blocks) -> Parsed<FileShape> {
+    pub(super) fn open(&mut self, blocks: &mut MetadataBlocks) -> Parsed<FileShape> {
         self.clear();
         let root = superblock::root(blocks)?;
         group::links(blocks, root, &mut |name, address| {
@@ -75,15 +75,15 @@ impl Contents {
     }
 
     /// The dataset of the most bytes, for files without `records_0`.
-    fn largest(&self, blocks: &Blocks) -> Parsed<Dataset> {
-        let mut largest: Option<Dataset> = None;
+    fn largest(&self, blocks: &MetadataBlocks) -> Parsed<RecordDataset> {
+        let mut largest: Option<RecordDataset> = None;
         let mut reason = String::new();
         for address in &self.others {
             match message::dataset(blocks, *address) {
                 Ok(found) if found.rank == 0 => {}
                 Ok(found) if largest.is_some_and(|most| most.bytes() >= found.bytes()) => {}
                 Ok(found) => largest = Some(found),
-                Err(Stop::Bad(error)) => reason = format!(" ({error})"),
+                Err(ParseStop::Bad(error)) => reason = format!(" ({error})"),
                 Err(missing) => return Err(missing),
             }
         }

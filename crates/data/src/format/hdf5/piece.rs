@@ -3,7 +3,7 @@
 
 use super::RANK_MAX;
 use super::blocks::{Parsed, bad};
-use super::message::Dataset;
+use super::message::RecordDataset;
 
 /// More bytes than any chunk has.
 const CHUNK_BYTES_MAX: u64 = 1 << 62;
@@ -26,7 +26,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    pub(super) fn new(dataset: &Dataset) -> Parsed<Self> {
+    pub(super) fn new(dataset: &RecordDataset) -> Parsed<Self> {
         let chunk_dims = &dataset.chunk;
         let mut dims = [1; RANK_MAX];
         let mut chunk = [1; RANK_MAX];

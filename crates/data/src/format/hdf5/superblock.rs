@@ -1,6 +1,6 @@
 //! The superblock, versions 0 to 3: where addresses count from, where the root group is.
 
-use super::blocks::{Blocks, Parsed, bad};
+use super::blocks::{MetadataBlocks, Parsed, bad};
 use super::{SIGNATURE, checksum};
 
 /// Behind a user block of 512 bytes, or of twice as many, and so on to this.
@@ -9,7 +9,7 @@ const OFFSET_MAX: u64 = 1 << 20;
 const BYTES_MAX: u64 = 128;
 
 /// Read the superblock, and tell `blocks` of it: where the root group's object header lies.
-pub(super) fn root(blocks: &mut Blocks) -> Parsed<u64> {
+pub(super) fn root(blocks: &mut MetadataBlocks) -> Parsed<u64> {
     let offset = find(blocks)?;
     let block = blocks.peek(offset, BYTES_MAX)?;
     let mut fields = blocks.fields_of(block, offset);
@@ -69,7 +69,7 @@ pub(super) fn root(blocks: &mut Blocks) -> Parsed<u64> {
     Ok(root)
 }
 
-fn find(blocks: &Blocks) -> Parsed<u64> {
+fn find(blocks: &MetadataBlocks) -> Parsed<u64> {
     let mut offset = 0;
     while offset <= OFFSET_MAX && offset + SIGNATURE.len() as u64 <= blocks.file_bytes {
         if blocks.get(offset, SIGNATURE.len() as u64)? == SIGNATURE {

@@ -5,7 +5,7 @@ use super::footer::{RowGroup, SampleColumn};
 use super::page::{PageHeader, PageKind};
 use super::thrift::ThriftError;
 use super::unpack::Codec;
-use super::values::Values;
+use super::values::PageValues;
 use super::{FormatError, PAGE_BYTES_MAX, PLAIN, PayloadSink};
 
 /// The longest header of a page: those with statistics of long values.
@@ -28,7 +28,7 @@ pub(super) struct ChunkStream {
     offset: u64,
     left: u64,
     state: ChunkState,
-    values: Values,
+    values: PageValues,
     /// Length of the sample that was wanted last.
     found_bytes: Option<u64>,
     missing: usize,
@@ -191,7 +191,7 @@ impl ChunkStream {
             let message = format!("a page of {packed_bytes} bytes, with {left} left of its chunk");
             return Err(self.error(message));
         }
-        Values::check(header).map_err(|why| self.error(why))?;
+        PageValues::check(header).map_err(|why| self.error(why))?;
         let is_data = matches!(header.kind, PageKind::Data | PageKind::DataV2);
         if is_data && header.values > self.rows - self.row {
             let message = format!(
@@ -271,75 +271,61 @@ impl ChunkStream {
         row: u64,
         sink: &mut dyn PayloadSink,
     ) -> Result<usize, FormatError> {
-        if page.rows_left == 0 && page.left > 0 {
-            let left = page.left;
-            return Err(self.error(format!("{left} bytes of a page follow its last value")));
-        }
         if page.rows_left == 0 {
             self.state = ChunkState::Header;
-            return Ok(0);
+            return match page.left {
+                0 => Ok(0),
+                left => Err(self.error(format!("{left} bytes of a page follow its last value"))),
+            };
         }
-        let used = match page.value {
-            None => {
-                let Some((prefix_bytes, len)) = self.plain_length(&page, bytes)? else {
-                    return Ok(0);
-                };
-                page.left -= prefix_bytes as u64;
-                let begun = self.begin_value(&page, len, row);
-                begun.map_err(|why| FormatError::new(self.offset + prefix_bytes as u64, why))?;
-                page.value = Some((len, 0));
-                prefix_bytes
-            }
-            Some((len, at)) => {
-                let now = (len - at).min(bytes.len() as u64);
-                if self.row == row && now > 0 {
-                    sink.payload(at, &bytes[..now as usize])?;
-                }
-                page.left -= now;
-                if at + now < len {
-                    page.value = Some((len, at + now));
-                    self.missing = 1;
-                } else {
-                    page.value = None;
-                    page.rows_left -= 1;
-                    self.row += 1;
-                }
-                now as usize
-            }
-        };
+        let Some((len, at)) = page.value else { return self.begin_value(page, bytes, row) };
+        let now = (len - at).min(bytes.len() as u64);
+        if self.row == row && now > 0 {
+            sink.payload(at, &bytes[..now as usize])?;
+        }
+        page.left -= now;
+        if at + now < len {
+            page.value = Some((len, at + now));
+            self.missing = 1;
+        } else {
+            page.value = None;
+            page.rows_left -= 1;
+            self.row += 1;
+        }
         self.state = ChunkState::Plain(page);
-        Ok(used)
+        Ok(now as usize)
     }
 
-    /// The length of the next value, and of the prefix that states it, once that has come.
-    fn plain_length(
+    /// Read the length of the next value of a plain page, once that has come.
+    fn begin_value(
         &mut self,
-        page: &PlainPage,
+        mut page: PlainPage,
         bytes: &[u8],
-    ) -> Result<Option<(usize, u64)>, FormatError> {
-        if let Some(len) = self.column.value_bytes {
-            return Ok(Some((0, len)));
-        }
-        if page.left < LENGTH_BYTES as u64 {
+        row: u64,
+    ) -> Result<usize, FormatError> {
+        let (used, len) = if let Some(len) = self.column.value_bytes {
+            (0, len)
+        } else if page.left < LENGTH_BYTES as u64 {
             return Err(self.error("the page ends within its values"));
-        }
-        let Some(prefix) = bytes.first_chunk::<LENGTH_BYTES>() else {
+        } else if let Some(prefix) = bytes.first_chunk::<LENGTH_BYTES>() {
+            (LENGTH_BYTES, u32::from_le_bytes(*prefix).into())
+        } else {
             self.missing = LENGTH_BYTES - bytes.len();
-            return Ok(None);
+            return Ok(0);
         };
-        Ok(Some((LENGTH_BYTES, u32::from_le_bytes(*prefix).into())))
-    }
-
-    fn begin_value(&mut self, page: &PlainPage, bytes: u64, row: u64) -> Result<(), String> {
-        if bytes > page.left {
+        page.left -= used as u64;
+        if len > page.left {
             let left = page.left;
-            return Err(format!("a value of {bytes} bytes, with {left} bytes left of its page"));
+            let message = format!("a value of {len} bytes, with {left} bytes left of its page");
+            return Err(self.error(message));
         }
         if self.row == row {
-            check_value(self.value_bytes, bytes)?;
-            self.found_bytes = Some(bytes);
+            check_value(self.value_bytes, len).map_err(|why| self.error(why))?;
+            self.found_bytes = Some(len);
         }
-        Ok(())
+        page.value = Some((len, 0));
+        self.state = ChunkState::Plain(page);
+        Ok(used)
     }
 }
 

@@ -5,7 +5,7 @@ use super::chunk::ChunkStream;
 use super::footer::{Footer, RowGroup};
 use super::{
     Cursor, Dims, Element, FOOTER_BYTES_MAX, FileShape, FormatError, MAGIC, Need, PayloadSink,
-    TAIL_BYTES, check_sample, compare_shapes, cut_off, in_words, piece_len,
+    TAIL_BYTES, check_sample, compare_shapes, cut_off, in_words, length_of, piece_len,
 };
 
 /// Made once per worker.
@@ -193,7 +193,7 @@ impl ParquetCursor {
     }
 
     fn feed_length(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
-        self.file_bytes = bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
+        self.file_bytes = length_of(bytes);
         if self.file_bytes < TAIL_BYTES + MAGIC.len() as u64 {
             let message = format!("a file of {} bytes is too short for parquet", self.file_bytes);
             return Err(FormatError::new(0, message));

@@ -24,7 +24,7 @@ const NAMES: [&str; 10] = [
 
 /// One page, and the dictionary of its column chunk. Errors are lowercase fragments.
 #[derive(Default)]
-pub(super) struct Values {
+pub(super) struct PageValues {
     unpacker: Unpacker,
     page: Vec<u8>,
     rows_left: u64,
@@ -39,7 +39,7 @@ pub(super) struct Values {
 /// Encoding of the values of a page.
 #[derive(Clone, Copy, Debug)]
 enum Coded {
-    /// Values one after another; the offset of the next one in the page.
+    /// PageValues one after another; the offset of the next one in the page.
     Plain(usize),
     Dictionary(Hybrid),
 }
@@ -50,7 +50,7 @@ impl Default for Coded {
     }
 }
 
-impl Values {
+impl PageValues {
     /// Start on a column chunk: it has no dictionary yet.
     pub(super) fn start(&mut self, column: SampleColumn) {
         self.column = column;
@@ -64,7 +64,7 @@ impl Values {
         self.rows_left
     }
 
-    /// Whether a page can be read by [`Values`] or plainly from the file; else why not.
+    /// Whether a page can be read by [`PageValues`] or plainly from the file; else why not.
     pub(super) fn check(header: &PageHeader) -> Result<(), String> {
         let code = header.encoding.unwrap_or(-1);
         if header.kind == PageKind::Other
