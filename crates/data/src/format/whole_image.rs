@@ -2,10 +2,11 @@
 //!
 //! Two buffers are claimed once and reused: the file's bytes and its pixels. What is written is made row by row.
 
+use super::ahead::WantedSample;
 use super::payload_range::PayloadRange;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    check_sample, compare_shapes, in_words, length_of,
+    in_words, length_of,
 };
 use feedrate_spec::catalog::{FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
@@ -85,8 +86,7 @@ const FOREIGN_PIXEL_BYTES_MAX: u64 = 1 << 30;
 /// The picture that a file should hold, and memory for its pixels.
 #[derive(Default)]
 pub(super) struct Pixels {
-    sample: u64,
-    expected: Option<FileShape>,
+    wanted: WantedSample,
     /// Length of the file, once it is known.
     length: Option<u64>,
     bytes_a_byte: u64,
@@ -104,12 +104,11 @@ impl Pixels {
         let dims = if channels == 1 { &[height, width][..] } else { &[height, width, channels] };
         let dims = Dims::new(dims).unwrap_or_else(|| unreachable!("three dimensions fit"));
         let found = FileShape { dims, element, samples: 1 };
-        compare_shapes(&found, self.expected.as_ref())?;
-        check_sample(&found, self.sample)?;
+        self.wanted.check(&found)?;
         let length = self.length.unwrap_or_default();
         let most = length.saturating_mul(self.bytes_a_byte);
         let bytes = found.sample_bytes();
-        if bytes > most || (self.expected.is_none() && bytes > FOREIGN_PIXEL_BYTES_MAX) {
+        if bytes > most || (self.wanted.expected.is_none() && bytes > FOREIGN_PIXEL_BYTES_MAX) {
             let why = if bytes > most {
                 format!("a file of {length} bytes cannot hold more than {most}")
             } else {
@@ -149,7 +148,7 @@ struct ImageCursor {
 
 impl ImageCursor {
     fn claim_file(&mut self, length: u64) -> Result<(), FormatError> {
-        let expected = self.pixels.expected.as_ref();
+        let expected = self.pixels.wanted.expected.as_ref();
         let pixel_bytes = expected.map_or(FOREIGN_PIXEL_BYTES_MAX, FileShape::sample_bytes);
         // Noise does not double, and there may be some words about the picture.
         let most = pixel_bytes.saturating_mul(2).saturating_add(64 << 10);
@@ -170,9 +169,8 @@ impl ImageCursor {
 }
 
 impl Cursor for ImageCursor {
-    fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
-        self.pixels.sample = sample;
-        self.pixels.expected = expected.copied();
+    fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
+        self.pixels.wanted = WantedSample::new(file, sample, expected);
         self.pixels.length = None;
         self.pixels.found = None;
         self.file.clear();

@@ -34,7 +34,7 @@ pub(super) fn bad<T>(offset: u64, message: impl Into<String>) -> Parsed<T> {
 
 /// Whole windows of metadata, by the offsets they begin at.
 #[derive(Default)]
-pub(super) struct MetadataBlocks {
+pub(super) struct FileBlocks {
     memory: Vec<u8>,
     windows: Vec<MetadataWindow>,
     /// Fetched now.
@@ -58,7 +58,7 @@ struct MetadataWindow {
     start: usize,
 }
 
-impl MetadataBlocks {
+impl FileBlocks {
     /// Forget everything: another file of `file_bytes` bytes.
     pub(super) fn begin(&mut self, file_bytes: u64) {
         self.memory.clear();

@@ -1,8 +1,9 @@
 //! Reads a sample: length, metadata as far as it is needed, then its bytes in each dataset, chunk by chunk.
 
 use super::super::Discard;
+use super::super::ahead::WantedSample;
 use super::super::payload_range::PayloadRange;
-use super::blocks::{MetadataBlocks, ParseStop, Parsed, bad};
+use super::blocks::{FileBlocks, ParseStop, Parsed, bad};
 use super::filter::{ChunkInflate, Unfilter, applied};
 use super::index;
 use super::message::{Filter, RecordDataset};
@@ -18,11 +19,9 @@ const WHOLE_BYTES_MAX: u64 = 256 << 20;
 /// Made once per worker.
 pub(super) struct Hdf5Cursor {
     options: CursorOptions,
-    file: Option<u64>,
-    expected: Option<FileShape>,
-    sample: u64,
+    wanted: WantedSample,
     phase: SamplePhase,
-    blocks: MetadataBlocks,
+    blocks: FileBlocks,
     contents: Contents,
     shape: Option<FileShape>,
     walk: SampleWalk,
@@ -80,11 +79,9 @@ impl Hdf5Cursor {
     pub(super) fn new(options: &CursorOptions) -> Self {
         Hdf5Cursor {
             options: options.clone(),
-            file: None,
-            expected: None,
-            sample: 0,
+            wanted: WantedSample::default(),
             phase: SamplePhase::Length,
-            blocks: MetadataBlocks::default(),
+            blocks: FileBlocks::default(),
             contents: Contents::default(),
             shape: None,
             walk: SampleWalk::default(),
@@ -99,8 +96,7 @@ impl Hdf5Cursor {
 
     fn open(&mut self) -> Parsed<()> {
         let found = self.contents.open(&mut self.blocks)?;
-        let agreed =
-            open::agree(found, self.expected.as_ref(), self.sample).map_err(ParseStop::Bad)?;
+        let agreed = open::agree(found, &self.wanted).map_err(ParseStop::Bad)?;
         self.shape = Some(agreed);
         self.walk = SampleWalk::default();
         self.phase = SamplePhase::Find;
@@ -126,11 +122,11 @@ impl Hdf5Cursor {
     fn find_piece(&self, dataset: &RecordDataset) -> Parsed<ChunkPiece> {
         let cut = Cut::new(dataset)?;
         let mut grid = [0; RANK_MAX];
-        grid[0] = self.sample / cut.samples;
+        grid[0] = self.wanted.sample / cut.samples;
         grid[1..].copy_from_slice(&self.walk.grid[..RANK_MAX - 1]);
         let found = index::find(&self.blocks, dataset, &grid[..dataset.rank], cut.chunk_bytes)?;
         let Some(place) = found else {
-            let sample = self.sample;
+            let sample = self.wanted.sample;
             let message =
                 format!("sample {sample} was never written: the file has no place for it");
             return bad(0, message);
@@ -145,7 +141,7 @@ impl Hdf5Cursor {
         if place.offset.checked_add(stored).is_none_or(|end| end > self.blocks.file_bytes) {
             return bad(place.offset, format!("a chunk of {stored} bytes lies beyond the end"));
         }
-        let from = self.sample % cut.samples * cut.slab_bytes;
+        let from = self.wanted.sample % cut.samples * cut.slab_bytes;
         let band_bytes = cut.band_bytes(&self.walk.grid);
         let is_deflated = applied(filters, skipped).eq([(0, Filter::Deflate)]);
         let (skip, bytes, work, in_memory) = match (is_plain, cut.is_straight()) {
@@ -213,7 +209,7 @@ impl Hdf5Cursor {
                 let filters = &self.contents.datasets[self.walk.dataset].filters;
                 let total = cut.chunk_bytes;
                 self.unfilter.undo(filters, skipped, &mut self.inflate, offset, total)?;
-                self.gather((self.sample % cut.samples * cut.slab_bytes) as usize, sink)?;
+                self.gather((self.wanted.sample % cut.samples * cut.slab_bytes) as usize, sink)?;
             }
         }
         if !cut.advance(&mut self.walk.grid) {
@@ -257,14 +253,12 @@ impl Hdf5Cursor {
 impl Cursor for Hdf5Cursor {
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
         // Metadata that made sense for a sample before is not fetched again.
-        let is_known = self.file == Some(file)
-            && self.expected.as_ref() == expected
+        let wanted = WantedSample::new(file, sample, expected);
+        let is_known = WantedSample { sample, ..self.wanted } == wanted
             && self.shape.is_some()
             && self.blocks.again();
         self.phase = if is_known { SamplePhase::Open } else { SamplePhase::Length };
-        self.file = Some(file);
-        self.expected = expected.copied();
-        self.sample = sample;
+        self.wanted = wanted;
         self.shape = None;
         self.given = 0;
     }

@@ -1,6 +1,6 @@
 //! Links of the root group, from its object header or from a symbol table.
 
-use super::blocks::{FieldReader, MetadataBlocks, Parsed, bad};
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
 use super::header::{self, HeaderMessage};
 use super::index::{TreeKind, TreeNode};
 
@@ -10,7 +10,7 @@ const NAME_BYTES_MAX: u64 = 256;
 
 /// Give name and object header of each object in the group at `address` to `take`.
 pub(super) fn links(
-    blocks: &MetadataBlocks,
+    blocks: &FileBlocks,
     address: u64,
     take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>,
 ) -> Parsed<()> {
@@ -63,7 +63,7 @@ fn link(mut body: FieldReader, take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>) -
 }
 
 /// Place of the names, and their length.
-fn heap_data(blocks: &MetadataBlocks, heap: u64) -> Parsed<(u64, u64)> {
+fn heap_data(blocks: &FileBlocks, heap: u64) -> Parsed<(u64, u64)> {
     let size = 8 + 2 * blocks.length_bytes + blocks.address_bytes;
     let mut fields = blocks.fields(heap, size as u64)?;
     if fields.take(4)? != b"HEAP" {
@@ -79,7 +79,7 @@ fn heap_data(blocks: &MetadataBlocks, heap: u64) -> Parsed<(u64, u64)> {
 }
 
 struct TableWalk<'w> {
-    blocks: &'w MetadataBlocks,
+    blocks: &'w FileBlocks,
     heap: (u64, u64),
     nodes: usize,
     take: &'w mut dyn FnMut(&[u8], u64) -> Parsed<()>,

@@ -2,7 +2,7 @@
 
 use super::RANK_MAX;
 use super::arrays;
-use super::blocks::{FieldReader, MetadataBlocks, Parsed, bad};
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
 use super::message::{ChunkIndex, RecordDataset};
 
 /// More chunks than any file has.
@@ -20,7 +20,7 @@ pub(super) struct ChunkPlace {
 
 /// The chunk of `dataset` at `grid`, `chunk_bytes` long unless it is filtered; `None` if it was never written.
 pub(super) fn find(
-    blocks: &MetadataBlocks,
+    blocks: &FileBlocks,
     dataset: &RecordDataset,
     grid: &[u64],
     chunk_bytes: u64,
@@ -80,7 +80,7 @@ pub(super) struct TreeNode<'b> {
 impl<'b> TreeNode<'b> {
     /// The node at `address`, one level below the node above it.
     pub(super) fn read(
-        blocks: &'b MetadataBlocks,
+        blocks: &'b FileBlocks,
         address: u64,
         kind: TreeKind,
         entry_bytes: usize,
@@ -105,7 +105,7 @@ impl<'b> TreeNode<'b> {
 }
 
 fn find_in_tree(
-    blocks: &MetadataBlocks,
+    blocks: &FileBlocks,
     root: u64,
     chunk: &[u64],
     grid: &[u64],

@@ -1,6 +1,6 @@
 //! The messages of a dataset: its dimensions, element type, layout and filters.
 
-use super::blocks::{FieldReader, MetadataBlocks, Parsed, bad};
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
 use super::header::{self, HeaderMessage};
 use super::metadata::datatype;
 use super::{DEFLATE, Element, RANK_MAX};
@@ -74,7 +74,7 @@ const KINDS: [u16; 4] = [0x01, 0x03, 0x08, 0x0b];
 const EXTERNAL: u16 = 0x07;
 
 /// The dataset whose object header lies at `address`.
-pub(super) fn dataset(blocks: &MetadataBlocks, address: u64) -> Parsed<RecordDataset> {
+pub(super) fn dataset(blocks: &FileBlocks, address: u64) -> Parsed<RecordDataset> {
     let mut bodies = [const { None }; 4];
     header::walk(blocks, address, &mut |HeaderMessage { kind, is_shared, body }| {
         let offset = body.offset();

@@ -26,7 +26,7 @@ mod tests;
 use super::deflate::DeflateSink;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    check_sample, compare_shapes, cut_off, in_words, length_of, piece_len,
+    in_words, length_of, piece_len,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Compression, DIMS_MAX, Dims, Element, Encoding, FileShape};

@@ -1,10 +1,9 @@
 //! Finds the datasets that hold the samples of a file, and the shape that they give a sample.
 
-use super::blocks::{MetadataBlocks, ParseStop, Parsed, bad};
+use super::super::ahead::WantedSample;
+use super::blocks::{FileBlocks, ParseStop, Parsed, bad};
 use super::message::{self, RecordDataset};
-use super::{
-    Dims, FileShape, FormatError, check_sample, compare_shapes, group, in_words, superblock,
-};
+use super::{Dims, FileShape, FormatError, group, in_words, superblock};
 
 /// That share a record, at most.
 const DATASETS_MAX: usize = 256;
@@ -52,7 +51,7 @@ impl Contents {
     }
 
     /// Find the datasets: the shape of the file.
-    pub(super) fn open(&mut self, blocks: &mut MetadataBlocks) -> Parsed<FileShape> {
+    pub(super) fn open(&mut self, blocks: &mut FileBlocks) -> Parsed<FileShape> {
         self.clear();
         let root = superblock::root(blocks)?;
         group::links(blocks, root, &mut |name, address| {
@@ -75,7 +74,7 @@ impl Contents {
     }
 
     /// The dataset of the most bytes, for files without `records_0`.
-    fn largest(&self, blocks: &MetadataBlocks) -> Parsed<RecordDataset> {
+    fn largest(&self, blocks: &FileBlocks) -> Parsed<RecordDataset> {
         let mut largest: Option<RecordDataset> = None;
         let mut reason = String::new();
         for address in &self.others {
@@ -132,12 +131,8 @@ impl Contents {
 }
 
 /// Hold what was found against the plan: what the file holds, in the plan's words where both mean the same.
-pub(super) fn agree(
-    found: FileShape,
-    expected: Option<&FileShape>,
-    sample: u64,
-) -> Result<FileShape, FormatError> {
-    let agreed = match expected {
+pub(super) fn agree(found: FileShape, wanted: &WantedSample) -> Result<FileShape, FormatError> {
+    let agreed = match &wanted.expected {
         // DLIO drops a first dimension of 1.
         Some(plan) => match plan.dims.as_slice() {
             [1, rest @ ..] if !rest.is_empty() && rest == found.dims.as_slice() => {
@@ -147,8 +142,7 @@ pub(super) fn agree(
         },
         None => found,
     };
-    compare_shapes(&agreed, expected)?;
-    check_sample(&agreed, sample)?;
+    wanted.check(&agreed)?;
     if agreed.sample_bytes() == 0 {
         return Err(FormatError::new(0, format!("holds {}: nothing to read", in_words(&agreed))));
     }

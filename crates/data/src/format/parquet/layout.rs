@@ -115,9 +115,18 @@ impl<'s> FileLayout<'s> {
         w.begin();
         w.i32(1, VERSION);
         w.list_of_structs(2, 3);
-        schema_element(&mut w, None, "schema", Some(2));
-        schema_element(&mut w, Some(BYTE_ARRAY), "image", None);
-        schema_element(&mut w, Some(INT64), "label", None);
+        w.begin();
+        w.i32(3, REQUIRED);
+        w.text(4, "schema");
+        w.i32(5, 2);
+        w.end();
+        for (physical, name) in [(BYTE_ARRAY, "image"), (INT64, "label")] {
+            w.begin();
+            w.i32(1, physical);
+            w.i32(3, REQUIRED);
+            w.text(4, name);
+            w.end();
+        }
         w.i64(3, self.shape.samples);
         w.list_of_structs(4, self.shape.samples.div_ceil(self.group_rows));
         groups.for_each(|group| row_group(&mut w, self.codec, &group));
@@ -134,19 +143,6 @@ impl<'s> FileLayout<'s> {
         w.end();
         w.bytes
     }
-}
-
-fn schema_element(w: &mut ThriftWriter, physical: Option<i64>, name: &str, children: Option<i64>) {
-    w.begin();
-    if let Some(physical) = physical {
-        w.i32(1, physical);
-    }
-    w.i32(3, REQUIRED);
-    w.text(4, name);
-    if let Some(children) = children {
-        w.i32(5, children);
-    }
-    w.end();
 }
 
 fn row_group(w: &mut ThriftWriter, codec: Codec, group: &GroupLayout) {
@@ -201,13 +197,9 @@ impl ColumnLayout {
 
     fn chunk(&self, rows: u64) -> ChunkBytes {
         let (full, rest) = (rows / self.page_rows, rows % self.page_rows);
-        let mut bytes = self.page_bytes(rows);
-        if full > 0 {
-            bytes = bytes.saturating_add(full.saturating_mul(self.header_bytes(self.page_rows)));
-        }
-        if rest > 0 {
-            bytes = bytes.saturating_add(self.header_bytes(rest));
-        }
+        let full_headers = full.saturating_mul(self.header_bytes(self.page_rows));
+        let headers = full_headers + if rest > 0 { self.header_bytes(rest) } else { 0 };
+        let bytes = self.page_bytes(rows).saturating_add(headers);
         ChunkBytes { bytes, unpacked_bytes: bytes }
     }
 

@@ -25,7 +25,7 @@ mod tests;
 
 use super::{
     Content, Cursor, FileSink, Format, FormatError, Need, PayloadSink, SinkError, check_sample,
-    compare_shapes, cut_off, in_words, length_of, packed, piece_len,
+    cut_off, in_words, length_of, packed, piece_len,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
