@@ -2,7 +2,7 @@
 
 use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
 use super::header::{self, HeaderMessage};
-use super::index::{TreeKind, TreeNode};
+use super::index::TreeNode;
 
 /// Upper limit on the nodes of a symbol table's tree, so that reading a tree with a loop ends.
 const NODES_MAX: usize = 1024;
@@ -100,7 +100,7 @@ impl TableWalk<'_> {
         let key_bytes = self.blocks.length_bytes;
         let entry_bytes = key_bytes + self.blocks.address_bytes;
         let TreeNode { level, children, mut entries } =
-            TreeNode::read(self.blocks, address, TreeKind::Symbols, entry_bytes, above)?;
+            TreeNode::read(self.blocks, address, 0, "a symbol table's tree", entry_bytes, above)?;
         for _ in 0..children {
             entries.skip(key_bytes)?;
             let Some(child) = entries.address()? else { continue };

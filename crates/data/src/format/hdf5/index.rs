@@ -63,13 +63,6 @@ fn ordinal(dataset: &RecordDataset, grid: &[u64]) -> Parsed<u64> {
     }
 }
 
-/// Types of version 1 B-trees, by their numbers.
-#[derive(Clone, Copy)]
-pub(super) enum TreeKind {
-    Symbols,
-    Chunks,
-}
-
 /// A node of a version 1 B-tree.
 pub(super) struct TreeNode<'b> {
     pub(super) level: u8,
@@ -78,21 +71,18 @@ pub(super) struct TreeNode<'b> {
 }
 
 impl<'b> TreeNode<'b> {
-    /// The node at `address`, one level below the node above it.
+    /// The node at `address` of a tree of type `kind`, called `name`, one level below the node above it.
     pub(super) fn read(
         blocks: &'b FileBlocks,
         address: u64,
-        kind: TreeKind,
+        kind: u8,
+        name: &str,
         entry_bytes: usize,
         above: Option<u8>,
     ) -> Parsed<Self> {
         let head_bytes = 8 + 2 * blocks.address_bytes as u64;
-        let name = match kind {
-            TreeKind::Symbols => "a symbol table's tree",
-            TreeKind::Chunks => "a chunk index",
-        };
         let mut head = blocks.fields(address, head_bytes)?;
-        if head.take(4)? != b"TREE" || head.u8()? != kind as u8 {
+        if head.take(4)? != b"TREE" || head.u8()? != kind {
             return bad(address, format!("no node of {name} where one should be"));
         }
         let (level, children) = (head.u8()?, u64::from(head.u16()?));
@@ -118,7 +108,7 @@ fn find_in_tree(
     let entry_bytes = 8 + 8 * (grid.len() + 1) + blocks.address_bytes;
     let (mut address, mut above) = (root, None);
     loop {
-        let node = TreeNode::read(blocks, address, TreeKind::Chunks, entry_bytes, above)?;
+        let node = TreeNode::read(blocks, address, 1, "a chunk index", entry_bytes, above)?;
         // The last child that begins at the chunk or before it.
         let (mut low, mut high) = (0, node.children as usize);
         while low < high {

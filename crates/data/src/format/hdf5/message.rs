@@ -3,7 +3,7 @@
 use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
 use super::header::{self, HeaderMessage};
 use super::metadata::datatype;
-use super::{DEFLATE, Element, RANK_MAX};
+use super::{DEFLATE, Element, RANK_MAX, product};
 
 /// Upper limit on the filters of one dataset.
 const FILTERS_MAX: usize = 4;
@@ -63,8 +63,7 @@ impl RecordDataset {
 
     /// Bytes of all samples, saturating.
     pub(super) fn bytes(&self) -> u64 {
-        let elements = self.dims().iter().fold(1, |product: u64, &dim| product.saturating_mul(dim));
-        elements.saturating_mul(self.element.bytes())
+        product(self.dims()).saturating_mul(self.element.bytes())
     }
 }
 

@@ -76,3 +76,8 @@ pub(super) static FORMAT: Format = Format::new(
         Box::new(cursor::Hdf5Cursor::new(options))
     },
 );
+
+/// The product of dimensions, or the largest number.
+fn product(dims: &[u64]) -> u64 {
+    dims.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim))
+}

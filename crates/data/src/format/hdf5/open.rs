@@ -23,13 +23,6 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    pub(super) fn clear(&mut self) {
-        self.datasets.clear();
-        self.records.clear();
-        self.others.clear();
-        self.names.clear();
-    }
-
     fn add(&mut self, name: &[u8], address: u64) {
         let name = std::str::from_utf8(name).unwrap_or("?");
         // `records_01` is another name.
@@ -52,7 +45,10 @@ impl Contents {
 
     /// Find the datasets: the shape of the file.
     pub(super) fn open(&mut self, blocks: &mut FileBlocks) -> Parsed<FileShape> {
-        self.clear();
+        self.datasets.clear();
+        self.records.clear();
+        self.others.clear();
+        self.names.clear();
         let root = superblock::root(blocks)?;
         group::links(blocks, root, &mut |name, address| {
             self.add(name, address);

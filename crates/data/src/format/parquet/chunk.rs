@@ -167,7 +167,8 @@ impl ChunkStream {
         }
         match PageHeader::read(bytes) {
             Ok((header, len)) => {
-                self.page(&header, self.left - len as u64)?;
+                let page = self.page(&header, self.left - len as u64);
+                self.state = page.map_err(|why| self.error(why))?;
                 Ok(len)
             }
             Err(ThriftError::Ends) if bytes.len() as u64 >= self.left => {
@@ -184,41 +185,32 @@ impl ChunkStream {
         }
     }
 
-    /// Start on a page, of a chunk with `left` bytes left.
-    fn page(&mut self, header: &PageHeader, left: u64) -> Result<(), FormatError> {
+    /// How a page is taken, of a chunk with `left` bytes left.
+    fn page(&self, header: &PageHeader, left: u64) -> Result<ChunkState, String> {
         let packed_bytes = header.packed_bytes;
         if packed_bytes > left {
-            let message = format!("a page of {packed_bytes} bytes, with {left} left of its chunk");
-            return Err(self.error(message));
+            return Err(format!("a page of {packed_bytes} bytes, with {left} left of its chunk"));
         }
-        PageValues::check(header).map_err(|why| self.error(why))?;
+        PageValues::check(header)?;
         let is_data = matches!(header.kind, PageKind::Data | PageKind::DataV2);
-        if is_data && header.values > self.rows - self.row {
-            let message = format!(
-                "a page of {} values, with {} rows left of its group",
-                header.values,
-                self.rows - self.row
-            );
-            return Err(self.error(message));
+        let (rows, rows_left) = (header.values, self.rows - self.row);
+        if is_data && rows > rows_left {
+            return Err(format!(
+                "a page of {rows} values, with {rows_left} rows left of its group"
+            ));
         }
-        self.state = if header.kind == PageKind::Other {
-            ChunkState::Skip(packed_bytes)
+        let bytes = packed_bytes.max(header.bytes);
+        if header.kind == PageKind::Other {
+            Ok(ChunkState::Skip(packed_bytes))
         } else if is_data && self.passes_through(header) {
-            ChunkState::Plain(PlainPage {
-                rows_left: header.values,
-                left: packed_bytes,
-                value: None,
-            })
-        } else if packed_bytes.max(header.bytes) > PAGE_BYTES_MAX {
-            let bytes = packed_bytes.max(header.bytes);
-            let message = format!(
+            Ok(ChunkState::Plain(PlainPage { rows_left: rows, left: packed_bytes, value: None }))
+        } else if bytes > PAGE_BYTES_MAX {
+            Err(format!(
                 "a page of {bytes} bytes; only plain pages without nulls may be over {PAGE_BYTES_MAX}"
-            );
-            return Err(self.error(message));
+            ))
         } else {
-            ChunkState::Whole(*header)
-        };
-        Ok(())
+            Ok(ChunkState::Whole(*header))
+        }
     }
 
     fn passes_through(&self, header: &PageHeader) -> bool {

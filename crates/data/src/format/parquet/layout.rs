@@ -1,7 +1,7 @@
 //! The layout of a file: its row groups and their pages, and the footer that says where they lie. Without compression all of it
 //! follows from the shape.
 
-use super::thrift::ThriftWriter;
+use super::thrift::{BINARY, I32, STRUCT, ThriftWriter};
 use super::unpack::Codec;
 use super::{
     BYTE_ARRAY, Compression, DIMS_KEY, ELEMENT_KEY, Encoding, FileShape, GROUPS_MAX, INT64, MAGIC,
@@ -114,7 +114,7 @@ impl<'s> FileLayout<'s> {
         let mut w = ThriftWriter::default();
         w.begin();
         w.i32(1, VERSION);
-        w.list_of_structs(2, 3);
+        w.list(2, STRUCT, 3);
         w.begin();
         w.i32(3, REQUIRED);
         w.text(4, "schema");
@@ -128,9 +128,9 @@ impl<'s> FileLayout<'s> {
             w.end();
         }
         w.i64(3, self.shape.samples);
-        w.list_of_structs(4, self.shape.samples.div_ceil(self.group_rows));
+        w.list(4, STRUCT, self.shape.samples.div_ceil(self.group_rows));
         groups.for_each(|group| row_group(&mut w, self.codec, &group));
-        w.list_of_structs(5, 2);
+        w.list(5, STRUCT, 2);
         let dims: Vec<String> = self.shape.dims.as_slice().iter().map(u64::to_string).collect();
         for (key, value) in [(DIMS_KEY, &*dims.join(",")), (ELEMENT_KEY, self.shape.element.name())]
         {
@@ -148,7 +148,7 @@ impl<'s> FileLayout<'s> {
 fn row_group(w: &mut ThriftWriter, codec: Codec, group: &GroupLayout) {
     let GroupLayout { rows, start, images, labels, .. } = *group;
     w.begin();
-    w.list_of_structs(1, 2);
+    w.list(1, STRUCT, 2);
     let labels_start = start.saturating_add(images.bytes);
     for (physical, name, start, chunk) in
         [(BYTE_ARRAY, "image", start, images), (INT64, "label", labels_start, labels)]
@@ -158,8 +158,10 @@ fn row_group(w: &mut ThriftWriter, codec: Codec, group: &GroupLayout) {
         w.i64(2, 0);
         w.begin_field(3);
         w.i32(1, physical);
-        w.list_of_int(2, PLAIN);
-        w.list_of_text(3, name);
+        w.list(2, I32, 1);
+        w.zigzag(PLAIN);
+        w.list(3, BINARY, 1);
+        w.binary(name);
         w.i32(4, codec as i64);
         w.i64(5, rows);
         w.i64(6, chunk.unpacked_bytes);

@@ -105,6 +105,6 @@ fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
 }
 
 /// The name of a number of the metadata.
-fn name_of(names: &[&'static str], code: i64) -> Option<&'static str> {
-    names.get(usize::try_from(code).ok()?).copied()
+fn name_of(names: &'static str, code: i64) -> Option<&'static str> {
+    names.split(' ').nth(usize::try_from(code).ok()?)
 }

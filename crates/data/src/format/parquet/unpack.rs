@@ -5,8 +5,7 @@ use super::name_of;
 use flate2::{Decompress, FlushDecompress, Status};
 
 /// Names of the codecs, in the order of `parquet.thrift`.
-const NAMES: [&str; 8] =
-    ["UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"];
+const NAMES: &str = "UNCOMPRESSED SNAPPY GZIP LZO BROTLI LZ4 ZSTD LZ4_RAW";
 /// Upper limit on the bytes that one packed byte can stand for: gzip comes close.
 const RATIO_MAX: u64 = 1040;
 /// And that it is deflated.
@@ -30,7 +29,7 @@ impl Codec {
             1 => Ok(Codec::Snappy),
             2 => Ok(Codec::Gzip),
             _ => {
-                let name = name_of(&NAMES, code).map_or(code.to_string(), str::to_string);
+                let name = name_of(NAMES, code).map_or(code.to_string(), str::to_string);
                 Err(format!("pages are compressed by `{name}`, not by SNAPPY or GZIP"))
             }
         }
