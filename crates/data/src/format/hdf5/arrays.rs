@@ -1,7 +1,7 @@
 //! Chunk indexes that are arrays, as `libver='latest'` makes them: fixed where no axis grows, extensible where one does.
 
 use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
-use super::index::ChunkPlace;
+use super::message::ChunkPlace;
 
 /// Page bits and the like beyond this are refused: shifts must not overflow.
 const BITS_MAX: u8 = 48;

@@ -3,20 +3,10 @@
 use super::RANK_MAX;
 use super::arrays;
 use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
-use super::message::{ChunkIndex, RecordDataset};
+use super::message::{ChunkIndex, ChunkPlace, RecordDataset};
 
 /// More chunks than any file has.
 const ORDINAL_MAX: u64 = 1 << 62;
-
-/// A chunk in the file.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkPlace {
-    pub(super) offset: u64,
-    /// Bytes as it is stored, where the index says them.
-    pub(super) stored: Option<u64>,
-    /// A bit for each filter that was skipped.
-    pub(super) skipped: u32,
-}
 
 /// The chunk of `dataset` at `grid`, `chunk_bytes` long unless it is filtered; `None` if it was never written.
 pub(super) fn find(

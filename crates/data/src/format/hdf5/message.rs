@@ -56,6 +56,16 @@ pub(super) enum ChunkIndex {
     ExtensibleArray(u64),
 }
 
+/// A chunk in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkPlace {
+    pub(super) offset: u64,
+    /// Bytes as it is stored, where the index says them.
+    pub(super) stored: Option<u64>,
+    /// A bit for each filter that was skipped.
+    pub(super) skipped: u32,
+}
+
 impl RecordDataset {
     pub(super) fn dims(&self) -> &[u64] {
         &self.dims[..self.rank]

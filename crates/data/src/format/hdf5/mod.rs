@@ -26,7 +26,7 @@ mod tests;
 use super::deflate::DeflateSink;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    in_words, length_of, piece_len,
+    in_words, length_of,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Compression, DIMS_MAX, Dims, Element, Encoding, FileShape};

@@ -24,8 +24,8 @@ mod cursor;
 mod tests;
 
 use super::{
-    Content, Cursor, FileSink, Format, FormatError, Need, PayloadSink, SinkError, check_sample,
-    cut_off, in_words, length_of, packed, piece_len,
+    Content, Cursor, FileSink, Format, FormatError, Need, PayloadSink, SinkError, cut_off,
+    in_words, length_of, packed, piece_len,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
