@@ -1,7 +1,7 @@
 //! Waits for the lock of a dataset, and says for whom.
 
 use crate::{messages, results};
-use feedrate_data::generate::GenerateError;
+use feedrate_data::error::DatasetError;
 use feedrate_data::lock::{Access, Attempt, DatasetLock};
 use feedrate_run::system;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) fn wait(
     folder: &Path,
     access: Access,
     interrupted: &AtomicBool,
-) -> Result<Option<DatasetLock>, GenerateError> {
+) -> Result<Option<DatasetLock>, DatasetError> {
     let own = own_words();
     let mut is_told = false;
     loop {
@@ -35,7 +35,7 @@ pub(crate) fn wait(
             }
             Attempt::Busy { holder } => {
                 if interrupted.load(Relaxed) {
-                    return Err(GenerateError::Busy { holder });
+                    return Err(DatasetError::Busy { holder });
                 }
                 if !is_told {
                     let holder = holder.unwrap_or_else(|| "runs that read it".into());

@@ -2,12 +2,9 @@
 //! `json.dumps(x.tolist())` or `pandas.to_json(orient="records", lines=True)` are read too: of nested arrays the numbers
 //! in order, of objects the values. `NaN`, `Infinity` and `null` are floats, as Python has them.
 
-use super::text::{self, Line, Row, Syntax, TextCursor, Token, Values, Wrong};
-use super::{Content, Cursor, CursorOptions, FileSink, Format, SinkError};
-use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::shape::{Compression, Encoding, FileShape};
-
-pub(super) struct Json;
+use super::text::{self, Line, Row, Syntax, Token, Values};
+use super::{Format, FormatError};
+use feedrate_spec::catalog::{Ability, Member};
 
 static MEMBER: Member = Member {
     name: "json",
@@ -20,30 +17,11 @@ const LINE: Line = Line { open: b"[", close: b"]\n" };
 /// Arrays and objects inside each other.
 const DEPTH_MAX: u32 = 16;
 
-impl Format for Json {
-    fn entry(&self) -> FormatEntry {
-        FormatEntry {
-            compressions: &[Compression::Gzip],
-            heeds: &["dataset.compression_level"],
-            piece_bytes: Some(text::PIECE_BYTES),
-            ..FormatEntry::new(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding))
-        }
-    }
-
-    fn encode(
-        &self,
-        shape: &FileShape,
-        encoding: &Encoding,
-        content: &mut Content,
-        sink: &mut dyn FileSink,
-    ) -> Result<(), SinkError> {
-        text::encode(LINE, shape, encoding, content, sink)
-    }
-
-    fn cursor(&self, options: &CursorOptions) -> Box<dyn Cursor> {
-        Box::new(TextCursor::<Tokens>::new(options))
-    }
-}
+pub(super) static FORMAT: Format = Format::new(
+    text::entry(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding)),
+    |shape, encoding, content, sink| text::encode(LINE, shape, encoding, content, sink),
+    text::cursor::<Tokens>,
+);
 
 /// Tokens that may come next.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -82,7 +60,7 @@ impl Syntax for Tokens {
         self.token.clear();
     }
 
-    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), Wrong> {
+    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), FormatError> {
         let mut at = 0;
         loop {
             if values.is_full() {
@@ -99,7 +77,9 @@ impl Syntax for Tokens {
                 at += end;
                 continue;
             }
-            let used = self.punctuation(&text[at..]).map_err(|message| Wrong::new(at, message))?;
+            let used = self
+                .punctuation(&text[at..])
+                .map_err(|message| FormatError::new(at as u64, message))?;
             at += used;
             if self.next == Next::Value && self.depth == 0 && byte == b'\n' {
                 return Ok((at, Row::Over));
@@ -107,13 +87,13 @@ impl Syntax for Tokens {
         }
     }
 
-    fn end(&mut self, _values: &mut Values) -> Result<(), Wrong> {
+    fn end(&mut self, _values: &mut Values) -> Result<(), FormatError> {
         match self.next {
             Next::LineEnd => {
                 self.next = Next::Value;
                 Ok(())
             }
-            _ => Err(Wrong::new(0, "the file ends within a JSON value")),
+            _ => Err(FormatError::new(0, "the file ends within a JSON value")),
         }
     }
 }
@@ -129,7 +109,7 @@ impl Tokens {
         wanted && (!self.token.is_empty() || !apart)
     }
 
-    fn number(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), Wrong> {
+    fn number(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), FormatError> {
         let field = self.token.whole(bytes)?;
         match field {
             b"null" => values.push_missing(at, field)?,

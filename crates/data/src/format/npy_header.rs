@@ -4,13 +4,14 @@
 //! Samples are the last axis, as DLIO lays them out: shape `(d1, …, dn, samples)`.
 
 use super::FormatError;
+use super::decimal::digits;
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, FileShape};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// The array's bytes start at a multiple of this.
 const ALIGN_BYTES: usize = 64;
 /// numpy leaves room for the first axis to grow to this many digits.
-const GROWTH_DIGITS: usize = 21;
+const GROWTH_DIGITS: u64 = 21;
 /// The longest header that is read; numpy itself stops at 10 000.
 const TEXT_BYTES_MAX: usize = 1 << 16;
 /// Magic, version 1.0 and its length field.
@@ -45,15 +46,11 @@ pub(super) fn array_bytes(shape: &FileShape) -> u64 {
 fn header_bytes(shape: &FileShape) -> usize {
     let count = axes(shape).count();
     let commas = if count == 1 { 1 } else { 2 * (count - 1) };
-    let axes_bytes = axes(shape).map(digits).sum::<usize>() + commas;
-    let growth = GROWTH_DIGITS.saturating_sub(axes(shape).next().map_or(1, digits));
+    let axes_bytes = axes(shape).map(digits).sum::<u64>() as usize + commas;
+    let growth = GROWTH_DIGITS.saturating_sub(axes(shape).next().map_or(1, digits)) as usize;
     let fixed = "{'descr': '', 'fortran_order': False, 'shape': (), }\n".len();
     let text = fixed + shape.element.npy_descr().len() + axes_bytes + growth;
     (PREFIX_BYTES + text) / ALIGN_BYTES * ALIGN_BYTES + ALIGN_BYTES
-}
-
-fn digits(axis: u64) -> usize {
-    axis.checked_ilog10().map_or(1, |digits| digits as usize + 1)
 }
 
 fn axes(shape: &FileShape) -> impl Iterator<Item = u64> {

@@ -93,10 +93,6 @@ impl Storage for Memory {
         Ok(number.and_then(|number| table.bytes.get(number)).map(|bytes| bytes.len() as u64))
     }
 
-    fn make_dir(&self, _path: &str) -> Result<(), StorageError> {
-        Ok(())
-    }
-
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
         let files = Arc::clone(&self.files);
         Ok(Box::new(Written { files, path: path.to_string(), bytes: Vec::new() }))
@@ -114,10 +110,6 @@ impl Storage for Memory {
         let names = table.numbers.keys().filter_map(|file| file.strip_prefix(&prefix));
         let names: BTreeSet<&str> = names.filter_map(|name| name.split('/').next()).collect();
         Ok(names.into_iter().map(str::to_string).collect())
-    }
-
-    fn sync_all(&self) -> Result<(), StorageError> {
-        Ok(())
     }
 
     /// The machine's memory less what the files hold: refuses the absurd, promises nothing.

@@ -1,14 +1,14 @@
 //! Chunk indexes that are arrays, as `libver='latest'` makes them: fixed where no axis grows, extensible where one does.
 
-use super::blocks::{Blocks, FieldReader, Parsed, bad};
-use super::index::ChunkPlace;
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
+use super::message::ChunkPlace;
 
 /// Page bits and the like beyond this are refused: shifts must not overflow.
 const BITS_MAX: u8 = 48;
 
 /// An array of the places of chunks.
 struct ChunkArray<'b> {
-    blocks: &'b Blocks,
+    blocks: &'b FileBlocks,
     header: u64,
     element_bytes: u64,
     /// Elements with size and skipped filters.
@@ -22,7 +22,7 @@ struct ChunkArray<'b> {
 impl<'b> ChunkArray<'b> {
     /// The array whose header of `bytes` bytes, checksum included, lies at `header`; and the rest of the header.
     fn read(
-        blocks: &'b Blocks,
+        blocks: &'b FileBlocks,
         header: u64,
         bytes: u64,
         signature: &str,
@@ -114,7 +114,7 @@ fn bit(bytes: &[u8], i: u64) -> bool {
 }
 
 /// Element `i` of a fixed array.
-pub(super) fn find_fixed(blocks: &Blocks, header: u64, i: u64) -> Parsed<Option<ChunkPlace>> {
+pub(super) fn find_fixed(blocks: &FileBlocks, header: u64, i: u64) -> Parsed<Option<ChunkPlace>> {
     let bytes = 12 + (blocks.length_bytes + blocks.address_bytes) as u64;
     let (mut array, mut fields) = ChunkArray::read(blocks, header, bytes, "FAHD")?;
     array.set_page(fields.u8()?)?;
@@ -150,7 +150,7 @@ struct Extensible<'b> {
 }
 
 impl<'b> Extensible<'b> {
-    fn read(blocks: &'b Blocks, header: u64) -> Parsed<Option<Self>> {
+    fn read(blocks: &'b FileBlocks, header: u64) -> Parsed<Option<Self>> {
         let (addresses, lengths) = (blocks.address_bytes as u64, blocks.length_bytes as u64);
         let bytes = 16 + 6 * lengths + addresses;
         let (mut array, mut fields) = ChunkArray::read(blocks, header, bytes, "EAHD")?;
@@ -222,7 +222,11 @@ impl<'b> Extensible<'b> {
 }
 
 /// Element `i` of an extensible array.
-pub(super) fn find_extensible(blocks: &Blocks, header: u64, i: u64) -> Parsed<Option<ChunkPlace>> {
+pub(super) fn find_extensible(
+    blocks: &FileBlocks,
+    header: u64,
+    i: u64,
+) -> Parsed<Option<ChunkPlace>> {
     let Some(this) = Extensible::read(blocks, header)? else { return Ok(None) };
     let Some(i) = i.checked_sub(this.in_index) else {
         return this.array.nth(this.index_block()?, i);

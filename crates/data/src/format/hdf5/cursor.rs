@@ -1,13 +1,16 @@
 //! Reads a sample: length, metadata as far as it is needed, then its bytes in each dataset, chunk by chunk.
 
-use super::blocks::{Blocks, Parsed, Stop, bad};
+use super::super::Discard;
+use super::super::ahead::WantedSample;
+use super::super::payload_range::PayloadRange;
+use super::blocks::{FileBlocks, ParseStop, Parsed, bad};
 use super::filter::{ChunkInflate, Unfilter, applied};
 use super::index;
-use super::message::{Dataset, Filter};
+use super::message::{Filter, RecordDataset};
 use super::open::{self, Contents};
 use super::piece::Cut;
 use super::{
-    Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, RANK_MAX, cut_off, piece_len,
+    Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, RANK_MAX, length_of,
 };
 
 /// Chunks and bands that must be whole in memory, at most.
@@ -16,18 +19,15 @@ const WHOLE_BYTES_MAX: u64 = 256 << 20;
 /// Made once per worker.
 pub(super) struct Hdf5Cursor {
     options: CursorOptions,
-    file: Option<u64>,
-    expected: Option<FileShape>,
-    sample: u64,
+    wanted: WantedSample,
     phase: SamplePhase,
-    blocks: Blocks,
+    blocks: FileBlocks,
     contents: Contents,
     shape: Option<FileShape>,
     walk: SampleWalk,
     piece: ChunkPiece,
-    /// Bytes of the piece that have come.
-    come: u64,
-    asked: usize,
+    /// Bytes of the piece that are still to come.
+    range: PayloadRange,
     /// Bytes of payload given.
     given: u64,
     inflate: ChunkInflate,
@@ -79,17 +79,14 @@ impl Hdf5Cursor {
     pub(super) fn new(options: &CursorOptions) -> Self {
         Hdf5Cursor {
             options: options.clone(),
-            file: None,
-            expected: None,
-            sample: 0,
+            wanted: WantedSample::default(),
             phase: SamplePhase::Length,
-            blocks: Blocks::default(),
+            blocks: FileBlocks::default(),
             contents: Contents::default(),
             shape: None,
             walk: SampleWalk::default(),
             piece: ChunkPiece::default(),
-            come: 0,
-            asked: 0,
+            range: PayloadRange::default(),
             given: 0,
             inflate: ChunkInflate::new(),
             unfilter: Unfilter::new(options.check_crc),
@@ -99,7 +96,7 @@ impl Hdf5Cursor {
 
     fn open(&mut self) -> Parsed<()> {
         let found = self.contents.open(&mut self.blocks)?;
-        let agreed = open::agree(found, self.expected.as_ref(), self.sample).map_err(Stop::Bad)?;
+        let agreed = open::agree(found, &self.wanted).map_err(ParseStop::Bad)?;
         self.shape = Some(agreed);
         self.walk = SampleWalk::default();
         self.phase = SamplePhase::Find;
@@ -117,19 +114,19 @@ impl Hdf5Cursor {
             self.inflate.begin();
         }
         self.unfilter.bytes.clear();
-        self.come = 0;
+        self.range = PayloadRange::new(self.piece.offset, self.piece.bytes);
         self.phase = SamplePhase::Piece;
         Ok(())
     }
 
-    fn find_piece(&self, dataset: &Dataset) -> Parsed<ChunkPiece> {
+    fn find_piece(&self, dataset: &RecordDataset) -> Parsed<ChunkPiece> {
         let cut = Cut::new(dataset)?;
         let mut grid = [0; RANK_MAX];
-        grid[0] = self.sample / cut.samples;
+        grid[0] = self.wanted.sample / cut.samples;
         grid[1..].copy_from_slice(&self.walk.grid[..RANK_MAX - 1]);
         let found = index::find(&self.blocks, dataset, &grid[..dataset.rank], cut.chunk_bytes)?;
         let Some(place) = found else {
-            let sample = self.sample;
+            let sample = self.wanted.sample;
             let message =
                 format!("sample {sample} was never written: the file has no place for it");
             return bad(0, message);
@@ -144,7 +141,7 @@ impl Hdf5Cursor {
         if place.offset.checked_add(stored).is_none_or(|end| end > self.blocks.file_bytes) {
             return bad(place.offset, format!("a chunk of {stored} bytes lies beyond the end"));
         }
-        let from = self.sample % cut.samples * cut.slab_bytes;
+        let from = self.wanted.sample % cut.samples * cut.slab_bytes;
         let band_bytes = cut.band_bytes(&self.walk.grid);
         let is_deflated = applied(filters, skipped).eq([(0, Filter::Deflate)]);
         let (skip, bytes, work, in_memory) = match (is_plain, cut.is_straight()) {
@@ -169,9 +166,7 @@ impl Hdf5Cursor {
     }
 
     fn feed_piece(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let ChunkPiece { offset, bytes: piece_bytes, cut, work } = self.piece;
-        let at = offset + self.come;
-        self.come += bytes.len() as u64;
+        let ChunkPiece { cut, work, .. } = self.piece;
         match work {
             ChunkWork::Pass => {
                 sink.payload(self.given, bytes)?;
@@ -179,25 +174,28 @@ impl Hdf5Cursor {
             }
             ChunkWork::Inflate { from, to } => {
                 let given = &mut self.given;
-                self.inflate.feed(bytes, at, cut.chunk_bytes, &mut |at, made| {
-                    let end = at + made.len() as u64;
-                    if at.max(from) < end.min(to) {
-                        let wanted = (at.max(from) - at) as usize..(end.min(to) - at) as usize;
-                        let wanted = &made[wanted];
-                        sink.payload(*given, wanted)?;
-                        *given += wanted.len() as u64;
-                    }
-                    Ok(())
-                })?;
+                self.inflate.feed(
+                    bytes,
+                    self.range.position(),
+                    cut.chunk_bytes,
+                    &mut |at, made| {
+                        let end = at + made.len() as u64;
+                        if at.max(from) < end.min(to) {
+                            let wanted = (at.max(from) - at) as usize..(end.min(to) - at) as usize;
+                            let wanted = &made[wanted];
+                            sink.payload(*given, wanted)?;
+                            *given += wanted.len() as u64;
+                        }
+                        Ok(())
+                    },
+                )?;
             }
             ChunkWork::Share | ChunkWork::Gather { .. } => {
                 self.unfilter.bytes.extend_from_slice(bytes);
             }
         }
-        if bytes.len() < self.asked {
-            return Err(cut_off(offset + self.come, piece_bytes - self.come));
-        }
-        if self.come == piece_bytes { self.finish_piece(sink) } else { Ok(()) }
+        self.range.feed(bytes, &mut Discard)?;
+        if self.range.left() == 0 { self.finish_piece(sink) } else { Ok(()) }
     }
 
     fn finish_piece(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
@@ -211,7 +209,7 @@ impl Hdf5Cursor {
                 let filters = &self.contents.datasets[self.walk.dataset].filters;
                 let total = cut.chunk_bytes;
                 self.unfilter.undo(filters, skipped, &mut self.inflate, offset, total)?;
-                self.gather((self.sample % cut.samples * cut.slab_bytes) as usize, sink)?;
+                self.gather((self.wanted.sample % cut.samples * cut.slab_bytes) as usize, sink)?;
             }
         }
         if !cut.advance(&mut self.walk.grid) {
@@ -246,8 +244,8 @@ impl Hdf5Cursor {
         let parsed = if self.phase == SamplePhase::Open { self.open() } else { self.find() };
         match parsed {
             Ok(()) => Ok(()),
-            Err(Stop::Missing { offset, bytes }) => self.blocks.want(offset, bytes),
-            Err(Stop::Bad(error)) => Err(error),
+            Err(ParseStop::Missing { offset, bytes }) => self.blocks.want(offset, bytes),
+            Err(ParseStop::Bad(error)) => Err(error),
         }
     }
 }
@@ -255,14 +253,12 @@ impl Hdf5Cursor {
 impl Cursor for Hdf5Cursor {
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
         // Metadata that made sense for a sample before is not fetched again.
-        let is_known = self.file == Some(file)
-            && self.expected.as_ref() == expected
+        let wanted = WantedSample::new(file, sample, expected);
+        let is_known = WantedSample { sample, ..self.wanted } == wanted
             && self.shape.is_some()
             && self.blocks.again();
         self.phase = if is_known { SamplePhase::Open } else { SamplePhase::Length };
-        self.file = Some(file);
-        self.expected = expected.copied();
-        self.sample = sample;
+        self.wanted = wanted;
         self.shape = None;
         self.given = 0;
     }
@@ -272,17 +268,12 @@ impl Cursor for Hdf5Cursor {
             match self.phase {
                 SamplePhase::Length => return Ok(Need::Length { part: 0 }),
                 SamplePhase::Open | SamplePhase::Find => {
-                    if let Some((offset, len)) = self.blocks.need(self.options.piece_bytes) {
-                        return Ok(Need::Bytes { part: 0, offset, len });
+                    match self.blocks.need(self.options.piece_bytes) {
+                        Need::Done => self.parse()?,
+                        need => return Ok(need),
                     }
-                    self.parse()?;
                 }
-                SamplePhase::Piece => {
-                    let offset = self.piece.offset + self.come;
-                    let left = self.piece.bytes - self.come;
-                    self.asked = piece_len(self.options.piece_bytes, offset, left);
-                    return Ok(Need::Bytes { part: 0, offset, len: self.asked });
-                }
+                SamplePhase::Piece => return Ok(self.range.need(0, self.options.piece_bytes)),
                 SamplePhase::Done => return Ok(Need::Done),
             }
         }
@@ -291,8 +282,7 @@ impl Cursor for Hdf5Cursor {
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         match self.phase {
             SamplePhase::Length => {
-                let length = bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
-                self.blocks.begin(length);
+                self.blocks.begin(length_of(bytes));
                 self.phase = SamplePhase::Open;
                 Ok(())
             }

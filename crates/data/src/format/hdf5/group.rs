@@ -1,8 +1,8 @@
 //! Links of the root group, from its object header or from a symbol table.
 
-use super::blocks::{Blocks, FieldReader, Parsed, bad};
-use super::header::{self, Message};
-use super::index::{TreeKind, TreeNode};
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
+use super::header::{self, HeaderMessage};
+use super::index::TreeNode;
 
 /// Upper limit on the nodes of a symbol table's tree, so that reading a tree with a loop ends.
 const NODES_MAX: usize = 1024;
@@ -10,12 +10,12 @@ const NAME_BYTES_MAX: u64 = 256;
 
 /// Give name and object header of each object in the group at `address` to `take`.
 pub(super) fn links(
-    blocks: &Blocks,
+    blocks: &FileBlocks,
     address: u64,
     take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>,
 ) -> Parsed<()> {
     let mut table = None;
-    header::walk(blocks, address, &mut |Message { kind, mut body, .. }| {
+    header::walk(blocks, address, &mut |HeaderMessage { kind, mut body, .. }| {
         match kind {
             0x02 => {
                 body.skip(1)?;
@@ -63,7 +63,7 @@ fn link(mut body: FieldReader, take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>) -
 }
 
 /// Place of the names, and their length.
-fn heap_data(blocks: &Blocks, heap: u64) -> Parsed<(u64, u64)> {
+fn heap_data(blocks: &FileBlocks, heap: u64) -> Parsed<(u64, u64)> {
     let size = 8 + 2 * blocks.length_bytes + blocks.address_bytes;
     let mut fields = blocks.fields(heap, size as u64)?;
     if fields.take(4)? != b"HEAP" {
@@ -79,7 +79,7 @@ fn heap_data(blocks: &Blocks, heap: u64) -> Parsed<(u64, u64)> {
 }
 
 struct TableWalk<'w> {
-    blocks: &'w Blocks,
+    blocks: &'w FileBlocks,
     heap: (u64, u64),
     nodes: usize,
     take: &'w mut dyn FnMut(&[u8], u64) -> Parsed<()>,
@@ -100,7 +100,7 @@ impl TableWalk<'_> {
         let key_bytes = self.blocks.length_bytes;
         let entry_bytes = key_bytes + self.blocks.address_bytes;
         let TreeNode { level, children, mut entries } =
-            TreeNode::read(self.blocks, address, TreeKind::Symbols, entry_bytes, above)?;
+            TreeNode::read(self.blocks, address, 0, "a symbol table's tree", entry_bytes, above)?;
         for _ in 0..children {
             entries.skip(key_bytes)?;
             let Some(child) = entries.address()? else { continue };

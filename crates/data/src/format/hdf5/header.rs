@@ -1,6 +1,6 @@
 //! Object headers of versions 1 and 2 with their continuations: a walk over messages.
 
-use super::blocks::{Blocks, FieldReader, Parsed, bad};
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
 
 /// Upper limit on the further blocks of one object header, so that reading a chain with a loop ends.
 const BLOCKS_MAX: usize = 64;
@@ -9,7 +9,7 @@ const CONTINUATION: u16 = 0x10;
 const SHARED: u8 = 2;
 
 /// One message.
-pub(super) struct Message<'b> {
+pub(super) struct HeaderMessage<'b> {
     pub(super) kind: u16,
     pub(super) is_shared: bool,
     pub(super) body: FieldReader<'b>,
@@ -17,22 +17,19 @@ pub(super) struct Message<'b> {
 
 /// Give each message of the object at `address` to `take`.
 pub(super) fn walk<'b>(
-    blocks: &'b Blocks,
+    blocks: &'b FileBlocks,
     address: u64,
-    take: &mut dyn FnMut(Message<'b>) -> Parsed<()>,
+    take: &mut dyn FnMut(HeaderMessage<'b>) -> Parsed<()>,
 ) -> Parsed<()> {
-    let (first, form) = first_block(blocks, address)?;
-    HeaderWalk { blocks, form, blocks_left: BLOCKS_MAX, take }.block(first)
+    let (first, head_bytes) = first_block(blocks, address)?;
+    HeaderWalk { blocks, head_bytes, blocks_left: BLOCKS_MAX, take }.block(first)
 }
 
-/// How messages begin.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Old,
-    New { has_order: bool },
-}
+/// Bytes before the body of a message: so many in version 1, fewer in version 2.
+const OLD_HEAD_BYTES: usize = 8;
 
-fn first_block(blocks: &Blocks, address: u64) -> Parsed<(FieldReader<'_>, Form)> {
+/// The first block, and the bytes before the body of a message.
+fn first_block(blocks: &FileBlocks, address: u64) -> Parsed<(FieldReader<'_>, usize)> {
     let prefix = blocks.peek(address, 16)?;
     if prefix.starts_with(b"OHDR") {
         let mut fields = blocks.fields_of(prefix, address);
@@ -50,7 +47,7 @@ fn first_block(blocks: &Blocks, address: u64) -> Parsed<(FieldReader<'_>, Form)>
         let whole = (head as u64 + width + 4).saturating_add(size);
         let mut fields = blocks.checked(address, whole, "OHDR")?;
         fields.skip(head - 4 + width as usize)?;
-        return Ok((fields, Form::New { has_order: flags & 4 != 0 }));
+        return Ok((fields, if flags & 4 != 0 { 6 } else { 4 }));
     }
     let mut fields = blocks.fields_of(prefix, address);
     let version = fields.u8()?;
@@ -59,35 +56,30 @@ fn first_block(blocks: &Blocks, address: u64) -> Parsed<(FieldReader<'_>, Form)>
     }
     fields.skip(7)?;
     let size = fields.u32()?;
-    Ok((blocks.fields(address + 16, size.into())?, Form::Old))
+    Ok((blocks.fields(address + 16, size.into())?, OLD_HEAD_BYTES))
 }
 
 struct HeaderWalk<'w, 'b> {
-    blocks: &'b Blocks,
-    form: Form,
+    blocks: &'b FileBlocks,
+    head_bytes: usize,
     blocks_left: usize,
-    take: &'w mut dyn FnMut(Message<'b>) -> Parsed<()>,
+    take: &'w mut dyn FnMut(HeaderMessage<'b>) -> Parsed<()>,
 }
 
 impl<'b> HeaderWalk<'_, 'b> {
     fn block(&mut self, mut fields: FieldReader<'b>) -> Parsed<()> {
-        let head_bytes = match self.form {
-            Form::Old => 8,
-            Form::New { has_order } => 4 + if has_order { 2 } else { 0 },
-        };
+        let is_old = self.head_bytes == OLD_HEAD_BYTES;
         // What is left may be a gap.
-        while fields.left() >= head_bytes {
-            let (kind, bytes, flags) = match self.form {
-                Form::Old => (fields.u16()?, fields.u16()?, fields.u8()?),
-                Form::New { .. } => (fields.u8()?.into(), fields.u16()?, fields.u8()?),
-            };
-            fields.skip(if self.form == Form::Old { 3 } else { head_bytes - 4 })?;
+        while fields.left() >= self.head_bytes {
+            let kind = if is_old { fields.u16()? } else { fields.u8()?.into() };
+            let (bytes, flags) = (fields.u16()?, fields.u8()?);
+            fields.skip(if is_old { 3 } else { self.head_bytes - 4 })?;
             let mut body = fields.clone();
             body.truncate(bytes.into())?;
             fields.skip(bytes.into())?;
             match kind {
                 CONTINUATION => self.go_on(body)?,
-                _ => (self.take)(Message { kind, is_shared: flags & SHARED != 0, body })?,
+                _ => (self.take)(HeaderMessage { kind, is_shared: flags & SHARED != 0, body })?,
             }
         }
         Ok(())
@@ -103,9 +95,10 @@ impl<'b> HeaderWalk<'_, 'b> {
             return bad(offset, format!("an object header in more than {BLOCKS_MAX} blocks"));
         };
         self.blocks_left = left;
-        self.block(match self.form {
-            Form::Old => self.blocks.fields(start, bytes)?,
-            Form::New { .. } => self.blocks.checked(start, bytes, "OCHK")?,
+        self.block(if self.head_bytes == OLD_HEAD_BYTES {
+            self.blocks.fields(start, bytes)?
+        } else {
+            self.blocks.checked(start, bytes, "OCHK")?
         })
     }
 }

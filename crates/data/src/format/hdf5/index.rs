@@ -2,26 +2,16 @@
 
 use super::RANK_MAX;
 use super::arrays;
-use super::blocks::{Blocks, FieldReader, Parsed, bad};
-use super::message::{ChunkIndex, Dataset};
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
+use super::message::{ChunkIndex, ChunkPlace, RecordDataset};
 
 /// More chunks than any file has.
 const ORDINAL_MAX: u64 = 1 << 62;
 
-/// A chunk in the file.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkPlace {
-    pub(super) offset: u64,
-    /// Bytes as it is stored, where the index says them.
-    pub(super) stored: Option<u64>,
-    /// A bit for each filter that was skipped.
-    pub(super) skipped: u32,
-}
-
 /// The chunk of `dataset` at `grid`, `chunk_bytes` long unless it is filtered; `None` if it was never written.
 pub(super) fn find(
-    blocks: &Blocks,
-    dataset: &Dataset,
+    blocks: &FileBlocks,
+    dataset: &RecordDataset,
     grid: &[u64],
     chunk_bytes: u64,
 ) -> Parsed<Option<ChunkPlace>> {
@@ -49,7 +39,7 @@ pub(super) fn find(
 
 /// Number of the chunk at `grid` in an index: along the dimensions that the dataset may grow to, an axis without limit
 /// slowest.
-fn ordinal(dataset: &Dataset, grid: &[u64]) -> Parsed<u64> {
+fn ordinal(dataset: &RecordDataset, grid: &[u64]) -> Parsed<u64> {
     let limits = &dataset.dims_max[..grid.len()];
     let slowest = limits.iter().position(|max| *max == u64::MAX).unwrap_or(0);
     let mut ordinal = Some(grid[slowest]);
@@ -63,13 +53,6 @@ fn ordinal(dataset: &Dataset, grid: &[u64]) -> Parsed<u64> {
     }
 }
 
-/// Types of version 1 B-trees, by their numbers.
-#[derive(Clone, Copy)]
-pub(super) enum TreeKind {
-    Symbols,
-    Chunks,
-}
-
 /// A node of a version 1 B-tree.
 pub(super) struct TreeNode<'b> {
     pub(super) level: u8,
@@ -78,21 +61,18 @@ pub(super) struct TreeNode<'b> {
 }
 
 impl<'b> TreeNode<'b> {
-    /// The node at `address`, one level below the node above it.
+    /// The node at `address` of a tree of type `kind`, called `name`, one level below the node above it.
     pub(super) fn read(
-        blocks: &'b Blocks,
+        blocks: &'b FileBlocks,
         address: u64,
-        kind: TreeKind,
+        kind: u8,
+        name: &str,
         entry_bytes: usize,
         above: Option<u8>,
     ) -> Parsed<Self> {
         let head_bytes = 8 + 2 * blocks.address_bytes as u64;
-        let name = match kind {
-            TreeKind::Symbols => "a symbol table's tree",
-            TreeKind::Chunks => "a chunk index",
-        };
         let mut head = blocks.fields(address, head_bytes)?;
-        if head.take(4)? != b"TREE" || head.u8()? != kind as u8 {
+        if head.take(4)? != b"TREE" || head.u8()? != kind {
             return bad(address, format!("no node of {name} where one should be"));
         }
         let (level, children) = (head.u8()?, u64::from(head.u16()?));
@@ -105,7 +85,7 @@ impl<'b> TreeNode<'b> {
 }
 
 fn find_in_tree(
-    blocks: &Blocks,
+    blocks: &FileBlocks,
     root: u64,
     chunk: &[u64],
     grid: &[u64],
@@ -118,7 +98,7 @@ fn find_in_tree(
     let entry_bytes = 8 + 8 * (grid.len() + 1) + blocks.address_bytes;
     let (mut address, mut above) = (root, None);
     loop {
-        let node = TreeNode::read(blocks, address, TreeKind::Chunks, entry_bytes, above)?;
+        let node = TreeNode::read(blocks, address, 1, "a chunk index", entry_bytes, above)?;
         // The last child that begins at the chunk or before it.
         let (mut low, mut high) = (0, node.children as usize);
         while low < high {

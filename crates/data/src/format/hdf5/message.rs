@@ -1,9 +1,9 @@
 //! The messages of a dataset: its dimensions, element type, layout and filters.
 
-use super::blocks::{Blocks, FieldReader, Parsed, bad};
-use super::header::{self, Message};
+use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
+use super::header::{self, HeaderMessage};
 use super::metadata::datatype;
-use super::{DEFLATE, Element, RANK_MAX};
+use super::{DEFLATE, Element, RANK_MAX, product};
 
 /// Upper limit on the filters of one dataset.
 const FILTERS_MAX: usize = 4;
@@ -14,7 +14,7 @@ const BYTES_MAX: u64 = 1 << 62;
 
 /// A dataset that can be read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dataset {
+pub(super) struct RecordDataset {
     pub(super) rank: usize,
     /// The samples' axis first; 1 beyond the rank.
     pub(super) dims: [u64; RANK_MAX],
@@ -56,15 +56,24 @@ pub(super) enum ChunkIndex {
     ExtensibleArray(u64),
 }
 
-impl Dataset {
+/// A chunk in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkPlace {
+    pub(super) offset: u64,
+    /// Bytes as it is stored, where the index says them.
+    pub(super) stored: Option<u64>,
+    /// A bit for each filter that was skipped.
+    pub(super) skipped: u32,
+}
+
+impl RecordDataset {
     pub(super) fn dims(&self) -> &[u64] {
         &self.dims[..self.rank]
     }
 
     /// Bytes of all samples, saturating.
     pub(super) fn bytes(&self) -> u64 {
-        let elements = self.dims().iter().fold(1, |product: u64, &dim| product.saturating_mul(dim));
-        elements.saturating_mul(self.element.bytes())
+        product(self.dims()).saturating_mul(self.element.bytes())
     }
 }
 
@@ -74,9 +83,9 @@ const KINDS: [u16; 4] = [0x01, 0x03, 0x08, 0x0b];
 const EXTERNAL: u16 = 0x07;
 
 /// The dataset whose object header lies at `address`.
-pub(super) fn dataset(blocks: &Blocks, address: u64) -> Parsed<Dataset> {
+pub(super) fn dataset(blocks: &FileBlocks, address: u64) -> Parsed<RecordDataset> {
     let mut bodies = [const { None }; 4];
-    header::walk(blocks, address, &mut |Message { kind, is_shared, body }| {
+    header::walk(blocks, address, &mut |HeaderMessage { kind, is_shared, body }| {
         let offset = body.offset();
         if kind == EXTERNAL {
             return bad(offset, "the data lies in external files, which are not followed");
@@ -106,7 +115,7 @@ pub(super) fn dataset(blocks: &Blocks, address: u64) -> Parsed<Dataset> {
 }
 
 /// A dataset of no layout yet.
-fn dataspace(mut body: FieldReader, element: Element) -> Parsed<Dataset> {
+fn dataspace(mut body: FieldReader, element: Element) -> Parsed<RecordDataset> {
     let offset = body.offset();
     let (version, rank, flags) = (body.u8()?, usize::from(body.u8()?), body.u8()?);
     match version {
@@ -127,7 +136,7 @@ fn dataspace(mut body: FieldReader, element: Element) -> Parsed<Dataset> {
             *dim = body.limit()?;
         }
     }
-    Ok(Dataset {
+    Ok(RecordDataset {
         rank,
         dims,
         dims_max,
@@ -169,7 +178,7 @@ fn element(mut body: FieldReader) -> Parsed<Element> {
     }
 }
 
-impl Dataset {
+impl RecordDataset {
     fn read_layout(&mut self, mut body: FieldReader, file_bytes: u64) -> Parsed<()> {
         let offset = body.offset();
         let version = body.u8()?;

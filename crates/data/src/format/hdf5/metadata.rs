@@ -188,12 +188,9 @@ fn tree_levels(chunks: u64) -> Vec<u64> {
     levels
 }
 
-fn key_bytes(rank: usize) -> u64 {
-    8 + 8 * (rank as u64 + 1)
-}
-
 fn node_bytes(rank: usize) -> u64 {
-    NODE_HEAD_BYTES + NODE_CHILDREN * (key_bytes(rank) + 8) + key_bytes(rank)
+    let key_bytes = 8 + 8 * (rank as u64 + 1);
+    NODE_HEAD_BYTES + NODE_CHILDREN * (key_bytes + 8) + key_bytes
 }
 
 /// Patch the B-tree of a dataset's chunks in at `start`, the root first. `placed` says address and size of each chunk.

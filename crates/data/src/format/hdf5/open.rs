@@ -1,10 +1,9 @@
 //! Finds the datasets that hold the samples of a file, and the shape that they give a sample.
 
-use super::blocks::{Blocks, Parsed, Stop, bad};
-use super::message::{self, Dataset};
-use super::{
-    Dims, FileShape, FormatError, check_sample, compare_shapes, group, in_words, superblock,
-};
+use super::super::ahead::WantedSample;
+use super::blocks::{FileBlocks, ParseStop, Parsed, bad};
+use super::message::{self, RecordDataset};
+use super::{Dims, FileShape, FormatError, group, in_words, superblock};
 
 /// That share a record, at most.
 const DATASETS_MAX: usize = 256;
@@ -16,7 +15,7 @@ const NAMES_BYTES_MAX: usize = 200;
 /// Contents of a file. Reused, so that its memory is.
 #[derive(Default)]
 pub(super) struct Contents {
-    pub(super) datasets: Vec<Dataset>,
+    pub(super) datasets: Vec<RecordDataset>,
     /// Object headers of `records_0`, `records_1`, …
     records: Vec<Option<u64>>,
     others: Vec<u64>,
@@ -24,13 +23,6 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    pub(super) fn clear(&mut self) {
-        self.datasets.clear();
-        self.records.clear();
-        self.others.clear();
-        self.names.clear();
-    }
-
     fn add(&mut self, name: &[u8], address: u64) {
         let name = std::str::from_utf8(name).unwrap_or("?");
         // `records_01` is another name.
@@ -52,8 +44,11 @@ impl Contents {
     }
 
     /// Find the datasets: the shape of the file.
-    pub(super) fn open(&mut self, blocks: &mut Blocks) -> Parsed<FileShape> {
-        self.clear();
+    pub(super) fn open(&mut self, blocks: &mut FileBlocks) -> Parsed<FileShape> {
+        self.datasets.clear();
+        self.records.clear();
+        self.others.clear();
+        self.names.clear();
         let root = superblock::root(blocks)?;
         group::links(blocks, root, &mut |name, address| {
             self.add(name, address);
@@ -75,15 +70,15 @@ impl Contents {
     }
 
     /// The dataset of the most bytes, for files without `records_0`.
-    fn largest(&self, blocks: &Blocks) -> Parsed<Dataset> {
-        let mut largest: Option<Dataset> = None;
+    fn largest(&self, blocks: &FileBlocks) -> Parsed<RecordDataset> {
+        let mut largest: Option<RecordDataset> = None;
         let mut reason = String::new();
         for address in &self.others {
             match message::dataset(blocks, *address) {
                 Ok(found) if found.rank == 0 => {}
                 Ok(found) if largest.is_some_and(|most| most.bytes() >= found.bytes()) => {}
                 Ok(found) => largest = Some(found),
-                Err(Stop::Bad(error)) => reason = format!(" ({error})"),
+                Err(ParseStop::Bad(error)) => reason = format!(" ({error})"),
                 Err(missing) => return Err(missing),
             }
         }
@@ -132,12 +127,8 @@ impl Contents {
 }
 
 /// Hold what was found against the plan: what the file holds, in the plan's words where both mean the same.
-pub(super) fn agree(
-    found: FileShape,
-    expected: Option<&FileShape>,
-    sample: u64,
-) -> Result<FileShape, FormatError> {
-    let agreed = match expected {
+pub(super) fn agree(found: FileShape, wanted: &WantedSample) -> Result<FileShape, FormatError> {
+    let agreed = match &wanted.expected {
         // DLIO drops a first dimension of 1.
         Some(plan) => match plan.dims.as_slice() {
             [1, rest @ ..] if !rest.is_empty() && rest == found.dims.as_slice() => {
@@ -147,8 +138,7 @@ pub(super) fn agree(
         },
         None => found,
     };
-    compare_shapes(&agreed, expected)?;
-    check_sample(&agreed, sample)?;
+    wanted.check(&agreed)?;
     if agreed.sample_bytes() == 0 {
         return Err(FormatError::new(0, format!("holds {}: nothing to read", in_words(&agreed))));
     }

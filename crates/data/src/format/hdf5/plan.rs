@@ -1,6 +1,6 @@
 //! How a file of ours is laid out: metadata, indexes and labels first, then the records of each dataset.
 
-use super::{Compression, Element, Encoding, FileShape, RANK_MAX, Unfit};
+use super::{Compression, Element, Encoding, FileShape, RANK_MAX, Unfit, product};
 
 /// Datasets that share a record, at most: they all have their metadata in the file's head.
 const DATASETS_MAX: u64 = 256;
@@ -109,10 +109,6 @@ impl FilePlan {
 /// 0 stands for no limit.
 fn unlimited(max: u64) -> u64 {
     if max == 0 { u64::MAX } else { max }
-}
-
-fn product(dims: &[u64]) -> u64 {
-    dims.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim))
 }
 
 /// Reason that files of this shape and encoding cannot be written.

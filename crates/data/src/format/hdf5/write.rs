@@ -1,13 +1,10 @@
 //! Writes a file: its head, then the records of each dataset, whole or in chunks.
 
+use super::super::packed::write_made;
 use super::metadata;
 use super::plan::{ChunkPlan, FilePlan};
 use super::{Content, DeflateSink, FileSink, RANK_MAX, SinkError};
 
-/// Made between two questions to the sink.
-const STRIDE_BYTES: u64 = 1 << 20;
-/// Samples that chunks cut up are kept whole while they last, up to this many bytes.
-const KEPT_BYTES_MAX: u64 = 8 << 20;
 /// Reserved at once.
 const STEP_BYTES: u64 = 64 << 10;
 
@@ -30,7 +27,6 @@ pub(super) fn file(
     }
     zeros(plan.labels_bytes(), sink)?;
     let mut at = places.labels + plan.labels_bytes();
-    let mut records = RecordWriter::new(plan, content);
     for dataset in 0..plan.datasets {
         // With compression the next dataset begins where the last one ended.
         let start = match plan.level {
@@ -38,7 +34,8 @@ pub(super) fn file(
             _ => places.records[dataset as usize],
         };
         zeros(start - at, sink)?;
-        records.start(dataset);
+        let part_start = dataset * plan.part_bytes();
+        let mut records = RecordWriter { plan, content: &mut *content, part_start };
         let placed = write_chunks(&plan.chunks, &mut records, start, sink)?;
         at = placed.last().map_or(start, |(offset, bytes)| offset + bytes);
         if plan.is_chunked {
@@ -79,30 +76,7 @@ fn write_chunks(
 }
 
 fn zeros(bytes: u64, sink: &mut dyn FileSink) -> Result<(), SinkError> {
-    fill(bytes, sink, &mut |_, space| space.fill(0))
-}
-
-/// Write `bytes` bytes; `make` gets space for some of them, and where these begin.
-fn fill(
-    bytes: u64,
-    sink: &mut dyn FileSink,
-    make: &mut dyn FnMut(u64, &mut [u8]),
-) -> Result<(), SinkError> {
-    let mut at = 0;
-    while at < bytes {
-        let stride_end = bytes.min(at.saturating_add(STRIDE_BYTES));
-        if sink.skip(0, stride_end - at) {
-            at = stride_end;
-        }
-        while at < stride_end {
-            let space = sink.space(0);
-            let len = (space.len() as u64).min(stride_end - at) as usize;
-            make(at, &mut space[..len]);
-            sink.advance(0, len)?;
-            at += len as u64;
-        }
-    }
-    Ok(())
+    write_made(0, bytes, sink, &mut |_, space| space.fill(0)).map(|_| ())
 }
 
 /// Makes the bytes of one dataset's records.
@@ -111,55 +85,10 @@ struct RecordWriter<'w> {
     content: &'w mut Content,
     /// Start of the dataset's part of a sample.
     part_start: u64,
-    /// Parts of the samples from `kept_first` on, where chunks cut them up.
-    kept: Vec<u8>,
-    kept_first: Option<u64>,
-    /// Samples that are kept; 0 where none need be.
-    kept_samples: u64,
 }
 
-impl<'w> RecordWriter<'w> {
-    fn new(plan: &'w FilePlan, content: &'w mut Content) -> Self {
-        let is_cut_up = plan.chunks.dims[1..] != plan.dims[1..];
-        let samples = if is_cut_up { plan.chunks.dims[0].min(plan.shape.samples) } else { 0 };
-        let fits = samples.saturating_mul(plan.part_bytes()) <= KEPT_BYTES_MAX;
-        let kept_samples = if fits { samples } else { 0 };
-        RecordWriter {
-            plan,
-            content,
-            part_start: 0,
-            kept: Vec::new(),
-            kept_first: None,
-            kept_samples,
-        }
-    }
-
-    /// Go on with dataset number `dataset`.
-    fn start(&mut self, dataset: u64) {
-        self.part_start = dataset * self.plan.part_bytes();
-        self.kept_first = None;
-    }
-
-    /// Fill `piece` with the part of `sample` from byte `from` of it on.
-    fn fill(&mut self, sample: u64, from: u64, piece: &mut [u8]) {
-        let element = self.plan.shape.element;
-        if self.kept_samples == 0 {
-            return self.content.fill(sample, self.part_start + from, element, piece);
-        }
-        let part_bytes = self.plan.part_bytes() as usize;
-        let first = sample - sample % self.kept_samples;
-        if self.kept_first != Some(first) {
-            let samples = self.kept_samples.min(self.plan.shape.samples - first);
-            self.kept.resize(samples as usize * part_bytes, 0);
-            for (i, part) in self.kept.chunks_exact_mut(part_bytes).enumerate() {
-                self.content.fill(first + i as u64, self.part_start, element, part);
-            }
-            self.kept_first = Some(first);
-        }
-        let start = (sample - first) as usize * part_bytes + from as usize;
-        piece.copy_from_slice(&self.kept[start..start + piece.len()]);
-    }
-
+impl RecordWriter<'_> {
+    /// Write the part of `sample` from byte `from` of it on.
     fn write(
         &mut self,
         sample: u64,
@@ -167,7 +96,11 @@ impl<'w> RecordWriter<'w> {
         bytes: u64,
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {
-        fill(bytes, sink, &mut |at, piece| self.fill(sample, from + at, piece))
+        let (start, element) = (self.part_start + from, self.plan.shape.element);
+        let written = write_made(0, bytes, sink, &mut |at, piece| {
+            self.content.fill(sample, start + at, element, piece);
+        });
+        written.map(|_| ())
     }
 
     /// Write the chunk at `grid`, with zeros beyond the dataset's edge.

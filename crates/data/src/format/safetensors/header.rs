@@ -1,6 +1,7 @@
 //! The header: JSON text with the type, the shape and the place of each tensor, padded with spaces to 8 bytes. Made
 //! entry by entry without allocation, so that the header a plan wants can be compared with the one that is there.
 
+use super::super::decimal::{digits, digits_of_multiples};
 use super::{Dims, Element, FileShape, FormatError, HEADER_BYTES_MAX, PREFIX_BYTES};
 use safetensors::tensor::{Metadata, TensorInfo};
 use std::fmt::{self, Write as _};
@@ -41,22 +42,11 @@ pub(super) fn bytes(shape: &FileShape) -> u64 {
     let fixed = line.len as u64 - digits(0) - digits(size);
     let starts = digits_of_multiples(size, samples);
     let ends = digits_of_multiples(size, samples.saturating_add(1)) - 1;
-    let offsets = u64::try_from(starts + ends).unwrap_or(u64::MAX);
+    let offsets = starts.saturating_add(ends);
     let entries = samples.saturating_mul(fixed).saturating_add(offsets);
     let braces_and_commas = samples.saturating_sub(1).saturating_add(2);
     let bytes = entries.saturating_add(braces_and_commas);
     bytes.checked_next_multiple_of(ALIGN_BYTES).unwrap_or(u64::MAX)
-}
-
-/// Digits of 0, `size`, 2 `size`, … together, of `count` numbers of at most 20 digits.
-fn digits_of_multiples(size: u64, count: u64) -> u128 {
-    let (size, count) = (u128::from(size), u128::from(count));
-    // Every number has one digit, and one more from each power of ten on.
-    let more = (1..20).map(|power| match size {
-        0 => 0,
-        size => count.saturating_sub(10u128.pow(power).div_ceil(size)),
-    });
-    count + more.sum::<u128>()
 }
 
 /// Whether `header` is the one of a file of this shape.
@@ -71,10 +61,6 @@ pub(super) fn matches(header: &[u8], shape: &FileShape) -> bool {
         Ok(())
     });
     compared == Ok(()) && rest.is_empty()
-}
-
-fn digits(number: u64) -> u64 {
-    number.checked_ilog10().map_or(1, |digits| u64::from(digits) + 1)
 }
 
 /// One entry, in memory of its own.
@@ -192,9 +178,8 @@ fn bytes_dims(bytes: u64) -> Dims {
     Dims::new(&[bytes]).unwrap_or_else(|| unreachable!("one dimension fits"))
 }
 
-/// The header's length, as the first bytes of a file say it.
-pub(super) fn length(prefix: [u8; 8], file_bytes: u64) -> Result<u64, FormatError> {
-    let length = u64::from_le_bytes(prefix);
+/// The header's length, which the first bytes of a file say.
+pub(super) fn length(length: u64, file_bytes: u64) -> Result<u64, FormatError> {
     if length > file_bytes.saturating_sub(PREFIX_BYTES) {
         let message = format!("a header of {length} bytes in a file of {file_bytes}");
         return Err(FormatError::new(0, message));

@@ -8,11 +8,11 @@ use super::*;
 #[test]
 fn pieces_may_be_cut_anywhere() {
     let shape = shape(&[5, 60], Element::Uint16, 3);
-    let parts = encoded(&WebDataset, &shape, 1000);
+    let parts = encoded(&FORMAT, &shape, 1000);
     let mut content = Content::new(42);
     content.start(5);
     for piece_bytes in [1, 2, 3, 7, 100, 511, 512, 513, 640, 2047, 2560, 2561, 5000] {
-        let mut cursor = WebDataset.cursor(&options(piece_bytes));
+        let mut cursor = (FORMAT.cursor)(&options(piece_bytes));
         for expected in [Some(&shape), None] {
             for sample in [0, 1, 2, 1, 1, 0, 2] {
                 let payload =
@@ -27,9 +27,9 @@ fn pieces_may_be_cut_anywhere() {
 #[test]
 fn samples_in_order_share_reads() {
     let shape = shape(&[100], Element::Uint8, 50);
-    let parts = encoded(&WebDataset, &shape, 1000);
+    let parts = encoded(&FORMAT, &shape, 1000);
     for expected in [Some(&shape), None] {
-        let mut cursor = WebDataset.cursor(&options(16384));
+        let mut cursor = (FORMAT.cursor)(&options(16384));
         let mut ends = vec![0];
         for sample in 0..50 {
             cursor.begin(5, sample, expected);
@@ -55,9 +55,9 @@ fn samples_in_order_share_reads() {
 #[test]
 fn a_planned_archive_is_whole_and_of_its_file() {
     let shape = shape(&[4, 5], Element::Float32, 2);
-    let parts = encoded(&WebDataset, &shape, 1000);
+    let parts = encoded(&FORMAT, &shape, 1000);
     let error = |parts: &[Vec<u8>], sample| {
-        let mut cursor = WebDataset.cursor(&options(4096));
+        let mut cursor = (FORMAT.cursor)(&options(4096));
         read_with(&mut *cursor, 4096, parts, sample, Some(&shape)).unwrap_err().message
     };
     for len in 0..parts[0].len() {
