@@ -1,9 +1,8 @@
 //! Reasons that a dataset cannot be made, read, verified or removed.
 
 use crate::format::FormatError;
-use crate::manifest::FILE_NAME;
 use crate::storage::StorageError;
-use crate::walk::Share;
+use crate::walk::FileShare;
 use feedrate_spec::units;
 
 /// A dataset that cannot be made, read, verified or removed.
@@ -16,7 +15,7 @@ pub enum DatasetError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The manifest is none.
-    #[error("`{FILE_NAME}` cannot be read as a manifest: {reason}")]
+    #[error("`manifest.json` cannot be read as a manifest: {reason}")]
     BrokenManifest {
         /// The error, a lowercase fragment.
         reason: String,
@@ -47,7 +46,7 @@ pub enum DatasetError {
     /// Somebody else has its lock, and nobody wanted to wait any longer.
     #[error("interrupted while waiting for {}", .holder.as_deref().unwrap_or("runs that read the dataset"))]
     Busy {
-        /// The holder, as in [`crate::lock::Attempt::Busy`].
+        /// The holder, as in [`crate::lock::LockAttempt::Busy`].
         holder: Option<String>,
     },
     /// Somebody else changed files meanwhile.
@@ -70,7 +69,7 @@ pub enum DatasetError {
         /// Files of the dataset, or of the share.
         files_total: u64,
         /// Made here, where others make the rest.
-        share: Option<Share>,
+        share: Option<FileShare>,
     },
     /// There are not enough files that others made.
     #[error(
@@ -137,7 +136,7 @@ impl DatasetError {
     }
 }
 
-fn of_share(share: Option<Share>) -> String {
-    let Some(Share { index, of }) = share else { return String::new() };
+fn of_share(share: Option<FileShare>) -> String {
+    let Some(FileShare { index, of }) = share else { return String::new() };
     format!(" of process {index}, one of {of}")
 }

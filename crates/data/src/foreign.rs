@@ -3,7 +3,7 @@
 
 use crate::error::DatasetError;
 use crate::format::{self, Cursor, CursorOptions, Discard, Format, Need};
-use crate::names::Names;
+use crate::names::FileNames;
 use crate::piece::{PIECE_BYTES, Piece};
 use crate::storage::{Handle, Storage, StorageError};
 use feedrate_spec::catalog::Ability;
@@ -46,7 +46,7 @@ pub fn probe_foreign(
     plan: &DatasetPlan,
     layout: &Layout,
 ) -> Result<Probe, DatasetError> {
-    let format = Names::new(plan, layout)?.format;
+    let format = FileNames::new(plan, layout)?.format;
     if format.member().has(Ability::NoFiles) {
         return Ok(Probe::default());
     }
@@ -207,7 +207,7 @@ impl Opener<'_> {
         Ok(Probed { path, bytes, shape: self.cursor.found() })
     }
 
-    /// What is needed, into the piece: how many bytes that are.
+    /// Get the bytes that are needed into the piece: how many they are.
     fn fetch(&mut self, need: Need) -> Result<usize, StorageError> {
         match need {
             Need::Done | Need::Kept => Ok(0),

@@ -2,12 +2,12 @@
 //! only once it is whole.
 
 pub use crate::foreign::{Probe, Probed, probe_foreign};
-pub use crate::walk::{Share, Watch};
+pub use crate::walk::{FileShare, Watch};
 
 use crate::content::Content;
 use crate::error::DatasetError;
 use crate::manifest::{Manifest, State};
-use crate::names::{Names, first_stranger};
+use crate::names::{FileNames, first_stranger};
 use crate::sink::{CompareSink, Extent, WriteSink};
 use crate::storage::Storage;
 use crate::walk::for_each;
@@ -59,7 +59,7 @@ pub fn generate(
         return Ok(Generated::default());
     };
     let begun = generation.prepare()?;
-    let made = generation.make(begun, Share::ALL, threads, &Watch::new(progress, cancel))?;
+    let made = generation.make(begun, FileShare::ALL, threads, &Watch::new(progress, cancel))?;
     generation.complete(made)?;
     Ok(made)
 }
@@ -75,7 +75,7 @@ pub enum Begun {
 
 /// A generation in its steps, so that several processes can share it: one prepares, each makes its share, one completes.
 pub struct Generation<'g> {
-    names: Names<'g>,
+    names: FileNames<'g>,
     storage: &'g dyn Storage,
 }
 
@@ -89,7 +89,7 @@ impl<'g> Generation<'g> {
         layout: &'g Layout,
         storage: &'g dyn Storage,
     ) -> Result<Option<Self>, DatasetError> {
-        let names = Names::new(plan, layout)?;
+        let names = FileNames::new(plan, layout)?;
         let has_files = !names.format.member().has(Ability::NoFiles);
         Ok(has_files.then_some(Generation { names, storage }))
     }
@@ -151,7 +151,7 @@ impl<'g> Generation<'g> {
     pub fn make(
         &self,
         begun: Begun,
-        share: Share,
+        share: FileShare,
         threads: usize,
         watch: &Watch,
     ) -> Result<Generated, DatasetError> {

@@ -35,7 +35,7 @@ pub struct Manifest {
     /// Bytes of all files; about right until all are made, where a format cannot tell beforehand.
     pub total_bytes: u64,
     /// Bytes of each file with its sidecars, in the files' order; `None` where that would be a long list, or cannot be told.
-    pub files: Option<Vec<Run>>,
+    pub files: Option<Vec<FileRun>>,
 }
 
 /// Whether a dataset is whole.
@@ -59,7 +59,7 @@ pub struct Fingerprint {
 
 /// Files of the same length, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct FileRun {
     /// Number of files.
     pub files: u64,
     /// Length of each.
@@ -217,12 +217,12 @@ fn broken(reason: String) -> DatasetError {
     DatasetError::BrokenManifest { reason }
 }
 
-fn runs(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Option<Vec<Run>> {
+fn runs(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Option<Vec<FileRun>> {
     if !format.entry.knows_bytes(&plan.encoding) {
         return None;
     }
     if let Some(shape) = layout.common_shape() {
-        return Some(vec![Run {
+        return Some(vec![FileRun {
             files: layout.files(),
             bytes: format.file_bytes(&shape, &plan.encoding),
         }]);
@@ -230,12 +230,12 @@ fn runs(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Option<Vec<Run>
     if layout.files() > RUNS_MAX {
         return None;
     }
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<FileRun> = Vec::new();
     for file in 0..layout.files() {
         let bytes = format.file_bytes(&layout.shape(file), &plan.encoding);
         match runs.last_mut() {
             Some(run) if run.bytes == bytes => run.files += 1,
-            _ => runs.push(Run { files: 1, bytes }),
+            _ => runs.push(FileRun { files: 1, bytes }),
         }
     }
     Some(runs)

@@ -10,17 +10,17 @@ use feedrate_spec::plan::layout::Layout;
 
 /// The names of one dataset.
 #[derive(Clone, Copy)]
-pub(crate) struct Names<'n> {
+pub(crate) struct FileNames<'n> {
     pub(crate) plan: &'n DatasetPlan,
     pub(crate) layout: &'n Layout,
     pub(crate) format: &'static Format,
 }
 
-impl<'n> Names<'n> {
+impl<'n> FileNames<'n> {
     pub(crate) fn new(plan: &'n DatasetPlan, layout: &'n Layout) -> Result<Self, DatasetError> {
         let format = format::find(&plan.format);
         let format = format.ok_or_else(|| DatasetError::NoFormat(plan.format.clone()))?;
-        Ok(Names { plan, layout, format })
+        Ok(FileNames { plan, layout, format })
     }
 
     /// Write file number `file`, whose content the thread of `content` makes.

@@ -2,9 +2,9 @@
 //! there stays.
 
 use crate::error::DatasetError;
-use crate::lock::{Access, Attempt, DatasetLock, LOCK_FILE};
+use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
 use crate::manifest::{self, Manifest, State};
-use crate::names::{Names, first_stranger};
+use crate::names::{FileNames, first_stranger};
 use crate::storage::{self, Storage};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -25,7 +25,7 @@ pub enum Removal {
     },
     /// Somebody makes or reads it.
     InUse {
-        /// The holder, as in [`Attempt::Busy`].
+        /// The holder, as in [`LockAttempt::Busy`].
         holder: Option<String>,
     },
     /// No manifest says that feedrate made what lies there: nothing was touched.
@@ -46,10 +46,10 @@ pub fn remove_folder(
     if Manifest::read(&*storage)?.is_none() {
         return Ok(Removal::NotOurs);
     }
-    let lock = match DatasetLock::try_acquire(folder, Access::Exclusive, holder)? {
-        Attempt::Busy { holder } => return Ok(Removal::InUse { holder }),
-        Attempt::Held(lock) => Some(lock),
-        Attempt::Unsupported { .. } => None,
+    let lock = match DatasetLock::try_acquire(folder, LockAccess::Exclusive, holder)? {
+        LockAttempt::Busy { holder } => return Ok(Removal::InUse { holder }),
+        LockAttempt::Held(lock) => Some(lock),
+        LockAttempt::Unsupported { .. } => None,
     };
     // Another may have removed it before the lock came.
     let Some(manifest) = Manifest::read(&*storage)? else { return Ok(Removal::NotOurs) };
@@ -89,7 +89,7 @@ fn first_file(storage: &dyn Storage, path: String) -> Result<String, DatasetErro
 pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<(), DatasetError> {
     let plan = &manifest.settings;
     let layout = Layout::new(plan);
-    let names = Names::new(plan, &layout)?;
+    let names = FileNames::new(plan, &layout)?;
     Manifest { state: State::Generating, ..manifest.clone() }.write(storage)?;
     names.each(|path| storage.remove(path))?;
     names.sweep(storage)?;
@@ -111,7 +111,7 @@ pub fn refuse_replacing(
     storage: &dyn Storage,
 ) -> Result<(), DatasetError> {
     let old = Layout::new(&manifest.settings);
-    let old_names = Names::new(&manifest.settings, &old)?;
+    let old_names = FileNames::new(&manifest.settings, &old)?;
     let old_bytes = old_names.bytes_there(storage)?;
     let stranger = first_stranger(storage, &old_names.folders(), |path| {
         old_names.has(path) || old_names.has_unfinished(path)
@@ -120,7 +120,8 @@ pub fn refuse_replacing(
         return Err(DatasetError::Strangers { path });
     }
     let layout = Layout::new(plan);
-    let needed_bytes = Manifest::new(plan, &layout, Names::new(plan, &layout)?.format).total_bytes;
+    let needed_bytes =
+        Manifest::new(plan, &layout, FileNames::new(plan, &layout)?.format).total_bytes;
     match storage.free_bytes()?.map(|free_bytes| free_bytes.saturating_add(old_bytes)) {
         Some(free_bytes) if needed_bytes > free_bytes => {
             Err(DatasetError::NoSpace { needed_bytes, free_bytes })

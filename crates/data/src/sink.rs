@@ -129,7 +129,7 @@ const ENDS_BYTES: u64 = 64 << 10;
 
 /// The first place where a file is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub(crate) struct FirstDifference {
     /// Part of the file: an index into its format's parts.
     pub(crate) part: usize,
     /// Offset in the part; `None` where the part as a whole is meant.
@@ -145,7 +145,7 @@ pub(crate) struct CompareSink<'w> {
     extent: Extent,
     path: String,
     parts: Vec<PartReader>,
-    found: Option<Difference>,
+    found: Option<FirstDifference>,
 }
 
 struct PartReader {
@@ -178,13 +178,13 @@ impl<'w> CompareSink<'w> {
         &mut self,
         path: &str,
         encode: impl FnOnce(&mut Self) -> Result<(), SinkError>,
-    ) -> Result<Option<Difference>, SinkError> {
+    ) -> Result<Option<FirstDifference>, SinkError> {
         path.clone_into(&mut self.path);
         self.found = (0..self.parts.len()).find_map(|part| {
             let error = self.open(part).err()?;
             let is_missing = error.source.kind() == ErrorKind::NotFound;
             let what = if is_missing { "is missing".to_string() } else { error.to_string() };
-            Some(Difference { part, offset: None, what })
+            Some(FirstDifference { part, offset: None, what })
         });
         let encoded = if self.found.is_none() { encode(self) } else { Ok(()) };
         let difference = self.finish();
@@ -197,11 +197,11 @@ impl<'w> CompareSink<'w> {
     }
 
     /// Close the file: where it first differs, if it does.
-    fn finish(&mut self) -> Option<Difference> {
+    fn finish(&mut self) -> Option<FirstDifference> {
         for (i, part) in self.parts.iter_mut().enumerate() {
             if part.at < part.len {
                 let what = format!("{} bytes more than there should be", part.len - part.at);
-                self.found.get_or_insert(Difference { part: i, offset: Some(part.at), what });
+                self.found.get_or_insert(FirstDifference { part: i, offset: Some(part.at), what });
             }
             if let Some(file) = part.file.take() {
                 self.storage.close(file);
@@ -221,7 +221,7 @@ impl<'w> CompareSink<'w> {
     }
 
     /// Compare `len` bytes made at `skew` of the piece with those at `offset` of the file.
-    fn look(&mut self, i: usize, offset: u64, skew: usize, len: usize) -> Option<Difference> {
+    fn look(&mut self, i: usize, offset: u64, skew: usize, len: usize) -> Option<FirstDifference> {
         let PartReader { file, made, read, .. } = &mut self.parts[i];
         let (made, read) = (&made[skew..skew + len], &mut read[skew..skew + len]);
         let (offset, what) = match self.storage.read_at((*file)?, offset, read) {
@@ -234,7 +234,7 @@ impl<'w> CompareSink<'w> {
                 None => return None,
             },
         };
-        Some(Difference { part: i, offset, what })
+        Some(FirstDifference { part: i, offset, what })
     }
 }
 

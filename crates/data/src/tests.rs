@@ -5,7 +5,7 @@ use crate::format::{self, FORMATS, Format};
 use crate::generate::{Generated, generate, probe_foreign};
 use crate::manifest::{FILE_NAME, Manifest, State};
 use crate::storage::{self, STORAGES, Storage};
-use crate::verify::{Report, verify};
+use crate::verify::{Verified, verify};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -52,7 +52,7 @@ fn made(plan: &DatasetPlan, storage: &dyn Storage) -> Result<Generated, DatasetE
     generate(plan, &Layout::new(plan), storage, THREADS, &|_, _| {}, &AtomicBool::new(false))
 }
 
-fn verified(plan: &DatasetPlan, storage: &dyn Storage) -> Report {
+fn verified(plan: &DatasetPlan, storage: &dyn Storage) -> Verified {
     verify(plan, &Layout::new(plan), storage, THREADS, &|_, _| {}, &AtomicBool::new(false)).unwrap()
 }
 
@@ -104,7 +104,7 @@ fn a_generated_dataset_is_whole() {
         assert_eq!(manifest.differences(&plan), [""; 0]);
         assert_eq!(
             verified(&plan, storage),
-            Report { files: 14, bytes, bad_files: 0, bad: vec![] }
+            Verified { files: 14, bytes, bad_files: 0, bad: vec![] }
         );
         assert_eq!(storage.list("train").unwrap(), ["0", "1", "2"]);
     });

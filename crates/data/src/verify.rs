@@ -3,8 +3,8 @@
 use crate::content::Content;
 use crate::error::DatasetError;
 use crate::manifest::Manifest;
-use crate::names::Names;
-use crate::sink::{CompareSink, Difference, Extent};
+use crate::names::FileNames;
+use crate::sink::{CompareSink, Extent, FirstDifference};
 use crate::storage::{Storage, StorageError};
 use crate::walk::{Watch, for_each};
 use feedrate_spec::plan::DatasetPlan;
@@ -17,7 +17,7 @@ const NAMED_MAX: usize = 10;
 
 /// Result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct Verified {
     /// Files looked at.
     pub files: u64,
     /// Bytes compared.
@@ -53,13 +53,13 @@ pub fn verify(
     threads: usize,
     progress: &(dyn Fn(u64, u64) + Sync),
     cancel: &AtomicBool,
-) -> Result<Report, DatasetError> {
-    let names = Names::new(plan, layout)?;
+) -> Result<Verified, DatasetError> {
+    let names = FileNames::new(plan, layout)?;
     if let Some(version) = Manifest::read(storage)?.and_then(|manifest| manifest.other_version()) {
         return Err(DatasetError::OtherVersion(version));
     }
     let watch = Watch::new(progress, cancel);
-    let bad = Mutex::new(Bad::default());
+    let bad = Mutex::new(Verified::default());
     let parts = names.format.parts;
     let memory = || {
         let sink = CompareSink::new(storage, &watch, parts, Extent::Whole);
@@ -69,7 +69,7 @@ pub fn verify(
         for_each(layout.files(), threads, &watch, memory, |(sink, content, path), file| {
             layout.write_path(file, path);
             let difference = sink.compare(path, |sink| names.encode(file, content, sink))?;
-            if let Some(Difference { part, offset, what }) = difference {
+            if let Some(FirstDifference { part, offset, what }) = difference {
                 let mut part_path = String::new();
                 parts[part].write_path(path, &mut part_path);
                 let file = BadFile { file, path: part_path, offset, what };
@@ -81,23 +81,16 @@ pub fn verify(
     if !watch.is_cancelled() {
         walked?;
     }
-    let Bad { count, first } = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Report { files: watch.files(), bytes: watch.bytes(), bad_files: count, bad: first })
+    let bad = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Verified { files: watch.files(), bytes: watch.bytes(), ..bad })
 }
 
-/// Bad files found so far.
-#[derive(Default)]
-struct Bad {
-    count: u64,
-    first: Vec<BadFile>,
-}
-
-impl Bad {
-    /// Threads find them in any order: the lowest numbers are kept.
+impl Verified {
+    /// Threads find bad files in any order: the lowest numbers are kept.
     fn add(&mut self, bad: BadFile) {
-        self.count += 1;
-        let at = self.first.partition_point(|other| other.file < bad.file);
-        self.first.insert(at, bad);
-        self.first.truncate(NAMED_MAX);
+        self.bad_files += 1;
+        let at = self.bad.partition_point(|other| other.file < bad.file);
+        self.bad.insert(at, bad);
+        self.bad.truncate(NAMED_MAX);
     }
 }

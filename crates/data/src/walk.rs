@@ -55,16 +55,16 @@ impl<'w> Watch<'w> {
 
 /// The files that one of several processes makes: each so many-th.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct FileShare {
     /// Number of this share, from 0.
     pub index: u64,
     /// Processes.
     pub of: u64,
 }
 
-impl Share {
+impl FileShare {
     /// One process makes all.
-    pub const ALL: Share = Share { index: 0, of: 1 };
+    pub const ALL: FileShare = FileShare { index: 0, of: 1 };
 
     /// The number of `files` in the share.
     pub(crate) fn files(self, files: u64) -> u64 {

@@ -4,8 +4,8 @@ use crate::exit::UsageError;
 use crate::launch::decided;
 use crate::{catalog, dataset_lock, messages, progress, threads};
 use anyhow::{Context, bail};
-use feedrate_data::generate::{self, Begun, Generated, Generation, Share, Watch};
-use feedrate_data::lock::{Access, DatasetLock};
+use feedrate_data::generate::{self, Begun, FileShare, Generated, Generation, Watch};
+use feedrate_data::lock::{DatasetLock, LockAccess};
 use feedrate_data::manifest::{self, Manifest, State};
 use feedrate_data::storage::{self, STORAGES, Storage, StorageError, engine};
 use feedrate_run::driver::Signals;
@@ -136,7 +136,7 @@ fn lock_to_read(
     if !is_in_folder(plan) || !folder.join(manifest::FILE_NAME).exists() {
         return Ok(None);
     }
-    let lock = dataset_lock::wait(folder, Access::Shared, interrupted)?;
+    let lock = dataset_lock::wait(folder, LockAccess::Shared, interrupted)?;
     let storage = storage::open(&plan.storage.kind, folder)?;
     if !choice.foreign && needs_files(plan, &*storage) && !is_complete(&*storage, plan)? {
         bail!("the dataset in `{}` was replaced meanwhile: run it again", folder.display());
@@ -162,17 +162,17 @@ fn make(
     let mut lock = None;
     let mut prepare = || -> anyhow::Result<Option<Begun>> {
         if is_in_folder(plan) {
-            lock = dataset_lock::wait(&choice.folder, Access::Exclusive, interrupted)?;
+            lock = dataset_lock::wait(&choice.folder, LockAccess::Exclusive, interrupted)?;
         }
         // Another process may have made it meanwhile.
         let is_made = !choice.check_files && is_complete(storage, plan)?;
         Ok(if is_made { None } else { Some(generation.prepare()?) })
     };
     let (begun, share) = if shares {
-        let share = Share { index: comm.rank().into(), of: comm.size().into() };
+        let share = FileShare { index: comm.rank().into(), of: comm.size().into() };
         (decided(comm, prepare)?, share)
     } else {
-        (prepare()?, Share::ALL)
+        (prepare()?, FileShare::ALL)
     };
     let Some(begun) = begun else { return Ok(Generated::default()) };
     let bytes = catalog::estimate(plan).file_bytes / share.of;

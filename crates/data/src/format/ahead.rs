@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// The sample asked for, as the one before leaves the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begun {
+pub(super) enum ReadOrder {
     /// The sample lies in another file, or is read by another plan.
     Anew,
     /// The sample lies behind the last one, in the same file.
@@ -47,7 +47,7 @@ impl WantedSample {
 /// Finds one sample in the bytes of a file.
 pub(super) trait Finder: Send {
     /// Look for a sample.
-    fn begin(&mut self, wanted: &WantedSample, begun: Begun);
+    fn begin(&mut self, wanted: &WantedSample, begun: ReadOrder);
 
     /// The file is this long. Comes first in each file.
     fn length(&mut self, bytes: u64) -> Result<(), FormatError>;
@@ -128,11 +128,11 @@ pub(super) struct AheadCursor<S> {
     in_order: bool,
     /// Where what is left of the last piece begins and ends. Whoever read the piece has its bytes.
     left: Range<u64>,
-    asked: Asked,
+    asked: AskedBytes,
 }
 
 #[derive(Clone, Copy)]
-enum Asked {
+enum AskedBytes {
     Length,
     Kept,
     Left { at: u64 },
@@ -148,7 +148,7 @@ impl<S: Finder> AheadCursor<S> {
             length: None,
             in_order: false,
             left: 0..0,
-            asked: Asked::Length,
+            asked: AskedBytes::Length,
         }
     }
 
@@ -194,20 +194,20 @@ impl<S: Finder> Cursor for AheadCursor<S> {
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
         let wanted = WantedSample::new(file, sample, expected);
         let begun = match &self.last {
-            Some(last) if last.file != file || last.expected != wanted.expected => Begun::Anew,
-            Some(last) if last.sample < sample => Begun::Onward,
-            Some(_) => Begun::Again,
-            None => Begun::Anew,
+            Some(last) if last.file != file || last.expected != wanted.expected => ReadOrder::Anew,
+            Some(last) if last.sample < sample => ReadOrder::Onward,
+            Some(_) => ReadOrder::Again,
+            None => ReadOrder::Anew,
         };
         let next = match self.last {
-            Some(last) if begun == Begun::Onward => last.sample + 1,
+            Some(last) if begun == ReadOrder::Onward => last.sample + 1,
             _ => 0,
         };
         self.in_order = sample == next;
-        if begun != Begun::Onward {
+        if begun != ReadOrder::Onward {
             self.left = 0..0;
         }
-        if begun == Begun::Anew {
+        if begun == ReadOrder::Anew {
             self.length = None;
         }
         self.last = Some(wanted);
@@ -216,11 +216,11 @@ impl<S: Finder> Cursor for AheadCursor<S> {
 
     fn need(&mut self) -> Result<Need, FormatError> {
         let Some(length) = self.length else {
-            self.asked = Asked::Length;
+            self.asked = AskedBytes::Length;
             return Ok(Need::Length { part: 0 });
         };
         if self.finder.at().is_some() && self.finder.has_kept() {
-            self.asked = Asked::Kept;
+            self.asked = AskedBytes::Kept;
             return Ok(Need::Kept);
         }
         if self.finder.at().is_some_and(|at| at >= length) {
@@ -228,28 +228,28 @@ impl<S: Finder> Cursor for AheadCursor<S> {
         }
         let Some(at) = self.finder.at() else { return Ok(Need::Done) };
         if self.left.contains(&at) {
-            self.asked = Asked::Left { at };
+            self.asked = AskedBytes::Left { at };
             return Ok(Need::Again { part: 0, offset: at, len: (self.left.end - at) as usize });
         }
         let reads_ahead = self.in_order && self.finder.record_bytes() < self.piece_bytes as u64;
         let end = if reads_ahead { length } else { self.finder.end().min(length) };
         // A file that ends where more is wanted ends here too.
         let len = piece_len(self.piece_bytes, at, end.saturating_sub(at).max(1));
-        self.asked = Asked::Piece { at, len };
+        self.asked = AskedBytes::Piece { at, len };
         Ok(Need::Bytes { part: 0, offset: at, len })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         match self.asked {
-            Asked::Length => {
+            AskedBytes::Length => {
                 let length = length_of(bytes);
                 self.finder.length(length)?;
                 self.length = Some(length);
                 Ok(())
             }
-            Asked::Kept => self.finder.take(&[], sink),
-            Asked::Left { at } => self.take(at, bytes, sink),
-            Asked::Piece { at, len } => self.take_piece(at, len, bytes, sink),
+            AskedBytes::Kept => self.finder.take(&[], sink),
+            AskedBytes::Left { at } => self.take(at, bytes, sink),
+            AskedBytes::Piece { at, len } => self.take_piece(at, len, bytes, sink),
         }
     }
 

@@ -5,7 +5,7 @@
 //! Reads what others write too: quoted numbers, spaces, CRLF, blank lines, missing numbers as NaN; and the rows of
 //! DLIO 2.0.0, which wrote their index before them and the columns' above.
 
-use super::text::{self, Line, Row, Syntax, Token, Values};
+use super::text::{self, LineMarks, NumberText, RowEnd, Syntax, Values};
 use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
 
@@ -15,7 +15,7 @@ static MEMBER: Member = Member {
     abilities: &[Ability::KeepsOpen, Ability::EstimatedSize, Ability::Undescribed],
 };
 
-const LINE: Line = Line { open: b"", close: b"\n" };
+const LINE: LineMarks = LineMarks { open: b"", close: b"\n" };
 
 pub(super) static FORMAT: Format = Format::new(
     text::entry(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding)),
@@ -26,7 +26,7 @@ pub(super) static FORMAT: Format = Format::new(
 /// Position in a row.
 #[derive(Default)]
 struct Fields {
-    token: Token,
+    token: NumberText,
 }
 
 impl Syntax for Fields {
@@ -39,21 +39,21 @@ impl Syntax for Fields {
         text.strip_prefix(b",0,1").is_some_and(|rest| matches!(rest.first(), Some(b',' | b'\n')))
     }
 
-    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), FormatError> {
+    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, RowEnd), FormatError> {
         let mut at = 0;
         loop {
             if values.is_full() {
-                return Ok((at, Row::Full));
+                return Ok((at, RowEnd::Full));
             }
             let rest = &text[at..];
             let Some(end) = memchr::memchr2(b',', b'\n', rest) else {
                 self.token.keep(rest)?;
-                return Ok((text.len(), Row::GoesOn));
+                return Ok((text.len(), RowEnd::GoesOn));
             };
             self.field(at, &rest[..end], values)?;
             at += end + 1;
             if rest[end] == b'\n' {
-                return Ok((at, Row::Over));
+                return Ok((at, RowEnd::Over));
             }
         }
     }

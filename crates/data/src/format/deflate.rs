@@ -148,7 +148,7 @@ impl FileSink for DeflateSink<'_> {
 pub(super) struct Inflate {
     state: Decompress,
     is_zlib: bool,
-    /// What the last step made begins here.
+    /// Begins with the bytes that the last step made.
     pub(super) window: Vec<u8>,
 }
 

@@ -7,7 +7,7 @@ use super::{Cursor, FormatError, Need, PayloadSink, cut_off, piece_len};
 use feedrate_spec::shape::FileShape;
 use std::ops::Range;
 
-/// What a [`Locator`] has to say of a sample.
+/// Answer of a [`Locator`].
 pub(super) enum Lookup {
     /// The length of a part must be known first.
     Length { part: usize },
@@ -22,7 +22,7 @@ pub(super) trait Locator: Default + Send {
     /// The sample's place, or what must be known first.
     fn locate(&mut self, wanted: &WantedSample) -> Result<Lookup, FormatError>;
 
-    /// What was asked for last: a length as 8 little-endian bytes. Other memory may be left in its place.
+    /// The bytes that were asked for last: a length as 8 little-endian bytes. Other memory may be left in its place.
     fn learn(&mut self, wanted: &WantedSample, bytes: &mut Vec<u8>) -> Result<(), FormatError>;
 
     /// Another file, or another plan.

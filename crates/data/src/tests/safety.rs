@@ -1,8 +1,8 @@
 //! Nothing of others is touched, and nobody's dataset changes under them.
 
 use super::*;
-use crate::generate::{Generation, Share, Watch};
-use crate::lock::{Access, Attempt, DatasetLock};
+use crate::generate::{FileShare, Generation, Watch};
+use crate::lock::{DatasetLock, LockAccess, LockAttempt};
 use crate::removal::{self, Removal};
 
 /// A folder of a user's with a dataset among other things.
@@ -50,8 +50,8 @@ fn walkdir(folder: &Path) -> usize {
 fn what_is_read_or_made_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     made(&plan("npz"), &*storage_of(folder.path())).unwrap();
-    let held = DatasetLock::try_acquire(folder.path(), Access::Shared, "").unwrap();
-    assert!(matches!(held, Attempt::Held(_)), "{held:?}");
+    let held = DatasetLock::try_acquire(folder.path(), LockAccess::Shared, "").unwrap();
+    assert!(matches!(held, LockAttempt::Held(_)), "{held:?}");
     let removal = removal::remove_folder(folder.path(), &[], "a test").unwrap();
     assert_eq!(removal, Removal::InUse { holder: None });
     assert_eq!(walkdir(folder.path()), 14 + 2);
@@ -78,7 +78,7 @@ fn files_that_shrink_meanwhile_are_seen() {
     let generation = Generation::new(&plan, &layout, &*storage).unwrap().unwrap();
     let begun = generation.prepare().unwrap();
     let never = AtomicBool::new(false);
-    let made = generation.make(begun, Share::ALL, 1, &Watch::new(&|_, _| {}, &never)).unwrap();
+    let made = generation.make(begun, FileShare::ALL, 1, &Watch::new(&|_, _| {}, &never)).unwrap();
     std::fs::write(folder.path().join(path_of(&plan, 3)), "torn").unwrap();
     let refused = generation.complete(made).unwrap_err();
     assert!(matches!(refused, DatasetError::Changed { .. }), "{refused}");

@@ -10,7 +10,7 @@ use super::{
 /// Made once per worker.
 pub(super) struct NpzCursor {
     piece_bytes: usize,
-    stage: Stage,
+    stage: NpzStage,
     directory: DirectoryReader,
     member: MemberStream,
     array: ArrayStream,
@@ -19,7 +19,7 @@ pub(super) struct NpzCursor {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum NpzStage {
     Length,
     Directory,
     Member,
@@ -29,7 +29,7 @@ impl NpzCursor {
     pub(super) fn new(options: &CursorOptions) -> Self {
         NpzCursor {
             piece_bytes: options.piece_bytes,
-            stage: Stage::Length,
+            stage: NpzStage::Length,
             directory: DirectoryReader::new(options.piece_bytes),
             member: MemberStream::new(options.check_crc),
             array: ArrayStream::new(options.wants_payload),
@@ -48,7 +48,7 @@ impl NpzCursor {
             return Ok(());
         };
         self.member.begin(entry)?;
-        self.stage = Stage::Member;
+        self.stage = NpzStage::Member;
         self.at = entry.offset;
         let held = entry.offset.checked_sub(start).and_then(|from| bytes.get(from as usize..));
         match held.filter(|held| !held.is_empty()) {
@@ -66,19 +66,19 @@ impl NpzCursor {
 
 impl Cursor for NpzCursor {
     fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
-        self.stage = Stage::Length;
+        self.stage = NpzStage::Length;
         self.array.begin(sample, expected);
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
         match self.stage {
-            Stage::Length => Ok(Need::Length { part: 0 }),
-            Stage::Directory => {
+            NpzStage::Length => Ok(Need::Length { part: 0 }),
+            NpzStage::Directory => {
                 let (offset, len) = self.directory.need()?;
                 Ok(Need::Bytes { part: 0, offset, len })
             }
-            Stage::Member if self.member.is_done() => Ok(Need::Done),
-            Stage::Member => {
+            NpzStage::Member if self.member.is_done() => Ok(Need::Done),
+            NpzStage::Member => {
                 self.asked = piece_len(self.piece_bytes, self.at, self.member.left(self.at));
                 Ok(Need::Bytes { part: 0, offset: self.at, len: self.asked })
             }
@@ -87,13 +87,13 @@ impl Cursor for NpzCursor {
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         match self.stage {
-            Stage::Length => {
+            NpzStage::Length => {
                 self.directory.begin(length_of(bytes));
-                self.stage = Stage::Directory;
+                self.stage = NpzStage::Directory;
                 Ok(())
             }
-            Stage::Directory => self.feed_directory(bytes, sink),
-            Stage::Member => {
+            NpzStage::Directory => self.feed_directory(bytes, sink),
+            NpzStage::Member => {
                 self.feed_member(bytes, sink)?;
                 if bytes.len() < self.asked && !self.member.is_done() {
                     return Err(cut_off(self.at, self.member.left(self.at)));

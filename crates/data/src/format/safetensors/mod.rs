@@ -35,7 +35,7 @@ pub(super) static FORMAT: Format = Format::new(
     },
     |shape, _, content, sink| {
         sink.write(0, &header::bytes(shape).to_le_bytes())?;
-        header::write(shape, &mut |text| sink.write(0, text))?;
+        header::write(shape, &mut String::new(), &mut |text| sink.write(0, text))?;
         packed::write_samples(shape, content, sink)
     },
     |options| Box::new(LocatedCursor::<tensors::Tensors>::new(options.piece_bytes)),

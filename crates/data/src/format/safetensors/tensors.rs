@@ -4,7 +4,7 @@
 use super::super::ahead::WantedSample;
 use super::super::located::{Locator, Lookup};
 use super::super::payload_range::PayloadRange;
-use super::header::{self, Tensor};
+use super::header::{self, HeaderTensor};
 use super::{
     FileShape, FormatError, PREFIX_BYTES, check_sample, compare_shapes, cut_off, length_of,
 };
@@ -16,7 +16,9 @@ pub(super) struct Tensors {
     header_bytes: Option<u64>,
     is_read: bool,
     /// Tensors of a file without a plan.
-    tensors: Vec<Tensor>,
+    tensors: Vec<HeaderTensor>,
+    /// An entry of the header that the plan wants.
+    line: String,
 }
 
 impl Tensors {
@@ -28,7 +30,7 @@ impl Tensors {
     ) -> Result<(), FormatError> {
         let data_bytes = file_bytes - PREFIX_BYTES - text.len() as u64;
         match expected {
-            Some(expected) if header::matches(text, expected) => {
+            Some(expected) if header::matches(text, expected, &mut self.line) => {
                 let planned = expected.payload_bytes();
                 if data_bytes < planned {
                     return Err(cut_off(file_bytes, planned - data_bytes));
@@ -61,12 +63,12 @@ impl Tensors {
         })
     }
 
-    fn shape_of(&self, tensor: &Tensor) -> FileShape {
+    fn shape_of(&self, tensor: &HeaderTensor) -> FileShape {
         let samples = self.tensors.len() as u64;
         FileShape { dims: tensor.dims, element: tensor.element, samples }
     }
 
-    fn tensor(&self, sample: u64) -> Result<&Tensor, FormatError> {
+    fn tensor(&self, sample: u64) -> Result<&HeaderTensor, FormatError> {
         let tensor = usize::try_from(sample).ok().and_then(|i| self.tensors.get(i));
         tensor.ok_or_else(|| {
             let count = self.tensors.len();

@@ -1,6 +1,6 @@
 //! The file under the text: what of it comes next, gzip, its end.
 
-use super::super::ahead::{AheadCursor, Begun, Finder, WantedSample};
+use super::super::ahead::{AheadCursor, Finder, ReadOrder, WantedSample};
 use super::gunzip::Gunzip;
 use super::rows::Rows;
 use super::{Cursor, CursorOptions, FileShape, FormatError, PayloadSink, Syntax};
@@ -91,8 +91,8 @@ impl<S: Syntax> Text<S> {
 }
 
 impl<S: Syntax> Finder for Text<S> {
-    fn begin(&mut self, wanted: &WantedSample, begun: Begun) {
-        let is_same_file = begun != Begun::Anew;
+    fn begin(&mut self, wanted: &WantedSample, begun: ReadOrder) {
+        let is_same_file = begun != ReadOrder::Anew;
         if !self.rows.begin(wanted.sample, wanted.expected.as_ref(), is_same_file) {
             (self.at, self.packing) = (0, Packing::Unknown);
         }

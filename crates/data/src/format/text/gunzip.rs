@@ -13,7 +13,7 @@ const LOOK_BYTES: usize = 512;
 const RESERVED: u8 = 0xe0;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Section {
+enum GzipSection {
     Header,
     Body,
     Trailer,
@@ -26,7 +26,7 @@ pub(super) struct Gunzip {
     /// Start in the window of the unpacked bytes that were not yet taken.
     from: usize,
     to: usize,
-    section: Section,
+    section: GzipSection,
     /// Bytes of the header or the trailer that have come.
     around: Vec<u8>,
     crc: crc32fast::Hasher,
@@ -42,7 +42,7 @@ impl Gunzip {
             inflate: Inflate::new(),
             from: 0,
             to: 0,
-            section: Section::Header,
+            section: GzipSection::Header,
             around: Vec::with_capacity(LOOK_BYTES),
             crc: crc32fast::Hasher::new(),
             member_bytes: 0,
@@ -53,10 +53,10 @@ impl Gunzip {
     /// Start on a file.
     pub(super) fn begin(&mut self) {
         (self.from, self.to, self.at) = (0, 0, 0);
-        self.go_to(Section::Header);
+        self.go_to(GzipSection::Header);
     }
 
-    fn go_to(&mut self, section: Section) {
+    fn go_to(&mut self, section: GzipSection) {
         self.section = section;
         self.around.clear();
     }
@@ -74,14 +74,14 @@ impl Gunzip {
     /// Whether there is text, or may be without more of the file: a full window can hide some.
     pub(super) fn has_more(&self) -> bool {
         let is_full = self.to == self.inflate.window.len();
-        self.from < self.to || (is_full && self.section == Section::Body)
+        self.from < self.to || (is_full && self.section == GzipSection::Body)
     }
 
     /// The file is over: was the stream?
     pub(super) fn check_end(&self, at: u64) -> Result<(), FormatError> {
         match self.section {
-            Section::Header if self.around.is_empty() => Ok(()),
-            Section::Trailer => Err(cut_off(at, (TRAILER_BYTES - self.around.len()) as u64)),
+            GzipSection::Header if self.around.is_empty() => Ok(()),
+            GzipSection::Trailer => Err(cut_off(at, (TRAILER_BYTES - self.around.len()) as u64)),
             _ => Err(FormatError::new(at, "the file ends within a gzip stream")),
         }
     }
@@ -90,9 +90,9 @@ impl Gunzip {
     pub(super) fn step(&mut self, bytes: &[u8]) -> Result<usize, FormatError> {
         (self.from, self.to) = (0, 0);
         let used = match self.section {
-            Section::Header => self.header(bytes)?,
-            Section::Body => self.body(bytes)?,
-            Section::Trailer => self.trailer(bytes)?,
+            GzipSection::Header => self.header(bytes)?,
+            GzipSection::Body => self.body(bytes)?,
+            GzipSection::Trailer => self.trailer(bytes)?,
         };
         self.at += used as u64;
         Ok(used)
@@ -107,7 +107,7 @@ impl Gunzip {
         }
         self.member_bytes = self.member_bytes.wrapping_add(text.len() as u32);
         if step.is_end {
-            self.go_to(Section::Trailer);
+            self.go_to(GzipSection::Trailer);
         }
         Ok(step.used)
     }
@@ -123,7 +123,7 @@ impl Gunzip {
             return Err(self.wrong("no gzip header where one was expected"));
         }
         let Some(len) = gzip_header_bytes(&self.around) else { return Ok(come - before) };
-        self.go_to(Section::Body);
+        self.go_to(GzipSection::Body);
         self.inflate.reset();
         self.crc.reset();
         self.member_bytes = 0;
@@ -147,7 +147,7 @@ impl Gunzip {
             let message = format!("{made} bytes were unpacked, the file says {stated_bytes}");
             return Err(self.wrong(message));
         }
-        self.go_to(Section::Header);
+        self.go_to(GzipSection::Header);
         Ok(used)
     }
 

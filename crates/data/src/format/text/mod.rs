@@ -18,8 +18,8 @@ use feedrate_spec::catalog::{FormatEntry, Member};
 use feedrate_spec::shape::{Compression, Element, Encoding, FileShape};
 
 pub(super) use cursor::cursor;
-pub(super) use rows::{Row, Token, Values};
-pub(super) use write::{Line, encode, file_bytes};
+pub(super) use rows::{NumberText, RowEnd, Values};
+pub(super) use write::{LineMarks, encode, file_bytes};
 
 /// Reads are large, as files are read from their start.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -51,7 +51,7 @@ pub(super) trait Syntax: Default + Send + 'static {
     ///
     /// # Errors
     /// This is not how rows look.
-    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, Row), FormatError>;
+    fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, RowEnd), FormatError>;
 
     /// The text ended where the row goes on: take what is whole.
     ///

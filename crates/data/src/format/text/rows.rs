@@ -12,7 +12,7 @@ const SHOWN_BYTES_MAX: usize = 40;
 
 /// Reason for a syntax to stop reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Row {
+pub(in super::super) enum RowEnd {
     /// All bytes are used.
     GoesOn,
     /// There is no room for numbers.
@@ -31,11 +31,11 @@ fn no_number(at: usize, field: &[u8], element: Element) -> FormatError {
 
 /// The beginning of a number whose end has not come yet.
 #[derive(Default)]
-pub(in super::super) struct Token {
+pub(in super::super) struct NumberText {
     begun: Vec<u8>,
 }
 
-impl Token {
+impl NumberText {
     pub(in super::super) fn is_empty(&self) -> bool {
         self.begun.is_empty()
     }
@@ -250,9 +250,9 @@ impl<S: Syntax> Rows<S> {
                 let read = self.syntax.read(text, &mut self.values);
                 let (used, row) = read.map_err(|error| self.in_row(&error))?;
                 match row {
-                    Row::GoesOn => {}
-                    Row::Full => self.values.send(sink)?,
-                    Row::Over => {
+                    RowEnd::GoesOn => {}
+                    RowEnd::Full => self.values.send(sink)?,
+                    RowEnd::Over => {
                         self.row_ends(used)?;
                         self.values.send(sink)?;
                     }

@@ -1,7 +1,7 @@
 //! Finds records in a file: those of a plan where they must be, those of a foreign file one after another.
 
-use super::ahead::{Begun, Finder, Gathered, WantedSample, check_length};
-use super::example::{Outcome, Scanner};
+use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
+use super::example::{ScanEnd, Scanner};
 use super::{
     CRC_BYTES, CursorOptions, Dims, Element, FRAME_BYTES, FileShape, FormatError, IMAGE,
     PayloadSink, check_sample, cut_off, data_bytes, length_of, masked, record_bytes,
@@ -130,21 +130,21 @@ impl Records {
             return Ok(());
         }
         match self.scanner.end()? {
-            Outcome::Found => {
+            ScanEnd::Found => {
                 self.phase = RecordPhase::Crc;
                 self.frame.begin(CRC_BYTES as usize);
                 Ok(())
             }
             // What the sample is called was not known: the record is read once more.
-            Outcome::Renamed if self.expected.is_none() && !self.renamed => {
+            ScanEnd::Renamed if self.expected.is_none() && !self.renamed => {
                 self.renamed = true;
                 self.go_to(self.record, self.start);
                 Ok(())
             }
-            Outcome::Renamed => {
+            ScanEnd::Renamed => {
                 Err(FormatError::new(self.start, format!("a record without `{IMAGE}`")))
             }
-            Outcome::Missing(names) => {
+            ScanEnd::Missing(names) => {
                 let names = if names.is_empty() { "none" } else { &names };
                 let message = format!("a record without a feature of bytes; its features: {names}");
                 Err(FormatError::new(self.start, message))
@@ -170,7 +170,7 @@ impl Records {
 }
 
 impl Finder for Records {
-    fn begin(&mut self, wanted: &WantedSample, begun: Begun) {
+    fn begin(&mut self, wanted: &WantedSample, begun: ReadOrder) {
         self.expected = wanted.expected;
         self.wanted = wanted.sample;
         self.renamed = false;
@@ -180,10 +180,10 @@ impl Finder for Records {
                 self.record_bytes = record_bytes(shape);
                 self.go_to(wanted.sample, wanted.sample.saturating_mul(self.record_bytes));
             }
-            None if begun == Begun::Onward => self.go_to(self.record, self.start),
+            None if begun == ReadOrder::Onward => self.go_to(self.record, self.start),
             None => {
                 // What another file called its samples says nothing of this one.
-                if begun == Begun::Anew {
+                if begun == ReadOrder::Anew {
                     self.scanner.want(IMAGE);
                 }
                 self.record_bytes = 0;

@@ -3,9 +3,9 @@
 //! Members whose paths are equal up to the first dot of the name are one sample; its payload is the first that is
 //! not a label, or where all are, the first.
 
-use super::ahead::{Begun, Finder, Gathered, WantedSample, check_length};
-use super::block::{self, BLOCK_BYTES, Block, Header, Kind};
-use super::npy_header::{self, Progress};
+use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
+use super::block::{self, BLOCK_BYTES, Block, Header, MemberKind};
+use super::npy_header::{self, HeaderProgress};
 use super::{
     CursorOptions, DIMS_MAX, Dims, END_BYTES, Element, FileShape, FormatError, PayloadSink,
     archive_bytes, array_of, compare_shapes, cut_off, in_words, padded, pax, sample_bytes,
@@ -35,7 +35,7 @@ pub(super) struct Members {
     first: MemberSpan,
     /// The member that is the payload, or the last before.
     member: MemberSpan,
-    payload: Option<Payload>,
+    payload: Option<PayloadPlace>,
     planned_key: String,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Members {
 enum MemberPhase {
     Header,
     /// A name, or an extended header.
-    Meta(Kind),
+    Meta(MemberKind),
     ArrayHead,
     Payload,
     Done,
@@ -65,7 +65,7 @@ impl MemberSpan {
 }
 
 #[derive(Clone, Copy)]
-struct Payload {
+struct PayloadPlace {
     start: u64,
     dims: Dims,
     element: Element,
@@ -128,8 +128,8 @@ impl Members {
             return self.archive_ended(start);
         };
         let bytes = match kind {
-            Kind::Bare => 0,
-            Kind::File => self.meta_bytes.take().unwrap_or(bytes),
+            MemberKind::Bare => 0,
+            MemberKind::File => self.meta_bytes.take().unwrap_or(bytes),
             _ => bytes,
         };
         let left = self.length.saturating_sub(self.at);
@@ -139,8 +139,8 @@ impl Members {
         }
         let span = MemberSpan { start: self.at, bytes, is_array: false };
         match kind {
-            Kind::File => return self.file(span),
-            Kind::LongName | Kind::Extended => {
+            MemberKind::File => return self.file(span),
+            MemberKind::LongName | MemberKind::Extended => {
                 if bytes > META_BYTES_MAX {
                     let message = format!("a header of {bytes} bytes, more than {META_BYTES_MAX}");
                     return Err(FormatError::new(start, message));
@@ -154,21 +154,21 @@ impl Members {
                 return Ok(());
             }
             // What was said of this member is not said of the next.
-            Kind::Bare | Kind::Unknown => {
+            MemberKind::Bare | MemberKind::Unknown => {
                 self.path.clear();
                 self.meta_bytes = None;
             }
-            Kind::Other => {}
+            MemberKind::Other => {}
         }
         self.go_to(span.end());
         Ok(())
     }
 
     /// The name or extended header of the next member is whole.
-    fn meta(&mut self, kind: Kind) -> Result<(), FormatError> {
+    fn meta(&mut self, kind: MemberKind) -> Result<(), FormatError> {
         let start = self.member.start;
         let path = match kind {
-            Kind::LongName => Some(block::field_text(&self.head.bytes)),
+            MemberKind::LongName => Some(block::field_text(&self.head.bytes)),
             _ => {
                 let extended = pax::read(&self.head.bytes);
                 let extended = extended
@@ -276,7 +276,7 @@ impl Members {
     fn open_payload(&mut self, axes: &[u64], element: Element) -> Result<(), FormatError> {
         let dims = Dims::new(axes);
         let dims = dims.ok_or_else(|| FormatError::new(self.at, "an array of too many axes"))?;
-        self.payload = Some(Payload { start: self.at, dims, element });
+        self.payload = Some(PayloadPlace { start: self.at, dims, element });
         self.phase = MemberPhase::Payload;
         self.check_end();
         Ok(())
@@ -286,14 +286,14 @@ impl Members {
     fn array_head(&mut self) -> Result<(), FormatError> {
         let start = self.member.start;
         let array = match npy_header::read(&self.head.bytes) {
-            Ok(Progress::Needs(bytes)) if bytes as u64 <= self.member.bytes => {
+            Ok(HeaderProgress::Needs(bytes)) if bytes as u64 <= self.member.bytes => {
                 self.head.wanted = bytes;
                 return Ok(());
             }
-            Ok(Progress::Needs(_)) => {
+            Ok(HeaderProgress::Needs(_)) => {
                 return Err(FormatError::new(start, "a member too short for its array's header"));
             }
-            Ok(Progress::Done(array)) => array,
+            Ok(HeaderProgress::Done(array)) => array,
             Err(error) => return Err(FormatError::new(start + error.offset, error.message)),
         };
         let mut axes = [0; DIMS_MAX + 1];
@@ -340,8 +340,8 @@ impl Members {
 }
 
 impl Finder for Members {
-    fn begin(&mut self, wanted: &WantedSample, begun: Begun) {
-        let goes_on = begun == Begun::Onward && self.phase == MemberPhase::Done;
+    fn begin(&mut self, wanted: &WantedSample, begun: ReadOrder) {
+        let goes_on = begun == ReadOrder::Onward && self.phase == MemberPhase::Done;
         self.wanted = *wanted;
         self.payload = None;
         match &wanted.expected {
@@ -418,7 +418,7 @@ impl Finder for Members {
 
     /// How many samples there are is known at the last: then nothing but the end follows.
     fn found(&self) -> Option<FileShape> {
-        let Payload { dims, element, .. } = self.payload?;
+        let PayloadPlace { dims, element, .. } = self.payload?;
         if self.wanted.expected.is_some() {
             return self.wanted.expected;
         }

@@ -2,7 +2,7 @@
 
 use super::super::Need;
 use super::super::tests::{encoded, options, read_with, shape};
-use super::block::{Header, Kind};
+use super::block::{Header, MemberKind};
 use super::*;
 
 #[test]
@@ -92,7 +92,7 @@ fn a_planned_archive_is_whole_and_of_its_file() {
 fn headers_are_read_as_written() {
     for bytes in [0, 1, 0o777_7777_7777, 0o1000_0000_0000, u64::MAX] {
         let block = block::header("name.npy", bytes);
-        assert_eq!(block::read(&block, 0).unwrap(), Some(Header { kind: Kind::File, bytes }));
+        assert_eq!(block::read(&block, 0).unwrap(), Some(Header { kind: MemberKind::File, bytes }));
         let mut path = Vec::new();
         block::push_path(&block, &mut path);
         assert_eq!(path, b"name.npy");
@@ -108,7 +108,7 @@ fn every_flipped_bit_of_a_header_is_seen() {
         let read = block::read(&flipped, 512);
         // The checksum's own field has room for blanks and digits that say the same.
         let in_checksum = (148..156).contains(&(bit / 8));
-        let same = Some(Header { kind: Kind::File, bytes: 4711 });
+        let same = Some(Header { kind: MemberKind::File, bytes: 4711 });
         assert!(read.is_err() || in_checksum && read == Ok(same), "bit {bit}");
     }
 }
