@@ -5,7 +5,7 @@ use super::{FormatError, cut_off, piece_len};
 use std::ops::Range;
 
 const NAME: &[u8] = b"x.npy";
-/// The end of a file that is looked at. Longer comments behind the directory are not passed over.
+/// The first look at the end of a file.
 const TAIL_BYTES: u64 = 4096;
 const END_BYTES: usize = 22;
 const ZIP64_END_BYTES: u64 = 56;
@@ -131,17 +131,33 @@ impl DirectoryReader {
         let last = tail.len().saturating_sub(END_BYTES);
         let first = last.saturating_sub(COMMENT_BYTES_MAX);
         let Some(at) = (first..=last).rev().find(|&at| is_end_record(tail, at)) else {
-            let message = "no zip directory: the file is cut off, or is not an npz";
-            return Err(FormatError::new(self.file_bytes, message));
+            return self.longer_tail(start);
+        };
+        let Some(locator) = at.checked_sub(ZIP64_LOCATOR_BYTES).map(|from| &tail[from..at]) else {
+            return if start > 0 {
+                self.longer_tail(start)
+            } else {
+                directory_by(&tail[at..], at as u64)
+            };
         };
         let end_offset = start + at as u64;
-        let locator = at.checked_sub(ZIP64_LOCATOR_BYTES).map(|from| &tail[from..at]);
-        let Some(locator) = locator.filter(|locator| locator.starts_with(b"PK\x06\x07")) else {
+        if !locator.starts_with(b"PK\x06\x07") {
             return directory_by(&tail[at..], end_offset);
-        };
+        }
         let record = u64_at(locator, 8).unwrap_or(u64::MAX);
         let range = inside("zip64 end record", record, ZIP64_END_BYTES, end_offset)?;
         Ok((Sought::Zip64End, range))
+    }
+
+    /// A comment may stand between the end record and the end of the file.
+    fn longer_tail(&self, start: u64) -> Result<Next, FormatError> {
+        let most = END_BYTES + COMMENT_BYTES_MAX + ZIP64_LOCATOR_BYTES;
+        let earliest = self.file_bytes.saturating_sub(most as u64);
+        if start <= earliest {
+            let message = "no zip directory: the file is cut off, or is not an npz";
+            return Err(FormatError::new(self.file_bytes, message));
+        }
+        Ok((Sought::End, earliest..self.file_bytes))
     }
 }
 
