@@ -4,7 +4,10 @@
 //! Samples taken in order are read ahead in whole pieces: what was read beyond a sample is asked for again by the next. A
 //! sample out of order is read by itself. A step back is another pass over the file: nothing is kept from the last.
 
-use super::{Cursor, FormatError, Need, PayloadSink, cut_off, in_words, length_of, piece_len};
+use super::{
+    Cursor, FormatError, Need, PayloadSink, check_sample, compare_shapes, cut_off, in_words,
+    length_of, piece_len,
+};
 use feedrate_spec::shape::FileShape;
 use std::ops::Range;
 
@@ -32,6 +35,12 @@ pub(super) struct WantedSample {
 impl WantedSample {
     pub(super) fn new(file: u64, sample: u64, expected: Option<&FileShape>) -> Self {
         WantedSample { file, sample, expected: expected.copied() }
+    }
+
+    /// An error if a file holds something else than the plan says, or no sample of that number.
+    pub(super) fn check(&self, found: &FileShape) -> Result<(), FormatError> {
+        compare_shapes(found, self.expected.as_ref())?;
+        check_sample(found, self.sample)
     }
 }
 

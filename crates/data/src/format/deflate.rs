@@ -9,6 +9,13 @@ const PIECE_BYTES: usize = 64 << 10;
 /// RFC 1952, without name and time, of no known system: equal input makes equal bytes.
 const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
+/// Length of a gzip header without extra fields, and the flags that say which there are.
+pub(super) const GZIP_HEADER_BYTES: usize = 10;
+const HAS_CRC: u8 = 2;
+const HAS_EXTRA: u8 = 4;
+const HAS_NAME: u8 = 8;
+const HAS_COMMENT: u8 = 16;
+
 /// Takes the bytes of part 0, and passes them on deflated.
 pub(super) struct DeflateSink<'s> {
     inner: &'s mut dyn FileSink,
@@ -137,9 +144,10 @@ impl FileSink for DeflateSink<'_> {
     }
 }
 
-/// Inflates a stream without a wrapper, a window at a time.
+/// Inflates a stream, a window at a time.
 pub(super) struct Inflate {
     state: Decompress,
+    is_zlib: bool,
     /// Begins with the bytes that the last step made.
     pub(super) window: Vec<u8>,
 }
@@ -156,12 +164,21 @@ pub(super) struct InflateStep {
 
 impl Inflate {
     pub(super) fn new() -> Self {
-        Inflate { state: Decompress::new(false), window: vec![0; PIECE_BYTES] }
+        Self::wrapped(false)
+    }
+
+    /// Each stream is one of zlib (RFC 1950).
+    pub(super) fn zlib() -> Self {
+        Self::wrapped(true)
+    }
+
+    fn wrapped(is_zlib: bool) -> Self {
+        Inflate { state: Decompress::new(is_zlib), is_zlib, window: vec![0; PIECE_BYTES] }
     }
 
     /// Begin another stream.
     pub(super) fn reset(&mut self) {
-        self.state.reset(false);
+        self.state.reset(self.is_zlib);
     }
 
     /// Inflate some of `packed`, which lies at `at` of the file. A window that is full may hide what needs no more input.
@@ -179,4 +196,23 @@ impl Inflate {
         }
         Ok(InflateStep { used, made, is_end })
     }
+}
+
+/// Length of a gzip header (RFC 1952), once it has come.
+pub(super) fn gzip_header_bytes(header: &[u8]) -> Option<usize> {
+    let flags = header.get(3)?;
+    let mut end = GZIP_HEADER_BYTES;
+    if flags & HAS_EXTRA != 0 {
+        let extra_bytes = header.get(end..)?.first_chunk().copied().map(u16::from_le_bytes)?;
+        end += 2 + usize::from(extra_bytes);
+    }
+    for has_text in [HAS_NAME, HAS_COMMENT] {
+        if flags & has_text != 0 {
+            end += memchr::memchr(0, header.get(end..)?)? + 1;
+        }
+    }
+    if flags & HAS_CRC != 0 {
+        end += 2;
+    }
+    (end <= header.len()).then_some(end)
 }

@@ -42,11 +42,23 @@ pub(super) fn write_sample(
     sink: &mut dyn FileSink,
     seen: &mut dyn FnMut(&[u8]),
 ) -> Result<Payload, SinkError> {
-    let total = shape.sample_bytes();
+    write_made(part, shape.sample_bytes(), sink, &mut |at, piece| {
+        content.fill(sample, at, shape.element, piece);
+        seen(piece);
+    })
+}
+
+/// Write `bytes` bytes to part `part`; `make` gets space for some of them, and the offset at which these begin.
+pub(super) fn write_made(
+    part: usize,
+    bytes: u64,
+    sink: &mut dyn FileSink,
+    make: &mut dyn FnMut(u64, &mut [u8]),
+) -> Result<Payload, SinkError> {
     let mut payload = Payload::Whole;
     let mut at = 0;
-    while at < total {
-        let stride_end = total.min(at.saturating_add(STRIDE_BYTES));
+    while at < bytes {
+        let stride_end = bytes.min(at.saturating_add(STRIDE_BYTES));
         if sink.skip(part, stride_end - at) {
             payload = Payload::Skipped;
             at = stride_end;
@@ -54,9 +66,7 @@ pub(super) fn write_sample(
         while at < stride_end {
             let space = sink.space(part);
             let len = (space.len() as u64).min(stride_end - at) as usize;
-            let piece = &mut space[..len];
-            content.fill(sample, at, shape.element, piece);
-            seen(piece);
+            make(at, &mut space[..len]);
             sink.advance(part, len)?;
             at += len as u64;
         }

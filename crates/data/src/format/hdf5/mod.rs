@@ -7,7 +7,6 @@
 
 mod plan;
 mod metadata;
-mod places;
 mod write;
 mod checksum;
 mod blocks;
@@ -27,7 +26,7 @@ mod tests;
 use super::deflate::DeflateSink;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    check_sample, compare_shapes, cut_off, in_words, piece_len,
+    in_words, length_of,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Compression, DIMS_MAX, Dims, Element, Encoding, FileShape};
@@ -62,9 +61,13 @@ pub(super) static FORMAT: Format = Format::new(
             "dataset.hdf5.num_dset_per_record",
         ],
         unfit: plan::unfit,
-        ..FormatEntry::new(&MEMBER, |shape, encoding| plan::Plan::new(shape, encoding).file_bytes())
+        ..FormatEntry::new(&MEMBER, |shape, encoding| {
+            plan::FilePlan::new(shape, encoding).file_bytes()
+        })
     },
-    |shape, encoding, content, sink| write::file(&plan::Plan::new(shape, encoding), content, sink),
+    |shape, encoding, content, sink| {
+        write::file(&plan::FilePlan::new(shape, encoding), content, sink)
+    },
     // The engine `libhdf5` serves samples alone.
     |options| {
         if options.samples_alone {
@@ -73,3 +76,8 @@ pub(super) static FORMAT: Format = Format::new(
         Box::new(cursor::Hdf5Cursor::new(options))
     },
 );
+
+/// The product of dimensions, or the largest number.
+fn product(dims: &[u64]) -> u64 {
+    dims.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim))
+}

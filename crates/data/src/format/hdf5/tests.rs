@@ -3,6 +3,7 @@
 use super::super::tests::{encoded_as, options, read, read_with, shape};
 use super::super::{Discard, Need};
 use super::checksum::lookup3;
+use super::metadata::{object_header, summed, words};
 use super::*;
 
 /// Files written by h5py: `libver="earliest"` with chunks through every filter, then `"latest"` with a fixed array of
@@ -213,29 +214,11 @@ impl Builder {
         if !filters.is_empty() {
             messages.push((0x0b, filters.to_vec()));
         }
-        let dataset = self.put(&header(&messages));
+        let dataset = self.put(&object_header(&messages));
         let link = [&b"\x01\x00\x09records_0"[..], &dataset.to_le_bytes()].concat();
-        let root = self.put(&header(&[(0x06, link)]));
+        let root = self.put(&object_header(&[(0x06, link)]));
         self.read(root)
     }
-}
-
-fn words(values: &[u64]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
-}
-
-fn summed(mut block: Vec<u8>) -> Vec<u8> {
-    block.extend(lookup3(&block).to_le_bytes());
-    block
-}
-
-/// An object header of version 2.
-fn header(messages: &[(u8, Vec<u8>)]) -> Vec<u8> {
-    let message = |(kind, body): &(u8, Vec<u8>)| {
-        [&[*kind, body.len() as u8, (body.len() >> 8) as u8, 0], &body[..]].concat()
-    };
-    let body: Vec<u8> = messages.iter().flat_map(message).collect();
-    summed([&b"OHDR\x02\x02"[..], &(body.len() as u32).to_le_bytes(), &body].concat())
 }
 
 /// A chunked layout of version 3, the index at `index`.
@@ -275,7 +258,7 @@ fn what_leads_back_to_itself_is_refused() {
     let own = chain.0.len() as u64;
     let block = [&b"OCHK\x10\x10\0\0"[..], &goes_on(own)].concat();
     chain.put(&summed(block));
-    let root = chain.put(&header(&[(0x10, goes_on(own))]));
+    let root = chain.put(&object_header(&[(0x10, goes_on(own))]));
     refused(chain.read(root), "in more than 64 blocks");
 
     // Each node leads to the next one 64 times: 64 times 64 times ... nodes.

@@ -24,8 +24,8 @@ mod cursor;
 mod tests;
 
 use super::{
-    Content, Cursor, FileSink, Format, FormatError, Need, PayloadSink, SinkError, check_sample,
-    compare_shapes, cut_off, in_words, packed, piece_len,
+    Content, Cursor, FileSink, Format, FormatError, Need, PayloadSink, SinkError, cut_off,
+    in_words, length_of, packed, piece_len,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
@@ -105,6 +105,6 @@ fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
 }
 
 /// The name of a number of the metadata.
-fn name_of(names: &[&'static str], code: i64) -> Option<&'static str> {
-    names.get(usize::try_from(code).ok()?).copied()
+fn name_of(names: &'static str, code: i64) -> Option<&'static str> {
+    names.split(' ').nth(usize::try_from(code).ok()?)
 }

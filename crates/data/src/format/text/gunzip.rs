@@ -1,20 +1,15 @@
 //! Unpacks gzip (RFC 1952), members one after another, as it comes.
 
-use super::super::deflate::Inflate;
+use super::super::deflate::{GZIP_HEADER_BYTES, Inflate, gzip_header_bytes};
 use super::{FormatError, cut_off};
 
-const HEADER_BYTES: usize = 10;
 const TRAILER_BYTES: usize = 8;
 /// The longest header that is read, with its names and extra field.
 const HEADER_BYTES_MAX: usize = 128 << 10;
 /// Header bytes that are looked at together.
 const LOOK_BYTES: usize = 512;
 
-/// Flags of a header.
-const HAS_CRC: u8 = 2;
-const HAS_EXTRA: u8 = 4;
-const HAS_NAME: u8 = 8;
-const HAS_COMMENT: u8 = 16;
+/// Flags of a header that nobody uses.
 const RESERVED: u8 = 0xe0;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -123,11 +118,11 @@ impl Gunzip {
         let come = self.around.len();
         let is_gzip = [0x1f, 0x8b, 8].iter().zip(&self.around).all(|(a, b)| a == b);
         let is_known = self.around.get(3).is_none_or(|flags| flags & RESERVED == 0);
-        let is_whole = come >= HEADER_BYTES;
+        let is_whole = come >= GZIP_HEADER_BYTES;
         if (is_whole && !(is_gzip && is_known)) || come > HEADER_BYTES_MAX {
             return Err(self.wrong("no gzip header where one was expected"));
         }
-        let Some(len) = header_bytes(&self.around) else { return Ok(come - before) };
+        let Some(len) = gzip_header_bytes(&self.around) else { return Ok(come - before) };
         self.go_to(GzipSection::Body);
         self.inflate.reset();
         self.crc.reset();
@@ -159,23 +154,4 @@ impl Gunzip {
     fn wrong(&self, message: impl Into<String>) -> FormatError {
         FormatError::new(self.at, message)
     }
-}
-
-/// Length of a header, once it has come.
-fn header_bytes(header: &[u8]) -> Option<usize> {
-    let flags = header.get(3)?;
-    let mut end = HEADER_BYTES;
-    if flags & HAS_EXTRA != 0 {
-        let extra_bytes = header.get(end..)?.first_chunk().copied().map(u16::from_le_bytes)?;
-        end += 2 + usize::from(extra_bytes);
-    }
-    for has_text in [HAS_NAME, HAS_COMMENT] {
-        if flags & has_text != 0 {
-            end += memchr::memchr(0, header.get(end..)?)? + 1;
-        }
-    }
-    if flags & HAS_CRC != 0 {
-        end += 2;
-    }
-    (end <= header.len()).then_some(end)
 }
