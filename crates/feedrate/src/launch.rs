@@ -1,9 +1,9 @@
 //! The processes of a command: how they find each other, what rank 0 decides for all, and who tells what went wrong.
 
 use crate::cli::LaunchArguments;
-use crate::exit::{Exit, UsageError, code_of};
+use crate::exit::{Exit, UsageError, code_of, refuse};
 use crate::{interrupt, messages};
-use feedrate_run::comm::mpi::{self, Launched, Launcher, OnLoss};
+use feedrate_run::comm::mpi::{self, Launched, MpiLauncher, OnLoss};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
 use feedrate_run::driver::Signals;
 use feedrate_run::{ranks, system};
@@ -14,14 +14,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// A time to wait for others, as `flag` gives it.
-pub(crate) fn timeout(flag: &str, seconds: f64) -> Result<Duration, UsageError> {
+/// How long a rank waits for the others, from seconds.
+pub(crate) fn rank_timeout(seconds: f64) -> Result<Duration, UsageError> {
     let timeout = Duration::try_from_secs_f64(seconds).ok().filter(|timeout| !timeout.is_zero());
     timeout.ok_or_else(|| {
-        UsageError::new(
-            format!("`{flag} {seconds}` is no time to wait"),
-            "give seconds, more than none",
-        )
+        let message = format!("`--rank-timeout {seconds}` is no time to wait");
+        UsageError::new(message, "give seconds, more than none")
     })
 }
 
@@ -32,10 +30,10 @@ pub(crate) fn accelerators(
     per_process: Option<u32>,
 ) -> Result<Option<u32>, UsageError> {
     match (all, per_process) {
-        (Some(all), _) if all < processes => Err(UsageError::new(
+        (Some(all), _) if all < processes => refuse(
             format!("{processes} processes cannot share `{all}` accelerators"),
             "start as many processes as accelerators, or fewer",
-        )),
+        ),
         (Some(all), _) => Ok(Some(all)),
         (None, Some(each)) => Ok(Some(each.saturating_mul(processes))),
         (None, None) => Ok((processes > 1).then_some(processes)),
@@ -47,7 +45,7 @@ pub(crate) fn together(
     launch: &LaunchArguments,
     work: impl FnOnce(&Arc<dyn Comm>, &Signals) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
-    let rank_timeout = timeout("--rank-timeout", launch.rank_timeout)?;
+    let rank_timeout = rank_timeout(launch.rank_timeout)?;
     let signals = Signals { interrupted: interrupt::flag(), ..Signals::default() };
     let launched = mpi::launched(|name| std::env::var(name).ok());
     if let Some(launched) = launched.as_ref().filter(|of| is_plain_srun(of, launch)) {
@@ -112,7 +110,7 @@ pub(crate) fn together(
 /// Several processes of `srun` without help for MPI, which some libraries answer by ending them.
 fn is_plain_srun(launched: &Launched, launch: &LaunchArguments) -> bool {
     let many = launched.size.is_none_or(|size| size > 1);
-    launched.by == Launcher::Slurm && many && launch.mpi_library.is_none()
+    launched.by == MpiLauncher::Slurm && many && launch.mpi_library.is_none()
 }
 
 fn plain_srun() -> UsageError {
@@ -165,7 +163,7 @@ pub(crate) fn decided<T: Serialize + DeserializeOwned>(
 mod tests {
     use super::*;
     use crate::exit::TooManySteps;
-    use feedrate_run::comm::{ClockOffset, Node};
+    use feedrate_run::comm::{ClockOffset, RankNode};
     use std::sync::{Barrier, Mutex};
 
     #[test]
@@ -185,9 +183,9 @@ mod tests {
     #[test]
     fn a_wait_takes_time_and_ends() {
         for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
-            assert!(timeout("--grace", seconds).is_err(), "{seconds}");
+            assert!(rank_timeout(seconds).is_err(), "{seconds}");
         }
-        assert_eq!(timeout("--grace", 0.5).unwrap(), Duration::from_millis(500));
+        assert_eq!(rank_timeout(0.5).unwrap(), Duration::from_millis(500));
     }
 
     /// One of three ranks, which are threads.
@@ -206,8 +204,8 @@ mod tests {
             3
         }
 
-        fn node(&self) -> Node {
-            Node { node: 0, nodes: 1, local_rank: self.rank, local_size: 3 }
+        fn node(&self) -> RankNode {
+            RankNode { node: 0, nodes: 1, local_rank: self.rank, local_size: 3 }
         }
 
         fn barrier(&self) -> Result<(), CommError> {

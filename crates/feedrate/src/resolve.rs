@@ -3,12 +3,12 @@
 use crate::bundled::{self, WORKLOADS};
 use crate::catalog::catalog;
 use crate::cli::DataArguments;
-use crate::exit::UsageError;
+use crate::exit::{UsageError, refuse};
 use crate::messages;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
 use feedrate_spec::plan::{self, Context, Plan, Request};
-use feedrate_spec::problem::{Problem, Problems, Severity};
+use feedrate_spec::problem::{Problem, ProblemSeverity, Problems};
 use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub(crate) struct Resolved {
 /// Resolve `arguments`, for the rest as `request` says. Warnings are said on stderr.
 pub(crate) fn resolve(arguments: &DataArguments, request: Request) -> anyhow::Result<Resolved> {
     let (resolved, warnings) = resolve_silently(arguments, request)?;
-    for warning in warnings.0.iter().filter(|p| p.severity == Severity::Warning) {
+    for warning in warnings.0.iter().filter(|p| p.severity == ProblemSeverity::Warning) {
         messages::say(warning);
     }
     Ok(resolved)
@@ -37,8 +37,10 @@ pub(crate) fn resolve_silently(
     request: Request,
 ) -> anyhow::Result<(Resolved, Problems)> {
     if arguments.foreign && (arguments.scale != 1.0 || arguments.shrink_records != 1.0) {
-        return Err(UsageError::new("`--foreign` files are as many and as large as they are", "leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter")
-        .into());
+        return refuse(
+            "`--foreign` files are as many and as large as they are",
+            "leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter",
+        );
     }
     let (name, file, yaml) = find(&arguments.workload)?;
     let overrides = overrides(&arguments.overrides, Override::parse)?;

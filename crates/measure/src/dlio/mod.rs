@@ -20,7 +20,7 @@ use crate::record::Record;
 use crate::record::file::{RecordFileError, make_folder, write_all_atomically};
 use crate::window::Scope;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::path::Path;
 
 /// How a run was asked for, which its record does not know.
@@ -69,16 +69,16 @@ pub fn write(
     let mut files = beside;
     for rank in 0..record.plan.accelerators as usize {
         let output = output::output_json(&derived, &evaluations, rank);
-        files.push(python_json(folder, format!("{rank}_output.json"), &output)?);
+        files.push(python_json(format!("{rank}_output.json"), &output));
         let stats = epoch_stats::epoch_stats_json(record, rank);
-        files.push(python_json(folder, format!("{rank}_per_epoch_stats.json"), &stats)?);
+        files.push(python_json(format!("{rank}_per_epoch_stats.json"), &stats));
         if FILES_AT_ONCE <= files.len() {
             write_all_atomically(folder, &files)?;
             files.clear();
         }
     }
     let summary = summary::summary_json(&derived, &evaluations);
-    files.push(python_json(folder, "summary.json".into(), &summary)?);
+    files.push(python_json("summary.json", &summary));
     files.push(("dlio.log".into(), log(record, invocation, Some(folder)).into_bytes()));
     files.extend(hydra_files(invocation));
     write_all_atomically(folder, &files)
@@ -130,50 +130,20 @@ impl Evaluations {
     }
 }
 
-/// A JSON object whose keys keep their order, and whose unknown values are left out.
-#[derive(Default)]
-struct Object(Map<String, Value>);
-
-impl Object {
-    fn put(&mut self, key: impl Into<String>, value: impl Into<Value>) {
-        self.0.insert(key.into(), value.into());
+/// An object without what is not known: `null`, or empty text.
+fn known(object: impl Into<Value>) -> Value {
+    let mut object = object.into();
+    if let Some(map) = object.as_object_mut() {
+        map.retain(|_, value| !value.is_null() && value != "");
     }
-
-    fn put_known(&mut self, key: &str, value: Option<impl Into<Value>>) {
-        if let Some(value) = value {
-            self.put(key, value);
-        }
-    }
-
-    /// Text that is not known is empty.
-    fn put_text(&mut self, key: &str, text: &str) {
-        self.put_known(key, (!text.is_empty()).then_some(text));
-    }
-}
-
-impl From<Object> for Value {
-    fn from(object: Object) -> Value {
-        Value::Object(object.0)
-    }
-}
-
-impl FromIterator<(String, Value)> for Object {
-    fn from_iter<I: IntoIterator<Item = (String, Value)>>(entries: I) -> Self {
-        Object(entries.into_iter().collect())
-    }
+    object
 }
 
 /// A file as Python's `json.dump(…, indent=4)` writes it.
-fn python_json(
-    folder: &Path,
-    name: String,
-    value: &Value,
-) -> Result<(String, Vec<u8>), RecordFileError> {
+fn python_json(name: impl Into<String>, value: &Value) -> (String, Vec<u8>) {
     let mut bytes = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
-    match value.serialize(&mut serializer) {
-        Ok(()) => Ok((name, bytes)),
-        Err(source) => Err(RecordFileError::Encode { path: folder.join(name), source }),
-    }
+    value.serialize(&mut serializer).unwrap_or_else(|_| unreachable!("keys are text"));
+    (name.into(), bytes)
 }

@@ -14,7 +14,9 @@ pub use self::study::StudyRun;
 
 use self::access::Access;
 use crate::histogram::Histogram;
+use feedrate_spec::names;
 use feedrate_spec::plan::{Plan, PlanDoubt};
+use feedrate_spec::units::GIB;
 use serde::{Deserialize, Serialize};
 use timeline::Timeline;
 
@@ -22,7 +24,7 @@ use timeline::Timeline;
 pub const RECORD_VERSION: u32 = 1;
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// [`RECORD_VERSION`] of the writer.
     pub version: u32,
@@ -175,24 +177,16 @@ pub struct CheckpointRecord {
     pub ranks: Vec<RankCheckpoint>,
 }
 
-/// Direction of a checkpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckpointKind {
-    /// Written.
-    #[default]
-    Save,
-    /// Read.
-    Load,
-}
-
-impl CheckpointKind {
-    /// As in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            CheckpointKind::Save => "save",
-            CheckpointKind::Load => "load",
-        }
+names! {
+    /// Direction of a checkpoint.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum CheckpointKind {
+        /// Written.
+        #[default]
+        Save = "save",
+        /// Read.
+        Load = "load",
     }
 }
 
@@ -263,7 +257,7 @@ impl CheckpointRecord {
     /// 2^30 bytes a second; `None` of nothing.
     pub fn gib_per_second(&self) -> Option<f64> {
         let duration_s = self.duration_s();
-        (duration_s > 0.0).then(|| self.bytes as f64 / f64::from(1u32 << 30) / duration_s)
+        (duration_s > 0.0).then(|| self.bytes as f64 / GIB / duration_s)
     }
 }
 

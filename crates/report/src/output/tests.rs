@@ -6,7 +6,7 @@ use crate::report::{
     Source, Support,
 };
 use crate::table::Table;
-use feedrate_analysis::finding::Kind;
+use feedrate_analysis::finding::FindingKind;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{AU_WINDOWED, Provenance, Value};
@@ -39,7 +39,7 @@ fn report(name: &str) -> Report {
     let second = Run {
         workload: "w".into(),
         parameter: "processes".into(),
-        usable: Err(stale),
+        unusable: Some(stale),
         ..Run::default()
     };
     let table = || Table::from_text(name, ["Setting", name], [vec![name.into(), "2, 4".into()]]);
@@ -49,7 +49,7 @@ fn report(name: &str) -> Report {
         sources: vec![Source { path: name.into(), runs: 2 }],
         findings: vec![FindingText {
             says: format!("`{name}` makes no difference"),
-            kind: Kind::NoEffect,
+            kind: FindingKind::NoEffect,
             workload: name.into(),
             response: None,
             factors: vec![name.into()],

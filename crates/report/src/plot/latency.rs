@@ -6,10 +6,9 @@ use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
     Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Style, Tone,
 };
-use feedrate_analysis::design::Cell;
+use feedrate_analysis::design::DesignCell;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, Record};
-use feedrate_results::import::Origin;
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 use std::collections::BTreeMap;
@@ -104,12 +103,12 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 
 /// The record of a run that tells of these calls.
 fn record<'a>(run: &'a Run, name: &str) -> Option<&'a Record> {
-    let is_own = run.origin == Origin::Feedrate;
+    let is_own = run.is_own();
     if is_own == (name != WAIT) { run.record.as_deref() } else { None }
 }
 
 /// Milliseconds, and the percentage of calls that took no longer. Those that took no time lie below the first.
-fn distribution(block: &Block<'_>, cell: &Cell, name: &str, counts: Counts) -> Vec<Point> {
+fn distribution(block: &Block<'_>, cell: &DesignCell, name: &str, counts: Counts) -> Vec<Point> {
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
     for record in block.runs(cell).filter_map(|run| record(run, name)) {
         for (ns, count) in counts(record) {

@@ -8,13 +8,13 @@ use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
     Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Series, Spread, Style, Tone,
 };
-use feedrate_analysis::design::Cell;
+use feedrate_analysis::design::DesignCell;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::DELIVERED_WHOLE;
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats;
-use feedrate_results::import::Origin;
+use feedrate_results::import::RunOrigin;
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 
@@ -129,10 +129,10 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 }
 
 impl PhasedRuns {
-    fn new(block: &Block<'_>, cell: &Cell) -> Self {
+    fn new(block: &Block<'_>, cell: &DesignCell) -> Self {
         let runs = block.runs(cell).map(|run| match run.origin {
-            Origin::Feedrate => run.phases.iter().map(measured).collect(),
-            Origin::Dlio | Origin::MlperfStorage => recomputed(run),
+            RunOrigin::Feedrate => run.phases.iter().map(measured).collect(),
+            RunOrigin::Dlio | RunOrigin::MlperfStorage => recomputed(run),
         });
         PhasedRuns { label: block.label(cell), runs: runs.collect() }
     }

@@ -2,9 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use crate::run::Settings;
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -14,12 +12,10 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{ignored}",
         advice: "do not read an effect of this setting out of these runs; feedrate's loaders obey it",
     },
-    check: Check::OfRun(|loaded| {
-        let (_, settings) = (loaded.imported?, &loaded.run.settings);
-        let mut told = Vec::new();
-        for key in loaded.run.parameter.split(',') {
-            told.extend(ignored(settings, key).map(|why| format!("{key}: {why}")));
-        }
+    check: Check::OfImport(|run, _| {
+        let keys = run.parameter.split(',');
+        let told = keys.filter_map(|key| Some(format!("{key}: {}", run.ignores(key)?)));
+        let told: Vec<String> = told.collect();
         (!told.is_empty()).then(|| Facts::new().with("ignored", told))
     }),
     #[cfg(test)]
@@ -28,37 +24,3 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         tests::Fake { overrides, ..tests::good() }.write(root, "w/4_file_shuffle_off/a");
     },
 };
-
-/// The reason for which DLIO does not act on a setting, by its key or the last word of it, in a run of these settings: see its `torch_data_loader.py`, `tf_reader.py`.
-pub fn ignored(settings: &Settings, key: &str) -> Option<String> {
-    let text = |key: &str| settings.get(key).map_or("", String::as_str);
-    let count = |key: &str, default: u32| text(key).parse().unwrap_or(default);
-    let loader = [text("loader.kind"), text("framework")].into_iter().find(|one| !one.is_empty());
-    let is_torch = loader == Some("pytorch");
-    let is_tfrecord = text("dataset.format") == "tfrecord";
-    let (threads, prefetch) = (count("loader.workers", 1), count("loader.prefetch_size", 2));
-    let says = |text: &str| Some(text.to_string());
-    match key.rsplit('.').next().unwrap_or(key) {
-        "file_shuffle" | "sample_shuffle" if is_torch => says(
-            "with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set",
-        ),
-        "prefetch_size"
-            if is_torch && threads > 0 && prefetch.div_ceil(threads) == 2_u32.div_ceil(threads) =>
-        {
-            Some(format!(
-                "{prefetch} over {threads} reading threads is {} a thread, rounded up, as with the default of 2",
-                prefetch.div_ceil(threads)
-            ))
-        }
-        "transfer_size" | "shuffle_size" | "computation_threads" if !is_tfrecord => {
-            says("used for tfrecord files only")
-        }
-        "file_access"
-        | "enable_chunking"
-        | "chunk_size"
-        | "fsync"
-        | "recovery_rank_shift"
-        | "model_size" => says("read and not used"),
-        _ => None,
-    }
-}

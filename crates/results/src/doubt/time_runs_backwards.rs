@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use feedrate_spec::units;
 
 /// Timestamps and step times come from different calls.
@@ -17,13 +16,12 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{backwards:.3}",
         advice: "keep time services from stepping the clock during runs, and run again",
     },
-    check: Check::OfRun(|loaded| {
-        let imported = loaded.imported?;
+    check: Check::OfImport(|_, imported| {
         let mut seen = imported.backwards.clone();
-        let is_timed = |rank: u32| rank == 0 || imported.times_of_rank_0.is_none();
-        for epoch in &loaded.record.epochs {
+        for epoch in &imported.record.epochs {
             let ranks = imported.ranks.iter().zip(&epoch.accelerators);
-            for (rank, accelerator) in ranks.filter(|(rank, _)| is_timed(**rank)) {
+            let has_all = imported.times_of_rank_0.is_none();
+            for (rank, accelerator) in ranks.filter(|(rank, _)| has_all || **rank == 0) {
                 for block in &accelerator.blocks {
                     let steps_ns: u64 = block.load_ns.iter().chain(&block.compute_ns).sum();
                     let length_ns = block.end_ns.saturating_sub(block.start_ns);

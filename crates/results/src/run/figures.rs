@@ -1,7 +1,6 @@
 //! Figures of a run that no metric of a record has: what was reported, rates in MiB, and parts of the waiting.
 
 use super::Run;
-use crate::import::Origin;
 use feedrate_measure::metric::{
     DELIVERED_WHOLE, NOMINAL_WHOLE, NOMINAL_WINDOWED, Provenance, Value,
 };
@@ -30,10 +29,9 @@ pub struct OtherNumber<'a> {
 impl Run {
     /// All of them. What was reported has DLIO's names.
     pub fn figures(&self) -> Vec<OtherNumber<'_>> {
-        let is_own = self.origin == Origin::Feedrate;
-        let unless_own = |of| if is_own { Provenance::Measured } else { of };
+        let others = [Provenance::Reported, Provenance::Recomputed, Provenance::Estimated];
         let [reported, recomputed, estimated] =
-            [Provenance::Reported, Provenance::Recomputed, Provenance::Estimated].map(unless_own);
+            if self.is_own() { [Provenance::Measured; 3] } else { others };
         let times = &self.step_times;
         let mut figures = vec![
             (

@@ -22,8 +22,10 @@ const NOT_VARIED: [&str; 8] = [
 #[derive(Clone, Debug, Default)]
 pub struct FolderNames {
     experiment: Option<Experiment>,
-    workload: Option<String>,
-    put_aside: Option<String>,
+    /// The folder above the experiment's.
+    pub workload: Option<String>,
+    /// `incomplete` or `superseded`.
+    pub put_aside: Option<String>,
 }
 
 impl FolderNames {
@@ -31,17 +33,16 @@ impl FolderNames {
     /// `training/<workload>/run/<time>/`.
     pub fn new(path: &Path) -> Self {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
-        let mut above = absolute.ancestors().skip(1).filter_map(|folder| folder.file_name());
-        let mut next = || above.next().map(|name| name.to_string_lossy().into_owned());
-        let mut parent = next();
-        let put_aside =
-            parent.clone().filter(|name| [INCOMPLETE, SUPERSEDED].contains(&name.as_str()));
+        let above = absolute.ancestors().skip(1).filter_map(|folder| folder.file_name());
+        let mut above = above.map(|name| name.to_string_lossy().into_owned());
+        let mut parent = above.next();
+        let put_aside = parent.take_if(|name| [INCOMPLETE, SUPERSEDED].contains(&name.as_str()));
         if put_aside.is_some() {
-            parent = next();
+            parent = above.next();
         }
         let experiment = parent.as_deref().and_then(Experiment::parse);
         let is_mlperf = parent.as_deref().is_some_and(|name| ["run", "datagen"].contains(&name));
-        let workload = if experiment.is_some() || is_mlperf { next() } else { None };
+        let workload = if experiment.is_some() || is_mlperf { above.next() } else { None };
         FolderNames { experiment, workload, put_aside }
     }
 
@@ -50,39 +51,20 @@ impl FolderNames {
         self.experiment.as_ref().map(|experiment| experiment.processes)
     }
 
-    /// The folder above the experiment's.
-    pub fn workload(&self) -> Option<String> {
-        self.workload.clone()
-    }
-
-    /// `incomplete` or `superseded`.
-    pub fn put_aside(&self) -> Option<String> {
-        self.put_aside.clone()
-    }
-
-    /// Parameter and value, of the overrides or, without any, of the experiment's folder.
-    pub fn varied(&self, overrides: &[String], accelerators: Option<u32>) -> (String, String) {
-        self.varied_beside(overrides, &[], accelerators)
-    }
-
-    /// The same without overrides that are `shared` with all other runs.
-    pub fn varied_beside(
+    /// Parameter and value, of the overrides or, without any, of the experiment's folder; without those that are `shared` with all other runs.
+    pub fn varied(
         &self,
         overrides: &[String],
         shared: &[String],
         accelerators: Option<u32>,
     ) -> (String, String) {
-        let parsed = |texts: &[String]| -> Vec<Setting> {
-            texts.iter().filter_map(|text| Setting::parse(text).ok()).collect()
-        };
-        let shared = parsed(shared);
-        let is_own = |setting: &Setting| !shared.contains(setting);
-        let mut settings = parsed(overrides);
-        settings.retain(is_own);
+        let [mut settings, shared] = [overrides, shared].map(|texts| {
+            texts.iter().filter_map(|text| Setting::parse(text).ok()).collect::<Vec<Setting>>()
+        });
+        settings.retain(|setting| !shared.contains(setting));
         if settings.is_empty() {
-            let of_name = self.experiment.as_ref().map(|experiment| experiment.settings.clone());
-            settings = of_name.unwrap_or_default();
-            settings.retain(is_own);
+            let of_name = self.experiment.iter().flat_map(|experiment| &experiment.settings);
+            settings.extend(of_name.filter(|setting| !shared.contains(setting)).cloned());
         }
         if settings.is_empty() {
             let value = accelerators.map_or_else(String::new, |count| count.to_string());
@@ -112,14 +94,11 @@ pub(super) fn workload(overrides: &[String]) -> Option<String> {
 
 /// Those that may be what is studied.
 pub(super) fn varied_overrides(overrides: &[String]) -> Vec<String> {
-    let is_varied = |text: &&String| {
-        let key = text.trim_start_matches(['+', '~']);
-        match key.strip_prefix("workload.") {
-            Some(key) => !NOT_VARIED.iter().any(|not| key.starts_with(not)),
-            None => false,
-        }
-    };
-    overrides.iter().filter(is_varied).cloned().collect()
+    let varied = overrides.iter().filter(|text| {
+        let key = text.trim_start_matches(['+', '~']).strip_prefix("workload.");
+        key.is_some_and(|key| !NOT_VARIED.iter().any(|not| key.starts_with(not)))
+    });
+    varied.cloned().collect()
 }
 
 #[cfg(test)]
@@ -130,8 +109,8 @@ mod tests {
         let names = FolderNames::new(Path::new(path));
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_string()).collect();
         let (parameter, value) =
-            names.varied(&varied_overrides(&overrides), names.processes().or(Some(3)));
-        assert_eq!((parameter.as_str(), value.as_str(), names.workload().as_deref()), expected);
+            names.varied(&varied_overrides(&overrides), &[], names.processes().or(Some(3)));
+        assert_eq!((parameter.as_str(), value.as_str(), names.workload.as_deref()), expected);
     }
 
     #[test]
@@ -174,10 +153,7 @@ mod tests {
     #[test]
     fn runs_that_were_put_aside_are_of_their_experiment() {
         let names = FolderNames::new(Path::new("/r/unet/4_batch_size_1/superseded/2025"));
-        assert_eq!(
-            (names.put_aside().as_deref(), names.processes()),
-            (Some("superseded"), Some(4))
-        );
-        assert_eq!(names.workload().as_deref(), Some("unet"));
+        assert_eq!((names.put_aside.as_deref(), names.processes()), (Some("superseded"), Some(4)));
+        assert_eq!(names.workload.as_deref(), Some("unet"));
     }
 }

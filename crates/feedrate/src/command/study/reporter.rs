@@ -1,7 +1,7 @@
 //! Reports the progress of `feedrate study run`: a line an event, and in a terminal a live line below them.
 
 use crate::{messages, progress};
-use feedrate_analysis::precision::Next;
+use feedrate_analysis::precision::NextStep;
 use feedrate_spec::units;
 use feedrate_study::runner::RunnerEvent;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -22,25 +22,18 @@ impl Reporter {
     /// Tell of one event.
     pub(super) fn tell(&self, event: &RunnerEvent) {
         let line = line(event);
-        match event {
+        let live = match event {
             RunnerEvent::Running { left_s, .. } => {
-                let left = units::seconds(*left_s);
-                self.live(format!("{line}; all that is left, about {left}"));
+                format!("{line}; all that is left, about {}", units::seconds(*left_s))
             }
-            RunnerEvent::Generating { .. } => self.live(line.clone()),
-            _ => {
-                self.live(String::new());
-                return self.say(&line);
-            }
-        }
-        if self.line.is_hidden() {
+            RunnerEvent::Generating { .. } => line.clone(),
+            _ => String::new(),
+        };
+        if live.is_empty() || self.line.is_hidden() {
             self.say(&line);
         }
-    }
-
-    fn live(&self, text: String) {
         self.line.reset_elapsed();
-        self.line.set_message(text);
+        self.line.set_message(live);
     }
 
     /// A line that stays.
@@ -112,8 +105,8 @@ fn line(event: &RunnerEvent) -> String {
             };
             let runs = units::counted(standing.replicates, "run");
             match standing.next {
-                Next::OutOfReach => format!("{label}: {known} by {runs}; not within reach"),
-                Next::Enough | Next::Another => format!("{label}: {known} by {runs}"),
+                NextStep::OutOfReach => format!("{label}: {known} by {runs}; not within reach"),
+                NextStep::Enough | NextStep::Another => format!("{label}: {known} by {runs}"),
             }
         }
         RunnerEvent::OutOfTime { label, expected_s } => {
