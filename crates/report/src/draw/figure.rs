@@ -120,7 +120,7 @@ pub enum Layer {
     /// Bars.
     Bars(Bars),
     /// A shaded stretch of the x axis.
-    Span(Span),
+    Span(ShadedSpan),
     /// A level of the y axis.
     Rule {
         /// On the y axis.
@@ -218,7 +218,7 @@ pub struct Bar {
 
 /// A shaded stretch of the x axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Span {
+pub struct ShadedSpan {
     /// Where it begins.
     pub from: f64,
     /// Where it ends.
@@ -254,12 +254,12 @@ pub struct Matrix {
     /// From the top.
     pub rows: Vec<String>,
     /// By row; `None` where there is nothing.
-    pub cells: Vec<Vec<Option<Cell>>>,
+    pub cells: Vec<Vec<Option<MatrixCell>>>,
 }
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cell {
+pub struct MatrixCell {
     /// In it.
     pub text: String,
     /// How strong its colour is, 0 to 1.

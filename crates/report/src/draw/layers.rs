@@ -2,7 +2,7 @@
 
 use super::axis::{self, with_room};
 use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
-use super::figure::{Bars, Layer, Point, Scale, Series, Span, Spread, Style, Tone};
+use super::figure::{Bars, Layer, Point, Scale, Series, ShadedSpan, Spread, Style, Tone};
 use super::font;
 use super::marks::{MARK, dashes, interval, mark};
 use super::panel::{FittedPanel, GAP, LINE, SLANT, has_marks};
@@ -204,7 +204,7 @@ impl Placed<'_> {
         }
     }
 
-    fn span(&self, span: &Span, canvas: &mut Canvas) {
+    fn span(&self, span: &ShadedSpan, canvas: &mut Canvas) {
         let (left, right) = (self.x(span.from), self.x(span.to));
         let hint = format!("{}: {}–{}", span.kind, axis::text(span.from), axis::text(span.to));
         let fill = span_fill(canvas.theme, span.tone);

@@ -204,7 +204,7 @@ fn text_has_its_width_in_any_font() {
 
 #[test]
 fn the_name_of_a_low_matrix_lies_in_no_other() {
-    let cell = Cell { text: "1/1".into(), strength: 0.5, tone: Tone::Good };
+    let cell = MatrixCell { text: "1/1".into(), strength: 0.5, tone: Tone::Good };
     let matrix = Matrix {
         x_label: "Processes (emulated accelerators)".into(),
         y_label: "Model".into(),

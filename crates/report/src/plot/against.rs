@@ -1,16 +1,36 @@
 //! A response against processes: a line for each workload, or a panel for each factor with a line for each of its levels.
 
-use super::Missing;
 use super::block::Block;
 use super::caption::intervals;
 use super::data::Data;
 use super::response::{ResponseAxis, means, processes_axis, title};
+use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, Figure, Layer, Naming, Panel, Style, Tone};
-use feedrate_measure::metric::Metric;
+use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric};
+use feedrate_spec::catalog::Member;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The whole figure.
-pub(super) fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
+pub(super) static AU_PROCESSES: Plot = Plot {
+    member: Member {
+        name: "au_processes",
+        summary: "AU against processes: a line for each workload, or a panel for each factor with a line for each level",
+        abilities: &[],
+    },
+    needs: Needs::Summaries,
+    make: Make::Response(&AU_ALL_STEPS, figure),
+};
+
+pub(super) static THROUGHPUT_PROCESSES: Plot = Plot {
+    member: Member {
+        name: "throughput_processes",
+        summary: "Throughput against processes: a line for each workload, or a panel for each factor with a line for each level",
+        abilities: &[],
+    },
+    needs: Needs::Summaries,
+    make: Make::Response(&DELIVERED_WHOLE, figure),
+};
+
+fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     if data.used().next().is_none() {
         return Err(Missing::runs());
     }
@@ -76,8 +96,7 @@ struct Parts {
 impl Lines<'_> {
     /// One line for a whole block.
     fn of_block(&self, block: &Block<'_>, label: &str, hue: usize) -> Layer {
-        let free: Vec<usize> = block.processes().into_iter().collect();
-        let cells = block.design.slice(&free);
+        let cells = block.design.slice(&block.free());
         let points = cells.iter().filter_map(|of| self.y.point(block, block.count(of)?, &[of]));
         Layer::series(label, Tone::Hue(hue), Style::Joined, points.collect())
     }
@@ -119,7 +138,7 @@ impl Lines<'_> {
         }
         let alone = self.panel(block.title(), vec![self.of_block(block, "", 0)]);
         if count_lines(&alone) > 0 {
-            let held = block.held(&block.processes().into_iter().collect::<Vec<_>>());
+            let held = block.held(&block.free());
             if !held.is_empty() {
                 told.push_str(&format!("Held{}: {held}. ", block.of_name()));
             }

@@ -87,6 +87,11 @@ impl<'a> Block<'a> {
         (0..self.design.factors.len()).filter(|i| Some(*i) != self.processes()).collect()
     }
 
+    /// Processes, where they differ.
+    pub(super) fn free(&self) -> Vec<usize> {
+        self.processes().into_iter().collect()
+    }
+
     /// Processes, where they differ, and a factor.
     pub(super) fn processes_and(&self, factor: usize) -> Vec<usize> {
         self.processes().into_iter().chain([factor]).collect()

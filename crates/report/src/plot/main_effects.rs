@@ -6,7 +6,7 @@ use super::response::{ResponseAxis, means, title};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Content, Figure, Layer, Naming, Panel, Point, Range, Style, Tone};
 use feedrate_analysis::design::Cell;
-use feedrate_measure::metric::Metric;
+use feedrate_measure::metric::{DELIVERED_WHOLE, Metric};
 use feedrate_spec::catalog::Member;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub(super) static PLOT: Plot = Plot {
         abilities: &[],
     },
     needs: Needs::Summaries,
-    make: Make::Response("delivered_bytes_per_second", figure),
+    make: Make::Response(&DELIVERED_WHOLE, figure),
 };
 
 fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
