@@ -36,8 +36,8 @@ pub fn of_results(
     from: Option<&Path>,
     threads: usize,
 ) -> Result<Report, RunsError> {
-    let Found { data, others, left_out } =
-        Found::read(paths, &ReadOptions { threads, records_max: DETAILED_MAX })?;
+    let FoundRuns { data, others, left_out } =
+        FoundRuns::read(paths, &ReadOptions { threads, records_max: DETAILED_MAX })?;
     let data = Data { overview: overview(paths)?, ..data };
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
     let observations = observations(&data.runs, &levels);
@@ -89,8 +89,8 @@ pub fn plot_data(
         return Ok((Data { overview, ..Data::default() }, Vec::new()));
     }
     let records_max = if needs == Needs::Records { usize::MAX } else { 0 };
-    let Found { data, others, mut left_out } =
-        Found::read(paths, &ReadOptions { threads, records_max })?;
+    let FoundRuns { data, others, mut left_out } =
+        FoundRuns::read(paths, &ReadOptions { threads, records_max })?;
     let mut unused: Vec<&Run> = data.runs.iter().chain(&others).collect();
     unused.sort_by(|a, b| by_start(a).cmp(&by_start(b)));
     for run in unused {
@@ -107,7 +107,7 @@ pub fn plot_data(
 }
 
 /// All runs below some folders.
-struct Found {
+struct FoundRuns {
     /// Those that have results, be it such that must not be used, in the order they were started. Their settings name workload, host and, where there are
     /// several, source.
     data: Data,
@@ -116,7 +116,7 @@ struct Found {
     left_out: Vec<LeftOut>,
 }
 
-impl Found {
+impl FoundRuns {
     fn read(paths: &[PathBuf], options: &ReadOptions) -> Result<Self, RunsError> {
         let index = RunIndex::read(paths, options)?;
         let unread = index.unread.iter().filter_map(|one| FolderRun::from_names(&one.path));
@@ -148,7 +148,7 @@ impl Found {
         let left_out = left_out
             .map(|one| LeftOut { path: one.path.display().to_string().into(), ..one })
             .collect();
-        Ok(Found { data: Data { runs, designs, overview: None, folders }, others, left_out })
+        Ok(FoundRuns { data: Data { runs, designs, overview: None, folders }, others, left_out })
     }
 }
 

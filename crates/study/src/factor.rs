@@ -7,7 +7,7 @@ use feedrate_spec::problem::Problem;
 
 /// Something that is varied.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Factor {
+pub struct StudyFactor {
     /// Name in tables.
     pub name: String,
     /// A column of the study, a key of the workload, or a setting of the study.
@@ -15,7 +15,7 @@ pub struct Factor {
     /// Levels, the low one first where it has two.
     pub levels: Vec<String>,
     /// How numbers between levels are spaced.
-    pub scale: Scale,
+    pub scale: Spacing,
     /// Whether numbers between the first and the last level may be taken too: it was given as a range.
     pub between: bool,
     /// Level of the baseline, where it is known.
@@ -24,21 +24,21 @@ pub struct Factor {
 
 /// How numbers are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub enum Spacing {
     /// By equal differences.
     Linear,
     /// By equal quotients.
     Log,
 }
 
-impl Factor {
+impl StudyFactor {
     /// The least and the greatest level, where all levels are different numbers and, on a logarithmic scale, above 0.
     pub fn range(&self) -> Option<(f64, f64)> {
         let numbers: Option<Vec<f64>> = self.levels.iter().map(|level| number(level)).collect();
         let numbers = numbers?;
         let low = numbers.iter().copied().reduce(f64::min)?;
         let high = numbers.iter().copied().reduce(f64::max)?;
-        let spaced = low < high && (self.scale == Scale::Linear || low > 0.0);
+        let spaced = low < high && (self.scale == Spacing::Linear || low > 0.0);
         spaced.then_some((low, high))
     }
 
@@ -74,7 +74,7 @@ impl Factor {
 
     /// Whether the baseline is known to have this level.
     pub fn is_baseline(&self, level: &str) -> bool {
-        self.baseline.as_deref().is_some_and(|own| Factor::is_same(own, level))
+        self.baseline.as_deref().is_some_and(|own| StudyFactor::is_same(own, level))
     }
 
     /// Whether two levels are the same to a workload.
@@ -84,15 +84,15 @@ impl Factor {
 }
 
 /// So many numbers from `low` to `high`, both among them.
-pub(crate) fn steps(low: f64, high: f64, scale: Scale, count: u32, whole: bool) -> Vec<String> {
+pub(crate) fn steps(low: f64, high: f64, scale: Spacing, count: u32, whole: bool) -> Vec<String> {
     let share = |i: u32| f64::from(i) / f64::from(count - 1);
     (0..count).map(|i| text(spaced(low, high, scale, share(i)), whole)).collect()
 }
 
-fn spaced(low: f64, high: f64, scale: Scale, share: f64) -> f64 {
+fn spaced(low: f64, high: f64, scale: Spacing, share: f64) -> f64 {
     match scale {
-        Scale::Linear => low + (high - low) * share,
-        Scale::Log => low * (high / low).powf(share),
+        Spacing::Linear => low + (high - low) * share,
+        Spacing::Log => low * (high / low).powf(share),
     }
 }
 
@@ -106,13 +106,13 @@ fn text(value: f64, whole: bool) -> String {
 }
 
 /// A column of the study that can be varied.
-struct Column {
+struct RowColumn {
     names: &'static [&'static str],
     set: fn(&mut Row, &str) -> Result<(), &'static str>,
 }
 
-static COLUMNS: &[Column] = &[
-    Column {
+static COLUMNS: &[RowColumn] = &[
+    RowColumn {
         names: &["processes", "accelerators"],
         set: |row, level| {
             let fits = above_zero(level)?;
@@ -121,28 +121,28 @@ static COLUMNS: &[Column] = &[
             Ok(())
         },
     },
-    Column {
+    RowColumn {
         names: &["epochs"],
         set: |row, level| {
             row.epochs = Some(above_zero(level)?);
             Ok(())
         },
     },
-    Column {
+    RowColumn {
         names: &["model"],
         set: |row, level| {
             row.model = Some(level.to_string()).filter(|name| !name.is_empty()).ok_or("a name")?;
             Ok(())
         },
     },
-    Column {
+    RowColumn {
         names: &["seed"],
         set: |row, level| {
             row.seed = Some(level.parse().map_err(|_| "a whole number from 0 up")?);
             Ok(())
         },
     },
-    Column {
+    RowColumn {
         names: &["scale"],
         set: |row, level| {
             let share = number(level).filter(|share| *share > 0.0 && *share <= 1.0);
@@ -171,7 +171,7 @@ pub(crate) fn is_column(key: &str) -> bool {
     column(key).is_some()
 }
 
-fn column(key: &str) -> Option<&'static Column> {
+fn column(key: &str) -> Option<&'static RowColumn> {
     COLUMNS.iter().find(|column| column.names.contains(&key))
 }
 
@@ -223,8 +223,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn factor(levels: &[&str], scale: Scale, between: bool) -> Factor {
-        Factor {
+    fn factor(levels: &[&str], scale: Spacing, between: bool) -> StudyFactor {
+        StudyFactor {
             name: "f".into(),
             key: "reader.batch_size".into(),
             levels: levels.iter().map(|level| level.to_string()).collect(),
@@ -237,13 +237,13 @@ mod tests {
     #[test]
     fn the_middle_is_arithmetic_or_geometric_and_whole_where_levels_are() {
         for (levels, scale, expected) in [
-            (["1", "9"], Scale::Linear, Some("5")),
-            (["1", "8"], Scale::Linear, Some("5")),
-            (["1", "16"], Scale::Log, Some("4")),
-            (["0.1", "0.4"], Scale::Linear, Some("0.25")),
-            (["0.1", "0.4"], Scale::Log, Some("0.2")),
-            (["npz", "png"], Scale::Linear, None),
-            (["0", "4"], Scale::Log, None),
+            (["1", "9"], Spacing::Linear, Some("5")),
+            (["1", "8"], Spacing::Linear, Some("5")),
+            (["1", "16"], Spacing::Log, Some("4")),
+            (["0.1", "0.4"], Spacing::Linear, Some("0.25")),
+            (["0.1", "0.4"], Spacing::Log, Some("0.2")),
+            (["npz", "png"], Spacing::Linear, None),
+            (["0", "4"], Spacing::Log, None),
         ] {
             let centre = factor(&levels, scale, false).centre();
             assert_eq!(centre.as_deref(), expected, "{levels:?} {scale:?}");
@@ -258,19 +258,19 @@ mod tests {
             (vec!["1", "101"], false, 0.5, "101"),
             (vec!["a", "b", "c", "d"], true, 0.74, "c"),
         ] {
-            assert_eq!(factor(&levels, Scale::Linear, between).at(share), expected);
+            assert_eq!(factor(&levels, Spacing::Linear, between).at(share), expected);
         }
-        assert_eq!(steps(1.0, 1000.0, Scale::Log, 4, true), ["1", "10", "100", "1000"]);
-        assert_eq!(steps(0.0, 1.0, Scale::Linear, 3, false), ["0", "0.5", "1"]);
+        assert_eq!(steps(1.0, 1000.0, Spacing::Log, 4, true), ["1", "10", "100", "1000"]);
+        assert_eq!(steps(0.0, 1.0, Spacing::Linear, 3, false), ["0", "0.5", "1"]);
     }
 
     #[test]
     fn each_number_of_a_whole_range_has_its_part() {
         for (levels, scale, points, expected) in [
-            (["1", "4"], Scale::Linear, 400, vec![100, 100, 100, 100]),
-            (["-1", "1"], Scale::Linear, 300, vec![100, 100, 100]),
+            (["1", "4"], Spacing::Linear, 400, vec![100, 100, 100, 100]),
+            (["-1", "1"], Spacing::Linear, 300, vec![100, 100, 100]),
             // log 2, log 3/2 and log 4/3 of log 4.
-            (["1", "3"], Scale::Log, 1000, vec![500, 292, 208]),
+            (["1", "3"], Spacing::Log, 1000, vec![500, 292, 208]),
         ] {
             let factor = factor(&levels, scale, true);
             let mut counts = BTreeMap::<i64, i32>::new();

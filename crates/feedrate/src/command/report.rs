@@ -5,7 +5,7 @@ use crate::{messages, threads};
 use clap::Args;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_report::gather::of_results;
-use feedrate_report::output::{OUTPUTS, Output, find, for_file};
+use feedrate_report::output::{OUTPUTS, ReportOutput, find, for_file};
 use feedrate_report::report::Report;
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ fn title(results: &[PathBuf]) -> String {
     format!("Report on {}", names.join(", "))
 }
 
-fn output(arguments: &ReportArguments) -> Result<&'static Output, UsageError> {
+fn output(arguments: &ReportArguments) -> Result<&'static ReportOutput, UsageError> {
     let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
     let hint = Some(format!("one of {}", names.join(", ")));
     let found = match (&arguments.format, &arguments.output) {

@@ -163,7 +163,7 @@ fn extents(axes: &Axes, along: Spread) -> Vec<Extent> {
 }
 
 /// Whether some interval ends beyond its axis.
-pub(super) fn is_cut(axes: &Axes) -> bool {
+pub fn is_cut(axes: &Axes) -> bool {
     [(&axes.x, Spread::X), (&axes.y, Spread::Y)].into_iter().any(|(axis, along)| {
         let extents = extents(axes, along);
         let fitted = Fitted::new(axis, &extents, UPRIGHT_TICKS);

@@ -1,6 +1,6 @@
 //! A response against processes: a line for each workload, or a panel for each factor with a line for each of its levels.
 
-use super::block::Block;
+use super::block::PlotBlock;
 use super::caption::intervals;
 use super::data::Data;
 use super::response::{ResponseAxis, means, processes_axis, title};
@@ -40,10 +40,10 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
             "choose another with `--response`; `feedrate describe metrics NAME` says what a number needs",
         ));
     }
-    let lines = Lines { x: processes_axis(data), y: ResponseAxis::new(response, data) };
+    let lines = ProcessLines { x: processes_axis(data), y: ResponseAxis::new(response, data) };
     let blocks = data.blocks();
     let (mut panels, mut told) = (Vec::new(), String::new());
-    let mut changed: Vec<&Block<'_>> = Vec::new();
+    let mut changed: Vec<&PlotBlock<'_>> = Vec::new();
     if blocks.iter().all(|block| block.others().is_empty()) {
         let layers =
             blocks.iter().enumerate().map(|(i, block)| lines.of_block(block, &block.name, i));
@@ -77,7 +77,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
 }
 
 /// The axes that all lines share.
-struct Lines<'r> {
+struct ProcessLines<'r> {
     x: Axis,
     y: ResponseAxis<'r>,
 }
@@ -93,16 +93,16 @@ struct Parts {
     told: String,
 }
 
-impl Lines<'_> {
+impl ProcessLines<'_> {
     /// One line for a whole block.
-    fn of_block(&self, block: &Block<'_>, label: &str, hue: usize) -> Layer {
+    fn of_block(&self, block: &PlotBlock<'_>, label: &str, hue: usize) -> Layer {
         let cells = block.design.slice(&block.free());
         let points = cells.iter().filter_map(|of| self.y.point(block, block.count(of)?, &[of]));
         Layer::series(label, Tone::Hue(hue), Style::Joined, points.collect())
     }
 
     /// A line for each level of a factor.
-    fn by_level(&self, block: &Block<'_>, factor: usize) -> Panel {
+    fn by_level(&self, block: &PlotBlock<'_>, factor: usize) -> Panel {
         let cells = block.design.slice(&block.processes_and(factor));
         let layers = self.y.lines(block, &cells, Some(factor), |cell| block.count(cell));
         let name = block.design.factors[factor].name.clone();
@@ -116,7 +116,7 @@ impl Lines<'_> {
     }
 
     /// The factors of which two levels have a line; where there is none, the one line there is; where there is not even that, all.
-    fn parts(&self, block: &Block<'_>) -> Parts {
+    fn parts(&self, block: &PlotBlock<'_>) -> Parts {
         let panels = block.others().into_iter().map(|factor| self.by_level(block, factor));
         let (drawn, left): (Vec<Panel>, Vec<Panel>) =
             panels.partition(|panel| count_lines(panel) > 1);
@@ -155,7 +155,7 @@ fn count_lines(panel: &Panel) -> usize {
 }
 
 /// Names the levels that are held while one factor changes. Begins with a blank.
-pub(super) fn held(blocks: &[&Block<'_>]) -> String {
+pub(super) fn held(blocks: &[&PlotBlock<'_>]) -> String {
     let several = blocks.iter().filter(|block| block.others().len() > 1);
     let held: Vec<String> = several
         .map(|block| match block.title() {
@@ -170,7 +170,7 @@ pub(super) fn held(blocks: &[&Block<'_>]) -> String {
 }
 
 /// The same for all panels of a block where it is, else of each.
-fn held_in(block: &Block<'_>) -> String {
+fn held_in(block: &PlotBlock<'_>) -> String {
     let others = block.others();
     let mut levels: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for factor in &others {

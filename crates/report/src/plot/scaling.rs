@@ -1,12 +1,12 @@
 //! Throughput against processes, beside what it would be if it grew as they do, with fits where there are any.
 
-use super::block::{Block, PROCESSES_LABEL};
+use super::block::{PROCESSES_LABEL, PlotBlock};
 use super::caption::intervals;
 use super::data::Data;
 use super::response::{ResponseAxis, means, numbers_of_processes};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, Scale, Style, Tone,
+    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, Scale, Style, Tone,
 };
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::{DELIVERED_WHOLE, Metric};
@@ -53,9 +53,9 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
             layers.add(&curves.name(levels), points, is_alone);
         }
     }
-    let x = Axis::new(PROCESSES_LABEL, Scale::LogAt(numbers_of_processes(data)), Range::Tight);
+    let x = Axis::new(PROCESSES_LABEL, Scale::LogAt(numbers_of_processes(data)), AxisRange::Tight);
     told += &layers.explain();
-    let y = Axis { scale: Scale::Log10, range: Range::Tight, ..y.axis };
+    let y = Axis { scale: Scale::Log10, range: AxisRange::Tight, ..y.axis };
     let axes = Axes { x, y, layers: layers.all, aspect: 0.75 };
     let mut figure = Figure {
         title: "Throughput against processes, and the ideal".into(),
@@ -73,7 +73,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
 
 /// Curves of a block: the points at each combination of the levels of all factors but processes.
 struct Curves<'a> {
-    block: &'a Block<'a>,
+    block: &'a PlotBlock<'a>,
     drawn: BTreeMap<Vec<usize>, Vec<Point>>,
     /// Combinations that are not drawn.
     left_out: usize,
@@ -82,7 +82,7 @@ struct Curves<'a> {
 
 impl<'a> Curves<'a> {
     /// Those that join several numbers of processes.
-    fn new(block: &'a Block<'a>, y: &ResponseAxis<'_>) -> Self {
+    fn new(block: &'a PlotBlock<'a>, y: &ResponseAxis<'_>) -> Self {
         let mut drawn: BTreeMap<Vec<usize>, Vec<Point>> = BTreeMap::new();
         for cell in &block.design.cells {
             let points = drawn.entry(block.design.held(cell, &block.free())).or_default();

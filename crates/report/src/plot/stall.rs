@@ -1,9 +1,9 @@
 //! Where the time of an accelerator went: computing, or waiting, and for what.
 
-use super::block::Block;
+use super::block::PlotBlock;
 use super::data::Data;
 use super::{Make, Missing, Needs, Plot};
-use crate::draw::figure::{Axes, Axis, Bar, Bars, Figure, Layer, Naming, Panel, Range, Tone};
+use crate::draw::figure::{Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Naming, Panel, Tone};
 use feedrate_analysis::design::Cell;
 use feedrate_measure::metric::{
     BARRIER_S, COMPUTE_S, LOAD_S, Metric, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ,
@@ -91,12 +91,12 @@ fn panel(title: Option<String>, rows: Vec<(String, Shares)>) -> Panel {
         }
     }
     let names = rows.into_iter().map(|(name, _)| name).collect();
-    let x = Axis::linear("Share of an accelerator's time (%)", Range::AtLeast(0.0, 100.0));
+    let x = Axis::linear("Share of an accelerator's time (%)", AxisRange::AtLeast(0.0, 100.0));
     Panel::from_axes(title, Axes { x, y: Axis::categories("", names), layers, aspect: 1.0 })
 }
 
 /// The mean over the runs of a cell.
-fn shares_of_cell(block: &Block<'_>, cell: &Cell) -> Option<Shares> {
+fn shares_of_cell(block: &PlotBlock<'_>, cell: &Cell) -> Option<Shares> {
     let runs: Vec<Shares> = block.runs(cell).filter_map(shares).collect();
     let count = runs.len() as f64;
     let mut means: Shares = [None; PARTS.len()];

@@ -3,8 +3,8 @@
 use super::data::{Data, FolderRun, FolderState};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Bar, Bars, Content, Figure, Layer, Matrix, MatrixCell, Naming, Panel, Range, Slice,
-    Tone,
+    Axes, Axis, AxisRange, Bar, Bars, Figure, Layer, Matrix, MatrixCell, Naming, Panel,
+    PanelContent, Slice, Tone,
 };
 use feedrate_results::overview::Overview;
 use feedrate_spec::catalog::Member;
@@ -115,7 +115,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             models.push(group.model);
         }
     }
-    let (pie, matrix) = (Content::Pie { slices }, matrix(&states, &groups, &models));
+    let (pie, matrix) = (PanelContent::Pie { slices }, matrix(&states, &groups, &models));
     let panels = vec![
         Panel { title: Some(format!("All {lower}")), series_of: None, content: pie },
         bars(&states, &groups, &models, unit),
@@ -148,13 +148,13 @@ fn bars(states: &States, groups: &[StatusGroup], models: &[&str], unit: &str) ->
             layers.push(Layer::Bars(Bars { label: (*label).into(), tone: *tone, bars }));
         }
     }
-    let x = Axis::linear(unit, Range::FromZero);
+    let x = Axis::linear(unit, AxisRange::FromZero);
     let y = Axis::categories("", models.iter().map(|model| model.to_string()).collect());
     Panel::from_axes(Some("By model".into()), Axes { x, y, layers, aspect: 1.0 })
 }
 
 /// Each cell says how many are done; its colour how large a share, or that something went wrong.
-fn matrix(states: &States, groups: &[StatusGroup], models: &[&str]) -> Content {
+fn matrix(states: &States, groups: &[StatusGroup], models: &[&str]) -> PanelContent {
     let mut processes: Vec<Option<u32>> = groups.iter().map(|group| group.processes).collect();
     processes.sort_unstable_by_key(|count| (count.is_none(), *count));
     processes.dedup();
@@ -173,7 +173,7 @@ fn matrix(states: &States, groups: &[StatusGroup], models: &[&str]) -> Content {
     }
     let columns = processes.iter();
     let columns = columns.map(|n| n.map_or("not known".into(), |count| count.to_string()));
-    Content::Matrix(Matrix {
+    PanelContent::Matrix(Matrix {
         x_label: super::block::PROCESSES_LABEL.into(),
         y_label: "Model".into(),
         columns: columns.collect(),

@@ -4,7 +4,7 @@ use super::data::{Data, samples};
 use super::response::bytes_unit;
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{
-    Axes, Axis, Figure, Layer, Naming, Panel, Point, Range, ShadedSpan, Style, Tone,
+    Axes, Axis, AxisRange, Figure, Layer, Naming, Panel, Point, ShadedSpan, Style, Tone,
 };
 use feedrate_measure::record::timeline::{GpuTimeline, Timeline};
 use feedrate_measure::record::{Block, EpochRecord, Record};
@@ -60,7 +60,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         if largest > 0.0 || (name == "Read" && !points.is_empty()) {
             let (unit, per) = bytes_unit(largest);
             let points = points.into_iter().map(|at| Point::at(at.x, at.y / unit)).collect();
-            let y = Axis::linear(format!("{name} ({per}/s)"), Range::FromZero);
+            let y = Axis::linear(format!("{name} ({per}/s)"), AxisRange::FromZero);
             let spans = spans(record, 0.0, panels.is_empty());
             panels.push(panel(time.end_s(), y, spans, vec![steps(points)]));
         }
@@ -68,7 +68,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     if let Some(points) = timeline.gpus.as_ref().map(|gpus| time.gpu_percent(gpus))
         && !points.is_empty()
     {
-        let y = Axis::linear("GPU use (%)", Range::AtLeast(0.0, 100.0));
+        let y = Axis::linear("GPU use (%)", AxisRange::AtLeast(0.0, 100.0));
         panels.push(panel(time.end_s(), y, spans(record, 0.0, false), vec![steps(points)]));
     }
     if panels.is_empty() {
@@ -142,7 +142,7 @@ fn steps(points: Vec<Point>) -> Layer {
 
 fn panel(end_s: f64, y: Axis, spans: Vec<Layer>, lines: Vec<Layer>) -> Panel {
     let layers = [spans, lines].concat();
-    let x = Axis::linear("Time (s)", Range::AtLeast(0.0, end_s));
+    let x = Axis::linear("Time (s)", AxisRange::AtLeast(0.0, end_s));
     Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
 }
 
@@ -224,7 +224,7 @@ fn by_block(run: &Run, record: &Record) -> Option<Figure> {
             let ends = [block.start_s - start_s, block.end_s - start_s];
             steps(ends.map(|at| Point::at(at, rate / unit)).to_vec())
         });
-        let y = Axis::linear(format!("Throughput ({name})"), Range::FromZero);
+        let y = Axis::linear(format!("Throughput ({name})"), AxisRange::FromZero);
         panels.push(panel(end_s, y, spans(record, start_s, true), lines.collect()));
     }
     panels.push(waits(&blocks));
@@ -253,7 +253,7 @@ fn waits(blocks: &[StepBlock]) -> Panel {
         Layer::series("longest of all accelerators", Tone::Hue(1), Style::Steps, longest),
         Layer::series("mean", Tone::Hue(0), Style::Steps, means),
     ];
-    let x = Axis::linear("Step, of all epochs", Range::AtLeast(1.0, each.len().max(2) as f64));
-    let y = Axis::linear("Wait for data (s)", Range::FromZero);
+    let x = Axis::linear("Step, of all epochs", AxisRange::AtLeast(1.0, each.len().max(2) as f64));
+    let y = Axis::linear("Wait for data (s)", AxisRange::FromZero);
     Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
 }

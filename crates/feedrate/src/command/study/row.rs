@@ -13,7 +13,7 @@ use feedrate_spec::plan::{self, Cache, Request};
 use feedrate_spec::problem::Problem;
 use feedrate_spec::workload::nearest;
 use feedrate_study::keys::{CACHE, CACHE_LEVELS, DATA};
-use feedrate_study::runner::{DatasetPlan, RowPlan};
+use feedrate_study::runner::{RowDataset, RowPlan};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -124,7 +124,7 @@ impl RowCommand {
         let request = DatasetRequest { root: &data_root, foreign: false, check_files: false };
         let choice = dataset::choose(&plan, &request)?;
         row_plan.generation_s = duration.generation_s;
-        row_plan.dataset = Some(DatasetPlan {
+        row_plan.dataset = Some(RowDataset {
             folder: std::path::absolute(&choice.folder).unwrap_or(choice.folder),
             fingerprint: Manifest::fingerprint_of(&plan.dataset),
             bytes: estimate.file_bytes + (estimate.files + 1) * BLOCK_BYTES,
