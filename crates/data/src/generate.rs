@@ -9,7 +9,7 @@ use crate::names::{Names, first_stranger};
 use crate::sink::{CompareSink, Extent, WriteSink};
 use crate::storage::{Storage, StorageError};
 pub use crate::walk::Watch;
-use crate::walk::for_each_file;
+use crate::walk::for_each;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -282,7 +282,7 @@ impl<'g> Generation<'g> {
     ) -> Result<Generated, GenerateError> {
         let files = part.files(self.names.layout.files());
         let (files_kept, bytes_kept) = (AtomicU64::new(0), AtomicU64::new(0));
-        let made = for_each_file(
+        let made = for_each(
             files,
             threads,
             watch,

@@ -8,7 +8,7 @@ mod piece;
 pub mod zip;
 pub mod storage;
 pub mod format;
-mod walk;
+pub mod walk;
 mod sink;
 pub mod manifest;
 mod names;

@@ -5,7 +5,7 @@ use crate::format;
 use crate::manifest::{Manifest, ManifestError};
 use crate::sink::{CompareSink, Difference, Extent};
 use crate::storage::{Storage, StorageError};
-use crate::walk::{Watch, for_each_file};
+use crate::walk::{Watch, for_each};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use std::sync::atomic::AtomicBool;
@@ -82,26 +82,25 @@ pub fn verify(
         let sink = CompareSink::new(storage, &watch, parts.len(), Extent::Whole);
         (sink, Content::from_plan(plan), String::new())
     };
-    let walked =
-        for_each_file(layout.files(), threads, &watch, state, |(sink, content, path), file| {
-            layout.write_path(file, path);
-            content.start(file);
-            let difference = sink.compare_file(path, parts, |sink| {
-                format.encode(&layout.shape(file), &plan.encoding, content, sink)
-            })?;
-            if let Some(Difference { part, offset, what }) = difference {
-                let mut part_path = String::new();
-                parts[part].write_path(path, &mut part_path);
-                bad.lock().unwrap_or_else(PoisonError::into_inner).add(BadFile {
-                    file,
-                    path: part_path,
-                    offset,
-                    what,
-                });
-            }
-            watch.file_done();
-            Ok::<(), StorageError>(())
-        });
+    let walked = for_each(layout.files(), threads, &watch, state, |(sink, content, path), file| {
+        layout.write_path(file, path);
+        content.start(file);
+        let difference = sink.compare_file(path, parts, |sink| {
+            format.encode(&layout.shape(file), &plan.encoding, content, sink)
+        })?;
+        if let Some(Difference { part, offset, what }) = difference {
+            let mut part_path = String::new();
+            parts[part].write_path(path, &mut part_path);
+            bad.lock().unwrap_or_else(PoisonError::into_inner).add(BadFile {
+                file,
+                path: part_path,
+                offset,
+                what,
+            });
+        }
+        watch.file_done();
+        Ok::<(), StorageError>(())
+    });
     if !watch.is_cancelled() {
         walked?;
     }

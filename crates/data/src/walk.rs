@@ -1,4 +1,4 @@
-//! Walks all files of a dataset on many threads, in about the order of their numbers.
+//! Walks all files of a dataset, or other numbered things, on many threads, in about the order of their numbers.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -54,7 +54,10 @@ impl<'w> Watch<'w> {
 }
 
 /// Do `work` for each of `files` files, each thread with a state of its own. The first error ends the walk.
-pub(crate) fn for_each_file<State, Error: Send>(
+///
+/// # Errors
+/// The first of `work`.
+pub fn for_each<State, Error: Send>(
     files: u64,
     threads: usize,
     watch: &Watch,

@@ -5,7 +5,7 @@ use crate::reader::SampleReader;
 use crate::sink::Sink;
 use feedrate_data::content::Content;
 use feedrate_data::format::{self, CursorOptions, Format, FormatError};
-use feedrate_data::storage::{Storage, StorageError, engine};
+use feedrate_data::storage::{ReadStorage, StorageError, engine};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::layout::Layout;
@@ -28,7 +28,7 @@ pub struct ReadJob {
     /// Who reads what.
     pub loader: &'static dyn Loader,
     /// Where the bytes come from, layers included.
-    pub storage: Arc<dyn Storage>,
+    pub storage: Arc<dyn ReadStorage>,
     /// The files must be what the plan says; false for a foreign dataset.
     trusts_plan: bool,
 }
@@ -83,7 +83,7 @@ impl ReadJob {
     pub fn new(
         plan: &Plan,
         own: Range<u32>,
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn ReadStorage>,
         trusts_plan: bool,
     ) -> Result<Self, ReadError> {
         let (format, loader) = (&plan.dataset.format, &plan.loader.kind);
@@ -108,7 +108,7 @@ impl ReadJob {
     pub fn for_evaluations(
         plan: &Plan,
         own: Range<u32>,
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn ReadStorage>,
         trusts_plan: bool,
     ) -> Result<Option<Self>, ReadError> {
         let Some(evaluations) = plan.of_evaluations() else { return Ok(None) };

@@ -9,18 +9,16 @@ use crate::sharing::Sharing;
 use anyhow::Context;
 use feedrate_engine::job::ReadJob;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
-use feedrate_run::checkpoint_only::CheckpointOnly;
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
-use feedrate_run::driver::{Progress, RealDriver, Signals};
+use feedrate_run::driver::{Progress, RealDriver, RunError, Signals};
 use feedrate_run::ranks::Ranks;
-use feedrate_run::session::{self, Drivers, Session};
+use feedrate_run::session::{self, Session, Training};
 use feedrate_run::system;
 use feedrate_run::system::TimelineSampler;
-use feedrate_spec::plan::{Cache, Plan};
+use feedrate_spec::plan::Plan;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// The results are rewritten while the run goes, but not more often than this.
@@ -138,33 +136,27 @@ impl Execution<'_> {
         training: &mut RealDriver,
         evaluation: &mut Option<RealDriver>,
     ) -> anyhow::Result<()> {
-        let signals = self.signals;
+        let live = Arc::clone(&self.signals.live);
         let silent = self.results.is_none() || !self.talk.draws();
-        let line = TrainingLine::start(Arc::clone(&signals.live), plan.train.epochs_run(), silent);
-        let device = self.device();
+        let line = TrainingLine::start(live, plan.train.epochs_run(), silent);
         let work = [Some(&*training), evaluation.as_ref()].into_iter().flatten();
         let work: Vec<_> = work.map(RealDriver::progress).collect();
-        let timeline = timeline(plan, clock, device.as_deref(), work)?;
-        let mut keeper = Keeper::new(self.results);
-        let talk = &mut *self.talk;
-        let mut session = Session {
+        let outcome = self.measured(
             plan,
-            ranks: self.ranks,
-            layout: &dataset.layout,
-            storage: &*dataset.storage,
             clock,
-            device: device.as_deref(),
-            timeline: timeline.as_ref(),
-            wall: &results::wall,
-            interrupted: &|| signals.interrupted.load(Relaxed),
-            on_epoch: &mut |record| {
-                talk.epoch(record);
-                keeper.keep(record);
+            work,
+            |talk, record| talk.epoch(record),
+            |session, record| {
+                let training = Training {
+                    layout: &dataset.layout,
+                    storage: &*dataset.storage,
+                    driver: &mut *training,
+                    evaluation: evaluation.as_mut(),
+                };
+                session.train(training, record)
             },
-        };
-        let drivers = Drivers { training: &mut *training, evaluation: evaluation.as_mut() };
-        let outcome = session.run(drivers, &mut self.record);
-        drop((line, timeline));
+        );
+        drop(line);
         let left_behind =
             training.left_behind() + evaluation.as_ref().map_or(0, RealDriver::left_behind);
         if left_behind > 0 {
@@ -172,36 +164,52 @@ impl Execution<'_> {
                 "warning: {left_behind} of the workers hang in a read that does not come back"
             ));
         }
-        Ok(outcome?)
+        outcome
     }
 
     /// A run of checkpoints only.
     fn write_checkpoints(&mut self, plan: &Plan, clock: Clock) -> anyhow::Result<()> {
         let Some(checkpoint) = &plan.checkpoint else { return Ok(()) };
-        let device = self.device();
-        let mut keeper = Keeper::new(self.results);
-        let timeline = timeline(plan, clock, device.as_deref(), Vec::new())?;
-        let (talk, signals) = (&mut *self.talk, self.signals);
-        let mut run = CheckpointOnly {
-            plan: checkpoint,
-            ranks: self.ranks,
-            cold: plan.train.cache == Cache::Cold,
+        self.measured(
+            plan,
             clock,
-            timeline: timeline.as_ref(),
+            Vec::new(),
+            |talk, record| talk.checkpoint(record),
+            |session, record| session.write_checkpoints(checkpoint, record),
+        )
+    }
+
+    /// Do `act`, which `work` is a part of, with what the machine does meanwhile, and save and tell what there is of it.
+    fn measured(
+        &mut self,
+        plan: &Plan,
+        clock: Clock,
+        work: Vec<Progress>,
+        tell: fn(&mut dyn Talk, &Record),
+        act: impl FnOnce(&mut Session<'_>, &mut Record) -> Result<(), RunError>,
+    ) -> anyhow::Result<()> {
+        let mount = self.record.system.data_mount.as_ref();
+        let device = mount.map(|mount| mount.device.clone());
+        let timeline = plan
+            .timeline
+            .then(|| TimelineSampler::start(clock, device.as_deref(), work, system::nvml_gpus))
+            .transpose()
+            .context("cannot start the thread that samples the timeline")?;
+        let (mut keeper, talk) = (Keeper::new(self.results), &mut *self.talk);
+        let mut session = Session {
+            plan,
+            ranks: self.ranks,
+            clock,
             device: device.as_deref(),
+            timeline: timeline.as_ref(),
             wall: &results::wall,
-            interrupted: &|| signals.interrupted.load(Relaxed),
-            on_checkpoint: &mut |record| {
-                talk.checkpoint(record);
+            interrupted: &self.signals.interrupted,
+            on_progress: &mut |record| {
+                tell(talk, record);
                 keeper.keep(record);
             },
         };
-        Ok(run.run(&mut self.record)?)
-    }
-
-    /// `major:minor` under what is tested.
-    fn device(&self) -> Option<String> {
-        self.record.system.data_mount.as_ref().map(|mount| mount.device.clone())
+        Ok(act(&mut session, &mut self.record)?)
     }
 }
 
@@ -223,19 +231,6 @@ fn under_test<'p>(plan: &'p Plan, dataset: Option<&'p Dataset>) -> Option<&'p Pa
         (None, Some(checkpoint)) => Some(Path::new(&checkpoint.folder)),
         (None, None) => None,
     }
-}
-
-/// Sampler of the run, unless the plan wants none.
-fn timeline(
-    plan: &Plan,
-    clock: Clock,
-    device: Option<&str>,
-    work: Vec<Progress>,
-) -> anyhow::Result<Option<TimelineSampler>> {
-    plan.timeline
-        .then(|| TimelineSampler::start(clock, device, work, system::nvml_gpus))
-        .transpose()
-        .context("cannot start the thread that samples the timeline")
 }
 
 /// Keeps the results of what was, while the run goes on.

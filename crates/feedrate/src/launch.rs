@@ -165,7 +165,8 @@ pub(crate) fn decided<T: Serialize + DeserializeOwned>(
 mod tests {
     use super::*;
     use crate::exit::TooManySteps;
-    use feedrate_run::comm::Threads;
+    use feedrate_run::comm::{ClockOffset, Node};
+    use std::sync::{Barrier, Mutex};
 
     #[test]
     fn processes_share_accelerators_or_have_some_each() {
@@ -189,11 +190,56 @@ mod tests {
         assert_eq!(timeout("--grace", 0.5).unwrap(), Duration::from_millis(500));
     }
 
-    fn on_three_ranks(check: impl Fn(&Threads) + Sync) {
+    /// One of three ranks, which are threads.
+    struct Rank<'t> {
+        rank: u32,
+        together: &'t Barrier,
+        told: &'t Mutex<Vec<u8>>,
+    }
+
+    impl Comm for Rank<'_> {
+        fn rank(&self) -> u32 {
+            self.rank
+        }
+
+        fn size(&self) -> u32 {
+            3
+        }
+
+        fn node(&self) -> Node {
+            Node { node: 0, nodes: 1, local_rank: self.rank, local_size: 3 }
+        }
+
+        fn barrier(&self) -> Result<(), CommError> {
+            self.together.wait();
+            Ok(())
+        }
+
+        fn gather(&self, _: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+            unreachable!("nobody gathers")
+        }
+
+        fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, CommError> {
+            if self.rank == 0 {
+                *self.told.lock().unwrap() = bytes.to_vec();
+            }
+            self.barrier()?;
+            Ok(self.told.lock().unwrap().clone())
+        }
+
+        fn clock(&self, _: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
+            Ok(ClockOffset::default())
+        }
+
+        fn give_up(&self, _: End) {}
+    }
+
+    fn on_three_ranks(check: impl Fn(&Rank<'_>) + Sync) {
+        let (together, told) = (&Barrier::new(3), &Mutex::default());
         std::thread::scope(|scope| {
-            for rank in Threads::group(3) {
+            for rank in 0..3 {
                 let check = &check;
-                scope.spawn(move || check(&rank));
+                scope.spawn(move || check(&Rank { rank, together, told }));
             }
         });
     }

@@ -2,7 +2,7 @@
 
 use crate::dataset::Dataset;
 use anyhow::Context;
-use feedrate_data::storage::Storage;
+use feedrate_data::storage::ReadStorage;
 use feedrate_run::clock::Clock;
 use feedrate_run::driver::Signals;
 use feedrate_run::layers::{self, Collective, GroupStorages, Together};
@@ -21,7 +21,7 @@ pub(crate) struct Sharing<'a> {
     /// Its share of the emulated storage.
     plan: StoragePlan,
     /// Storage of this process; `None` where all read together.
-    own: Option<Arc<dyn Storage>>,
+    own: Option<Arc<dyn ReadStorage>>,
     /// Where groups are in several processes.
     collective: Option<Collective>,
     complete: Arc<AtomicBool>,
@@ -42,9 +42,8 @@ impl<'a> Sharing<'a> {
         let own_plan = ranks.storage(&plan.storage, share);
         let collective = Collective::begin(ranks, plan, &signals.stop)
             .context("one accelerator of a group cannot read for those of other processes")?;
-        let own = (plan.loader.file_access != FileAccess::Mpio).then(|| {
-            layers::layered(&own_plan, Arc::clone(&dataset.storage), clock, &signals.stop)
-        });
+        let own = (plan.loader.file_access != FileAccess::Mpio)
+            .then(|| layers::emulated(&own_plan, dataset.storage.clone(), clock, &signals.stop));
         Ok(Sharing {
             dataset,
             ranks,
@@ -58,7 +57,7 @@ impl<'a> Sharing<'a> {
     }
 
     /// Storage that one job reads.
-    pub(crate) fn storage(&self) -> anyhow::Result<Arc<dyn Storage>> {
+    pub(crate) fn storage(&self) -> anyhow::Result<Arc<dyn ReadStorage>> {
         if let Some(own) = &self.own {
             return Ok(Arc::clone(own));
         }
@@ -71,11 +70,14 @@ impl<'a> Sharing<'a> {
             Arc::clone(stop),
             Arc::clone(complete),
         );
-        Ok(layers::layered(&self.plan, Arc::new(together), self.clock, stop))
+        Ok(layers::emulated(&self.plan, Arc::new(together), self.clock, stop))
     }
 
     /// Storage that a job reads instead of `storage` where its groups are in several processes.
-    pub(crate) fn groups(&mut self, storage: &Arc<dyn Storage>) -> anyhow::Result<GroupStorages> {
+    pub(crate) fn groups(
+        &mut self,
+        storage: &Arc<dyn ReadStorage>,
+    ) -> anyhow::Result<GroupStorages> {
         match &mut self.collective {
             Some(collective) => collective
                 .storages(storage)

@@ -4,40 +4,30 @@ use crate::metric::AU_ALL_STEPS;
 use crate::record::timeline::{Column, Timeline};
 use crate::record::{AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record};
 use crate::window::{Scope, seconds};
+use feedrate_spec::names;
 use serde::Serialize;
 use std::ops::Range;
 
 /// Before and after a checkpoint are as long as it took times this, at most.
 pub const AROUND_CHECKPOINT: u64 = 10;
 
-/// Kind of a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PhaseKind {
-    /// From the first step's start to the last one's end, checkpoints between its steps included.
-    Epoch,
-    /// The same of an evaluation.
-    Evaluation,
-    /// The end of the block, of training or evaluation, that had begun last when the checkpoint began: up to the block's end or the
-    /// checkpoint's start, and no longer than [`AROUND_CHECKPOINT`] times the checkpoint, nor back into the checkpoint before.
-    BeforeCheckpoint,
-    /// While it was written or read.
-    Checkpoint,
-    /// The beginning of the next block, or of what is left of one that goes on meanwhile: as long as the phase before, at most
-    /// until the block's end or the next checkpoint.
-    AfterCheckpoint,
-}
-
-impl PhaseKind {
-    /// As in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            PhaseKind::Epoch => "epoch",
-            PhaseKind::Evaluation => "evaluation",
-            PhaseKind::BeforeCheckpoint => "before_checkpoint",
-            PhaseKind::Checkpoint => "checkpoint",
-            PhaseKind::AfterCheckpoint => "after_checkpoint",
-        }
+names! {
+    /// Kind of a phase.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum PhaseKind {
+        /// From the first step's start to the last one's end, checkpoints between its steps included.
+        Epoch = "epoch",
+        /// The same of an evaluation.
+        Evaluation = "evaluation",
+        /// The end of the block, of training or evaluation, that had begun last when the checkpoint began: up to the block's end or the
+        /// checkpoint's start, and no longer than [`AROUND_CHECKPOINT`] times the checkpoint, nor back into the checkpoint before.
+        BeforeCheckpoint = "before_checkpoint",
+        /// While it was written or read.
+        Checkpoint = "checkpoint",
+        /// The beginning of the next block, or of what is left of one that goes on meanwhile: as long as the phase before, at most
+        /// until the block's end or the next checkpoint.
+        AfterCheckpoint = "after_checkpoint",
     }
 }
 
@@ -144,7 +134,8 @@ fn spread(span: TimeRange, samples: &[TimeRange], sums: &mut [u64]) {
 /// A record, with what several phases look for.
 struct View<'a> {
     record: &'a Record,
-    ends_ns: Vec<u64>,
+    /// Middle of each sample of the timeline.
+    middles_ns: Vec<u64>,
     /// By their start.
     blocks: Vec<TimeRange>,
     /// By their start.
@@ -158,8 +149,11 @@ impl<'a> View<'a> {
         let mut checkpoints: Vec<TimeRange> = written.map(span_of).collect();
         blocks.sort_by_key(|span| span.start_ns);
         checkpoints.sort_by_key(|span| span.start_ns);
-        let ends_ns = record.timeline.as_ref().map(Timeline::ends_ns).unwrap_or_default();
-        View { record, ends_ns, blocks, checkpoints }
+        let middles_ns = record.timeline.as_ref().map(|timeline| {
+            let ends = timeline.ends_ns().into_iter().zip(&timeline.duration_ns);
+            ends.map(|(end_ns, duration_ns)| end_ns - duration_ns / 2).collect()
+        });
+        View { record, middles_ns: middles_ns.unwrap_or_default(), blocks, checkpoints }
     }
 
     fn whole(&self, kind: PhaseKind, epoch: &EpochRecord) -> Phase {
@@ -250,18 +244,9 @@ impl<'a> View<'a> {
 
     /// Those whose middle lies in the phase.
     fn samples(&self, span: TimeRange) -> Range<usize> {
-        let Some(timeline) = &self.record.timeline else { return 0..0 };
-        let middles = self.ends_ns.iter().zip(&timeline.duration_ns).map(|(end, ns)| end - ns / 2);
-        let mut first = self.ends_ns.partition_point(|end_ns| *end_ns < span.start_ns);
-        let mut inside = 0;
-        for middle_ns in middles.skip(first) {
-            match middle_ns {
-                _ if middle_ns < span.start_ns => first += 1,
-                _ if middle_ns < span.end_ns => inside += 1,
-                _ => break,
-            }
-        }
-        first..first + inside
+        let [first, end] = [span.start_ns, span.end_ns]
+            .map(|bound_ns| self.middles_ns.partition_point(|middle_ns| *middle_ns < bound_ns));
+        first..end
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::phase::{Phase, PhaseKind, phases, stall_shares};
 use crate::record::timeline::{Column, Timeline};
-use crate::record::{CheckpointKind, Record};
+use crate::record::{CheckpointKind, EpochRecord, Record};
 use crate::window::seconds;
 use std::fmt::Write as _;
 
@@ -62,7 +62,7 @@ fn timeline_csv(record: &Record, timeline: &Timeline) -> String {
          device_written_bytes,cpu_busy_share,process_cpu_s,page_cache_bytes",
     );
     gpu_names(&mut text, timeline.gpus.as_ref().map_or(0, Vec::len));
-    let (checkpoints, epochs) = (checkpoints(record), epochs(record));
+    let [checkpoints, epochs] = marks(record);
     let stalls = stall_shares(record, timeline);
     for (i, end_ns) in timeline.ends_ns().into_iter().enumerate() {
         let start_ns = end_ns - timeline.duration_ns[i];
@@ -98,6 +98,7 @@ fn value(column: &Column, sample: usize) -> Option<u64> {
 }
 
 /// Something that began and ended.
+#[derive(Clone, Copy)]
 struct Mark {
     start_ns: u64,
     end_ns: u64,
@@ -105,34 +106,27 @@ struct Mark {
     during: PhaseKind,
 }
 
-fn checkpoints(record: &Record) -> Vec<Mark> {
-    let mut marks = Vec::new();
-    for epoch in &record.epochs {
-        marks.extend(epoch.checkpoints.iter().map(|checkpoint| Mark {
-            start_ns: checkpoint.start_ns,
-            end_ns: checkpoint.end_ns,
-            epoch: epoch.number,
-            during: PhaseKind::Checkpoint,
-        }));
-    }
-    marks.sort_by_key(|mark| mark.start_ns);
-    marks
-}
-
-fn epochs(record: &Record) -> Vec<Mark> {
-    let mut marks = Vec::new();
-    for (epochs, during) in
+/// Checkpoints; epochs and evaluations.
+fn marks(record: &Record) -> [Vec<Mark>; 2] {
+    let (mut checkpoints, mut epochs) = (Vec::new(), Vec::new());
+    for (all, during) in
         [(&record.epochs, PhaseKind::Epoch), (&record.evaluations, PhaseKind::Evaluation)]
     {
-        marks.extend(epochs.iter().map(|epoch| Mark {
-            start_ns: epoch.start_ns,
-            end_ns: epoch.end_ns,
-            epoch: epoch.number,
-            during,
-        }));
+        for EpochRecord { number, start_ns, end_ns, checkpoints: written, .. } in all {
+            let mark = Mark { start_ns: *start_ns, end_ns: *end_ns, epoch: *number, during };
+            checkpoints.extend(written.iter().map(|checkpoint| Mark {
+                start_ns: checkpoint.start_ns,
+                end_ns: checkpoint.end_ns,
+                during: PhaseKind::Checkpoint,
+                ..mark
+            }));
+            epochs.push(mark);
+        }
     }
-    marks.sort_by_key(|mark| mark.start_ns);
-    marks
+    [checkpoints, epochs].map(|mut marks| {
+        marks.sort_by_key(|mark| mark.start_ns);
+        marks
+    })
 }
 
 fn at_ns(marks: &[Mark], ns: u64) -> Option<&Mark> {

@@ -13,7 +13,7 @@ use feedrate_measure::metric::{METRICS, SAMPLES_WHOLE};
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::doubt;
 use feedrate_results::files::StudyFiles;
-use feedrate_results::import::Origin;
+use feedrate_results::import::RunOrigin;
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
@@ -94,12 +94,12 @@ pub fn plot_data(
     let mut unused: Vec<&Run> = data.runs.iter().chain(&others).collect();
     unused.sort_by(|a, b| by_start(a).cmp(&by_start(b)));
     for run in unused {
-        let why = match &run.usable {
-            Ok(()) => continue,
-            Err(Reason::Invalid { doubt, evidence }) => {
+        let why = match &run.unusable {
+            None => continue,
+            Some(Reason::Invalid { doubt, evidence }) => {
                 format!("{doubt}: {}", evidence.split(';').next().unwrap_or_default())
             }
-            Err(reason) => reason.name().into(),
+            Some(reason) => reason.name().into(),
         };
         left_out.push(LeftOut { path: run.path.clone(), why });
     }
@@ -140,7 +140,7 @@ impl FoundRuns {
         }
         let (runs, others): (Vec<Run>, Vec<Run>) = all
             .into_iter()
-            .partition(|run| matches!(run.usable, Ok(()) | Err(Reason::Invalid { .. })));
+            .partition(|run| matches!(run.unusable, None | Some(Reason::Invalid { .. })));
         let settings: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
         let designs = designs(&settings, &declared(paths)?);
         // A path that is no text is shown as far as it is.
@@ -207,7 +207,7 @@ fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
 /// The file that a run's numbers come from.
 fn file_of(run: &Run) -> PathBuf {
     let file = match run.origin {
-        Origin::Feedrate => Some(RECORD_FILE),
+        RunOrigin::Feedrate => Some(RECORD_FILE),
         _ => ["summary.json", "dlio.log"].into_iter().find(|name| run.path.join(name).is_file()),
     };
     file.map_or(run.path.clone(), |name| run.path.join(name))
@@ -240,7 +240,7 @@ fn observations(runs: &[Run], levels: &[BTreeMap<String, String>]) -> Vec<Observ
     let mut observations = Vec::new();
     for ((run, levels), order) in runs.iter().zip(levels).zip(orders(runs)) {
         let mut ignored = BTreeMap::new();
-        if run.origin != Origin::Feedrate {
+        if !run.is_own() {
             for name in levels.keys() {
                 let why = doubt::ignored(&run.settings, name);
                 ignored.extend(why.map(|why| (name.clone(), why)));

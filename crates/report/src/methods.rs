@@ -5,7 +5,6 @@ use crate::number::by_value;
 use crate::report::{Method, ReportedRun, Source};
 use crate::table::ReportTable;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
-use feedrate_results::import::Origin;
 use feedrate_results::run::ROWS;
 use feedrate_spec::units::{self, counted};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +37,7 @@ pub(super) fn methods(runs: Runs, sources: &[Source]) -> Vec<Method> {
 }
 
 fn is_own(one: &ReportedRun) -> bool {
-    one.run.origin == Origin::Feedrate
+    one.run.is_own()
 }
 
 /// Settings that replicates share.

@@ -209,7 +209,7 @@ pub struct ReportedRun {
 impl ReportedRun {
     /// Reason why it counts for no experiment; `None` of one that does.
     pub fn unused(&self) -> Option<&str> {
-        self.run.usable.as_ref().err().map(|reason| reason.name())
+        self.run.unusable.as_ref().map(|reason| reason.name())
     }
 
     /// Names of doubts.

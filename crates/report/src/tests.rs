@@ -52,7 +52,7 @@ fn a_drift_is_told_of_records_that_name_no_order() {
 #[test]
 fn replicates_make_one_experiment_in_the_order_of_values() {
     let mut unused = run("2", 1.0);
-    unused.run.usable = Err(Reason::NoSteps);
+    unused.run.unusable = Some(Reason::NoSteps);
     let report = Report {
         runs: vec![run("10", 50.0), run("2", 80.0), unused, run("2", 90.0)],
         ..Report::default()

@@ -171,24 +171,25 @@ impl StudyFiles {
     fn replace(&self, before: &str, after: &str) -> Result<bool, FilesError> {
         let name = self.csv.file_name().unwrap_or_default().to_string_lossy();
         let partial = self.csv.with_file_name(format!(".{name}.part"));
-        let write = || {
-            let mut file = File::create(&partial)?;
-            file.write_all(after.as_bytes())?;
-            file.set_permissions(fs::metadata(&self.csv)?.permissions())?;
-            file.sync_all()?;
-            // Last of all: syncing takes long enough to save an edit in.
-            if fs::read(&self.csv)? != before.as_bytes() {
-                return Ok(false);
-            }
-            fs::rename(&partial, &self.csv)?;
-            sync_folder(self.csv.parent().unwrap_or(Path::new(".")))?;
-            Ok(true)
-        };
-        let written = write();
+        let written = self.replace_by(&partial, before, after);
         if !matches!(written, Ok(true)) {
             let _ = fs::remove_file(&partial);
         }
         written.map_err(failed("write", &self.csv))
+    }
+
+    fn replace_by(&self, partial: &Path, before: &str, after: &str) -> io::Result<bool> {
+        let mut file = File::create(partial)?;
+        file.write_all(after.as_bytes())?;
+        file.set_permissions(fs::metadata(&self.csv)?.permissions())?;
+        file.sync_all()?;
+        // Last of all: syncing takes long enough to save an edit in.
+        if fs::read(&self.csv)? != before.as_bytes() {
+            return Ok(false);
+        }
+        fs::rename(partial, &self.csv)?;
+        sync_folder(self.csv.parent().unwrap_or(Path::new(".")))?;
+        Ok(true)
     }
 
     /// Whether a runner is at work.
@@ -208,15 +209,18 @@ impl StudyFiles {
         let open =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = open.map_err(failed("lock", &path))?;
-        if let Err(error) = file.try_lock() {
-            if let TryLockError::Error(error) = error {
-                return Err(failed("lock", &path)(error));
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let _ = file.read_to_string(&mut holder);
+                let who = match holder.trim() {
+                    "" => String::new(),
+                    id => format!(" (process {id})"),
+                };
+                return Err(FilesError::Locked { csv: self.csv.clone(), who });
             }
-            let mut who = String::new();
-            let _ = file.read_to_string(&mut who);
-            let who =
-                if who.trim().is_empty() { who } else { format!(" (process {})", who.trim()) };
-            return Err(FilesError::Locked { csv: self.csv.clone(), who });
         }
         // Only for the message above: the lock is the kernel's.
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
@@ -224,9 +228,10 @@ impl StudyFiles {
     }
 }
 
-fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FilesError {
+/// The error of `doing` something with a file or folder.
+pub(crate) fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> FilesError + use<> {
     let path = path.to_path_buf();
-    move |source| FilesError::Io { doing, path, source }
+    move |source| FilesError::Io { doing, path: path.clone(), source }
 }
 
 #[cfg(test)]

@@ -19,9 +19,14 @@ pub fn experiment_dir(results: &Path, row: &Row, rows: &[Row]) -> PathBuf {
 
 /// Name of a model's folder: the name of a workload, or of its file.
 pub fn model_name(model: &str) -> String {
-    let is_file = model.contains('/') || model.ends_with(".yaml") || model.ends_with(".yml");
-    let stem = if is_file { Path::new(model).file_stem() } else { None };
-    stem.map_or_else(|| model.to_string(), |stem| stem.to_string_lossy().into_owned())
+    match Path::new(model).file_stem() {
+        Some(stem)
+            if model.contains('/') || model.ends_with(".yaml") || model.ends_with(".yml") =>
+        {
+            stem.to_string_lossy().into_owned()
+        }
+        _ => model.to_string(),
+    }
 }
 
 /// Name of a row: `unet3d_h100_custom/4_batch_size_1`, with its replicate where it has one.
@@ -39,8 +44,8 @@ pub fn make_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
     fs::create_dir_all(experiment)?;
     for n in 1.. {
         let name = if n == 1 { stamp.to_string() } else { format!("{stamp}-{n}") };
-        let aside = |aside: &str| experiment.join(aside).join(&name).exists();
-        if aside(INCOMPLETE) || aside(SUPERSEDED) {
+        if [INCOMPLETE, SUPERSEDED].iter().any(|aside| experiment.join(aside).join(&name).exists())
+        {
             continue;
         }
         match fs::create_dir(experiment.join(&name)) {
@@ -49,6 +54,14 @@ pub fn make_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
         }
     }
     Err(ErrorKind::AlreadyExists.into())
+}
+
+/// `None` where there is no such file.
+pub(crate) fn absent<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// Put a run aside, under `incomplete` or `superseded` of its experiment, where it is no replicate. Says where it is then; one

@@ -9,5 +9,6 @@ pub mod compute;
 pub mod checkpoint;
 pub mod driver;
 pub mod system;
-pub mod checkpoint_only;
+mod page_cache;
 pub mod session;
+mod checkpoint_only;

@@ -1,6 +1,6 @@
 //! Data about the members of plug-in families for the planner: names, abilities, sizes.
 
-use crate::names::names;
+use crate::names;
 use crate::shape::{Compression, Encoding, FileShape};
 
 names! {

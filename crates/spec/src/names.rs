@@ -1,6 +1,7 @@
 //! Enums whose members users call by name.
 
 /// Defines an enum with `ALL`, `name` and `named`: each member, and the name that users write.
+#[macro_export]
 macro_rules! names {
     ($(#[$enum:meta])* pub enum $type:ident { $($(#[$member_meta:meta])* $member:ident = $name:literal,)* }) => {
         $(#[$enum])*
@@ -22,5 +23,3 @@ macro_rules! names {
         }
     };
 }
-
-pub(crate) use names;

@@ -63,6 +63,19 @@ impl Problem {
         }
     }
 
+    /// An error about a value whose key is not known here.
+    pub fn new(message: impl Into<String>) -> Self {
+        Problem::error("", message)
+    }
+
+    /// The same of `key`, which was written at `place` where no place is known yet.
+    #[must_use]
+    pub fn of_key(mut self, key: &str, place: &Place) -> Self {
+        self.key = key.into();
+        self.place.get_or_insert_with(|| place.clone());
+        self
+    }
+
     /// A warning about `key`.
     pub fn warning(key: impl Into<String>, message: impl Into<String>) -> Self {
         Problem { severity: Severity::Warning, ..Problem::error(key, message) }

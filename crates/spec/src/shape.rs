@@ -1,6 +1,6 @@
 //! Elements, dimensions and the shape of one file. Values only.
 
-use crate::names::names;
+use crate::names;
 use serde::{Deserialize, Serialize};
 
 /// The most dimensions a sample may have.
@@ -8,10 +8,11 @@ pub const DIMS_MAX: usize = 8;
 
 names! {
     /// A numpy element type, in numpy's order.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     #[expect(missing_docs, reason = "the names are numpy's")]
     pub enum Element {
+        #[default]
         Uint8 = "uint8",
         Int8 = "int8",
         Uint16 = "uint16",

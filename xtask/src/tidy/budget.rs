@@ -1,7 +1,7 @@
 //! Places where a rule is still broken, counted by crate in `xtask/budgets.txt`. The numbers may only fall.
 
 use super::repo::Repo;
-use super::{Check, Finding};
+use super::{Check, Violation};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) fn off_budget(check: &Check, repo: &Repo) -> Vec<String> {
     for (package, findings) in &broken {
         let allowed = budgets.get(package).copied().unwrap_or(0);
         if findings.len() > allowed {
-            lines.extend(findings.iter().map(Finding::to_string));
+            lines.extend(findings.iter().map(Violation::to_string));
         }
         if findings.len() > allowed && allowed > 0 {
             lines.push(format!("  {PATH}: {} in {package}, {allowed} allowed", findings.len()));
@@ -51,8 +51,8 @@ pub(super) fn lower(root: &Path, repo: &Repo, checks: &[&Check]) -> Result<()> {
     std::fs::write(root.join(PATH), text).with_context(|| format!("cannot write `{PATH}`"))
 }
 
-fn findings_by_crate<'a>(check: &Check, repo: &'a Repo) -> BTreeMap<&'a str, Vec<Finding>> {
-    let mut by_crate: BTreeMap<&str, Vec<Finding>> = BTreeMap::new();
+fn findings_by_crate<'a>(check: &Check, repo: &'a Repo) -> BTreeMap<&'a str, Vec<Violation>> {
+    let mut by_crate: BTreeMap<&str, Vec<Violation>> = BTreeMap::new();
     for finding in (check.find)(repo) {
         let package = repo.file(&finding.path).map_or("", |file| file.package());
         by_crate.entry(package).or_default().push(finding);

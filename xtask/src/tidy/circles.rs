@@ -3,7 +3,7 @@
 
 use super::modules::used_paths;
 use super::repo::{Repo, SourceFile};
-use super::{Check, Finding};
+use super::{Check, Violation};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) static NO_FILE_CIRCLES: Check = Check {
@@ -20,11 +20,11 @@ type Module = Vec<String>;
 /// The modules that a module uses.
 type Uses = BTreeMap<Module, BTreeSet<Module>>;
 
-fn no_file_circles(repo: &Repo) -> Vec<Finding> {
+fn no_file_circles(repo: &Repo) -> Vec<Violation> {
     repo.packages().into_iter().flat_map(|package| circles_in(repo, package)).collect()
 }
 
-fn circles_in(repo: &Repo, package: &str) -> Vec<Finding> {
+fn circles_in(repo: &Repo, package: &str) -> Vec<Violation> {
     let files: Vec<(Module, &SourceFile)> = repo
         .live_rust()
         .filter(|file| file.package() == package)
@@ -41,7 +41,7 @@ fn circles_in(repo: &Repo, package: &str) -> Vec<Finding> {
             .iter()
             .filter(|other| *other != module && reachable(&uses, other).contains(module));
         let names: Vec<String> = circle.map(|other| format!("`{}`", other.join("::"))).collect();
-        findings.push(Finding::new(
+        findings.push(Violation::new(
             &file.path,
             1,
             format!("in a circle with {}", names.join(", ")),

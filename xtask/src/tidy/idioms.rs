@@ -1,8 +1,8 @@
 //! Rules about short patterns of code: idioms that say a plain thing in a roundabout way, and calls that only some places may make.
 
 use super::repo::{Repo, SourceFile};
-use super::tokens::{Token, closing, comments, is_word, reads};
-use super::{Check, Finding};
+use super::tokens::{RustToken, closing, comments, is_word, reads};
+use super::{Check, Violation};
 
 pub(super) static ONLY_THE_CLOCK_TELLS_TIME: Check = Check {
     rule: "only the clock tells the time",
@@ -36,7 +36,7 @@ pub(super) static NO_TUPLE_PARAMETERS: Check = Check {
 };
 
 /// `(a, b): (` behind `(` or `,`.
-fn is_tuple_parameter(tokens: &[Token], i: usize) -> bool {
+fn is_tuple_parameter(tokens: &[RustToken], i: usize) -> bool {
     if !matches!(tokens[i].text.as_str(), "(" | ",") || !reads(tokens, i + 1, &["("]) {
         return false;
     }
@@ -52,12 +52,16 @@ pub(super) static NO_FN_OF: Check = Check {
     find: |repo| find_idiom(repo, "`fn of`", |tokens, i| reads(tokens, i, &["fn", "of"])),
 };
 
-fn find_idiom(repo: &Repo, what: &str, is_idiom: fn(&[Token], usize) -> bool) -> Vec<Finding> {
+fn find_idiom(
+    repo: &Repo,
+    what: &str,
+    is_idiom: fn(&[RustToken], usize) -> bool,
+) -> Vec<Violation> {
     let mut findings = Vec::new();
     for file in repo.live_rust() {
         let tokens = file.live_tokens();
         for i in (0..tokens.len()).filter(|&i| is_idiom(tokens, i)) {
-            findings.push(Finding::new(&file.path, tokens[i].line, what));
+            findings.push(Violation::new(&file.path, tokens[i].line, what));
         }
     }
     findings
@@ -69,13 +73,13 @@ pub(super) static DOCS_BEGIN_PLAINLY: Check = Check {
     find: docs_begin_plainly,
 };
 
-fn docs_begin_plainly(repo: &Repo) -> Vec<Finding> {
+fn docs_begin_plainly(repo: &Repo) -> Vec<Violation> {
     let mut findings = Vec::new();
     for file in repo.live_rust() {
         for (line, text) in docs(file) {
             let first = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
             if ["What", "Of", "Why", "Whose", "Which"].contains(&first) {
-                findings.push(Finding::new(&file.path, line, format!("begins with `{first}`")));
+                findings.push(Violation::new(&file.path, line, format!("begins with `{first}`")));
             }
         }
     }
@@ -89,7 +93,7 @@ pub(super) static NO_DOC_TESTS: Check = Check {
         let fences = repo.rust().flat_map(|file| docs(file).map(move |doc| (file, doc)));
         fences
             .filter(|(_, (_, text))| text.starts_with("```"))
-            .map(|(file, (line, _))| Finding::new(&file.path, line, "a block of code"))
+            .map(|(file, (line, _))| Violation::new(&file.path, line, "a block of code"))
             .collect()
     },
 };

@@ -1,7 +1,7 @@
 //! The rule about crates: who may depend on whom, read from their manifests.
 
 use super::repo::{Repo, SourceFile};
-use super::{Check, Finding};
+use super::{Check, Violation};
 
 /// The crates that each crate may use: the arrows of ARCHITECTURE.md.
 const MAY_USE: &[(&str, &[&str])] = &[
@@ -27,15 +27,15 @@ pub(super) static CRATE_DIRECTIONS: Check = Check {
     find: crate_directions,
 };
 
-fn crate_directions(repo: &Repo) -> Vec<Finding> {
+fn crate_directions(repo: &Repo) -> Vec<Violation> {
     let manifests = repo.files().iter().filter(|file| file.path.ends_with("/Cargo.toml"));
     manifests.flat_map(wrong_arrows).collect()
 }
 
-fn wrong_arrows(manifest: &SourceFile) -> Vec<Finding> {
+fn wrong_arrows(manifest: &SourceFile) -> Vec<Violation> {
     let Some(name) = manifest.package().strip_prefix("crates/") else { return Vec::new() };
     let Some((_, may_use)) = MAY_USE.iter().find(|(row, _)| *row == name) else {
-        return vec![Finding::new(&manifest.path, 1, format!("crate `{name}` has no row"))];
+        return vec![Violation::new(&manifest.path, 1, format!("crate `{name}` has no row"))];
     };
     let mut findings = Vec::new();
     let mut in_dependencies = false;
@@ -46,7 +46,7 @@ fn wrong_arrows(manifest: &SourceFile) -> Vec<Finding> {
         }
         let used = dependency(line).filter(|_| in_dependencies || line.starts_with('['));
         if let Some(used) = used.filter(|used| !may_use.contains(used)) {
-            findings.push(Finding::new(&manifest.path, i + 1, format!("`{name}` uses `{used}`")));
+            findings.push(Violation::new(&manifest.path, i + 1, format!("`{name}` uses `{used}`")));
         }
     }
     findings

@@ -1,6 +1,6 @@
 //! The rules of the source tree that neither compiler nor clippy knows. A row of [`CHECKS`] is a rule.
 //!
-//! To add one: write a function from [`Repo`] to findings, add its row, its test line, and a bad snippet
+//! To add one: write a function from [`Repo`] to violations, add its row, its test line, and a bad snippet
 //! in `tests.rs` that it must find.
 
 mod repo;
@@ -27,24 +27,24 @@ struct Check {
     /// The remedy.
     advice: &'static str,
     /// Where it is broken.
-    find: fn(&Repo) -> Vec<Finding>,
+    find: fn(&Repo) -> Vec<Violation>,
 }
 
 /// One place where a rule is broken.
 #[derive(Debug, PartialEq, Eq)]
-struct Finding {
+struct Violation {
     path: String,
     line: usize,
     what: String,
 }
 
-impl Finding {
+impl Violation {
     fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Finding { path: path.to_string(), line, what: what.into() }
+        Violation { path: path.to_string(), line, what: what.into() }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "  {}:{}: {}", self.path, self.line, self.what)
     }

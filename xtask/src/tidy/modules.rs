@@ -1,8 +1,8 @@
 //! Rules about modules inside a crate: reading order, and no file that nothing names.
 
 use super::repo::{Repo, SourceFile};
-use super::tokens::{Token, closing, is_word, reads};
-use super::{Check, Finding};
+use super::tokens::{RustToken, closing, is_word, reads};
+use super::{Check, Violation};
 use std::collections::HashSet;
 
 pub(super) static MODULE_ORDER: Check = Check {
@@ -12,11 +12,11 @@ pub(super) static MODULE_ORDER: Check = Check {
     find: module_order,
 };
 
-fn module_order(repo: &Repo) -> Vec<Finding> {
+fn module_order(repo: &Repo) -> Vec<Violation> {
     repo.packages().into_iter().flat_map(|package| order_in(repo, package)).collect()
 }
 
-fn order_in(repo: &Repo, package: &str) -> Vec<Finding> {
+fn order_in(repo: &Repo, package: &str) -> Vec<Violation> {
     let root =
         ["lib.rs", "main.rs"].iter().find_map(|name| repo.file(&format!("{package}/src/{name}")));
     let Some(root) = root else { return Vec::new() };
@@ -33,7 +33,7 @@ fn order_in(repo: &Repo, package: &str) -> Vec<Finding> {
             let Some(used) = path.first() else { continue };
             if place(used).is_some_and(|used_place| own_place < used_place) {
                 let what = format!("`{own}` uses `{used}`, which comes after it");
-                findings.push(Finding::new(&file.path, line, what));
+                findings.push(Violation::new(&file.path, line, what));
             }
         }
     }
@@ -60,7 +60,7 @@ pub(super) fn used_paths(file: &SourceFile) -> Vec<(Vec<String>, usize)> {
 
 /// The path at `i`, or each path of a group `{a::b, c}`, behind `prefix`.
 fn add_paths(
-    tokens: &[Token],
+    tokens: &[RustToken],
     mut i: usize,
     mut prefix: Vec<String>,
     paths: &mut Vec<(Vec<String>, usize)>,
@@ -81,7 +81,7 @@ fn add_paths(
 }
 
 fn add_group(
-    tokens: &[Token],
+    tokens: &[RustToken],
     open: usize,
     prefix: &[String],
     paths: &mut Vec<(Vec<String>, usize)>,
@@ -103,7 +103,7 @@ pub(super) static NO_DEAD_FILE: Check = Check {
     find: no_dead_file,
 };
 
-fn no_dead_file(repo: &Repo) -> Vec<Finding> {
+fn no_dead_file(repo: &Repo) -> Vec<Violation> {
     let mut reached: HashSet<String> = HashSet::new();
     let mut open: Vec<String> =
         repo.rust().filter(|file| is_root(repo, file)).map(|f| f.path.clone()).collect();
@@ -118,7 +118,7 @@ fn no_dead_file(repo: &Repo) -> Vec<Finding> {
         }
     }
     let dead = repo.rust().filter(|file| !reached.contains(&file.path));
-    dead.map(|file| Finding::new(&file.path, 1, "no `mod` line leads to it")).collect()
+    dead.map(|file| Violation::new(&file.path, 1, "no `mod` line leads to it")).collect()
 }
 
 /// Where cargo starts: a library, a binary, a test, a bench, an example, a build script.
@@ -149,7 +149,7 @@ fn children_folder(repo: &Repo, file: &SourceFile) -> String {
 }
 
 /// Modules in files of their own, in the order of their lines.
-fn declared(tokens: &[Token]) -> Vec<String> {
+fn declared(tokens: &[RustToken]) -> Vec<String> {
     let is_line = |i: &usize| {
         tokens[*i].text == "mod" && is_word(&tokens[*i + 1].text) && tokens[*i + 2].text == ";"
     };

@@ -1,6 +1,6 @@
 //! The text files of the tree, read once. Checks see this and nothing else, so that tests can plant files.
 
-use super::tokens::{Token, cut_tests, tokens};
+use super::tokens::{RustToken, cut_tests, tokens};
 use crate::shell::output;
 use anyhow::{Context, Result};
 use std::cell::OnceCell;
@@ -17,8 +17,8 @@ pub(super) struct SourceFile {
     pub(super) path: String,
     /// Its text.
     pub(super) text: String,
-    tokens: OnceCell<Vec<Token>>,
-    live_tokens: OnceCell<Vec<Token>>,
+    tokens: OnceCell<Vec<RustToken>>,
+    live_tokens: OnceCell<Vec<RustToken>>,
 }
 
 impl Repo {
@@ -114,12 +114,12 @@ impl SourceFile {
     }
 
     /// Its tokens, without comments and the content of literals.
-    pub(super) fn tokens(&self) -> &[Token] {
+    pub(super) fn tokens(&self) -> &[RustToken] {
         self.tokens.get_or_init(|| tokens(&self.text))
     }
 
     /// The same without what only tests compile.
-    pub(super) fn live_tokens(&self) -> &[Token] {
+    pub(super) fn live_tokens(&self) -> &[RustToken] {
         self.live_tokens.get_or_init(|| cut_tests(self.tokens()))
     }
 

@@ -172,38 +172,37 @@ fn planted_dead_files_are_found() {
 #[test]
 fn planted_member_imports_are_found() {
     let format = "crates/data/src/format";
+    let row = "static ROW: Member = Member { name: \"x\" };\n";
     finds(
         &families::MEMBERS_APART,
         &[
             (&format!("{format}/mod.rs"), "mod npy;\nmod npz;\npub use npy::Npy;\n"),
             (
                 &format!("{format}/npy.rs"),
-                "use super::{Format, npz::Zip};\n// super::npz is only spoken of\n",
+                &format!(
+                    "{row}use super::{{Format, npz::Zip}};\n// super::npz is only spoken of\n"
+                ),
             ),
-            (&format!("{format}/npz.rs"), "use crate::format::npy;\nuse super::Format;\n"),
-            (&format!("{format}/hdf5/mod.rs"), "mod npy;\nuse super::npz;\n"),
+            (
+                &format!("{format}/npz.rs"),
+                &format!("{row}use crate::format::npy;\nuse super::{{Format, packed}};\n"),
+            ),
+            (&format!("{format}/hdf5/mod.rs"), &format!("{row}mod npy;\nuse super::npz;\n")),
             (&format!("{format}/hdf5/chunk.rs"), "use super::npz;\nuse super::super::npy;\n"),
             (&format!("{format}/tests.rs"), "use super::npz;\n"),
-            (&format!("{format}/packed.rs"), ""),
-            (&format!("{format}/packed_cursor.rs"), ""),
-            (&format!("{format}/payload_range.rs"), ""),
-            (&format!("{format}/ahead.rs"), ""),
-            (&format!("{format}/deflate.rs"), ""),
-            (&format!("{format}/indexed.rs"), ""),
-            (&format!("{format}/text/mod.rs"), ""),
-            (&format!("{format}/npy_header.rs"), ""),
-            (&format!("{format}/npy_stream.rs"), ""),
-            (&format!("{format}/whole_image.rs"), ""),
-            ("crates/engine/src/loader/pytorch.rs", "use super::queue::Queue;\n"),
-            ("crates/engine/src/loader/queue.rs", ""),
-            ("crates/run/src/comm/solo.rs", "const TEXT: &str = \"use super::threads\";\n"),
-            ("crates/run/src/comm/threads.rs", ""),
+            (&format!("{format}/packed.rs"), "#[cfg(test)]\nstatic A: B = B { name: \"x\" };\n"),
+            ("crates/data/src/storage/file.rs", &format!("{row}use super::engine;\n")),
+            ("crates/data/src/storage/engine/psync.rs", row),
+            ("crates/run/src/layers/delay.rs", "use super::{slots, throttle};\n"),
+            ("crates/run/src/layers/throttle.rs", "const TEXT: &str = \"use super::delay\";\n"),
+            ("crates/run/src/layers/slots.rs", ""),
         ],
         &[
-            "crates/data/src/format/npy.rs:1: `npy` imports `npz`",
-            "crates/data/src/format/npz.rs:1: `npz` imports `npy`",
-            "crates/data/src/format/hdf5/mod.rs:2: `hdf5` imports `npz`",
+            "crates/data/src/format/npy.rs:2: `npy` imports `npz`",
+            "crates/data/src/format/npz.rs:2: `npz` imports `npy`",
+            "crates/data/src/format/hdf5/mod.rs:3: `hdf5` imports `npz`",
             "crates/data/src/format/hdf5/chunk.rs:2: `hdf5` imports `npy`",
+            "crates/run/src/layers/delay.rs:1: `delay` imports `throttle`",
         ],
     );
 }

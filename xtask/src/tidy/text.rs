@@ -2,7 +2,7 @@
 
 use super::repo::Repo;
 use super::tokens::comments;
-use super::{Check, Finding};
+use super::{Check, Violation};
 
 const FILE_LINES_MAX: usize = 500;
 const REASON: &str = "Long because";
@@ -13,9 +13,9 @@ pub(super) static FILES_SAY_WHAT_THEY_ARE: Check = Check {
     find: files_say_what_they_are,
 };
 
-fn files_say_what_they_are(repo: &Repo) -> Vec<Finding> {
+fn files_say_what_they_are(repo: &Repo) -> Vec<Violation> {
     let silent = repo.rust().filter(|file| !file.text.starts_with("//! "));
-    silent.map(|file| Finding::new(&file.path, 1, "does not open with `//! `")).collect()
+    silent.map(|file| Violation::new(&file.path, 1, "does not open with `//! `")).collect()
 }
 
 pub(super) static SHORT_FILES: Check = Check {
@@ -24,12 +24,12 @@ pub(super) static SHORT_FILES: Check = Check {
     find: short_files,
 };
 
-fn short_files(repo: &Repo) -> Vec<Finding> {
+fn short_files(repo: &Repo) -> Vec<Violation> {
     let long = repo.rust().filter(|file| file.text.lines().count() > FILE_LINES_MAX);
     long.filter(|file| {
         file.text.lines().all(|line| !line.starts_with("//!") || !line.contains(REASON))
     })
-    .map(|file| Finding::new(&file.path, 1, format!("{} lines", file.text.lines().count())))
+    .map(|file| Violation::new(&file.path, 1, format!("{} lines", file.text.lines().count())))
     .collect()
 }
 
@@ -39,7 +39,7 @@ pub(super) static NO_LOOSE_ENDS: Check = Check {
     find: no_loose_ends,
 };
 
-fn no_loose_ends(repo: &Repo) -> Vec<Finding> {
+fn no_loose_ends(repo: &Repo) -> Vec<Violation> {
     let mut findings = Vec::new();
     for file in repo.rust() {
         for (line, text) in comments(&file.text) {
@@ -55,7 +55,7 @@ fn no_loose_ends(repo: &Repo) -> Vec<Finding> {
     findings
 }
 
-fn push_loose_end(path: &str, line: usize, text: &str, findings: &mut Vec<Finding>) {
+fn push_loose_end(path: &str, line: usize, text: &str, findings: &mut Vec<Violation>) {
     for word in ["TODO", "FIXME"] {
         let Some(at) = text.find(word) else { continue };
         let after = text[at + word.len()..].trim_start_matches([' ', '(', ':']);
@@ -63,7 +63,7 @@ fn push_loose_end(path: &str, line: usize, text: &str, findings: &mut Vec<Findin
             after.strip_prefix('#').is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()));
         // In backticks the word is spoken of, not used.
         if !numbered && !text[..at].ends_with('`') {
-            findings.push(Finding::new(path, line, format!("`{word}` without `#` and a number")));
+            findings.push(Violation::new(path, line, format!("`{word}` without `#` and a number")));
         }
     }
 }
@@ -74,10 +74,10 @@ pub(super) static NO_MERGE_MARKS: Check = Check {
     find: no_merge_marks,
 };
 
-fn no_merge_marks(repo: &Repo) -> Vec<Finding> {
+fn no_merge_marks(repo: &Repo) -> Vec<Violation> {
     let marks = ["<<<<<<< ", ">>>>>>> "];
     let lines = repo.lines().filter(|(_, _, line)| marks.iter().any(|mark| line.starts_with(mark)));
-    lines.map(|(path, line, _)| Finding::new(path, line, "a mark of a merge")).collect()
+    lines.map(|(path, line, _)| Violation::new(path, line, "a mark of a merge")).collect()
 }
 
 pub(super) static NO_MACHINE_PATHS: Check = Check {
@@ -86,13 +86,13 @@ pub(super) static NO_MACHINE_PATHS: Check = Check {
     find: no_machine_paths,
 };
 
-fn no_machine_paths(repo: &Repo) -> Vec<Finding> {
+fn no_machine_paths(repo: &Repo) -> Vec<Violation> {
     let mut findings = Vec::new();
     for (path, number, line) in repo.lines() {
         for folder in ["root", "work", "home"] {
             let place = format!("/{folder}");
             if line.match_indices(&place).any(|(at, _)| is_absolute(line, at, place.len())) {
-                findings.push(Finding::new(path, number, format!("`{place}/`")));
+                findings.push(Violation::new(path, number, format!("`{place}/`")));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 /// A word, `::`, or a single mark; literals are one token `"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Token {
+pub(super) struct RustToken {
     /// As written; `"` for any string or character.
     pub(super) text: String,
     /// A string or character as written, with its quotes; otherwise empty.
@@ -20,14 +20,14 @@ enum PieceKind {
 }
 
 /// Tokens of `source`, comments left out.
-pub(super) fn tokens(source: &str) -> Vec<Token> {
+pub(super) fn tokens(source: &str) -> Vec<RustToken> {
     let mut tokens = Vec::new();
     let mut line = 1;
     for (kind, piece) in pieces(source) {
         match kind {
             PieceKind::Code => code_tokens(piece, line, &mut tokens),
             PieceKind::Literal => {
-                tokens.push(Token { text: "\"".into(), literal: piece.to_string(), line });
+                tokens.push(RustToken { text: "\"".into(), literal: piece.to_string(), line });
             }
             PieceKind::Comment => {}
         }
@@ -50,7 +50,7 @@ pub(super) fn comments(source: &str) -> Vec<(usize, &str)> {
 }
 
 /// Without items under `#[cfg(test)]` and `#[test]`.
-pub(super) fn cut_tests(tokens: &[Token]) -> Vec<Token> {
+pub(super) fn cut_tests(tokens: &[RustToken]) -> Vec<RustToken> {
     let mut kept = Vec::with_capacity(tokens.len());
     let mut i = 0;
     while i < tokens.len() {
@@ -71,13 +71,13 @@ pub(super) fn cut_tests(tokens: &[Token]) -> Vec<Token> {
 }
 
 /// Whether `tokens` at `i` read as `pattern`.
-pub(super) fn reads(tokens: &[Token], i: usize, pattern: &[&str]) -> bool {
+pub(super) fn reads(tokens: &[RustToken], i: usize, pattern: &[&str]) -> bool {
     tokens.len() >= i + pattern.len()
         && pattern.iter().zip(&tokens[i..]).all(|(&wanted, token)| wanted == token.text)
 }
 
 /// The index after the mark that closes the one at `open`.
-pub(super) fn closing(tokens: &[Token], open: usize) -> usize {
+pub(super) fn closing(tokens: &[RustToken], open: usize) -> usize {
     let mut depth = 0usize;
     for (i, token) in tokens.iter().enumerate().skip(open) {
         match token.text.as_str() {
@@ -97,18 +97,18 @@ pub(super) fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-fn attribute_end(tokens: &[Token], i: usize) -> Option<usize> {
+fn attribute_end(tokens: &[RustToken], i: usize) -> Option<usize> {
     reads(tokens, i, &["#", "["]).then(|| closing(tokens, i + 1))
 }
 
-fn is_test_attribute(attribute: &[Token]) -> bool {
+fn is_test_attribute(attribute: &[RustToken]) -> bool {
     let has = |word: &str| attribute.iter().any(|token| token.text == word);
     let cfg = reads(attribute, 2, &["cfg"]) && has("test") && !has("not");
     cfg || reads(attribute, 2, &["test", "]"])
 }
 
 /// After the item that starts at `i`: its `;`, or the end of its block.
-fn item_end(tokens: &[Token], start: usize) -> usize {
+fn item_end(tokens: &[RustToken], start: usize) -> usize {
     let mut i = start;
     while i < tokens.len() {
         match tokens[i].text.as_str() {
@@ -124,7 +124,7 @@ fn item_end(tokens: &[Token], start: usize) -> usize {
     i
 }
 
-fn code_tokens(code: &str, first_line: usize, tokens: &mut Vec<Token>) {
+fn code_tokens(code: &str, first_line: usize, tokens: &mut Vec<RustToken>) {
     let mut line = first_line;
     let mut rest = code;
     while let Some(first) = rest.chars().next() {
@@ -136,7 +136,7 @@ fn code_tokens(code: &str, first_line: usize, tokens: &mut Vec<Token>) {
         };
         let (text, after) = rest.split_at(len);
         if !first.is_whitespace() {
-            tokens.push(Token { text: text.to_string(), literal: String::new(), line });
+            tokens.push(RustToken { text: text.to_string(), literal: String::new(), line });
         }
         line += usize::from(first == '\n');
         rest = after;

@@ -1,7 +1,7 @@
 //! What is compared: the runs below a folder, of our records or of DLIO's files, or those of a study's rows. Says of each that is not why.
 
 use feedrate_measure::metric::Metric;
-use feedrate_results::import::{Origin, find, same_text};
+use feedrate_results::import::{RunOrigin, find, same_text};
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
 use feedrate_results::run::{ROWS, Run};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl From<RunIndex> for Runs {
 /// Whether a folder holds runs of DLIO; of a study's CSV nobody is asked.
 fn holds_dlio(path: &Path) -> bool {
     let found = find(path).map_or_else(|_| Vec::new(), |(found, _)| found);
-    found.iter().any(|one| one.origin != Origin::Feedrate)
+    found.iter().any(|one| one.origin != RunOrigin::Feedrate)
 }
 
 /// Responses that are compared where none is asked for: utilisation, and throughput in the truest unit that all runs have.
@@ -66,7 +66,7 @@ pub fn main_responses(a: &Runs, b: &Runs) -> Vec<&'static Metric> {
 }
 
 fn is_of_dlio(run: &Run) -> bool {
-    run.origin != Origin::Feedrate
+    !run.is_own()
 }
 
 fn keep_common(run: &mut Run) {

@@ -4,7 +4,7 @@
 //! written is `.<name>.<process>-<number>.part` until it is committed.
 
 use super::engine::Engine;
-use super::{Handle, Storage, StorageError, StorageKind, WriteFile};
+use super::{Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::{Ability, Member};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Mode, OFlags};
@@ -87,11 +87,7 @@ impl File {
     }
 }
 
-impl Storage for File {
-    fn member(&self) -> &'static Member {
-        &MEMBER
-    }
-
+impl ReadStorage for File {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         let fd = self.root.open_to_read("open", path, self.engine.flags())?;
         self.engine.adopt(fd).map_err(|errno| self.root.error("open", path, errno))
@@ -113,6 +109,12 @@ impl Storage for File {
 
     fn close(&self, file: Handle) {
         self.engine.close(file);
+    }
+}
+
+impl Storage for File {
+    fn member(&self) -> &'static Member {
+        &MEMBER
     }
 
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {

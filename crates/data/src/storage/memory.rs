@@ -1,7 +1,7 @@
 //! Files in the memory of this process, gone when it ends. Costs a copy, so it tests everything but the device.
 
 use super::engine::Engine;
-use super::{Handle, Storage, StorageError, StorageKind, WriteFile};
+use super::{Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::{Ability, Member};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::ErrorKind;
@@ -59,11 +59,7 @@ impl Table {
     }
 }
 
-impl Storage for Memory {
-    fn member(&self) -> &'static Member {
-        &MEMBER
-    }
-
+impl ReadStorage for Memory {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         let table = self.files.read();
         let number = table.numbers.get(path).copied();
@@ -84,6 +80,12 @@ impl Storage for Memory {
     }
 
     fn close(&self, _file: Handle) {}
+}
+
+impl Storage for Memory {
+    fn member(&self) -> &'static Member {
+        &MEMBER
+    }
 
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
         let table = self.files.read();

@@ -1,7 +1,7 @@
 //! Storages: one file per backend, one row per backend in [`STORAGES`].
 //!
 //! A storage is rooted at a folder and serves byte ranges of files named by paths relative to it.
-//! Wrappers that cost time (throttle, delay, recording) live in `feedrate-run`, which has the clock.
+//! Wrappers that cost time (emulated, recorded) live in `feedrate-run`, which has the clock.
 //!
 //! To add a storage: copy `memory.rs`, implement [`Storage`], add its `mod` line and its row; the
 //! contract suite (`tests.rs`) runs on it.
@@ -86,11 +86,8 @@ impl Handle {
     }
 }
 
-/// A backend.
-pub trait Storage: Send + Sync {
-    /// Name, summary, abilities.
-    fn member(&self) -> &'static Member;
-
+/// A backend, as those see it who only read files. Storages around a storage are no more than this.
+pub trait ReadStorage: Send + Sync {
     /// Open for reading. `path` is relative to the root. Does not allocate, but for the engine `mmap`.
     ///
     /// # Errors
@@ -112,6 +109,12 @@ pub trait Storage: Send + Sync {
 
     /// Close.
     fn close(&self, file: Handle);
+}
+
+/// A backend.
+pub trait Storage: ReadStorage {
+    /// Name, summary, abilities.
+    fn member(&self) -> &'static Member;
 
     /// Length of a file that may not be there.
     ///

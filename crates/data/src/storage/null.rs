@@ -1,7 +1,7 @@
 //! The storage that does nothing: every file is there, endless, and read at no cost.
 
 use super::engine::Engine;
-use super::{Handle, Storage, StorageError, StorageKind, WriteFile};
+use super::{Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::Member;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -23,11 +23,7 @@ fn open(_root: &Path, _engine: &'static dyn Engine) -> Result<Box<dyn Storage>, 
 
 struct Null;
 
-impl Storage for Null {
-    fn member(&self) -> &'static Member {
-        &MEMBER
-    }
-
+impl ReadStorage for Null {
     fn open(&self, _path: &str) -> Result<Handle, StorageError> {
         Ok(Handle(0))
     }
@@ -46,6 +42,12 @@ impl Storage for Null {
     }
 
     fn close(&self, _file: Handle) {}
+}
+
+impl Storage for Null {
+    fn member(&self) -> &'static Member {
+        &MEMBER
+    }
 
     fn stat(&self, _path: &str) -> Result<Option<u64>, StorageError> {
         Ok(Some(LEN_BYTES))

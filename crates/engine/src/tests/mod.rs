@@ -7,7 +7,7 @@ mod sustained;
 use crate::job::ReadJob;
 use crate::loader;
 use crate::simulated::{SimulatedDriver, SimulatedStorage};
-use feedrate_data::storage;
+use feedrate_data::storage::{self, Storage};
 use feedrate_measure::example;
 use feedrate_measure::record::AcceleratorEpoch;
 use feedrate_spec::plan::Plan;
@@ -43,7 +43,7 @@ fn plan(case: Case) -> Plan {
 
 fn job(plan: &Plan) -> ReadJob {
     let storage = storage::open("null", Path::new("/")).unwrap();
-    ReadJob::new(plan, 0..plan.accelerators, Arc::from(storage), true).unwrap()
+    ReadJob::new(plan, 0..plan.accelerators, Arc::<dyn Storage>::from(storage), true).unwrap()
 }
 
 fn simulate(plan: &Plan, model: SimulatedStorage) -> Vec<AcceleratorEpoch> {

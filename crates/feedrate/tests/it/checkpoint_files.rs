@@ -106,7 +106,7 @@ fn training_goes_on_while_a_checkpoint_is_written() {
             assert!(last_end_ns <= ns("start_ns"), "one waits for the one before");
             assert!(ns("stall_ns") > 0);
             last_end_ns = ns("end_ns");
-            checkpoint::load(&plan, Clock::new(), number, step, 0, &Ranks::alone(1)).unwrap();
+            checkpoint::load(&plan, Clock::new(), number, step, &Ranks::alone(1)).unwrap();
         }
     }
     assert_eq!(folders(&test).len(), 4);
@@ -133,7 +133,7 @@ fn the_last_checkpoints_of_a_run_are_kept_and_nothing_of_others_is_touched() {
         assert!(test.path("checkpoints/global_epoch9_step9/model_states-0.pt").exists());
         let plan = plan_of(&test, &arguments);
         for step in [7, 8] {
-            checkpoint::load(&plan, Clock::new(), 2, step, 0, &Ranks::alone(1)).unwrap();
+            checkpoint::load(&plan, Clock::new(), 2, step, &Ranks::alone(1)).unwrap();
         }
     }
 }
@@ -166,7 +166,7 @@ fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {
         run.wait().unwrap();
         for (folder, epoch, step) in folders(&test) {
             let looks_whole = folder.join("manifest.json").exists();
-            let loaded = checkpoint::load(&plan, Clock::new(), epoch, step, 0, &Ranks::alone(1));
+            let loaded = checkpoint::load(&plan, Clock::new(), epoch, step, &Ranks::alone(1));
             match loaded {
                 Ok(ranks) => {
                     assert!(looks_whole);

@@ -1,37 +1,54 @@
 //! `<rank>_per_epoch_stats.json`: when epochs and blocks began and ended. Durations are text with two decimals, as DLIO's.
 
-use super::{Object, timestamp};
-use crate::record::{Block, CheckpointKind, CheckpointRecord, EpochRecord, Record};
+use super::{known, timestamp};
+use crate::record::{CheckpointKind, EpochRecord, Record};
 use crate::window::seconds;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 pub(super) fn epoch_stats_json(record: &Record, rank: usize) -> Value {
-    let mut object = Object::default();
-    for training in &record.epochs {
-        let mut stats = epoch(training, rank);
+    let epochs = record.epochs.iter().map(|training| {
         let evaluation = record.evaluations.iter().find(|one| one.number == training.number);
-        stats.put_known("eval", evaluation.map(evaluation_stats));
-        object.put(training.number.to_string(), stats);
-    }
-    object.into()
+        let mut stats = epoch(training, rank);
+        let evaluation = evaluation.map(|evaluation| {
+            known(json!({
+                "start": evaluation.started,
+                "end": evaluation.ended,
+                "duration": duration(evaluation.start_ns, evaluation.end_ns),
+            }))
+        });
+        stats.insert("eval".into(), json!(evaluation));
+        (training.number.to_string(), known(stats))
+    });
+    epochs.collect()
 }
 
-fn epoch(epoch: &EpochRecord, rank: usize) -> Object {
-    let mut object = Object::default();
-    object.put_text("start", &epoch.started);
+/// Numbers of checkpoints are not text, as in DLIO. Their throughput is in GiB/s, which DLIO calls GB.
+fn epoch(epoch: &EpochRecord, rank: usize) -> Map<String, Value> {
+    let mut stats = Map::new();
+    stats.insert("start".into(), json!(epoch.started));
     for (i, block) in epoch.accelerators.get(rank).iter().flat_map(|a| &a.blocks).enumerate() {
-        object.put(format!("block{}", i + 1), block_stats(epoch, block));
+        let block = known(json!({
+            "start": wall_at(epoch, block.start_ns),
+            "end": wall_at(epoch, block.end_ns),
+            "duration": duration(block.start_ns, block.end_ns),
+        }));
+        stats.insert(format!("block{}", i + 1), block);
     }
     for kind in [CheckpointKind::Save, CheckpointKind::Load] {
         for (i, checkpoint) in epoch.checkpoints_of(kind).enumerate() {
-            let key = format!("{}_ckpt{}", kind.name(), i + 1);
-            object.put(key, checkpoint_stats(epoch, checkpoint));
+            let checkpoint = known(json!({
+                "start": wall_at(epoch, checkpoint.start_ns),
+                "end": wall_at(epoch, checkpoint.end_ns),
+                "duration": checkpoint.duration_s(),
+                "throughput": checkpoint.gib_per_second(),
+            }));
+            stats.insert(format!("{}_ckpt{}", kind.name(), i + 1), checkpoint);
         }
     }
     let (end_ns, ended) = end_of(epoch);
-    object.put_text("end", &ended);
-    object.put("duration", duration(epoch.start_ns, end_ns));
-    object
+    stats.insert("end".into(), json!(ended));
+    stats.insert("duration".into(), json!(duration(epoch.start_ns, end_ns)));
+    stats
 }
 
 /// The end of an epoch as DLIO has it, checkpoints included: on our clock and on the wall's.
@@ -44,32 +61,6 @@ pub(super) fn end_of(epoch: &EpochRecord) -> (u64, String) {
         }
         _ => (epoch.end_ns, epoch.ended.clone()),
     }
-}
-
-/// Numbers are not text here, as in DLIO. The throughput is in GiB/s, which DLIO calls GB.
-fn checkpoint_stats(epoch: &EpochRecord, checkpoint: &CheckpointRecord) -> Object {
-    let mut object = Object::default();
-    object.put_known("start", wall_at(epoch, checkpoint.start_ns));
-    object.put_known("end", wall_at(epoch, checkpoint.end_ns));
-    object.put("duration", checkpoint.duration_s());
-    object.put_known("throughput", checkpoint.gib_per_second());
-    object
-}
-
-fn evaluation_stats(evaluation: &EpochRecord) -> Object {
-    let mut object = Object::default();
-    object.put_text("start", &evaluation.started);
-    object.put_text("end", &evaluation.ended);
-    object.put("duration", duration(evaluation.start_ns, evaluation.end_ns));
-    object
-}
-
-fn block_stats(epoch: &EpochRecord, block: &Block) -> Object {
-    let mut object = Object::default();
-    object.put_known("start", wall_at(epoch, block.start_ns));
-    object.put_known("end", wall_at(epoch, block.end_ns));
-    object.put("duration", duration(block.start_ns, block.end_ns));
-    object
 }
 
 /// Local wall-clock time of a moment of an epoch.

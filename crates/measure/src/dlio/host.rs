@@ -1,9 +1,9 @@
 //! The machine in DLIO's files.
 
-use super::Object;
+use super::known;
 use crate::derived::Derived;
 use crate::record::System;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -24,10 +24,7 @@ pub(super) fn potential_caching(derived: &Derived, system: &System) -> Option<u6
 }
 
 /// A value of each machine, in their order; `None` if one is not known.
-pub(super) fn each<T: Into<Value>>(
-    derived: &Derived,
-    value: impl Fn(&System) -> Option<T>,
-) -> Option<Vec<T>> {
+pub(super) fn each<T>(derived: &Derived, value: impl Fn(&System) -> Option<T>) -> Option<Vec<T>> {
     derived.record.machines().iter().map(value).collect()
 }
 
@@ -37,36 +34,30 @@ pub(super) fn cpu_count(system: &System) -> Option<u32> {
 
 /// Facts about each machine that DLIO does not tell; `None` if nothing is known of any.
 pub(super) fn machines(derived: &Derived) -> Option<Vec<Value>> {
-    let machines: Vec<Object> = derived.record.machines().iter().map(machine).collect();
-    let is_known = machines.iter().any(|machine| !machine.0.is_empty());
-    is_known.then(|| machines.into_iter().map(Value::from).collect())
+    let machines: Vec<Value> = derived.record.machines().iter().map(machine).collect();
+    let is_known = machines.iter().any(|machine| *machine != json!({}));
+    is_known.then_some(machines)
 }
 
-fn machine(system: &System) -> Object {
-    let mut object = Object::default();
-    object.put_text("hostname", &system.hostname);
-    object.put_known("cpus_usable", Some(system.cpus).filter(|cpus| *cpus > 0));
+fn machine(system: &System) -> Value {
     let networks = system.networks.iter().map(|network| {
-        let mut object = Object::default();
-        object.put_text("name", &network.name);
-        object.put_known("speed_Mbit_per_second", network.speed_mbit_per_second);
-        Value::from(object)
+        known(json!({ "name": network.name, "speed_Mbit_per_second": network.speed_mbit_per_second, }))
     });
     let networks: Vec<Value> = networks.collect();
-    object.put_known("networks", (!networks.is_empty()).then_some(networks));
-    if let Some(mount) = &system.data_mount {
-        object.put_text("data_file_system", &mount.file_system);
-        object.put_text("data_source", &mount.source);
-        object.put_text("data_mount_options", &mount.options);
-        object.put_text("data_file_system_options", &mount.super_options);
-        object.put_known("data_striping", mount.striping.clone());
-    }
-    object
+    let mount = system.data_mount.as_ref();
+    known(json!({
+        "hostname": system.hostname,
+        "cpus_usable": Some(system.cpus).filter(|cpus| *cpus > 0),
+        "networks": (!networks.is_empty()).then_some(networks),
+        "data_file_system": mount.map(|mount| &mount.file_system),
+        "data_source": mount.map(|mount| &mount.source),
+        "data_mount_options": mount.map(|mount| &mount.options),
+        "data_file_system_options": mount.map(|mount| &mount.super_options),
+        "data_striping": mount.and_then(|mount| mount.striping.as_ref()),
+    }))
 }
 
 /// Lines of `/proc/cpuinfo` or `/proc/meminfo` as an object; `None` if there are none.
 pub(super) fn lines(lines: &[(String, String)]) -> Option<Value> {
-    let object: Object =
-        lines.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
-    (!lines.is_empty()).then(|| object.into())
+    (!lines.is_empty()).then(|| lines.iter().cloned().collect())
 }

@@ -20,7 +20,7 @@ use crate::record::Record;
 use crate::record::file::{RecordFileError, make_folder, write_all_atomically};
 use crate::window::Scope;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::path::Path;
 
 /// How a run was asked for, which its record does not know.
@@ -130,37 +130,13 @@ impl Evaluations {
     }
 }
 
-/// A JSON object whose keys keep their order, and whose unknown values are left out.
-#[derive(Default)]
-struct Object(Map<String, Value>);
-
-impl Object {
-    fn put(&mut self, key: impl Into<String>, value: impl Into<Value>) {
-        self.0.insert(key.into(), value.into());
+/// An object without what is not known: `null`, or empty text.
+fn known(object: impl Into<Value>) -> Value {
+    let mut object = object.into();
+    if let Some(map) = object.as_object_mut() {
+        map.retain(|_, value| !value.is_null() && value != "");
     }
-
-    fn put_known(&mut self, key: &str, value: Option<impl Into<Value>>) {
-        if let Some(value) = value {
-            self.put(key, value);
-        }
-    }
-
-    /// Text that is not known is empty.
-    fn put_text(&mut self, key: &str, text: &str) {
-        self.put_known(key, (!text.is_empty()).then_some(text));
-    }
-}
-
-impl From<Object> for Value {
-    fn from(object: Object) -> Value {
-        Value::Object(object.0)
-    }
-}
-
-impl FromIterator<(String, Value)> for Object {
-    fn from_iter<I: IntoIterator<Item = (String, Value)>>(entries: I) -> Self {
-        Object(entries.into_iter().collect())
-    }
+    object
 }
 
 /// A file as Python's `json.dump(…, indent=4)` writes it.

@@ -1,56 +1,59 @@
 //! `<rank>_output.json`: every step of one accelerator.
 
-use super::{Evaluations, Object, host};
+use super::{Evaluations, host, known};
 use crate::derived::Derived;
 use crate::metric::{block_au_percent, block_samples_per_second};
 use crate::record::{AcceleratorEpoch, Block, EpochRecord};
 use crate::window::{Scope, seconds};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: usize) -> Value {
     let record = derived.record;
     let node = record.machine_of(rank);
     let system = record.machines().get(node).unwrap_or(&record.system);
-    let mut output = Object::default();
-    output.put_known("host_memory_GB", system.memory_bytes.map(host::gib));
-    output.put_known("host_cpu_count", host::cpu_count(system));
-    output.put_text("host_processor_name", &system.processor);
-    output.put_known("potential_caching", host::potential_caching(derived, system));
-    output.put_known("host_cpuinfo", host::lines(&system.cpuinfo));
-    output.put_known("host_meminfo", host::lines(&system.meminfo));
+    let mut output = known(json!({
+        "host_memory_GB": system.memory_bytes.map(host::gib),
+        "host_cpu_count": host::cpu_count(system),
+        "host_processor_name": system.processor,
+        "potential_caching": host::potential_caching(derived, system),
+        "host_cpuinfo": host::lines(&system.cpuinfo),
+        "host_meminfo": host::lines(&system.meminfo),
+    }));
     for scope in Scope::each(record) {
         if let Some(accelerator) = scope.epoch.accelerators.get(rank) {
-            let mut object = epoch(scope, accelerator, node);
+            let mut own = epoch(scope, accelerator, node);
             if let Some(evaluation) = evaluations.after(scope.epoch.number) {
-                add_evaluation(&mut object, evaluation, rank);
+                add_evaluation(&mut own, evaluation, rank);
             }
-            output.put(scope.epoch.number.to_string(), object);
+            output[scope.epoch.number.to_string()] = own;
         }
     }
-    output.put_text("hostname", &system.hostname);
-    output.into()
+    if !system.hostname.is_empty() {
+        output["hostname"] = system.hostname.clone().into();
+    }
+    output
 }
 
-fn epoch(scope: Scope, accelerator: &AcceleratorEpoch, node: usize) -> Object {
+fn epoch(scope: Scope, accelerator: &AcceleratorEpoch, node: usize) -> Value {
     let EpochRecord { host, nodes, ended, .. } = scope.epoch;
     let machine = nodes.get(node).unwrap_or(host);
     let blocks = accelerator.blocks.iter();
     let windows = scope.windows(accelerator);
     let rates = windows.map(|window| block_samples_per_second(scope, window).map(Value::from));
     let au = scope.windows(accelerator).map(|window| block_au_percent(window).map(Value::from));
-    let mut object = Object::default();
-    object.put("load", by_block(blocks.clone().map(|block| Some(all_s(&block.load_ns)))));
-    object.put("proc", by_block(blocks.clone().map(|block| Some(proc_s(block)))));
-    object.put("throughput", by_block(rates));
-    object.put("au", by_block(au));
-    object.put("compute", by_block(blocks.map(|block| Some(all_s(&block.compute_ns)))));
-    object.put_known("host_meminfo", host::lines(&machine.meminfo));
-    object.put_text("end", ended);
-    object
+    known(json!({
+        "load": by_block(blocks.clone().map(|block| Some(all_s(&block.load_ns)))),
+        "proc": by_block(blocks.clone().map(|block| Some(proc_s(block)))),
+        "throughput": by_block(rates),
+        "au": by_block(au),
+        "compute": by_block(blocks.map(|block| Some(all_s(&block.compute_ns)))),
+        "host_meminfo": host::lines(&machine.meminfo),
+        "end": ended,
+    }))
 }
 
 /// An entry `eval` beside those of the blocks.
-fn add_evaluation(epoch: &mut Object, scope: Scope, rank: usize) {
+fn add_evaluation(epoch: &mut Value, scope: Scope, rank: usize) {
     let Some(accelerator) = scope.epoch.accelerators.get(rank) else { return };
     let (Some(block), Some(window)) =
         (accelerator.blocks.first(), scope.windows(accelerator).next())
@@ -66,8 +69,8 @@ fn add_evaluation(epoch: &mut Object, scope: Scope, rank: usize) {
         ("au", block_au_percent(window).map(Value::from)),
         ("compute", Some(all_s(&block.compute_ns))),
     ] {
-        if let (Some(entries), Some(value)) = (epoch.0.get_mut(key), value) {
-            entries["eval"] = value;
+        if let Some(value) = value {
+            epoch[key]["eval"] = value;
         }
     }
 }
@@ -83,6 +86,6 @@ fn proc_s(block: &Block) -> Value {
 }
 
 /// `block1`, `block2`, …; a block without a value has no key.
-fn by_block(values: impl Iterator<Item = Option<Value>>) -> Object {
+fn by_block(values: impl Iterator<Item = Option<Value>>) -> Value {
     (1..).zip(values).filter_map(|(i, value)| Some((format!("block{i}"), value?))).collect()
 }

@@ -1,6 +1,6 @@
 //! `summary.json`: the hosts, the run's averages.
 
-use super::{Evaluations, Object, host};
+use super::{Evaluations, host, known};
 use crate::checkpoints::dlio_four;
 use crate::derived::Derived;
 use crate::metric::{
@@ -10,38 +10,36 @@ use crate::metric::{
 use crate::record::{CheckpointKind, Record};
 use crate::window::Scope;
 use feedrate_spec::units::MIB;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 pub(super) fn summary_json(derived: &Derived, evaluations: &Evaluations) -> Value {
     let record = derived.record;
     let (system, dataset) = (&record.system, &record.plan.dataset);
-    let mut summary = Object::default();
-    summary.put_text("start", &record.started);
-    summary.put("num_accelerators", record.plan.accelerators);
-    summary.put("num_hosts", record.machines().len());
-    summary.put_text("hostname", &system.hostname);
-    summary.put("metric", metric(derived, evaluations));
-    summary.put("num_files_train", dataset.files_train);
-    summary.put("num_files_eval", dataset.files_eval);
-    summary.put("num_samples_per_file", dataset.samples_per_file);
-    summary.put_known("host_cpu_count", host::each(derived, host::cpu_count));
-    summary.put_text("host_processor_name", &system.processor);
-    let caching = host::each(derived, |system| host::potential_caching(derived, system));
-    summary.put_known("potential_caching", caching);
-    summary.put_known("host_cpuinfo", host::lines(&system.cpuinfo));
-    summary.put_known("host_meminfo", host::lines(&system.meminfo));
-    let memory = host::each(derived, |system| system.memory_bytes.map(host::gib));
-    summary.put_known("host_memory_GB", memory);
-    summary.put("data_size_per_host_GB", host::gib(host::bytes_per_host(derived)));
-    summary.put("epochs", Scope::all(record).count());
-    summary.put_text("end", &record.ended);
-    summary.put_known("hosts", host::machines(derived));
-    summary.into()
+    known(json!({
+        "start": record.started,
+        "num_accelerators": record.plan.accelerators,
+        "num_hosts": record.machines().len(),
+        "hostname": system.hostname,
+        "metric": metric(derived, evaluations),
+        "num_files_train": dataset.files_train,
+        "num_files_eval": dataset.files_eval,
+        "num_samples_per_file": dataset.samples_per_file,
+        "host_cpu_count": host::each(derived, host::cpu_count),
+        "host_processor_name": system.processor,
+        "potential_caching": host::each(derived, |system| host::potential_caching(derived, system)),
+        "host_cpuinfo": host::lines(&system.cpuinfo),
+        "host_meminfo": host::lines(&system.meminfo),
+        "host_memory_GB": host::each(derived, |system| system.memory_bytes.map(host::gib)),
+        "data_size_per_host_GB": host::gib(host::bytes_per_host(derived)),
+        "epochs": Scope::all(record).count(),
+        "end": record.ended,
+        "hosts": host::machines(derived),
+    }))
 }
 
 /// DLIO's keys first, then ours.
-fn metric(derived: &Derived, evaluations: &Evaluations) -> Object {
-    let mut object = Object::default();
+fn metric(derived: &Derived, evaluations: &Evaluations) -> Value {
+    let mut object = Map::new();
     checkpoints(&mut object, derived.record);
     nine(&mut object, "train", derived, [&SAMPLES_WINDOWED, &NOMINAL_WINDOWED]);
     if let Some(evaluations) = &evaluations.0 {
@@ -49,39 +47,41 @@ fn metric(derived: &Derived, evaluations: &Evaluations) -> Object {
         nine(&mut object, "eval", &Derived::new(evaluations), [&SAMPLES_WHOLE, &NOMINAL_WHOLE]);
     }
     for metric in METRICS {
+        let value = derived.value(metric);
         if let Some((key, unit)) = metric.added_as {
-            object.put_known(key, derived.value(metric).map(|value| value / unit));
+            object.insert(key.into(), json!(value.map(|value| value / unit)));
         } else if metric.shown == Shown::OwnLine {
-            object.put_known(&format!("train_{}", metric.id.name()), derived.value(metric));
+            object.insert(format!("train_{}", metric.id.name()), json!(value));
         }
     }
-    object
+    known(object)
 }
 
 /// Utilisation and rates of training or evaluation, as DLIO names them.
-fn nine(object: &mut Object, what: &str, derived: &Derived, [samples, bytes]: [&Metric; 2]) {
+fn nine(
+    object: &mut Map<String, Value>,
+    what: &str,
+    derived: &Derived,
+    [samples, bytes]: [&Metric; 2],
+) {
     let record = derived.record;
-    let au_stdev = AU_WINDOWED.stdev_over_epochs(record);
-    let samples_stdev = samples.stdev_over_epochs(record);
-    let bytes_stdev = bytes.stdev_over_epochs(record).map(|stdev| stdev / MIB);
-    let bytes_mean = bytes.of_run(record).map(|mean| mean / MIB);
     for (key, value) in [
-        ("au_percentage", each_epoch(record, &AU_WINDOWED)),
-        ("au_mean_percentage", derived.value(&AU_WINDOWED).map(Value::from)),
-        ("au_meet_expectation", meets_expectation(derived).map(Value::from)),
-        ("au_stdev_percentage", au_stdev.map(Value::from)),
-        ("throughput_samples_per_second", each_epoch(record, samples)),
-        ("throughput_mean_samples_per_second", samples.of_run(record).map(Value::from)),
-        ("throughput_stdev_samples_per_second", samples_stdev.map(Value::from)),
-        ("io_mean_MB_per_second", bytes_mean.map(Value::from)),
-        ("io_stdev_MB_per_second", bytes_stdev.map(Value::from)),
+        ("au_percentage", json!(each_epoch(record, &AU_WINDOWED))),
+        ("au_mean_percentage", json!(derived.value(&AU_WINDOWED))),
+        ("au_meet_expectation", json!(meets_expectation(derived))),
+        ("au_stdev_percentage", json!(AU_WINDOWED.stdev_over_epochs(record))),
+        ("throughput_samples_per_second", json!(each_epoch(record, samples))),
+        ("throughput_mean_samples_per_second", json!(samples.of_run(record))),
+        ("throughput_stdev_samples_per_second", json!(samples.stdev_over_epochs(record))),
+        ("io_mean_MB_per_second", json!(bytes.of_run(record).map(|mean| mean / MIB))),
+        ("io_stdev_MB_per_second", json!(bytes.stdev_over_epochs(record).map(|all| all / MIB))),
     ] {
-        object.put_known(&format!("{what}_{key}"), value);
+        object.insert(format!("{what}_{key}"), value);
     }
 }
 
 /// In GiB, which DLIO calls GB.
-fn checkpoints(object: &mut Object, record: &Record) {
+fn checkpoints(object: &mut Map<String, Value>, record: &Record) {
     for kind in [CheckpointKind::Save, CheckpointKind::Load] {
         let [rate, rate_stdev, duration_s, stdev_s] = dlio_four(record, kind);
         for (key, value) in [
@@ -90,17 +90,17 @@ fn checkpoints(object: &mut Object, record: &Record) {
             ("duration_mean_seconds", duration_s),
             ("duration_stdev_seconds", stdev_s),
         ] {
-            object.put_known(&format!("{}_checkpoint_{key}", kind.name()), value);
+            object.insert(format!("{}_checkpoint_{key}", kind.name()), json!(value));
         }
     }
     let first = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints).next();
-    object.put_known("checkpoint_size_GB", first.map(|one| host::gib(one.bytes)));
+    object.insert("checkpoint_size_GB".into(), json!(first.map(|one| host::gib(one.bytes))));
 }
 
 /// A list has an entry for each epoch, or is left out.
-fn each_epoch(record: &Record, metric: &Metric) -> Option<Value> {
+fn each_epoch(record: &Record, metric: &Metric) -> Option<Vec<f64>> {
     let list: Vec<f64> = metric.of_epochs(record).into_iter().collect::<Option<_>>()?;
-    (!list.is_empty()).then(|| list.into())
+    (!list.is_empty()).then_some(list)
 }
 
 /// `success` if the windowed utilisation reaches `metric.au`.

@@ -22,6 +22,7 @@ mod tests;
 
 use crate::derived::Derived;
 use crate::facts::Facts;
+use feedrate_spec::names;
 use feedrate_spec::plan::PlanDoubt;
 use serde::Serialize;
 
@@ -94,26 +95,17 @@ impl DoubtKind {
     }
 }
 
-/// How much a doubt takes from the numbers. The worst comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// The numbers must not be used.
-    Invalid,
-    /// At least one number may mislead.
-    Warning,
-    /// Worth knowing.
-    Note,
-}
-
-impl Severity {
-    /// As in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Invalid => "invalid",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        }
+names! {
+    /// How much a doubt takes from the numbers. The worst comes first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Severity {
+        /// The numbers must not be used.
+        Invalid = "invalid",
+        /// At least one number may mislead.
+        Warning = "warning",
+        /// Worth knowing.
+        Note = "note",
     }
 }
 

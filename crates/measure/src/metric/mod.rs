@@ -36,6 +36,7 @@ pub use crate::stats::mean;
 use crate::record::{AcceleratorEpoch, IoCounters, Record};
 use crate::stats::{self, Interval};
 use crate::window::Scope;
+use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
 use serde::Serialize;
@@ -175,35 +176,23 @@ impl MetricId {
     }
 }
 
-/// Unit of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Unit {
-    Percent,
-    SamplesPerSecond,
-    BytesPerSecond,
-    Seconds,
-    Bytes,
-    Files,
-    Share,
-    Ratio,
+names! {
+    /// Unit of a metric.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "the names say it")]
+    pub enum Unit {
+        Percent = "percent",
+        SamplesPerSecond = "samples/s",
+        BytesPerSecond = "bytes/s",
+        Seconds = "s",
+        Bytes = "bytes",
+        Files = "files",
+        Share = "share",
+        Ratio = "ratio",
+    }
 }
 
 impl Unit {
-    /// As lists have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Unit::Percent => "percent",
-            Unit::SamplesPerSecond => "samples/s",
-            Unit::BytesPerSecond => "bytes/s",
-            Unit::Seconds => "s",
-            Unit::Bytes => "bytes",
-            Unit::Files => "files",
-            Unit::Share => "share",
-            Unit::Ratio => "ratio",
-        }
-    }
-
     /// A value as people read it.
     pub fn text(self, value: f64) -> String {
         match self {
@@ -273,29 +262,19 @@ impl Basis {
     ];
 }
 
-/// How a number came to be known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Provenance {
-    /// From what a run of ours counted and timed.
-    Measured,
-    /// From the step times or totals that another program left.
-    Recomputed,
-    /// From a model of what was not counted.
-    Estimated,
-    /// As another program or a publication says.
-    Reported,
-}
-
-impl Provenance {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Provenance::Measured => "measured",
-            Provenance::Recomputed => "recomputed",
-            Provenance::Estimated => "estimated",
-            Provenance::Reported => "reported",
-        }
+names! {
+    /// How a number came to be known.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Provenance {
+        /// From what a run of ours counted and timed.
+        Measured = "measured",
+        /// From the step times or totals that another program left.
+        Recomputed = "recomputed",
+        /// From a model of what was not counted.
+        Estimated = "estimated",
+        /// As another program or a publication says.
+        Reported = "reported",
     }
 }
 

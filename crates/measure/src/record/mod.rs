@@ -14,6 +14,7 @@ pub use self::study::StudyRun;
 
 use self::access::Access;
 use crate::histogram::Histogram;
+use feedrate_spec::names;
 use feedrate_spec::plan::{Plan, PlanDoubt};
 use serde::{Deserialize, Serialize};
 use timeline::Timeline;
@@ -22,7 +23,7 @@ use timeline::Timeline;
 pub const RECORD_VERSION: u32 = 1;
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// [`RECORD_VERSION`] of the writer.
     pub version: u32,
@@ -125,7 +126,7 @@ pub struct Process {
 }
 
 /// One epoch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
     /// From 1.
     pub number: u32,
@@ -175,24 +176,16 @@ pub struct CheckpointRecord {
     pub ranks: Vec<RankCheckpoint>,
 }
 
-/// Direction of a checkpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckpointKind {
-    /// Written.
-    #[default]
-    Save,
-    /// Read.
-    Load,
-}
-
-impl CheckpointKind {
-    /// As in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            CheckpointKind::Save => "save",
-            CheckpointKind::Load => "load",
-        }
+names! {
+    /// Direction of a checkpoint.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum CheckpointKind {
+        /// Written.
+        #[default]
+        Save = "save",
+        /// Read.
+        Load = "load",
     }
 }
 

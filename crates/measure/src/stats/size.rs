@@ -11,10 +11,7 @@ const SAMPLES_MAX: f64 = 1e7;
 /// ch. 13.9, with Student's t instead of the normal). At least 2; `None` where nobody could make so many.
 pub fn samples_for_half_width(cov: f64, half_width: f64, confidence: f64) -> Option<u64> {
     let share = 0.5 + confidence / 2.0;
-    let normal = (Normal::standard().inverse_cdf(share) * cov / half_width).powi(2);
-    // The normal's n is never enough, and never far off.
-    let first = Some(normal.ceil().max(2.0)).filter(|&n| n <= SAMPLES_MAX)? as u64;
-    (first..).find(|&n| {
+    least(|n| {
         let t = t_quantile(share, (n - 1) as f64);
         t.is_some_and(|t| t * cov / (n as f64).sqrt() <= half_width)
     })
@@ -31,13 +28,7 @@ fn power_of_two_samples(n: u64, effect: f64, confidence: f64) -> Option<f64> {
 
 /// Runs of each of two to find a difference of `effect` standard deviations with this power. At least 2; `None` where nobody could make so many.
 pub fn samples_to_tell(effect: f64, confidence: f64, power: f64) -> Option<u64> {
-    let normal = Normal::standard();
-    let sum = normal.inverse_cdf(0.5 + confidence / 2.0) + normal.inverse_cdf(power);
-    let first = 2.0 * (sum / effect).powi(2);
-    let first = Some(first.ceil().max(2.0)).filter(|&n| n <= SAMPLES_MAX)? as u64;
-    (first..).find(|&n| {
-        power_of_two_samples(n, effect, confidence).is_some_and(|reached| power <= reached)
-    })
+    least(|n| power_of_two_samples(n, effect, confidence).is_some_and(|reached| power <= reached))
 }
 
 /// How values of two sides belong together.

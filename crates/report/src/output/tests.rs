@@ -40,7 +40,7 @@ fn runs(name: &str) -> Vec<ReportedRun> {
     let second = Run {
         workload: "w".into(),
         parameter: "processes".into(),
-        usable: Err(stale),
+        unusable: Some(stale),
         ..Run::default()
     };
     [first, second].map(|run| ReportedRun { run, ..ReportedRun::default() }).into()

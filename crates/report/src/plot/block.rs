@@ -35,7 +35,7 @@ impl<'a> PlotBlock<'a> {
                 let own: BTreeSet<usize> = own.flat_map(|cell| cell.runs.iter().copied()).collect();
                 let part = design.restricted(
                     |factor| factor.name != SOURCE,
-                    |run| own.contains(&run) && runs[run].usable.is_ok(),
+                    |run| own.contains(&run) && runs[run].unusable.is_none(),
                 );
                 if part.cells.is_empty() {
                     continue;

@@ -80,7 +80,7 @@ impl FolderRun {
     /// From the names of a folder that cannot be read; `None` of one that these do not call a run.
     pub fn from_names(path: &Path) -> Option<Self> {
         let names = FolderNames::new(path);
-        let workload = names.workload()?;
+        let workload = names.workload.clone()?;
         let processes = names.processes().filter(|count| *count <= PROCESSES_MAX);
         Some(FolderRun { path: path.into(), workload, processes, state: FolderState::Failed })
     }
@@ -89,7 +89,7 @@ impl FolderRun {
 impl Data {
     /// The runs that may be used.
     pub fn used(&self) -> impl Iterator<Item = &Run> {
-        self.runs.iter().filter(|run| run.usable.is_ok())
+        self.runs.iter().filter(|run| run.unusable.is_none())
     }
 
     /// The same by workload and source.

@@ -9,7 +9,6 @@ use crate::draw::figure::{
 use feedrate_analysis::design::Cell;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, Record};
-use feedrate_results::import::Origin;
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 use std::collections::BTreeMap;
@@ -104,7 +103,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 
 /// The record of a run that tells of these calls.
 fn record<'a>(run: &'a Run, name: &str) -> Option<&'a Record> {
-    let is_own = run.origin == Origin::Feedrate;
+    let is_own = run.is_own();
     if is_own == (name != WAIT) { run.record.as_deref() } else { None }
 }
 

@@ -14,7 +14,7 @@ use feedrate_measure::metric::DELIVERED_WHOLE;
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats;
-use feedrate_results::import::Origin;
+use feedrate_results::import::RunOrigin;
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 
@@ -121,8 +121,8 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 impl PhasedRuns {
     fn new(block: &PlotBlock<'_>, cell: &Cell) -> Self {
         let runs = block.runs(cell).map(|run| match run.origin {
-            Origin::Feedrate => run.phases.iter().map(measured).collect(),
-            Origin::Dlio | Origin::MlperfStorage => recomputed(run),
+            RunOrigin::Feedrate => run.phases.iter().map(measured).collect(),
+            RunOrigin::Dlio | RunOrigin::MlperfStorage => recomputed(run),
         });
         PhasedRuns { label: block.label(cell), runs: runs.collect() }
     }

@@ -9,7 +9,6 @@ use crate::draw::figure::{
 use feedrate_measure::record::timeline::{GpuTimeline, Timeline};
 use feedrate_measure::record::{Block, EpochRecord, Record};
 use feedrate_measure::stats::mean;
-use feedrate_results::import::Origin;
 use feedrate_results::run::Run;
 use feedrate_spec::catalog::Member;
 
@@ -39,7 +38,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         }
     };
     let record = run.record.as_deref();
-    if run.origin != Origin::Feedrate
+    if !run.is_own()
         && let Some(record) = record
         && let Some(figure) = by_block(run, record)
     {

@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
 
 const DIFFERENCE_MAX_POINTS: f64 = 0.5;
@@ -16,8 +15,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{reported_percent:.2} % is reported, {au_windowed_percent:.2} % follows from the steps, {au_all_steps_percent:.2} % of all of them",
         advice: "use the recomputed figures; some versions of DLIO measure a block's end twice",
     },
-    check: Check::OfRun(|loaded| {
-        let (imported, run) = (loaded.imported?, loaded.run);
+    check: Check::OfImport(|run, imported| {
         if !imported.ranks_missing().is_empty() || imported.times_of_rank_0.is_some() {
             return None;
         }

@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -13,8 +12,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "a checkpoint has {checkpoint_bytes}, the model {model_bytes}",
         advice: "give model.model_size_bytes; say nothing about checkpoints from these runs",
     },
-    check: Check::OfRun(|loaded| {
-        let imported = loaded.imported?;
+    check: Check::OfImport(|_, imported| {
         let model_bytes = imported.config.number(&["model.model_size"])?;
         let written_gib = imported.reported.as_ref()?.metric("checkpoint_size_GB")?;
         let checkpoint_bytes = written_gib * f64::from(1 << 30);

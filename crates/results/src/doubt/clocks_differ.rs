@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 /// Time services keep clocks nearer.
 const APART_MAX_NS: i64 = 1_000_000_000;
@@ -16,8 +15,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "[the clock of {one_rank:.0} of {ranks} is|the clocks of {several_ranks:.0} of {ranks} are] {ahead} s from that of rank {first_rank:.0}",
         advice: "keep the clocks of hosts together by a time service; beginnings and ends of different ranks cannot be compared as they stand in the files",
     },
-    check: Check::OfRun(|loaded| {
-        let imported = loaded.imported?;
+    check: Check::OfImport(|_, imported| {
         let offsets_ns = &imported.clock_offsets_ns;
         if offsets_ns.iter().max()? - offsets_ns.iter().min()? <= APART_MAX_NS {
             return None;

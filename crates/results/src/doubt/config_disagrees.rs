@@ -2,12 +2,11 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use crate::import::{Asked, Imported};
-use crate::run::Loaded;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use crate::import::{AskedCounts, Config, Imported};
+use crate::run::{FolderNames, Run};
 use crate::setting::Setting;
-use feedrate_measure::facts::Facts;
-use feedrate_spec::units::{self, MIB};
+use feedrate_spec::units;
 use std::path::Path;
 
 /// No run has less than one of these; of the record's length any part will do.
@@ -33,16 +32,19 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{contradictions:.5}",
         advice: "find out which of them is right before using any figure; folders may have been mixed up",
     },
-    check: Check::OfRun(|loaded| {
-        let imported = loaded.imported?;
-        let mut seen = Vec::new();
-        no_counts(imported, &mut seen);
-        counts(imported, &mut seen);
-        steps(loaded, imported, &mut seen);
-        compute(imported, &mut seen);
-        sizes(imported, &mut seen);
-        overrides(imported, &mut seen);
-        folder(loaded, &mut seen);
+    check: Check::OfImport(|run, imported| {
+        let config = &imported.config;
+        let mut seen = impossible_counts(imported);
+        seen.extend(other_counts(imported));
+        seen.extend(other_steps(run, imported));
+        seen.extend(imported.other_compute_s().map(|(asked_s, middle_s)| {
+            let [asked, middle] = [asked_s, middle_s].map(units::seconds);
+            format!("compute of a step: {asked} in the config, {middle} in the steps")
+        }));
+        seen.extend(other_sizes(imported));
+        let overrides = config.overrides.iter().flatten();
+        seen.extend(overrides.filter_map(|text| lost_override(config, text)));
+        seen.extend(other_folder(run));
         (!seen.is_empty()).then(|| Facts::new().with("contradictions", seen))
     }),
     #[cfg(test)]
@@ -52,166 +54,121 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
 };
 
 /// Counts that no run can have had.
-fn no_counts(imported: &Imported, seen: &mut Vec<String>) {
+fn impossible_counts(imported: &Imported) -> Vec<String> {
     let config = &imported.config;
     if !imported.trains() || imported.record.epochs.is_empty() {
-        return;
+        return Vec::new();
     }
-    let has_dims = config.has("dataset.record_dims");
-    for key in COUNTS {
+    let impossible = COUNTS.iter().filter_map(|key| {
         let is_length = key.starts_with("dataset.record_length");
-        if is_length && has_dims {
-            continue;
-        }
-        let can_be = |number: f64| number >= 1.0 || (is_length && number > 0.0);
-        let number = config.number(&[key]).filter(|number| can_be(*number) && *number < COUNT_MAX);
-        if let (Some(text), None) = (config.text(&[key]), number) {
-            seen.push(format!("`{key}` is `{text}` in the config, which no run has"));
-        }
-    }
+        let least = if is_length { f64::MIN_POSITIVE } else { 1.0 };
+        let number = config.number(&[key]);
+        let is_possible = number.is_some_and(|number| (least..COUNT_MAX).contains(&number))
+            || (is_length && config.has("dataset.record_dims"));
+        let text = config.text(&[key])?;
+        (!is_possible).then(|| format!("`{key}` is `{text}` in the config, which no run has"))
+    });
+    impossible.collect()
 }
 
-fn counts(imported: &Imported, seen: &mut Vec<String>) {
-    let config = &imported.config;
-    let asked = Asked::new(config);
+/// Counts that two files tell differently.
+fn other_counts(imported: &Imported) -> Vec<String> {
+    let asked = AskedCounts::new(&imported.config);
+    let reported = imported.reported.as_ref();
+    let told = |key: &str| reported.and_then(|reported| reported.count(key));
+    let epochs = if imported.trains() { asked.epochs } else { None };
     let logged = imported.log.steps_of.map(|[.., batch]| batch);
-    if let (Some(asked), Some(logged)) = (asked.batch_size, logged)
-        && asked != logged
-    {
-        seen.push(format!("batch: {asked} in the config, {logged} in `dlio.log`"));
-    }
-    let Some(reported) = &imported.reported else { return };
-    let mut check = |what: &str, asked: Option<u64>, told: Option<u64>| {
+    let summary = "summary.json";
+    let mut seen = Vec::new();
+    for (what, asked, told, file) in [
+        ("batch", asked.batch_size, logged, "dlio.log"),
+        ("training files", asked.files, told("num_files_train"), summary),
+        ("samples per file", asked.samples_per_file, told("num_samples_per_file"), summary),
+        ("epochs", epochs, told("epochs"), summary),
+    ] {
         if let (Some(asked), Some(told)) = (asked, told)
             && asked != told
         {
-            seen.push(format!("{what}: {asked} in the config, {told} in `summary.json`"));
+            seen.push(format!("{what}: {asked} in the config, {told} in `{file}`"));
         }
-    };
-    check("training files", asked.files, reported.count("num_files_train"));
-    check("samples per file", asked.samples_per_file, reported.count("num_samples_per_file"));
-    if imported.trains() {
-        check("epochs", asked.epochs, reported.count("epochs"));
     }
-    let (last, told) = (imported.ranks.last(), reported.count("num_accelerators"));
-    if let (Some(last), Some(told)) = (last, told)
-        && told <= u64::from(*last)
-    {
-        seen.push(format!(
-            "`summary.json` is of {told} accelerators, and there are files of rank {last}"
-        ));
+    if let Some(told) = told("num_accelerators") {
+        let of = format!("`summary.json` is of {told} accelerators");
+        let last = imported.ranks.last().filter(|last| told <= u64::from(**last));
+        seen.extend(last.map(|last| format!("{of}, and there are files of rank {last}")));
+        let logged = imported.log.processes.filter(|logged| *logged != told);
+        seen.extend(logged.map(|logged| format!("{of}, `dlio.log` of {logged}")));
     }
-    if let (Some(told), Some(logged)) = (told, imported.log.processes)
-        && told != logged
-    {
-        seen.push(format!("`summary.json` is of {told} accelerators, `dlio.log` of {logged}"));
-    }
-    let listed = reported.list("train_au_percentage").map(|list| list.len() as u64);
-    if let (Some(listed), Some(epochs)) = (listed, reported.count("epochs"))
+    let listed = reported.and_then(|reported| reported.list("train_au_percentage"));
+    if let (Some(listed), Some(epochs)) = (listed.map(|list| list.len() as u64), told("epochs"))
         && listed != epochs
     {
         seen.push(format!("`summary.json` has {epochs} epochs and {listed} utilisations"));
     }
+    seen
 }
 
-fn steps(loaded: &Loaded, imported: &Imported, seen: &mut Vec<String>) {
-    let plan = &loaded.record.plan;
-    let ranks = imported.ranks_expected.unwrap_or(plan.accelerators);
-    let asked = Asked::new(&imported.config);
-    let Asked {
-        files: Some(files), samples_per_file: Some(samples), batch_size: Some(batch), ..
-    } = asked
-    else {
-        return;
-    };
-    let Some(expected) = asked.steps(&imported.config, ranks) else { return };
-    if imported.ranks.is_empty() || loaded.run.steps == 0 {
-        return;
-    }
-    let counts: Vec<u64> = imported
-        .record
-        .epochs
-        .iter()
-        .flat_map(|epoch| &epoch.accelerators)
-        .map(|accelerator| accelerator.steps())
-        .collect();
-    let wrong = counts.iter().filter(|steps| **steps != expected).count();
-    if let (true, Some(other)) = (wrong > 0, counts.iter().find(|steps| **steps != expected)) {
-        seen.push(format!(
-            "{files} files × {samples} samples ÷ (batch {batch} × {ranks} ranks) make {expected} steps an epoch, and {wrong} of {} epochs of ranks have others, as {other}",
-            counts.len(),
-        ));
-    }
-}
-
-fn compute(imported: &Imported, seen: &mut Vec<String>) {
-    if let Some((asked_s, middle_s)) = imported.other_compute_s() {
-        seen.push(format!(
-            "compute of a step: {} in the config, {} in the steps",
-            units::seconds(asked_s),
-            units::seconds(middle_s)
-        ));
-    }
+fn other_steps(run: &Run, imported: &Imported) -> Option<String> {
+    let ranks = imported.ranks_expected.unwrap_or(imported.record.plan.accelerators);
+    let asked = AskedCounts::new(&imported.config);
+    let (files, samples, batch) = (asked.files?, asked.samples_per_file?, asked.batch_size?);
+    let expected = asked.steps(&imported.config, ranks)?;
+    let accelerators = imported.record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
+    let counts: Vec<u64> = accelerators.map(|accelerator| accelerator.steps()).collect();
+    let wrong = || counts.iter().filter(|steps| **steps != expected);
+    let other = wrong().next()?;
+    let told = format!(
+        "{files} files × {samples} samples ÷ (batch {batch} × {ranks} ranks) make {expected} steps an epoch, and {} of {} epochs of ranks have others, as {other}",
+        wrong().count(),
+        counts.len(),
+    );
+    (run.steps > 0).then_some(told)
 }
 
 /// The summary's two rates are a record length apart.
-fn sizes(imported: &Imported, seen: &mut Vec<String>) {
-    let Some(reported) = &imported.reported else { return };
+fn other_sizes(imported: &Imported) -> Option<String> {
     let nominal = imported.record.plan.dataset.record_bytes;
-    let samples = reported.metric("train_throughput_mean_samples_per_second");
-    let mib = reported.metric("train_io_mean_MB_per_second");
-    let (Some(samples), Some(mib)) = (samples.filter(|rate| *rate != 0.0), mib) else { return };
-    let used = mib * MIB / samples;
+    let used = imported.reported.as_ref()?.sample_bytes()?;
     // Making data in the same process is a doubt of its own.
     let is_known = imported.config.is_known() && nominal > 0.0 && !imported.generates();
-    if is_known && (used / nominal - 1.0).abs() > RATE_TOLERANCE {
-        seen.push(format!(
+    (is_known && (used / nominal - 1.0).abs() > RATE_TOLERANCE).then(|| {
+        format!(
             "the reported rates are {used:.0} bytes a sample apart, the config has {nominal:.0}"
-        ));
-    }
+        )
+    })
 }
 
 /// Hydra writes what it was given beside what came of it.
-fn overrides(imported: &Imported, seen: &mut Vec<String>) {
-    let given = imported.config.overrides.as_deref().unwrap_or_default();
-    if !imported.config.is_known() {
-        return;
-    }
-    for text in given {
-        let set = text.trim_start_matches('+').strip_prefix("workload.");
-        let Some((key, value)) = set.and_then(|set| set.split_once('=')) else { continue };
-        let (key, value) = (key.trim(), value.trim().trim_matches(['\'', '"']));
-        let Some(found) = imported.config.text(&[key]) else { continue };
-        let number = |text: &str| text.parse::<f64>().ok();
-        let same = match (number(value), number(&found)) {
-            (Some(a), Some(b)) => a == b,
-            _ => value.eq_ignore_ascii_case(&found),
-        };
-        if !same {
-            seen.push(format!("the override `{text}`, and `{found}` in the config"));
-        }
-    }
+fn lost_override(config: &Config, text: &str) -> Option<String> {
+    let (key, value) = text.trim_start_matches('+').strip_prefix("workload.")?.split_once('=')?;
+    let value = value.trim().trim_matches(['\'', '"']);
+    let found = config.text(&[key.trim()])?;
+    let is_same = match (value.parse::<f64>(), found.parse::<f64>()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => value.eq_ignore_ascii_case(&found),
+    };
+    (!is_same).then(|| format!("the override `{text}`, and `{found}` in the config"))
 }
 
 /// `4_batch_size_1` holds runs of 4 accelerators with that batch size.
-fn folder(loaded: &Loaded, seen: &mut Vec<String>) {
-    let run = loaded.run;
-    let names = crate::run::FolderNames::new(&run.path);
+fn other_folder(run: &Run) -> Vec<String> {
+    let names = FolderNames::new(&run.path);
+    let mut seen = Vec::new();
     if let (Some(named), Some(found)) = (names.processes(), run.accelerators)
         && named != found
     {
         seen.push(format!("the folder's name says {named} accelerators, the files {found}"));
     }
-    let of_name = names.varied(&[], None);
-    let is_named = of_name.0 != "processes" && !run.overrides.is_empty();
-    let name = Path::new(&run.path).parent().and_then(Path::file_name);
-    let name = name.unwrap_or_default().to_string_lossy();
+    let (parameter, value) = names.varied(&[], &[], None);
+    let name = run.path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    let is_named = parameter != "processes" && !run.overrides.is_empty();
     if is_named && !run.overrides.iter().any(|text| is_in_name(text, &name)) {
         seen.push(format!(
-            "the folder `{name}` says {} {}, the overrides {} {}",
-            of_name.0, of_name.1, run.parameter, run.value
+            "the folder `{name}` says {parameter} {value}, the overrides {} {}",
+            run.parameter, run.value
         ));
     }
+    seen
 }
 
 /// Whether a folder's name has the override: it may have several, one after another.

@@ -2,9 +2,8 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::run::Activity;
-use feedrate_measure::facts::Facts;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {

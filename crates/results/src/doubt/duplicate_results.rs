@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {

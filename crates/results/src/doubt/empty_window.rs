@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
@@ -14,9 +13,9 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "an epoch has {epoch_steps}, and the window leaves out {excluded_steps:.0}[; {reported_percent:.2} % AU is reported][; {reported_samples_per_second:.2} samples/s is reported][; over all steps AU is {au_all_steps_percent}]",
         advice: "run more steps: more files, or a smaller batch",
     },
-    check: Check::OfRun(|loaded| {
-        let (run, reported) = (loaded.run, loaded.imported?.reported.as_ref()?);
-        let metric = &loaded.record.plan.metric;
+    check: Check::OfImport(|run, imported| {
+        let reported = imported.reported.as_ref()?;
+        let metric = &imported.record.plan.metric;
         let excluded = metric.exclude_start_steps + metric.exclude_end_steps;
         if run.steps == 0 || run.metric(&AU_WINDOWED).is_some() || excluded < run.steps {
             return None;

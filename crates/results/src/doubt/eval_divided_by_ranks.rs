@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -13,8 +12,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{reported_percent:.2} % is reported of {ranks}: {undivided_percent:.2} % before it was divided",
         advice: "multiply the reported utilisation of evaluation by the ranks, and its rate too",
     },
-    check: Check::OfRun(|loaded| {
-        let imported = loaded.imported?;
+    check: Check::OfImport(|_, imported| {
         let reported = imported.reported.as_ref()?;
         let ranks = imported.ranks_expected?;
         let entries = reported.list("eval_au_percentage")?.len() as u64;

@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use feedrate_measure::metric::NOMINAL_WINDOWED;
 use feedrate_spec::units::MIB;
 
@@ -15,8 +14,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "`workflow.generate_data` is set[; {reported_mib_per_second:.4} MiB/s are reported][; {windowed_mib_per_second:.1} MiB/s follow from the steps]",
         advice: "make the dataset in a run of its own, and empty the page cache before training",
     },
-    check: Check::OfRun(|loaded| {
-        let (imported, run) = (loaded.imported?, loaded.run);
+    check: Check::OfImport(|run, imported| {
         if !imported.trains() || !imported.generates() || run.steps == 0 {
             return None;
         }

@@ -2,9 +2,8 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::run::Activity;
-use feedrate_measure::facts::Facts;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -14,8 +13,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{activity}[, {format}][ of {record_length_bytes:.0} bytes a sample]",
         advice: "leave it out of comparisons; it says which dataset the runs after it read",
     },
-    check: Check::OfRun(|loaded| {
-        let run = loaded.run;
+    check: Check::OfRun(|run, _| {
         let activity = match run.activity {
             Activity::Training => return None,
             Activity::Generation => "it made a dataset",

@@ -2,9 +2,10 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use crate::import::DlioAbility::{HasOwnReader, KeepsOrder};
+use crate::import::dlio_has;
 use crate::run::Settings;
-use feedrate_measure::facts::Facts;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -14,12 +15,10 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{ignored}",
         advice: "do not read an effect of this setting out of these runs; feedrate's loaders obey it",
     },
-    check: Check::OfRun(|loaded| {
-        let (_, settings) = (loaded.imported?, &loaded.run.settings);
-        let mut told = Vec::new();
-        for key in loaded.run.parameter.split(',') {
-            told.extend(ignored(settings, key).map(|why| format!("{key}: {why}")));
-        }
+    check: Check::OfImport(|run, _| {
+        let keys = run.parameter.split(',');
+        let told = keys.filter_map(|key| Some(format!("{key}: {}", ignored(&run.settings, key)?)));
+        let told: Vec<String> = told.collect();
         (!told.is_empty()).then(|| Facts::new().with("ignored", told))
     }),
     #[cfg(test)]
@@ -34,31 +33,30 @@ pub fn ignored(settings: &Settings, key: &str) -> Option<String> {
     let text = |key: &str| settings.get(key).map_or("", String::as_str);
     let count = |key: &str, default: u32| text(key).parse().unwrap_or(default);
     let loader = [text("loader.kind"), text("framework")].into_iter().find(|one| !one.is_empty());
-    let is_torch = loader == Some("pytorch");
-    let is_tfrecord = text("dataset.format") == "tfrecord";
+    let is_in_order = loader.is_some_and(|loader| dlio_has(loader, KeepsOrder));
     let (threads, prefetch) = (count("loader.workers", 1), count("loader.prefetch_size", 2));
-    let says = |text: &str| Some(text.to_string());
-    match key.rsplit('.').next().unwrap_or(key) {
-        "file_shuffle" | "sample_shuffle" if is_torch => says(
-            "with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set",
-        ),
-        "prefetch_size"
-            if is_torch && threads > 0 && prefetch.div_ceil(threads) == 2_u32.div_ceil(threads) =>
-        {
-            Some(format!(
-                "{prefetch} over {threads} reading threads is {} a thread, rounded up, as with the default of 2",
-                prefetch.div_ceil(threads)
-            ))
+    let each = prefetch.div_ceil(threads.max(1));
+    let why = match key.rsplit('.').next().unwrap_or(key) {
+        "file_shuffle" | "sample_shuffle" if is_in_order => {
+            "with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set"
         }
-        "transfer_size" | "shuffle_size" | "computation_threads" if !is_tfrecord => {
-            says("used for tfrecord files only")
+        "prefetch_size" if is_in_order && threads > 0 && each == 2_u32.div_ceil(threads) => {
+            return Some(format!(
+                "{prefetch} over {threads} reading threads is {each} a thread, rounded up, as with the default of 2"
+            ));
+        }
+        "transfer_size" | "shuffle_size" | "computation_threads"
+            if !dlio_has(text("dataset.format"), HasOwnReader) =>
+        {
+            "used for tfrecord files only"
         }
         "file_access"
         | "enable_chunking"
         | "chunk_size"
         | "fsync"
         | "recovery_rank_shift"
-        | "model_size" => says("read and not used"),
-        _ => None,
-    }
+        | "model_size" => "read and not used",
+        _ => return None,
+    };
+    Some(why.into())
 }

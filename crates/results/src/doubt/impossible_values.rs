@@ -2,9 +2,8 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::Reported;
-use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
 use serde_json::Value;
 
@@ -19,8 +18,8 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{impossible:.4}; an epoch has {epoch_steps}; [over all steps it is {whole_samples_per_second:.2} samples/s and AU {au_all_steps_percent}|there are no steps to recompute them from]",
         advice: "use no figure of this summary: the recomputed ones stand beside them; run more steps, as DLIO's throughput counts two too few",
     },
-    check: Check::OfRun(|loaded| {
-        let (run, seen) = (loaded.run, impossible(loaded.imported?.reported.as_ref()?));
+    check: Check::OfImport(|run, imported| {
+        let seen = impossible(imported.reported.as_ref()?);
         if seen.is_empty() {
             return None;
         }

@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -13,8 +12,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "steps of {missing_ranks:.0} of {expected_ranks} are missing: {missing:.8}",
         advice: "copy the folder again from where it was written; ranks that crossed a second at the start write into a folder of their own",
     },
-    check: Check::OfRun(|loaded| {
-        let imported = loaded.imported?;
+    check: Check::OfImport(|_, imported| {
         let missing = imported.ranks_missing();
         if missing.is_empty() || !imported.trains() {
             return None;

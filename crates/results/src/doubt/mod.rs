@@ -40,10 +40,12 @@ mod tests;
 
 pub use ignored_setting::ignored;
 
+use crate::import::Imported;
 use crate::relations::{Like, Relations};
-use crate::run::Loaded;
+use crate::run::Run;
 use feedrate_measure::doubt::{Doubt, DoubtKind, Severity, place as place_in_records};
 use feedrate_measure::facts::Facts;
+use feedrate_measure::record::Record;
 #[cfg(test)]
 use std::path::Path;
 
@@ -96,16 +98,19 @@ pub struct RunDoubt {
 /// The runs that a check looks at.
 #[derive(Clone, Copy)]
 pub enum Check {
-    /// One run.
-    OfRun(fn(&Loaded) -> Option<Facts>),
+    /// One run with its steps.
+    OfRun(fn(&Run, &Record) -> Option<Facts>),
+    /// One run with the contents of its DLIO folder.
+    OfImport(fn(&Run, &Imported) -> Option<Facts>),
     /// One run, by its index, among others.
     AmongRuns(fn(&Relations, usize) -> Option<Facts>),
 }
 
-/// Those that a run deserves by itself.
-pub fn of_run(loaded: &Loaded) -> Vec<Doubt> {
+/// Those that a run deserves by itself. `imported`: its DLIO folder, where it has no record.
+pub fn of_run(run: &Run, record: &Record, imported: Option<&Imported>) -> Vec<Doubt> {
     let rows = DOUBTS.iter().filter_map(|row| match row.check {
-        Check::OfRun(check) => Some(row.kind.seen(check(loaded)?)),
+        Check::OfRun(check) => Some(row.kind.seen(check(run, record)?)),
+        Check::OfImport(check) => Some(row.kind.seen(check(run, imported?)?)),
         Check::AmongRuns(_) => None,
     });
     rows.collect()
@@ -114,8 +119,8 @@ pub fn of_run(loaded: &Loaded) -> Vec<Doubt> {
 /// Those that a run deserves among others.
 pub fn among_runs(relations: &Relations, index: usize) -> Vec<Doubt> {
     let rows = DOUBTS.iter().filter_map(|row| match row.check {
-        Check::OfRun(_) => None,
         Check::AmongRuns(check) => Some(row.kind.seen(check(relations, index)?)),
+        _ => None,
     });
     rows.collect()
 }

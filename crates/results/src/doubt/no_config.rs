@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -13,15 +12,13 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "[`dlio.log` tells {files} files of {samples_per_file} samples, batch {batch_size}|no other file tells of dataset and loader]",
         advice: "copy Hydra's folder (`.hydra`, `dlio_config`) with the results",
     },
-    check: Check::OfRun(|loaded| {
-        let imported = loaded.imported?;
+    check: Check::OfImport(|_, imported| {
         if imported.config.is_known() {
             return None;
         }
-        let [samples, files, batch] = match imported.log.steps_of {
-            Some(counts) => counts.map(|count| Some(count as f64)),
-            None => [None; 3],
-        };
+        let counts = imported.log.steps_of;
+        let [samples, files, batch] =
+            counts.map_or([None; 3], |counts| counts.map(|count| Some(count as f64)));
         let facts = Facts::new().with_known("files", files).with_known("batch_size", batch);
         Some(facts.with_known("samples_per_file", samples))
     }),

@@ -2,8 +2,9 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use crate::import::DlioAbility::{HasOwnReader, IsNeverRead, SharesFiles, SharesFirstFiles};
+use crate::import::dlio_has;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -13,22 +14,22 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "[`{mapped_format}` is mapped and never touched: no byte is read|with the loader `tensorflow` and {format}, all {ranks} read the same {files_read} of {files} files|with the loader `native_dali` all {ranks} read the first {ranks:.0}th of {files} files]",
         advice: "use the loader `pytorch`, or tfrecord with `tensorflow`; feedrate reads each sample once an epoch",
     },
-    check: Check::OfRun(|loaded| {
-        let (imported, dataset) = (loaded.imported?, &loaded.record.plan.dataset);
-        let (ranks, files) = (imported.ranks_expected?, dataset.files_train);
-        if !loaded.run.is_result() || !imported.config.is_known() {
+    check: Check::OfImport(|run, imported| {
+        let (plan, ranks) = (&imported.record.plan, imported.ranks_expected?);
+        let (files, format) = (plan.dataset.files_train, plan.dataset.format.as_str());
+        if !run.is_result() || !imported.config.is_known() {
             return None;
         }
         let facts = Facts::new().with("ranks", ranks).with("files", files as f64);
-        match (loaded.record.plan.loader.kind.as_str(), dataset.format.as_str()) {
-            (_, format @ "mmap_indexed_binary") => Some(facts.with("mapped_format", format)),
-            ("tensorflow", format) if format != "tfrecord" && ranks > 1 => {
-                let files_read = (files / u64::from(ranks)) as f64;
-                Some(facts.with("format", format).with("files_read", files_read))
-            }
-            ("native_dali", _) if ranks > 1 => Some(facts),
-            _ => None,
+        let loader_has = |ability| ranks > 1 && dlio_has(&plan.loader.kind, ability);
+        if dlio_has(format, IsNeverRead) {
+            return Some(facts.with("mapped_format", format));
         }
+        if loader_has(SharesFiles) && !dlio_has(format, HasOwnReader) {
+            let files_read = (files / u64::from(ranks)) as f64;
+            return Some(facts.with("format", format).with("files_read", files_read));
+        }
+        loader_has(SharesFirstFiles).then_some(facts)
     }),
     #[cfg(test)]
     fires: |root| {

@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -16,9 +15,10 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     check: Check::AmongRuns(|relations, index| {
         let run = &relations.runs[index];
         let own = run.hostname.as_deref()?;
-        let (usual, count) = relations.usual_machine(index)?;
+        let study = relations.study(index)?;
+        let (usual, count) = study.machine?;
         let facts = Facts::new().with("hostname", own).with("usual_hostname", usual);
-        let facts = facts.with("usual_runs", count).with("runs", relations.study(index).len());
+        let facts = facts.with("usual_runs", count).with("runs", study.members.len());
         (run.is_result() && usual != own).then_some(facts)
     }),
     #[cfg(test)]

@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -13,9 +12,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "it lies in a folder `{folder}`",
         advice: "nothing: it is shown, and counts for nothing",
     },
-    check: Check::OfRun(|loaded| {
-        Some(Facts::new().with("folder", loaded.run.put_aside.as_deref()?))
-    }),
+    check: Check::OfRun(|run, _| Some(Facts::new().with("folder", run.put_aside.as_deref()?))),
     #[cfg(test)]
     fires: |root| drop(tests::good().write(root, "w/4/superseded/a")),
 };

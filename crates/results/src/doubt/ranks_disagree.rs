@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
 
 const APART_MAX_POINTS: f64 = 5.0;
@@ -16,15 +15,15 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{lowest_percent} to {highest_percent} of ranks with the same steps, whose loading and computing differ by {own_time_percent}[; over all steps it is {au_all_steps_percent}]",
         advice: "believe au_all_steps, which is the same for all ranks that wait for each other",
     },
-    check: Check::OfRun(|loaded| {
-        if loaded.imported?.times_of_rank_0.is_some() {
+    check: Check::OfImport(|run, imported| {
+        if imported.times_of_rank_0.is_some() {
             return None;
         }
-        let times = &loaded.run.step_times;
+        let times = &run.step_times;
         let (lowest, highest) = (times.windowed_lowest_percent?, times.windowed_highest_percent?);
         let facts = Facts::new().with("lowest_percent", lowest).with("highest_percent", highest);
         let facts = facts.with("own_time_percent", times.own_time_percent?);
-        let facts = facts.with_known("au_all_steps_percent", loaded.run.metric(&AU_ALL_STEPS));
+        let facts = facts.with_known("au_all_steps_percent", run.metric(&AU_ALL_STEPS));
         (APART_MAX_POINTS < highest - lowest).then_some(facts)
     }),
     #[cfg(test)]

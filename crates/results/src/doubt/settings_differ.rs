@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 /// The weightiest first.
 const SECTIONS: [&str; 6] =
@@ -19,7 +18,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::AmongRuns(|relations, index| {
         let run = &relations.runs[index];
-        let usual = relations.usual(index)?;
+        let usual = &relations.study(index)?.usual;
         if !run.is_result() {
             return None;
         }

@@ -5,10 +5,11 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity, with_like, with_third};
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity, with_like, with_third};
 use crate::relations::{Relations, Unsure};
 use crate::run::Run;
-use feedrate_measure::facts::Facts;
+use feedrate_measure::metric::stdev;
+use feedrate_measure::stats::mean;
 
 /// Fewer ranks tell nothing.
 const RANKS_MIN: usize = 4;
@@ -62,9 +63,11 @@ fn among_ranks(relations: &Relations, index: usize) -> Option<Facts> {
     if relations.has_own_dataset(index) {
         return None;
     }
-    let others = relations.study(index).iter().take(OTHERS_MAX);
-    let others: Vec<bool> =
-        others.filter_map(|other| Some(unseen(&relations.runs[*other])?.is_some())).collect();
+    let others = relations.study(index).into_iter().flat_map(|study| &study.members);
+    let others: Vec<bool> = others
+        .take(OTHERS_MAX)
+        .filter_map(|other| Some(unseen(&relations.runs[*other])?.is_some()))
+        .collect();
     let alike = others.iter().filter(|is_unseen| **is_unseen).count();
     if 1 < alike && others.len() < 2 * alike {
         return None;
@@ -93,17 +96,18 @@ fn unseen(run: &Run) -> Option<Option<(f64, f64)>> {
 
 /// Share of the mean.
 fn deviation(values: &[f64]) -> Option<f64> {
-    let mean = feedrate_measure::stats::mean(values)?;
-    Some(feedrate_measure::metric::stdev(values)? / mean)
+    Some(stdev(values)? / mean(values)?)
 }
 
 /// Slope of relative waits over relative bytes, by least squares.
 fn follows(bytes: &[f64], waits: &[f64]) -> Option<f64> {
-    let (mean_bytes, mean_wait) =
-        (feedrate_measure::stats::mean(bytes)?, feedrate_measure::stats::mean(waits)?);
-    let pairs =
-        || bytes.iter().zip(waits).map(|(b, w)| (b / mean_bytes - 1.0, w / mean_wait - 1.0));
-    let squares: f64 = pairs().map(|(b, _)| b * b).sum();
-    let slope = pairs().map(|(b, w)| b * w).sum::<f64>() / squares;
+    let (mean_bytes, mean_wait) = (mean(bytes)?, mean(waits)?);
+    let (mut products, mut squares) = (0.0, 0.0);
+    for (bytes, wait) in bytes.iter().zip(waits) {
+        let (bytes, wait) = (bytes / mean_bytes - 1.0, wait / mean_wait - 1.0);
+        products += bytes * wait;
+        squares += bytes * bytes;
+    }
+    let slope = products / squares;
     slope.is_finite().then_some(slope)
 }

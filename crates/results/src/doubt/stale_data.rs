@@ -2,9 +2,8 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity, with_like, with_third};
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity, with_like, with_third};
 use crate::relations::{Evidence, Relations, Stale};
-use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::SAMPLES_WHOLE;
 use feedrate_spec::units::MIB;
 

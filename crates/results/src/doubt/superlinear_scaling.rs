@@ -2,9 +2,8 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::run::Run;
-use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::SAMPLES_WHOLE;
 
 /// Times the growth of the accelerators.
@@ -25,7 +24,8 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
             return None;
         }
         // What read another dataset, or is wrong otherwise, is no base.
-        let sound = relations.study(index).iter().filter(|other| relations.is_sound(**other));
+        let sound =
+            relations.study(index)?.members.iter().filter(|other| relations.is_sound(**other));
         let fewer = sound.map(|other| &relations.runs[*other]).filter(|other| {
             let is_fewer = other.accelerators.is_some_and(|count| count < own);
             is_fewer && other.parameter == "processes" && is_comparable(run, other)

@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 /// The two come of the same numbers.
 const DIFFERENCE_MAX_SHARE: f64 = 0.005;
@@ -16,10 +15,9 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{reported_samples_per_second:.2} samples/s are reported, the rates of blocks in the ranks' files come to {blocks_samples_per_second:.2}",
         advice: "use the recomputed rates, which are of the steps; the summary may be of another run",
     },
-    check: Check::OfRun(|loaded| {
-        let imported = loaded.imported?;
-        let reported = loaded.run.reported_samples_per_second()?;
-        let of_blocks = imported.samples_per_second_of_blocks?;
+    check: Check::OfImport(|run, imported| {
+        let reported = run.reported_samples_per_second()?;
+        let of_blocks = imported.samples_per_second_of_blocks()?;
         let listed = imported.reported.as_ref()?.list("train_throughput_samples_per_second");
         let is_whole = listed.is_none_or(|list| list.len() == imported.record.epochs.len())
             && imported.ranks_missing().is_empty();

@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use feedrate_spec::units;
 
 /// Timestamps and step times come from different calls.
@@ -17,11 +16,10 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{backwards:.3}",
         advice: "keep time services from stepping the clock during runs, and run again",
     },
-    check: Check::OfRun(|loaded| {
-        let imported = loaded.imported?;
+    check: Check::OfImport(|_, imported| {
         let mut seen = imported.backwards.clone();
         let is_timed = |rank: u32| rank == 0 || imported.times_of_rank_0.is_none();
-        for epoch in &loaded.record.epochs {
+        for epoch in &imported.record.epochs {
             let ranks = imported.ranks.iter().zip(&epoch.accelerators);
             for (rank, accelerator) in ranks.filter(|(rank, _)| is_timed(**rank)) {
                 for block in &accelerator.blocks {

@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -13,8 +12,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "`{file}` has the times of rank 0's blocks, which stand for those of all {ranks}",
         advice: "say nothing of single ranks; for times of each, use a DLIO that writes `<rank>_per_epoch_stats.json`",
     },
-    check: Check::OfRun(|loaded| {
-        let imported = loaded.imported?;
+    check: Check::OfImport(|_, imported| {
         let facts = Facts::new().with("ranks", imported.ranks.len());
         Some(facts.with("file", imported.times_of_rank_0?))
     }),

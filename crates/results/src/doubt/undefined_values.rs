@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -13,14 +12,14 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{undefined:.4}",
         advice: "leave these figures out; they are not read as 0 here",
     },
-    check: Check::OfRun(|loaded| {
-        let reported = loaded.imported?.reported.as_ref()?;
-        let mut undefined = Vec::new();
-        for (name, _) in reported.metrics().filter(|(name, _)| name.contains("checkpoint")) {
-            if reported.any_metric(name).is_some_and(|value| !value.is_finite()) {
-                undefined.push(format!("`{name}` is no number"));
-            }
-        }
+    check: Check::OfImport(|_, imported| {
+        let reported = imported.reported.as_ref()?;
+        let undefined = reported.metrics().map(|(name, _)| name).filter(|name| {
+            name.contains("checkpoint")
+                && reported.any_metric(name).is_some_and(|value| !value.is_finite())
+        });
+        let mut undefined: Vec<String> =
+            undefined.map(|name| format!("`{name}` is no number")).collect();
         let of_evaluation = ["eval_au_mean_percentage", "eval_throughput_mean_samples_per_second"];
         if of_evaluation.iter().all(|name| reported.metric(name) == Some(0.0)) {
             undefined.push("evaluation is reported with 0 % and 0 samples/s, of no step".into());

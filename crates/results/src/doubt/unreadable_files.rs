@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
@@ -13,8 +12,8 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{unreadable:.4}",
         advice: "copy the folder again from where it was written, or run again",
     },
-    check: Check::OfRun(|loaded| {
-        let unreadable = &loaded.imported?.unreadable;
+    check: Check::OfImport(|_, imported| {
+        let unreadable = &imported.unreadable;
         (!unreadable.is_empty()).then(|| Facts::new().with("unreadable", unreadable.clone()))
     }),
     #[cfg(test)]

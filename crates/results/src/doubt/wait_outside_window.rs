@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
 /// Share of the waiting.
 const OUTSIDE_MIN_PERCENT: f64 = 25.0;
@@ -18,10 +17,9 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{outside_percent} of the waiting for data is in the {excluded_steps} left out of {steps:.0} ({waited_percent} of the time was waited)",
         advice: "believe au_all_steps; run more steps, so that one cold step weighs little",
     },
-    check: Check::OfRun(|loaded| {
-        let run = loaded.run;
+    check: Check::OfRun(|run, record| {
         let (outside, waited) = (run.step_times.excluded_percent?, run.step_times.load_percent?);
-        let excluded = loaded.record.plan.metric.exclude_start_steps;
+        let excluded = record.plan.metric.exclude_start_steps;
         let share_percent = excluded as f64 / run.steps.max(1) as f64 * 100.0;
         let is_much = OUTSIDE_MIN_PERCENT <= outside && 2.0 * share_percent <= outside;
         let facts = Facts::new().with("outside_percent", outside).with("waited_percent", waited);

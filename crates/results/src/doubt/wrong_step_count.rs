@@ -2,9 +2,8 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, RunDoubt, Severity};
-use crate::run::Loaded;
-use feedrate_measure::facts::Facts;
+use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use crate::import::Imported;
 use feedrate_measure::metric::{SAMPLES_WHOLE, SAMPLES_WINDOWED};
 
 /// Share by which a block's rate may miss DLIO's formula.
@@ -20,15 +19,14 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{reported_samples_per_second:.2} samples/s[ of {left_ranks}] are of {counted:.0} steps in the time of {window_steps}; [with them it is {windowed_samples_per_second:.2} samples/s|that of all ranks, not of {left_ranks:.0}, is not known|there is none to count][; {whole_samples_per_second:.2} over whole epochs]",
         advice: "use the recomputed rates: windowed for DLIO's definition, whole for what happened",
     },
-    check: Check::OfRun(|loaded| {
-        let (imported, run) = (loaded.imported?, loaded.run);
+    check: Check::OfImport(|run, imported| {
         run.reported_samples_per_second()?;
         // The summary may say something else, which is a doubt of its own.
-        let of_blocks = imported.samples_per_second_of_blocks?;
-        if !follows(loaded) {
+        let of_blocks = imported.samples_per_second_of_blocks()?;
+        if !follows(imported) {
             return None;
         }
-        let metric = &loaded.record.plan.metric;
+        let metric = &imported.record.plan.metric;
         let excluded = metric.exclude_start_steps + metric.exclude_end_steps;
         let is_part = !imported.ranks_missing().is_empty();
         let windowed = run.metric(&SAMPLES_WINDOWED);
@@ -44,13 +42,12 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
 };
 
 /// Whether blocks have rates by that formula, and not by the right one.
-fn follows(loaded: &Loaded) -> bool {
-    let Some(imported) = loaded.imported else { return false };
-    let metric = &loaded.record.plan.metric;
+fn follows(imported: &Imported) -> bool {
+    let metric = &imported.record.plan.metric;
     let excluded = (metric.exclude_start_steps + metric.exclude_end_steps) as f64;
-    let batch = loaded.record.plan.loader.batch_size as f64;
+    let batch = imported.record.plan.loader.batch_size as f64;
     let judged: Vec<bool> = imported
-        .blocks
+        .blocks()
         .iter()
         .filter(|block| block.steps > 0 && block.samples_per_second.is_finite() && batch > 0.0)
         .map(|block| {

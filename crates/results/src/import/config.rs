@@ -1,11 +1,12 @@
 //! The settings of a DLIO run: `config.yaml` and `overrides.yaml` of Hydra's folder. DLIO's own defaults fill the gaps. Judges nothing.
 
-use super::json::{self, Number};
+use super::json;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Hydra's folder, as DLIO, MLPerf Storage 2 and MLPerf Storage 1 name it.
-pub(super) const SUBFOLDERS: [&str; 3] = [".hydra", "dlio_config", OF_MLPERF_1];
+const SUBFOLDERS: [&str; 3] = [".hydra", "dlio_config", OF_MLPERF_1];
 pub(super) const OF_MLPERF_1: &str = "configs";
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -29,27 +30,15 @@ pub(super) fn subfolder(run: &Path) -> Option<(&'static str, PathBuf)> {
 impl Config {
     /// Read from Hydra's folder; files that cannot be read are told.
     pub(super) fn read(folder: &Path, problems: &mut Vec<String>) -> Self {
-        let mut text = |name: &str| -> Option<String> {
-            let told = match json::bytes(&folder.join(name), BYTES_MAX)? {
-                Ok(bytes) => match String::from_utf8(bytes) {
-                    Ok(text) => return Some(text),
-                    Err(_) => "it is no text".to_string(),
-                },
-                Err(error) => error,
-            };
-            problems.push(format!("`{name}`: {told}"));
-            None
-        };
-        let (config, overrides) = (text("config.yaml"), text("overrides.yaml"));
-        let mut workload = Value::Null;
-        if let Some(config) = config {
-            match of_yaml(&config) {
-                Ok(mut root) => {
-                    workload = root.get_mut("workload").map(Value::take).unwrap_or_default();
-                }
-                Err(error) => problems.push(format!("`config.yaml`: {error}")),
-            }
-        }
+        let [config, overrides] = ["config.yaml", "overrides.yaml"].map(|name| {
+            let read = json::bytes(&folder.join(name), BYTES_MAX)?
+                .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is no text".into()));
+            read.map_err(|error| problems.push(format!("`{name}`: {error}"))).ok()
+        });
+        let read = config.map_or(Ok(Value::Null), |config| from_yaml(&config));
+        let read = read.map_err(|error| problems.push(format!("`config.yaml`: {error}")));
+        let mut root = read.unwrap_or_default();
+        let workload = root.get_mut("workload").map(Value::take).unwrap_or_default();
         Config { workload, overrides: overrides.map(|text| items(&text)) }
     }
 
@@ -69,8 +58,12 @@ impl Config {
 
     /// The number at the first of `paths` that is given.
     pub fn number(&self, paths: &[&str]) -> Option<f64> {
-        let value = self.either(paths)?;
-        Some(Number::new(value).0).filter(|number| number.is_finite())
+        self.either(paths).map(json::number).filter(|number| number.is_finite())
+    }
+
+    /// A number of bytes that a sample may have.
+    pub(super) fn bytes(&self, paths: &[&str]) -> Option<f64> {
+        self.number(paths).filter(|bytes| (0.0..1e15).contains(bytes))
     }
 
     /// A count; `default` where it is not given, and nothing where there is no config.
@@ -118,24 +111,25 @@ impl Config {
     }
 
     /// All values as texts, by the path of their key; lists as JSON.
-    pub fn leaves(&self) -> Vec<(String, String)> {
-        let mut leaves = Vec::new();
-        add_leaves("", &self.workload, &mut leaves);
-        leaves
+    pub fn leaves(&self) -> BTreeMap<String, String> {
+        leaves(&self.workload, text)
     }
 }
 
-fn add_leaves(at: &str, value: &Value, leaves: &mut Vec<(String, String)>) {
-    match value {
-        Value::Null => {}
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                let key = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
-                add_leaves(&key, value, leaves);
-            }
+/// All values of a tree but null, by the path of their key.
+pub(crate) fn leaves(tree: &Value, text: fn(&Value) -> String) -> BTreeMap<String, String> {
+    let mut leaves = BTreeMap::new();
+    let mut open = vec![(String::new(), tree)];
+    while let Some((at, value)) = open.pop() {
+        match value {
+            Value::Null => {}
+            Value::Object(fields) => open.extend(fields.iter().map(|(key, value)| {
+                (if at.is_empty() { key.clone() } else { format!("{at}.{key}") }, value)
+            })),
+            value => drop(leaves.insert(at, text(value))),
         }
-        value => leaves.push((at.into(), text(value))),
     }
+    leaves
 }
 
 /// Equal to DLIO is equal text.
@@ -157,7 +151,7 @@ pub fn same_text(text: &str) -> String {
     }
 }
 
-fn of_yaml(text: &str) -> Result<Value, String> {
+fn from_yaml(text: &str) -> Result<Value, String> {
     // `off` is a word of shuffles.
     let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
     let found: Result<Value, _> = serde_saphyr::from_str_with_options(text, options);
@@ -183,7 +177,7 @@ mod tests {
     use super::*;
 
     fn config(text: &str) -> Config {
-        Config { workload: of_yaml(text).unwrap()["workload"].take(), overrides: None }
+        Config { workload: from_yaml(text).unwrap()["workload"].take(), overrides: None }
     }
 
     #[test]
@@ -219,7 +213,7 @@ mod tests {
     #[test]
     fn what_is_no_yaml_is_told() {
         for text in ["a: [", "a: b: c", "&a [*a]", "\0"] {
-            let error = of_yaml(text).unwrap_err();
+            let error = from_yaml(text).unwrap_err();
             assert!(error.starts_with("it is no YAML: "), "{text}: {error}");
         }
     }

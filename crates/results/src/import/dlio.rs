@@ -4,15 +4,17 @@
 use super::clocks;
 use super::config::{self, Config};
 use super::json;
-use super::log::{self, LOG, Log};
+use super::log::{self, Log};
 use super::machine;
-use super::plan::{self, Asked, Counts};
+use super::names::{LOG, SUMMARY};
+use super::plan::{self, AskedCounts};
 use super::reported::Reported;
-use super::steps::{RANKS_MAX, Steps, told};
-use feedrate_measure::record::{EpochRecord, RECORD_VERSION, Record, System};
+use super::steps::{RANKS_MAX, Rates, Steps};
+use feedrate_measure::record::{EpochRecord, RECORD_VERSION, Record};
+use feedrate_measure::stats::mean;
 use feedrate_measure::window::seconds;
 use feedrate_spec::workload::TimeSpec;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The program's name in records and comparisons.
@@ -37,10 +39,8 @@ pub struct Imported {
     pub ranks_expected: Option<u32>,
     /// Machines.
     pub hosts: Option<u64>,
-    /// Blocks with DLIO's own figures.
-    pub blocks: Vec<ReportedBlock>,
-    /// Samples a second that DLIO's summary makes of the rates of blocks; `None` where a block has none.
-    pub samples_per_second_of_blocks: Option<f64>,
+    /// DLIO's own rates of blocks.
+    rates: Rates,
     /// Files and parts of files that cannot be read, a sentence each.
     pub unreadable: Vec<String>,
     /// Times that run backwards, a sentence each.
@@ -54,14 +54,23 @@ pub struct Imported {
 }
 
 /// A block as its rank reported it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ReportedBlock {
-    /// Steps.
-    pub steps: u64,
+pub(crate) struct ReportedBlock {
+    pub(crate) steps: u64,
     /// DLIO's figure.
-    pub samples_per_second: f64,
+    pub(crate) samples_per_second: f64,
     /// Time in DLIO's window.
-    pub window_s: f64,
+    pub(crate) window_s: f64,
+}
+
+impl ReportedBlock {
+    /// Samples in a batch, if the rate is (steps − 2) × batch ÷ time of the window.
+    fn batch_size(&self) -> Option<u64> {
+        let steps = self.steps.checked_sub(2).filter(|steps| *steps > 0)?;
+        let batch = self.samples_per_second * self.window_s / steps as f64;
+        let whole = batch.round();
+        let is_whole = (1.0..1e9).contains(&whole) && (batch / whole - 1.0).abs() < 0.01;
+        is_whole.then_some(whole as u64)
+    }
 }
 
 /// Share by which a sleep may seem shorter than it was.
@@ -69,9 +78,6 @@ const COMPUTE_LESS_MAX: f64 = 0.05;
 /// A machine without an idle core wakes no sleeper so late in all steps.
 const COMPUTE_TIMES_MAX: f64 = 1.5;
 const COMPUTE_LATE_MAX_S: f64 = 0.05;
-
-/// Name of a file in a run's folder.
-pub(super) const SUMMARY: &str = "summary.json";
 
 /// Read a folder, of which `names` are the files.
 pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
@@ -81,25 +87,48 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         Some((_, path)) => Config::read(path, &mut unreadable),
         None => Config::default(),
     };
-    let reported = told(json::read(&folder.join(SUMMARY)), SUMMARY, &mut unreadable);
-    let reported = reported.map(Reported::new);
-    let mut steps = Steps::read(folder, names, &mut unreadable);
-    let log = log::read(&folder.join(LOG)).unwrap_or_else(|| {
-        unreadable.extend(
-            names.iter().any(|name| name == LOG).then(|| format!("`{LOG}`: it cannot be read")),
-        );
-        Log::default()
-    });
+    let reported = json::read(folder, SUMMARY, &mut unreadable).map(Reported::new);
+    let mut steps = Steps::read(folder, names);
+    unreadable.append(&mut steps.unreadable);
+    let log = log::read(&folder.join(LOG));
+    if log.is_none() && names.iter().any(|name| name == LOG) {
+        unreadable.push(format!("`{LOG}`: it cannot be read"));
+    }
+    let log = log.unwrap_or_default();
     // Ranks write their files after the log's last line.
     if log.is_cut_short(!steps.named.is_empty()) {
         unreadable.push(format!("`{LOG}`: it is cut short"));
     }
-    let ranks_expected = expected(reported.as_ref(), &log, &steps.named);
-    let counts = counts(&config, reported.as_ref(), &log, &steps);
-    let plan = plan::plan(&config, counts);
-    let (missing, epochs) = (Vec::new(), std::mem::take(&mut steps.epochs));
+    let count = |key: &str| reported.as_ref().and_then(|reported| reported.count(key));
+    let text = |key: &str| reported.as_ref().and_then(|reported| reported.text(key));
+    let told = count("num_accelerators").or(log.processes).and_then(|n| u32::try_from(n).ok());
+    let ranks_expected = told.or_else(|| steps.named.last().map(|last| last.saturating_add(1)));
+    // As the run had them, by its log and summary; what neither tells is what was asked for.
+    let asked = AskedCounts::new(&config);
+    let [samples, files, batch] = log.steps_of.map_or([None; 3], |all| all.map(Some));
+    let counts = AskedCounts {
+        files: files.or(count("num_files_train")).or(asked.files),
+        samples_per_file: samples.or(count("num_samples_per_file")).or(asked.samples_per_file),
+        batch_size: batch.or(asked.batch_size),
+        epochs: asked.epochs.or(Some(steps.epochs.len() as u64)),
+    };
+    let accelerators = steps.ranks.len() as u32;
+    let seen = steps.epochs.values().flat_map(|epoch| &epoch.accelerators).map(|a| a.steps()).max();
+    let steps_per_epoch =
+        seen.or_else(|| asked.steps(&config, ranks_expected.unwrap_or(accelerators)));
+    let record = Record {
+        version: RECORD_VERSION,
+        program: DLIO.into(),
+        plan: plan::plan(&config, counts, accelerators, steps_per_epoch.unwrap_or(0)),
+        system: machine::system(reported.as_ref(), &steps.machine),
+        started: text("start").or_else(|| log.started.clone()).unwrap_or_default(),
+        ended: text("end").unwrap_or_default(),
+        complete: true,
+        epochs: steps.epochs.into_values().collect(),
+        ..Record::default()
+    };
     let mut imported = Imported {
-        record: record(plan, reported.as_ref(), &log, epochs.into_values().collect()),
+        record,
         hosts: machine::hosts(reported.as_ref(), &steps.machine),
         config,
         hydra: hydra.map(|(name, _)| name),
@@ -107,17 +136,13 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
         log,
         ranks: steps.ranks,
         ranks_expected,
-        blocks: Vec::new(),
-        samples_per_second_of_blocks: None,
+        rates: steps.rates,
         unreadable,
         backwards: steps.backwards,
         times_of_rank_0: steps.times_of_rank_0,
-        missing,
+        missing: Vec::new(),
         clock_offsets_ns: Vec::new(),
     };
-    imported.record.system = machine::system(imported.reported.as_ref(), &steps.machine);
-    imported.blocks = blocks_with_window(&imported.record, &steps.rates);
-    imported.samples_per_second_of_blocks = sum_of_blocks(&imported.record, &steps.rates);
     imported.know_from_rates();
     if imported.other_compute_s().is_some() {
         imported.record.plan.train.compute = TimeSpec::None;
@@ -127,115 +152,16 @@ pub(super) fn read(folder: &Path, names: &[String]) -> Imported {
     imported
 }
 
-fn expected(reported: Option<&Reported>, log: &Log, ranks: &BTreeSet<u32>) -> Option<u32> {
-    let told = reported.and_then(|reported| reported.count("num_accelerators"));
-    let told = told.or(log.processes).and_then(|count| u32::try_from(count).ok());
-    told.or_else(|| ranks.last().map(|last| last.saturating_add(1)))
-}
-
-/// As the run had them, by its log and summary; what neither tells is what was asked for.
-fn counts(config: &Config, reported: Option<&Reported>, log: &Log, steps: &Steps) -> Counts {
-    let of_log = |index: usize| log.steps_of.map(|numbers| numbers[index]);
-    let told = |key: &str| reported.and_then(|reported| reported.count(key));
-    let asked = Asked::new(config);
-    let seen = steps.epochs.values().flat_map(|epoch| &epoch.accelerators).map(|a| a.steps()).max();
-    let accelerators = steps.ranks.len() as u32;
-    let whole = expected(reported, log, &steps.named).unwrap_or(accelerators);
-    let epochs = asked.epochs.unwrap_or(steps.epochs.len() as u64);
-    Counts {
-        accelerators,
-        files: of_log(1).or_else(|| told("num_files_train")).or(asked.files).unwrap_or(0),
-        samples_per_file: of_log(0)
-            .or_else(|| told("num_samples_per_file"))
-            .or(asked.samples_per_file)
-            .unwrap_or(0),
-        batch_size: of_log(2).or(asked.batch_size).unwrap_or(0),
-        epochs: u32::try_from(epochs).unwrap_or(u32::MAX),
-        steps: seen.or_else(|| asked.steps(config, whole)).unwrap_or(0),
-    }
-}
-
-fn record(
-    plan: feedrate_spec::plan::Plan,
-    reported: Option<&Reported>,
-    log: &Log,
-    epochs: Vec<EpochRecord>,
-) -> Record {
-    let text = |key: &str| reported.and_then(|reported| reported.text(key));
-    Record {
-        version: RECORD_VERSION,
-        program: DLIO.into(),
-        plan,
-        system: System::default(),
-        nodes: Vec::new(),
-        processes: Vec::new(),
-        started: text("start").or_else(|| log.started.clone()).unwrap_or_default(),
-        ended: text("end").unwrap_or_default(),
-        complete: true,
-        stopped_because: None,
-        compute_spins: false,
-        simulated: false,
-        epochs,
-        evaluations: Vec::new(),
-        timeline: None,
-        doubts: Vec::new(),
-        study: None,
-    }
-}
-
-/// DLIO's rates beside the time of its window.
-fn blocks_with_window(
-    record: &Record,
-    rates: &BTreeMap<(u32, usize), Vec<f64>>,
-) -> Vec<ReportedBlock> {
-    let excluded = record.plan.metric.exclude_start_steps as usize;
-    let mut found = Vec::new();
-    for epoch in &record.epochs {
-        for (rank, accelerator) in epoch.accelerators.iter().enumerate() {
-            let rates = rates.get(&(epoch.number, rank)).into_iter().flatten();
-            for (block, &samples_per_second) in accelerator.blocks.iter().zip(rates) {
-                let outside = block.load_ns.iter().zip(&block.compute_ns).take(excluded);
-                let outside_ns: u64 = outside.map(|(load, compute)| load + compute).sum();
-                let length_ns = block.end_ns.saturating_sub(block.start_ns);
-                found.push(ReportedBlock {
-                    steps: block.steps() as u64,
-                    samples_per_second,
-                    window_s: length_ns.saturating_sub(outside_ns) as f64 / 1e9,
-                });
-            }
-        }
-    }
-    found
-}
-
-/// Blocks are weighted by their steps, ranks summed; the mean over epochs.
-fn sum_of_blocks(record: &Record, rates: &BTreeMap<(u32, usize), Vec<f64>>) -> Option<f64> {
-    let of_rank = |epoch: &EpochRecord, rank: usize| {
-        let steps = epoch.accelerators[rank].blocks.iter().map(|block| block.steps() as f64);
-        let rates = rates.get(&(epoch.number, rank)).into_iter().flatten();
-        let (sum, steps) = steps
-            .zip(rates)
-            .filter(|(steps, _)| 0.0 < *steps)
-            .fold((0.0, 0.0), |(sum, all), (steps, rate)| (sum + steps * rate, all + steps));
-        sum / steps
-    };
-    let of_epoch = |epoch: &EpochRecord| -> f64 {
-        (0..epoch.accelerators.len()).map(|rank| of_rank(epoch, rank)).sum()
-    };
-    let epochs: Vec<f64> = record.epochs.iter().map(of_epoch).collect();
-    feedrate_measure::stats::mean(&epochs).filter(|rate| rate.is_finite())
-}
-
 impl Imported {
     /// Whether it was to train, as far as is known.
     pub fn trains(&self) -> bool {
         if self.config.is_known() {
             return self.config.truth("workflow.train", true);
         }
-        let reported = self.reported.iter();
-        let mut reported =
-            reported.filter_map(|reported| reported.any_metric("train_au_mean_percentage"));
-        self.log.trains || !self.record.epochs.is_empty() || reported.next().is_some()
+        let reported = self.reported.as_ref();
+        self.log.trains
+            || !self.record.epochs.is_empty()
+            || reported.is_some_and(|all| all.any_metric("train_au_mean_percentage").is_some())
     }
 
     /// Whether it was to make its dataset.
@@ -248,27 +174,58 @@ impl Imported {
         if self.config.is_known() {
             return;
         }
-        let plan = &mut self.record.plan;
-        if plan.loader.batch_size == 0 {
-            let of_block = |block: &ReportedBlock| {
-                let steps = block.steps.checked_sub(2).filter(|steps| *steps > 0)?;
-                let batch = block.samples_per_second * block.window_s / steps as f64;
-                let whole = batch.round();
-                let is_whole = (1.0..1e9).contains(&whole) && (batch / whole - 1.0).abs() < 0.01;
-                is_whole.then_some(whole as u64)
-            };
-            let batches: BTreeSet<Option<u64>> = self.blocks.iter().map(of_block).collect();
+        if self.record.plan.loader.batch_size == 0 {
+            let batches: BTreeSet<Option<u64>> =
+                self.blocks().iter().map(ReportedBlock::batch_size).collect();
             if let (1, Some(Some(batch))) = (batches.len(), batches.first()) {
-                plan.loader.batch_size = *batch;
+                self.record.plan.loader.batch_size = *batch;
             }
         }
-        let metric = |name: &str| self.reported.as_ref()?.metric(name);
-        let samples =
-            metric("train_throughput_mean_samples_per_second").filter(|rate| *rate != 0.0);
-        let mib = metric("train_io_mean_MB_per_second");
-        if let (Some(samples), Some(mib)) = (samples, mib) {
-            plan.dataset.record_bytes = (mib * f64::from(1 << 20) / samples).max(0.0);
+        if let Some(bytes) = self.reported.as_ref().and_then(Reported::sample_bytes) {
+            self.record.plan.dataset.record_bytes = bytes.max(0.0);
         }
+    }
+
+    /// DLIO's rates beside the time of its window.
+    pub(crate) fn blocks(&self) -> Vec<ReportedBlock> {
+        let excluded = self.record.plan.metric.exclude_start_steps as usize;
+        let mut found = Vec::new();
+        for epoch in &self.record.epochs {
+            for (rank, accelerator) in epoch.accelerators.iter().enumerate() {
+                let rates = self.rates.get(&(epoch.number, rank)).into_iter().flatten();
+                for (block, &samples_per_second) in accelerator.blocks.iter().zip(rates) {
+                    let outside = block.load_ns.iter().zip(&block.compute_ns).take(excluded);
+                    let outside_ns: u64 = outside.map(|(load, compute)| load + compute).sum();
+                    let length_ns = block.end_ns.saturating_sub(block.start_ns);
+                    found.push(ReportedBlock {
+                        steps: block.steps() as u64,
+                        samples_per_second,
+                        window_s: seconds(length_ns.saturating_sub(outside_ns)),
+                    });
+                }
+            }
+        }
+        found
+    }
+
+    /// Samples a second that DLIO's summary makes of the rates of blocks: weighted by their steps, ranks summed; the mean over epochs. `None` where a block has none.
+    pub(crate) fn samples_per_second_of_blocks(&self) -> Option<f64> {
+        let of_epoch = |epoch: &EpochRecord| -> f64 {
+            let ranks = epoch.accelerators.iter().enumerate().map(|(rank, accelerator)| {
+                let rates = self.rates.get(&(epoch.number, rank)).into_iter().flatten();
+                let (mut sum, mut steps) = (0.0, 0.0);
+                for (block, rate) in accelerator.blocks.iter().zip(rates) {
+                    let own = block.steps() as f64;
+                    // What no step was run of may have any rate.
+                    sum += if own > 0.0 { own * rate } else { 0.0 };
+                    steps += own;
+                }
+                sum / steps
+            });
+            ranks.sum()
+        };
+        let epochs: Vec<f64> = self.record.epochs.iter().map(of_epoch).collect();
+        mean(&epochs).filter(|rate| rate.is_finite())
     }
 
     fn find_missing(&mut self) {

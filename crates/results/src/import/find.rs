@@ -1,13 +1,12 @@
 //! Finds the folders of runs below a folder, whatever the layout. Reads names only; links are not followed.
 
 use super::config;
-use super::dlio::SUMMARY;
-use super::log::LOG;
-use super::rank::{STATS_OF_ALL, is_of_rank};
+use super::names::{LOG, STATS_OF_ALL, SUMMARY, rank_of};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::file::RECORD_FILE;
 use serde::Serialize;
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,10 +14,11 @@ use std::path::{Path, PathBuf};
 const DEPTH_MAX: usize = 32;
 
 /// The maker of a run's folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum RunOrigin {
     /// feedrate: there is a record, which tells more than DLIO's files beside it.
+    #[default]
     #[serde(rename = "record")]
     Feedrate,
     /// DLIO.
@@ -29,52 +29,75 @@ pub enum Origin {
 
 /// The folder of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundRun {
     /// Where.
     pub path: PathBuf,
     /// Its maker.
-    pub origin: Origin,
+    pub origin: RunOrigin,
 }
 
-/// A folder that cannot be looked into, and why.
-pub type Closed = (PathBuf, String);
+/// A folder, and why it is left out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct LeftOut {
+    /// Its folder.
+    pub path: PathBuf,
+    /// The reason.
+    pub why: String,
+}
+
+impl LeftOut {
+    /// Leave out `path`.
+    pub fn new(path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
+        LeftOut { path: path.into(), why: why.into() }
+    }
+}
 
 /// The folders of runs in `root` and below it, in the order of their paths; and what is below it and cannot be used: closed folders, links that lead
 /// elsewhere, folders of runs that left nothing.
 ///
 /// # Errors
 /// `root` cannot be looked into.
-pub fn find(root: &Path) -> io::Result<(Vec<Found>, Vec<Closed>)> {
-    let mut found = Vec::new();
-    let mut closed = Vec::new();
+pub fn find(root: &Path) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
+    let (mut found, mut closed) = (Vec::new(), Vec::new());
     let mut open = vec![(root.to_path_buf(), 0)];
-    let real_root = std::fs::canonicalize(root).unwrap_or_else(|_| root.into());
+    let real_root = fs::canonicalize(root).unwrap_or_else(|_| root.into());
     while let Some((folder, depth)) = open.pop() {
-        let entries = match entries(&folder) {
+        let entries = match FolderEntries::read(&folder) {
             Err(error) if depth == 0 => return Err(error),
             Err(error) => {
-                closed.push((folder, error.to_string()));
+                closed.push(LeftOut::new(folder, error.to_string()));
                 continue;
             }
             Ok(entries) => entries,
         };
-        closed.extend(entries.left_nothing(&folder).map(|why| (folder.clone(), why)));
         for name in entries.links {
             let link = folder.join(name);
-            let leads_out = |to: PathBuf| to.is_dir() && !to.starts_with(&real_root);
-            if std::fs::canonicalize(&link).is_ok_and(leads_out) {
-                closed.push((link, "it is a link, which is not followed: give its target".into()));
+            if fs::canonicalize(&link).is_ok_and(|to| to.is_dir() && !to.starts_with(&real_root)) {
+                let why = "it is a link, which is not followed: give its target";
+                closed.push(LeftOut::new(link, why));
             }
         }
+        let is_deepest = depth == DEPTH_MAX && !entries.folders.is_empty();
         // What lies below a record belongs to its run; a root may have a file of a DLIO run's name.
-        if entries.origin != Some(Origin::Feedrate) && depth < DEPTH_MAX {
+        if entries.origin != Some(RunOrigin::Feedrate) && depth < DEPTH_MAX {
             let below = entries.folders.into_iter().map(|name| (folder.join(name), depth + 1));
             open.extend(below);
-        } else if entries.origin.is_none() && !entries.folders.is_empty() {
-            let why = format!("it lies {DEPTH_MAX} folders deep: not looked into");
-            closed.push((folder.clone(), why));
         }
-        found.extend(entries.origin.map(|origin| Found { path: folder, origin }));
+        match (entries.origin, entries.metadata) {
+            (Some(origin), _) => found.push(FoundRun { path: folder, origin }),
+            (None, Some(name)) => {
+                let why = format!("it holds `{name}`, and no results of DLIO");
+                closed.push(LeftOut::new(folder, why));
+            }
+            (None, None) if entries.count == 0 && time_of_name(&folder).is_some() => {
+                closed.push(LeftOut::new(folder, "it is empty: a run that left nothing"));
+            }
+            (None, None) if is_deepest => {
+                let why = format!("it lies {DEPTH_MAX} folders deep: not looked into");
+                closed.push(LeftOut::new(folder, why));
+            }
+            (None, None) => {}
+        }
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     closed.sort();
@@ -92,13 +115,13 @@ pub(crate) fn time_of_name(path: &Path) -> Option<i64> {
 
 /// The names of the files in a folder.
 pub(super) fn file_names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
 #[derive(Default)]
-struct Entries {
-    origin: Option<Origin>,
+struct FolderEntries {
+    origin: Option<RunOrigin>,
     folders: Vec<OsString>,
     links: Vec<OsString>,
     /// The file that `mlpstorage` writes beside those of DLIO.
@@ -106,51 +129,37 @@ struct Entries {
     count: usize,
 }
 
-fn entries(folder: &Path) -> io::Result<Entries> {
-    let (mut is_dlio, mut is_record, mut has_hydra) = (false, false, false);
-    let mut found = Entries::default();
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let text = name.to_string_lossy();
-        found.count += 1;
-        is_record |= text == RECORD_FILE && entry.path().is_file();
-        is_dlio |= text == SUMMARY || text == LOG || text == STATS_OF_ALL || is_of_rank(&text);
-        if text.ends_with("_metadata.json") {
-            found.metadata = Some(text.into_owned());
-            continue;
-        }
-        let kind = entry.file_type()?;
-        has_hydra |= config::SUBFOLDERS.contains(&text.as_ref());
-        if kind.is_symlink() {
-            found.links.push(name);
-        } else if kind.is_dir() && text != "dlio_config" && !text.starts_with('.') {
-            found.folders.push(name);
-        }
-    }
-    let hydra = if has_hydra { config::subfolder(folder) } else { None };
-    let hydra = hydra.map(|(name, _)| name);
-    // A folder of configs may be of anything.
-    is_dlio |= hydra.is_some_and(|name| name != config::OF_MLPERF_1);
-    found.origin = match (is_record, is_dlio) {
-        (true, _) => Some(Origin::Feedrate),
-        (false, true) if hydra.is_some_and(|name| name != ".hydra") => Some(Origin::MlperfStorage),
-        (false, true) => Some(Origin::Dlio),
-        (false, false) => None,
-    };
-    Ok(found)
-}
-
-impl Entries {
-    /// The reason for which a folder that a run was to write into has no results.
-    fn left_nothing(&self, folder: &Path) -> Option<String> {
-        match (&self.origin, &self.metadata) {
-            (Some(_), _) => None,
-            (None, Some(name)) => Some(format!("it holds `{name}`, and no results of DLIO")),
-            (None, None) => {
-                let is_of_run = self.count == 0 && time_of_name(folder).is_some();
-                is_of_run.then(|| "it is empty: a run that left nothing".into())
+impl FolderEntries {
+    fn read(folder: &Path) -> io::Result<Self> {
+        let (mut is_dlio, mut is_record) = (false, false);
+        let mut found = FolderEntries::default();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let text = name.to_string_lossy();
+            found.count += 1;
+            is_record |= text == RECORD_FILE && entry.path().is_file();
+            is_dlio |= [SUMMARY, LOG, STATS_OF_ALL].contains(&&*text) || rank_of(&text).is_some();
+            if text.ends_with("_metadata.json") {
+                found.metadata = Some(text.into_owned());
+                continue;
+            }
+            let kind = entry.file_type()?;
+            if kind.is_symlink() {
+                found.links.push(name);
+            } else if kind.is_dir() && text != "dlio_config" && !text.starts_with('.') {
+                found.folders.push(name);
             }
         }
+        let hydra = config::subfolder(folder).map(|(name, _)| name);
+        // A folder of configs may be of anything.
+        is_dlio |= hydra.is_some_and(|name| name != config::OF_MLPERF_1);
+        found.origin = match hydra {
+            _ if is_record => Some(RunOrigin::Feedrate),
+            _ if !is_dlio => None,
+            None | Some(".hydra") => Some(RunOrigin::Dlio),
+            Some(_) => Some(RunOrigin::MlperfStorage),
+        };
+        Ok(found)
     }
 }

@@ -3,51 +3,43 @@
 //! Python writes `NaN`, `Infinity` and `-Infinity`, which JSON does not have. They are read as texts of these names, so that whoever
 //! looks at a value still knows which it was.
 
-use serde::de::{DeserializeOwned, Deserializer, Visitor};
-use serde_json::Value;
-use std::fmt;
+use crate::place::absent;
+use serde_json::{Map, Value};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// No file that is larger is read.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// The contents of a file; `None` where it is not there.
-///
-/// # Errors
-/// It cannot be read; the error says why.
-pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Option<Result<T, String>> {
-    Some(bytes(path, BYTES_MAX)?.and_then(|bytes| parse(&bytes)))
+/// A file of DLIO's, by its keys.
+pub(super) type Fields = Map<String, Value>;
+
+/// The contents of a file; `None` where it is not there, or cannot be read, which is told.
+pub(super) fn read(folder: &Path, name: &str, unreadable: &mut Vec<String>) -> Option<Fields> {
+    let read = bytes(&folder.join(name), BYTES_MAX)?.and_then(|bytes| parse(&bytes));
+    read.map_err(|error| unreadable.push(format!("`{name}`: {error}"))).ok()
 }
 
 /// The bytes of a file that is no longer than `bytes_max`; `None` where it is not there.
 pub(super) fn bytes(path: &Path, bytes_max: u64) -> Option<Result<Vec<u8>, String>> {
-    // A pipe would be waited for when it is opened.
-    let opened = match std::fs::metadata(path) {
-        Ok(about) if !about.is_file() => return Some(Err("it is no file".into())),
-        Ok(_) => File::open(path),
-        Err(error) => Err(error),
-    };
-    match opened {
-        Ok(file) => Some(bytes_of(&file, bytes_max)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => Some(Err(error.to_string())),
-    }
+    absent(bytes_of(path, bytes_max)).map_err(|error| error.to_string()).transpose()
 }
 
-fn bytes_of(file: &File, bytes_max: u64) -> Result<Vec<u8>, String> {
+fn bytes_of(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    // A pipe would be waited for when it is opened.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
     let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes_max < bytes.len() as u64 {
-        return Err(format!("it is larger than {bytes_max} bytes"));
+        return Err(io::Error::other(format!("it is larger than {bytes_max} bytes")));
     }
     Ok(bytes)
 }
 
-/// # Errors
-/// It is no JSON; the error says why.
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+fn parse(bytes: &[u8]) -> Result<Fields, String> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err("it is empty".into());
     }
@@ -92,64 +84,19 @@ fn quoted(bytes: &[u8]) -> Option<Vec<u8>> {
     found.then_some(out)
 }
 
-/// A number that may be none: `NaN`, null and what is no number at all are NaN.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Number(pub(super) f64);
-
-impl Number {
-    /// As a JSON value has it.
-    pub(super) fn new(value: &Value) -> Self {
-        Number(match value {
-            Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
-            Value::String(text) => of_text(text),
-            _ => f64::NAN,
-        })
+/// A number, or NaN. Durations of blocks are text in DLIO's files.
+pub(super) fn number(value: &Value) -> f64 {
+    match value {
+        Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
+        // Rust's words are Python's: `Infinity`, `-Infinity`, `NaN`.
+        Value::String(text) => text.trim().parse().unwrap_or(f64::NAN),
+        _ => f64::NAN,
     }
 }
 
-/// Durations of blocks are text in DLIO's files.
-fn of_text(text: &str) -> f64 {
-    match text {
-        "Infinity" => f64::INFINITY,
-        "-Infinity" => f64::NEG_INFINITY,
-        _ => text.trim().parse().unwrap_or(f64::NAN),
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NumberVisitor)
-    }
-}
-
-struct NumberVisitor;
-
-impl<'de> Visitor<'de> for NumberVisitor {
-    type Value = Number;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number")
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Number, E> {
-        Ok(Number(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Number, E> {
-        Ok(Number(value as f64))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Number, E> {
-        Ok(Number(value as f64))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Number, E> {
-        Ok(Number(of_text(value)))
-    }
-
-    fn visit_unit<E>(self) -> Result<Number, E> {
-        Ok(Number(f64::NAN))
-    }
+/// Text, where it is any.
+pub(super) fn text(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_string)
 }
 
 #[cfg(test)]
@@ -157,7 +104,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Result<&str, &str>) {
-        let parsed = parse::<Value>(text.as_bytes()).map(|value| value.to_string());
+        let parsed = parse(text.as_bytes()).map(|fields| Value::from(fields).to_string());
         match (parsed, expected) {
             (Ok(value), Ok(expected)) => assert_eq!(value, expected),
             (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
@@ -184,7 +131,7 @@ mod tests {
 
     #[test]
     fn numbers_are_read_whatever_they_are_written_as() {
-        let of = |text: &str| parse::<Number>(text.as_bytes()).unwrap().0;
+        let of = |text: &str| number(&parse(format!("{{\"x\": {text}}}").as_bytes()).unwrap()["x"]);
         assert_eq!(
             (of("1"), of("-2.5"), of("\"5.97\""), of("-Infinity")),
             (1.0, -2.5, 5.97, f64::NEG_INFINITY)

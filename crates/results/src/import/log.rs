@@ -1,12 +1,11 @@
 //! `dlio.log`, as far as no other file tells the same: where the run's folder was, when data were made, how many processes there were. Reads the beginning and the end of a long one.
 
-use super::rank::{Span, Stats};
+use super::json::Fields;
+use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Its name.
-pub(super) const LOG: &str = "dlio.log";
 /// Read of the beginning, and as much of the end.
 const PART_BYTES: u64 = 32 << 10;
 
@@ -59,36 +58,36 @@ pub(super) fn read(path: &Path) -> Option<Log> {
     Some(Log { is_cut, ..of_text(&String::from_utf8_lossy(&bytes)) })
 }
 
-/// When rank 0 began and ended each block, as it wrote into the log; `None` where it did not, or cannot be read.
-pub(super) fn spans(path: &Path) -> Option<Stats> {
+/// When rank 0 began and ended each block, as it wrote into the log, in the form of its file of that; `None` where it did not, or cannot be read.
+pub(super) fn spans(path: &Path) -> Option<Fields> {
     if !path.is_file() {
         return None;
     }
     let mut lines = BufReader::new(File::open(path).ok()?.take(SPANS_BYTES_MAX));
-    let (mut stats, mut epoch, mut line) = (Stats::default(), None, Vec::new());
+    let (mut spans, mut epoch, mut line) = (Value::Null, None, Vec::new());
     while lines.read_until(b'\n', &mut line).ok()? > 0 {
         if let Some((time, said)) = said(&String::from_utf8_lossy(&line)) {
-            add_span(&mut stats, &mut epoch, time, said);
+            add_span(&mut spans, &mut epoch, time, said);
         }
         line.clear();
     }
-    (!stats.0.is_empty()).then_some(stats)
+    spans.as_object_mut().map(std::mem::take)
 }
 
-fn add_span(stats: &mut Stats, epoch: &mut Option<u32>, time: &str, said: &str) {
-    let number = |start: &str| said.strip_prefix(start).and_then(first_number);
-    let time = || Some(time.to_string());
-    if let Some(of_epoch) = number("Starting epoch ").and_then(|n| u32::try_from(n).ok()) {
-        *epoch = Some(of_epoch);
-        stats.0.entry(of_epoch).or_default().span.start = time();
-    } else if let Some(of) = epoch.and_then(|epoch| stats.0.get_mut(&epoch)) {
-        if let Some(block) = number("Starting block ") {
-            of.parts.insert(format!("block{block}"), Span { start: time(), ..Span::default() });
-        } else if let Some(block) = number("Ending block ") {
-            of.parts.entry(format!("block{block}")).or_default().end = time();
-        } else if number("Ending epoch ").is_some() {
-            of.span.end = time();
+fn add_span(spans: &mut Value, epoch: &mut Option<String>, time: &str, said: &str) {
+    let words: Vec<&str> = said.split([' ', ':']).take(3).collect();
+    let [begun @ ("Starting" | "Ending"), part, number] = words[..] else { return };
+    let end = if begun == "Starting" { "start" } else { "end" };
+    if number.parse::<u64>().is_err() {
+        return;
+    }
+    match (part, epoch.as_deref()) {
+        ("epoch", _) => {
+            spans[number][end] = time.into();
+            *epoch = Some(number.into());
         }
+        ("block", Some(epoch)) => spans[epoch][format!("block{number}")][end] = time.into(),
+        _ => {}
     }
 }
 

@@ -1,14 +1,14 @@
 //! The machines of a DLIO run, as `summary.json` or the files of ranks tell them. What DLIO writes of a host that it did not ask is 0, and not known here.
 
 use super::reported::Reported;
-use super::steps::Machine;
+use super::steps::MachineOfRanks;
 use feedrate_measure::record::System;
 use feedrate_spec::units;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// Hosts are alike as far as anybody knows: rank 0's stands for them, and its rows tell of all.
-pub(super) fn system(reported: Option<&Reported>, ranks: &Machine) -> System {
+pub(super) fn system(reported: Option<&Reported>, ranks: &MachineOfRanks) -> System {
     let text = |key: &str| reported.and_then(|reported| reported.text(key));
     let hostname = text("hostname").or_else(|| ranks.hostnames.first().cloned());
     let processor = text("host_processor_name").or_else(|| ranks.processor.clone());
@@ -41,7 +41,7 @@ pub(super) fn system(reported: Option<&Reported>, ranks: &Machine) -> System {
 }
 
 /// Machines of the run.
-pub(super) fn hosts(reported: Option<&Reported>, ranks: &Machine) -> Option<u64> {
+pub(super) fn hosts(reported: Option<&Reported>, ranks: &MachineOfRanks) -> Option<u64> {
     let told = reported.and_then(|reported| reported.count("num_hosts"));
     // Ranks whose files are not there may have been on others.
     told.or_else(|| reported.is_none().then_some(ranks.hostnames.len() as u64))

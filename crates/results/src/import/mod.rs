@@ -1,7 +1,8 @@
 //! Reads results back: the record of a run, or the folder of a DLIO run, whole or not. What is found is told as it is; judging comes later.
 
+mod names;
+mod abilities;
 mod json;
-mod rank;
 mod config;
 mod log;
 mod plan;
@@ -12,19 +13,19 @@ mod dlio;
 mod find;
 mod sample_bytes;
 mod clocks;
-#[cfg(any(test, feature = "example"))]
-pub mod fake;
-#[cfg(test)]
 mod tests;
 
+pub(crate) use abilities::{DlioAbility, dlio_has};
+pub(crate) use config::leaves;
 pub use config::{Config, same_text};
-pub use dlio::{DLIO, Imported, ReportedBlock};
+pub use dlio::{DLIO, Imported};
 pub(crate) use find::time_of_name;
-pub use find::{Closed, Found, Origin, find};
+pub use find::{FoundRun, LeftOut, RunOrigin, find};
 pub use log::Log;
-pub use plan::Asked;
+pub use plan::AskedCounts;
 pub use reported::Reported;
 pub(crate) use sample_bytes::{first_batch_bytes, first_batch_bytes_of, mean_sample_bytes};
+pub use tests::fake;
 
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::{self, RecordFileError};

@@ -1,16 +1,17 @@
 //! `summary.json` of a run, as it stands there.
 
-use super::json::Number;
-use serde_json::{Map, Value};
+use super::json::{Fields, number};
+use feedrate_spec::units::MIB;
+use serde_json::Value;
 
 /// `summary.json`.
 #[derive(Clone, Debug, Default)]
 pub struct Reported {
-    root: Map<String, Value>,
+    root: Fields,
 }
 
 impl Reported {
-    pub(super) fn new(root: Map<String, Value>) -> Self {
+    pub(super) fn new(root: Fields) -> Self {
         Reported { root }
     }
 
@@ -21,7 +22,7 @@ impl Reported {
 
     /// A count at `key`.
     pub fn count(&self, key: &str) -> Option<u64> {
-        let number = Number::new(self.root.get(key)?).0;
+        let number = number(self.root.get(key)?);
         let is_count = number.fract() == 0.0 && (0.0..9e15).contains(&number);
         is_count.then_some(number as u64)
     }
@@ -29,9 +30,8 @@ impl Reported {
     /// Numbers at `key`: of a list all, as hosts have an entry each. Those that are none are NaN.
     pub fn numbers(&self, key: &str) -> Vec<f64> {
         match self.root.get(key) {
-            Some(Value::Array(items)) => items.iter().map(|item| Number::new(item).0).collect(),
-            Some(value) => vec![Number::new(value).0],
-            None => Vec::new(),
+            Some(Value::Array(items)) => items.iter().map(number).collect(),
+            value => value.map(number).into_iter().collect(),
         }
     }
 
@@ -48,11 +48,8 @@ impl Reported {
 
     /// All of `metric` that is one finite number.
     pub fn scalars(&self) -> impl Iterator<Item = (&str, f64)> {
-        let of = |(name, value)| match Number::new(value).0 {
-            number if number.is_finite() => Some((name, number)),
-            _ => None,
-        };
-        self.metrics().filter_map(of)
+        let all = self.metrics().map(|(name, value)| (name, number(value)));
+        all.filter(|(_, number)| number.is_finite())
     }
 
     /// A finite number of `metric`.
@@ -62,13 +59,19 @@ impl Reported {
 
     /// A number of `metric`, even one that is none.
     pub fn any_metric(&self, name: &str) -> Option<f64> {
-        let (_, value) = self.metrics().find(|(key, _)| *key == name)?;
-        Some(Number::new(value).0)
+        Some(number(self.root.get("metric")?.get(name)?))
     }
 
     /// A list of `metric`.
     pub fn list(&self, name: &str) -> Option<Vec<f64>> {
-        let (_, value) = self.metrics().find(|(key, _)| *key == name)?;
-        Some(value.as_array()?.iter().map(|item| Number::new(item).0).collect())
+        let items = self.root.get("metric")?.get(name)?.as_array()?;
+        Some(items.iter().map(number).collect())
+    }
+
+    /// Bytes of a sample by the two rates of training.
+    pub fn sample_bytes(&self) -> Option<f64> {
+        let samples = self.metric("train_throughput_mean_samples_per_second");
+        let mib = self.metric("train_io_mean_MB_per_second")?;
+        Some(mib * MIB / samples.filter(|rate| *rate != 0.0)?)
     }
 }

@@ -1,38 +1,31 @@
 //! Bytes of a sample as DLIO's generator makes them, which is not what `record_length_bytes` says where sizes are drawn: a draw below 1 is cut.
 
 use super::Config;
+use super::abilities::DlioAbility::{IsPlain, KeepsOrder};
+use super::abilities::dlio_has;
+use super::plan::RECORD_STDEV;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{DatasetPlan, Plan};
-
-/// Formats whose files are as long as the samples in them, but for headers.
-const PLAIN: [&str; 8] =
-    ["npz", "npy", "hdf5", "tfrecord", "png", "indexed_binary", "mmap_indexed_binary", "raw"];
 
 /// Mean over the training files; `None` where the settings do not tell it: sizes of too many files, compression, formats that pack.
 pub(crate) fn mean_sample_bytes(config: &Config, dataset: &DatasetPlan) -> Option<f64> {
     let is_packed = config.text(&["dataset.compression"]).is_some_and(|name| name != "none");
-    let asked =
-        config.number(&["dataset.record_length_bytes_stdev", "dataset.record_length_stdev"]);
-    let is_drawn = asked.is_some_and(|stdev| stdev > 0.0);
-    let has_dims = config.has("dataset.record_dims");
-    if !PLAIN.contains(&dataset.format.as_str())
-        || is_packed
-        || has_dims
-        || dataset.files_train == 0
-    {
+    let is_drawn = config.number(&RECORD_STDEV).is_some_and(|stdev| stdev > 0.0);
+    let is_plain = dlio_has(&dataset.format, IsPlain) && !config.has("dataset.record_dims");
+    let is_unknown = is_packed || (is_drawn && dataset.record_stdev_bytes == 0.0);
+    if !is_plain || is_unknown || dataset.files_train == 0 {
         return None;
     }
-    if is_drawn && dataset.record_stdev_bytes == 0.0 {
-        return None;
-    }
-    let mean = mean(dataset);
-    Some(mean).filter(|mean| mean.is_finite())
+    let layout = Layout::new(&DatasetPlan { samples_per_file: 1, ..dataset.clone() });
+    let files = layout.files_train();
+    let mean = layout.sum(files, |shape| shape.sample_bytes()) as f64 / files as f64;
+    mean.is_finite().then_some(mean)
 }
 
 /// Bytes of each rank's first batch, where sizes are drawn and the order is that of the names; else empty.
 pub(crate) fn first_batch_bytes(plan: &Plan, ranks: u32) -> Vec<f64> {
     let dataset = &plan.dataset;
-    let is_in_order = plan.loader.kind == "pytorch" && plan.loader.workers > 0;
+    let is_in_order = dlio_has(&plan.loader.kind, KeepsOrder) && plan.loader.workers > 0;
     let is_drawn = dataset.record_stdev_bytes > 0.0 && dataset.samples_per_file == 1;
     if !is_drawn || !is_in_order {
         return Vec::new();
@@ -55,10 +48,4 @@ pub(crate) fn first_batch_bytes_of(dataset: &DatasetPlan, batch: u64, ranks: u32
         files.map(|file| layout.shape(file).sample_bytes() as f64).sum()
     };
     (0..ranks).map(of_rank).collect()
-}
-
-fn mean(dataset: &DatasetPlan) -> f64 {
-    let layout = Layout::new(&DatasetPlan { samples_per_file: 1, ..dataset.clone() });
-    let files = layout.files_train();
-    layout.sum(files, |shape| shape.sample_bytes()) as f64 / files as f64
 }

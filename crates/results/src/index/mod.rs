@@ -6,20 +6,24 @@ mod tests;
 
 use crate::doubt;
 use crate::files::{FilesError, StudyFiles};
-use crate::import::{Found, Origin, find, load_dlio, load_run};
+pub use crate::import::LeftOut;
+
+use crate::import::{FoundRun, Imported, RunOrigin, find, load_dlio, load_run};
 use crate::place::label;
 use crate::relations::Relations;
 use crate::row::Row;
-use crate::run::{Loaded, Run};
+use crate::run::Run;
 use crate::state::{Status, StudyState};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Doubt, doubts as of_records};
+use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
-use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 /// The runs below some sources.
 #[derive(Clone, Debug, Default)]
@@ -32,28 +36,13 @@ pub struct RunIndex {
     pub sources: Vec<Vec<usize>>,
 }
 
-/// A folder, and why it is left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
-    /// Its folder.
-    pub path: PathBuf,
-    /// The reason.
-    pub why: String,
-}
-
 /// How runs are read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ReadOptions {
-    /// Threads that read.
+    /// Threads that read; at least one does.
     pub threads: usize,
     /// Every step is kept in [`Run::record`], where there are no more runs than this: of thousands they are too large.
     pub records_max: usize,
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        ReadOptions { threads: 1, records_max: 0 }
-    }
 }
 
 /// There is nothing to read.
@@ -75,12 +64,6 @@ impl RunsError {
     }
 }
 
-/// A folder to read, and the source it was found under first.
-struct Folder {
-    found: Found,
-    source: String,
-}
-
 impl RunIndex {
     /// Read all runs below `sources`, each a folder or the CSV of a study. A folder is one run, of the first source it is found under. Links are not followed.
     ///
@@ -88,31 +71,32 @@ impl RunIndex {
     /// A source cannot be looked into, or none holds a run.
     pub fn read(sources: &[PathBuf], options: &ReadOptions) -> Result<Self, RunsError> {
         let mut index = RunIndex::default();
-        let mut folders: Vec<Folder> = Vec::new();
+        // Each with the source it was found under first.
+        let mut found: Vec<(FoundRun, String)> = Vec::new();
         let mut known: HashMap<PathBuf, usize> = HashMap::new();
-        let mut below: Vec<Vec<usize>> = Vec::new();
         for source in sources {
-            let (found, closed) = folders_of(source)?;
-            index.unread.extend(closed);
-            let numbers = found.into_iter().map(|found| {
-                *known.entry(whole_path(&found.path)).or_insert_with(|| {
-                    folders.push(Folder { found, source: source.display().to_string() });
-                    folders.len() - 1
+            let (folders, left_out) = folders_of(source)?;
+            index.unread.extend(left_out);
+            let places = folders.into_iter().map(|folder| {
+                *known.entry(whole_path(&folder.path)).or_insert_with(|| {
+                    found.push((folder, source.display().to_string()));
+                    found.len() - 1
                 })
             });
-            below.push(numbers.collect());
+            index.sources.push(places.collect());
         }
-        let is_kept = folders.len() <= options.records_max;
+        let is_kept = found.len() <= options.records_max;
         let mut places = Vec::new();
-        for (folder, read) in folders.iter().zip(read_all(&folders, options.threads, is_kept)) {
+        for read in read_all(&found, options.threads, is_kept) {
             places.push(read.is_ok().then_some(index.runs.len()));
             match read {
                 Ok(run) => index.runs.push(run),
-                Err(why) => index.unread.push(LeftOut { path: folder.found.path.clone(), why }),
+                Err(left_out) => index.unread.push(left_out),
             }
         }
-        let of_source = |folders: Vec<usize>| folders.into_iter().filter_map(|at| places[at]);
-        index.sources = below.into_iter().map(|folders| of_source(folders).collect()).collect();
+        for source in &mut index.sources {
+            *source = source.iter().filter_map(|&at| places[at]).collect();
+        }
         if index.runs.is_empty() && index.unread.is_empty() {
             return Err(RunsError::Nothing(sources.first().cloned().unwrap_or_default()));
         }
@@ -120,6 +104,7 @@ impl RunIndex {
         names::tell_apart(&mut index.runs);
         names::number_replicates(&mut index.runs);
         judge(&mut index.runs);
+        names::number_order(&mut index.runs);
         Ok(index)
     }
 
@@ -140,13 +125,13 @@ impl RunIndex {
     pub fn into_usable(self) -> (Vec<Run>, Vec<LeftOut>) {
         let (mut runs, mut left_out) = (Vec::new(), self.unread);
         for run in self.runs {
-            match &run.usable {
-                Ok(()) => runs.push(run),
-                Err(reason) => left_out.push(LeftOut { why: reason.to_string(), path: run.path }),
+            match &run.unusable {
+                None => runs.push(run),
+                Some(reason) => left_out.push(LeftOut::new(&run.path, reason.to_string())),
             }
         }
         runs.sort_by(|a, b| (&a.started, &a.path).cmp(&(&b.started, &b.path)));
-        left_out.sort_by(|a, b| a.path.cmp(&b.path));
+        left_out.sort();
         (runs, left_out)
     }
 }
@@ -155,19 +140,16 @@ fn whole_path(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.into())
 }
 
-fn folders_of(source: &Path) -> Result<(Vec<Found>, Vec<LeftOut>), RunsError> {
-    if source.is_file() {
-        let (folders, left_out) = folders_of_study(source)?;
-        let found = folders.into_iter().map(|path| {
-            let is_own = path.join(RECORD_FILE).is_file();
-            Found { origin: if is_own { Origin::Feedrate } else { Origin::Dlio }, path }
-        });
-        return Ok((found.collect(), left_out));
+fn folders_of(source: &Path) -> Result<(Vec<FoundRun>, Vec<LeftOut>), RunsError> {
+    if !source.is_file() {
+        return find(source).map_err(|error| RunsError::Io { path: source.into(), source: error });
     }
-    let failed = |error| RunsError::Io { path: source.into(), source: error };
-    let (found, closed) = find(source).map_err(failed)?;
-    let closed = closed.into_iter().map(|(path, why)| LeftOut { path, why });
-    Ok((found, closed.collect()))
+    let (folders, left_out) = folders_of_study(source)?;
+    let found = folders.into_iter().map(|path| {
+        let is_own = path.join(RECORD_FILE).is_file();
+        FoundRun { origin: if is_own { RunOrigin::Feedrate } else { RunOrigin::Dlio }, path }
+    });
+    Ok((found.collect(), left_out))
 }
 
 /// The folders of the results of a study's rows; and those that are marked and have none.
@@ -184,7 +166,7 @@ pub fn folders_of_study(csv: &Path) -> Result<(Vec<PathBuf>, Vec<LeftOut>), Runs
             Some(attempt) => folders.push(attempt.run_dir.clone()),
             None if place.status == Status::Done => {
                 let why = format!("the study has no result of {}", label(row, &rows));
-                left_out.push(LeftOut { path: csv.into(), why });
+                left_out.push(LeftOut::new(csv, why));
             }
             None => {}
         }
@@ -193,86 +175,70 @@ pub fn folders_of_study(csv: &Path) -> Result<(Vec<PathBuf>, Vec<LeftOut>), Runs
 }
 
 /// In the order of `folders`.
-fn read_all(folders: &[Folder], threads: usize, is_kept: bool) -> Vec<Result<Run, String>> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut read = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(folder) = folders.get(index) else { return read };
-            read.push((index, read_run(folder, is_kept)));
-        }
-    };
-    let mut all: Vec<(usize, Result<Run, String>)> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        let mut all = work();
-        for other in others {
-            match other.join() {
-                Ok(read) => all.extend(read),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        all
-    });
-    all.sort_by_key(|(index, _)| *index);
-    all.into_iter().map(|(_, read)| read).collect()
+fn read_all(
+    folders: &[(FoundRun, String)],
+    threads: usize,
+    is_kept: bool,
+) -> Vec<Result<Run, LeftOut>> {
+    let each = folders.len().div_ceil(threads.max(1)).max(1);
+    thread::scope(|scope| {
+        let read = |part: &[(FoundRun, String)]| -> Vec<_> {
+            part.iter().map(|(found, source)| read_run(found, source, is_kept)).collect()
+        };
+        let parts: Vec<_> =
+            folders.chunks(each).map(|part| scope.spawn(move || read(part))).collect();
+        let read = parts.into_iter().map(|part| part.join().unwrap_or_else(|e| resume_unwind(e)));
+        read.flatten().collect()
+    })
 }
 
 /// A run with the doubts that it deserves by itself.
-fn read_run(folder: &Folder, is_kept: bool) -> Result<Run, String> {
-    let Folder { found: Found { path, origin }, source } = folder;
-    let (mut run, doubts, record) = match origin {
-        Origin::Feedrate => {
-            let record = load_run(path).map_err(|error| error.to_string())?;
-            let run = Run::measured(path, source, &record);
-            let doubts = own_doubts(&Loaded { run: &run, record: &record, imported: None });
-            (run, doubts, record)
-        }
-        Origin::Dlio | Origin::MlperfStorage => {
-            let imported = load_dlio(path);
-            let run = Run::imported(path, source, *origin, &imported);
-            let doubts = own_doubts(&Loaded {
-                run: &run,
-                record: &imported.record,
-                imported: Some(&imported),
-            });
-            (run, doubts, imported.record)
-        }
+fn read_run(found: &FoundRun, source: &str, is_kept: bool) -> Result<Run, LeftOut> {
+    let FoundRun { path, origin } = found;
+    let imported = (*origin != RunOrigin::Feedrate).then(|| load_dlio(path));
+    let record = match &imported {
+        Some(imported) => Cow::Borrowed(&imported.record),
+        None => Cow::Owned(load_run(path).map_err(|error| LeftOut::new(path, error.to_string()))?),
     };
-    run.doubts = doubts;
-    run.record = is_kept.then(|| Box::new(record));
+    let mut run = match &imported {
+        Some(imported) => Run::imported(path, source, *origin, imported),
+        None => Run::measured(path, source, &record),
+    };
+    run.doubts = own_doubts(&run, &record, imported.as_ref());
+    run.record = is_kept.then(|| Box::new(record.into_owned()));
     Ok(run)
 }
 
-fn own_doubts(loaded: &Loaded) -> Vec<Doubt> {
-    let mut doubts = doubt::of_run(loaded);
+fn own_doubts(run: &Run, record: &Record, imported: Option<&Imported>) -> Vec<Doubt> {
+    let mut doubts = doubt::of_run(run, record, imported);
     // Where nothing was trained there is nothing to doubt.
-    if loaded.imported.is_some_and(|imported| !imported.trains()) {
-        return doubts;
+    if imported.is_none_or(Imported::trains) {
+        let knows_loader = imported.is_none_or(|imported| imported.config.is_known());
+        let mut of_steps = of_records(&Derived::new(record));
+        of_steps.retain(|doubt| knows_loader || !OF_LOADER.contains(&&*doubt.name));
+        doubts.append(&mut of_steps);
     }
-    let knows_loader = loaded.imported.is_none_or(|imported| imported.config.is_known());
-    let of_loader = ["too_few_steps", "window_shorter_than_stock"];
-    let of_steps = of_records(&Derived::new(loaded.record)).into_iter();
-    doubts.extend(of_steps.filter(|d| knows_loader || !of_loader.contains(&d.name.as_str())));
     doubts
 }
+
+/// Doubts of records that rest on what the loader does.
+const OF_LOADER: [&str; 2] = ["too_few_steps", "window_shorter_than_stock"];
 
 /// Add the doubts among runs, and decide which may be used.
 fn judge(runs: &mut [Run]) {
     let relations = Relations::new(runs);
-    let among: Vec<(Vec<Doubt>, Option<Option<f64>>)> = (0..runs.len())
-        .map(|index| {
-            let read = relations.stale(index).map(|stale| runs[stale.of].mean_sample_bytes);
-            (doubt::among_runs(&relations, index), read)
-        })
-        .collect();
-    for (run, (doubts, read)) in runs.iter_mut().zip(among) {
+    let among = (0..runs.len()).map(|index| {
+        let read = relations.stale(index).map(|stale| runs[stale.of].mean_sample_bytes);
+        (doubt::among_runs(&relations, index), read)
+    });
+    let among: Vec<_> = among.collect();
+    for (run, (mut doubts, read)) in runs.iter_mut().zip(among) {
         if let Some(mean_sample_bytes) = read {
             run.read_bytes(mean_sample_bytes);
             // Of sizes that were not read.
             run.doubts.retain(|doubt| doubt.name != "nominal_bytes");
         }
-        run.doubts.extend(doubts);
+        run.doubts.append(&mut doubts);
         doubt::in_order(&mut run.doubts);
         run.decide();
     }

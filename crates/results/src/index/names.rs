@@ -1,95 +1,70 @@
 //! Tells runs apart that have one name and are no replicates: a config that was edited between runs, another machine. What they differ in becomes
-//! part of what was varied.
+//! part of what was varied. Numbers replicates, and runs in the order of running.
 
-use crate::run::{FolderNames, Run, factor};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::relations::most_common;
+use crate::run::{FolderNames, Reason, Run, factor, grouped};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Differences that a name has, at most; of more it has a number.
 const NAMED_MAX: usize = 3;
 
-/// Source, workload, accelerators, parameter, value.
-type Name = (String, String, Option<u32>, String, String);
-
-fn name_of(run: &Run) -> Name {
-    let (source, workload) = (run.source.clone(), run.workload.clone());
-    (source, workload, run.accelerators, run.parameter.clone(), run.value.clone())
-}
-
-fn by_name(runs: &[Run]) -> BTreeMap<Name, Vec<usize>> {
-    let mut groups: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
-    for (index, run) in runs.iter().enumerate().filter(|(_, run)| run.is_result()) {
-        groups.entry(name_of(run)).or_default().push(index);
-    }
-    groups
-}
+/// Factors and levels that set a run apart.
+type Differences = Vec<(String, String)>;
 
 /// Runs of one name that differ in settings or host get names of their own; those that are as most of their workload keep it.
 pub(super) fn tell_apart(runs: &mut [Run]) {
-    let mut studies: HashMap<(String, String), Vec<usize>> = HashMap::new();
-    for (index, run) in runs.iter().enumerate().filter(|(_, run)| run.is_result()) {
-        studies.entry((run.source.clone(), run.workload.clone())).or_default().push(index);
-    }
-    let mut known: HashMap<(String, String, String), Option<String>> = HashMap::new();
-    for ((source, workload, ..), members) in by_name(runs) {
+    let mut named: Vec<(usize, Differences)> = Vec::new();
+    let studies = grouped(runs, Run::is_result, Run::study_key);
+    for members in grouped(runs, Run::is_result, Run::experiment_key).into_values() {
+        let study = &studies[&runs[members[0]].study_key()];
         let keys = differing(runs, &members);
-        if keys.is_empty() {
-            continue;
-        }
-        let study = &studies[&(source.clone(), workload.clone())];
-        let mut usual = |key: &String| {
-            let of_study = (source.clone(), workload.clone(), key.clone());
-            let of_study = known.entry(of_study).or_insert_with(|| most(runs, study, key));
-            (key.clone(), of_study.clone().or_else(|| most(runs, &members, key)))
-        };
-        let usual: BTreeMap<String, Option<String>> = keys.iter().map(&mut usual).collect();
-        // What a run has, of what it does not share with most.
-        let own = |index: usize| -> Vec<(String, String)> {
-            let of = |key: &String| {
-                let value = value(&runs[index], key)?;
-                let is_usual = usual[key].as_ref() == Some(&value);
-                (!is_usual).then(|| (factor(key).to_string(), value))
-            };
-            keys.iter().filter_map(of).collect()
-        };
-        let named: Vec<(usize, Vec<(String, String)>)> =
-            members.iter().map(|&index| (index, own(index))).collect();
-        let mut kinds: Vec<&Vec<(String, String)>> = named.iter().map(|(_, own)| own).collect();
-        kinds.sort();
-        kinds.dedup();
-        let number = |own| kinds.iter().position(|kind| *kind == own).unwrap_or(0);
-        let names: Vec<(usize, Vec<(String, String)>)> = named
+        let usual: BTreeMap<&str, Option<String>> = keys
             .iter()
-            .filter(|(_, own)| !own.is_empty())
-            .map(|(index, own)| match own.len() {
-                0..=NAMED_MAX => (*index, own.clone()),
-                _ => (*index, vec![("config".into(), (number(own) + 1).to_string())]),
-            })
+            .map(|key| (&**key, most(runs, study, key).or_else(|| most(runs, &members, key))))
             .collect();
-        names.into_iter().for_each(|(index, own)| add(&mut runs[index], own));
+        let own: Vec<Differences> =
+            members.iter().map(|&index| unusual(&runs[index], &usual)).collect();
+        let kinds: BTreeSet<&Differences> = own.iter().collect();
+        for (&index, own) in members.iter().zip(&own).filter(|(_, own)| !own.is_empty()) {
+            let number = kinds.iter().filter(|other| **other < own).count() + 1;
+            let is_named = own.len() <= NAMED_MAX;
+            let numbered = || vec![("config".into(), number.to_string())];
+            named.push((index, if is_named { own.clone() } else { numbered() }));
+        }
     }
+    named.into_iter().for_each(|(index, own)| add(&mut runs[index], own));
 }
 
-fn add(run: &mut Run, own: Vec<(String, String)>) {
+/// The levels of a run that most do not have.
+fn unusual(run: &Run, usual: &BTreeMap<&str, Option<String>>) -> Differences {
+    let own = usual.iter().filter_map(|(key, usual)| {
+        let value = value(run, key).filter(|value| usual.as_ref() != Some(value))?;
+        Some((factor(key).to_string(), value))
+    });
+    own.collect()
+}
+
+fn add(run: &mut Run, own: Differences) {
     if run.parameter == "processes" {
         (run.parameter, run.value) = (String::new(), String::new());
     }
     for (key, value) in own {
         let comma = if run.parameter.is_empty() { "" } else { "," };
-        run.parameter.push_str(&format!("{comma}{key}"));
-        run.value.push_str(&format!("{comma}{value}"));
+        run.parameter += &format!("{comma}{key}");
+        run.value += &format!("{comma}{value}");
     }
 }
 
 /// Settings, host and number of hosts that are not the same in all; where one of them is not known nothing is said.
 fn differing(runs: &[Run], members: &[usize]) -> Vec<String> {
-    let known = |index: &&usize| is_known(&runs[**index]);
-    let of_settings = members.iter().filter(known).flat_map(|index| runs[*index].settings.keys());
-    let keys: BTreeSet<&str> = of_settings.map(String::as_str).chain(["host", "hosts"]).collect();
-    let differs = |key: &&str| {
-        let mut values = members.iter().filter_map(|index| value(&runs[*index], key));
-        values.next().is_some_and(|first| values.any(|other| other != first))
-    };
-    keys.into_iter().filter(differs).map(str::to_string).collect()
+    let known = members.iter().map(|&index| &runs[index]).filter(|run| is_known(run));
+    let settings = known.flat_map(|run| run.settings.keys().map(String::as_str));
+    let mut keys: BTreeSet<&str> = settings.chain(["host", "hosts"]).collect();
+    keys.retain(|key| {
+        let values = members.iter().filter_map(|&index| value(&runs[index], key));
+        1 < values.collect::<BTreeSet<String>>().len()
+    });
+    keys.into_iter().map(str::to_string).collect()
 }
 
 /// Whether its config is: of one without, only workload and accelerators are.
@@ -102,36 +77,32 @@ fn value(run: &Run, key: &str) -> Option<String> {
     match key {
         "host" => run.hostname.clone(),
         "hosts" => run.hosts.map(|count| count.to_string()),
-        key if is_known(run) => {
-            Some(run.settings.get(key).cloned().unwrap_or_else(|| "unset".into()))
+        key => {
+            let value = run.settings.get(key).cloned();
+            is_known(run).then(|| value.unwrap_or_else(|| "unset".into()))
         }
-        _ => None,
     }
 }
 
 /// The value that more than half of `members` have.
 fn most(runs: &[Run], members: &[usize], key: &str) -> Option<String> {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for index in members {
-        if let Some(value) = value(&runs[*index], key) {
-            *counts.entry(value).or_default() += 1;
-        }
-    }
-    let all: usize = counts.values().sum();
-    counts.into_iter().find(|(_, count)| all < 2 * count).map(|(value, _)| value)
+    let values: Vec<String> =
+        members.iter().filter_map(|&index| value(&runs[index], key)).collect();
+    let (value, count) = most_common(values.iter().map(String::as_str))?;
+    (values.len() < 2 * count).then(|| value.to_string())
 }
 
 /// Number the runs of each experiment in the order they were started, where a study did not give each a number of its own.
 pub(super) fn number_replicates(runs: &mut [Run]) {
-    for mut members in by_name(runs).into_values() {
+    let experiments = grouped(runs, Run::is_result, Run::experiment_key);
+    for mut members in experiments.into_values().collect::<Vec<_>>() {
         let numbers: BTreeSet<u32> =
             members.iter().filter_map(|index| runs[*index].replicate).collect();
         if numbers.len() == members.len() {
             continue;
         }
-        members.sort_by(|a, b| {
-            let key = |index: usize| (runs[index].dataset_use.started_us, &runs[index].path);
-            key(*a).cmp(&key(*b))
+        members.sort_by_cached_key(|&index| {
+            (runs[index].dataset_use.started_us, runs[index].path.clone())
         });
         for (number, index) in (1..).zip(members) {
             runs[index].replicate = Some(number);
@@ -139,29 +110,40 @@ pub(super) fn number_replicates(runs: &mut [Run]) {
     }
 }
 
+/// The place of each run with results in the order of running, within its source: its study's, or where a run has none, by when they were started. `None` where
+/// that is not known.
+pub(super) fn number_order(runs: &mut [Run]) {
+    let has_result = |run: &Run| matches!(run.unusable, None | Some(Reason::Invalid { .. }));
+    let sources = grouped(runs, has_result, |run| run.source.as_str());
+    for mut members in sources.into_values().collect::<Vec<_>>() {
+        let of_study = members.iter().map(|&index| runs[index].study.as_ref()?.order);
+        if let Some(orders) = of_study.collect::<Option<Vec<u32>>>() {
+            members.iter().zip(orders).for_each(|(&at, order)| runs[at].order = Some(order));
+            continue;
+        }
+        members.retain(|&index| runs[index].started.is_some());
+        members.sort_by_cached_key(|&at| (runs[at].started.clone(), runs[at].path.clone()));
+        (1..).zip(members).for_each(|(order, index)| runs[index].order = Some(order));
+    }
+}
+
 /// Name the parameter that was varied: overrides that all runs of a source and workload share are not, where those runs differ.
 pub(super) fn name_varied(runs: &mut [Run]) {
-    let mut studies: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
-    for (index, run) in runs.iter().enumerate() {
-        studies.entry((run.source.clone(), run.workload.clone())).or_default().push(index);
-    }
-    for members in studies.into_values() {
-        let of_results = members.iter().map(|&index| &runs[index]).filter(|run| run.is_result());
-        let told = of_results.map(|run| (run.accelerators, &run.overrides));
-        let told: Vec<(Option<u32>, &Vec<String>)> = told.collect();
+    let studies = grouped(runs, |_| true, Run::study_key);
+    for members in studies.into_values().collect::<Vec<_>>() {
+        let results = members.iter().map(|&index| &runs[index]).filter(|run| run.is_result());
+        let told: Vec<(Option<u32>, &Vec<String>)> =
+            results.map(|run| (run.accelerators, &run.overrides)).collect();
         let Some((first, rest)) = told.split_first() else { continue };
         if rest.iter().all(|other| other == first) {
             continue;
         }
-        let is_shared = |text: &&String| rest.iter().all(|(_, others)| others.contains(text));
-        let shared: Vec<String> = first.1.iter().filter(is_shared).cloned().collect();
+        let mut shared = first.1.clone();
+        shared.retain(|text| rest.iter().all(|(_, others)| others.contains(text)));
         for &index in &members {
             let run = &mut runs[index];
-            (run.parameter, run.value) = FolderNames::new(&run.path).varied_beside(
-                &run.overrides,
-                &shared,
-                run.accelerators,
-            );
+            (run.parameter, run.value) =
+                FolderNames::new(&run.path).varied(&run.overrides, &shared, run.accelerators);
         }
     }
 }

@@ -2,26 +2,10 @@
 //! the other. Tells which, or that it cannot be told; whoever came first.
 
 use super::similarity::{EXPECTED_MAX, apart, differs, fits, is_as_by_bytes, is_better};
-use super::stale_dataset::{Evidence, Judged, Like, Stale, Store};
-
-/// See the fields.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pair {
-    pub(super) later: usize,
-    pub(super) earlier: Like,
-}
-
-/// A run that may have read the dataset of another.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Unsure {
-    /// The run of another sample size that waited alike.
-    pub like: Like,
-    /// A run whose waiting fits that of the other by their bytes, and not this one's; without one it may as well be the other that read the wrong files.
-    pub unlike: Option<usize>,
-}
+use super::store::{Evidence, Judgement, Like, Stale, Store, Unsure};
 
 /// Evidence for and against one of the two.
-struct Side {
+struct PairSide {
     index: usize,
     /// The other.
     like: Like,
@@ -31,7 +15,7 @@ struct Side {
     unlike: Option<usize>,
 }
 
-impl Side {
+impl PairSide {
     fn is_right(&self) -> bool {
         self.fits.is_some_and(|(own, other)| is_better(own, other))
     }
@@ -44,24 +28,23 @@ impl Side {
 
 impl Store<'_> {
     /// Say which of the two is wrong.
-    pub(super) fn tell(&self, pair: &Pair, judged: &mut Judged) {
-        let Pair { later, earlier } = *pair;
-        if [later, earlier.of].iter().any(|index| judged.stale[*index].is_some()) {
+    pub(super) fn tell(&self, later: usize, earlier: Like, judged: &mut [Judgement]) {
+        if [later, earlier.of].iter().any(|index| judged[*index].stale.is_some()) {
             return;
         }
-        let later = self.side(later, earlier, judged);
-        let earlier = self.side(earlier.of, Like { of: later.index, ..earlier }, judged);
-        let is_same = later.like.is_same();
-        let is_told = later.is_wrong() != earlier.is_wrong();
-        for side in [later, earlier] {
-            let Side { index, like, unlike, .. } = side;
-            match (is_told, is_same) {
-                (true, true) if side.is_wrong() => judged.stale[index] = self.stale(&side),
+        let back = Like { of: later, ..earlier };
+        let sides =
+            [(later, earlier), (earlier.of, back)].map(|(one, like)| self.side(one, like, judged));
+        let is_told = sides[0].is_wrong() != sides[1].is_wrong();
+        for side in sides {
+            let PairSide { index, like, unlike, .. } = side;
+            match (is_told, like.is_same()) {
+                (true, true) if side.is_wrong() => judged[index].stale = self.stale(&side),
                 (true, false) if side.is_wrong() => {
-                    doubt(&mut judged.unsure[index], Unsure { like, unlike });
+                    doubt(&mut judged[index].unsure, Unsure { like, unlike });
                 }
                 (false, true) if !side.is_right() => {
-                    doubt(&mut judged.unsure[index], Unsure { like, unlike: None });
+                    doubt(&mut judged[index].unsure, Unsure { like, unlike: None });
                 }
                 // Waits of different sizes may come near each other.
                 _ => {}
@@ -69,21 +52,20 @@ impl Store<'_> {
         }
     }
 
-    fn side(&self, index: usize, like: Like, judged: &Judged) -> Side {
+    fn side(&self, index: usize, like: Like, judged: &[Judgement]) -> PairSide {
         let (run, other) = (&self.runs[index], &self.runs[like.of]);
-        let tells = |third: &&usize| {
-            let third_case = &self.runs[**third];
-            judged.stale[**third].is_none()
-                && self.is_near(index, **third)
-                && apart(run, third_case).is_some_and(|apart| EXPECTED_MAX < apart)
-                && is_as_by_bytes(third_case, other)
-                && !is_as_by_bytes(third_case, run)
-        };
-        let unlike = self.known(index).iter().find(tells).copied();
-        Side { index, like, fits: fits(run, other), unlike }
+        let unlike = self.known(index).iter().copied().find(|&third| {
+            let third_run = &self.runs[third];
+            judged[third].stale.is_none()
+                && self.near(index, third).is_some()
+                && apart(run, third_run).is_some_and(|apart| EXPECTED_MAX < apart)
+                && is_as_by_bytes(third_run, other)
+                && !is_as_by_bytes(third_run, run)
+        });
+        PairSide { index, like, fits: fits(run, other), unlike }
     }
 
-    fn stale(&self, side: &Side) -> Option<Stale> {
+    fn stale(&self, side: &PairSide) -> Option<Stale> {
         let (asked, other) = (self.asked(side.index)?, self.asked(side.like.of)?);
         Some(Stale {
             of: side.like.of,

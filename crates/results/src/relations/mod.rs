@@ -8,113 +8,88 @@ mod stale_dataset;
 #[cfg(test)]
 mod tests;
 
-pub use ambiguous::Unsure;
-pub use stale_dataset::{Evidence, Like, Stale};
+pub use store::{Evidence, Like, Stale, Unsure};
 
-use crate::import::Origin;
-use crate::run::Run;
+use crate::run::{ExperimentKey, Run, grouped};
 use feedrate_measure::doubt::Severity;
-use stale_dataset::Judged;
 use std::collections::{BTreeMap, HashMap};
+use store::Judgement;
 
 /// All runs of an analysis.
 pub struct Relations<'a> {
     /// The runs.
     pub runs: &'a [Run],
-    experiments: HashMap<Experiment<'a>, Vec<usize>>,
-    studies: HashMap<Study<'a>, Vec<usize>>,
-    usual: HashMap<Study<'a>, Usual<'a>>,
-    machines: HashMap<Study<'a>, (&'a str, usize)>,
-    judged: Judged,
+    experiments: BTreeMap<ExperimentKey<'a>, Vec<usize>>,
+    studies: BTreeMap<(&'a str, &'a str), StudyRuns<'a>>,
+    judged: Vec<Judgement>,
     copies: HashMap<u64, usize>,
 }
 
-/// Key that replicates share: source, workload, accelerators, parameter, value.
-type Experiment<'a> = (&'a str, &'a str, Option<u32>, &'a str, &'a str);
-
-/// Source and workload.
-type Study<'a> = (&'a str, &'a str);
+/// Runs of the same source and workload that count.
+pub struct StudyRuns<'a> {
+    /// Their places.
+    pub members: Vec<usize>,
+    /// Settings that most of them were asked for: runs that override a key have no say in it.
+    pub usual: Usual<'a>,
+    /// The machine of more than half of them, and of how many.
+    pub machine: Option<(&'a str, usize)>,
+}
 
 /// By key, what most runs were asked for, and how many.
 pub type Usual<'a> = BTreeMap<&'a str, (&'a str, usize)>;
 
-fn experiment_of(run: &Run) -> Experiment<'_> {
-    (&run.source, &run.workload, run.accelerators, &run.parameter, &run.value)
-}
-
-fn study_of(run: &Run) -> (&str, &str) {
-    (&run.source, &run.workload)
-}
-
 impl<'a> Relations<'a> {
     /// Relate `runs`, in any order.
     pub fn new(runs: &'a [Run]) -> Self {
-        let mut relations = Relations {
-            runs,
-            experiments: HashMap::new(),
-            studies: HashMap::new(),
-            usual: HashMap::new(),
-            machines: HashMap::new(),
-            judged: stale_dataset::judged(runs),
-            copies: HashMap::new(),
-        };
-        for (index, run) in runs.iter().enumerate() {
-            if run.is_result() {
-                relations.experiments.entry(experiment_of(run)).or_default().push(index);
-                relations.studies.entry(study_of(run)).or_default().push(index);
-            }
-            if let Some(fingerprint) = run.dataset_use.fingerprint {
-                let first = relations.copies.entry(fingerprint).or_insert(index);
-                if copied(run) < copied(&runs[*first]) {
-                    *first = index;
-                }
-            }
-        }
-        for (study, members) in &relations.studies {
-            relations.usual.insert(*study, usual(runs, members));
+        let studies = grouped(runs, Run::is_result, Run::study_key).into_iter();
+        let studies = studies.map(|(study, members)| {
+            let usual = usual(runs, &members);
             let hosts = members.iter().filter_map(|index| runs[*index].hostname.as_deref());
-            let most = most_common(hosts).filter(|(_, count)| members.len() < 2 * count);
-            relations.machines.extend(most.map(|host| (*study, host)));
+            let machine = most_common(hosts).filter(|(_, count)| members.len() < 2 * count);
+            (study, StudyRuns { members, usual, machine })
+        });
+        let mut copies: HashMap<u64, usize> = HashMap::new();
+        for (index, run) in runs.iter().enumerate() {
+            let Some(fingerprint) = run.dataset_use.fingerprint else { continue };
+            let first = copies.entry(fingerprint).or_insert(index);
+            if copied(run) < copied(&runs[*first]) {
+                *first = index;
+            }
         }
-        relations
+        Relations {
+            runs,
+            experiments: grouped(runs, Run::is_result, Run::experiment_key),
+            studies: studies.collect(),
+            judged: stale_dataset::judged(runs),
+            copies,
+        }
     }
 
     /// Runs of the same experiment that count, this one among them.
     pub fn replicates(&self, index: usize) -> &[usize] {
-        self.experiments.get(&experiment_of(&self.runs[index])).map_or(&[], Vec::as_slice)
+        self.experiments.get(&self.runs[index].experiment_key()).map_or(&[], Vec::as_slice)
     }
 
     /// Runs of the same source and workload that count.
-    pub fn study(&self, index: usize) -> &[usize] {
-        self.studies.get(&study_of(&self.runs[index])).map_or(&[], Vec::as_slice)
-    }
-
-    /// Settings of most runs of the same study, by key, and of how many: runs that override a key have no say in it.
-    pub fn usual(&self, index: usize) -> Option<&Usual<'a>> {
-        self.usual.get(&study_of(&self.runs[index]))
-    }
-
-    /// The machine of most runs of the same study, and of how many.
-    pub fn usual_machine(&self, index: usize) -> Option<(&'a str, usize)> {
-        self.machines.get(&study_of(&self.runs[index])).copied()
+    pub fn study(&self, index: usize) -> Option<&StudyRuns<'a>> {
+        self.studies.get(&self.runs[index].study_key())
     }
 
     /// Evidence that the run read the dataset of another.
     pub fn stale(&self, index: usize) -> Option<&Stale> {
-        self.judged.stale[index].as_ref()
+        self.judged[index].stale.as_ref()
     }
 
     /// Whether what was made last before the run, as far as is known, is its own dataset.
     pub fn has_own_dataset(&self, index: usize) -> bool {
-        self.judged.has_own[index]
+        self.judged[index].has_own
     }
 
     /// Signs that the run may have read the dataset of another, where that cannot be told.
     pub fn unsure(&self, index: usize) -> Option<&Unsure> {
-        let is_told =
-            |unsure: &Unsure| unsure.unlike.is_none() && self.stale(unsure.like.of).is_some();
-        let unsure = self.judged.unsure[index].as_ref();
-        unsure.filter(|unsure| self.stale(index).is_none() && !is_told(unsure))
+        let unsure = self.judged[index].unsure.as_ref()?;
+        let is_told = unsure.unlike.is_none() && self.stale(unsure.like.of).is_some();
+        (self.stale(index).is_none() && !is_told).then_some(unsure)
     }
 
     /// Whether nothing speaks against taking the run as a measure for others.
@@ -143,7 +118,7 @@ fn is_invalid(run: &Run) -> bool {
 /// By key, the value that most of `members` have without having asked for it.
 fn usual<'a>(runs: &'a [Run], members: &[usize]) -> Usual<'a> {
     let mut counts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for run in members.iter().map(|index| &runs[*index]).filter(|c| c.origin != Origin::Feedrate) {
+    for run in members.iter().map(|index| &runs[*index]).filter(|c| !c.is_own()) {
         for (key, value) in &run.dataset_use.asked {
             if !run.dataset_use.overridden.contains(key) {
                 counts.entry(key).or_default().push(value);
@@ -155,7 +130,7 @@ fn usual<'a>(runs: &'a [Run], members: &[usize]) -> Usual<'a> {
 }
 
 /// The first of those that come most often, and how often.
-fn most_common<'a>(values: impl Iterator<Item = &'a str>) -> Option<(&'a str, usize)> {
+pub(crate) fn most_common<'a>(values: impl Iterator<Item = &'a str>) -> Option<(&'a str, usize)> {
     let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
     for (place, value) in values.enumerate() {
         counts.entry(value).or_insert((0, place)).0 += 1;

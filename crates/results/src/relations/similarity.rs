@@ -1,8 +1,9 @@
 //! Whether two runs waited alike, where they would have waited alike only for the same files. Says how far apart, judges nothing else.
 
-use super::asked::{Asked, default};
+use super::asked::{AskedFiles, default};
 use crate::import::first_batch_bytes_of;
 use crate::run::Run;
+use feedrate_measure::stats::mean;
 use feedrate_spec::plan::DatasetPlan;
 use std::collections::BTreeSet;
 
@@ -23,7 +24,7 @@ const MORE_MIN_BYTES_PER_SECOND: f64 = 1e8;
 pub(super) type Shape<'a> =
     (Option<u32>, Option<u64>, Option<u64>, Option<u64>, u64, bool, &'a str);
 
-pub(super) fn shape<'a>(run: &Run, asked: &'a Asked) -> Shape<'a> {
+pub(super) fn shape<'a>(run: &Run, asked: &'a AskedFiles) -> Shape<'a> {
     (
         run.accelerators,
         run.batch_size,
@@ -36,14 +37,19 @@ pub(super) fn shape<'a>(run: &Run, asked: &'a Asked) -> Shape<'a> {
 }
 
 /// Settings of the files that differ, as both have them.
-pub(super) fn differs(a: &Asked, b: &Asked) -> Vec<(String, String, String)> {
+pub(super) fn differs(a: &AskedFiles, b: &AskedFiles) -> Vec<(String, String, String)> {
     let keys: BTreeSet<&String> = a.files.keys().chain(b.files.keys()).collect();
-    let value = |of: &Asked, key: &str| {
-        let given = of.files.get(key).map(String::as_str);
-        given.or_else(|| default("dataset", key)).unwrap_or("not given").to_string()
-    };
-    let both = keys.into_iter().map(|key| (key.clone(), value(a, key), value(b, key)));
-    both.filter(|(_, a, b)| a != b).collect()
+    let mut differs = Vec::new();
+    for key in keys {
+        let [a, b] = [a, b].map(|one| match one.files.get(key) {
+            Some(given) => given.clone(),
+            None => default("dataset", key).unwrap_or("not given").to_string(),
+        });
+        if a != b {
+            differs.push((key.clone(), a, b));
+        }
+    }
+    differs
 }
 
 /// By which share the waiting of two runs differs, summed over steps; `None` where steps differ.
@@ -75,31 +81,39 @@ pub(super) fn is_as_by_bytes(run: &Run, other: &Run) -> bool {
     let (Some(own), Some(others)) = (run.sample_bytes(), other.sample_bytes()) else {
         return false;
     };
-    let is = |waited: fn(&Run) -> f64| {
-        (waited(run) / waited(other) * others / own - 1.0).abs() <= EXPECTED_MAX
-    };
-    is(|run| run.dataset_use.waits_s.first().copied().unwrap_or(0.0))
-        || is(|run| run.dataset_use.waited_s())
+    let [run, other] = [run, other].map(|run| {
+        let waits = &run.dataset_use;
+        [waits.waits_s.first().copied().unwrap_or(0.0), waits.waited_s()]
+    });
+    let mut ratios = run.iter().zip(other).map(|(run_s, other_s)| run_s / other_s * others / own);
+    ratios.any(|ratio| (ratio - 1.0).abs() <= EXPECTED_MAX)
 }
 
 /// How far waits for the first batches are from being proportional to the bytes of these batches in the run's own dataset, and in the other's: deviation over ranks, of the mean.
 pub(super) fn fits(run: &Run, other: &Run) -> Option<(f64, f64)> {
-    let waits = &run.dataset_use.first_waits_s;
-    let miss = |bytes: &[f64]| {
-        let is_told = FIT_RANKS_MIN <= bytes.len() && bytes.len() == waits.len() && run.epochs > 1;
-        let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
-            bytes.iter().zip(waits).map(|(bytes, wait)| of(*bytes, *wait)).sum()
-        };
-        let slope = sum(&|bytes, wait| bytes * wait) / sum(&|bytes, _| bytes * bytes);
-        let squares = sum(&|bytes, wait| (wait - slope * bytes).powi(2)) / waits.len() as f64;
-        let mean = waits.iter().sum::<f64>() / waits.len() as f64;
-        Some(squares.sqrt() / mean).filter(|miss| is_told && miss.is_finite())
-    };
-    let own = miss(&run.dataset_use.first_batch_bytes)?;
+    if run.epochs < 2 {
+        return None;
+    }
+    let waits_s = &run.dataset_use.first_waits_s;
+    let own = miss(&run.dataset_use.first_batch_bytes, waits_s)?;
     // The other's files, as this run shares them among its ranks and batches.
     let files = other.dataset_use.files.as_ref().filter(|files| files.samples_per_file == 1)?;
     let files = DatasetPlan { files_train: run.files?, ..files.clone() };
-    Some((own, miss(&first_batch_bytes_of(&files, run.batch_size?, run.accelerators?))?))
+    let bytes = first_batch_bytes_of(&files, run.batch_size?, run.accelerators?);
+    Some((own, miss(&bytes, waits_s)?))
+}
+
+/// Deviation of waits from being proportional to bytes, by least squares; of their mean.
+fn miss(bytes: &[f64], waits_s: &[f64]) -> Option<f64> {
+    if bytes.len() < FIT_RANKS_MIN || bytes.len() != waits_s.len() {
+        return None;
+    }
+    let pairs = || bytes.iter().zip(waits_s);
+    let slope = pairs().map(|(bytes, wait)| bytes * wait).sum::<f64>()
+        / bytes.iter().map(|bytes| bytes * bytes).sum::<f64>();
+    let squares = pairs().map(|(bytes, wait)| (wait - slope * bytes).powi(2));
+    let squares: Vec<f64> = squares.collect();
+    Some(mean(&squares)?.sqrt() / mean(waits_s)?).filter(|miss| miss.is_finite())
 }
 
 /// Whether the first of two misses is clearly less.

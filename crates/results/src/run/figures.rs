@@ -1,7 +1,6 @@
 //! Figures of a run that no metric of a record has: what was reported, rates in MiB, and parts of the waiting.
 
 use super::Run;
-use crate::import::Origin;
 use feedrate_measure::metric::{
     DELIVERED_WHOLE, NOMINAL_WHOLE, NOMINAL_WINDOWED, Provenance, Value,
 };
@@ -30,7 +29,7 @@ pub struct OtherNumber<'a> {
 impl Run {
     /// All of them. What was reported has DLIO's names.
     pub fn figures(&self) -> Vec<OtherNumber<'_>> {
-        let is_own = self.origin == Origin::Feedrate;
+        let is_own = self.is_own();
         let unless_own = |of| if is_own { Provenance::Measured } else { of };
         let [reported, recomputed, estimated] =
             [Provenance::Reported, Provenance::Recomputed, Provenance::Estimated].map(unless_own);

@@ -22,8 +22,10 @@ const NOT_VARIED: [&str; 8] = [
 #[derive(Clone, Debug, Default)]
 pub struct FolderNames {
     experiment: Option<Experiment>,
-    workload: Option<String>,
-    put_aside: Option<String>,
+    /// The folder above the experiment's.
+    pub workload: Option<String>,
+    /// `incomplete` or `superseded`.
+    pub put_aside: Option<String>,
 }
 
 impl FolderNames {
@@ -34,8 +36,7 @@ impl FolderNames {
         let mut above = absolute.ancestors().skip(1).filter_map(|folder| folder.file_name());
         let mut next = || above.next().map(|name| name.to_string_lossy().into_owned());
         let mut parent = next();
-        let put_aside =
-            parent.clone().filter(|name| [INCOMPLETE, SUPERSEDED].contains(&name.as_str()));
+        let put_aside = parent.take_if(|name| [INCOMPLETE, SUPERSEDED].contains(&name.as_str()));
         if put_aside.is_some() {
             parent = next();
         }
@@ -50,39 +51,20 @@ impl FolderNames {
         self.experiment.as_ref().map(|experiment| experiment.processes)
     }
 
-    /// The folder above the experiment's.
-    pub fn workload(&self) -> Option<String> {
-        self.workload.clone()
-    }
-
-    /// `incomplete` or `superseded`.
-    pub fn put_aside(&self) -> Option<String> {
-        self.put_aside.clone()
-    }
-
-    /// Parameter and value, of the overrides or, without any, of the experiment's folder.
-    pub fn varied(&self, overrides: &[String], accelerators: Option<u32>) -> (String, String) {
-        self.varied_beside(overrides, &[], accelerators)
-    }
-
-    /// The same without overrides that are `shared` with all other runs.
-    pub fn varied_beside(
+    /// Parameter and value, of the overrides or, without any, of the experiment's folder; without those that are `shared` with all other runs.
+    pub fn varied(
         &self,
         overrides: &[String],
         shared: &[String],
         accelerators: Option<u32>,
     ) -> (String, String) {
-        let parsed = |texts: &[String]| -> Vec<Setting> {
-            texts.iter().filter_map(|text| Setting::parse(text).ok()).collect()
-        };
-        let shared = parsed(shared);
-        let is_own = |setting: &Setting| !shared.contains(setting);
-        let mut settings = parsed(overrides);
-        settings.retain(is_own);
+        let [mut settings, shared] = [overrides, shared].map(|texts| {
+            texts.iter().filter_map(|text| Setting::parse(text).ok()).collect::<Vec<Setting>>()
+        });
+        settings.retain(|setting| !shared.contains(setting));
         if settings.is_empty() {
-            let of_name = self.experiment.as_ref().map(|experiment| experiment.settings.clone());
-            settings = of_name.unwrap_or_default();
-            settings.retain(is_own);
+            let of_name = self.experiment.iter().flat_map(|experiment| &experiment.settings);
+            settings.extend(of_name.filter(|setting| !shared.contains(setting)).cloned());
         }
         if settings.is_empty() {
             let value = accelerators.map_or_else(String::new, |count| count.to_string());
@@ -130,8 +112,8 @@ mod tests {
         let names = FolderNames::new(Path::new(path));
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_string()).collect();
         let (parameter, value) =
-            names.varied(&varied_overrides(&overrides), names.processes().or(Some(3)));
-        assert_eq!((parameter.as_str(), value.as_str(), names.workload().as_deref()), expected);
+            names.varied(&varied_overrides(&overrides), &[], names.processes().or(Some(3)));
+        assert_eq!((parameter.as_str(), value.as_str(), names.workload.as_deref()), expected);
     }
 
     #[test]
@@ -174,10 +156,7 @@ mod tests {
     #[test]
     fn runs_that_were_put_aside_are_of_their_experiment() {
         let names = FolderNames::new(Path::new("/r/unet/4_batch_size_1/superseded/2025"));
-        assert_eq!(
-            (names.put_aside().as_deref(), names.processes()),
-            (Some("superseded"), Some(4))
-        );
-        assert_eq!(names.workload().as_deref(), Some("unet"));
+        assert_eq!((names.put_aside.as_deref(), names.processes()), (Some("superseded"), Some(4)));
+        assert_eq!(names.workload.as_deref(), Some("unet"));
     }
 }

@@ -1,32 +1,26 @@
 //! A run from a DLIO folder.
 
 use super::{Activity, DatasetUse, FolderNames, Run, folder_names, settings};
-use crate::import::{Imported, Origin, Reported, first_batch_bytes, mean_sample_bytes};
+use crate::import::{Imported, Reported, RunOrigin, first_batch_bytes, mean_sample_bytes};
 use feedrate_measure::metric::{
     self, BARRIER_S, Basis, DELIVERED_WHOLE, LOAD_S, Provenance, SAMPLES_WHOLE, STALL_PERCENT,
 };
-use feedrate_measure::record::Record;
 use std::path::Path;
-
-/// A run and its folder's contents, for doubts of single runs.
-pub struct Loaded<'a> {
-    /// The run, without doubts.
-    pub run: &'a Run,
-    /// Its record, or the one made of DLIO's files.
-    pub record: &'a Record,
-    /// The contents of DLIO's folder; `None` of a record.
-    pub imported: Option<&'a Imported>,
-}
 
 impl Run {
     /// From a DLIO folder, without doubts.
-    pub(crate) fn imported(path: &Path, source: &str, origin: Origin, imported: &Imported) -> Self {
+    pub(crate) fn imported(
+        path: &Path,
+        source: &str,
+        origin: RunOrigin,
+        imported: &Imported,
+    ) -> Self {
         let (names, record) = (FolderNames::new(path), &imported.record);
         let plan = &record.plan;
         let given = imported.config.overrides.as_deref().unwrap_or_default();
         let accelerators = imported.ranks_expected.or(names.processes());
         let overrides = folder_names::varied_overrides(given);
-        let (parameter, value) = names.varied(&overrides, accelerators);
+        let (parameter, value) = names.varied(&overrides, &[], accelerators);
         let has_config = imported.config.is_known();
         let scalars = imported.reported.iter().flat_map(Reported::scalars);
         let mean = mean_sample_bytes(&imported.config, &plan.dataset);
@@ -34,7 +28,7 @@ impl Run {
             origin,
             activity: activity(imported),
             workload: folder_names::workload(given)
-                .or_else(|| names.workload())
+                .or_else(|| names.workload.clone())
                 .unwrap_or_else(|| plan.workload.clone()),
             accelerators,
             parameter,

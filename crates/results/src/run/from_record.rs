@@ -1,7 +1,7 @@
 //! A run from steps: those of our record, or those that a DLIO folder tells.
 
 use super::{Activity, DatasetUse, FolderNames, Run, StepTimes, settings};
-use crate::import::Origin;
+use crate::import::RunOrigin;
 use feedrate_measure::access::AccessSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt;
@@ -27,12 +27,12 @@ impl Run {
         let (names, plan) = (FolderNames::new(path), &record.plan);
         let overrides = record.study.as_ref().map(|study| study.overrides.clone());
         let overrides = overrides.unwrap_or_default();
-        let (parameter, value) = names.varied(&overrides, Some(plan.accelerators));
+        let (parameter, value) = names.varied(&overrides, &[], Some(plan.accelerators));
         let checkpoints_only = plan.is_checkpoints_alone();
         let access = AccessSummary::new(&metric::counters_of_run(record));
         let request_bytes = access.request_bytes.into_iter().flat_map(|sizes| sizes.histogram);
         let mut run = Run {
-            origin: Origin::Feedrate,
+            origin: RunOrigin::Feedrate,
             activity: if checkpoints_only { Activity::Checkpoints } else { Activity::Training },
             workload: plan.workload.clone(),
             accelerators: Some(plan.accelerators),
@@ -63,7 +63,7 @@ impl Run {
         Run {
             path: path.into(),
             source: source.into(),
-            put_aside: if is_asked_for(path, source) { None } else { names.put_aside() },
+            put_aside: if is_asked_for(path, source) { None } else { names.put_aside.clone() },
             started: known_text(&record.started),
             ended: known_text(&record.ended),
             hostname: known_text(&record.system.hostname),

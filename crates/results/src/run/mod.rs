@@ -11,11 +11,10 @@ mod figures;
 pub use dataset_use::DatasetUse;
 pub use figures::OtherNumber;
 pub use folder_names::FolderNames;
-pub use from_dlio::Loaded;
 pub use settings::{ROWS, Settings, factor, settings};
 pub use step_times::StepTimes;
 
-use crate::import::Origin;
+use crate::import::RunOrigin;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{
     AU_WINDOWED, Metric, MetricId, NOMINAL_WINDOWED, Provenance, SAMPLES_WINDOWED, Values,
@@ -43,14 +42,14 @@ pub enum Activity {
 }
 
 /// One run. A field is `None`, and a value or setting is not there, where it is not known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Run {
     /// Its folder.
     pub path: PathBuf,
     /// The argument it was found under.
     pub source: String,
     /// Its maker.
-    pub origin: Origin,
+    pub origin: RunOrigin,
     /// Training, or something else.
     pub activity: Activity,
     /// `incomplete` or `superseded`, where a study put it aside and nobody asked for it by name.
@@ -65,6 +64,8 @@ pub struct Run {
     pub value: String,
     /// Number among the runs of its experiment: its study's, else counted in the order they were started, those with results alone.
     pub replicate: Option<u32>,
+    /// Place in the order of running of its source's runs with results: its study's, else counted in the order they were started.
+    pub order: Option<u32>,
     /// Overrides as they were given, but for the workload, the workflow and folders.
     pub overrides: Vec<String>,
     /// Its place in the study that made it.
@@ -119,8 +120,8 @@ pub struct Run {
     pub dataset_use: DatasetUse,
     /// Reasons not to believe, the worst first.
     pub doubts: Vec<Doubt>,
-    /// Whether its numbers may be used, and why not.
-    pub usable: Result<(), Reason>,
+    /// The reason for which its numbers must not be used; `None` where they may.
+    pub unusable: Option<Reason>,
     /// Every step, where it was asked for.
     pub record: Option<Box<Record>>,
 }
@@ -182,6 +183,11 @@ impl Run {
         self.metric(metric).and_then(|_| Some(self.values.get(&metric.id)?.provenance))
     }
 
+    /// Whether there is a record of ours.
+    pub fn is_own(&self) -> bool {
+        self.origin == RunOrigin::Feedrate
+    }
+
     /// Bytes of a sample: in the mean, else as configured.
     pub fn sample_bytes(&self) -> Option<f64> {
         self.mean_sample_bytes.or(self.record_length_bytes).filter(|bytes| *bytes > 0.0)
@@ -204,8 +210,8 @@ impl Run {
 
     fn reported(&self, name: &str, own: &Metric, unit: f64) -> Option<f64> {
         match self.origin {
-            Origin::Feedrate => self.metric(own).map(|number| number / unit),
-            Origin::Dlio | Origin::MlperfStorage => self.reported.get(name).copied(),
+            RunOrigin::Feedrate => self.metric(own).map(|number| number / unit),
+            RunOrigin::Dlio | RunOrigin::MlperfStorage => self.reported.get(name).copied(),
         }
     }
 
@@ -217,16 +223,25 @@ impl Run {
     /// Decide whether it may be used: after its last doubt.
     pub(crate) fn decide(&mut self) {
         let invalid = self.doubts.iter().find(|doubt| doubt.severity == Severity::Invalid);
-        self.usable = match (self.activity, &self.put_aside, invalid) {
-            (_, Some(word), _) => Err(Reason::PutAside(word.clone())),
-            (Activity::Generation, ..) => Err(Reason::GeneratedOnly),
-            (Activity::Checkpoints, ..) => Err(Reason::CheckpointsOnly),
-            (_, _, Some(doubt)) => {
-                Err(Reason::Invalid { doubt: doubt.name.clone(), evidence: doubt.evidence.clone() })
+        self.unusable = match (self.activity, &self.put_aside, invalid) {
+            (_, Some(word), _) => Some(Reason::PutAside(word.clone())),
+            (Activity::Generation, ..) => Some(Reason::GeneratedOnly),
+            (Activity::Checkpoints, ..) => Some(Reason::CheckpointsOnly),
+            (_, _, Some(Doubt { name, evidence, .. })) => {
+                Some(Reason::Invalid { doubt: name.clone(), evidence: evidence.clone() })
             }
-            _ if self.steps == 0 => Err(Reason::NoSteps),
-            _ => Ok(()),
+            _ => (self.steps == 0).then_some(Reason::NoSteps),
         };
+    }
+
+    /// Source and workload, which runs of one study share.
+    pub(crate) fn study_key(&self) -> (&str, &str) {
+        (&self.source, &self.workload)
+    }
+
+    /// The key that replicates share.
+    pub(crate) fn experiment_key(&self) -> ExperimentKey<'_> {
+        (&self.source, &self.workload, self.accelerators, &self.parameter, &self.value)
     }
 
     /// The last two folders of its path, which tell runs of a study apart; of MLPerf Storage, where these are called `run`, some more.
@@ -249,49 +264,18 @@ impl Run {
     }
 }
 
-impl Default for Run {
-    /// Nothing is known.
-    fn default() -> Self {
-        Run {
-            path: PathBuf::new(),
-            source: String::new(),
-            origin: Origin::Feedrate,
-            activity: Activity::Unknown,
-            put_aside: None,
-            workload: String::new(),
-            accelerators: None,
-            parameter: String::new(),
-            value: String::new(),
-            replicate: None,
-            overrides: Vec::new(),
-            study: None,
-            started: None,
-            ended: None,
-            hostname: None,
-            hosts: None,
-            machines: Vec::new(),
-            memory_bytes: None,
-            place: Settings::new(),
-            settings: Settings::new(),
-            epochs: 0,
-            steps: 0,
-            format: None,
-            record_length_bytes: None,
-            mean_sample_bytes: None,
-            files: None,
-            samples_per_file: None,
-            batch_size: None,
-            read_threads: None,
-            values: Values::new(),
-            series: BTreeMap::new(),
-            step_times: StepTimes::default(),
-            reported: BTreeMap::new(),
-            phases: Vec::new(),
-            request_sizes: Vec::new(),
-            dataset_use: DatasetUse::default(),
-            doubts: Vec::new(),
-            usable: Ok(()),
-            record: None,
-        }
+/// Source, workload, accelerators, parameter, value.
+pub(crate) type ExperimentKey<'a> = (&'a str, &'a str, Option<u32>, &'a str, &'a str);
+
+/// The places of runs by a key, of those that count.
+pub(crate) fn grouped<'a, K: Ord>(
+    runs: &'a [Run],
+    counts: impl Fn(&Run) -> bool,
+    key: impl Fn(&'a Run) -> K,
+) -> BTreeMap<K, Vec<usize>> {
+    let mut groups: BTreeMap<K, Vec<usize>> = BTreeMap::new();
+    for (index, run) in runs.iter().enumerate().filter(|(_, run)| counts(run)) {
+        groups.entry(key(run)).or_default().push(index);
     }
+    groups
 }

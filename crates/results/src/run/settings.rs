@@ -1,6 +1,7 @@
 //! Settings by one set of keys whoever ran: those of our plan, or DLIO's where the plan has none. The place it ran at likewise.
 
 use super::Run;
+use crate::import::leaves;
 use feedrate_measure::record::Record;
 use feedrate_spec::plan::Plan;
 use serde_json::Value;
@@ -117,10 +118,8 @@ const SEEDS: &[&str] = &["loader.order_seed", "loader.preprocess_seed", "train.c
 
 /// The settings that make a run of this plan the experiment it is.
 pub fn settings(plan: &Plan) -> Settings {
-    let mut settings = Settings::new();
     // A plan is all of JSON's kinds.
-    let value = serde_json::to_value(plan).unwrap_or_default();
-    flatten("", &value, &mut settings);
+    let mut settings = leaves(&serde_json::to_value(plan).unwrap_or_default(), text);
     let is_part = |key: &str, of: &str| {
         key.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
@@ -131,37 +130,25 @@ pub fn settings(plan: &Plan) -> Settings {
     settings
 }
 
-fn flatten(at: &str, value: &Value, settings: &mut Settings) {
+/// As people write it: `100000`, for 100000.0.
+fn text(value: &Value) -> String {
     match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                let key = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
-                flatten(&key, value, settings);
-            }
-        }
-        Value::Null => {}
-        Value::String(text) => drop(settings.insert(at.into(), text.clone())),
-        // As people write it: `100000`, for 100000.0.
-        Value::Number(number) => {
-            let whole = number.as_f64().filter(|value| value.fract() == 0.0 && value.abs() < 1e15);
-            let text = whole.map_or_else(|| number.to_string(), |value| format!("{value:.0}"));
-            settings.insert(at.into(), text);
-        }
-        other => drop(settings.insert(at.into(), other.to_string())),
+        Value::String(text) => text.clone(),
+        value => match value.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 1e15) {
+            Some(whole) => format!("{whole:.0}"),
+            None => value.to_string(),
+        },
     }
-}
-
-fn hostnames(record: &Record) -> Vec<String> {
-    record.machines().iter().map(|one| one.hostname.clone()).collect()
 }
 
 /// The machine, its kernel, and the device under the dataset.
 pub(super) fn place(record: &Record) -> Settings {
     let system = &record.system;
     let mount = system.data_mount.as_ref();
+    let hostnames: Vec<&str> = record.machines().iter().map(|one| &*one.hostname).collect();
     let parts = [
         ("program", Some(record.program.clone())),
-        ("machine", Some(hostnames(record).join(" "))),
+        ("machine", Some(hostnames.join(" "))),
         ("kernel", Some(system.kernel.clone())),
         ("file system", mount.map(|mount| mount.file_system.clone())),
         ("device", mount.map(|mount| mount.source.clone())),

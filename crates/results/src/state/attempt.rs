@@ -3,9 +3,9 @@
 //! [`ABOUT_FILE`] says from the start whose run it is. Where the folder lies and which of the other two files it holds says what came
 //! of it; nothing else is stored about a row.
 
-use super::settings::StudySettings;
-use crate::files::FilesError;
-use crate::place::{INCOMPLETE, SUPERSEDED, put_aside};
+use super::settings::{StudySettings, write_json};
+use crate::files::{FilesError, failed};
+use crate::place::{INCOMPLETE, SUPERSEDED, absent, put_aside};
 use crate::row::RowKey;
 use feedrate_measure::record::StudyRun;
 use feedrate_measure::record::file::{self, RECORD_FILE, RecordFileError};
@@ -13,7 +13,7 @@ use feedrate_spec::plan::PlanDoubt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// In the folder of a run: a [`StudyRun`].
@@ -94,14 +94,13 @@ impl Attempt {
 
     /// Write the file that says what came of it.
     pub(super) fn write_outcome(&self) -> Result<(), FilesError> {
-        let path = |name| self.run_dir.join(name);
         match &self.outcome {
-            Outcome::Complete(Some(checked)) => write_json(&path(CHECKED_FILE), checked)?,
-            Outcome::Failed { reason, is_retried: false } => {
-                file::write_atomically(&path(FAILED_FILE), reason.as_bytes())?;
+            Outcome::Complete(Some(checked)) => {
+                write_json(&self.run_dir.join(CHECKED_FILE), checked)?;
             }
-            Outcome::Failed { reason, is_retried: true } => {
-                file::write_atomically(&path(RETRIED_FILE), reason.as_bytes())?;
+            Outcome::Failed { reason, is_retried } => {
+                let name = if *is_retried { RETRIED_FILE } else { FAILED_FILE };
+                file::write_atomically(&self.run_dir.join(name), reason.as_bytes())?;
             }
             _ => {}
         }
@@ -113,8 +112,10 @@ impl Attempt {
     /// # Errors
     /// The reason cannot be written, or the folder not moved.
     pub fn give_up(&mut self, reason: Option<String>) -> Result<(), FilesError> {
-        self.outcome = reason
-            .map_or(Outcome::BrokenOff, |reason| Outcome::Failed { reason, is_retried: false });
+        self.outcome = match reason {
+            Some(reason) => Outcome::Failed { reason, is_retried: false },
+            None => Outcome::BrokenOff,
+        };
         self.write_outcome()?;
         self.move_aside(INCOMPLETE)
     }
@@ -136,9 +137,8 @@ impl Attempt {
         let Outcome::Failed { is_retried, .. } = &mut self.outcome else { return Ok(()) };
         *is_retried = true;
         let path = self.run_dir.join(FAILED_FILE);
-        absent(fs::rename(&path, self.run_dir.join(RETRIED_FILE)))
-            .map_err(|source| FilesError::Io { doing: "rename", path, source })?;
-        Ok(())
+        let renamed = absent(fs::rename(&path, self.run_dir.join(RETRIED_FILE)));
+        renamed.map(drop).map_err(failed("rename", &path))
     }
 
     /// Put its results aside: they count no more.
@@ -153,15 +153,11 @@ impl Attempt {
 
     fn move_aside(&mut self, under: &str) -> Result<(), FilesError> {
         let moved = put_aside(&self.run_dir, under);
-        self.run_dir = moved.map_err(|source| FilesError::Io {
-            doing: "put aside",
-            path: self.run_dir.clone(),
-            source,
-        })?;
+        self.run_dir = moved.map_err(failed("put aside", &self.run_dir))?;
         Ok(())
     }
 
-    fn read(run_dir: PathBuf, id: &str, aside: Option<&str>) -> io::Result<Option<Self>> {
+    fn read(run_dir: PathBuf, id: &str, aside: &str) -> io::Result<Option<Self>> {
         let about = read_json::<StudyRun>(&run_dir.join(ABOUT_FILE))?.unwrap_or_default();
         match about.key {
             Some(key) if about.id.as_deref() == Some(id) => {
@@ -173,8 +169,8 @@ impl Attempt {
     }
 }
 
-fn outcome(run_dir: &Path, aside: Option<&str>) -> io::Result<Outcome> {
-    if aside == Some(SUPERSEDED) {
+fn outcome(run_dir: &Path, aside: &str) -> io::Result<Outcome> {
+    if aside == SUPERSEDED {
         return Ok(Outcome::Superseded);
     }
     for (name, is_retried) in [(FAILED_FILE, false), (RETRIED_FILE, true)] {
@@ -182,7 +178,7 @@ fn outcome(run_dir: &Path, aside: Option<&str>) -> io::Result<Outcome> {
             return Ok(Outcome::Failed { reason, is_retried });
         }
     }
-    if aside.is_some() {
+    if !aside.is_empty() {
         return Ok(Outcome::BrokenOff);
     }
     let checked = read_json::<Checked>(&run_dir.join(CHECKED_FILE))?;
@@ -206,37 +202,24 @@ pub(super) fn read_all(settings: &StudySettings) -> Result<Vec<Attempt>, FilesEr
     let mut attempts = Vec::new();
     for model in folders(&settings.results)? {
         for experiment in folders(&model)? {
-            read_experiment(&experiment, &settings.id, &mut attempts)?;
+            for aside in ["", INCOMPLETE, SUPERSEDED] {
+                for run_dir in folders(&experiment.join(aside))? {
+                    let failed = failed("read", &run_dir);
+                    attempts.extend(Attempt::read(run_dir, &settings.id, aside).map_err(failed)?);
+                }
+            }
         }
     }
     attempts.sort_by_key(|attempt| attempt.number);
     Ok(attempts)
 }
 
-fn read_experiment(
-    experiment: &Path,
-    id: &str,
-    attempts: &mut Vec<Attempt>,
-) -> Result<(), FilesError> {
-    for aside in [None, Some(INCOMPLETE), Some(SUPERSEDED)] {
-        let folder = aside.map_or(experiment.to_path_buf(), |aside| experiment.join(aside));
-        for run_dir in folders(&folder)? {
-            let read = Attempt::read(run_dir.clone(), id, aside);
-            let failed = |source| FilesError::Io { doing: "read", path: run_dir, source };
-            attempts.extend(read.map_err(failed)?);
-        }
-    }
-    Ok(())
-}
-
 /// Folders in a folder that may not be there.
 fn folders(folder: &Path) -> Result<Vec<PathBuf>, FilesError> {
-    let entries = || {
-        let entries = fs::read_dir(folder)?;
-        entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>()
-    };
-    let failed = |source| FilesError::Io { doing: "look into", path: folder.into(), source };
-    let mut found = absent(entries()).map_err(failed)?.unwrap_or_default();
+    let entries = absent(fs::read_dir(folder)).map_err(failed("look into", folder))?;
+    let paths = entries.into_iter().flatten().map(|entry| Ok(entry?.path()));
+    let mut found: Vec<PathBuf> =
+        paths.collect::<io::Result<_>>().map_err(failed("look into", folder))?;
     found.retain(|path| path.is_dir());
     found.sort();
     Ok(found)
@@ -245,18 +228,4 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, FilesError> {
 fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     // Each is written in one step: what cannot be parsed is not ours.
     Ok(absent(fs::read(path))?.and_then(|text| serde_json::from_slice(&text).ok()))
-}
-
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RecordFileError> {
-    let text = serde_json::to_vec_pretty(value)
-        .map_err(|source| RecordFileError::Encode { path: path.into(), source })?;
-    file::write_atomically(path, &text)
-}
-
-/// `None` where there is no such file.
-pub(super) fn absent<T>(read: io::Result<T>) -> io::Result<Option<T>> {
-    match read {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        read => read.map(Some),
-    }
 }

@@ -1,10 +1,10 @@
 //! Studies of feedrate before its result folders said whose they are: a journal did, a line of JSON an event.
 
 use super::StudyState;
-use super::attempt::{Attempt, Checked, Outcome, absent, write_about};
+use super::attempt::{Attempt, Checked, Outcome, write_about};
 use super::settings::{StudySettings, moved};
-use crate::files::{FilesError, StudyFiles};
-use crate::place::{INCOMPLETE, SUPERSEDED};
+use crate::files::{FilesError, StudyFiles, failed};
+use crate::place::{INCOMPLETE, SUPERSEDED, absent};
 use crate::row::RowKey;
 use feedrate_measure::record::{StudyRun, file};
 use serde::Deserialize;
@@ -47,7 +47,7 @@ enum Event {
 }
 
 /// An attempt as the journal knows it.
-struct Known {
+struct KnownAttempt {
     attempt: Attempt,
     /// Number among rows with its key.
     ordinal: u32,
@@ -56,9 +56,8 @@ struct Known {
 
 /// The state of a study by its journal; nothing where there is none.
 pub(super) fn read(files: &StudyFiles) -> Result<StudyState, FilesError> {
-    let path = files.journal();
-    let failed = |source| FilesError::Io { doing: "use", path: path.clone(), source };
-    let text = absent(fs::read(&path)).map_err(failed)?.unwrap_or_default();
+    let failed = failed("use", &files.journal());
+    let text = absent(fs::read(files.journal())).map_err(&failed)?.unwrap_or_default();
     let (mut settings, mut known) = (None, BTreeMap::new());
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         // The last may be cut off: its writer was killed.
@@ -79,8 +78,12 @@ pub(super) fn read(files: &StudyFiles) -> Result<StudyState, FilesError> {
     Ok(StudyState { settings: Some(settings), attempts })
 }
 
-fn add(event: Event, settings: &mut Option<StudySettings>, known: &mut BTreeMap<u64, Known>) {
-    let (number, outcome) = match event {
+fn add(
+    event: Event,
+    settings: &mut Option<StudySettings>,
+    known: &mut BTreeMap<u64, KnownAttempt>,
+) {
+    let (number, outcome, aside) = match event {
         Event::Settings(new) => {
             if let Some(before) = settings.replace(new.clone()) {
                 move_all(known, &before.csv, &new.csv);
@@ -88,46 +91,40 @@ fn add(event: Event, settings: &mut Option<StudySettings>, known: &mut BTreeMap<
             return;
         }
         Event::Begun { attempt: number, key, ordinal, run_dir } => {
-            let is_earlier = |one: &Known| one.ordinal == ordinal && one.attempt.key == key;
-            for one in known.values_mut().filter(|one| is_earlier(one)) {
-                if let Outcome::Failed { is_retried, .. } = &mut one.attempt.outcome {
+            let same = known.values_mut().filter(|one| one.ordinal == ordinal);
+            for one in same.map(|one| &mut one.attempt).filter(|one| one.key == key) {
+                if let Outcome::Failed { is_retried, .. } = &mut one.outcome {
                     *is_retried = true;
                 }
             }
             let attempt = Attempt { number, key, run_dir, outcome: Outcome::Running };
-            known.insert(number, Known { attempt, ordinal, checked: None });
+            known.insert(number, KnownAttempt { attempt, ordinal, checked: None });
             return;
         }
         Event::Finished { attempt, checked } => {
             known.entry(attempt).and_modify(|one| one.checked = Some(checked));
-            (attempt, Outcome::Complete(None))
+            (attempt, Outcome::Complete(None), None)
         }
         Event::Marked { attempt } => {
             let checked = known.get(&attempt).and_then(|one| one.checked.clone());
-            (attempt, Outcome::Complete(checked))
+            (attempt, Outcome::Complete(checked), None)
         }
         Event::Failed { attempt, reason } => {
-            (attempt, Outcome::Failed { reason, is_retried: false })
+            (attempt, Outcome::Failed { reason, is_retried: false }, Some(INCOMPLETE))
         }
-        Event::BrokenOff { attempt } => (attempt, Outcome::BrokenOff),
-        Event::Superseded { attempt } => (attempt, Outcome::Superseded),
+        Event::BrokenOff { attempt } => (attempt, Outcome::BrokenOff, Some(INCOMPLETE)),
+        Event::Superseded { attempt } => (attempt, Outcome::Superseded, Some(SUPERSEDED)),
         Event::Other => return,
     };
-    if let Some(one) = known.get_mut(&number) {
-        let aside = match &outcome {
-            Outcome::Failed { .. } | Outcome::BrokenOff => Some(INCOMPLETE),
-            Outcome::Superseded => Some(SUPERSEDED),
-            Outcome::Running | Outcome::Complete(_) => None,
-        };
-        let run_dir = &one.attempt.run_dir;
-        if let (Some(aside), Some(name)) = (aside, run_dir.file_name()) {
-            one.attempt.run_dir = run_dir.with_file_name(aside).join(name);
+    if let Some(KnownAttempt { attempt, .. }) = known.get_mut(&number) {
+        attempt.outcome = outcome;
+        if let (Some(aside), Some(name)) = (aside, attempt.run_dir.file_name()) {
+            attempt.run_dir = attempt.run_dir.with_file_name(aside).join(name);
         }
-        one.attempt.outcome = outcome;
     }
 }
 
-fn move_all(known: &mut BTreeMap<u64, Known>, from: &Path, to: &Path) {
+fn move_all(known: &mut BTreeMap<u64, KnownAttempt>, from: &Path, to: &Path) {
     if from == to {
         return;
     }
@@ -146,27 +143,17 @@ fn block(run_dir: &Path) -> String {
 pub(super) fn adopt(files: &StudyFiles) -> Result<(), FilesError> {
     let StudyState { settings: Some(settings), attempts } = read(files)? else { return Ok(()) };
     for attempt in &attempts {
-        attempt.adopt(&settings)?;
-    }
-    settings.write(files)
-}
-
-impl Attempt {
-    fn adopt(&self, settings: &StudySettings) -> Result<(), FilesError> {
-        let Attempt { number, key, run_dir, .. } = self;
-        fs::create_dir_all(run_dir).map_err(|source| FilesError::Io {
-            doing: "make",
-            path: run_dir.clone(),
-            source,
-        })?;
+        let run_dir = &attempt.run_dir;
+        fs::create_dir_all(run_dir).map_err(failed("make", run_dir))?;
         let study = file::read(run_dir).ok().and_then(|record| record.study);
         let about = StudyRun {
             id: Some(settings.id.clone()),
-            key: Some(key.0.clone()),
-            attempt: *number,
+            key: Some(attempt.key.0.clone()),
+            attempt: attempt.number,
             ..study.map_or_else(StudyRun::default, |study| *study)
         };
         write_about(run_dir, &about)?;
-        self.write_outcome()
+        attempt.write_outcome()?;
     }
+    settings.write(files)
 }

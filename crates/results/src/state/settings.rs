@@ -1,10 +1,10 @@
 //! How the runs of a study are made: one small file in the study's folder, the same from its first run to its last.
 
-use crate::files::{FilesError, StudyFiles};
-use feedrate_measure::record::file;
+use crate::files::{FilesError, StudyFiles, failed};
+use crate::place::absent;
+use feedrate_measure::record::file::{self, RecordFileError};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// How the runs of a study are made.
@@ -49,13 +49,10 @@ impl StudySettings {
     /// # Errors
     /// The file cannot be read.
     pub(super) fn read(files: &StudyFiles) -> Result<Option<Self>, FilesError> {
-        let path = files.settings();
-        let failed = |source| FilesError::Io { doing: "use", path: path.clone(), source };
-        match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|e| failed(e.into())),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(failed(source)),
-        }
+        let failed = failed("use", &files.settings());
+        let text = absent(fs::read(files.settings())).map_err(&failed)?;
+        let parsed = text.map(|text| serde_json::from_slice(&text)).transpose();
+        parsed.map_err(|error| failed(error.into()))
     }
 
     /// Keep them with the study; they are on the disk when this returns.
@@ -63,13 +60,7 @@ impl StudySettings {
     /// # Errors
     /// They cannot be written. The old ones are still there.
     pub fn write(&self, files: &StudyFiles) -> Result<(), FilesError> {
-        let path = files.settings();
-        let text = serde_json::to_vec_pretty(self).map_err(|source| FilesError::Io {
-            doing: "write",
-            path: path.clone(),
-            source: source.into(),
-        })?;
-        Ok(file::write_atomically(&path, &text)?)
+        Ok(write_json(&files.settings(), self)?)
     }
 
     /// The same for the study where it lies now.
@@ -102,4 +93,10 @@ pub(super) fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
         Ok(rest) => to.join(rest),
         Err(_) => path.to_path_buf(),
     }
+}
+
+pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RecordFileError> {
+    let text = serde_json::to_vec_pretty(value)
+        .map_err(|source| RecordFileError::Encode { path: path.into(), source })?;
+    file::write_atomically(path, &text)
 }

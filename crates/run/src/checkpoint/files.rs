@@ -1,7 +1,6 @@
-//! The operations of a file system that a checkpoint needs, its syncs timed: few, so that tests can be a storage that loses power.
+//! The operations of a file system that a checkpoint needs: few, so that tests can be a storage that loses power.
 //! Shared by all that touch a checkpoint's files. Knows no format.
 
-use crate::clock::Clock;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -23,8 +22,8 @@ pub(super) trait Files: Sync {
     /// An empty file that will have `bytes` bytes.
     fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn Output>>;
 
-    /// A file that is there.
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Input>>;
+    /// A file that is there, from its start.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read>>;
 
     /// Give a file another name; whoever had that is gone.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -49,47 +48,6 @@ pub(super) trait Output {
 
     /// Make what was written stay.
     fn sync(&mut self) -> io::Result<()>;
-}
-
-/// A file that is read from its start.
-pub(super) trait Input {
-    /// How long it is.
-    fn bytes(&self) -> io::Result<u64>;
-
-    /// Read on; 0 at its end.
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize>;
-}
-
-/// Syncs, where they are asked for.
-pub(super) struct Syncs {
-    wanted: bool,
-    clock: Clock,
-    /// How long all took together.
-    pub(super) ns: u64,
-}
-
-impl Syncs {
-    pub(super) fn new(wanted: bool, clock: Clock) -> Self {
-        Syncs { wanted, clock, ns: 0 }
-    }
-
-    pub(super) fn folder(&mut self, files: &dyn Files, folder: &Path) -> io::Result<()> {
-        self.timed(|| files.sync_folder(folder))
-    }
-
-    pub(super) fn file(&mut self, output: &mut dyn Output) -> io::Result<()> {
-        self.timed(|| output.sync())
-    }
-
-    fn timed(&mut self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        if !self.wanted {
-            return Ok(());
-        }
-        let start_ns = self.clock.now_ns();
-        sync()?;
-        self.ns += self.clock.now_ns() - start_ns;
-        Ok(())
-    }
 }
 
 /// The system's.
@@ -121,7 +79,7 @@ impl Files for SystemFiles {
         Ok(Box::new(file))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Input>> {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {
         Ok(Box::new(File::open(path)?))
     }
 
@@ -156,15 +114,5 @@ impl Output for File {
 
     fn sync(&mut self) -> io::Result<()> {
         self.sync_all()
-    }
-}
-
-impl Input for File {
-    fn bytes(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
-    }
-
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        Read::read(self, bytes)
     }
 }

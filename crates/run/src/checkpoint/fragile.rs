@@ -1,12 +1,12 @@
 //! A storage in memory that loses power: what was not synced is gone then, contents and names alike.
 
-use super::files::{Files, Input, Output};
+use super::files::{Files, Output};
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Which names outlive a loss of power.
+/// Names that outlive a loss of power.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Names {
     /// As they were when their folder was synced.
@@ -59,7 +59,7 @@ impl FragileFiles {
         self.state.lock().unwrap().left = Some(operations);
     }
 
-    /// What is found when power is back.
+    /// The files that are found when power is back.
     pub(super) fn after_power_failure(&self, names: Names) -> FragileFiles {
         let state = self.state.lock().unwrap();
         let files = state.files.iter().map(|(_, synced)| (synced.clone(), synced.clone()));
@@ -100,7 +100,7 @@ impl Files for FragileFiles {
         Ok(Box::new(Open { state: self.state.clone(), file }))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Input>> {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {
         let state = self.state.lock().unwrap();
         let file = state.find(path)?;
         Ok(Box::new(Cursor::new(state.files[file].0.clone())))
@@ -160,15 +160,5 @@ impl Output for Open {
         let (content, synced) = &mut state.files[self.file];
         synced.clone_from(content);
         Ok(())
-    }
-}
-
-impl Input for Cursor<Vec<u8>> {
-    fn bytes(&self) -> io::Result<u64> {
-        Ok(self.get_ref().len() as u64)
-    }
-
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        Read::read(self, bytes)
     }
 }

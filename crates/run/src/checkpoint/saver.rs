@@ -1,16 +1,16 @@
 //! The checkpoints of a run, one after the other: written while training waits, or by threads in the background; older ones are
 //! removed. Knows no format.
 
-use super::files::{Files, Syncs, SystemFiles};
+use super::CheckpointError;
+use super::files::SystemFiles;
+use super::folder::{CheckpointFolder, WrittenPart, folder, own};
 use super::manifest::Entry;
-use super::{CheckpointError, Part, file_name, folder, manifest};
 use crate::clock::Clock;
 use crate::ranks::Ranks;
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord};
 use feedrate_spec::plan::CheckpointPlan;
 use std::collections::VecDeque;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -39,34 +39,27 @@ pub struct Saver {
     plan: Arc<CheckpointPlan>,
     clock: Clock,
     ranks: Ranks,
-    running: Option<Running>,
-    whole: Whole,
+    running: Option<InBackground>,
+    whole: WholeFolders,
     saved: Vec<Saved>,
 }
 
 /// Folders that this run wrote, and only those, the oldest first.
-type Whole = VecDeque<PathBuf>;
+type WholeFolders = VecDeque<PathBuf>;
 
-struct Running {
+struct InBackground {
     due: Due,
     start_ns: u64,
     /// How long training waited for it to start.
     stall_ns: u64,
-    thread: JoinHandle<Result<Written, CheckpointError>>,
-}
-
-/// The part of a checkpoint that this process wrote.
-struct Written {
-    part: Part,
-    /// Where it is whole already: the folders that are left.
-    whole: Option<Whole>,
+    thread: JoinHandle<Result<(WrittenPart, WholeFolders), CheckpointError>>,
 }
 
 impl Saver {
     /// For the checkpoints of `plan`, written by all processes together.
     pub fn new(plan: &CheckpointPlan, clock: Clock, ranks: Ranks) -> Self {
         let plan = Arc::new(plan.clone());
-        Saver { plan, clock, ranks, running: None, whole: Whole::new(), saved: Vec::new() }
+        Saver { plan, clock, ranks, running: None, whole: WholeFolders::new(), saved: Vec::new() }
     }
 
     /// Write a checkpoint, or where that is done in the background wait for the one before and begin it. Of several processes
@@ -78,33 +71,34 @@ impl Saver {
         self.finish()?;
         let start_ns = self.clock.now_ns();
         let path = folder(&self.plan, due.epoch, due.step);
-        let mut syncs = Syncs::new(self.plan.fsync, self.clock);
+        let mut begun = CheckpointFolder::new(&SystemFiles, &self.plan, self.clock, path.clone());
         if self.ranks.is_first() {
-            super::begin(&SystemFiles, &self.plan, &path, &mut syncs)?;
+            begun.begin()?;
         }
         self.ranks.comm.barrier()?;
-        let own = super::own(&self.plan, &self.ranks);
-        let (plan, clock) = (Arc::clone(&self.plan), self.clock);
-        if !plan.asynchronous {
-            let mut part = super::write(&SystemFiles, &plan, clock, &path, own)?;
-            part.folder_sync_ns = syncs.ns;
-            return self.keep(due, start_ns, None, Written { part, whole: None });
+        let own = own(&self.plan, &self.ranks);
+        if !self.plan.asynchronous {
+            let part = begun.write(own)?;
+            return self.keep(due, start_ns, None, part);
         }
-        let mut whole = (!self.ranks.are_many()).then(|| std::mem::take(&mut self.whole));
+        let (plan, clock, sync_ns) = (Arc::clone(&self.plan), self.clock, begun.sync_ns);
+        let (mut whole, is_alone) = (std::mem::take(&mut self.whole), !self.ranks.are_many());
         let folder = path.clone();
         let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || {
-            let mut part = super::write(&SystemFiles, &plan, clock, &folder, own)?;
-            if let Some(whole) = &mut whole {
+            let mut checkpoint = CheckpointFolder::new(&SystemFiles, &plan, clock, folder);
+            checkpoint.sync_ns = sync_ns;
+            let mut part = checkpoint.write(own)?;
+            if is_alone {
                 let entries = std::mem::take(&mut part.entries);
-                complete(&plan, &folder, entries, whole, &mut syncs)?;
+                complete(&mut checkpoint, plan.keep_last, entries, &mut whole)?;
             }
-            part.folder_sync_ns = syncs.ns;
+            part.folder_sync_ns = checkpoint.sync_ns;
             part.end_ns = clock.now_ns();
-            Ok(Written { part, whole })
+            Ok((part, whole))
         });
         let thread = thread.map_err(|source| CheckpointError::Write { path, source })?;
         let stall_ns = self.clock.now_ns() - start_ns;
-        self.running = Some(Running { due, start_ns, stall_ns, thread });
+        self.running = Some(InBackground { due, start_ns, stall_ns, thread });
         Ok(())
     }
 
@@ -116,9 +110,10 @@ impl Saver {
         let Some(running) = self.running.take() else { return Ok(()) };
         let wait_start_ns = self.clock.now_ns();
         let joined = running.thread.join();
-        let written = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let (part, whole) = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        self.whole = whole;
         let stall_ns = running.stall_ns + (self.clock.now_ns() - wait_start_ns);
-        self.keep(running.due, running.start_ns, Some(stall_ns), written)
+        self.keep(running.due, running.start_ns, Some(stall_ns), part)
     }
 
     /// The checkpoints that became whole since this was last asked.
@@ -131,15 +126,10 @@ impl Saver {
         due: Due,
         start_ns: u64,
         stall_ns: Option<u64>,
-        written: Written,
+        part: WrittenPart,
     ) -> Result<(), CheckpointError> {
-        let part = match written.whole {
-            Some(whole) => {
-                self.whole = whole;
-                written.part
-            }
-            None => self.bring_together(due, written.part)?,
-        };
+        let is_whole = stall_ns.is_some() && !self.ranks.are_many();
+        let part = if is_whole { part } else { self.bring_together(due, part)? };
         // Training may have gone on between the last file and this moment: that is no part of the writing.
         let end_ns = if stall_ns.is_some() { part.end_ns } else { self.clock.now_ns() };
         let record = CheckpointRecord {
@@ -157,8 +147,12 @@ impl Saver {
     }
 
     /// All processes have written their parts: rank 0 makes them a checkpoint. It is told of all ranks, others of their own.
-    fn bring_together(&mut self, due: Due, part: Part) -> Result<Part, CheckpointError> {
-        let mut all = Part::default();
+    fn bring_together(
+        &mut self,
+        due: Due,
+        part: WrittenPart,
+    ) -> Result<WrittenPart, CheckpointError> {
+        let mut all = WrittenPart::default();
         for other in self.ranks.gather(&part)? {
             all.ranks.extend(other.ranks);
             all.entries.extend(other.entries);
@@ -166,13 +160,13 @@ impl Saver {
             all.end_ns = all.end_ns.max(other.end_ns);
         }
         if self.ranks.is_first() {
-            let own = folder(&self.plan, due.epoch, due.step);
-            let mut syncs = Syncs::new(self.plan.fsync, self.clock);
+            let path = folder(&self.plan, due.epoch, due.step);
+            let mut own = CheckpointFolder::new(&SystemFiles, &self.plan, self.clock, path);
             let entries = std::mem::take(&mut all.entries);
             let complete_start_ns = self.clock.now_ns();
-            complete(&self.plan, &own, entries, &mut self.whole, &mut syncs)?;
+            complete(&mut own, self.plan.keep_last, entries, &mut self.whole)?;
             all.end_ns += self.clock.now_ns() - complete_start_ns;
-            all.folder_sync_ns += syncs.ns;
+            all.folder_sync_ns += own.sync_ns;
         }
         self.ranks.comm.barrier()?;
         Ok(if self.ranks.is_first() { all } else { part })
@@ -181,47 +175,27 @@ impl Saver {
 
 /// Older ones go once this one is whole.
 fn complete(
-    plan: &CheckpointPlan,
-    own: &Path,
+    own: &mut CheckpointFolder<'_>,
+    keep_last: Option<u64>,
     entries: Vec<(String, Entry)>,
-    whole: &mut Whole,
-    syncs: &mut Syncs,
+    whole: &mut WholeFolders,
 ) -> Result<(), CheckpointError> {
-    super::complete(&SystemFiles, own, entries, syncs)?;
-    whole.retain(|older| *older != own);
-    whole.push_back(own.to_path_buf());
-    let kept = plan.keep_last.map_or(usize::MAX, |kept| kept as usize);
+    own.complete(entries)?;
+    whole.retain(|older| *older != own.path);
+    whole.push_back(own.path.clone());
+    let kept = keep_last.map_or(usize::MAX, |kept| kept as usize);
     while whole.len() > kept {
         if let Some(oldest) = whole.pop_front() {
-            remove(&SystemFiles, plan, &oldest, syncs)
-                .map_err(|source| CheckpointError::Write { path: oldest, source })?;
+            own.remove(&oldest)?;
         }
     }
     Ok(())
 }
 
-/// The manifest goes first, so that what is left at any moment does not look whole; then what this run wrote, and the folder
-/// where nothing else is in it.
-fn remove(
-    files: &dyn Files,
-    plan: &CheckpointPlan,
-    folder: &Path,
-    syncs: &mut Syncs,
-) -> io::Result<()> {
-    manifest::Manifest::withdraw(files, folder, syncs)?;
-    for state in (0..plan.state.writers()).flat_map(|rank| plan.state.files(rank)) {
-        match files.remove(&folder.join(file_name(plan, &state))) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    files.remove_empty_folder(folder)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comm::Threads;
+    use crate::comm::tests::Threads;
 
     const HOUR_NS: i64 = 3_600_000_000_000;
 

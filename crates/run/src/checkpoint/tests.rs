@@ -1,9 +1,16 @@
 //! Checkpoints that are not whole are refused, and a storage that loses what was not synced leaves none that only looks whole.
 
+use super::files::{Files, SystemFiles};
+use super::folder::{CheckpointFolder, WrittenPart};
 use super::fragile::{FragileFiles, Names};
 use super::*;
-use crate::comm::Threads;
+use crate::clock::Clock;
+use crate::comm::tests::Threads;
+use crate::ranks::Ranks;
+use feedrate_measure::record::RankCheckpoint;
+use feedrate_spec::plan::CheckpointPlan;
 use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
+use std::path::Path;
 use std::sync::Arc;
 
 pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
@@ -45,20 +52,30 @@ fn save_to(
     files: &dyn Files,
     plan: &CheckpointPlan,
     folder: &Path,
-) -> Result<Part, CheckpointError> {
-    let mut syncs = Syncs::new(plan.fsync, Clock::new());
-    begin(files, plan, folder, &mut syncs)?;
-    let mut part = write(files, plan, Clock::new(), folder, 0..plan.state.writers())?;
-    complete(files, folder, std::mem::take(&mut part.entries), &mut syncs)?;
-    Ok(Part { folder_sync_ns: syncs.ns, ..part })
+) -> Result<WrittenPart, CheckpointError> {
+    let mut own = CheckpointFolder::new(files, plan, Clock::new(), folder.to_owned());
+    own.begin()?;
+    let mut part = own.write(0..plan.state.writers())?;
+    own.complete(std::mem::take(&mut part.entries))?;
+    Ok(WrittenPart { folder_sync_ns: own.sync_ns, ..part })
 }
 
-fn save(plan: &CheckpointPlan) -> Result<Part, CheckpointError> {
+fn load_from(
+    files: &dyn Files,
+    plan: &CheckpointPlan,
+    folder: &Path,
+) -> Result<Vec<RankCheckpoint>, CheckpointError> {
+    let folder = CheckpointFolder::new(files, plan, Clock::new(), folder.to_owned());
+    folder.load(0..plan.state.writers())
+}
+
+fn save(plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
     save_to(&SystemFiles, plan, &folder(plan, 1, 5))
 }
 
 fn load_all(plan: &CheckpointPlan, shift: u64) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-    load(plan, Clock::new(), 1, 5, shift, &Ranks::alone(3))
+    let plan = CheckpointPlan { read_rank_shift: shift, ..plan.clone() };
+    load(&plan, Clock::new(), 1, 5, &Ranks::alone(3))
 }
 
 #[test]
@@ -74,7 +91,8 @@ fn processes_write_one_checkpoint_together() {
                 saver.save(Due { epoch: 1, steps: step, step }).unwrap();
             }
             saver.finish().unwrap();
-            let loaded = load(&plan, Clock::new(), 1, 5, 1, &ranks).unwrap();
+            let shifted = CheckpointPlan { read_rank_shift: 1, ..plan.clone() };
+            let loaded = load(&shifted, Clock::new(), 1, 5, &ranks).unwrap();
             let saved = saver.take_saved().pop().unwrap();
             (saved.record.ranks, loaded, ranks.own.len())
         };
@@ -173,7 +191,7 @@ fn with_fsync_no_loss_of_power_leaves_a_checkpoint_that_only_looks_whole() {
             finished = save_to(&files, &plan, &folder).is_ok();
             for names in [Names::Synced, Names::All, Names::ByChance(operations)] {
                 let left = files.after_power_failure(names);
-                match load_from(&left, &plan, Clock::new(), &folder, 0, 0..plan.state.writers()) {
+                match load_from(&left, &plan, &folder) {
                     Ok(_) => whole += 1,
                     Err(error) => {
                         assert!(!finished, "after {operations}: {error}");
@@ -202,7 +220,7 @@ fn without_fsync_a_loss_of_power_tears_checkpoints_and_they_are_refused() {
     let files = FragileFiles::default();
     save_to(&files, &plan, &folder).unwrap();
     let left = files.after_power_failure(Names::All);
-    assert!(load_from(&left, &plan, Clock::new(), &folder, 0, 0..plan.state.writers()).is_err());
+    assert!(load_from(&left, &plan, &folder).is_err());
 }
 
 #[test]

@@ -5,12 +5,10 @@
 
 pub mod mpi;
 mod solo;
-mod threads;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use solo::Solo;
-pub use threads::Threads;
 
 use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
@@ -113,25 +111,21 @@ pub trait Peers: Send + Sync {
 /// Files that all ranks read together, one thread of each. Every rank calls the same in the same order; only offsets and lengths
 /// differ. A call cannot be interrupted.
 pub trait SharedFiles: Send + Sync {
-    /// Open for reading.
+    /// Open for reading. Returns the number of the file, which all ranks have opened and all have to close.
     ///
     /// # Errors
     /// As of [`CommError`], on all ranks or on some.
-    fn open(&self, path: &Path) -> Result<Box<dyn SharedFile>, CommError>;
-}
-
-/// A file that all ranks have opened and all have to close.
-pub trait SharedFile: Send {
+    fn open(&self, path: &Path) -> Result<u64, CommError>;
     /// Read from `offset` on, not beyond the file's end, and say how many bytes that were.
     ///
     /// # Errors
     /// As of [`CommError`].
-    fn read_at_all(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, CommError>;
+    fn read_at_all(&self, file: u64, offset: u64, bytes: &mut [u8]) -> Result<usize, CommError>;
     /// Close.
     ///
     /// # Errors
     /// As of [`CommError`].
-    fn close(self: Box<Self>) -> Result<(), CommError>;
+    fn close(&self, file: u64) -> Result<(), CommError>;
 }
 
 /// How far a clock is behind that of rank 0.
@@ -243,4 +237,4 @@ impl fmt::Display for Ranks<'_> {
 }
 
 /// Every way, in the order docs show them.
-pub static COMMS: &[&Member] = &[&solo::MEMBER, &threads::MEMBER, &mpi::MEMBER];
+pub static COMMS: &[&Member] = &[&solo::MEMBER, &mpi::MEMBER];

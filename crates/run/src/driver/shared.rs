@@ -8,7 +8,7 @@ use super::touched::Touched;
 use crate::clock::Clock;
 use crate::layers::{self, GroupStorages};
 use crossbeam_queue::ArrayQueue;
-use feedrate_data::storage::Storage;
+use feedrate_data::storage::ReadStorage;
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader::Queue;
 use feedrate_measure::record::IoCounters;
@@ -22,8 +22,8 @@ pub(super) struct Shared {
     pub(super) job: ReadJob,
     pub(super) placement: Placement,
     groups: GroupStorages,
-    /// Of each group, where nothing of `groups` is in its place.
-    own: Vec<Arc<dyn Storage>>,
+    /// Storage of each group, where nothing of `groups` is in its place.
+    own: Vec<Arc<dyn ReadStorage>>,
     pub(super) clock: Clock,
     pub(super) queues: Vec<Queue>,
     pub(super) workers: Vec<WorkerHandle>,
@@ -103,7 +103,7 @@ impl Shared {
     }
 
     /// The storage that the worker at `place` reads.
-    pub(super) fn storage_of(&self, place: usize) -> &Arc<dyn Storage> {
+    pub(super) fn storage_of(&self, place: usize) -> &Arc<dyn ReadStorage> {
         let GroupStorages { asked, served } = &self.groups;
         let (group, worker) = (self.placement.group_of(place), self.placement.worker_of(place));
         let others = match group {

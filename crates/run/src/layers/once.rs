@@ -1,49 +1,48 @@
 //! A storage of which each read is made once for a group of accelerators that all read the same, and kept until all have had it.
 //! Files are opened when something of them is really read.
 
-use super::pass_on_but_reading;
 use super::slots::Slots;
-use feedrate_data::storage::{Handle, Storage, StorageError};
+use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use std::collections::HashMap;
 use std::io::Error;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Reads of a group, whichever worker made them.
-pub(super) struct Kept {
+pub(super) struct KeptReads {
     takers: u32,
-    answers: Mutex<HashMap<Question, Answer>>,
+    answers: Mutex<HashMap<KeptRead, KeptAnswer>>,
     changed: Condvar,
 }
 
 /// A part of a file, or without one its length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Question {
+struct KeptRead {
     path: Arc<str>,
     part: Option<(u64, usize)>,
 }
 
-enum Answer {
+enum KeptAnswer {
     /// Somebody is getting it.
     Coming,
     /// So many others will take it.
     There { bytes: Arc<[u8]>, left: u32 },
 }
 
-impl Kept {
+impl KeptReads {
     /// For a group of `takers` accelerators.
     pub(super) fn new(takers: u32) -> Arc<Self> {
-        Arc::new(Kept { takers, answers: Mutex::default(), changed: Condvar::new() })
+        Arc::new(KeptReads { takers, answers: Mutex::default(), changed: Condvar::new() })
     }
 
     /// The answer that another has got, or that `get` gets for all.
     fn ask(
         &self,
-        question: Question,
+        question: KeptRead,
         get: impl FnOnce() -> Result<Arc<[u8]>, StorageError>,
     ) -> Result<Arc<[u8]>, StorageError> {
         let mut answers = self.answers();
         while let Some(answer) = answers.get_mut(&question) {
-            let Answer::There { bytes, left } = answer else {
+            let KeptAnswer::There { bytes, left } = answer else {
                 answers = self.changed.wait(answers).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
@@ -59,47 +58,49 @@ impl Kept {
             drop(answers);
             return get();
         }
-        answers.insert(question.clone(), Answer::Coming);
+        answers.insert(question.clone(), KeptAnswer::Coming);
         drop(answers);
         let got = get();
         let mut answers = self.answers();
         match &got {
-            Ok(bytes) => answers.insert(question, Answer::There { bytes: Arc::clone(bytes), left }),
+            Ok(bytes) => {
+                answers.insert(question, KeptAnswer::There { bytes: Arc::clone(bytes), left })
+            }
             Err(_) => answers.remove(&question),
         };
         self.changed.notify_all();
         got
     }
 
-    fn answers(&self) -> MutexGuard<'_, HashMap<Question, Answer>> {
+    fn answers(&self) -> MutexGuard<'_, HashMap<KeptRead, KeptAnswer>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Reads `inner` for one or more of the group's workers.
 pub(super) struct Once {
-    inner: Arc<dyn Storage>,
-    kept: Arc<Kept>,
-    open: Mutex<Slots<Open>>,
+    inner: Arc<dyn ReadStorage>,
+    kept: Arc<KeptReads>,
+    open: Mutex<Slots<OpenOnce>>,
 }
 
 #[derive(Clone)]
-struct Open {
+struct OpenOnce {
     path: Arc<str>,
-    /// Of the inner storage, once something was read.
+    /// Handle of the inner storage, once something was read.
     handle: Option<Handle>,
 }
 
 impl Once {
-    pub(super) fn new(inner: Arc<dyn Storage>, kept: Arc<Kept>) -> Self {
+    pub(super) fn new(inner: Arc<dyn ReadStorage>, kept: Arc<KeptReads>) -> Self {
         Once { inner, kept, open: Mutex::default() }
     }
 
-    fn open_files(&self) -> MutexGuard<'_, Slots<Open>> {
+    fn open_files(&self) -> MutexGuard<'_, Slots<OpenOnce>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn file(&self, file: Handle) -> Result<Open, StorageError> {
+    fn file(&self, file: Handle) -> Result<OpenOnce, StorageError> {
         self.open_files().get(file.number()).cloned().ok_or_else(|| {
             let number = format!("file {}", file.number());
             StorageError::new("find", number, Error::other("it is not open"))
@@ -107,7 +108,7 @@ impl Once {
     }
 
     /// The inner storage's handle of `file`, which only the worker that opened it uses.
-    fn inner_handle(&self, file: Handle, open: &Open) -> Result<Handle, StorageError> {
+    fn inner_handle(&self, file: Handle, open: &OpenOnce) -> Result<Handle, StorageError> {
         if let Some(handle) = open.handle {
             return Ok(handle);
         }
@@ -119,16 +120,16 @@ impl Once {
     }
 }
 
-impl Storage for Once {
-    pass_on_but_reading!();
-
+impl ReadStorage for Once {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        Ok(Handle::from_number(self.open_files().insert(Open { path: path.into(), handle: None })))
+        Ok(Handle::from_number(
+            self.open_files().insert(OpenOnce { path: path.into(), handle: None }),
+        ))
     }
 
     fn len(&self, file: Handle) -> Result<u64, StorageError> {
         let open = self.file(file)?;
-        let question = Question { path: Arc::clone(&open.path), part: None };
+        let question = KeptRead { path: Arc::clone(&open.path), part: None };
         let bytes = self.kept.ask(question, || {
             let len = self.inner.len(self.inner_handle(file, &open)?)?;
             Ok(len.to_le_bytes().into())
@@ -139,7 +140,7 @@ impl Storage for Once {
     fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
         let open = self.file(file)?;
         let question =
-            Question { path: Arc::clone(&open.path), part: Some((offset, buffer.len())) };
+            KeptRead { path: Arc::clone(&open.path), part: Some((offset, buffer.len())) };
         let bytes = self.kept.ask(question, || {
             let handle = self.inner_handle(file, &open)?;
             let read = self.inner.read_at(handle, offset, buffer)?;
@@ -160,7 +161,7 @@ impl Storage for Once {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_data::storage;
+    use feedrate_data::storage::{self, Storage};
     use std::path::Path;
 
     #[test]
@@ -169,8 +170,8 @@ mod tests {
         let mut file = inner.create("a").unwrap();
         file.write(&[7; 10]).unwrap();
         file.commit().unwrap();
-        let kept = Kept::new(3);
-        let workers = [0; 3].map(|_| Once::new(Arc::clone(&inner), Arc::clone(&kept)));
+        let kept = KeptReads::new(3);
+        let workers = [0; 3].map(|_| Once::new(inner.clone(), Arc::clone(&kept)));
         for (number, once) in workers.iter().enumerate() {
             let handle = once.open("a").unwrap();
             assert_eq!(once.len(handle).unwrap(), 10);

@@ -1,7 +1,7 @@
 //! A storage as one worker sees it: every operation is timed and counted. Time that no operation took is decoding.
 
 use crate::clock::Clock;
-use feedrate_data::storage::{Handle, Storage, StorageError};
+use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use feedrate_engine::loader::ReadTimes;
 use feedrate_measure::record::IoCounters;
 use feedrate_measure::record::access::Follows;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Counts into its own memory; nobody else writes there.
 pub struct Recorded {
-    storage: Arc<dyn Storage>,
+    storage: Arc<dyn ReadStorage>,
     clock: Clock,
     /// When the last thing ended.
     at_ns: u64,
@@ -24,7 +24,7 @@ pub struct Recorded {
 
 impl Recorded {
     /// Around `storage`, of which an accelerator reads itself or is told what another reads.
-    pub fn new(storage: Arc<dyn Storage>, clock: Clock, reads_itself: bool) -> Self {
+    pub fn new(storage: Arc<dyn ReadStorage>, clock: Clock, reads_itself: bool) -> Self {
         Recorded {
             storage,
             clock,

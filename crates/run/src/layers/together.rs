@@ -1,17 +1,14 @@
 //! A storage whose files all processes open, read and close together, one worker each (MPI-IO). Everything else is the storage's
 //! own. That all ask for the same things in the same order is the planner's to see to.
 
-use super::pass_on_but_reading;
-use super::slots::Slots;
-use crate::comm::{CommError, SharedFile, SharedFiles};
-use feedrate_data::storage::{Handle, Storage, StorageError};
+use crate::comm::SharedFiles;
+use feedrate_data::storage::{Handle, ReadStorage, Storage, StorageError};
+use std::collections::HashMap;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Acquire;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-const NOT_OPEN: &str = "the file is not open";
 
 /// Reads through `files`.
 pub struct Together {
@@ -22,13 +19,8 @@ pub struct Together {
     stop: Arc<AtomicBool>,
     /// All have done all their work, and will close what they have open.
     complete: Arc<AtomicBool>,
-    /// One worker uses it: nobody waits for it.
-    open: Mutex<Slots<Open>>,
-}
-
-struct Open {
-    file: Box<dyn SharedFile>,
-    bytes: u64,
+    /// How long open files are. One worker uses it: nobody waits for it.
+    lengths: Mutex<HashMap<u64, u64>>,
 }
 
 impl Together {
@@ -42,69 +34,56 @@ impl Together {
     ) -> Self {
         // Libraries take what comes before a colon for the name of a file system.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-        Together { inner, files, folder, stop, complete, open: Mutex::default() }
+        Together { inner, files, folder, stop, complete, lengths: Mutex::default() }
     }
 
-    fn open_files(&self) -> MutexGuard<'_, Slots<Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lengths(&self) -> MutexGuard<'_, HashMap<u64, u64>> {
+        self.lengths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Storage for Together {
-    pass_on_but_reading!();
-
+impl ReadStorage for Together {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         let full = self.folder.join(path);
         let Some(bytes) = self.inner.stat(path)? else {
-            return Err(StorageError::new("open", full, Error::from(ErrorKind::NotFound)));
+            return Err(StorageError::new("open", full, ErrorKind::NotFound));
         };
         let file = self.files.open(&full);
         let file = file.map_err(|error| StorageError::new("open", full, Error::other(error)))?;
-        Ok(Handle::from_number(self.open_files().insert(Open { file, bytes })))
+        self.lengths().insert(file, bytes);
+        Ok(Handle::from_number(file))
     }
 
     fn len(&self, file: Handle) -> Result<u64, StorageError> {
-        let open = self.open_files();
-        let open = open.get(file.number());
-        open.map(|open| open.bytes).ok_or_else(|| self.refused("stat", Error::other(NOT_OPEN)))
+        self.lengths().get(&file.number()).copied().ok_or_else(|| {
+            StorageError::new("stat", &self.folder, Error::other("the file is not open"))
+        })
     }
 
     fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
-        let open = self.open_files();
-        let Some(Open { file, bytes }) = open.get(file.number()) else {
-            return Err(self.refused("read", Error::other(NOT_OPEN)));
-        };
         // Some libraries say that they have read what lies beyond the end.
-        let len = bytes.saturating_sub(offset).min(buffer.len() as u64) as usize;
-        let read = file.read_at_all(offset, &mut buffer[..len]);
-        read.map_err(|error: CommError| self.refused("read", Error::other(error)))
+        let len = self.len(file)?.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let read = self.files.read_at_all(file.number(), offset, &mut buffer[..len]);
+        read.map_err(|error| StorageError::new("read", &self.folder, Error::other(error)))
     }
 
     fn close(&self, file: Handle) {
-        let open = self.open_files().take(file.number());
         let is_alone = self.stop.load(Acquire) && !self.complete.load(Acquire);
-        if let Some(open) = open
-            && !is_alone
-        {
+        if self.lengths().remove(&file.number()).is_some() && !is_alone {
             // Of a file that was only read nothing is lost.
-            let _ = open.file.close();
+            let _ = self.files.close(file.number());
         }
-    }
-}
-
-impl Together {
-    fn refused(&self, action: &'static str, source: Error) -> StorageError {
-        StorageError::new(action, &self.folder, source)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::comm::CommError;
     use feedrate_data::storage;
     use std::sync::atomic::Ordering::Release;
 
-    /// What was called, and the bytes asked for.
+    /// Calls that were made, and the bytes asked for.
     #[derive(Clone, Default)]
     struct Calls(Arc<Mutex<Vec<String>>>);
 
@@ -115,20 +94,18 @@ mod tests {
     }
 
     impl SharedFiles for Calls {
-        fn open(&self, path: &Path) -> Result<Box<dyn SharedFile>, CommError> {
+        fn open(&self, path: &Path) -> Result<u64, CommError> {
             self.add(format!("open {}", path.display()));
-            Ok(Box::new(self.clone()))
+            Ok(7)
         }
-    }
 
-    impl SharedFile for Calls {
-        fn read_at_all(&self, at: u64, bytes: &mut [u8]) -> Result<usize, CommError> {
-            self.add(format!("read {} at {at}", bytes.len()));
+        fn read_at_all(&self, file: u64, at: u64, bytes: &mut [u8]) -> Result<usize, CommError> {
+            self.add(format!("read {} at {at} of {file}", bytes.len()));
             Ok(bytes.len())
         }
 
-        fn close(self: Box<Self>) -> Result<(), CommError> {
-            self.add("close".into());
+        fn close(&self, file: u64) -> Result<(), CommError> {
+            self.add(format!("close {file}"));
             Ok(())
         }
     }
@@ -162,8 +139,8 @@ mod tests {
         complete.store(true, Release);
         together.close(handle);
         let said = calls.0.lock().unwrap().join(", ");
-        let (open, closed) = ("open /data/a", "close");
-        let reads = "read 8 at 0, read 2 at 8, read 0 at 12";
+        let (open, closed) = ("open /data/a", "close 7");
+        let reads = "read 8 at 0 of 7, read 2 at 8 of 7, read 0 at 12 of 7";
         assert_eq!(said, format!("{open}, {reads}, {closed}, {open}, {open}, {closed}"));
     }
 }

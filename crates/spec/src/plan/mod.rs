@@ -25,7 +25,7 @@ use crate::workload::TimeSpec;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// One plan. Written into every record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The workload's name: a bundled name, or the file's stem.
     pub workload: String,
@@ -70,7 +70,7 @@ pub struct PlanDoubt {
 }
 
 /// Everything that decides the bytes of a dataset, and where its files lie.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatasetPlan {
     /// Format name.
     pub format: String,
@@ -119,7 +119,7 @@ impl DatasetPlan {
 }
 
 /// The storage and its wrappers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoragePlan {
     /// Storage name: `file`, `memory`, `null`.
     pub kind: String,
@@ -134,7 +134,7 @@ pub struct StoragePlan {
 }
 
 /// How samples are read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoaderPlan {
     /// Loader name.
     pub kind: String,
@@ -193,10 +193,11 @@ impl LoaderPlan {
 }
 
 /// How accelerators share the samples of an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileAccess {
     /// Each has a run of them: files of its own.
+    #[default]
     Multi,
     /// All read the same files at the same time, each its own samples.
     Shared,
@@ -207,7 +208,7 @@ pub enum FileAccess {
 }
 
 /// Epochs, steps, compute.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainPlan {
     /// Epochs.
     pub epochs: u32,
@@ -269,7 +270,7 @@ pub enum Barrier {
 }
 
 /// The target for utilisation, and the window it is judged in.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MetricPlan {
     /// `metric.au` in percent.
     pub au_target_percent: f64,

@@ -3,18 +3,17 @@
 use super::keys::{KEYS, SECTION_ALIASES};
 use super::overrides::{Action, Override};
 use super::tree::Node;
-use super::value::Fault;
 use crate::problem::{Place, Problem, Problems};
 
 /// Apply one override, as OmegaConf's `update` with merging does.
 pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
     let key = canonical_key(&change.key);
     let given = root.at(&key);
-    let fault = match (change.action, &change.value, given) {
-        (Action::Delete, _, None) => Fault::new("is not given, so it cannot be deleted")
+    let problem = match (change.action, &change.value, given) {
+        (Action::Delete, _, None) => Problem::new("is not given, so it cannot be deleted")
             .hint("leave the override out: the default holds"),
         (Action::Delete, Some(expected), Some(given)) if !expected.same(given) => {
-            Fault::new(format!("is `{}`, so it is not deleted", given.brief()))
+            Problem::new(format!("is `{}`, so it is not deleted", given.brief()))
                 .hint(format!("write `~{key}` to delete it whatever it is"))
         }
         (Action::Delete, _, Some(_)) => {
@@ -22,11 +21,11 @@ pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
             return Ok(());
         }
         (Action::Add, Some(value), Some(given)) if value.is_scalar() && !given.is_null() => {
-            Fault::new(format!("is given already: `{}`", given.brief()))
+            Problem::new(format!("is given already: `{}`", given.brief()))
                 .hint(format!("write `++{key}={}` to set it anyway", value.brief()))
         }
         (Action::Replace, Some(value), None) => {
-            Fault::new("is not given, so it cannot be overridden")
+            Problem::new("is not given, so it cannot be overridden")
                 .hint(format!("to append to your config use `++workload.{key}={}`", value.brief()))
         }
         (_, value, _) => {
@@ -36,7 +35,7 @@ pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
             return Ok(());
         }
     };
-    Err(fault.problem(&key, &Place::Override(change.text.clone())))
+    Err(problem.of_key(&key, &Place::Override(change.text.clone())))
 }
 
 /// Up to DLIO 2.0.0 `model` was the model's name; it is a section since.

@@ -1,7 +1,7 @@
 //! Every key of a workload: one table, which is the typed [`Workload`], the reference page and the spelling
 //! of every message. A new key costs one row. Nothing is decided here.
 //!
-//! A row: `field: type = Kind, "path" ["alias"], "default as YAML", "unit", effect, "meaning";`
+//! A row: `field: type = ValueKind, "path" ["alias"], "default as YAML", "unit", effect, "meaning";`
 
 use super::overrides::literal;
 use super::time::{Time, TimeSpec};
@@ -107,11 +107,11 @@ macro_rules! keys {
         /// Every key, DLIO's first.
         pub static KEYS: &[KeyInfo] = &[
             $(KeyInfo {
-                path: $path, aliases: &[$($alias)?], kind: <$kind as Kind>::NAME, default: $default,
+                path: $path, aliases: &[$($alias)?], kind: <$kind as ValueKind>::NAME, default: $default,
                 unit: $unit, meaning: $meaning, effect: $effect, origin: Origin::Dlio,
             },)*
             $(KeyInfo {
-                path: $our_path, aliases: &[], kind: <$our_kind as Kind>::NAME, default: $our_default,
+                path: $our_path, aliases: &[], kind: <$our_kind as ValueKind>::NAME, default: $our_default,
                 unit: $our_unit, meaning: $our_meaning, effect: Effect::Now, origin: Origin::Feedrate,
             },)*
             $(KeyInfo {
@@ -123,12 +123,17 @@ macro_rules! keys {
 }
 
 /// The value of one key, its default where it is not given or is wrong.
-fn value<K: Kind>(tree: &Node, path: &str, default: &str, problems: &mut Problems) -> K::Value {
+fn value<K: ValueKind>(
+    tree: &Node,
+    path: &str,
+    default: &str,
+    problems: &mut Problems,
+) -> K::Value {
     if let Some(node) = tree.at(path) {
         match K::parse(node) {
             Ok(value) => return value,
-            Err(fault) => {
-                let mut problem = fault.problem(path, &node.place);
+            Err(problem) => {
+                let mut problem = problem.of_key(path, &node.place);
                 problem
                     .hint
                     .get_or_insert_with(|| format!("leave it out for the default, `{default}`"));

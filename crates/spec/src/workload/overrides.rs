@@ -3,7 +3,6 @@
 
 use super::scalar::{self, Plain};
 use super::tree::{Content, DEPTH_MAX, Entry, Node, brief};
-use super::value::Fault;
 use crate::problem::{Place, Problem};
 
 /// One override of a workload's key, as typed on the command line.
@@ -32,7 +31,7 @@ impl Override {
     /// Read one override; the prefix `workload.` may be left out.
     ///
     /// # Errors
-    /// A problem that names the fault.
+    /// A problem that names the problem.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         Self::parse_with(text, Action::Set)
     }
@@ -40,7 +39,7 @@ impl Override {
     /// As [`Override::parse`], but `key=value` is refused for what is not given, as Hydra refuses it.
     ///
     /// # Errors
-    /// A problem that names the fault.
+    /// A problem that names the problem.
     pub fn parse_as_hydra(text: &str) -> Result<Self, Problem> {
         Self::parse_with(text, Action::Replace)
     }
@@ -60,16 +59,16 @@ impl Override {
             Some((key, value)) => (key.trim(), Some(value)),
             None => (rest.trim(), None),
         };
-        let key = own_key(key).map_err(|fault| fault.problem("", &place))?;
+        let key = own_key(key).map_err(|problem| problem.of_key("", &place))?;
         if value.is_none() && action != Action::Delete {
-            let fault = Fault::new("an override needs a value").hint("write `KEY=VALUE`");
-            return Err(fault.problem(key, &place));
+            let problem = Problem::new("an override needs a value").hint("write `KEY=VALUE`");
+            return Err(problem.of_key(key, &place));
         }
         let value = match value.map(str::trim_start) {
             None => None,
             Some("") if action == Action::Delete => None,
             Some(text) => {
-                Some(value_node(text, &place).map_err(|fault| fault.problem(key, &place))?)
+                Some(value_node(text, &place).map_err(|problem| problem.of_key(key, &place))?)
             }
         };
         Ok(Override { text: text.to_string(), action, key: key.to_string(), value })
@@ -92,18 +91,18 @@ pub(super) fn literal(text: &str) -> Option<Node> {
 }
 
 /// The dotted key, without `workload.`.
-fn own_key(key: &str) -> Result<&str, Fault> {
+fn own_key(key: &str) -> Result<&str, Problem> {
     let own = key.strip_prefix("workload.").unwrap_or(key);
     if own == "workload" {
-        return Err(Fault::new("`workload` is no key of a workload")
+        return Err(Problem::new("`workload` is no key of a workload")
             .hint("the workload is chosen by its own argument"));
     }
     if own.starts_with("hydra.") {
-        return Err(Fault::new(format!("`{key}` sets Hydra itself"))
+        return Err(Problem::new(format!("`{key}` sets Hydra itself"))
             .hint("only keys of the workload can be overridden here"));
     }
     if own.split('.').count() > DEPTH_MAX || !own.split('.').all(is_key) {
-        return Err(Fault::new(format!("`{}` is no key", brief(key)))
+        return Err(Problem::new(format!("`{}` is no key", brief(key)))
             .hint("write `section.key=VALUE`, as in `reader.batch_size=4`"));
     }
     Ok(own)
@@ -114,8 +113,8 @@ fn is_key(word: &str) -> bool {
         && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-$".contains(c))
 }
 
-fn value_node(text: &str, place: &Place) -> Result<Node, Fault> {
-    let mut reader = Reader { rest: text, place };
+fn value_node(text: &str, place: &Place) -> Result<Node, Problem> {
+    let mut reader = OverrideReader { rest: text, place };
     if text.is_empty() {
         return Ok(Node::scalar("", true, place.clone()));
     }
@@ -123,21 +122,21 @@ fn value_node(text: &str, place: &Place) -> Result<Node, Fault> {
     reader.skip_space();
     match reader.peek() {
         None => Ok(node),
-        Some(',') => Err(Fault::new(format!("`{text}` is a sweep over several values")).hint(
+        Some(',') => Err(Problem::new(format!("`{text}` is a sweep over several values")).hint(
             "an override sets one value: write `[a,b]` for a list; several runs are a study",
         )),
-        Some(c) => Err(Fault::new(format!("`{c}` is not expected in `{text}`")).hint(QUOTE)),
+        Some(c) => Err(Problem::new(format!("`{c}` is not expected in `{text}`")).hint(QUOTE)),
     }
 }
 
 const QUOTE: &str = "put text with special characters in quotes: `key='a,b'`";
 
-struct Reader<'a> {
+struct OverrideReader<'a> {
     rest: &'a str,
     place: &'a Place,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> OverrideReader<'a> {
     fn peek(&self) -> Option<char> {
         self.rest.chars().next()
     }
@@ -154,9 +153,9 @@ impl<'a> Reader<'a> {
     }
 
     /// One value, up to one of `ends`.
-    fn element(&mut self, ends: &[char], depth: usize) -> Result<Node, Fault> {
+    fn element(&mut self, ends: &[char], depth: usize) -> Result<Node, Problem> {
         if depth > DEPTH_MAX {
-            return Err(Fault::new(format!("nested deeper than the limit of {DEPTH_MAX}")));
+            return Err(Problem::new(format!("nested deeper than the limit of {DEPTH_MAX}")));
         }
         self.skip_space();
         let content = match self.peek() {
@@ -170,54 +169,65 @@ impl<'a> Reader<'a> {
         Ok(Node { place: self.place.clone(), content })
     }
 
-    fn list(&mut self, depth: usize) -> Result<Content, Fault> {
-        self.eat('[');
+    fn list(&mut self, depth: usize) -> Result<Content, Problem> {
         let mut items = Vec::new();
-        if self.eat(']') {
-            return Ok(Content::List(items));
-        }
-        loop {
-            items.push(self.element(&[',', ']'], depth + 1)?);
-            if self.eat(']') {
-                return Ok(Content::List(items));
-            }
-            if !self.eat(',') {
-                return Err(Fault::new("a list without its `]`").hint("write `[1,2]`"));
-            }
-        }
+        self.eat('[');
+        let unclosed = Problem::new("a list without its `]`").hint("write `[1,2]`");
+        self.each_up_to(']', unclosed, |reader| {
+            items.push(reader.element(&[',', ']'], depth + 1)?);
+            Ok(())
+        })?;
+        Ok(Content::List(items))
     }
 
-    fn dict(&mut self, depth: usize) -> Result<Content, Fault> {
+    fn dict(&mut self, depth: usize) -> Result<Content, Problem> {
         const HINT: &str = "write `{mean:1.0,stdev:0.1}`";
-        self.eat('{');
         let mut entries: Vec<Entry> = Vec::new();
-        if self.eat('}') {
-            return Ok(Content::Map(entries));
+        self.eat('{');
+        let unclosed = Problem::new("a dictionary without its `}`").hint(HINT);
+        self.each_up_to('}', unclosed, |reader| {
+            reader.skip_space();
+            let end = reader.rest.find([':', ',', '}', '{', '[', ']', '\'', '"']);
+            let Some(end) = end.filter(|&end| end > 0 && reader.rest[end..].starts_with(':'))
+            else {
+                let message = "a key and `:` are expected after `{` or `,`";
+                return Err(Problem::new(message).hint(HINT));
+            };
+            let key = reader.rest[..end].trim().to_string();
+            reader.rest = &reader.rest[end + 1..];
+            let value = reader.element(&[',', '}'], depth + 1)?;
+            if entries.iter().any(|e| e.key == key) {
+                return Err(Problem::new(format!("the key `{key}` is given twice")));
+            }
+            entries.push(Entry { key, key_place: reader.place.clone(), value });
+            Ok(())
+        })?;
+        Ok(Content::Map(entries))
+    }
+
+    /// Reads items with commas between, and `close` behind the last.
+    fn each_up_to(
+        &mut self,
+        close: char,
+        unclosed: Problem,
+        mut item: impl FnMut(&mut Self) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
+        if self.eat(close) {
+            return Ok(());
         }
         loop {
-            self.skip_space();
-            let end = self.rest.find([':', ',', '}', '{', '[', ']', '\'', '"']);
-            let Some(end) = end.filter(|&end| end > 0 && self.rest[end..].starts_with(':')) else {
-                return Err(Fault::new("a key and `:` are expected after `{` or `,`").hint(HINT));
-            };
-            let key = self.rest[..end].trim().to_string();
-            self.rest = &self.rest[end + 1..];
-            let value = self.element(&[',', '}'], depth + 1)?;
-            if entries.iter().any(|e| e.key == key) {
-                return Err(Fault::new(format!("the key `{key}` is given twice")));
-            }
-            entries.push(Entry { key, key_place: self.place.clone(), value });
-            if self.eat('}') {
-                return Ok(Content::Map(entries));
+            item(self)?;
+            if self.eat(close) {
+                return Ok(());
             }
             if !self.eat(',') {
-                return Err(Fault::new("a dictionary without its `}`").hint(HINT));
+                return Err(unclosed);
             }
         }
     }
 
     /// Backslashes count only before the quote: pairs of them, and one that keeps the quote.
-    fn quoted(&mut self, quote: char) -> Result<String, Fault> {
+    fn quoted(&mut self, quote: char) -> Result<String, Problem> {
         let mut text = String::new();
         let mut backslashes = 0;
         for (at, c) in self.rest.char_indices().skip(1) {
@@ -234,11 +244,11 @@ impl<'a> Reader<'a> {
             backslashes = 0;
             text.push(c);
         }
-        Err(Fault::new(format!("a text without its closing `{quote}`"))
+        Err(Problem::new(format!("a text without its closing `{quote}`"))
             .hint("the shell takes quotes away: quote twice, `'key=\"text\"'`"))
     }
 
-    fn unquoted(&mut self, ends: &[char]) -> Result<Node, Fault> {
+    fn unquoted(&mut self, ends: &[char]) -> Result<Node, Problem> {
         let mut text = String::new();
         let mut kept = 0;
         let mut escaped = false;
@@ -256,11 +266,11 @@ impl<'a> Reader<'a> {
                     _ => text.push(c),
                 },
                 '$' if self.rest[at..].starts_with("${") => {
-                    return Err(Fault::new("interpolation `${…}` is not supported")
+                    return Err(Problem::new("interpolation `${…}` is not supported")
                         .hint("write the value itself"));
                 }
                 '(' | ')' => {
-                    return Err(Fault::new(format!(
+                    return Err(Problem::new(format!(
                         "`{c}`: functions and sweeps are not supported"
                     ))
                     .hint(QUOTE));
@@ -275,13 +285,12 @@ impl<'a> Reader<'a> {
         text.truncate(kept);
         let stopped = self.rest[end..].chars().next();
         if let Some(c) = stopped.filter(|c| !ends.contains(c) && *c != ',') {
-            return Err(
-                Fault::new(format!("`{c}` is not expected in a value without quotes")).hint(QUOTE)
-            );
+            return Err(Problem::new(format!("`{c}` is not expected in a value without quotes"))
+                .hint(QUOTE));
         }
         self.rest = &self.rest[end..];
         if text.is_empty() {
-            return Err(Fault::new("a value is missing")
+            return Err(Problem::new("a value is missing")
                 .hint("leave out the comma, or write `''` for empty text"));
         }
         let plain = !escaped && is_plain(&text);

@@ -168,7 +168,7 @@ fn fold_deviations(w: &mut Workload, problems: &mut Problems) {
     ] {
         match (time.with_stdev(stdev), w.given.places.get(key)) {
             (Ok(folded), _) => *time = folded,
-            (Err(fault), Some(place)) => problems.push(fault.problem(key, place)),
+            (Err(problem), Some(place)) => problems.push(problem.of_key(key, place)),
             (Err(_), None) => unreachable!("a default has no deviation: {key}"),
         }
     }

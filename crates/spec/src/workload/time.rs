@@ -1,15 +1,17 @@
 //! A wait as DLIO configures it: a number, or a distribution (`utility.py:sleep`).
 
 use super::tree::{Content, Entry, Node};
-use super::value::{Fault, Kind, number, wrong};
+use super::value::{ValueKind, number, wrong};
+use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 
 /// Seconds, constant or drawn. DLIO takes the absolute value of what it draws.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "numpy's parameter names, all in seconds but `shape` and `lam`")]
 pub enum TimeSpec {
     /// No wait.
+    #[default]
     None,
     /// Always the same.
     Constant {
@@ -76,15 +78,15 @@ fn erf(x: f64) -> f64 {
 #[derive(Debug)]
 pub(super) struct Time;
 
-impl Kind for Time {
+impl ValueKind for Time {
     type Value = TimeSpec;
     const NAME: &'static str = "seconds or distribution";
 
-    fn parse(node: &Node) -> Result<TimeSpec, Fault> {
+    fn parse(node: &Node) -> Result<TimeSpec, Problem> {
         match &node.content {
             Content::Scalar { .. } if node.is_null() => Ok(TimeSpec::None),
             Content::Scalar { .. } => {
-                Ok(constant(number(node).map_err(|fault| with_example(node, fault))?))
+                Ok(constant(number(node).map_err(|problem| with_example(node, problem))?))
             }
             Content::Map(entries) if entries.is_empty() => Ok(TimeSpec::None),
             Content::Map(entries) => distribution(node, entries),
@@ -95,18 +97,18 @@ impl Kind for Time {
 
 impl TimeSpec {
     /// The same with a deviation given beside it, as `train.computation_time_stdev` is.
-    pub(super) fn with_stdev(self, stdev: f64) -> Result<Self, Fault> {
+    pub(super) fn with_stdev(self, stdev: f64) -> Result<Self, Problem> {
         match self {
             _ if stdev == 0.0 => Ok(self),
             TimeSpec::Constant { mean } | TimeSpec::Normal { mean, .. } => {
                 Ok(TimeSpec::Normal { mean, stdev })
             }
-            TimeSpec::None => Err(Fault::new(format!("a deviation of `{stdev}` without a mean"))
+            TimeSpec::None => Err(Problem::new(format!("a deviation of `{stdev}` without a mean"))
                 .hint("give the time itself too")),
             TimeSpec::Uniform { .. }
             | TimeSpec::Gamma { .. }
             | TimeSpec::Exponential { .. }
-            | TimeSpec::Poisson { .. } => Err(Fault::new(format!(
+            | TimeSpec::Poisson { .. } => Err(Problem::new(format!(
                 "a deviation of `{stdev}` for a distribution that has none"
             ))
             .hint("leave it out, or use `type: normal`")),
@@ -127,7 +129,7 @@ fn constant(mean: f64) -> TimeSpec {
     if mean == 0.0 { TimeSpec::None } else { TimeSpec::Constant { mean } }
 }
 
-fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Fault> {
+fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Problem> {
     let Some(kind) = node.get("type") else {
         known_fields(entries, &["mean", "stdev"], "a time without `type`")?;
         let mean = field(node, "mean", "a time without `type`")?;
@@ -141,7 +143,7 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Fault> {
     let Some((name, fields)) = TYPES.iter().find(|(known, _)| *known == name) else {
         let names: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
         let message = format!("expected one of `{}`, found `{}`", names.join("`, `"), kind.brief());
-        return Err(Fault::new(message).inside("type", kind).did_you_mean(name, names));
+        return Err(Problem::new(message).inside("type", kind).did_you_mean(name, names));
     };
     let what = format!("`type: {name}`");
     let mut allowed = vec!["type"];
@@ -152,7 +154,8 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Fault> {
     match *name {
         "normal" => Ok(TimeSpec::Normal { mean: first, stdev: second }),
         "uniform" if first > second => {
-            Err(Fault::new(format!("`min` `{first}` is above `max` `{second}`")).hint("swap them"))
+            Err(Problem::new(format!("`min` `{first}` is above `max` `{second}`"))
+                .hint("swap them"))
         }
         "uniform" => Ok(TimeSpec::Uniform { min: first, max: second }),
         "gamma" => Ok(TimeSpec::Gamma { shape: first, scale: second }),
@@ -161,33 +164,33 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Fault> {
     }
 }
 
-fn field(node: &Node, name: &str, what: &str) -> Result<f64, Fault> {
+fn field(node: &Node, name: &str, what: &str) -> Result<f64, Problem> {
     match node.get(name) {
         Some(value) => inner(name, value),
-        None => Err(Fault::new(format!("{what} needs `{name}`"))
+        None => Err(Problem::new(format!("{what} needs `{name}`"))
             .hint(format!("add `{name}: …` in seconds"))),
     }
 }
 
-fn inner(name: &str, value: &Node) -> Result<f64, Fault> {
-    number(value).map_err(|fault| fault.inside(name, value))
+fn inner(name: &str, value: &Node) -> Result<f64, Problem> {
+    number(value).map_err(|problem| problem.inside(name, value))
 }
 
-fn known_fields(entries: &[Entry], known: &[&str], what: &str) -> Result<(), Fault> {
+fn known_fields(entries: &[Entry], known: &[&str], what: &str) -> Result<(), Problem> {
     let Some(unknown) = entries.iter().find(|e| !known.contains(&e.key.as_str())) else {
         return Ok(());
     };
-    let fault = Fault::new(format!("{what} has no `{}`", unknown.key))
+    let problem = Problem::new(format!("{what} has no `{}`", unknown.key))
         .hint(format!("it has `{}`", known.join("`, `")))
         .did_you_mean(&unknown.key, known.iter().copied());
-    Err(Fault { place: Some(unknown.key_place.clone()), ..fault })
+    Err(problem.at(Some(unknown.key_place.clone())))
 }
 
-fn with_example(node: &Node, fault: Fault) -> Fault {
-    match (&fault.hint, &node.content) {
+fn with_example(node: &Node, problem: Problem) -> Problem {
+    match (&problem.hint, &node.content) {
         (None, Content::Scalar { .. } | Content::List(_)) => {
-            fault.hint("write seconds, as `0.323`, or `{mean: 0.323, stdev: 0.01}`")
+            problem.hint("write seconds, as `0.323`, or `{mean: 0.323, stdev: 0.01}`")
         }
-        _ => fault,
+        _ => problem,
     }
 }

@@ -3,31 +3,13 @@
 use super::scalar::{self, Plain};
 use super::suggest::nearest;
 use super::tree::{Content, Entry, Node};
-use crate::names::names;
-use crate::problem::{Place, Problem};
+use crate::names;
+use crate::problem::Problem;
 use crate::shape::{Compression, Element, StateType};
 use crate::units;
 use serde::{Deserialize, Serialize};
 
-/// A fault of a value.
-#[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
-    /// Where, if not at the value itself.
-    pub(super) place: Option<Place>,
-}
-
-impl Fault {
-    pub(super) fn new(message: impl Into<String>) -> Self {
-        Fault { message: message.into(), hint: None, place: None }
-    }
-
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
+impl Problem {
     /// With a hint at the nearest of `known`, if one is near.
     pub(super) fn did_you_mean<'a>(
         self,
@@ -40,33 +22,22 @@ impl Fault {
         }
     }
 
-    /// The same of `node`, whatever stands around it.
-    fn at(mut self, node: &Node) -> Self {
-        self.place = Some(node.place.clone());
-        self
-    }
-
     /// The same of what `node` is called in the value around it.
     pub(super) fn inside(self, name: &str, node: &Node) -> Self {
-        Fault { message: format!("{name}: {}", self.message), ..self.at(node) }
-    }
-
-    /// As a problem of `key`, which was written at `place`.
-    pub(super) fn problem(self, key: &str, place: &Place) -> Problem {
-        let place = self.place.unwrap_or_else(|| place.clone());
-        Problem { hint: self.hint, ..Problem::error(key, self.message).at(Some(place)) }
+        let message = format!("{name}: {}", self.message);
+        Problem { message, ..self.at(Some(node.place.clone())) }
     }
 }
 
 /// A kind of value.
-pub(super) trait Kind {
+pub(super) trait ValueKind {
     /// The type that a value of this kind is read into.
     type Value;
     /// Name of the kind in reference pages.
     const NAME: &'static str;
 
     /// Read one value.
-    fn parse(node: &Node) -> Result<Self::Value, Fault>;
+    fn parse(node: &Node) -> Result<Self::Value, Problem>;
 }
 
 names! {
@@ -81,10 +52,11 @@ names! {
 }
 
 /// Order of files or samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shuffle {
     /// As listed.
+    #[default]
     Off,
     /// By `train.seed`.
     Seed,
@@ -93,7 +65,7 @@ pub enum Shuffle {
 }
 
 /// A scalar's text, with what it resolves to; text if quoted.
-pub(super) fn scalar_of<'a>(node: &'a Node, expected: &str) -> Result<(&'a str, Plain), Fault> {
+pub(super) fn scalar_of<'a>(node: &'a Node, expected: &str) -> Result<(&'a str, Plain), Problem> {
     match &node.content {
         Content::Scalar { text, quoted: true } => Ok((text, Plain::Text)),
         Content::Scalar { text, quoted: false } => Ok((text, scalar::resolve(text))),
@@ -101,42 +73,42 @@ pub(super) fn scalar_of<'a>(node: &'a Node, expected: &str) -> Result<(&'a str, 
     }
 }
 
-pub(super) fn wrong(node: &Node, expected: &str) -> Fault {
-    let fault = Fault::new(format!("expected {expected}, found `{}`", node.brief()));
+pub(super) fn wrong(node: &Node, expected: &str) -> Problem {
+    let problem = Problem::new(format!("expected {expected}, found `{}`", node.brief()));
     match &node.content {
         Content::Scalar { text, quoted: true }
             if matches!(scalar::resolve(text), Plain::Int(_) | Plain::Float(_)) =>
         {
-            fault.hint("take the quotes away")
+            problem.hint("take the quotes away")
         }
         Content::Scalar { text, quoted: false }
             if text.len() > 1 && text.bytes().all(|b| b.is_ascii_digit()) =>
         {
-            fault.hint("YAML reads a leading zero as octal: leave it out")
+            problem.hint("YAML reads a leading zero as octal: leave it out")
         }
-        _ => fault,
+        _ => problem,
     }
 }
 
 /// A number of seconds, bytes and the like: finite, not negative.
-pub(super) fn number(node: &Node) -> Result<f64, Fault> {
+pub(super) fn number(node: &Node) -> Result<f64, Problem> {
     let value = match scalar_of(node, "a number")?.1 {
         Plain::Int(int) => int as f64,
         Plain::Float(float) => float,
         Plain::Null | Plain::Bool(_) | Plain::Text => return Err(wrong(node, "a number")),
     };
     if !value.is_finite() {
-        return Err(Fault::new(format!("`{}` is not a finite number", node.brief())));
+        return Err(Problem::new(format!("`{}` is not a finite number", node.brief())));
     }
     if value < 0.0 {
-        return Err(Fault::new(format!("`{}` is negative", node.brief()))
+        return Err(Problem::new(format!("`{}` is negative", node.brief()))
             .hint("give a number of at least 0"));
     }
     Ok(value)
 }
 
 /// A whole number; `-1` is left to the caller.
-fn whole(node: &Node) -> Result<i128, Fault> {
+fn whole(node: &Node) -> Result<i128, Problem> {
     const EXPECTED: &str = "a whole number";
     match scalar_of(node, EXPECTED)?.1 {
         Plain::Int(int) => Ok(int),
@@ -145,18 +117,18 @@ fn whole(node: &Node) -> Result<i128, Fault> {
     }
 }
 
-fn in_range<T: TryFrom<i128>>(node: &Node, value: i128) -> Result<T, Fault> {
+fn in_range<T: TryFrom<i128>>(node: &Node, value: i128) -> Result<T, Problem> {
     T::try_from(value).map_err(|_| {
         if value < 0 {
-            Fault::new(format!("`{}` is negative", node.brief()))
+            Problem::new(format!("`{}` is negative", node.brief()))
                 .hint("give a number of at least 0")
         } else {
-            Fault::new(format!("`{}` is too large", node.brief()))
+            Problem::new(format!("`{}` is too large", node.brief()))
         }
     })
 }
 
-fn items<'a>(node: &'a Node, expected: &str) -> Result<&'a [Node], Fault> {
+fn items<'a>(node: &'a Node, expected: &str) -> Result<&'a [Node], Problem> {
     match &node.content {
         Content::List(items) => Ok(items),
         Content::Scalar { .. } | Content::Map(_) => Err(wrong(node, expected)),
@@ -169,11 +141,11 @@ macro_rules! kinds {
         #[derive(Debug)]
         pub(super) struct $kind;
 
-        impl Kind for $kind {
+        impl ValueKind for $kind {
             type Value = $value;
             const NAME: &'static str = $name;
 
-            fn parse($node: &Node) -> Result<$value, Fault> {
+            fn parse($node: &Node) -> Result<$value, Problem> {
                 $parse
             }
         }
@@ -196,11 +168,11 @@ kinds! {
     };
     Share: "number from 0 to 1" => f64, |node| match number(node)? {
         value if value <= 1.0 => Ok(value),
-        _ => Err(Fault::new(format!("`{}` is above 1", node.brief())).hint("give a share: `0.9` is 90 %")),
+        _ => Err(Problem::new(format!("`{}` is above 1", node.brief())).hint("give a share: `0.9` is 90 %")),
     };
     Percent: "whole number from 0 to 100" => u32, |node| match in_range(node, whole(node)?)? {
         value if value <= 100 => Ok(value),
-        _ => Err(Fault::new(format!("`{}` is above 100", node.brief())).hint("give a number from 0 to 100")),
+        _ => Err(Problem::new(format!("`{}` is above 100", node.brief())).hint("give a number from 0 to 100")),
     };
     Bytes: "bytes" => f64, |node| bytes(node);
     WholeBytes: "bytes" => u64, |node| whole_bytes(node);
@@ -210,12 +182,12 @@ kinds! {
     Text: "text" => String, |node| text(node);
     OptionalText: "text or null" => Option<String>, |node| optional::<Text>(node);
     Texts: "list of texts" => Vec<String>, |node| match &node.content {
-        Content::List(items) => items.iter().map(|item| text(item).map_err(|f| f.at(item))).collect(),
+        Content::List(items) => items.iter().map(|item| text(item).map_err(|problem| problem.at(Some(item.place.clone())))).collect(),
         Content::Scalar { .. } | Content::Map(_) => text(node).map(|one| vec![one]),
     };
     Counts: "list of whole numbers" => Vec<u64>, |node| items(node, "a list of whole numbers, as `[64, 64]`")?
         .iter()
-        .map(|item| whole(item).and_then(|value| in_range(item, value)).map_err(|f| f.at(item)))
+        .map(|item| whole(item).and_then(|value| in_range(item, value)).map_err(|problem| problem.at(Some(item.place.clone()))))
         .collect();
     Options: "map" => Vec<(String, String)>, |node| options(node);
     ShuffleKind: "off | seed | random" => Shuffle, |node| shuffle(node);
@@ -263,11 +235,11 @@ choices! {
     Profiler: "none" | "iostat" | "darshan" | "tensorboard";
 }
 
-fn optional<K: Kind>(node: &Node) -> Result<Option<K::Value>, Fault> {
+fn optional<K: ValueKind>(node: &Node) -> Result<Option<K::Value>, Problem> {
     if node.is_null() { Ok(None) } else { K::parse(node).map(Some) }
 }
 
-fn flag(node: &Node) -> Result<bool, Fault> {
+fn flag(node: &Node) -> Result<bool, Problem> {
     const EXPECTED: &str = "`true` or `false`";
     match &node.content {
         Content::Scalar { text, .. } => scalar::boolean(text).ok_or_else(|| wrong(node, EXPECTED)),
@@ -275,22 +247,22 @@ fn flag(node: &Node) -> Result<bool, Fault> {
     }
 }
 
-fn text(node: &Node) -> Result<String, Fault> {
+fn text(node: &Node) -> Result<String, Problem> {
     let (text, plain) = scalar_of(node, "text")?;
     if plain == Plain::Null {
         return Err(wrong(node, "text"));
     }
     if text.contains("${") {
-        return Err(Fault::new(format!("interpolation is not supported: `{}`", node.brief()))
+        return Err(Problem::new(format!("interpolation is not supported: `{}`", node.brief()))
             .hint("write the value itself"));
     }
     if text.contains('\0') {
-        return Err(Fault::new("a text with a zero byte"));
+        return Err(Problem::new("a text with a zero byte"));
     }
     Ok(text.to_string())
 }
 
-fn choice(node: &Node, choices: &[&'static str]) -> Result<String, Fault> {
+fn choice(node: &Node, choices: &[&'static str]) -> Result<String, Problem> {
     let expected = format!("one of `{}`", choices.join("`, `"));
     let (text, _) = scalar_of(node, &expected)?;
     if choices.contains(&text) {
@@ -299,7 +271,7 @@ fn choice(node: &Node, choices: &[&'static str]) -> Result<String, Fault> {
     Err(wrong(node, &expected).did_you_mean(text, choices.iter().copied()))
 }
 
-fn bytes(node: &Node) -> Result<f64, Fault> {
+fn bytes(node: &Node) -> Result<f64, Problem> {
     let (text, plain) = scalar_of(node, "bytes")?;
     match (plain, units::parse_bytes(text)) {
         (Plain::Text, Some(bytes)) if text.ends_with('B') => Ok(bytes),
@@ -310,18 +282,18 @@ fn bytes(node: &Node) -> Result<f64, Fault> {
     }
 }
 
-fn whole_bytes(node: &Node) -> Result<u64, Fault> {
+fn whole_bytes(node: &Node) -> Result<u64, Problem> {
     if let Ok((_, Plain::Int(_))) = scalar_of(node, "bytes") {
         return in_range(node, whole(node)?);
     }
     let bytes = bytes(node)?;
     if bytes.fract() != 0.0 || bytes > 1e18 {
-        return Err(Fault::new(format!("`{}` is no whole number of bytes", node.brief())));
+        return Err(Problem::new(format!("`{}` is no whole number of bytes", node.brief())));
     }
     Ok(bytes as u64)
 }
 
-fn rate(node: &Node) -> Result<f64, Fault> {
+fn rate(node: &Node) -> Result<f64, Problem> {
     let (text, plain) = scalar_of(node, "bytes per second")?;
     let rate = match (plain, units::parse_bytes_per_second(text)) {
         (Plain::Text, Some(rate)) if text.contains('B') => rate,
@@ -331,18 +303,18 @@ fn rate(node: &Node) -> Result<f64, Fault> {
         (Plain::Int(_) | Plain::Float(_), _) => number(node)?,
     };
     if rate < 1.0 {
-        return Err(Fault::new(format!("`{}` is less than one byte per second", node.brief()))
+        return Err(Problem::new(format!("`{}` is less than one byte per second", node.brief()))
             .hint("leave it out for no limit"));
     }
     Ok(rate)
 }
 
-fn options(node: &Node) -> Result<Vec<(String, String)>, Fault> {
+fn options(node: &Node) -> Result<Vec<(String, String)>, Problem> {
     match &node.content {
         Content::Map(entries) => entries
             .iter()
             .map(|Entry { key, value, .. }| {
-                let text = text(value).map_err(|fault| fault.inside(key, value))?;
+                let text = text(value).map_err(|problem| problem.inside(key, value))?;
                 Ok((key.clone(), text))
             })
             .collect(),
@@ -351,7 +323,7 @@ fn options(node: &Node) -> Result<Vec<(String, String)>, Fault> {
     }
 }
 
-fn shuffle(node: &Node) -> Result<Shuffle, Fault> {
+fn shuffle(node: &Node) -> Result<Shuffle, Problem> {
     const CHOICES: &[&str] = &["off", "seed", "random"];
     if let Content::Scalar { text, .. } = &node.content {
         match scalar::boolean(text) {
@@ -370,13 +342,13 @@ fn shuffle(node: &Node) -> Result<Shuffle, Fault> {
     })
 }
 
-fn element(node: &Node) -> Result<Element, Fault> {
+fn element(node: &Node) -> Result<Element, Problem> {
     let (text, _) = scalar_of(node, "a numpy type")?;
     let found = Element::ALL.into_iter().find(|e| e.name() == text || e.npy_descr() == text);
     found.ok_or_else(|| {
         let names = Element::ALL.map(Element::name);
-        let fault =
+        let problem =
             wrong(node, "a numpy type").hint(format!("types there are: {}", names.join(", ")));
-        fault.did_you_mean(text, names)
+        problem.did_you_mean(text, names)
     })
 }

@@ -3,7 +3,7 @@
 
 use super::tree::{Content, DEPTH_MAX, Entry, Node, brief, text_weight};
 use crate::problem::{Place, Problem};
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, StrInput, Tag};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -14,154 +14,154 @@ const WEIGHT_MAX: usize = 50_000;
 
 /// The tree of `yaml`, whose places name the file `name`.
 pub(super) fn from_yaml(name: &str, yaml: &str) -> Result<Node, Problem> {
-    let builder =
-        Builder { name, weight: 0, anchors: HashMap::new(), open: Vec::new(), root: None };
+    let text = yaml.strip_prefix('\u{feff}').unwrap_or(yaml);
+    let parser = Parser::new_from_str(text);
+    let mut builder = TreeBuilder { name, parser, weight: 0, depth: 0, anchors: HashMap::new() };
     if yaml.len() > TEXT_MAX {
         let message =
             format!("`{}` bytes of YAML are more than the limit of {TEXT_MAX}", yaml.len());
         return Err(builder.problem(Marker::new(0, 1, 0), message));
     }
-    builder.build(Parser::new_from_str(yaml.strip_prefix('\u{feff}').unwrap_or(yaml)))
+    builder.document()
 }
 
-struct Builder<'a> {
+struct TreeBuilder<'a> {
     name: &'a str,
+    parser: Parser<'a, StrInput<'a>>,
     weight: usize,
+    /// Lists and maps around the value that is read.
+    depth: usize,
     /// Values that aliases may stand for.
     anchors: HashMap<usize, Node>,
-    open: Vec<Frame>,
-    root: Option<Node>,
 }
 
-/// A list or map whose end has not come.
-struct Frame {
-    place: Place,
-    anchor: usize,
-    items: Items,
-}
-
-enum Items {
-    List(Vec<Node>),
-    Map { entries: Vec<Entry>, merges: Vec<Node>, key: Option<Key> },
-}
-
-struct Key {
-    text: String,
-    place: Place,
-    merge: bool,
-}
-
-impl Builder<'_> {
-    fn build(mut self, mut parser: Parser<'_, StrInput<'_>>) -> Result<Node, Problem> {
-        let mut documents = 0;
+impl<'a> TreeBuilder<'a> {
+    /// The root of the one document.
+    fn document(&mut self) -> Result<Node, Problem> {
+        let empty = "give at least `model` and `dataset`, or `{}` for all defaults";
+        let mut root = None;
         let mut end = Marker::new(0, 1, 0);
-        while let Some(event) = parser.next_event() {
-            let (event, span) = event.map_err(|e| self.syntax(&e))?;
-            end = span.start;
-            if let Event::DocumentStart(_) = event {
-                documents += 1;
-                if documents > 1 {
-                    let problem =
-                        self.problem(span.start, "a second YAML document begins here".into());
+        while let Some((event, at)) = self.next_event()? {
+            end = at;
+            match event {
+                Event::DocumentStart(_) if root.is_some() => {
+                    let problem = self.problem(at, "a second YAML document begins here");
                     return Err(problem.hint("one file holds one workload"));
                 }
+                Event::Nothing
+                | Event::StreamStart
+                | Event::StreamEnd
+                | Event::DocumentStart(_)
+                | Event::DocumentEnd => {}
+                event => root = Some(self.node(event, at)?),
             }
-            self.event(event, span)?;
         }
-        let empty = "give at least `model` and `dataset`, or `{}` for all defaults";
-        match self.root.take() {
+        match root {
             Some(root) if root.is_null() => {
-                Err(Problem::error("", "the file is empty").at(Some(root.place)).hint(empty))
+                Err(Problem::new("the file is empty").at(Some(root.place)).hint(empty))
             }
             Some(root) if root.entries().is_some() => Ok(root),
             Some(root) => {
                 let message = format!("a workload is a map of keys, found `{}`", root.brief());
-                Err(Problem::error("", message)
-                    .at(Some(root.place))
-                    .hint("write `key: value` lines"))
+                Err(Problem::new(message).at(Some(root.place)).hint("write `key: value` lines"))
             }
-            None => Err(self.problem(end, "the file is empty".into()).hint(empty)),
+            None => Err(self.problem(end, "the file is empty").hint(empty)),
         }
     }
 
-    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
-        match event {
+    fn next_event(&mut self) -> Result<Option<(Event<'a>, Marker)>, Problem> {
+        match self.parser.next_event() {
+            None => Ok(None),
+            Some(Ok((event, span))) => Ok(Some((event, span.start))),
+            Some(Err(error)) => Err(match error.info() {
+                "recursion limit exceeded" => self.too_deep(*error.marker()),
+                info => self.problem(*error.marker(), format!("not YAML: {info}")),
+            }),
+        }
+    }
+
+    /// The value that begins with `event`, to its end.
+    fn node(&mut self, event: Event<'a>, at: Marker) -> Result<Node, Problem> {
+        let place = self.place(at);
+        let (content, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
-                self.spend(text_weight(&text), span.start)?;
-                let quoted = self.is_text(style, tag.as_ref(), span.start)?;
-                let node = Node::scalar(text, quoted, self.place(span.start));
-                self.finish(node, anchor, span.start)
+                self.spend(text_weight(&text), at)?;
+                let quoted = self.is_text(style, tag.as_ref(), at)?;
+                (Content::Scalar { text: text.into(), quoted }, anchor)
             }
             Event::SequenceStart(anchor, tag) => {
-                self.is_text(ScalarStyle::Plain, tag.as_ref(), span.start)?;
-                self.begin(Items::List(Vec::new()), anchor, span.start)
+                self.enter(tag.as_ref(), at)?;
+                let mut items = Vec::new();
+                while let Some(item) = self.inner()? {
+                    items.push(item);
+                }
+                (Content::List(items), anchor)
             }
             Event::MappingStart(anchor, tag) => {
-                self.is_text(ScalarStyle::Plain, tag.as_ref(), span.start)?;
-                self.begin(
-                    Items::Map { entries: Vec::new(), merges: Vec::new(), key: None },
-                    anchor,
-                    span.start,
-                )
+                self.enter(tag.as_ref(), at)?;
+                (Content::Map(self.entries()?), anchor)
             }
-            Event::SequenceEnd | Event::MappingEnd => self.end(span.start),
-            Event::Alias(anchor) => {
-                let Some(node) = self.anchors.get(&anchor).cloned() else {
-                    let message = "an alias inside the value it stands for";
-                    return Err(self.problem(span.start, message.into()));
-                };
-                if self.open.len() + node.depth() > DEPTH_MAX {
-                    return Err(self.problem(span.start, too_deep()));
-                }
-                self.spend(node.weight(), span.start)?;
-                self.finish(Node { place: self.place(span.start), ..node }, 0, span.start)
-            }
-            Event::Nothing
-            | Event::StreamStart
-            | Event::StreamEnd
-            | Event::DocumentStart(_)
-            | Event::DocumentEnd => Ok(()),
-        }
-    }
-
-    fn begin(&mut self, items: Items, anchor: usize, at: Marker) -> Result<(), Problem> {
-        self.spend(1, at)?;
-        if self.open.len() >= DEPTH_MAX {
-            return Err(self.problem(at, too_deep()));
-        }
-        self.open.push(Frame { place: self.place(at), anchor, items });
-        Ok(())
-    }
-
-    fn end(&mut self, at: Marker) -> Result<(), Problem> {
-        let Some(Frame { place, anchor, items }) = self.open.pop() else { return Ok(()) };
-        let content = match items {
-            Items::List(items) => Content::List(items),
-            Items::Map { entries, merges, .. } => Content::Map(merged(entries, merges)?),
+            Event::Alias(anchor) => return self.alias(anchor, at),
+            _ => return Err(self.problem(at, "a value is missing")),
         };
-        self.finish(Node { place, content }, anchor, at)
-    }
-
-    /// Put a whole value where it belongs.
-    fn finish(&mut self, node: Node, anchor: usize, at: Marker) -> Result<(), Problem> {
+        let node = Node { place, content };
         if anchor != 0 {
             self.spend(node.weight(), at)?;
             self.anchors.insert(anchor, node.clone());
         }
-        match self.open.last_mut().map(|frame| &mut frame.items) {
-            None => self.root = Some(node),
-            Some(Items::List(items)) => items.push(node),
-            Some(Items::Map { key: key @ None, .. }) => *key = Some(key_of(node)?),
-            Some(Items::Map { entries, merges, key }) => {
-                let Some(Key { text, place, merge }) = key.take() else { return Ok(()) };
-                if merge {
-                    merges.push(node);
-                } else {
-                    entries.push(Entry { key: text, key_place: place, value: node });
-                }
+        Ok(node)
+    }
+
+    /// Into a list or map.
+    fn enter(&mut self, tag: Option<&Cow<'_, Tag>>, at: Marker) -> Result<(), Problem> {
+        self.is_text(ScalarStyle::Plain, tag, at)?;
+        self.spend(1, at)?;
+        if self.depth >= DEPTH_MAX {
+            return Err(self.too_deep(at));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// The next value of the list or map that was entered; `None` at its end, which leaves it.
+    fn inner(&mut self) -> Result<Option<Node>, Problem> {
+        match self.next_event()? {
+            None | Some((Event::SequenceEnd | Event::MappingEnd, _)) => {
+                self.depth -= 1;
+                Ok(None)
+            }
+            Some((event, at)) => self.node(event, at).map(Some),
+        }
+    }
+
+    /// The entries of a map with those of `<<`: own keys win, then the earlier merge.
+    fn entries(&mut self) -> Result<Vec<Entry>, Problem> {
+        let (mut entries, mut merges) = (Vec::<Entry>::new(), Vec::new());
+        while let Some(Node { place: key_place, content }) = self.inner()? {
+            let Content::Scalar { text: key, quoted } = content else {
+                let brief = Node { place: key_place.clone(), content }.brief();
+                let message = format!("a key is a word, found `{brief}`");
+                return Err(Problem::new(message).at(Some(key_place)));
+            };
+            let Some(value) = self.inner()? else { break };
+            if !quoted && key == "<<" {
+                merges.push(value);
+            } else {
+                entries.push(Entry { key, key_place, value });
             }
         }
-        Ok(())
+        merged(entries, merges)
+    }
+
+    fn alias(&mut self, anchor: usize, at: Marker) -> Result<Node, Problem> {
+        let Some(node) = self.anchors.get(&anchor).cloned() else {
+            return Err(self.problem(at, "an alias inside the value it stands for"));
+        };
+        if self.depth + node.depth() > DEPTH_MAX {
+            return Err(self.too_deep(at));
+        }
+        self.spend(node.weight(), at)?;
+        Ok(Node { place: self.place(at), ..node })
     }
 
     fn spend(&mut self, weight: usize, at: Marker) -> Result<(), Problem> {
@@ -196,46 +196,24 @@ impl Builder<'_> {
         }
     }
 
-    fn syntax(&self, error: &ScanError) -> Problem {
-        let message = match error.info() {
-            "recursion limit exceeded" => too_deep(),
-            info => format!("not YAML: {info}"),
-        };
-        self.problem(*error.marker(), message)
-    }
-
     fn place(&self, at: Marker) -> Place {
         Place::File { name: self.name.to_string(), line: at.line().max(1), column: at.col() + 1 }
     }
 
-    fn problem(&self, at: Marker, message: String) -> Problem {
-        Problem::error("", message).at(Some(self.place(at)))
+    fn too_deep(&self, at: Marker) -> Problem {
+        self.problem(at, format!("nested deeper than the limit of {DEPTH_MAX}"))
+    }
+
+    fn problem(&self, at: Marker, message: impl Into<String>) -> Problem {
+        Problem::new(message).at(Some(self.place(at)))
     }
 }
 
-fn too_deep() -> String {
-    format!("nested deeper than the limit of {DEPTH_MAX}")
-}
-
-fn key_of(node: Node) -> Result<Key, Problem> {
-    match node.content {
-        Content::Scalar { text, quoted } => {
-            Ok(Key { merge: !quoted && text == "<<", text, place: node.place })
-        }
-        Content::List(_) | Content::Map(_) => {
-            let message = format!("a key is a word, found `{}`", node.brief());
-            Err(Problem::error("", message).at(Some(node.place)))
-        }
-    }
-}
-
-/// The entries of a map with those of `<<`: own keys win, then the earlier merge.
 fn merged(entries: Vec<Entry>, merges: Vec<Node>) -> Result<Vec<Entry>, Problem> {
     let mut seen: HashMap<String, Place> = HashMap::with_capacity(entries.len());
     for entry in &entries {
         if let Some(first) = seen.insert(entry.key.clone(), entry.key_place.clone()) {
-            let problem =
-                Problem::error("", format!("the key `{}` is given twice", brief(&entry.key)));
+            let problem = Problem::new(format!("the key `{}` is given twice", brief(&entry.key)));
             return Err(problem
                 .at(Some(entry.key_place.clone()))
                 .hint(format!("the first is at {first}")));
@@ -251,7 +229,7 @@ fn merged(entries: Vec<Entry>, merges: Vec<Node>) -> Result<Vec<Entry>, Problem>
         for map in maps {
             let Content::Map(from) = map.content else {
                 let message = format!("`<<` merges maps, found `{}`", map.brief());
-                return Err(Problem::error("", message).at(Some(map.place)));
+                return Err(Problem::new(message).at(Some(map.place)));
             };
             all.extend(from.into_iter().filter(|e| taken.insert(e.key.clone())));
         }

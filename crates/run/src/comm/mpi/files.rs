@@ -5,7 +5,7 @@ use super::abi::{Handle, Status};
 use super::calls::{Calls, FileFunctions, Group};
 use super::link::{Link, one_thread};
 use super::state::State;
-use crate::comm::{CommError, SharedFile, SharedFiles};
+use crate::comm::{CommError, SharedFiles};
 use std::ffi::{CString, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -15,7 +15,6 @@ use std::thread::ThreadId;
 const OPEN: &str = "MPI_File_open";
 
 /// A group of all ranks, one thread of each, for reading files together.
-#[derive(Clone)]
 pub(super) struct MpiFiles {
     calls: Calls,
     functions: FileFunctions,
@@ -23,12 +22,6 @@ pub(super) struct MpiFiles {
     state: Arc<State>,
     /// The one thread that may call, where the library wants one.
     thread: Option<ThreadId>,
-}
-
-/// A file that all ranks have opened.
-struct MpiFile {
-    files: MpiFiles,
-    file: Handle,
 }
 
 impl MpiFiles {
@@ -56,7 +49,7 @@ impl MpiFiles {
 }
 
 impl SharedFiles for MpiFiles {
-    fn open(&self, path: &Path) -> Result<Box<dyn SharedFile>, CommError> {
+    fn open(&self, path: &Path) -> Result<u64, CommError> {
         self.may_call(OPEN)?;
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| refused(path, "a zero byte in its name"))?;
@@ -67,47 +60,45 @@ impl SharedFiles for MpiFiles {
             (self.functions.open)(group, name.as_ptr(), abi.read_only, abi.info_null, &mut file)
         };
         match self.calls.check(OPEN, code) {
-            Ok(()) => Ok(Box::new(MpiFile { files: self.clone(), file })),
+            Ok(()) => Ok(file as u64),
             Err(CommError::Library { reason, .. }) => Err(refused(path, &reason)),
             Err(other) => Err(other),
         }
     }
-}
 
-fn refused(path: &Path, reason: &str) -> CommError {
-    CommError::Library { call: OPEN, reason: format!("`{}`: {reason}", path.display()) }
-}
-
-impl SharedFile for MpiFile {
     /// At most 2 GiB a rank. Open MPI's own MPI-IO (4.1) says that it read what it was asked for, also beyond the end.
-    fn read_at_all(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, CommError> {
+    fn read_at_all(&self, file: u64, offset: u64, bytes: &mut [u8]) -> Result<usize, CommError> {
         const CALL: &str = "MPI_File_read_at_all";
-        let MpiFiles { calls, functions, .. } = &self.files;
-        self.files.may_call(CALL)?;
+        self.may_call(CALL)?;
         let (Ok(len), Ok(offset)) = (c_int::try_from(bytes.len()), i64::try_from(offset)) else {
             return Err(CommError::Library { call: CALL, reason: "more than 2 GiB".to_owned() });
         };
-        let (to, byte) = (super::calls::to(bytes), calls.abi.byte);
-        let mut status = Status::default();
+        let (to, byte) = (super::calls::to(bytes), self.calls.abi.byte);
+        let (file, mut status) = (file as Handle, Status::default());
         // SAFETY: an open file; `to` holds `len` bytes, and `status` the largest MPI_Status.
         let code =
-            unsafe { (functions.read_at_all)(self.file, offset, to, len, byte, &mut status) };
-        calls.check(CALL, code)?;
+            unsafe { (self.functions.read_at_all)(file, offset, to, len, byte, &mut status) };
+        self.calls.check(CALL, code)?;
         let mut read = 0;
         // SAFETY: `status` was filled by the call above.
-        let code = unsafe { (functions.get_count)(&status, byte, &mut read) };
-        calls.check("MPI_Get_count", code)?;
+        let code = unsafe { (self.functions.get_count)(&status, byte, &mut read) };
+        self.calls.check("MPI_Get_count", code)?;
         usize::try_from(read).map_err(|_| CommError::Library {
             call: CALL,
             reason: "the library does not say how much it has read".to_owned(),
         })
     }
 
-    fn close(mut self: Box<Self>) -> Result<(), CommError> {
+    fn close(&self, file: u64) -> Result<(), CommError> {
         const CALL: &str = "MPI_File_close";
-        self.files.may_call(CALL)?;
+        self.may_call(CALL)?;
+        let mut file = file as Handle;
         // SAFETY: an open file, which nobody uses any more.
-        let code = unsafe { (self.files.functions.close)(&mut self.file) };
-        self.files.calls.check(CALL, code)
+        let code = unsafe { (self.functions.close)(&mut file) };
+        self.calls.check(CALL, code)
     }
+}
+
+fn refused(path: &Path, reason: &str) -> CommError {
+    CommError::Library { call: OPEN, reason: format!("`{}`: {reason}", path.display()) }
 }

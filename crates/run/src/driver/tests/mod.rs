@@ -4,9 +4,10 @@ mod settings;
 
 use super::{Epoch, RealDriver, Signals};
 use crate::clock::Clock;
-use crate::comm::{Comm, Solo, Threads};
+use crate::comm::tests::Threads;
+use crate::comm::{Comm, Solo};
 use crate::layers::GroupStorages;
-use feedrate_data::storage;
+use feedrate_data::storage::{self, Storage};
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
@@ -45,7 +46,7 @@ fn plan(case: Case) -> Plan {
 
 fn job(plan: &Plan) -> ReadJob {
     let storage = storage::open("null", Path::new("/")).unwrap();
-    ReadJob::new(plan, 0..plan.accelerators, Arc::from(storage), true).unwrap()
+    ReadJob::new(plan, 0..plan.accelerators, Arc::<dyn Storage>::from(storage), true).unwrap()
 }
 
 fn driver(plan: &Plan) -> RealDriver {

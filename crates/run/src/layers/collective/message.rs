@@ -1,14 +1,69 @@
-//! Requests of a member to its reader, and the answers: numbers of fixed length, then bytes of a length they say.
+//! Messages between a member and its reader: four numbers, then bytes of a length that the numbers say, if any.
 
+use crate::comm::{CommError, Peers};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-pub(super) const REQUEST_BYTES: usize = 32;
-pub(super) const ANSWER_BYTES: usize = 16;
-/// The request of a member that asks no more.
-pub(super) const LEAVE: [u8; REQUEST_BYTES] = Request::Leave.bytes();
+/// The numbers that a message begins with.
+pub(super) type Head = [u64; 4];
 
+const HEAD_BYTES: usize = size_of::<Head>();
+
+/// One end of the line between a worker of a member and the thread that reads for it. Its memory is used again and again.
+pub(super) struct PeerLine {
+    pub(super) peers: Arc<dyn Peers>,
+    /// The rank at the other end.
+    pub(super) rank: u32,
+    pub(super) tag: u32,
+    /// Set when the other end is not to be waited for any more.
+    pub(super) stop: Arc<AtomicBool>,
+    head: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl PeerLine {
+    pub(super) fn new(peers: &Arc<dyn Peers>, rank: u32, tag: u32, stop: &Arc<AtomicBool>) -> Self {
+        let (peers, stop) = (Arc::clone(peers), Arc::clone(stop));
+        PeerLine { peers, rank, tag, stop, head: Vec::new(), body: Vec::new() }
+    }
+
+    pub(super) fn send(&mut self, head: Head, body: &[u8]) -> Result<(), CommError> {
+        self.head.clear();
+        head.iter().for_each(|number| self.head.extend_from_slice(&number.to_le_bytes()));
+        let own = std::mem::take(&mut self.head);
+        self.head = self.peers.send(self.rank, self.tag, own, &self.stop)?;
+        if !body.is_empty() {
+            self.body.clear();
+            self.body.extend_from_slice(body);
+            let own = std::mem::take(&mut self.body);
+            self.body = self.peers.send(self.rank, self.tag, own, &self.stop)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn receive(&mut self) -> Result<Head, CommError> {
+        self.head.resize(HEAD_BYTES, 0);
+        let own = std::mem::take(&mut self.head);
+        self.head = self.peers.receive(self.rank, self.tag, own, &self.stop)?;
+        let (numbers, _) = self.head.as_chunks::<8>();
+        Ok(std::array::from_fn(|i| numbers.get(i).map_or(0, |bytes| u64::from_le_bytes(*bytes))))
+    }
+
+    /// The bytes of a message whose numbers have come.
+    pub(super) fn receive_body(&mut self, len: usize) -> Result<&[u8], CommError> {
+        self.body.resize(len, 0);
+        if len > 0 {
+            let own = std::mem::take(&mut self.body);
+            self.body = self.peers.receive(self.rank, self.tag, own, &self.stop)?;
+        }
+        Ok(&self.body)
+    }
+}
+
+/// A member's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Request {
+pub(super) enum ReadRequest {
     /// Open a file, whose path of so many bytes follows. Answered by its number.
     Open { path_bytes: u64 },
     /// Answered by its length.
@@ -21,60 +76,33 @@ pub(super) enum Request {
     Leave,
 }
 
-impl Request {
-    pub(super) const fn bytes(self) -> [u8; REQUEST_BYTES] {
-        let numbers = match self {
-            Request::Open { path_bytes } => [1, path_bytes, 0, 0],
-            Request::Length { file } => [2, file, 0, 0],
-            Request::Read { file, offset, len } => [3, file, offset, len],
-            Request::Close { file } => [4, file, 0, 0],
-            Request::Leave => [5, 0, 0, 0],
-        };
-        let mut bytes = [0; REQUEST_BYTES];
-        let mut at = 0;
-        while at < REQUEST_BYTES {
-            bytes[at] = numbers[at / 8].to_le_bytes()[at % 8];
-            at += 1;
+impl ReadRequest {
+    pub(super) fn head(self) -> Head {
+        match self {
+            ReadRequest::Open { path_bytes } => [1, path_bytes, 0, 0],
+            ReadRequest::Length { file } => [2, file, 0, 0],
+            ReadRequest::Read { file, offset, len } => [3, file, offset, len],
+            ReadRequest::Close { file } => [4, file, 0, 0],
+            ReadRequest::Leave => [5, 0, 0, 0],
         }
-        bytes
     }
 
     /// `None` where it is none.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let [kind, file, offset, len] = numbers(bytes)?;
+    pub(super) fn from_head([kind, file, offset, len]: Head) -> Option<Self> {
         Some(match kind {
-            1 => Request::Open { path_bytes: file },
-            2 => Request::Length { file },
-            3 => Request::Read { file, offset, len },
-            4 => Request::Close { file },
-            5 => Request::Leave,
+            1 => ReadRequest::Open { path_bytes: file },
+            2 => ReadRequest::Length { file },
+            3 => ReadRequest::Read { file, offset, len },
+            4 => ReadRequest::Close { file },
+            5 => ReadRequest::Leave,
             _ => return None,
         })
     }
 }
 
-/// A number, or that so many bytes of a [`Refusal`] follow.
-pub(super) type Answer = Result<u64, u64>;
-
-pub(super) fn answer_bytes(answer: Answer) -> [u8; ANSWER_BYTES] {
-    let numbers = match answer {
-        Ok(number) => [0, number],
-        Err(bytes) => [1, bytes],
-    };
-    let mut bytes = [0; ANSWER_BYTES];
-    for (to, number) in bytes.chunks_exact_mut(8).zip(numbers) {
-        to.copy_from_slice(&u64::to_le_bytes(number));
-    }
-    bytes
-}
-
-pub(super) fn answer_of(bytes: &[u8]) -> Option<Answer> {
-    match numbers(bytes)? {
-        [0, number] => Some(Ok(number)),
-        [1, bytes] => Some(Err(bytes)),
-        _ => None,
-    }
-}
+/// An answer begins with this where its number follows, or so many bytes of a [`Refusal`].
+pub(super) const ANSWERED: u64 = 0;
+pub(super) const REFUSED: u64 = 1;
 
 /// The reader's storage refused.
 #[derive(Serialize, Deserialize)]
@@ -85,15 +113,6 @@ pub(super) struct Refusal {
     pub(super) words: String,
 }
 
-fn numbers<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
-    let (words, rest) = bytes.as_chunks::<8>();
-    if !rest.is_empty() {
-        return None;
-    }
-    let words: &[[u8; 8]; N] = words.try_into().ok()?;
-    Some(words.map(u64::from_le_bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,18 +120,14 @@ mod tests {
     #[test]
     fn what_is_asked_is_understood() {
         for request in [
-            Request::Open { path_bytes: 300 },
-            Request::Length { file: 1 },
-            Request::Read { file: u64::MAX, offset: 1 << 40, len: 7 },
-            Request::Close { file: 2 },
-            Request::Leave,
+            ReadRequest::Open { path_bytes: 300 },
+            ReadRequest::Length { file: 1 },
+            ReadRequest::Read { file: u64::MAX, offset: 1 << 40, len: 7 },
+            ReadRequest::Close { file: 2 },
+            ReadRequest::Leave,
         ] {
-            assert_eq!(Request::from_bytes(&request.bytes()), Some(request));
+            assert_eq!(ReadRequest::from_head(request.head()), Some(request));
         }
-        assert_eq!(Request::from_bytes(&[9; REQUEST_BYTES]), None);
-        assert_eq!(Request::from_bytes(&[1; 8]), None);
-        for answer in [Ok(u64::MAX), Err(20)] {
-            assert_eq!(answer_of(&answer_bytes(answer)), Some(answer));
-        }
+        assert_eq!(ReadRequest::from_head([9, 0, 0, 0]), None);
     }
 }

@@ -8,13 +8,14 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-use self::member::Member;
-use self::reader::Line;
-use self::turn::{InTurn, Turn};
-use super::once::{Kept, Once};
+use self::member::GroupMember;
+use self::message::{PeerLine, ReadRequest};
+use self::reader::GroupReader;
+use self::turn::InTurn;
+use super::once::{KeptReads, Once};
 use crate::comm::{CommError, Peers};
 use crate::ranks::Ranks;
-use feedrate_data::storage::Storage;
+use feedrate_data::storage::ReadStorage;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::plan::order::shard;
 use std::sync::Arc;
@@ -31,9 +32,9 @@ const LOOK: Duration = Duration::from_millis(1);
 #[derive(Clone, Default)]
 pub struct GroupStorages {
     /// For this process's first group, whose reader is elsewhere.
-    pub asked: Vec<Arc<dyn Storage>>,
+    pub asked: Vec<Arc<dyn ReadStorage>>,
     /// For its last group, where it reads for members elsewhere too.
-    pub served: Vec<Arc<dyn Storage>>,
+    pub served: Vec<Arc<dyn ReadStorage>>,
 }
 
 /// Processes that this one has to do with.
@@ -127,30 +128,28 @@ impl Collective {
     ///
     /// # Errors
     /// A thread could not be started.
-    pub fn storages(&mut self, storage: &Arc<dyn Storage>) -> std::io::Result<GroupStorages> {
+    pub fn storages(&mut self, storage: &Arc<dyn ReadStorage>) -> std::io::Result<GroupStorages> {
         let mut storages = GroupStorages::default();
-        let kept = self.takers.map(Kept::new);
+        let kept = self.takers.map(KeptReads::new);
         let tags = self.tags..self.tags + self.workers;
         self.tags = tags.end;
         for tag in tags {
             if let Some(reader) = self.neighbours.reader {
-                let (peers, stop) = (Arc::clone(&self.peers), Arc::clone(&self.stop));
-                let inner = Arc::clone(storage);
-                storages.asked.push(Arc::new(Member::new(inner, peers, reader, tag, stop)));
+                let line = PeerLine::new(&self.peers, reader, tag, &self.stop);
+                storages.asked.push(Arc::new(GroupMember::new(line)));
             }
             if self.neighbours.members.is_empty() {
                 continue;
             }
-            let turn = Arc::new(Turn::default());
-            let mut own: Arc<dyn Storage> = Arc::new(InTurn::new(Arc::clone(storage), turn));
+            let mut own: Arc<dyn ReadStorage> = Arc::new(InTurn::new(Arc::clone(storage)));
             if let Some(kept) = &kept {
                 own = Arc::new(Once::new(own, Arc::clone(kept)));
             }
             for &member in &self.neighbours.members {
-                let (peers, abandoned) = (Arc::clone(&self.peers), Arc::clone(&self.abandoned));
-                let line = Line::new(Arc::clone(&own), peers, member, tag, abandoned);
+                let line = PeerLine::new(&self.peers, member, tag, &self.abandoned);
+                let reader = GroupReader::new(Arc::clone(&own), line);
                 let name = format!("for{member}w{tag}");
-                let thread = std::thread::Builder::new().name(name).spawn(|| line.serve())?;
+                let thread = std::thread::Builder::new().name(name).spawn(|| reader.serve())?;
                 self.threads.push(thread);
             }
             storages.served.push(own);
@@ -166,7 +165,8 @@ impl Collective {
     pub fn finish(mut self) -> Result<(), CommError> {
         if let Some(reader) = self.neighbours.reader {
             for tag in 0..self.tags {
-                self.peers.send(reader, tag, message::LEAVE.to_vec(), &self.abandoned)?;
+                let mut line = PeerLine::new(&self.peers, reader, tag, &self.abandoned);
+                line.send(ReadRequest::Leave.head(), &[])?;
             }
         }
         for thread in self.threads.drain(..) {

@@ -1,54 +1,33 @@
 //! Reads for one worker of a process that has no reader of its own, on a thread of its own.
 
 use super::super::slots::Slots;
-use super::message::{REQUEST_BYTES, Refusal, Request, answer_bytes};
+use super::message::{ANSWERED, PeerLine, REFUSED, ReadRequest, Refusal};
 use crate::buffer::{ALIGN, AlignedBuffer};
-use crate::comm::{CommError, Peers};
-use feedrate_data::storage::{Handle, Storage, StorageError};
+use crate::comm::CommError;
+use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use std::io::Error;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// No more is read at once, which is more than any worker's buffer.
 const READ_BYTES_MAX: u64 = 1 << 30;
 /// As long as any system takes.
 const PATH_BYTES_MAX: u64 = 1 << 16;
 
-/// To one worker of a member.
-pub(super) struct Line {
-    storage: Arc<dyn Storage>,
-    peers: Arc<dyn Peers>,
-    member: u32,
-    tag: u32,
-    /// The member is not to be waited for any more.
-    stop: Arc<AtomicBool>,
-    /// By the number that the member has.
-    files: Slots<Handle>,
-    /// Reads go here, aligned as storages like it, and are copied into `content` to be sent.
+/// For one worker of a member.
+pub(super) struct GroupReader {
+    storage: Arc<dyn ReadStorage>,
+    line: PeerLine,
+    files: OpenFiles,
+    /// Reads go here, aligned as storages like it, and are copied to be sent.
     buffer: Option<AlignedBuffer>,
-    answer: Vec<u8>,
-    content: Vec<u8>,
 }
 
-impl Line {
-    pub(super) fn new(
-        storage: Arc<dyn Storage>,
-        peers: Arc<dyn Peers>,
-        member: u32,
-        tag: u32,
-        stop: Arc<AtomicBool>,
-    ) -> Self {
-        Line {
-            storage,
-            peers,
-            member,
-            tag,
-            stop,
-            files: Slots::default(),
-            buffer: None,
-            answer: Vec::new(),
-            content: Vec::new(),
-        }
+/// By the number that the member has.
+type OpenFiles = Slots<Handle>;
+
+impl GroupReader {
+    pub(super) fn new(storage: Arc<dyn ReadStorage>, line: PeerLine) -> Self {
+        GroupReader { storage, line, files: OpenFiles::default(), buffer: None }
     }
 
     /// Answer until the member takes leave, or nobody is there any more.
@@ -61,98 +40,76 @@ impl Line {
     }
 
     fn answer_all(&mut self) -> Result<(), CommError> {
-        let mut request = vec![0; REQUEST_BYTES];
         loop {
-            request = self.peers.receive(self.member, self.tag, request, &self.stop)?;
-            match Request::from_bytes(&request) {
-                Some(Request::Open { path_bytes }) => {
-                    let path = self.path(path_bytes)?;
-                    let opened = self.open(&path);
-                    self.answer(opened)?;
+            let answer = match ReadRequest::from_head(self.line.receive()?) {
+                Some(ReadRequest::Open { path_bytes }) => {
+                    let path = self.line.receive_body(path_bytes.min(PATH_BYTES_MAX) as usize)?;
+                    let opened = self.storage.open(&String::from_utf8_lossy(path));
+                    opened.map(|file| self.files.insert(file))
                 }
-                Some(Request::Length { file }) => {
-                    let length = self.file(file).and_then(|file| self.storage.len(file));
-                    self.answer(length)?;
+                Some(ReadRequest::Length { file }) => {
+                    self.file(file).and_then(|file| self.storage.len(file))
                 }
-                Some(Request::Read { file, offset, len }) => {
-                    let read = self.read(file, offset, len);
-                    let is_read = read.is_ok();
-                    self.answer(read)?;
-                    if is_read {
-                        self.send_content()?;
+                Some(ReadRequest::Read { file, offset, len }) => {
+                    let (len, mut buffer) = (len.min(READ_BYTES_MAX) as usize, self.buffer.take());
+                    let read = self.read(file, offset, len, &mut buffer);
+                    if let (Ok(read), Some(buffer)) = (&read, &mut buffer) {
+                        let head = [ANSWERED, *read as u64, 0, 0];
+                        self.line.send(head, buffer.aligned_like(offset, *read))?;
+                    }
+                    self.buffer = buffer;
+                    match read {
+                        Ok(_) => continue,
+                        Err(error) => Err(error),
                     }
                 }
-                Some(Request::Close { file }) => {
+                Some(ReadRequest::Close { file }) => {
                     if let Some(file) = self.files.take(file) {
                         self.storage.close(file);
                     }
+                    continue;
                 }
-                Some(Request::Leave) => return Ok(()),
+                Some(ReadRequest::Leave) => return Ok(()),
                 None => {
                     let reason = "it is none of feedrate's".to_owned();
                     return Err(CommError::Library { call: "a member's message", reason });
                 }
+            };
+            match answer {
+                Ok(number) => self.line.send([ANSWERED, number, 0, 0], &[])?,
+                Err(error) => self.refuse(error)?,
             }
         }
     }
 
-    fn path(&mut self, bytes: u64) -> Result<String, CommError> {
-        let room = vec![0; bytes.min(PATH_BYTES_MAX) as usize];
-        let path = self.peers.receive(self.member, self.tag, room, &self.stop)?;
-        Ok(String::from_utf8_lossy(&path).into_owned())
-    }
-
-    fn open(&mut self, path: &str) -> Result<u64, StorageError> {
-        Ok(self.files.insert(self.storage.open(path)?))
-    }
-
     fn file(&self, number: u64) -> Result<Handle, StorageError> {
         self.files.get(number).copied().ok_or_else(|| {
-            let unknown = format!("file {number} of rank {}", self.member);
+            let unknown = format!("file {number} of rank {}", self.line.rank);
             StorageError::new("find", unknown, Error::other("it is not open"))
         })
     }
 
-    fn read(&mut self, file: u64, offset: u64, len: u64) -> Result<u64, StorageError> {
-        let (file, len) = (self.file(file)?, len.min(READ_BYTES_MAX) as usize);
-        let buffer = match self.buffer.take().filter(|buffer| buffer.len() >= len + ALIGN) {
-            Some(buffer) => Ok(buffer),
-            None => AlignedBuffer::new(len + ALIGN),
-        };
-        let buffer =
-            buffer.map_err(|error| StorageError::new("read", "a reading buffer", error))?;
-        let buffer = self.buffer.insert(buffer);
-        let bytes = buffer.aligned_like(offset, len);
-        let read = self.storage.read_at(file, offset, bytes)?;
-        self.content.clear();
-        self.content.extend_from_slice(&bytes[..read]);
-        Ok(read as u64)
+    fn read(
+        &self,
+        file: u64,
+        offset: u64,
+        len: usize,
+        buffer: &mut Option<AlignedBuffer>,
+    ) -> Result<usize, StorageError> {
+        let file = self.file(file)?;
+        if buffer.as_ref().is_none_or(|buffer| buffer.len() < len + ALIGN) {
+            let made = AlignedBuffer::new(len + ALIGN);
+            *buffer = Some(made.map_err(|e| StorageError::new("read", "a reading buffer", e))?);
+        }
+        let bytes = buffer.as_mut().map_or(&mut [][..], |buffer| buffer.aligned_like(offset, len));
+        self.storage.read_at(file, offset, bytes)
     }
 
-    fn answer(&mut self, outcome: Result<u64, StorageError>) -> Result<(), CommError> {
-        let refusal = match outcome {
-            Ok(number) => return self.send_answer(Ok(number)),
-            Err(StorageError { path, source, .. }) => {
-                Refusal { path, os_error: source.raw_os_error(), words: source.to_string() }
-            }
-        };
+    fn refuse(&mut self, error: StorageError) -> Result<(), CommError> {
+        let StorageError { path, source, .. } = error;
+        let refusal = Refusal { path, os_error: source.raw_os_error(), words: source.to_string() };
         // A path of strange bytes has no JSON.
-        self.content = serde_json::to_vec(&refusal).unwrap_or_default();
-        self.send_answer(Err(self.content.len() as u64))?;
-        self.send_content()
-    }
-
-    fn send_answer(&mut self, answer: Result<u64, u64>) -> Result<(), CommError> {
-        self.answer.clear();
-        self.answer.extend_from_slice(&answer_bytes(answer));
-        let bytes = std::mem::take(&mut self.answer);
-        self.answer = self.peers.send(self.member, self.tag, bytes, &self.stop)?;
-        Ok(())
-    }
-
-    fn send_content(&mut self) -> Result<(), CommError> {
-        let bytes = std::mem::take(&mut self.content);
-        self.content = self.peers.send(self.member, self.tag, bytes, &self.stop)?;
-        Ok(())
+        let words = serde_json::to_vec(&refusal).unwrap_or_default();
+        self.line.send([REFUSED, words.len() as u64, 0, 0], &words)
     }
 }

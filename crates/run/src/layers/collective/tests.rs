@@ -1,8 +1,9 @@
 //! Readers and members over threads in the place of processes.
 
 use super::*;
-use crate::comm::{Comm, Threads};
-use feedrate_data::storage;
+use crate::comm::Comm;
+use crate::comm::tests::Threads;
+use feedrate_data::storage::{self, Storage};
 use std::path::Path;
 
 /// Accelerators, processes, group: of each process its reader and its members.
@@ -51,15 +52,15 @@ fn of_one_group(size: u32) -> Vec<Collective> {
     Threads::group(size).into_iter().map(collective).collect()
 }
 
-fn with_a_file() -> Arc<dyn Storage> {
+fn with_a_file() -> Arc<dyn ReadStorage> {
     let storage = storage::open("memory", Path::new("/")).unwrap();
     let mut file = storage.create("train/a").unwrap();
     file.write(&(0..200).collect::<Vec<u8>>()).unwrap();
     file.commit().unwrap();
-    Arc::from(storage)
+    Arc::<dyn Storage>::from(storage)
 }
 
-fn check_reading(storage: &dyn Storage) {
+fn check_reading(storage: &dyn ReadStorage) {
     let mut buffer = [0; 50];
     for _ in 0..3 {
         let handle = storage.open("train/a").unwrap();
@@ -78,7 +79,8 @@ fn check_reading(storage: &dyn Storage) {
 
 #[test]
 fn members_read_what_only_the_reader_has() {
-    let nothing: Arc<dyn Storage> = Arc::from(storage::open("null", Path::new("/")).unwrap());
+    let nothing = storage::open("null", Path::new("/")).unwrap();
+    let nothing: Arc<dyn ReadStorage> = Arc::<dyn Storage>::from(nothing);
     std::thread::scope(|scope| {
         for (rank, mut collective) in of_one_group(3).into_iter().enumerate() {
             let own = if rank == 0 { with_a_file() } else { Arc::clone(&nothing) };

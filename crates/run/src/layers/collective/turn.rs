@@ -1,67 +1,63 @@
 //! One worker reads one thing at a time, whoever it is for: first come, first served.
 
-use super::super::{pass_on, pass_on_but_reading};
-use feedrate_data::storage::{Handle, Storage, StorageError};
+use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Those who wait have numbers; a plain lock would go to whoever has just given it back.
-#[derive(Default)]
-pub(super) struct Turn {
-    numbers: Mutex<Numbers>,
+/// A storage whose every open and read waits for its turn. Those who wait have numbers; a plain lock would go to whoever has just
+/// given it back.
+pub(super) struct InTurn {
+    inner: Arc<dyn ReadStorage>,
+    numbers: Mutex<TurnNumbers>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Numbers {
+struct TurnNumbers {
     next: u64,
     served: u64,
 }
 
-impl Turn {
-    fn take<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _turn = self.wait();
-        work()
+impl InTurn {
+    pub(super) fn new(inner: Arc<dyn ReadStorage>) -> Self {
+        InTurn { inner, numbers: Mutex::default(), changed: Condvar::new() }
     }
 
-    fn wait(&self) -> Taken<'_> {
+    fn wait(&self) -> Turn<'_> {
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let own = numbers.next;
         numbers.next += 1;
-        let taken = self.changed.wait_while(numbers, |numbers| numbers.served != own);
-        drop(taken.unwrap_or_else(PoisonError::into_inner));
-        Taken(self)
+        let served = self.changed.wait_while(numbers, |numbers| numbers.served != own);
+        drop(served.unwrap_or_else(PoisonError::into_inner));
+        Turn(self)
     }
 }
 
-struct Taken<'t>(&'t Turn);
+/// Over when it is dropped.
+struct Turn<'t>(&'t InTurn);
 
-impl Drop for Taken<'_> {
+impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.0.numbers.lock().unwrap_or_else(PoisonError::into_inner).served += 1;
         self.0.changed.notify_all();
     }
 }
 
-/// A storage whose every operation waits for its turn.
-pub(super) struct InTurn {
-    inner: Arc<dyn Storage>,
-    turn: Arc<Turn>,
-}
-
-impl InTurn {
-    pub(super) fn new(inner: Arc<dyn Storage>, turn: Arc<Turn>) -> Self {
-        InTurn { inner, turn }
-    }
-}
-
-impl Storage for InTurn {
-    pass_on!();
-
+impl ReadStorage for InTurn {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        self.turn.take(|| self.inner.open(path))
+        let _turn = self.wait();
+        self.inner.open(path)
+    }
+
+    fn len(&self, file: Handle) -> Result<u64, StorageError> {
+        self.inner.len(file)
     }
 
     fn read_at(&self, file: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
-        self.turn.take(|| self.inner.read_at(file, offset, buffer))
+        let _turn = self.wait();
+        self.inner.read_at(file, offset, buffer)
+    }
+
+    fn close(&self, file: Handle) {
+        self.inner.close(file);
     }
 }

@@ -257,14 +257,6 @@ impl Builder<'_> {
                 self.error(key, format!("`{mean_s}` seconds on average"), &hint);
             }
         }
-        if let Some(rate) = self.w.storage_throttle_bytes_per_second.filter(|rate| *rate < 1.0) {
-            let hint = "give a rate such as `400MB/s`, or `null` for no throttle";
-            self.error(
-                "storage.throttle.bytes_per_second",
-                format!("nothing is ever read at `{rate}` bytes per second"),
-                hint,
-            );
-        }
     }
 
     fn train(

@@ -1,25 +1,18 @@
 //! Ranks as threads of one process: what MPI does, without MPI.
 
-use super::{ClockOffset, Comm, CommError, End, Node, Peers};
-use feedrate_spec::catalog::Member;
+use crate::comm::{ClockOffset, Comm, CommError, End, Node, Peers};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub(super) static MEMBER: Member = Member {
-    name: "threads",
-    summary: "ranks are threads of one process; stands in for MPI",
-    abilities: &[],
-};
-
 /// Who waits for a message looks so often whether it still has to.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// One rank of a group of threads.
 #[derive(Clone, Debug)]
-pub struct Threads {
+pub(crate) struct Threads {
     rank: u32,
     shared: Arc<Shared>,
 }
@@ -44,7 +37,7 @@ struct State {
 
 impl Threads {
     /// A group of `size` ranks, one for each thread.
-    pub fn group(size: u32) -> Vec<Threads> {
+    pub(crate) fn group(size: u32) -> Vec<Threads> {
         let parts = vec![Vec::new(); size as usize];
         let state = State { waiting: 0, opened: 0, parts, lost: None, messages: HashMap::new() };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });

@@ -1,6 +1,10 @@
 //! The contract of every way of communicating.
 
-use super::{Comm, CommError, End, Solo, Threads};
+mod threads;
+
+pub(crate) use threads::Threads;
+
+use super::{Comm, CommError, End, Solo};
 use std::sync::atomic::AtomicBool;
 
 fn contract(rank: &dyn Comm) {

@@ -1,0 +1,16 @@
+//! Names of the files in the folder of a DLIO run.
+
+/// The run's report of itself.
+pub(super) const SUMMARY: &str = "summary.json";
+pub(super) const LOG: &str = "dlio.log";
+/// Steps of one rank, whose number the name begins with.
+pub(super) const OUTPUT: &str = "_output.json";
+/// When its blocks began and ended, likewise.
+pub(super) const STATS: &str = "_per_epoch_stats.json";
+/// The one file for all ranks that older DLIO writes.
+pub(super) const STATS_OF_ALL: &str = "per_epoch_stats.json";
+
+/// The rank that a file belongs to.
+pub(super) fn rank_of(name: &str) -> Option<u32> {
+    name.strip_suffix(OUTPUT).or_else(|| name.strip_suffix(STATS))?.parse().ok()
+}
