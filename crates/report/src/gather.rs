@@ -142,7 +142,12 @@ impl FoundRuns {
             .into_iter()
             .partition(|run| matches!(run.unusable, None | Some(Reason::Invalid { .. })));
         let settings: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
-        let designs = designs(&settings, &declared(paths)?);
+        // Words of a study's CSV about factors.
+        let declared = match study_of(paths)? {
+            Some(files) => Declared::from_table(&files.table()?),
+            None => Declared::default(),
+        };
+        let designs = designs(&settings, &declared);
         // A path that is no text is shown as far as it is.
         let left_out = index.unread.into_iter();
         let left_out = left_out
@@ -185,21 +190,17 @@ fn source_names(paths: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// Words of the CSV about factors, where a study is what was asked for.
-fn declared(paths: &[PathBuf]) -> Result<Declared, RunsError> {
+/// The files of a study, where a study is what was asked for.
+fn study_of(paths: &[PathBuf]) -> Result<Option<StudyFiles>, RunsError> {
     match paths {
-        [csv] if csv.is_file() => Ok(Declared::from_table(&StudyFiles::new(csv)?.table()?)),
-        _ => Ok(Declared::default()),
+        [csv] if csv.is_file() => Ok(Some(StudyFiles::new(csv)?)),
+        _ => Ok(None),
     }
 }
 
 /// The state of a study, where a study is what was asked for.
 fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
-    let [csv] = paths else { return Ok(None) };
-    if !csv.is_file() {
-        return Ok(None);
-    }
-    let files = StudyFiles::new(csv)?;
+    let Some(files) = study_of(paths)? else { return Ok(None) };
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
     Ok(Some(Overview::new(&rows, &StudyState::read(&files)?)))
 }

@@ -105,74 +105,14 @@ fn text(value: f64, whole: bool) -> String {
     short.parse::<f64>().map_or(short, |value| value.to_string())
 }
 
-/// A column of the study that can be varied.
-struct RowColumn {
-    names: &'static [&'static str],
-    set: fn(&mut Row, &str) -> Result<(), &'static str>,
-}
-
-static COLUMNS: &[RowColumn] = &[
-    RowColumn {
-        names: &["processes", "accelerators"],
-        set: |row, level| {
-            let fits = above_zero(level)?;
-            row.accelerators =
-                Some(fits).filter(|&n| n <= PROCESSES_MAX).ok_or("a number of processes")?;
-            Ok(())
-        },
-    },
-    RowColumn {
-        names: &["epochs"],
-        set: |row, level| {
-            row.epochs = Some(above_zero(level)?);
-            Ok(())
-        },
-    },
-    RowColumn {
-        names: &["model"],
-        set: |row, level| {
-            row.model = Some(level.to_string()).filter(|name| !name.is_empty()).ok_or("a name")?;
-            Ok(())
-        },
-    },
-    RowColumn {
-        names: &["seed"],
-        set: |row, level| {
-            row.seed = Some(level.parse().map_err(|_| "a whole number from 0 up")?);
-            Ok(())
-        },
-    },
-    RowColumn {
-        names: &["scale"],
-        set: |row, level| {
-            let share = number(level).filter(|share| *share > 0.0 && *share <= 1.0);
-            row.scale = Some(share.ok_or("a share above 0 and at most 1")?);
-            Ok(())
-        },
-    },
-];
-
-fn above_zero(level: &str) -> Result<u32, &'static str> {
-    level.parse().ok().filter(|&n| n > 0).ok_or("a whole number from 1 up")
-}
-
-/// The names of columns that can be varied.
-pub(crate) fn columns() -> impl Iterator<Item = &'static str> {
-    COLUMNS.iter().flat_map(|column| column.names.iter().copied())
-}
+/// Columns of the study that can be varied.
+pub(crate) const COLUMNS: [&str; 6] =
+    ["processes", "accelerators", "epochs", "model", "seed", "scale"];
 
 /// The column of that name, or the key without `workload.`.
 pub(crate) fn canonical(key: &str) -> &str {
     let key = key.strip_prefix("workload.").unwrap_or(key);
-    column(key).map_or(key, |column| column.names[0])
-}
-
-pub(crate) fn is_column(key: &str) -> bool {
-    column(key).is_some()
-}
-
-fn column(key: &str) -> Option<&'static RowColumn> {
-    COLUMNS.iter().find(|column| column.names.contains(&key))
+    if key == "accelerators" { "processes" } else { key }
 }
 
 /// Set `key` of a row to `level`: its column, or an override in place of one of the same key.
@@ -180,8 +120,8 @@ fn column(key: &str) -> Option<&'static RowColumn> {
 /// # Errors
 /// The column does not take it.
 pub fn set(row: &mut Row, key: &str, level: &str) -> Result<(), Problem> {
-    if let Some(column) = column(key) {
-        return (column.set)(row, level)
+    if COLUMNS.contains(&key) {
+        return set_column(row, key, level)
             .map_err(|expected| Problem::error(key, format!("`{level}` is not {expected}")));
     }
     let setting = Setting::new(key, level);
@@ -190,6 +130,29 @@ pub fn set(row: &mut Row, key: &str, level: &str) -> Result<(), Problem> {
         None => row.settings.push(setting),
     }
     Ok(())
+}
+
+/// An error says what the column takes.
+fn set_column(row: &mut Row, column: &str, level: &str) -> Result<(), &'static str> {
+    match column {
+        "epochs" => row.epochs = Some(above_zero(level)?),
+        "model" if level.is_empty() => return Err("a name"),
+        "model" => row.model = level.into(),
+        "seed" => row.seed = Some(level.parse().map_err(|_| "a whole number from 0 up")?),
+        "scale" => {
+            let share = number(level).filter(|share| *share > 0.0 && *share <= 1.0);
+            row.scale = Some(share.ok_or("a share above 0 and at most 1")?);
+        }
+        _ => {
+            let fits = Some(above_zero(level)?).filter(|&n| n <= PROCESSES_MAX);
+            row.accelerators = fits.ok_or("a number of processes")?;
+        }
+    }
+    Ok(())
+}
+
+fn above_zero(level: &str) -> Result<u32, &'static str> {
+    level.parse().ok().filter(|&n| n > 0).ok_or("a whole number from 1 up")
 }
 
 /// The level that a row sets `key` to.
@@ -206,7 +169,8 @@ pub(crate) fn level_in(row: &Row, key: &str) -> Option<String> {
 
 /// A level as a row holds it: that of a workload's key as an override says it, lists as lists.
 pub(crate) fn written(key: &str, level: &str) -> String {
-    let is_bare = is_column(key) || key.starts_with(STUDY_PREFIX) || level.starts_with(['[', '{']);
+    let is_bare =
+        COLUMNS.contains(&key) || key.starts_with(STUDY_PREFIX) || level.starts_with(['[', '{']);
     if is_bare { level.to_string() } else { setting::quoted(level) }
 }
 

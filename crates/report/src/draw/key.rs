@@ -69,7 +69,7 @@ impl KeyEntry {
 
     /// `at`: its left end.
     fn draw(&self, at: At, width: f64, canvas: &mut Canvas) {
-        let colour = canvas.theme.colour(self.tone);
+        let colour = canvas.palette.colour(self.tone);
         let (ends, middle) = ([at, (at.0 + width, at.1)], (at.0 + width / 2.0, at.1));
         let broken = match self.sign {
             Sign::Line(Style::Dashes) => &[3.0, 3.0],
@@ -79,7 +79,7 @@ impl KeyEntry {
         match self.sign {
             Sign::Area | Sign::Span => {
                 let is_span = self.sign == Sign::Span;
-                let fill = if is_span { span_fill(canvas.theme, self.tone) } else { colour };
+                let fill = if is_span { span_fill(canvas.palette, self.tone) } else { colour };
                 let half = 0.36 * canvas.size;
                 let (left, right) = (at.0, at.0 + width);
                 let area = Area { left, right, top: at.1 - half, bottom: at.1 + half };

@@ -17,7 +17,7 @@ const NARROWEST: f64 = 14.5;
 
 /// Give everything its place.
 pub(super) fn draw(figure: &Figure, look: &Look) -> Drawing {
-    let mut canvas = Canvas::new(look.theme, look.font_pt);
+    let mut canvas = Canvas::new(look.theme.palette(), look.font_pt);
     let columns = figure.columns.clamp(1, figure.panels.len().max(1));
     let is_wide = columns > 1 || figure.panels.iter().any(|panel| has_long_names(panel, &canvas));
     let own_in = if is_wide { PAGE_IN } else { COLUMN_IN };

@@ -1,14 +1,13 @@
 //! A response against processes: a line for each workload, or a panel for each factor with a line for each of its levels.
 
 use super::block::PlotBlock;
-use super::caption::intervals;
+use super::caption::{held, intervals};
 use super::data::Data;
 use super::response::{ResponseAxis, means, processes_axis, title};
 use super::{Make, Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, Figure, Layer, Naming, Panel, Style, Tone};
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric};
 use feedrate_spec::catalog::Member;
-use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) static AU_PROCESSES: Plot = Plot {
     member: Member {
@@ -152,45 +151,4 @@ impl ProcessLines<'_> {
 /// Series that join two numbers of processes or more.
 fn count_lines(panel: &Panel) -> usize {
     panel.all_series().filter(|series| series.points.len() > 1).count()
-}
-
-/// Names the levels that are held while one factor changes. Begins with a blank.
-pub(super) fn held(blocks: &[&PlotBlock<'_>]) -> String {
-    let several = blocks.iter().filter(|block| block.others().len() > 1);
-    let held: Vec<String> = several
-        .map(|block| match block.title() {
-            Some(name) => format!("{name}: {}", held_in(block)),
-            None => held_in(block),
-        })
-        .collect();
-    if held.is_empty() {
-        return String::new();
-    }
-    format!(" (one factor changes at a time, the others stay: {})", held.join("; "))
-}
-
-/// The same for all panels of a block where it is, else of each.
-fn held_in(block: &PlotBlock<'_>) -> String {
-    let others = block.others();
-    let mut levels: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    for factor in &others {
-        for cell in block.design.slice(&block.processes_and(*factor)) {
-            for other in others.iter().filter(|other| *other != factor) {
-                levels.entry(*other).or_default().insert(cell.levels[*other]);
-            }
-        }
-    }
-    let mut parts = Vec::new();
-    if levels.values().all(|levels| levels.len() == 1) {
-        for (factor, of) in levels {
-            parts.extend(of.first().map(|level| block.named(factor, *level)));
-        }
-        return parts.join(", ");
-    }
-    for factor in others {
-        let name = &block.design.factors[factor].name;
-        let held = block.held(&block.processes_and(factor));
-        parts.push(format!("while `{name}` changes, {held}"));
-    }
-    parts.join("; ")
 }

@@ -1,8 +1,7 @@
 //! AU and throughput by the levels of each factor, one panel a factor.
 
-use super::against::held;
 use super::block::PlotBlock;
-use super::caption::intervals;
+use super::caption::{held, intervals};
 use super::data::Data;
 use super::response::ResponseAxis;
 use super::{Make, Missing, Needs, Plot};

@@ -170,7 +170,7 @@ fn spans(record: &Record, start_s: f64, has_names: bool) -> Vec<Layer> {
 struct StepBlock {
     start_s: f64,
     end_s: f64,
-    /// Of each step, by accelerator.
+    /// The waits of each step, by accelerator.
     waits_s: Vec<Vec<f64>>,
 }
 

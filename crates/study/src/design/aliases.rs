@@ -183,7 +183,7 @@ fn effects(factors: usize) -> impl Iterator<Item = Word> {
     (0..factors).map(|i| 1 << i).chain(pairs).map(Word::from_factors)
 }
 
-/// Of a fraction it is 3 or more, and no more than it has factors.
+/// A roman number of at most 29: no fraction has more factors.
 fn roman(number: u32) -> String {
     const TENS: [&str; 3] = ["", "X", "XX"];
     const ONES: [&str; 10] = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"];
