@@ -436,10 +436,10 @@ fn ground(pair: &Pair, p: Option<f64>, question: Question) -> Ground {
 /// Chance of B looking so good if it were worse by `margin`.
 fn not_worse_p(better: Better, log: &Difference, margin: f64) -> Option<f64> {
     match better {
-        Better::Higher => stats::not_below_p(log, (1.0 - margin).ln()),
+        Better::Higher => log.p_above((1.0 - margin).ln()),
         Better::Lower => {
             let turned = Difference { estimate: -log.estimate, ..*log };
-            stats::not_below_p(&turned, -(1.0 + margin).ln())
+            turned.p_above(-(1.0 + margin).ln())
         }
     }
 }

@@ -84,7 +84,7 @@ impl Conductor {
                         self.push(StepEvent::BarrierOpen);
                     }
                 }
-                StepAction::BlockDone | StepAction::EpochDone => is_over = true,
+                StepAction::BlockDone => is_over = true,
             }
         }
         is_over

@@ -118,11 +118,9 @@ impl SimulatedDriver {
     pub fn epoch(&mut self, steps: u64) -> Result<Vec<AcceleratorEpoch>, ReadError> {
         self.stepper.prepare(steps);
         self.conductor.publish(steps, &self.queues, &mut self.time);
-        let mut event = StepEvent::EpochStarted;
         while self.stepper.steps_done() < steps {
-            self.conductor.push(event);
+            self.conductor.push(StepEvent::Started);
             self.block()?;
-            event = StepEvent::BlockStarted;
         }
         let mut accelerators = self.stepper.finish();
         for worker in &mut self.workers {

@@ -11,7 +11,7 @@ use feedrate_engine::job::ReadJob;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
-use feedrate_run::driver::{Progress, RealDriver, RunError, Signals};
+use feedrate_run::driver::{RealDriver, RunError, Signals, WorkProgress};
 use feedrate_run::ranks::Ranks;
 use feedrate_run::session::{self, Session, Training};
 use feedrate_run::system;
@@ -184,7 +184,7 @@ impl Execution<'_> {
         &mut self,
         plan: &Plan,
         clock: Clock,
-        work: Vec<Progress>,
+        work: Vec<WorkProgress>,
         tell: fn(&mut dyn Talk, &Record),
         act: impl FnOnce(&mut Session<'_>, &mut Record) -> Result<(), RunError>,
     ) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 use crate::cli::LaunchArguments;
 use crate::exit::{Exit, UsageError, code_of};
 use crate::{interrupt, messages};
-use feedrate_run::comm::mpi::{self, Launched, Launcher, OnLoss};
+use feedrate_run::comm::mpi::{self, Launched, MpiLauncher, OnLoss};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
 use feedrate_run::driver::Signals;
 use feedrate_run::{ranks, system};
@@ -112,7 +112,7 @@ pub(crate) fn together(
 /// Several processes of `srun` without help for MPI, which some libraries answer by ending them.
 fn is_plain_srun(launched: &Launched, launch: &LaunchArguments) -> bool {
     let many = launched.size.is_none_or(|size| size > 1);
-    launched.by == Launcher::Slurm && many && launch.mpi_library.is_none()
+    launched.by == MpiLauncher::Slurm && many && launch.mpi_library.is_none()
 }
 
 fn plain_srun() -> UsageError {
@@ -165,7 +165,7 @@ pub(crate) fn decided<T: Serialize + DeserializeOwned>(
 mod tests {
     use super::*;
     use crate::exit::TooManySteps;
-    use feedrate_run::comm::{ClockOffset, Node};
+    use feedrate_run::comm::{ClockOffset, RankNode};
     use std::sync::{Barrier, Mutex};
 
     #[test]
@@ -206,8 +206,8 @@ mod tests {
             3
         }
 
-        fn node(&self) -> Node {
-            Node { node: 0, nodes: 1, local_rank: self.rank, local_size: 3 }
+        fn node(&self) -> RankNode {
+            RankNode { node: 0, nodes: 1, local_rank: self.rank, local_size: 3 }
         }
 
         fn barrier(&self) -> Result<(), CommError> {

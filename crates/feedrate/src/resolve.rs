@@ -8,7 +8,7 @@ use crate::messages;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
 use feedrate_spec::plan::{self, Context, Plan, Request};
-use feedrate_spec::problem::{Problem, Problems, Severity};
+use feedrate_spec::problem::{Problem, ProblemSeverity, Problems};
 use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub(crate) struct Resolved {
 /// Resolve `arguments`, for the rest as `request` says. Warnings are said on stderr.
 pub(crate) fn resolve(arguments: &DataArguments, request: Request) -> anyhow::Result<Resolved> {
     let (resolved, warnings) = resolve_silently(arguments, request)?;
-    for warning in warnings.0.iter().filter(|p| p.severity == Severity::Warning) {
+    for warning in warnings.0.iter().filter(|p| p.severity == ProblemSeverity::Warning) {
         messages::say(warning);
     }
     Ok(resolved)

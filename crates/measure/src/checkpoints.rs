@@ -3,9 +3,8 @@
 use crate::metric::{mean, stdev};
 use crate::record::{CheckpointKind, CheckpointRecord, RankCheckpoint, Record};
 use crate::window::seconds;
+use feedrate_spec::units::GIB;
 use serde::Serialize;
-
-const GIB: f64 = (1u64 << 30) as f64;
 
 /// All checkpoints of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

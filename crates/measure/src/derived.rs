@@ -15,10 +15,6 @@ pub struct Derived<'a> {
     pub steps: u64,
     /// Its metrics.
     pub values: Values,
-    /// Steps from which `au_sustained` can be measured.
-    pub sustained_needs_steps: u64,
-    /// Bytes that read calls returned.
-    pub logical_bytes: u64,
     /// Bytes that came from storage; `None` if the kernel does not say.
     pub device_bytes: Option<u64>,
     /// Counters of all workers over the run.
@@ -36,8 +32,6 @@ impl<'a> Derived<'a> {
             dataset_bytes: u64::try_from(payload).unwrap_or(u64::MAX),
             steps: Scope::each(record).map(Scope::steps).max().unwrap_or(0),
             values: metric::values(record),
-            sustained_needs_steps: metric::sustained_needs_steps(&record.plan),
-            logical_bytes: io.read_bytes,
             device_bytes: sum_known(record, |host| host.process_device_read_bytes),
             io,
         }
@@ -56,7 +50,7 @@ impl<'a> Derived<'a> {
         // A throttle serves one read after another: that many wait for each that is served.
         let readers = f64::from(plan.accelerators) * f64::from(plan.loader.workers.max(1));
         let served_s =
-            storage.throttle_bytes_per_second.map_or(0.0, |rate| self.logical_bytes as f64 / rate);
+            storage.throttle_bytes_per_second.map_or(0.0, |rate| self.io.read_bytes as f64 / rate);
         let waits_s = self.io.reads as f64 * (storage.throttle_latency_s + storage.delay_s)
             + self.io.opens as f64 * storage.delay_s;
         let busy_s = (self.io.open_ns + self.io.read_ns) as f64 / 1e9;
@@ -68,11 +62,11 @@ impl<'a> Derived<'a> {
     /// read, and where the storage is emulated.
     pub fn cached_share(&self) -> Option<f64> {
         let has_cache = self.record.epochs.iter().any(|e| e.host.resident_before_bytes.is_some());
-        if self.storage_is_emulated() || !has_cache || self.logical_bytes == 0 {
+        if self.storage_is_emulated() || !has_cache || self.io.read_bytes == 0 {
             return None;
         }
-        let from_device = self.device_bytes?.min(self.logical_bytes);
-        Some(1.0 - from_device as f64 / self.logical_bytes as f64)
+        let from_device = self.device_bytes?.min(self.io.read_bytes);
+        Some(1.0 - from_device as f64 / self.io.read_bytes as f64)
     }
 
     /// Bytes in the page cache when an epoch began, at most.
@@ -144,7 +138,7 @@ mod tests {
         record.epochs.push(record.epochs[0].clone());
         record.epochs[1].accelerators.clear();
         let derived = Derived::new(&record);
-        assert_eq!((derived.logical_bytes, derived.io.reads, derived.steps), (3_000_000, 3, 3));
+        assert_eq!((derived.io.read_bytes, derived.io.reads, derived.steps), (3_000_000, 3, 3));
         assert_eq!(derived.sum_of_host(|host| host.device_read_bytes), None);
         assert_eq!(derived.dataset_bytes, 3_000_000);
         assert_eq!(derived.resident_bytes(), None);

@@ -289,14 +289,14 @@ impl StepsIn {
 
 /// One step of one accelerator.
 #[derive(Clone, Copy)]
-struct StepTimes {
+struct TimedStep {
     start_ns: u64,
     load_ns: u64,
     compute_ns: u64,
     barrier_ns: u64,
 }
 
-impl StepTimes {
+impl TimedStep {
     fn whole(self) -> TimeRange {
         let ns = self.load_ns + self.compute_ns + self.barrier_ns;
         TimeRange { start_ns: self.start_ns, end_ns: self.start_ns + ns }
@@ -311,14 +311,14 @@ impl StepTimes {
 fn steps_around(
     accelerator: &AcceleratorEpoch,
     span: TimeRange,
-) -> impl Iterator<Item = StepTimes> {
+) -> impl Iterator<Item = TimedStep> {
     let blocks = accelerator.blocks.iter();
     let touched =
         blocks.filter(move |block| block.start_ns < span.end_ns && span.start_ns < block.end_ns);
     touched.flat_map(move |block| {
         let mut start_ns = block.start_ns;
         let steps = (0..block.steps()).map(move |i| {
-            let step = StepTimes {
+            let step = TimedStep {
                 start_ns,
                 load_ns: block.load_ns[i],
                 compute_ns: block.compute_ns[i],

@@ -169,7 +169,7 @@ impl Figures {
         let missing = Scope::all(record).find_map(|scope| metric::sustained(scope).err());
         Figures {
             values: derived.values.clone(),
-            sustained_needs_steps: derived.sustained_needs_steps,
+            sustained_needs_steps: metric::sustained_needs_steps(&record.plan),
             sustained_missing: if is_sustained { None } else { missing },
             open_latency: Quantiles::new(&derived.io.open_latency),
             read_latency: Quantiles::new(&derived.io.read_latency),

@@ -181,7 +181,7 @@ fn facts(name: Bound, derived: &Derived, times: &Times) -> Facts {
         .with("part_percent", if times.load_s > 0.0 { part_s / times.load_s * 100.0 } else { 0.0 })
         .with("reading_s", times.read_s)
         .with("opened_files", derived.io.opens)
-        .with("read_bytes", derived.logical_bytes)
+        .with("read_bytes", derived.io.read_bytes)
         .with("from", from)
         .with("target_percent", derived.record.plan.metric.au_target_percent)
 }

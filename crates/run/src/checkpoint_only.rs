@@ -1,8 +1,8 @@
 //! A run of checkpoints only: so many are written, then read, each after a wait.
 
-use crate::checkpoint::{self, CheckpointError, Due, Saver};
+use crate::checkpoint::{self, CheckpointDue, CheckpointError, Saver};
 use crate::driver::RunError;
-use crate::session::{Outcome, Session};
+use crate::session::{RunOutcome, Session};
 use crate::system::{Sampler, TimelineSampler};
 use feedrate_measure::record::{
     AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record,
@@ -40,7 +40,7 @@ impl Session<'_> {
         self.tell_others(&outcome);
         let host = sampler.finish();
         let hosts = match outcome {
-            Ok(Outcome::Complete) => self.ranks.gather(&host)?,
+            Ok(RunOutcome::Complete) => self.ranks.gather(&host)?,
             _ => vec![host],
         };
         let hosts = if hosts.len() > 1 {
@@ -58,9 +58,9 @@ impl Session<'_> {
         &mut self,
         plan: &CheckpointPlan,
         record: &mut Record,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<RunOutcome, RunError> {
         let Some(CheckpointsAlone { writes, reads, wait_s }) = plan.alone.clone() else {
-            return Ok(Outcome::Complete);
+            return Ok(RunOutcome::Complete);
         };
         let saves = (1..=writes).map(|number| (number, CheckpointKind::Save));
         let loads = (1..=reads).map(|number| (number, CheckpointKind::Load));
@@ -69,7 +69,7 @@ impl Session<'_> {
             let until_ns = self.clock.now_ns() + (wait_s * 1e9) as u64;
             self.clock.sleep_until(until_ns, self.interrupted);
             if self.is_interrupted() {
-                return Ok(Outcome::Interrupted);
+                return Ok(RunOutcome::Interrupted);
             }
             let done = TimelineSampler::apart(self.timeline, || match kind {
                 CheckpointKind::Save => self.write(&mut saver, number),
@@ -81,7 +81,7 @@ impl Session<'_> {
                 (self.on_progress)(record);
             }
         }
-        Ok(Outcome::Complete)
+        Ok(RunOutcome::Complete)
     }
 
     fn end_epoch(&self, epoch: &mut EpochRecord, now_ns: u64) {
@@ -92,7 +92,7 @@ impl Session<'_> {
     fn write(&self, saver: &mut Saver, number: u64) -> Result<Option<CheckpointRecord>, RunError> {
         // None is timed while another waits or evicts.
         self.ranks.comm.barrier()?;
-        saver.save(Due { epoch: EPOCH, steps: number, step: number })?;
+        saver.save(CheckpointDue { epoch: EPOCH, steps: number, step: number })?;
         saver.finish()?;
         Ok(saver.take_saved().pop().map(|saved| saved.record))
     }

@@ -1,7 +1,7 @@
 //! The processes of a run, and which of its accelerators are this one's.
 
 use crate::clock::Clock;
-use crate::comm::{Comm, CommError, Node, Solo};
+use crate::comm::{Comm, CommError, RankNode, Solo};
 use feedrate_measure::record::Process;
 use feedrate_spec::plan::StoragePlan;
 use feedrate_spec::plan::order::shard;
@@ -88,7 +88,7 @@ impl Ranks {
         let own_clock = *clock;
         let offset = self.comm.clock(&|| own_clock.now_ns())?;
         clock.shift(offset.offset_ns);
-        let Node { node, .. } = self.comm.node();
+        let RankNode { node, .. } = self.comm.node();
         self.gather(&Process {
             node,
             id: std::process::id(),

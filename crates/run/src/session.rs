@@ -1,6 +1,6 @@
 //! One run: epoch after epoch, with what the machine did, into a record that is whole at every moment.
 
-use crate::checkpoint::{Due, Saved, Saver};
+use crate::checkpoint::{CheckpointDue, Saved, Saver};
 use crate::clock::Clock;
 use crate::comm::End;
 use crate::driver::{Epoch, RealDriver, RunError};
@@ -48,7 +48,7 @@ pub struct Training<'d> {
 
 /// The end of a run in which nothing broke.
 #[derive(PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum RunOutcome {
     Complete,
     Interrupted,
 }
@@ -74,10 +74,10 @@ impl Session<'_> {
     }
 
     /// The other processes do not wait for one that does not come to the end.
-    pub(crate) fn tell_others(&self, outcome: &Result<Outcome, RunError>) {
+    pub(crate) fn tell_others(&self, outcome: &Result<RunOutcome, RunError>) {
         match outcome {
-            Ok(Outcome::Complete) => {}
-            Ok(Outcome::Interrupted) => self.ranks.comm.give_up(End::Interrupted),
+            Ok(RunOutcome::Complete) => {}
+            Ok(RunOutcome::Interrupted) => self.ranks.comm.give_up(End::Interrupted),
             Err(error) => self.ranks.comm.give_up(error.end()),
         }
     }
@@ -85,10 +85,10 @@ impl Session<'_> {
     /// Write down how it ended.
     pub(crate) fn end(
         &self,
-        outcome: Result<Outcome, RunError>,
+        outcome: Result<RunOutcome, RunError>,
         record: &mut Record,
     ) -> Result<(), RunError> {
-        if matches!(outcome, Ok(Outcome::Complete)) {
+        if matches!(outcome, Ok(RunOutcome::Complete)) {
             TimelineSampler::finish(self.timeline, self.ranks, &mut record.timeline)?;
             record.complete = true;
             return Ok(());
@@ -102,7 +102,7 @@ impl Session<'_> {
         training: Training<'_>,
         saver: &mut Option<Saver>,
         record: &mut Record,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<RunOutcome, RunError> {
         let Training { layout, storage, driver, mut evaluation } = training;
         let cache = PageCache {
             layout,
@@ -129,10 +129,10 @@ impl Session<'_> {
             (self.on_progress)(record);
             outcome?;
             if self.is_interrupted() {
-                return Ok(Outcome::Interrupted);
+                return Ok(RunOutcome::Interrupted);
             }
         }
-        Ok(Outcome::Complete)
+        Ok(RunOutcome::Complete)
     }
 
     /// Train for one epoch of which `before` was in the page cache. Returns what is there after it, and its steps.
@@ -151,8 +151,9 @@ impl Session<'_> {
             number,
             driver,
             |driver| {
-                let due = |step| Due { epoch: number, steps: step, step };
-                driver.epoch(steps, &mut |step| self.save(saver, due(step)))
+                driver.epoch(steps, &mut |step| {
+                    self.save(saver, CheckpointDue { epoch: number, steps: step, step })
+                })
             },
             |host| {
                 after = cache.residency();
@@ -237,11 +238,11 @@ impl Session<'_> {
             None if plan.is_due(epoch) => steps + 1,
             _ => return Ok(()),
         };
-        self.save(saver, Due { epoch, steps, step })
+        self.save(saver, CheckpointDue { epoch, steps, step })
     }
 
     /// Save a checkpoint, unless the run is to stop.
-    fn save(&self, saver: &mut Option<Saver>, due: Due) -> Result<(), RunError> {
+    fn save(&self, saver: &mut Option<Saver>, due: CheckpointDue) -> Result<(), RunError> {
         match saver {
             Some(saver) if !self.is_interrupted() => {
                 TimelineSampler::apart(self.timeline, || saver.save(due))?;

@@ -29,7 +29,7 @@ impl fmt::Display for Place {
 
 /// Whether a problem stops the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
+pub enum ProblemSeverity {
     /// The command cannot go on.
     Error,
     /// It can, and the user should know.
@@ -40,7 +40,7 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Whether it stops the command.
-    pub severity: Severity,
+    pub severity: ProblemSeverity,
     /// Where the value was written; `None` for a default or a combination.
     pub place: Option<Place>,
     /// The dotted key, `reader.batch_size`; empty where no single key is at fault.
@@ -55,7 +55,7 @@ impl Problem {
     /// An error about `key`.
     pub fn error(key: impl Into<String>, message: impl Into<String>) -> Self {
         Problem {
-            severity: Severity::Error,
+            severity: ProblemSeverity::Error,
             place: None,
             key: key.into(),
             message: message.into(),
@@ -78,7 +78,7 @@ impl Problem {
 
     /// A warning about `key`.
     pub fn warning(key: impl Into<String>, message: impl Into<String>) -> Self {
-        Problem { severity: Severity::Warning, ..Problem::error(key, message) }
+        Problem { severity: ProblemSeverity::Warning, ..Problem::error(key, message) }
     }
 
     /// The same with advice.
@@ -99,8 +99,8 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
+            ProblemSeverity::Error => "error",
+            ProblemSeverity::Warning => "warning",
         };
         write!(f, "{word}: ")?;
         if let Some(place) = &self.place {
@@ -134,7 +134,7 @@ impl Problems {
 
     /// Whether any stops the command.
     pub fn has_errors(&self) -> bool {
-        self.0.iter().any(|p| p.severity == Severity::Error)
+        self.0.iter().any(|p| p.severity == ProblemSeverity::Error)
     }
 }
 

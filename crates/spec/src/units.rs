@@ -2,6 +2,8 @@
 
 /// Bytes of a MiB, which is what DLIO calls MB.
 pub const MIB: f64 = (1u64 << 20) as f64;
+/// Bytes of a GiB, which is what DLIO calls GB.
+pub const GIB: f64 = (1u64 << 30) as f64;
 
 const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
 const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

@@ -4,7 +4,7 @@ use crate::factor::{self, COLUMNS};
 use feedrate_results::hook::HOOK_PREFIX;
 use feedrate_results::row::Row;
 use feedrate_results::setting::STUDY_PREFIX;
-use feedrate_spec::problem::{Problem, Severity};
+use feedrate_spec::problem::{Problem, ProblemSeverity};
 use feedrate_spec::workload::{self, Effect, KEYS, Override, Strictness, nearest};
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ fn of_workload(key: &str, level: &str) -> Vec<Problem> {
             all
         }
         Err(problems) if known.is_some() => {
-            problems.0.into_iter().filter(|p| p.severity == Severity::Error).collect()
+            problems.0.into_iter().filter(|p| p.severity == ProblemSeverity::Error).collect()
         }
         Err(_) => vec![unknown(key)],
     }
@@ -144,6 +144,6 @@ mod tests {
     #[test]
     fn a_key_without_effect_is_warned_of() {
         let found = check("reader.pin_memory", "True", &BTreeMap::new());
-        assert!(found.iter().any(|p| p.severity == Severity::Warning), "{found:?}");
+        assert!(found.iter().any(|p| p.severity == ProblemSeverity::Warning), "{found:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Rules about short patterns of code: idioms that say a plain thing in a roundabout way, and calls that only some places may make.
 
-use super::repo::{Repo, SourceFile};
-use super::tokens::{RustToken, closing, comments, is_word, reads};
+use super::repo::Repo;
+use super::tokens::{RustToken, closing, docs, is_word, reads};
 use super::{Check, Violation};
 
 pub(super) static ONLY_THE_CLOCK_TELLS_TIME: Check = Check {
@@ -76,7 +76,7 @@ pub(super) static DOCS_BEGIN_PLAINLY: Check = Check {
 fn docs_begin_plainly(repo: &Repo) -> Vec<Violation> {
     let mut findings = Vec::new();
     for file in repo.live_rust() {
-        for (line, text) in docs(file) {
+        for (line, text) in docs(file.tokens()) {
             let first = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
             if ["What", "Of", "Why", "Whose", "Which"].contains(&first) {
                 findings.push(Violation::new(&file.path, line, format!("begins with `{first}`")));
@@ -90,19 +90,10 @@ pub(super) static NO_DOC_TESTS: Check = Check {
     rule: "docs hold no code to be run",
     advice: "write a test beside the code; no step of CI runs doctests",
     find: |repo| {
-        let fences = repo.rust().flat_map(|file| docs(file).map(move |doc| (file, doc)));
+        let fences = repo.rust().flat_map(|file| docs(file.tokens()).map(move |doc| (file, doc)));
         fences
             .filter(|(_, (_, text))| text.starts_with("```"))
             .map(|(file, (line, _))| Violation::new(&file.path, line, "a block of code"))
             .collect()
     },
 };
-
-/// Lines of doc comments, without their marks.
-fn docs(file: &SourceFile) -> impl Iterator<Item = (usize, &str)> {
-    let lines = comments(&file.text).into_iter();
-    lines.filter_map(|(line, text)| {
-        let text = text.strip_prefix("///").or_else(|| text.strip_prefix("//!"))?;
-        Some((line, text.trim_start()))
-    })
-}

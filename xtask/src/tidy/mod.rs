@@ -1,7 +1,7 @@
 //! The rules of the source tree that neither compiler nor clippy knows. A row of [`CHECKS`] is a rule.
 //!
-//! To add one: write a function from [`Repo`] to violations, add its row, its test line, and a bad snippet
-//! in `tests.rs` that it must find.
+//! To add one: write a function from [`Repo`] to violations, add its row, and a bad snippet in `tests.rs`
+//! that it must find.
 
 mod repo;
 mod tokens;

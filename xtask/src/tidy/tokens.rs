@@ -1,5 +1,7 @@
 //! Rust as words and marks: enough to tell code from comments and strings, no more. No grammar.
 
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+
 /// A word, `::`, or a single mark; literals are one token `"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RustToken {
@@ -11,42 +13,61 @@ pub(super) struct RustToken {
     pub(super) line: usize,
 }
 
-/// PieceKind of a piece of source.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum PieceKind {
-    Code,
-    Literal,
-    Comment,
-}
-
-/// Tokens of `source`, comments left out.
+/// Tokens of `source`; docs are the attributes that they stand for, other comments are left out.
 pub(super) fn tokens(source: &str) -> Vec<RustToken> {
     let mut tokens = Vec::new();
-    let mut line = 1;
-    for (kind, piece) in pieces(source) {
-        match kind {
-            PieceKind::Code => code_tokens(piece, line, &mut tokens),
-            PieceKind::Literal => {
-                tokens.push(RustToken { text: "\"".into(), literal: piece.to_string(), line });
-            }
-            PieceKind::Comment => {}
-        }
-        line += piece.matches('\n').count();
-    }
+    // What cannot be parsed is the compiler's to tell.
+    add_tokens(source.parse().unwrap_or_default(), &mut tokens);
     tokens
 }
 
-/// The comments of `source`: (line, text).
-pub(super) fn comments(source: &str) -> Vec<(usize, &str)> {
-    let mut comments = Vec::new();
-    let mut line = 1;
-    for (kind, piece) in pieces(source) {
-        if kind == PieceKind::Comment {
-            comments.extend(piece.lines().enumerate().map(|(i, text)| (line + i, text)));
+fn add_tokens(stream: TokenStream, tokens: &mut Vec<RustToken>) {
+    let mut is_joint = false;
+    for tree in stream {
+        let line = tree.span().start().line;
+        let is_behind_joint = std::mem::take(&mut is_joint);
+        match tree {
+            TokenTree::Group(group) => {
+                let [open, close] = match group.delimiter() {
+                    Delimiter::Parenthesis => ["(", ")"],
+                    Delimiter::Brace => ["{", "}"],
+                    Delimiter::Bracket => ["[", "]"],
+                    Delimiter::None => ["", ""],
+                };
+                tokens.push(RustToken::new(open, line));
+                add_tokens(group.stream(), tokens);
+                tokens.push(RustToken::new(close, group.span_close().start().line));
+            }
+            TokenTree::Punct(mark) => {
+                is_joint = mark.spacing() == Spacing::Joint;
+                match tokens.last_mut() {
+                    Some(last) if is_behind_joint && mark.as_char() == ':' && last.text == ":" => {
+                        last.text = "::".into();
+                    }
+                    _ => tokens.push(RustToken::new(mark.as_char(), line)),
+                }
+            }
+            TokenTree::Literal(literal) => {
+                let literal = literal.to_string();
+                let is_number = literal.starts_with(|c: char| c.is_ascii_digit());
+                let text = if is_number { literal.clone() } else { "\"".to_string() };
+                tokens.push(RustToken { literal, ..RustToken::new(text, line) });
+            }
+            TokenTree::Ident(word) => tokens.push(RustToken::new(word, line)),
         }
-        line += piece.matches('\n').count();
     }
-    comments
+}
+
+impl RustToken {
+    fn new(text: impl ToString, line: usize) -> Self {
+        RustToken { text: text.to_string(), literal: String::new(), line }
+    }
+}
+
+/// Lines of docs, without their marks.
+pub(super) fn docs(tokens: &[RustToken]) -> impl Iterator<Item = (usize, &str)> {
+    let docs = (3..tokens.len()).filter(|&i| reads(tokens, i - 3, &["[", "doc", "=", "\""]));
+    docs.map(|i| (tokens[i].line, tokens[i].literal.trim_matches('"').trim_start()))
 }
 
 /// Without items under `#[cfg(test)]` and `#[test]`.
@@ -122,109 +143,4 @@ fn item_end(tokens: &[RustToken], start: usize) -> usize {
         }
     }
     i
-}
-
-fn code_tokens(code: &str, first_line: usize, tokens: &mut Vec<RustToken>) {
-    let mut line = first_line;
-    let mut rest = code;
-    while let Some(first) = rest.chars().next() {
-        let is_word_char = |c: char| c.is_alphanumeric() || c == '_';
-        let len = match first {
-            c if is_word_char(c) => rest.find(|c| !is_word_char(c)).unwrap_or(rest.len()),
-            ':' if rest.starts_with("::") => 2,
-            c => c.len_utf8(),
-        };
-        let (text, after) = rest.split_at(len);
-        if !first.is_whitespace() {
-            tokens.push(RustToken { text: text.to_string(), literal: String::new(), line });
-        }
-        line += usize::from(first == '\n');
-        rest = after;
-    }
-}
-
-/// `source` cut into code, literals and comments, in order.
-fn pieces(source: &str) -> Vec<(PieceKind, &str)> {
-    let mut pieces = Vec::new();
-    let (mut start, mut i) = (0, 0);
-    while i < source.len() {
-        let special = special_len(source, i);
-        let Some((kind, len)) = special else {
-            i += source[i..].chars().next().map_or(1, char::len_utf8);
-            continue;
-        };
-        pieces.push((PieceKind::Code, &source[start..i]));
-        pieces.push((kind, &source[i..i + len]));
-        i += len;
-        start = i;
-    }
-    pieces.push((PieceKind::Code, &source[start..]));
-    pieces
-}
-
-/// The comment or literal that starts at `i`, if one does.
-fn special_len(source: &str, i: usize) -> Option<(PieceKind, usize)> {
-    let rest = &source[i..];
-    let after_word = source[..i].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-    if rest.starts_with("//") {
-        return Some((PieceKind::Comment, rest.find('\n').unwrap_or(rest.len())));
-    }
-    if rest.starts_with("/*") {
-        return Some((PieceKind::Comment, block_comment_len(rest)));
-    }
-    if rest.starts_with('"') {
-        return Some((PieceKind::Literal, quoted_len(rest, '"')));
-    }
-    if rest.starts_with('\'') {
-        return character_len(rest).map(|len| (PieceKind::Literal, len));
-    }
-    let raw = ["r", "br", "cr"].iter().find_map(|prefix| raw_len(rest, prefix));
-    raw.filter(|_| !after_word).map(|len| (PieceKind::Literal, len))
-}
-
-fn block_comment_len(rest: &str) -> usize {
-    let mut depth = 0;
-    let mut i = 0;
-    while i < rest.len() {
-        if rest[i..].starts_with("/*") {
-            depth += 1;
-            i += 2;
-        } else if rest[i..].starts_with("*/") {
-            depth -= 1;
-            i += 2;
-        } else {
-            i += rest[i..].chars().next().map_or(1, char::len_utf8);
-        }
-        if depth == 0 {
-            break;
-        }
-    }
-    i
-}
-
-fn quoted_len(rest: &str, quote: char) -> usize {
-    let mut escaped = false;
-    for (i, c) in rest.char_indices().skip(1) {
-        if c == quote && !escaped {
-            return i + 1;
-        }
-        escaped = c == '\\' && !escaped;
-    }
-    rest.len()
-}
-
-/// `'a'` and `'\n'`, not the lifetime `'a`.
-fn character_len(rest: &str) -> Option<usize> {
-    let mut chars = rest.chars().skip(1);
-    let first = chars.next()?;
-    (first == '\\' || chars.next() == Some('\'')).then(|| quoted_len(rest, '\''))
-}
-
-fn raw_len(rest: &str, prefix: &str) -> Option<usize> {
-    let after = rest.strip_prefix(prefix)?;
-    let hashes = after.len() - after.trim_start_matches('#').len();
-    let body = after[hashes..].strip_prefix('"')?;
-    let end = format!("\"{}", "#".repeat(hashes));
-    let closed = body.find(&end).map_or(body.len(), |at| at + end.len());
-    Some(prefix.len() + hashes + 1 + closed)
 }

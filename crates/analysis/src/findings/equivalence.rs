@@ -6,7 +6,7 @@ use crate::estimate::ResponseScale;
 use crate::finding::{Effect, Finding, Kind, Quantity, Subject};
 use crate::precision::ALPHA;
 use crate::precision::CONFIDENCE;
-use feedrate_measure::stats::{Combination, Difference, equivalence_p, not_below_p};
+use feedrate_measure::stats::{Combination, Difference, equivalence_p};
 
 /// Least and greatest difference that matters to nobody, on the scale of the matrix.
 fn margin(matrix: &DesignMatrix) -> (f64, f64) {
@@ -110,7 +110,7 @@ fn gains_nothing(
         let combination = matrix.difference(factor, levels[0], other)?.combination;
         let difference = combination.welch(&matrix.cells)?;
         let loss = Difference { estimate: -matrix.gain(difference.estimate), ..difference };
-        if alpha(matrix) <= not_below_p(&loss, -gain_max)? {
+        if alpha(matrix) <= loss.p_above(-gain_max)? {
             return None;
         }
         all.push((combination, difference));

@@ -8,7 +8,7 @@ use std::sync::atomic::{
 };
 
 /// Shared by the workers of one accelerator and its steps.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Queue {
     workers: u32,
     batch_size: u64,
@@ -94,20 +94,8 @@ impl Queue {
             total_batches,
             in_flight: u64::from(in_flight),
             held: held.map(u64::from),
-            published: AtomicU64::new(0),
-            asked: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
-            drawn: AtomicU64::new(0),
-            waiting_for: AtomicU64::new(0),
-            made: AtomicU64::new(0),
-            whole_until: AtomicU64::new(0),
-            claims: AtomicU64::new(0),
-            read_bytes: AtomicU64::new(0),
-            read_bytes_before: AtomicU64::new(0),
-            operations: AtomicU64::new(0),
-            last_claim_ns: AtomicU64::new(0),
-            last_claim_bytes: AtomicU64::new(0),
             slots,
+            ..Queue::default()
         }
     }
 
@@ -168,27 +156,25 @@ impl Queue {
 
     /// The batch after `last` of a worker that owns every step with the same remainder; `None` where the run has none.
     pub(super) fn next_in_stride(&self, last: Option<u64>, worker: u32) -> Option<u64> {
-        let (stride, worker) = (u64::from(self.workers), u64::from(worker));
-        let next = match last {
-            None => worker,
-            Some(batch) if self.step_of(batch) + stride < self.steps_per_epoch => batch + stride,
-            Some(batch) => (batch / self.steps_per_epoch + 1) * self.steps_per_epoch + worker,
-        };
-        (worker < self.steps_per_epoch && next < self.total_batches).then_some(next)
+        self.next_of_worker(last, worker, 1)
     }
 
     /// The sample after `last` (both counted over the run) of a worker that owns every sample of an epoch with the same
     /// remainder; `None` where the run has none.
     pub(super) fn next_sample_in_stride(&self, last: Option<u64>, worker: u32) -> Option<u64> {
+        self.next_of_worker(last, worker, self.batch_size)
+    }
+
+    /// The thing after `last`, of which a batch has `each`.
+    fn next_of_worker(&self, last: Option<u64>, worker: u32, each: u64) -> Option<u64> {
         let (stride, worker) = (u64::from(self.workers), u64::from(worker));
-        let epoch_samples = self.steps_per_epoch.saturating_mul(self.batch_size);
+        let of_epoch = self.steps_per_epoch.saturating_mul(each);
         let next = match last {
             None => worker,
-            Some(last) if last % epoch_samples + stride < epoch_samples => last + stride,
-            Some(last) => (last / epoch_samples + 1) * epoch_samples + worker,
+            Some(last) if last % of_epoch + stride < of_epoch => last + stride,
+            Some(last) => (last / of_epoch + 1) * of_epoch + worker,
         };
-        (worker < epoch_samples && next < self.total_batches.saturating_mul(self.batch_size))
-            .then_some(next)
+        (worker < of_epoch && next < self.total_batches.saturating_mul(each)).then_some(next)
     }
 
     /// Batches that were made whole, where they are made one after another.

@@ -4,7 +4,7 @@
 
 mod recorder;
 
-pub use recorder::{Recorder, StepTimes};
+pub use recorder::{Recorder, StepTotals};
 
 use crate::durations::Durations;
 use crate::loader::{Queue, ReadTimes};
@@ -16,16 +16,14 @@ use std::ops::Range;
 /// Something that happened.
 #[derive(Clone, Copy, Debug)]
 pub enum StepEvent {
-    /// The loaders were told; all accelerators start.
-    EpochStarted,
     /// An accelerator has the batch it asked for.
     BatchReady(u32, ReadTimes),
     /// Its wait is over.
     ComputeDone(u32),
     /// Every process has arrived.
     BarrierOpen,
-    /// The pause is over; all accelerators go on.
-    BlockStarted,
+    /// An epoch begins, or a pause in it is over: all accelerators start.
+    Started,
 }
 
 /// Something to be done.
@@ -37,10 +35,8 @@ pub enum StepAction {
     ComputeUntil(u32, u64),
     /// All accelerators here have arrived: wait for the other processes.
     Barrier,
-    /// A checkpoint is due: nothing is asked for until [`StepEvent::BlockStarted`].
+    /// The epoch is over, or a checkpoint is due: nothing is asked for until [`StepEvent::Started`].
     BlockDone,
-    /// The epoch is over.
-    EpochDone,
 }
 
 /// The loop over the steps of an epoch.
@@ -94,7 +90,7 @@ impl Stepper {
         actions: &mut VecDeque<StepAction>,
     ) {
         match event {
-            StepEvent::EpochStarted | StepEvent::BlockStarted => {
+            StepEvent::Started => {
                 self.recorder.start(now_ns);
                 self.ask_all(actions);
             }
@@ -126,14 +122,16 @@ impl Stepper {
                 for accelerator in 0..self.accelerators() {
                     self.release(accelerator, now_ns, queues);
                 }
-                if self.step >= self.steps {
-                    actions.push_back(StepAction::EpochDone);
-                } else if self.block_steps.is_some_and(|steps| self.step.is_multiple_of(steps)) {
-                    self.recorder.end_block(self.steps - self.step);
-                    actions.push_back(StepAction::BlockDone);
-                } else {
-                    self.ask_all(actions);
+                let is_over = self.step >= self.steps;
+                if !is_over
+                    && !self.block_steps.is_some_and(|steps| self.step.is_multiple_of(steps))
+                {
+                    return self.ask_all(actions);
                 }
+                if !is_over {
+                    self.recorder.end_block(self.steps - self.step);
+                }
+                actions.push_back(StepAction::BlockDone);
             }
         }
     }

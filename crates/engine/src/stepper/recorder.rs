@@ -6,12 +6,12 @@ use feedrate_measure::record::{AcceleratorEpoch, Block, Stall};
 /// The steps of all accelerators of a process, for one epoch.
 pub struct Recorder {
     accelerators: Vec<AcceleratorTimes>,
-    totals: StepTimes,
+    totals: StepTotals,
 }
 
 /// Sums over accelerators and steps of an epoch, for the live line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StepTimes {
+pub struct StepTotals {
     /// Waiting for batches.
     pub load_ns: u64,
     /// Computing.
@@ -35,13 +35,13 @@ impl Recorder {
     pub fn new(accelerators: u32) -> Self {
         Recorder {
             accelerators: (0..accelerators).map(|_| AcceleratorTimes::default()).collect(),
-            totals: StepTimes::default(),
+            totals: StepTotals::default(),
         }
     }
 
     /// Reserve for `steps` steps.
     pub fn prepare(&mut self, steps: u64) {
-        self.totals = StepTimes::default();
+        self.totals = StepTotals::default();
         for lane in &mut self.accelerators {
             lane.epoch = AcceleratorEpoch::default();
             lane.stall = Stall::default();
@@ -68,37 +68,33 @@ impl Recorder {
     /// A batch has come; where the wait for it went follows from what its worker did.
     pub fn loaded(&mut self, accelerator: u32, now_ns: u64, times: ReadTimes) {
         let lane = &mut self.accelerators[accelerator as usize];
-        let load_ns = now_ns.saturating_sub(lane.since_ns);
-        lane.stall = split_stall(lane.since_ns, load_ns, times);
+        let (asked_ns, load_ns) = (lane.since_ns, lane.lap(now_ns));
+        lane.stall = split_stall(asked_ns, load_ns, times);
         self.totals.load_ns += load_ns;
         lane.block.load_ns.push(load_ns);
-        lane.since_ns = now_ns;
     }
 
     /// The wait of compute is over.
     pub fn computed(&mut self, accelerator: u32, now_ns: u64) {
         let lane = &mut self.accelerators[accelerator as usize];
-        let compute_ns = now_ns.saturating_sub(lane.since_ns);
+        let compute_ns = lane.lap(now_ns);
         self.totals.compute_ns += compute_ns;
         lane.block.compute_ns.push(compute_ns);
-        lane.since_ns = now_ns;
     }
 
     /// The barrier has opened.
     pub fn released(&mut self, accelerator: u32, now_ns: u64, read_bytes: u64) {
         let lane = &mut self.accelerators[accelerator as usize];
-        let barrier_ns = now_ns.saturating_sub(lane.since_ns);
+        let barrier_ns = lane.lap(now_ns);
         self.totals.barrier_ns += barrier_ns;
         lane.block.barrier_ns.push(barrier_ns);
         lane.block.read_bytes.push(read_bytes);
-        let stall = std::mem::take(&mut lane.stall);
-        lane.epoch.stall.add(&stall);
+        lane.epoch.stall.add(&std::mem::take(&mut lane.stall));
         lane.block.end_ns = now_ns;
-        lane.since_ns = now_ns;
     }
 
     /// Sums of the epoch so far.
-    pub fn totals(&self) -> StepTimes {
+    pub fn totals(&self) -> StepTotals {
         self.totals
     }
 
@@ -119,6 +115,13 @@ impl Recorder {
                 epoch
             })
             .collect()
+    }
+}
+
+impl AcceleratorTimes {
+    /// Time in the state that ends now.
+    fn lap(&mut self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(std::mem::replace(&mut self.since_ns, now_ns))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::resolve::overrides;
 use crate::results::hydra_text;
 use anyhow::Context;
 use feedrate_measure::dlio::HydraText;
-use feedrate_spec::problem::{Problems, Severity};
+use feedrate_spec::problem::{ProblemSeverity, Problems};
 use feedrate_spec::workload::{self, Override, Strictness, Workload, nearest, yaml_at};
 use jiff::Zoned;
 use std::fmt::Write;
@@ -48,7 +48,7 @@ pub(super) fn compose(arguments: &HydraArguments) -> anyhow::Result<Composed> {
 
 /// Warnings of a problem list, a line each.
 pub(super) fn said(problems: &Problems) -> impl Iterator<Item = String> {
-    let warnings = problems.0.iter().filter(|problem| problem.severity == Severity::Warning);
+    let warnings = problems.0.iter().filter(|problem| problem.severity == ProblemSeverity::Warning);
     warnings.map(|problem| {
         let text = problem.to_string();
         text.trim_start_matches("warning: ").replace('\n', " ")

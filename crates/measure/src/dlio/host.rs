@@ -3,9 +3,8 @@
 use super::known;
 use crate::derived::Derived;
 use crate::record::System;
+use feedrate_spec::units::GIB;
 use serde_json::{Value, json};
-
-const GIB: f64 = (1u64 << 30) as f64;
 
 /// DLIO's GB are 2^30 bytes.
 pub(super) fn gib(bytes: u64) -> f64 {

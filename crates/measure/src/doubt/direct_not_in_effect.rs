@@ -19,7 +19,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         if !is_direct || derived.cached_share()? <= CACHED_SHARE_MAX {
             return None;
         }
-        let facts = Facts::new().with("read_bytes", derived.logical_bytes);
+        let facts = Facts::new().with("read_bytes", derived.io.read_bytes);
         Some(facts.with("device_bytes", derived.device_bytes?))
     }),
     #[cfg(test)]

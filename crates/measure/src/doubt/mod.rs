@@ -4,7 +4,6 @@
 //! `mod` line and row here. `feedrate list`, `describe` and the contract tests read the table.
 
 mod incomplete_run;
-mod planned;
 mod window_shorter_than_stock;
 mod too_few_steps;
 mod au_disagrees;
@@ -29,10 +28,26 @@ use serde::Serialize;
 /// Every doubt of records, in the order they are shown within a severity.
 pub static DOUBTS: &[&RecordDoubt] = &[
     &incomplete_run::DOUBT,
-    &planned::RECORDS_SHRUNK,
-    &planned::NOT_COLD,
-    &planned::NOT_WARM,
-    &planned::DEVICE_NOT_QUIET,
+    &noticed(
+        "records_shrunk",
+        Severity::Warning,
+        "Records were made smaller than the workload's: this is another workload.",
+    ),
+    &noticed(
+        "not_cold",
+        Severity::Warning,
+        "The page cache should have been emptied of the dataset, and was not.",
+    ),
+    &noticed(
+        "not_warm",
+        Severity::Warning,
+        "The dataset should have been in the page cache when training began, and part of it was not.",
+    ),
+    &noticed(
+        "device_not_quiet",
+        Severity::Warning,
+        "Others used the device or the processors shortly before a run of a study began, and did not end within the time that was waited.",
+    ),
     &window_shorter_than_stock::DOUBT,
     &too_few_steps::DOUBT,
     &au_disagrees::DOUBT,
@@ -43,19 +58,69 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &straggler_accelerator::DOUBT,
     &compute_overshoot::DOUBT,
     &first_epoch_differs::DOUBT,
-    &planned::SCALED,
-    &planned::DATASET_FITS_PAGE_CACHE,
-    &planned::CHECKPOINT_NOT_REACHED,
-    &planned::EVALUATION_NOT_REACHED,
-    &planned::SAMPLES_IN_MEMORY,
-    &planned::RAW_CHECKPOINT,
-    &planned::SHARED_GPU,
-    &planned::CHECKPOINTS_EXCEED_DISK,
+    &noticed(
+        "scaled",
+        Severity::Note,
+        "Fewer files or samples than the workload's were used, or smaller tensors in checkpoints: epochs and checkpoints are shorter.",
+    ),
+    &noticed(
+        "dataset_fits_page_cache",
+        Severity::Note,
+        "The dataset is smaller than the memory, so that later epochs may not touch the storage; page_cache says whether that happened.",
+    ),
+    &noticed(
+        "checkpoint_not_reached",
+        Severity::Note,
+        "Checkpoints are asked for, and the run ended before the first: what they cost is not in the numbers.",
+    ),
+    &noticed(
+        "evaluation_not_reached",
+        Severity::Note,
+        "Evaluation is asked for, and the run ended before the first: what it costs is not in the numbers.",
+    ),
+    &noticed(
+        "samples_in_memory",
+        Severity::Note,
+        "Samples stay in the process's memory after they were read once: later epochs say nothing about the storage.",
+    ),
+    &noticed(
+        "raw_checkpoint",
+        Severity::Note,
+        "Checkpoints are the bytes of the tensors alone: their size is right, and no framework can load them.",
+    ),
+    &noticed(
+        "shared_gpu",
+        Severity::Note,
+        "Emulated accelerators shared a GPU: what it shows is of all of them together, and copies of one delay another's.",
+    ),
+    &noticed(
+        "checkpoints_exceed_disk",
+        Severity::Warning,
+        "All checkpoints together are larger than what is free where they are to be written.",
+    ),
     &results_on_device_under_test::DOUBT,
     &clock_step::DOUBT,
-    &planned::REPLICATES_DIFFER,
-    &planned::NO_REPLICATES,
+    &noticed(
+        "replicates_differ",
+        Severity::Warning,
+        "Runs that replicate each other by their rows were made by different plans: a workload file or a default changed in between.",
+    ),
+    &noticed(
+        "no_replicates",
+        Severity::Note,
+        "A difference between runs that were made once: how far they vary from one time to the next is not known. Epochs of one run are no replicates.",
+    ),
 ];
+
+/// Noticed while planning or running, and shown by no figure of a record: passed on with the text of whoever noticed it.
+const fn noticed(name: &'static str, severity: Severity, meaning: &'static str) -> RecordDoubt {
+    RecordDoubt {
+        kind: DoubtKind { name, severity, meaning, evidence: "", advice: "" },
+        check: None,
+        #[cfg(test)]
+        cases: &[],
+    }
+}
 
 /// A row of the table.
 pub struct RecordDoubt {

@@ -17,7 +17,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     check: Some(|derived| {
         let share = derived.cached_share().filter(|&share| CACHED_SHARE_MAX < share)?;
         let facts = Facts::new()
-            .with("read_bytes", derived.logical_bytes)
+            .with("read_bytes", derived.io.read_bytes)
             .with("device_bytes", derived.device_bytes?)
             .with("from_memory_percent", share * 100.0)
             .with("resident_bytes", derived.resident_bytes().unwrap_or(0))

@@ -2,6 +2,7 @@
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
+use crate::metric::sustained_needs_steps;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
@@ -12,7 +13,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         advice: "use more files (a larger `--scale`, or `dataset.num_files_train`), a smaller batch, or fewer reading threads",
     },
     check: Some(|derived| {
-        let needed = derived.sustained_needs_steps;
+        let needed = sustained_needs_steps(&derived.record.plan);
         if derived.steps == 0 || needed <= derived.steps {
             return None;
         }

@@ -249,19 +249,6 @@ pub enum Basis {
     Host,
 }
 
-impl Basis {
-    /// The basis of a record of ours.
-    pub const ALL: &'static [Basis] = &[
-        Basis::Steps,
-        Basis::Barriers,
-        Basis::AllRanks,
-        Basis::BatchSize,
-        Basis::RecordLength,
-        Basis::Reads,
-        Basis::Host,
-    ];
-}
-
 names! {
     /// How a number came to be known.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -1,7 +1,7 @@
 //! `record.json`, and how result files get onto the disk: whole and synced, or not at all.
 
 use super::{Block, RECORD_VERSION, Record};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -22,8 +22,6 @@ pub enum RecordFileError {
     Newer { path: PathBuf, found: u32 },
     #[error("`{}` is damaged: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
-    #[error("cannot write `{}` as JSON: {source}", path.display())]
-    Encode { path: PathBuf, source: serde_json::Error },
 }
 
 impl RecordFileError {
@@ -46,7 +44,6 @@ impl RecordFileError {
             RecordFileError::NoRecord { .. } | RecordFileError::Damaged { .. } => {
                 Some("it was cut short, edited, or written by another program; run again")
             }
-            RecordFileError::Encode { .. } => None,
         }
     }
 }
@@ -57,7 +54,7 @@ impl RecordFileError {
 /// It cannot be written; what was there before is still there.
 pub fn write(folder: &Path, record: &Record) -> Result<(), RecordFileError> {
     let path = folder.join(RECORD_FILE);
-    let bytes = to_json(&path, record)?;
+    let bytes = serde_json::to_vec(record).unwrap_or_else(|_| unreachable!("keys are text"));
     write_atomically(&path, &bytes)
 }
 
@@ -187,12 +184,6 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 /// A folder for result files, unless it is there.
 pub(crate) fn make_folder(folder: &Path) -> Result<(), RecordFileError> {
     fs::create_dir_all(folder).map_err(|source| io_error("make", folder, source))
-}
-
-/// Compact JSON.
-fn to_json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, RecordFileError> {
-    serde_json::to_vec(value)
-        .map_err(|source| RecordFileError::Encode { path: path.to_path_buf(), source })
 }
 
 fn io_error(action: &'static str, path: &Path, source: io::Error) -> RecordFileError {

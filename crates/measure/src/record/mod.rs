@@ -16,6 +16,7 @@ use self::access::Access;
 use crate::histogram::Histogram;
 use feedrate_spec::names;
 use feedrate_spec::plan::{Plan, PlanDoubt};
+use feedrate_spec::units::GIB;
 use serde::{Deserialize, Serialize};
 use timeline::Timeline;
 
@@ -256,7 +257,7 @@ impl CheckpointRecord {
     /// 2^30 bytes a second; `None` of nothing.
     pub fn gib_per_second(&self) -> Option<f64> {
         let duration_s = self.duration_s();
-        (duration_s > 0.0).then(|| self.bytes as f64 / f64::from(1u32 << 30) / duration_s)
+        (duration_s > 0.0).then(|| self.bytes as f64 / GIB / duration_s)
     }
 }
 

@@ -33,7 +33,7 @@ macro_rules! quantities {
         }
 
         /// One row of a timeline.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Sample {
             /// How long it lasted.
             pub duration_ns: u64,
@@ -51,6 +51,15 @@ macro_rules! quantities {
         }
 
         impl Sample {
+            /// Each of its quantities put together with that of `other`.
+            pub fn with(
+                self,
+                other: Sample,
+                put: fn(Option<u64>, Option<u64>) -> Option<u64>,
+            ) -> Sample {
+                Sample { $($quantity: put(self.$quantity, other.$quantity),)* ..self }
+            }
+
             /// In the order of the columns.
             fn values(&self) -> [Option<u64>; QUANTITIES] {
                 [$(self.$quantity),*]

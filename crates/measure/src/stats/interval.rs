@@ -48,8 +48,8 @@ impl Difference {
         Some(2.0 * self.p_above(0.0)?.min(1.0 - self.p_above(0.0)?))
     }
 
-    /// Chance of an estimate at least so high if the difference were `least`.
-    pub(super) fn p_above(&self, least: f64) -> Option<f64> {
+    /// Chance of an estimate at least so high if the difference were `least` or less: one of the two of equivalence, for "not worse than".
+    pub fn p_above(&self, least: f64) -> Option<f64> {
         let over = self.estimate - least;
         if self.standard_error == 0.0 {
             // Values that never vary: the difference is what it is.

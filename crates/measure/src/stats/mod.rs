@@ -25,7 +25,7 @@ mod coverage;
 
 pub use anova::{Anova, Explained, Squares, anova};
 pub use bootstrap::{BOOTSTRAP_VALUES_LEAST, bootstrap_mean_interval};
-pub use equivalence::{equivalence_p, not_below_p};
+pub use equivalence::equivalence_p;
 pub use interval::{
     Difference, Interval, mean_interval, paired_difference, percent_interval, stdev_interval,
     welch_difference,

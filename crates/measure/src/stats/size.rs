@@ -119,7 +119,7 @@ fn noncentral_t_below(t: f64, freedom: f64, shift: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{equivalence_p, not_below_p, paired_difference, welch_difference};
+    use super::super::{equivalence_p, paired_difference, welch_difference};
     use super::*;
     use feedrate_spec::plan::mt19937::LegacyRandom;
 
@@ -146,7 +146,7 @@ mod tests {
                 }
             };
             let p = if margin.high == f64::INFINITY {
-                not_below_p(&found.unwrap(), margin.low)
+                found.unwrap().p_above(margin.low)
             } else {
                 equivalence_p(&found.unwrap(), margin.low, margin.high)
             };

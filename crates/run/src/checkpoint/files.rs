@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const RESERVED_BYTES_MIN: u64 = 1 << 20;
 
 /// A file system.
-pub(super) trait Files: Sync {
+pub(super) trait FileSystem: Sync {
     /// Make `folder` and those above it. Returns the folders that have to be synced for it to stay.
     fn create_folder(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
 
@@ -20,7 +20,7 @@ pub(super) trait Files: Sync {
     fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
 
     /// An empty file that will have `bytes` bytes.
-    fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn Output>>;
+    fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn OutputFile>>;
 
     /// A file that is there, from its start.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read>>;
@@ -39,7 +39,7 @@ pub(super) trait Files: Sync {
 }
 
 /// A file that is written.
-pub(super) trait Output {
+pub(super) trait OutputFile {
     /// Append.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
@@ -53,7 +53,7 @@ pub(super) trait Output {
 /// The system's.
 pub(super) struct SystemFiles;
 
-impl Files for SystemFiles {
+impl FileSystem for SystemFiles {
     fn create_folder(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         let missing: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
         fs::create_dir_all(folder)?;
@@ -67,7 +67,7 @@ impl Files for SystemFiles {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn Output>> {
+    fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn OutputFile>> {
         let file = File::create(path)?;
         if bytes >= RESERVED_BYTES_MIN {
             // Where the file system has no such thing, blocks are found as they are written.
@@ -103,7 +103,7 @@ impl Files for SystemFiles {
     }
 }
 
-impl Output for File {
+impl OutputFile for File {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write_all(bytes)
     }

@@ -1,8 +1,8 @@
 //! One checkpoint in its folder: begun, written by many ranks at a time, whole once its manifest is there, read back, removed.
 
 use super::content::StateContent;
-use super::files::{Files, SystemFiles};
-use super::manifest::{Entry, Manifest, NAME, tensors_crc32};
+use super::files::{FileSystem, SystemFiles};
+use super::manifest::{CheckpointFile, CheckpointManifest, NAME, tensors_crc32};
 use super::sink::{Length, PIECE_BYTES, Pieces};
 use super::{CheckpointError, find};
 use crate::buffer::AlignedBuffer;
@@ -27,7 +27,7 @@ const READ_BYTES: usize = 512 << 10;
 
 /// A checkpoint, and where it lies or will lie.
 pub(super) struct CheckpointFolder<'f> {
-    files: &'f dyn Files,
+    files: &'f dyn FileSystem,
     plan: &'f CheckpointPlan,
     clock: Clock,
     pub(super) path: PathBuf,
@@ -39,7 +39,7 @@ pub(super) struct CheckpointFolder<'f> {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct WrittenPart {
     pub(super) ranks: Vec<RankCheckpoint>,
-    pub(super) entries: Vec<(String, Entry)>,
+    pub(super) entries: Vec<(String, CheckpointFile)>,
     /// Waited for syncs that no rank makes.
     pub(super) folder_sync_ns: u64,
     /// When the last of it was written; of checkpoints that training waits for it is not asked.
@@ -83,7 +83,7 @@ pub(super) fn own(plan: &CheckpointPlan, ranks: &Ranks) -> Range<u64> {
 
 impl<'f> CheckpointFolder<'f> {
     pub(super) fn new(
-        files: &'f dyn Files,
+        files: &'f dyn FileSystem,
         plan: &'f CheckpointPlan,
         clock: Clock,
         path: PathBuf,
@@ -143,7 +143,7 @@ impl<'f> CheckpointFolder<'f> {
         &self,
         state: &StateFile,
         own: &mut RankCheckpoint,
-    ) -> Result<Entry, CheckpointError> {
+    ) -> Result<CheckpointFile, CheckpointError> {
         let path = self.path.join(self.file_name(state));
         let part = path.with_extension("part");
         let written = self.write_part(&part, state, own);
@@ -161,7 +161,7 @@ impl<'f> CheckpointFolder<'f> {
         part: &Path,
         state: &StateFile,
         own: &mut RankCheckpoint,
-    ) -> io::Result<Entry> {
+    ) -> io::Result<CheckpointFile> {
         let name = &self.plan.format;
         let format = find(name)
             .ok_or_else(|| io::Error::other(format!("there is no checkpoint format `{name}`")))?;
@@ -178,19 +178,19 @@ impl<'f> CheckpointFolder<'f> {
         let (bytes, crc32) = pieces.finish()?;
         own.sync_ns += self.timed(|| output.sync())?;
         own.bytes += bytes;
-        Ok(Entry { bytes, crc32, tensors_crc32: tensors_crc32(state) })
+        Ok(CheckpointFile { bytes, crc32, tensors_crc32: tensors_crc32(state) })
     }
 
     /// All files are there: now it is whole.
     pub(super) fn complete(
         &mut self,
-        entries: Vec<(String, Entry)>,
+        entries: Vec<(String, CheckpointFile)>,
     ) -> Result<(), CheckpointError> {
         let path = self.path.join(NAME);
-        self.put(&Manifest::new(entries), &path).map_err(not_written(&path))
+        self.put(&CheckpointManifest::new(entries), &path).map_err(not_written(&path))
     }
 
-    fn put(&mut self, manifest: &Manifest, path: &Path) -> io::Result<()> {
+    fn put(&mut self, manifest: &CheckpointManifest, path: &Path) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(manifest).map_err(io::Error::other)?;
         let part = self.path.join(format!("{NAME}.part"));
         let mut output = self.files.create(&part, text.len() as u64)?;
@@ -226,7 +226,8 @@ impl<'f> CheckpointFolder<'f> {
         let mut text = Vec::new();
         let missing = "there is none, so the checkpoint is not whole";
         self.read(NAME, missing, |piece| text.extend_from_slice(piece))?;
-        let manifest = Manifest::parse(&text).map_err(|problem| self.damaged(NAME, problem))?;
+        let manifest =
+            CheckpointManifest::parse(&text).map_err(|problem| self.damaged(NAME, problem))?;
         let (writers, shift) = (self.plan.state.writers(), self.plan.read_rank_shift);
         self.ranks(own, |rank, own| {
             for state in self.plan.state.files((rank + shift % writers) % writers) {
@@ -237,7 +238,11 @@ impl<'f> CheckpointFolder<'f> {
     }
 
     /// Read the file that is to hold `state`; returns its length.
-    fn check(&self, manifest: &Manifest, state: &StateFile) -> Result<u64, CheckpointError> {
+    fn check(
+        &self,
+        manifest: &CheckpointManifest,
+        state: &StateFile,
+    ) -> Result<u64, CheckpointError> {
         let name = &self.file_name(state);
         let Some(entry) = manifest.files.get(name) else {
             return Err(self.damaged(name, format!("it is not in `{NAME}`")));
@@ -334,7 +339,7 @@ fn not_written(path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
     |source| CheckpointError::Write { path, source }
 }
 
-fn read_all(files: &dyn Files, path: &Path, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+fn read_all(files: &dyn FileSystem, path: &Path, mut take: impl FnMut(&[u8])) -> io::Result<()> {
     let mut input = files.open(path)?;
     let mut buffer = AlignedBuffer::new(READ_BYTES)?;
     let piece = buffer.aligned_like(0, READ_BYTES);

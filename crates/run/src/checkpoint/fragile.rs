@@ -1,6 +1,6 @@
 //! A storage in memory that loses power: what was not synced is gone then, contents and names alike.
 
-use super::files::{Files, Output};
+use super::files::{FileSystem, OutputFile};
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ impl FragileFiles {
     }
 }
 
-impl Files for FragileFiles {
+impl FileSystem for FragileFiles {
     fn create_folder(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
         self.state.lock().unwrap().operate()?;
         Ok(Vec::new())
@@ -91,7 +91,7 @@ impl Files for FragileFiles {
         Ok(u64::MAX)
     }
 
-    fn create(&self, path: &Path, _: u64) -> io::Result<Box<dyn Output>> {
+    fn create(&self, path: &Path, _: u64) -> io::Result<Box<dyn OutputFile>> {
         let mut state = self.state.lock().unwrap();
         state.operate()?;
         let file = state.files.len();
@@ -139,7 +139,7 @@ impl Files for FragileFiles {
     }
 }
 
-impl Output for Open {
+impl OutputFile for Open {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.state.lock().unwrap();
         state.operate()?;

@@ -12,14 +12,14 @@ const VERSION: u32 = 1;
 
 /// All files of a checkpoint.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Manifest {
+pub(super) struct CheckpointManifest {
     version: u32,
-    pub(super) files: BTreeMap<String, Entry>,
+    pub(super) files: BTreeMap<String, CheckpointFile>,
 }
 
 /// One file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct CheckpointFile {
     /// Its length.
     pub(super) bytes: u64,
     /// CRC-32 of all of it.
@@ -28,14 +28,15 @@ pub(super) struct Entry {
     pub(super) tensors_crc32: u32,
 }
 
-impl Manifest {
-    pub(super) fn new(files: impl IntoIterator<Item = (String, Entry)>) -> Self {
-        Manifest { version: VERSION, files: files.into_iter().collect() }
+impl CheckpointManifest {
+    pub(super) fn new(files: impl IntoIterator<Item = (String, CheckpointFile)>) -> Self {
+        CheckpointManifest { version: VERSION, files: files.into_iter().collect() }
     }
 
     /// Its text, or why it is none.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
-        let manifest: Manifest = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let manifest: CheckpointManifest =
+            serde_json::from_slice(text).map_err(|error| error.to_string())?;
         if manifest.version != VERSION {
             return Err(format!("its version is {}, not {VERSION}", manifest.version));
         }

@@ -14,8 +14,8 @@ mod saver;
 
 pub(crate) use folder::folder;
 pub use folder::load;
-pub use saver::{Due, Saved, Saver};
-pub use sink::Sink;
+pub use saver::{CheckpointDue, Saved, Saver};
+pub use sink::CheckpointSink;
 
 use crate::comm::CommError;
 use feedrate_spec::catalog::Member;
@@ -32,11 +32,12 @@ pub trait Checkpoint: Sync {
     ///
     /// # Errors
     /// The file system refused.
-    fn write(&self, sink: &mut dyn Sink, state: &StateFile) -> io::Result<()>;
+    fn write(&self, sink: &mut dyn CheckpointSink, state: &StateFile) -> io::Result<()>;
 }
 
 /// Every format, in the order docs show them.
-pub static CHECKPOINTS: &[&dyn Checkpoint] = &[&pt::Pt, &safetensors::Safetensors, &raw::Raw];
+pub static CHECKPOINTS: &[&dyn Checkpoint] =
+    &[&pt::Pt, &safetensors::SafetensorsCheckpoint, &raw::RawCheckpoint];
 
 /// The format called `name`.
 pub fn find(name: &str) -> Option<&'static dyn Checkpoint> {

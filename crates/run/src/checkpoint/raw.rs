@@ -1,6 +1,6 @@
 //! The bytes of the tensors one after another, and nothing else.
 
-use super::{Checkpoint, Sink};
+use super::{Checkpoint, CheckpointSink};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::plan::state::StateFile;
 use std::io;
@@ -13,14 +13,14 @@ static MEMBER: Member = Member {
 
 /// The member.
 #[derive(Debug)]
-pub(super) struct Raw;
+pub(super) struct RawCheckpoint;
 
-impl Checkpoint for Raw {
+impl Checkpoint for RawCheckpoint {
     fn member(&self) -> &'static Member {
         &MEMBER
     }
 
-    fn write(&self, sink: &mut dyn Sink, state: &StateFile) -> io::Result<()> {
+    fn write(&self, sink: &mut dyn CheckpointSink, state: &StateFile) -> io::Result<()> {
         let mut tensors = (0..).zip(&state.tensors);
         tensors.try_for_each(|(number, tensor)| sink.tensor(number, tensor).map(|_| ()))
     }

@@ -1,7 +1,7 @@
 //! `safetensors`: eight bytes that say how long the header is, a header of JSON that says where each tensor lies, the tensors
 //! one after another (huggingface/safetensors, `README.md`).
 
-use super::{Checkpoint, Sink};
+use super::{Checkpoint, CheckpointSink};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::state::{StateFile, StateType};
 use serde_json::{Map, Value, json};
@@ -15,14 +15,14 @@ const ALIGN: usize = 8;
 
 /// The member.
 #[derive(Debug)]
-pub(super) struct Safetensors;
+pub(super) struct SafetensorsCheckpoint;
 
-impl Checkpoint for Safetensors {
+impl Checkpoint for SafetensorsCheckpoint {
     fn member(&self) -> &'static Member {
         &MEMBER
     }
 
-    fn write(&self, sink: &mut dyn Sink, state: &StateFile) -> io::Result<()> {
+    fn write(&self, sink: &mut dyn CheckpointSink, state: &StateFile) -> io::Result<()> {
         let header = header(state);
         sink.put(&(header.len() as u64).to_le_bytes())?;
         sink.put(&header)?;

@@ -4,7 +4,7 @@
 use super::CheckpointError;
 use super::files::SystemFiles;
 use super::folder::{CheckpointFolder, WrittenPart, folder, own};
-use super::manifest::Entry;
+use super::manifest::CheckpointFile;
 use crate::clock::Clock;
 use crate::ranks::Ranks;
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord};
@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 
 /// When in a run a checkpoint is due, and the step that names its folder.
 #[derive(Clone, Copy, Debug)]
-pub struct Due {
+pub struct CheckpointDue {
     /// From 1.
     pub epoch: u32,
     /// Steps of the epoch that are done.
@@ -48,7 +48,7 @@ pub struct Saver {
 type WholeFolders = VecDeque<PathBuf>;
 
 struct InBackground {
-    due: Due,
+    due: CheckpointDue,
     start_ns: u64,
     /// How long training waited for it to start.
     stall_ns: u64,
@@ -67,7 +67,7 @@ impl Saver {
     ///
     /// # Errors
     /// This one, or the one before, could not be written.
-    pub fn save(&mut self, due: Due) -> Result<(), CheckpointError> {
+    pub fn save(&mut self, due: CheckpointDue) -> Result<(), CheckpointError> {
         self.finish()?;
         let start_ns = self.clock.now_ns();
         let path = folder(&self.plan, due.epoch, due.step);
@@ -123,7 +123,7 @@ impl Saver {
 
     fn keep(
         &mut self,
-        due: Due,
+        due: CheckpointDue,
         start_ns: u64,
         stall_ns: Option<u64>,
         part: WrittenPart,
@@ -149,7 +149,7 @@ impl Saver {
     /// All processes have written their parts: rank 0 makes them a checkpoint. It is told of all ranks, others of their own.
     fn bring_together(
         &mut self,
-        due: Due,
+        due: CheckpointDue,
         part: WrittenPart,
     ) -> Result<WrittenPart, CheckpointError> {
         let mut all = WrittenPart::default();
@@ -177,7 +177,7 @@ impl Saver {
 fn complete(
     own: &mut CheckpointFolder<'_>,
     keep_last: Option<u64>,
-    entries: Vec<(String, Entry)>,
+    entries: Vec<(String, CheckpointFile)>,
     whole: &mut WholeFolders,
 ) -> Result<(), CheckpointError> {
     own.complete(entries)?;
@@ -207,7 +207,7 @@ mod tests {
         let clock = Clock::new();
         let saved = |comm: Threads| {
             let mut saver = Saver::new(&plan, clock, Ranks::new(Arc::new(comm), 3));
-            saver.save(Due { epoch: 1, steps: 4, step: 4 }).unwrap();
+            saver.save(CheckpointDue { epoch: 1, steps: 4, step: 4 }).unwrap();
             while !saver.running.as_ref().unwrap().thread.is_finished() {
                 std::thread::yield_now();
             }

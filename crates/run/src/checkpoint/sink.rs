@@ -2,7 +2,7 @@
 //! Shared by the formats. Knows no format.
 
 use super::content::StateContent;
-use super::files::Output;
+use super::files::OutputFile;
 use crate::buffer::AlignedBuffer;
 use crc32fast::Hasher;
 use feedrate_spec::plan::state::Tensor;
@@ -14,7 +14,7 @@ pub(super) const PIECE_BYTES: usize = 4 << 20;
 const CHUNK_BYTES: u64 = 128 << 10;
 
 /// Takes a file from its start, as a format writes it.
-pub trait Sink {
+pub trait CheckpointSink {
     /// Bytes that the format knows.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ pub(super) struct Length {
     pub(super) bytes: u64,
 }
 
-impl Sink for Length {
+impl CheckpointSink for Length {
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.bytes += bytes.len() as u64;
         Ok(())
@@ -58,7 +58,7 @@ impl Sink for Length {
 
 /// Writes a file in pieces.
 pub(super) struct Pieces<'o> {
-    output: &'o mut dyn Output,
+    output: &'o mut dyn OutputFile,
     content: StateContent,
     piece: AlignedBuffer,
     filled: usize,
@@ -71,7 +71,7 @@ impl<'o> Pieces<'o> {
     pub(super) fn new(
         content: StateContent,
         piece_bytes: usize,
-        output: &'o mut dyn Output,
+        output: &'o mut dyn OutputFile,
     ) -> io::Result<Self> {
         Ok(Pieces {
             output,
@@ -110,7 +110,7 @@ impl<'o> Pieces<'o> {
     }
 }
 
-impl Sink for Pieces<'_> {
+impl CheckpointSink for Pieces<'_> {
     fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.crc.update(bytes);
         while !bytes.is_empty() {
@@ -176,7 +176,7 @@ mod tests {
         writes: Vec<usize>,
     }
 
-    impl Output for Memory {
+    impl OutputFile for Memory {
         fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
             self.bytes.extend(bytes);
             self.writes.push(bytes.len());

@@ -1,6 +1,6 @@
 //! Checkpoints that are not whole are refused, and a storage that loses what was not synced leaves none that only looks whole.
 
-use super::files::{Files, SystemFiles};
+use super::files::{FileSystem, SystemFiles};
 use super::folder::{CheckpointFolder, WrittenPart};
 use super::fragile::{FragileFiles, Names};
 use super::*;
@@ -49,7 +49,7 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
 }
 
 fn save_to(
-    files: &dyn Files,
+    files: &dyn FileSystem,
     plan: &CheckpointPlan,
     folder: &Path,
 ) -> Result<WrittenPart, CheckpointError> {
@@ -61,7 +61,7 @@ fn save_to(
 }
 
 fn load_from(
-    files: &dyn Files,
+    files: &dyn FileSystem,
     plan: &CheckpointPlan,
     folder: &Path,
 ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
@@ -88,7 +88,7 @@ fn processes_write_one_checkpoint_together() {
             let ranks = Ranks::new(Arc::new(comm), 3);
             let mut saver = Saver::new(&plan, Clock::new(), ranks.clone());
             for step in [4, 5] {
-                saver.save(Due { epoch: 1, steps: step, step }).unwrap();
+                saver.save(CheckpointDue { epoch: 1, steps: step, step }).unwrap();
             }
             saver.finish().unwrap();
             let shifted = CheckpointPlan { read_rank_shift: 1, ..plan.clone() };

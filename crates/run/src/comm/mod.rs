@@ -27,7 +27,7 @@ pub trait Comm: Send + Sync {
     /// Processes.
     fn size(&self) -> u32;
     /// The machine that this process is on, and its place among the processes there.
-    fn node(&self) -> Node;
+    fn node(&self) -> RankNode;
     /// Wait for all.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ pub struct ClockOffset {
 
 /// Where a process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct RankNode {
     /// The machine, from 0, in the order of its first rank.
     pub node: u32,
     /// Machines.
@@ -164,7 +164,7 @@ pub enum CommError {
         end: End,
     },
     /// Not all came in time.
-    #[error("waited {} for {}", units::seconds(waited.as_secs_f64()), Ranks(ranks))]
+    #[error("waited {} for {}", units::seconds(waited.as_secs_f64()), RankList(ranks))]
     Missing {
         /// Those that did not come.
         ranks: Vec<u32>,
@@ -224,9 +224,9 @@ fn of_host(host: &str) -> String {
     if host.is_empty() { String::new() } else { format!(" on {host}") }
 }
 
-struct Ranks<'a>(&'a [u32]);
+struct RankList<'a>(&'a [u32]);
 
-impl fmt::Display for Ranks<'_> {
+impl fmt::Display for RankList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first: Vec<String> = self.0.iter().take(8).map(u32::to_string).collect();
         let more = self.0.len().saturating_sub(first.len());

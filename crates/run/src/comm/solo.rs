@@ -1,6 +1,6 @@
 //! One process: nothing to wait for.
 
-use super::{ClockOffset, Comm, CommError, End, Node};
+use super::{ClockOffset, Comm, CommError, End, RankNode};
 use feedrate_spec::catalog::Member;
 
 pub(super) static MEMBER: Member =
@@ -19,8 +19,8 @@ impl Comm for Solo {
         1
     }
 
-    fn node(&self) -> Node {
-        Node { node: 0, nodes: 1, local_rank: 0, local_size: 1 }
+    fn node(&self) -> RankNode {
+        RankNode { node: 0, nodes: 1, local_rank: 0, local_size: 1 }
     }
 
     fn barrier(&self) -> Result<(), CommError> {

@@ -3,18 +3,18 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Counts those that may still go in.
-pub(super) struct Gate {
+pub(super) struct DecodeGate {
     free: Mutex<u32>,
     left: Condvar,
 }
 
 /// Someone is in, until this is dropped.
-pub(super) struct Permit<'g>(&'g Gate);
+pub(super) struct Permit<'g>(&'g DecodeGate);
 
-impl Gate {
+impl DecodeGate {
     /// For `places` at once.
     pub(super) fn new(places: u32) -> Self {
-        Gate { free: Mutex::new(places.max(1)), left: Condvar::new() }
+        DecodeGate { free: Mutex::new(places.max(1)), left: Condvar::new() }
     }
 
     /// Wait for a place, and take it.
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn no_more_than_asked_for_are_in() {
-        let gate = Gate::new(2);
+        let gate = DecodeGate::new(2);
         let (inside, most) = (AtomicU32::new(0), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for _ in 0..6 {

@@ -13,4 +13,4 @@ mod real;
 mod tests;
 
 pub use error::RunError;
-pub use real::{Epoch, Live, Pause, Progress, RealDriver, Signals};
+pub use real::{Epoch, Live, Pause, RealDriver, Signals, WorkProgress};

@@ -72,9 +72,9 @@ pub struct Signals {
 
 /// Work that the workers of a driver have done since it was made. It may be looked at from any thread, and holds nobody up.
 #[derive(Clone)]
-pub struct Progress(Arc<Shared>);
+pub struct WorkProgress(Arc<Shared>);
 
-impl Progress {
+impl WorkProgress {
     /// Bytes that read calls returned.
     pub fn read_bytes(&self) -> u64 {
         self.0.queues.iter().map(Queue::read_bytes_of_run).sum()
@@ -178,9 +178,8 @@ impl RealDriver {
         live.steps.store(steps, Relaxed);
         live.step.store(0, Relaxed);
         self.conductor.publish(steps, &self.shared.queues, &mut self.effects);
-        let mut event = StepEvent::EpochStarted;
         loop {
-            self.conductor.push(event);
+            self.conductor.push(StepEvent::Started);
             self.block();
             if self.is_stopped() || self.stepper.steps_done() >= steps {
                 break;
@@ -189,7 +188,6 @@ impl RealDriver {
                 self.shared.fail(error);
                 break;
             }
-            event = StepEvent::BlockStarted;
         }
         if self.is_stopped() {
             self.stop_workers();
@@ -320,8 +318,8 @@ impl RealDriver {
     }
 
     /// The work done so far, for whoever looks on.
-    pub fn progress(&self) -> Progress {
-        Progress(Arc::clone(&self.shared))
+    pub fn progress(&self) -> WorkProgress {
+        WorkProgress(Arc::clone(&self.shared))
     }
 
     /// Workers that were still in an operation of the storage long after they had been told to stop.

@@ -1,7 +1,7 @@
 //! The state that the conductor of the real driver and its workers share.
 
 use super::error::RunError;
-use super::gate::Gate;
+use super::gate::DecodeGate;
 use super::memory::SampleMemory;
 use super::placement::Placement;
 use super::touched::Touched;
@@ -42,7 +42,7 @@ pub(super) struct Shared {
     /// Files that each accelerator read in this epoch.
     pub(super) touched: Touched,
     /// One for each reading accelerator, where not all its workers may decode at once.
-    pub(super) decoders: Vec<Gate>,
+    pub(super) decoders: Vec<DecodeGate>,
 }
 
 /// A worker as the conductor sees it.
@@ -97,7 +97,7 @@ impl Shared {
             shared.kept.resize_with(batches * loader.batch_size as usize, Mutex::default);
         }
         if let Some(threads) = loader.decode_threads {
-            shared.decoders.resize_with(accelerators, || Gate::new(threads));
+            shared.decoders.resize_with(accelerators, || DecodeGate::new(threads));
         }
         shared
     }
@@ -163,7 +163,7 @@ impl Shared {
     }
 
     /// Lets the worker at `place` decode; `None` where all may.
-    pub(super) fn decoders(&self, place: usize) -> Option<&Gate> {
+    pub(super) fn decoders(&self, place: usize) -> Option<&DecodeGate> {
         self.decoders.get(self.placement.group_of(place))
     }
 

@@ -1,7 +1,7 @@
 //! A worker thread of the real driver: claims, reads with blocking calls, finishes.
 
 use super::error::RunError;
-use super::gate::Gate;
+use super::gate::DecodeGate;
 use super::shared::{Shared, WorkerHandle};
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::layers::Recorded;
@@ -268,7 +268,7 @@ impl<'s> Worker<'s> {
         let from = (offset - start) as usize;
         let bytes = &self.buffer.aligned_like(start, from + len)[from..];
         let io = &mut self.lanes[lane].io;
-        let permit = self.shared.decoders(self.place).map(Gate::enter);
+        let permit = self.shared.decoders(self.place).map(DecodeGate::enter);
         if permit.is_some() {
             io.waited();
         }

@@ -76,3 +76,46 @@ impl ReadStorage for Emulated {
         self.inner.close(file);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_data::storage::{self, Storage};
+    use std::path::Path;
+
+    fn null() -> Arc<dyn Storage> {
+        Arc::from(storage::open("null", Path::new("/")).unwrap())
+    }
+
+    fn plan(bytes_per_second: Option<f64>, latency_s: f64, delay_s: f64) -> StoragePlan {
+        let plan = feedrate_measure::example::plan(1, 1).storage;
+        StoragePlan {
+            throttle_bytes_per_second: bytes_per_second,
+            throttle_latency_s: latency_s,
+            delay_s,
+            ..plan
+        }
+    }
+
+    #[test]
+    fn readers_are_served_one_after_another_and_wait_for_latency_side_by_side() {
+        let plan = plan(Some(1e6), 0.5, 0.0);
+        let emulated = Emulated::new(null(), &plan, Clock::new(), &Arc::default());
+        assert_eq!(emulated.served_at(1_000, 3_000), 1_000 + 3_000_000 + 500_000_000);
+        assert_eq!(emulated.served_at(2_000, 1_000), 1_000 + 4_000_000 + 500_000_000);
+        let idle_ns = 1_000_000_000;
+        assert_eq!(emulated.served_at(idle_ns, 0), idle_ns + 500_000_000);
+    }
+
+    #[test]
+    fn opens_and_reads_take_longer_until_told_to_stop() {
+        let (clock, stop) = (Clock::new(), Arc::new(AtomicBool::new(false)));
+        let storage = crate::layers::emulated(&plan(None, 0.0, 0.002), null(), clock, &stop);
+        let file = storage.open("a").unwrap();
+        storage.read_at(file, 0, &mut [0; 8]).unwrap();
+        assert!(clock.now_ns() >= 4_000_000);
+        let storage = crate::layers::emulated(&plan(Some(1.0), 0.0, 1000.0), null(), clock, &stop);
+        stop.store(true, Relaxed);
+        storage.read_at(file, 0, &mut [0; 8]).unwrap();
+    }
+}

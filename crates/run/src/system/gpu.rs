@@ -41,8 +41,7 @@ impl NvmlGpus {
 
 impl Gpus for NvmlGpus {
     fn names(&self) -> Vec<String> {
-        let name = |gpu: Option<Device<'_>>| gpu.and_then(|gpu| gpu.name().ok());
-        self.devices().map(|gpu| name(gpu).unwrap_or_default()).collect()
+        self.devices().map(|gpu| gpu?.name().ok()).map(Option::unwrap_or_default).collect()
     }
 
     fn look(&mut self, shown: &mut Vec<GpuSample>) {

@@ -14,6 +14,6 @@ pub use environment::{Asker, Disk, Environment, Git, OpenFiles, environment};
 pub use facts::{idle_cores, memory_bytes, raise_open_files, system};
 pub use gpu::{Gpus, OpenGpus, nvml_gpus};
 pub use mount::mount_of;
-pub use quiet::{Activity, BOUNDS, Bounds, Quiet, activity, wait_until_quiet};
+pub use quiet::{BOUNDS, Bounds, MachineActivity, Quiet, activity, wait_until_quiet};
 pub use sample::{Residency, Sampler, file_bytes, residency};
 pub use timeline::TimelineSampler;

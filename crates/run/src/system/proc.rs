@@ -1,5 +1,6 @@
 //! Counters of the kernel, which are looked at again and again: their files stay open. What is not there is unknown.
 
+use feedrate_measure::record::timeline::Sample;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -10,32 +11,22 @@ const DISKS_BYTES: usize = 64 << 10;
 /// `/proc/diskstats` counts sectors of this size whatever the device's own.
 const SECTOR_BYTES: u64 = 512;
 
-/// Since the machine or the process started. `None` is not known.
+/// Counted since the machine or the process started. `None` is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Totals {
-    /// By read calls of the workers, which are not the kernel's to tell.
-    pub(super) read_bytes: Option<u64>,
-    /// Open and read calls of the workers.
-    pub(super) operations: Option<u64>,
-    pub(super) written_bytes: Option<u64>,
-    pub(super) process_device_read_bytes: Option<u64>,
-    pub(super) device_read_bytes: Option<u64>,
-    pub(super) device_written_bytes: Option<u64>,
+    /// Reads of the workers are not the kernel's to tell.
+    pub(super) counts: Sample,
     /// Time in which the device had something to do.
     pub(super) device_busy_ms: Option<u64>,
-    /// Waiting for I/O is idle.
-    pub(super) cpu_busy_ticks: Option<u64>,
-    pub(super) cpu_ticks: Option<u64>,
-    pub(super) process_cpu_ns: Option<u64>,
-    /// No counter: what there is now.
-    pub(super) cached_bytes: Option<u64>,
 }
 
 impl Totals {
     /// The counts added since `before`.
     pub(super) fn since(self, before: Totals) -> Totals {
-        let added = self.with(before, |now, before| Some(now?.saturating_sub(before?)));
-        Totals { cached_bytes: self.cached_bytes, ..added }
+        let mut added = self.with(before, |now, before| Some(now?.saturating_sub(before?)));
+        // No counter: what there is now.
+        added.counts.cached_bytes = self.counts.cached_bytes;
+        added
     }
 
     /// The larger of each.
@@ -43,28 +34,16 @@ impl Totals {
         self.with(other, Option::max)
     }
 
-    /// Share of the time of all processors, in counts since some time.
+    /// Share of the time of all processors, in counts since some time. Waiting for I/O is idle.
     pub(super) fn cpu_busy_share(&self) -> Option<f64> {
-        let (busy, all) = (self.cpu_busy_ticks?, self.cpu_ticks?);
+        let (busy, all) = (self.counts.cpu_busy_ticks?, self.counts.cpu_ticks?);
         (all > 0).then(|| busy as f64 / all as f64)
     }
 
-    fn with(self, other: Totals, f: fn(Option<u64>, Option<u64>) -> Option<u64>) -> Totals {
+    fn with(self, other: Totals, put: fn(Option<u64>, Option<u64>) -> Option<u64>) -> Totals {
         Totals {
-            read_bytes: f(self.read_bytes, other.read_bytes),
-            operations: f(self.operations, other.operations),
-            written_bytes: f(self.written_bytes, other.written_bytes),
-            process_device_read_bytes: f(
-                self.process_device_read_bytes,
-                other.process_device_read_bytes,
-            ),
-            device_read_bytes: f(self.device_read_bytes, other.device_read_bytes),
-            device_written_bytes: f(self.device_written_bytes, other.device_written_bytes),
-            device_busy_ms: f(self.device_busy_ms, other.device_busy_ms),
-            cpu_busy_ticks: f(self.cpu_busy_ticks, other.cpu_busy_ticks),
-            cpu_ticks: f(self.cpu_ticks, other.cpu_ticks),
-            process_cpu_ns: f(self.process_cpu_ns, other.process_cpu_ns),
-            cached_bytes: f(self.cached_bytes, other.cached_bytes),
+            counts: self.counts.with(other.counts, put),
+            device_busy_ms: put(self.device_busy_ms, other.device_busy_ms),
         }
     }
 }
@@ -95,12 +74,13 @@ impl Proc {
 
     /// As they are now.
     pub(super) fn totals(&mut self) -> Totals {
-        let mut totals = Totals { process_cpu_ns: process_cpu_ns(), ..Totals::default() };
+        let mut totals = Totals::default();
+        totals.counts.process_cpu_ns = process_cpu_ns();
         let io = text(self.io.as_ref(), &mut self.buffer[..HEAD_BYTES]);
-        totals.process_device_read_bytes = field(io, "read_bytes:");
-        totals.written_bytes = field(io, "wchar:");
+        totals.counts.process_device_read_bytes = field(io, "read_bytes:");
+        totals.counts.written_bytes = field(io, "wchar:");
         let meminfo = text(self.meminfo.as_ref(), &mut self.buffer[..HEAD_BYTES]);
-        totals.cached_bytes = field(meminfo, "Cached:").map(|kib| kib * 1024);
+        totals.counts.cached_bytes = field(meminfo, "Cached:").map(|kib| kib * 1024);
         totals.add_cpu(text(self.stat.as_ref(), &mut self.buffer[..HEAD_BYTES]));
         totals.add_disk(text(self.disks.as_ref(), &mut self.buffer), &self.device);
         totals
@@ -116,8 +96,8 @@ impl Totals {
             if fields.get(..2) == Some(&[major, minor]) {
                 let [read, written, busy_ms] =
                     [6, 10, 13].map(|field| fields.get(field - 1)?.parse::<u64>().ok());
-                self.device_read_bytes = read.map(|sectors| sectors * SECTOR_BYTES);
-                self.device_written_bytes = written.map(|sectors| sectors * SECTOR_BYTES);
+                self.counts.device_read_bytes = read.map(|sectors| sectors * SECTOR_BYTES);
+                self.counts.device_written_bytes = written.map(|sectors| sectors * SECTOR_BYTES);
                 self.device_busy_ms = busy_ms;
             }
         }
@@ -130,8 +110,8 @@ impl Totals {
             fields.skip(1).take(8).filter_map(|field| field.parse().ok()).collect();
         if let [_, _, _, idle, waiting, ..] = ticks[..] {
             let all = ticks.iter().sum();
-            self.cpu_ticks = Some(all);
-            self.cpu_busy_ticks = Some(all - idle - waiting);
+            self.counts.cpu_ticks = Some(all);
+            self.counts.cpu_busy_ticks = Some(all - idle - waiting);
         }
     }
 }
@@ -168,7 +148,11 @@ mod tests {
         let of_disk = |device| {
             let mut totals = Totals::default();
             totals.add_disk(disks, device);
-            [totals.device_read_bytes, totals.device_written_bytes, totals.device_busy_ms]
+            [
+                totals.counts.device_read_bytes,
+                totals.counts.device_written_bytes,
+                totals.device_busy_ms,
+            ]
         };
         assert_eq!(of_disk("254:0"), [Some(16 * 512), Some(32 * 512), Some(0)]);
         assert_eq!(of_disk("7:0"), [None; 3]);
@@ -176,7 +160,7 @@ mod tests {
         assert_eq!(field("rchar: 1\nread_bytes: 4096\n", "read_bytes:"), Some(4096));
         let mut totals = Totals::default();
         totals.add_cpu("cpu  10 0 20 60 10 0 0 0 0 0\n");
-        assert_eq!((totals.cpu_busy_ticks, totals.cpu_ticks), (Some(30), Some(100)));
+        assert_eq!((totals.counts.cpu_busy_ticks, totals.counts.cpu_ticks), (Some(30), Some(100)));
         assert_eq!(totals.cpu_busy_share(), Some(0.3));
     }
 
@@ -187,7 +171,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a"), vec![1; 100_000]).unwrap();
         let after = proc.totals();
-        let added = after.since(before);
+        let added = after.since(before).counts;
+        let (before, after) = (before.counts, after.counts);
         assert!(100_000 <= added.written_bytes.unwrap());
         assert!(0 < added.process_cpu_ns.unwrap());
         assert!(before.cpu_ticks.unwrap() <= after.cpu_ticks.unwrap());

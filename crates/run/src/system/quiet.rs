@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The activity seen during a look. Where a folder lies on no device of this machine (tmpfs, NFS), only the processors are known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Activity {
+pub struct MachineActivity {
     /// Length of the look.
     pub duration_s: f64,
     /// The disk, as the kernel calls it.
@@ -46,7 +46,7 @@ pub struct Quiet {
     /// Its length.
     pub waited_s: f64,
     /// Seen in the last look.
-    pub activity: Activity,
+    pub activity: MachineActivity,
     /// Whether that was quiet enough.
     pub is_quiet: bool,
 }
@@ -73,7 +73,12 @@ pub fn wait_until_quiet(
 }
 
 /// The activity of the disk below `folder` and of the processors during `look`, which ends early when `stop` is set.
-pub fn activity(folder: &Path, look: Duration, clock: &Clock, stop: &AtomicBool) -> Activity {
+pub fn activity(
+    folder: &Path,
+    look: Duration,
+    clock: &Clock,
+    stop: &AtomicBool,
+) -> MachineActivity {
     let disk = mount_of(folder).and_then(|mount| whole_disk(&mount.device));
     let (name, device) = disk.unzip();
     let mut proc = Proc::open(device.as_deref());
@@ -81,18 +86,18 @@ pub fn activity(folder: &Path, look: Duration, clock: &Clock, stop: &AtomicBool)
     clock.sleep_until(begun_ns + look.as_nanos() as u64, stop);
     let added = proc.totals().since(before);
     let duration_s = (clock.now_ns() - begun_ns) as f64 / 1e9;
-    Activity { device: name, ..Activity::new(added, duration_s) }
+    MachineActivity { device: name, ..MachineActivity::new(added, duration_s) }
 }
 
-impl Activity {
+impl MachineActivity {
     fn new(added: Totals, duration_s: f64) -> Self {
         let per_second = |added: Option<u64>| added.map(|added| added as f64 / duration_s);
-        Activity {
+        MachineActivity {
             duration_s,
             device: None,
             device_busy_share: per_second(added.device_busy_ms).map(|ms| ms / 1000.0),
-            device_read_bytes_per_second: per_second(added.device_read_bytes),
-            device_written_bytes_per_second: per_second(added.device_written_bytes),
+            device_read_bytes_per_second: per_second(added.counts.device_read_bytes),
+            device_written_bytes_per_second: per_second(added.counts.device_written_bytes),
             cpu_busy_share: added.cpu_busy_share(),
         }
     }
@@ -102,9 +107,7 @@ impl Activity {
         self.device_busy_share.is_none_or(|share| share <= bounds.device_busy_share_max)
             && self.cpu_busy_share.is_none_or(|share| share <= bounds.cpu_busy_share_max)
     }
-}
 
-impl Activity {
     /// " (2 MB/s read, 0 B/s written)".
     fn rates(&self) -> String {
         let (Some(read), Some(written)) =
@@ -123,7 +126,7 @@ impl Quiet {
         if self.is_quiet {
             return None;
         }
-        let Activity { device, device_busy_share, cpu_busy_share, .. } = &self.activity;
+        let MachineActivity { device, device_busy_share, cpu_busy_share, .. } = &self.activity;
         let mut seen = Vec::new();
         if let Some(share) = device_busy_share {
             let device = device.as_deref().unwrap_or("the device");
@@ -156,26 +159,22 @@ fn whole_disk(device: &str) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_measure::record::timeline::Sample;
 
     #[test]
     fn a_look_is_the_difference_of_counters_over_time() {
-        let before = Totals {
-            device_busy_ms: Some(1000),
-            device_read_bytes: Some(0),
-            device_written_bytes: Some(5000),
-            cpu_busy_ticks: Some(10),
-            cpu_ticks: Some(100),
-            ..Totals::default()
+        let totals = |busy_ms, read, [busy_ticks, ticks]: [u64; 2]| Totals {
+            device_busy_ms: Some(busy_ms),
+            counts: Sample {
+                device_read_bytes: Some(read),
+                device_written_bytes: Some(5000),
+                cpu_busy_ticks: Some(busy_ticks),
+                cpu_ticks: Some(ticks),
+                ..Sample::default()
+            },
         };
-        let after = Totals {
-            device_busy_ms: Some(1500),
-            device_read_bytes: Some(4000),
-            device_written_bytes: Some(5000),
-            cpu_busy_ticks: Some(60),
-            cpu_ticks: Some(300),
-            ..Totals::default()
-        };
-        let expected = Activity {
+        let (before, after) = (totals(1000, 0, [10, 100]), totals(1500, 4000, [60, 300]));
+        let expected = MachineActivity {
             duration_s: 2.0,
             device: None,
             device_busy_share: Some(0.25),
@@ -183,15 +182,16 @@ mod tests {
             device_written_bytes_per_second: Some(0.0),
             cpu_busy_share: Some(0.25),
         };
-        assert_eq!(Activity::new(after.since(before), 2.0), expected);
-        let unknown = Activity::new(after.since(Totals::default()), 1.0);
+        assert_eq!(MachineActivity::new(after.since(before), 2.0), expected);
+        let unknown = MachineActivity::new(after.since(Totals::default()), 1.0);
         assert_eq!((unknown.device_busy_share, unknown.cpu_busy_share), (None, None));
     }
 
     #[test]
     fn what_is_known_and_moves_is_not_quiet() {
         let check = |device_busy_share, cpu_busy_share, expected| {
-            let activity = Activity { device_busy_share, cpu_busy_share, ..Activity::default() };
+            let activity =
+                MachineActivity { device_busy_share, cpu_busy_share, ..MachineActivity::default() };
             assert_eq!(activity.is_within(&BOUNDS), expected, "{activity:?}");
         };
         check(None, None, true);
@@ -202,13 +202,13 @@ mod tests {
 
     #[test]
     fn a_noisy_device_is_doubted_with_its_figures() {
-        let activity = Activity {
+        let activity = MachineActivity {
             device: Some("vda".into()),
             device_busy_share: Some(0.5),
             device_read_bytes_per_second: Some(2e6),
             device_written_bytes_per_second: Some(0.0),
             cpu_busy_share: Some(0.9),
-            ..Activity::default()
+            ..MachineActivity::default()
         };
         let quiet = |is_quiet| Quiet { waited_s: 30.0, activity: activity.clone(), is_quiet };
         assert_eq!(quiet(true).doubt(), None);

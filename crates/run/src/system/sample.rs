@@ -49,10 +49,10 @@ impl Sampler {
         let step_ns = self.clock.wall_step_ns() - self.clock_step_ns;
         let is_stepped = step_ns.unsigned_abs() >= CLOCK_STEP_MIN_NS;
         HostEpoch {
-            process_device_read_bytes: added.process_device_read_bytes,
-            device_read_bytes: added.device_read_bytes,
-            device_write_bytes: added.device_written_bytes,
-            process_cpu_ns: added.process_cpu_ns,
+            process_device_read_bytes: added.counts.process_device_read_bytes,
+            device_read_bytes: added.counts.device_read_bytes,
+            device_write_bytes: added.counts.device_written_bytes,
+            process_cpu_ns: added.counts.process_cpu_ns,
             cpu_busy_share: added.cpu_busy_share(),
             clock_step_ns: Some(if is_stepped { step_ns } else { 0 }),
             meminfo: self.meminfo,

@@ -5,8 +5,8 @@
 use super::gpu::OpenGpus;
 use super::proc::{Proc, Totals};
 use crate::clock::Clock;
-use crate::comm::{CommError, Node};
-use crate::driver::Progress;
+use crate::comm::{CommError, RankNode};
+use crate::driver::WorkProgress;
 use crate::ranks::Ranks;
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
@@ -19,12 +19,12 @@ const STACK_BYTES: usize = 2 << 20;
 
 /// The threads, and what they have seen.
 pub struct TimelineSampler {
-    shared: Arc<Shared>,
+    shared: Arc<SamplerShared>,
     thread: Option<JoinHandle<()>>,
     gpus: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct SamplerShared {
     clock: Clock,
     stop: AtomicBool,
     /// Nobody waits for a driver that is being woken.
@@ -35,7 +35,7 @@ struct Shared {
 struct Taken {
     timeline: Timeline,
     proc: Proc,
-    work: Vec<Progress>,
+    work: Vec<WorkProgress>,
     last_ns: u64,
     last: Totals,
     gpus: Vec<GpuSample>,
@@ -49,7 +49,7 @@ impl TimelineSampler {
     pub fn start(
         clock: Clock,
         device: Option<&str>,
-        work: Vec<Progress>,
+        work: Vec<WorkProgress>,
         open_gpus: OpenGpus,
     ) -> std::io::Result<Self> {
         let mut proc = Proc::open(device);
@@ -60,14 +60,14 @@ impl TimelineSampler {
             ..Timeline::new(last_ns)
         };
         let taken = Taken { timeline, proc, work, last_ns, last, gpus: Vec::new() };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SamplerShared {
             clock,
             stop: AtomicBool::new(false),
             gpus_opened: AtomicBool::new(false),
             taken: Mutex::new(taken),
         });
         let mut sampler = TimelineSampler { shared, thread: None, gpus: None };
-        sampler.thread = Some(sampler.spawn("timeline", Shared::run)?);
+        sampler.thread = Some(sampler.spawn("timeline", SamplerShared::run)?);
         sampler.gpus = Some(sampler.spawn("gpus", move |shared| shared.run_gpus(open_gpus))?);
         Ok(sampler)
     }
@@ -75,7 +75,7 @@ impl TimelineSampler {
     fn spawn(
         &self,
         name: &str,
-        run: impl FnOnce(&Shared) + Send + 'static,
+        run: impl FnOnce(&SamplerShared) + Send + 'static,
     ) -> std::io::Result<JoinHandle<()>> {
         let shared = Arc::clone(&self.shared);
         let builder = std::thread::Builder::new().name(name.into()).stack_size(STACK_BYTES);
@@ -110,7 +110,7 @@ impl TimelineSampler {
         if !ranks.are_many() {
             return Ok(());
         }
-        let Node { node, local_rank, .. } = ranks.comm.node();
+        let RankNode { node, local_rank, .. } = ranks.comm.node();
         let mut others =
             ranks.gather(&(timeline.clone(), node > 0 && local_rank == 0))?.into_iter();
         others.next();
@@ -141,7 +141,7 @@ impl Drop for TimelineSampler {
     }
 }
 
-impl Shared {
+impl SamplerShared {
     fn run(&self) {
         self.every_interval(|| self.sample());
     }
@@ -204,10 +204,12 @@ impl Shared {
     }
 }
 
-fn totals(proc: &mut Proc, work: &[Progress]) -> Totals {
-    let read_bytes = work.iter().map(Progress::read_bytes).sum();
-    let operations = work.iter().map(Progress::operations).sum();
-    Totals { read_bytes: Some(read_bytes), operations: Some(operations), ..proc.totals() }
+fn totals(proc: &mut Proc, work: &[WorkProgress]) -> Totals {
+    let read_bytes = work.iter().map(WorkProgress::read_bytes).sum();
+    let operations = work.iter().map(WorkProgress::operations).sum();
+    let mut totals = proc.totals();
+    (totals.counts.read_bytes, totals.counts.operations) = (Some(read_bytes), Some(operations));
+    totals
 }
 
 /// Everything added to `last`, which becomes `now`. Some counters of the kernel (time waiting for I/O) may step back a little: they
@@ -215,19 +217,7 @@ fn totals(proc: &mut Proc, work: &[Progress]) -> Totals {
 fn since(last: &mut Totals, now: Totals, duration_ns: u64) -> Sample {
     let added = now.since(*last);
     *last = now.max(*last);
-    Sample {
-        duration_ns,
-        read_bytes: added.read_bytes,
-        operations: added.operations,
-        written_bytes: added.written_bytes,
-        process_device_read_bytes: added.process_device_read_bytes,
-        device_read_bytes: added.device_read_bytes,
-        device_written_bytes: added.device_written_bytes,
-        cpu_busy_ticks: added.cpu_busy_ticks,
-        cpu_ticks: added.cpu_ticks,
-        process_cpu_ns: added.process_cpu_ns,
-        cached_bytes: added.cached_bytes,
-    }
+    Sample { duration_ns, ..added.counts }
 }
 
 #[cfg(test)]
@@ -238,7 +228,10 @@ mod tests {
 
     #[test]
     fn a_counter_that_steps_back_counts_on_from_where_it_was() {
-        let totals = |ticks| Totals { cpu_ticks: Some(ticks), ..Totals::default() };
+        let totals = |ticks| {
+            let counts = Sample { cpu_ticks: Some(ticks), ..Sample::default() };
+            Totals { counts, ..Totals::default() }
+        };
         let mut last = totals(100);
         let seen = [110, 108, 109, 130].map(|ticks| since(&mut last, totals(ticks), 1).cpu_ticks);
         assert_eq!(seen, [Some(10), Some(0), Some(0), Some(20)]);

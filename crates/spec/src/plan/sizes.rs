@@ -16,10 +16,10 @@ const SPACING: u64 = 4096;
 pub struct DrawnSizes {
     mean: f64,
     stdev: f64,
-    kept: Kept,
+    kept: KeptSizes,
 }
 
-enum Kept {
+enum KeptSizes {
     All(Vec<[u32; 2]>),
     States(Vec<LegacyRandom>),
 }
@@ -30,10 +30,10 @@ impl DrawnSizes {
         let mut random = LegacyRandom::new(DLIO_SEED);
         let fits = mean + 40.0 * stdev < f64::from(u32::MAX);
         let kept = if files > KEPT_FILES_MAX || !fits {
-            Kept::States(states(random, mean, stdev, files))
+            KeptSizes::States(states(random, mean, stdev, files))
         } else {
             let draws = (0..files).map(|_| draw(&mut random, mean, stdev));
-            Kept::All(draws.map(|sides| sides.map(|side| side as u32)).collect())
+            KeptSizes::All(draws.map(|sides| sides.map(|side| side as u32)).collect())
         };
         DrawnSizes { mean, stdev, kept }
     }
@@ -41,8 +41,8 @@ impl DrawnSizes {
     /// Dimensions of the samples of file `file`.
     pub fn at(&self, file: u64) -> [u64; 2] {
         match &self.kept {
-            Kept::All(all) => all[file as usize].map(u64::from),
-            Kept::States(states) => {
+            KeptSizes::All(all) => all[file as usize].map(u64::from),
+            KeptSizes::States(states) => {
                 let mut random = states[(file / SPACING) as usize].clone();
                 for _ in 0..file % SPACING {
                     draw(&mut random, self.mean, self.stdev);
@@ -55,8 +55,8 @@ impl DrawnSizes {
     /// All dimensions in order; cheaper than [`DrawnSizes::at`] one by one.
     pub fn iter(&self, files: u64) -> impl Iterator<Item = [u64; 2]> {
         let kept = match &self.kept {
-            Kept::All(all) => &all[..files.min(all.len() as u64) as usize],
-            Kept::States(_) => &[],
+            KeptSizes::All(all) => &all[..files.min(all.len() as u64) as usize],
+            KeptSizes::States(_) => &[],
         };
         let drawn = if kept.is_empty() { files } else { 0 };
         let mut random = LegacyRandom::new(DLIO_SEED);
@@ -89,7 +89,7 @@ mod tests {
     fn kept_states_and_kept_values_agree() {
         let (mean, stdev) = (1000.0, 300.0);
         let all = DrawnSizes::new(mean, stdev, 10_000);
-        let kept = Kept::States(states(LegacyRandom::new(DLIO_SEED), mean, stdev, 10_000));
+        let kept = KeptSizes::States(states(LegacyRandom::new(DLIO_SEED), mean, stdev, 10_000));
         let spaced = DrawnSizes { mean, stdev, kept };
         for file in [0, 1, 4095, 4096, 4097, 8191, 9999] {
             assert_eq!(all.at(file), spaced.at(file), "file {file}");

@@ -128,7 +128,7 @@ impl Tensor {
 
 /// Where a rank is in the model.
 #[derive(Clone, Copy)]
-struct Place {
+struct RankPlace {
     pipeline: u64,
     data: u64,
     /// Among the ranks that share one copy of the model.
@@ -183,7 +183,7 @@ impl StatePlan {
             return self.told_files(rank);
         }
         let model_ranks = self.model_ranks();
-        let place = Place {
+        let place = RankPlace {
             pipeline: rank / self.tensor % self.pipeline,
             data: rank / model_ranks,
             model: rank % model_ranks,
@@ -264,7 +264,7 @@ impl StatePlan {
         self.tensor * self.pipeline
     }
 
-    fn layer_files(&self, place: Place) -> Vec<StateFile> {
+    fn layer_files(&self, place: RankPlace) -> Vec<StateFile> {
         let shares_layers = self.zero_stage == 3;
         let repeats_layers = self.zero_stage == 0 && self.writers == Writers::All;
         if place.data > 0 && !shares_layers && !repeats_layers {
@@ -300,7 +300,7 @@ impl StatePlan {
 
     /// Layers of a rank's stage: the layers proper are numbered from 1; 0 is the embedding, which the first stage has; behind
     /// the last come the head and its norm, which the last stage has. Stages differ by one layer at most.
-    fn layers_of(&self, place: Place) -> std::ops::Range<u64> {
+    fn layers_of(&self, place: RankPlace) -> std::ops::Range<u64> {
         let count = match &self.layers {
             Layers::None => return 0..0,
             Layers::Alike { count, .. } => *count,

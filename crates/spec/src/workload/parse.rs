@@ -6,7 +6,7 @@ use super::overrides::Override;
 use super::suggest::nearest_key;
 use super::tree::{Content, Entry, Node, brief};
 use super::yaml::from_yaml;
-use crate::problem::{Place, Problem, Problems, Severity};
+use crate::problem::{Place, Problem, ProblemSeverity, Problems};
 use std::collections::BTreeMap;
 
 /// Problems that are listed; more are counted.
@@ -42,9 +42,9 @@ pub fn parse(
         }
     }
     apply::canonical(&mut tree, &mut problems);
-    let mut walk = Walk { places: BTreeMap::new(), problems, unknown_keys };
+    let mut walk = KeyWalk { places: BTreeMap::new(), problems, unknown_keys };
     walk.section("", &tree);
-    let Walk { places, mut problems, .. } = walk;
+    let KeyWalk { places, mut problems, .. } = walk;
     let mut workload = Workload::read(Given { tree, places }, &mut problems);
     fold_deviations(&mut workload, &mut problems);
     let problems = listed(problems);
@@ -72,13 +72,13 @@ fn below_workload(root: Node) -> Result<Node, Problem> {
     Ok(value)
 }
 
-struct Walk {
+struct KeyWalk {
     places: BTreeMap<String, Place>,
     problems: Problems,
     unknown_keys: Strictness,
 }
 
-impl Walk {
+impl KeyWalk {
     /// Note where keys are given, and what is no key.
     fn section(&mut self, path: &str, node: &Node) {
         for entry in node.entries().unwrap_or_default() {
@@ -182,7 +182,8 @@ fn listed(mut problems: Problems) -> Problems {
     });
     let more = problems.0.len().saturating_sub(PROBLEMS_MAX);
     if more > 0 {
-        let worst = if problems.has_errors() { Severity::Error } else { Severity::Warning };
+        let worst =
+            if problems.has_errors() { ProblemSeverity::Error } else { ProblemSeverity::Warning };
         problems.0.truncate(PROBLEMS_MAX);
         problems.push(Problem {
             severity: worst,

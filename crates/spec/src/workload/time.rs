@@ -116,13 +116,15 @@ impl TimeSpec {
     }
 }
 
-/// Each distribution and its fields, as numpy names them.
-const TYPES: &[(&str, &[&str])] = &[
-    ("normal", &["mean", "stdev"]),
-    ("uniform", &["min", "max"]),
-    ("gamma", &["shape", "scale"]),
-    ("exponential", &["scale"]),
-    ("poisson", &["lam"]),
+/// A distribution, its fields as numpy names them, and the wait that their values are.
+type Distribution = (&'static str, &'static [&'static str], fn(f64, f64) -> TimeSpec);
+
+const TYPES: &[Distribution] = &[
+    ("normal", &["mean", "stdev"], |mean, stdev| TimeSpec::Normal { mean, stdev }),
+    ("uniform", &["min", "max"], |min, max| TimeSpec::Uniform { min, max }),
+    ("gamma", &["shape", "scale"], |shape, scale| TimeSpec::Gamma { shape, scale }),
+    ("exponential", &["scale"], |scale, _| TimeSpec::Exponential { scale }),
+    ("poisson", &["lam"], |lam, _| TimeSpec::Poisson { lam }),
 ];
 
 fn constant(mean: f64) -> TimeSpec {
@@ -140,8 +142,8 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Problem> {
         Content::Scalar { text, .. } => text.as_str(),
         Content::List(_) | Content::Map(_) => "",
     };
-    let Some((name, fields)) = TYPES.iter().find(|(known, _)| *known == name) else {
-        let names: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
+    let Some((name, fields, make)) = TYPES.iter().find(|(known, ..)| *known == name) else {
+        let names: Vec<&str> = TYPES.iter().map(|(name, ..)| *name).collect();
         let message = format!("expected one of `{}`, found `{}`", names.join("`, `"), kind.brief());
         return Err(Problem::new(message).inside("type", kind).did_you_mean(name, names));
     };
@@ -151,16 +153,11 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Problem> {
     known_fields(entries, &allowed, &what)?;
     let first = field(node, fields[0], &what)?;
     let second = fields.get(1).map_or(Ok(0.0), |second| field(node, second, &what))?;
-    match *name {
-        "normal" => Ok(TimeSpec::Normal { mean: first, stdev: second }),
-        "uniform" if first > second => {
-            Err(Problem::new(format!("`min` `{first}` is above `max` `{second}`"))
-                .hint("swap them"))
+    match make(first, second) {
+        TimeSpec::Uniform { min, max } if min > max => {
+            Err(Problem::new(format!("`min` `{min}` is above `max` `{max}`")).hint("swap them"))
         }
-        "uniform" => Ok(TimeSpec::Uniform { min: first, max: second }),
-        "gamma" => Ok(TimeSpec::Gamma { shape: first, scale: second }),
-        "exponential" => Ok(TimeSpec::Exponential { scale: first }),
-        _ => Ok(TimeSpec::Poisson { lam: first }),
+        time => Ok(time),
     }
 }
 

@@ -164,37 +164,20 @@ impl Node {
 
     /// One line for messages, cut short.
     pub(super) fn brief(&self) -> String {
-        let mut text = String::new();
-        self.write_brief(&mut text);
-        brief(&text)
+        brief(&self.line())
     }
 
-    fn write_brief(&self, out: &mut String) {
-        if out.len() > 4 * BRIEF_MAX {
-            return;
-        }
+    fn line(&self) -> String {
         match &self.content {
-            Content::Scalar { text, quoted: false } if text.is_empty() => out.push_str("null"),
-            Content::Scalar { text, .. } => {
-                out.extend(text.chars().take(BRIEF_MAX + 1));
-            }
+            Content::Scalar { text, quoted: false } if text.is_empty() => "null".into(),
+            Content::Scalar { text, .. } => text.clone(),
             Content::List(items) => {
-                out.push('[');
-                for (i, item) in items.iter().take(BRIEF_MAX).enumerate() {
-                    out.push_str(if i > 0 { ", " } else { "" });
-                    item.write_brief(out);
-                }
-                out.push(']');
+                let items: Vec<String> = items.iter().map(Node::line).collect();
+                format!("[{}]", items.join(", "))
             }
             Content::Map(entries) => {
-                out.push('{');
-                for (i, entry) in entries.iter().take(BRIEF_MAX).enumerate() {
-                    out.push_str(if i > 0 { ", " } else { "" });
-                    out.extend(entry.key.chars().take(BRIEF_MAX));
-                    out.push_str(": ");
-                    entry.value.write_brief(out);
-                }
-                out.push('}');
+                let entries = entries.iter().map(|e| format!("{}: {}", e.key, e.value.line()));
+                format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
             }
         }
     }

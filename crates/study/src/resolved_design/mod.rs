@@ -11,7 +11,7 @@ use crate::randomization::{Arrangement, Blocking, CENTRE_POINT, RunOrder, SENTIN
 use feedrate_results::hook;
 use feedrate_results::row::Row;
 use feedrate_results::setting::{Setting, unquoted};
-use feedrate_spec::problem::{Problem, Problems, Severity};
+use feedrate_spec::problem::{Problem, ProblemSeverity, Problems};
 use feedrate_spec::units::counted;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -170,7 +170,7 @@ fn baseline(text: &BaselineText, hooks: &BTreeMap<String, String>, problems: &mu
     let overrides = overrides(&text.overrides, problems);
     for (key, value) in given.chain(overrides) {
         let found = keys::check(&key, &value, hooks);
-        let is_right = found.iter().all(|problem| problem.severity == Severity::Warning);
+        let is_right = found.iter().all(|problem| problem.severity == ProblemSeverity::Warning);
         problems.0.extend(found);
         if is_right {
             let level = factor::written(&key, &value);

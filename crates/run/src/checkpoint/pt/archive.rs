@@ -1,6 +1,6 @@
 //! A zip archive of stored members below `archive/`, each beginning at a multiple of 64 bytes.
 
-use crate::checkpoint::Sink;
+use crate::checkpoint::CheckpointSink;
 use feedrate_data::zip::{put16, put32, put64, saturated};
 use feedrate_spec::plan::state::Tensor;
 use std::io;
@@ -20,14 +20,14 @@ const ZIP64: u16 = 1;
 
 /// Written from the start of a file.
 pub(super) struct Archive<'s> {
-    sink: &'s mut dyn Sink,
+    sink: &'s mut dyn CheckpointSink,
     at: u64,
     directory: Vec<u8>,
     members: u64,
 }
 
 impl<'s> Archive<'s> {
-    pub(super) fn new(sink: &'s mut dyn Sink) -> Self {
+    pub(super) fn new(sink: &'s mut dyn CheckpointSink) -> Self {
         Archive { sink, at: 0, directory: Vec::new(), members: 0 }
     }
 

@@ -6,7 +6,7 @@ mod archive;
 #[cfg(test)]
 mod tests;
 
-use super::{Checkpoint, Sink};
+use super::{Checkpoint, CheckpointSink};
 use archive::Archive;
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::state::StateFile;
@@ -24,7 +24,7 @@ impl Checkpoint for Pt {
         &MEMBER
     }
 
-    fn write(&self, sink: &mut dyn Sink, state: &StateFile) -> io::Result<()> {
+    fn write(&self, sink: &mut dyn CheckpointSink, state: &StateFile) -> io::Result<()> {
         let mut archive = Archive::new(sink);
         archive.add("data.pkl", &pickle::pickle(state))?;
         archive.add("byteorder", b"little")?;

@@ -1,39 +1,17 @@
 //! The calls of an opened library, each with the signature of MPI 3.1's C binding. All `unsafe` of calling is here and in
 //! `files.rs`; nothing waits but what says so.
 
-use super::abi::{Abi, Handle, Status};
+use super::abi::{Abi, Handle, MpiStatus};
 use crate::comm::CommError;
+use crate::functions::functions;
 use libloading::os::unix::Library;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 type Request = *mut Handle;
 
-/// Functions by name, each with its signature; the library stays open for as long as the process.
-macro_rules! functions {
-    ($table:ident, $names:ident: $($field:ident $name:literal ($($argument:ty),*),)*) => {
-        /// Names that a library must have.
-        #[cfg(test)]
-        pub(super) const $names: &[&str] = &[$($name),*];
-
-        /// Addresses of functions.
-        #[derive(Clone, Copy)]
-        pub(super) struct $table { $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> c_int,)* }
-
-        impl $table {
-            /// Find all of them; `Err` names the first that is not there.
-            pub(super) fn find(library: &Library) -> Result<Self, &'static str> {
-                Ok($table {
-                    // SAFETY: these are the signatures that MPI 3.1 gives these names, handles as `abi` says.
-                    $($field: *unsafe { library.get($name.as_bytes()) }.map_err(|_| $name)?,)*
-                })
-            }
-        }
-    };
-}
-
 functions! {
-    Functions, NAMES:
+    Functions:
     init_thread "MPI_Init_thread" (*mut c_int, *mut c_void, c_int, *mut c_int),
     finalize "MPI_Finalize" (),
     abort "MPI_Abort" (Handle, c_int),
@@ -47,19 +25,17 @@ functions! {
     library_version "MPI_Get_library_version" (*mut c_char, *mut c_int),
     ibarrier "MPI_Ibarrier" (Handle, Request),
     ibcast "MPI_Ibcast" (*mut c_void, c_int, Handle, c_int, Handle, Request),
-    igather "MPI_Igather"
-        (*const c_void, c_int, Handle, *mut c_void, c_int, Handle, c_int, Handle, Request),
     isend "MPI_Isend" (*const c_void, c_int, Handle, c_int, c_int, Handle, Request),
     irecv "MPI_Irecv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, Request),
-    test "MPI_Test" (Request, *mut c_int, *mut Status),
+    test "MPI_Test" (Request, *mut c_int, *mut MpiStatus),
 }
 
 functions! {
-    FileFunctions, FILE_NAMES:
+    FileFunctions:
     open "MPI_File_open" (Handle, *const c_char, c_int, Handle, *mut Handle),
-    read_at_all "MPI_File_read_at_all" (Handle, i64, *mut c_void, c_int, Handle, *mut Status),
+    read_at_all "MPI_File_read_at_all" (Handle, i64, *mut c_void, c_int, Handle, *mut MpiStatus),
     close "MPI_File_close" (*mut Handle),
-    get_count "MPI_Get_count" (*const Status, Handle, *mut c_int),
+    get_count "MPI_Get_count" (*const MpiStatus, Handle, *mut c_int),
 }
 
 /// An opened library.
@@ -74,19 +50,19 @@ pub(super) struct Calls {
 
 /// A group of processes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Group(pub(super) Handle);
+pub(super) struct RankGroup(pub(super) Handle);
 
 /// The other end of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageEnd {
-    pub(super) group: Group,
+    pub(super) group: RankGroup,
     pub(super) rank: u32,
     pub(super) tag: u32,
 }
 
 /// An operation under way. The library may use the buffers it was given until it is done.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingCall {
     pub(super) call: &'static str,
     request: Handle,
 }
@@ -145,12 +121,12 @@ impl Calls {
         unsafe { (self.functions.abort)(self.abi.world, code) };
     }
 
-    pub(super) fn world(&self) -> Group {
-        Group(self.abi.world)
+    pub(super) fn world(&self) -> RankGroup {
+        RankGroup(self.abi.world)
     }
 
     /// (rank, size).
-    pub(super) fn place(&self, group: Group) -> Result<(u32, u32), CommError> {
+    pub(super) fn place(&self, group: RankGroup) -> Result<(u32, u32), CommError> {
         let (mut rank, mut size) = (0, 0);
         // SAFETY: a live communicator; the ints outlive the calls.
         let code = unsafe { (self.functions.comm_rank)(group.0, &mut rank) };
@@ -162,35 +138,30 @@ impl Calls {
     }
 
     /// A group of the same processes, with traffic of its own. Waits for all.
-    pub(super) fn duplicate(&self, group: Group) -> Result<Group, CommError> {
-        let mut copy = 0;
-        // SAFETY: a live communicator; `copy` as in `node`.
-        let code = unsafe { (self.functions.comm_dup)(group.0, &mut copy) };
-        self.check("MPI_Comm_dup", code)?;
-        Ok(Group(copy))
+    pub(super) fn duplicate(&self, group: RankGroup) -> Result<RankGroup, CommError> {
+        // SAFETY: a live communicator.
+        let copy =
+            self.made("MPI_Comm_dup", |copy| unsafe { (self.functions.comm_dup)(group.0, copy) });
+        copy.map(RankGroup)
     }
 
     /// Those of all processes that share memory with this one, in rank order. Waits for all.
-    pub(super) fn node(&self, rank: u32) -> Result<Group, CommError> {
+    pub(super) fn node(&self, rank: u32) -> Result<RankGroup, CommError> {
         let (world, shared, info) = (self.abi.world, self.abi.shared, self.abi.info_null);
-        let mut node = 0;
-        // SAFETY: predefined handles; `node` is 0 in the half that an int handle leaves alone.
-        let code = unsafe {
-            (self.functions.comm_split_type)(world, shared, rank as c_int, info, &mut node)
-        };
-        self.check("MPI_Comm_split_type", code)?;
-        Ok(Group(node))
+        // SAFETY: predefined handles.
+        let node = self.made("MPI_Comm_split_type", |node| unsafe {
+            (self.functions.comm_split_type)(world, shared, rank as c_int, info, node)
+        });
+        node.map(RankGroup)
     }
 
     /// Those of all processes that give the same `colour`, in rank order. Waits for all.
-    pub(super) fn split(&self, colour: bool, rank: u32) -> Result<Group, CommError> {
-        let mut part = 0;
-        // SAFETY: a predefined handle; `part` as in `node`.
-        let code = unsafe {
-            (self.functions.comm_split)(self.abi.world, colour.into(), rank as c_int, &mut part)
-        };
-        self.check("MPI_Comm_split", code)?;
-        Ok(Group(part))
+    pub(super) fn split(&self, colour: bool, rank: u32) -> Result<RankGroup, CommError> {
+        // SAFETY: a predefined handle.
+        let part = self.made("MPI_Comm_split", |part| unsafe {
+            (self.functions.comm_split)(self.abi.world, colour.into(), rank as c_int, part)
+        });
+        part.map(RankGroup)
     }
 
     /// Its name and version, in its own words. May be asked before `init`.
@@ -204,7 +175,7 @@ impl Calls {
         in_line(first)
     }
 
-    pub(super) fn start_barrier(&self, group: Group) -> Result<Pending, CommError> {
+    pub(super) fn start_barrier(&self, group: RankGroup) -> Result<PendingCall, CommError> {
         // SAFETY: a live communicator; the request outlives the call.
         self.start("MPI_Ibarrier", |request| unsafe { (self.functions.ibarrier)(group.0, request) })
     }
@@ -215,30 +186,13 @@ impl Calls {
     /// `bytes` must stay where they are, and not be touched, until the operation is done.
     pub(super) unsafe fn start_broadcast(
         &self,
-        group: Group,
+        group: RankGroup,
         bytes: &mut [u8],
-    ) -> Result<Pending, CommError> {
+    ) -> Result<PendingCall, CommError> {
         let (to, len) = (to(bytes), count(bytes.len()));
         // SAFETY: `to` holds `len` bytes, for as long as the caller promises.
         self.start("MPI_Ibcast", |request| unsafe {
             (self.functions.ibcast)(to, len, self.abi.byte, 0, group.0, request)
-        })
-    }
-
-    /// Everyone's `bytes`, all of the same length, one after another into those of rank 0.
-    ///
-    /// # Safety
-    /// As of `start_broadcast`, for both; on rank 0 `all` must be as long as everyone's `bytes` together.
-    pub(super) unsafe fn start_gather(
-        &self,
-        bytes: &[u8],
-        all: &mut [u8],
-    ) -> Result<Pending, CommError> {
-        let (from, len) = (from(bytes), count(bytes.len()));
-        let (to, byte, world) = (to(all), self.abi.byte, self.abi.world);
-        // SAFETY: `from` holds `len` bytes, `to` what all ranks send, as the caller promises.
-        self.start("MPI_Igather", |request| unsafe {
-            (self.functions.igather)(from, len, byte, to, len, byte, 0, world, request)
         })
     }
 
@@ -250,7 +204,7 @@ impl Calls {
         &self,
         bytes: &[u8],
         end: MessageEnd,
-    ) -> Result<Pending, CommError> {
+    ) -> Result<PendingCall, CommError> {
         let (from, len, byte) = (from(bytes), count(bytes.len()), self.abi.byte);
         let MessageEnd { group, rank, tag } = end;
         let (rank, tag) = (rank as c_int, tag as c_int);
@@ -268,7 +222,7 @@ impl Calls {
         &self,
         bytes: &mut [u8],
         end: MessageEnd,
-    ) -> Result<Pending, CommError> {
+    ) -> Result<PendingCall, CommError> {
         let (to, len, byte) = (to(bytes), count(bytes.len()), self.abi.byte);
         let MessageEnd { group, rank, tag } = end;
         let (rank, tag) = (rank as c_int, tag as c_int);
@@ -279,9 +233,9 @@ impl Calls {
     }
 
     /// Whether `pending` is done; then it must not be asked about again. Lets the library work on it.
-    pub(super) fn is_done(&self, pending: &mut Pending) -> Result<bool, CommError> {
+    pub(super) fn is_done(&self, pending: &mut PendingCall) -> Result<bool, CommError> {
         let mut done = 0;
-        let mut status = Status::default();
+        let mut status = MpiStatus::default();
         // SAFETY: a request of this library; `status` holds its largest MPI_Status.
         let code = unsafe { (self.functions.test)(&mut pending.request, &mut done, &mut status) };
         self.check(pending.call, code)?;
@@ -292,11 +246,20 @@ impl Calls {
         &self,
         call: &'static str,
         begin: impl FnOnce(Request) -> c_int,
-    ) -> Result<Pending, CommError> {
-        let mut request = 0;
-        let code = begin(&mut request);
+    ) -> Result<PendingCall, CommError> {
+        Ok(PendingCall { call, request: self.made(call, begin)? })
+    }
+
+    /// The handle that `make` writes; it is 0 before, in the half that an int handle leaves alone too.
+    pub(super) fn made(
+        &self,
+        call: &'static str,
+        make: impl FnOnce(*mut Handle) -> c_int,
+    ) -> Result<Handle, CommError> {
+        let mut handle = 0;
+        let code = make(&mut handle);
         self.check(call, code)?;
-        Ok(Pending { call, request })
+        Ok(handle)
     }
 
     /// `code` as a result; every library's `MPI_SUCCESS` is 0.

@@ -1,6 +1,6 @@
 //! Reasons why ranks did not come together, and what to do.
 
-use super::launcher::{Launched, Launcher};
+use super::launcher::{Launched, MpiLauncher};
 use crate::comm::CommError;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -16,31 +16,13 @@ pub enum ConnectError {
         /// The files looked for, and why they would not do.
         tried: Vec<(PathBuf, String)>,
     },
-    /// The library does not know the launcher: each process takes itself for the only one.
-    #[error(
-        "{} started rank {}{}, and the MPI library says rank {rank} of {size}: {library}",
-        launched.by, launched.rank, of_size(launched.size)
-    )]
-    Mismatch {
+    /// The library is of another family than the launcher, or does not know it: each process takes itself for the only one.
+    #[error("{} started rank {}{}, and the MPI library {says}", launched.by, launched.rank, of_size(launched.size))]
+    Unfit {
         /// The launcher's word.
         launched: Launched,
-        /// Its path and words.
-        library: String,
-        /// According to the library.
-        rank: u32,
-        /// According to the library.
-        size: u32,
-    },
-    /// The library is of another family than the launcher.
-    #[error(
-        "{} started rank {}{}, and the MPI library is not of its kind: {library}",
-        launched.by, launched.rank, of_size(launched.size)
-    )]
-    Foreign {
-        /// The launcher's word.
-        launched: Launched,
-        /// Its path and words.
-        library: String,
+        /// The library's own words, or those about its family.
+        says: String,
     },
     /// It was built without threads.
     #[error("the MPI library cannot be used by a process with threads: {library}")]
@@ -67,9 +49,7 @@ impl ConnectError {
                 ),
                 None => "`--mpi-library` wants the path of a libmpi.so".to_owned(),
             }),
-            ConnectError::Foreign { launched, .. } | ConnectError::Mismatch { launched, .. } => {
-                Some(remedy(launched.by))
-            }
+            ConnectError::Unfit { launched, .. } => Some(remedy(launched.by)),
             ConnectError::Threads { .. } => {
                 Some("use one that grants MPI_THREAD_FUNNELED or more".to_owned())
             }
@@ -82,8 +62,7 @@ impl ConnectError {
     pub fn tells(&self) -> bool {
         match self {
             ConnectError::NoLibrary { launched: Some(launched), .. }
-            | ConnectError::Foreign { launched, .. }
-            | ConnectError::Mismatch { launched, .. } => launched.rank == 0,
+            | ConnectError::Unfit { launched, .. } => launched.rank == 0,
             _ => true,
         }
     }
@@ -112,27 +91,27 @@ fn of_size(size: Option<u32>) -> String {
     size.map_or_else(String::new, |size| format!(" of {size}"))
 }
 
-fn files_of(launcher: Launcher) -> &'static str {
+fn files_of(launcher: MpiLauncher) -> &'static str {
     match launcher {
-        Launcher::OpenMpi => "libmpi.so.40 in its lib folder",
-        Launcher::Hydra => "libmpi.so.12 or libmpi_abi.so.1 in its lib folder",
+        MpiLauncher::OpenMpi => "libmpi.so.40 in its lib folder",
+        MpiLauncher::Hydra => "libmpi.so.12 or libmpi_abi.so.1 in its lib folder",
         _ => "libmpi.so.40 of Open MPI, libmpi.so.12 or libmpi_abi.so.1 of MPICH and its family",
     }
 }
 
-fn remedy(launcher: Launcher) -> String {
+fn remedy(launcher: MpiLauncher) -> String {
     match launcher {
-        Launcher::OpenMpi | Launcher::Hydra | Launcher::Pmix => format!(
+        MpiLauncher::OpenMpi | MpiLauncher::Hydra | MpiLauncher::Pmix => format!(
             "start with the `mpirun` of the same MPI, or name the launcher's own library by `--mpi-library PATH`: {}",
             files_of(launcher)
         ),
-        Launcher::Slurm => "start with `srun --mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH and its family); \
+        MpiLauncher::Slurm => "start with `srun --mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH and its family); \
                             `srun --mpi=list` tells what there is"
             .to_owned(),
-        Launcher::SlurmPmi => "`--mpi=pmi2` goes with MPICH and its family: name such a library by `--mpi-library PATH`, \
+        MpiLauncher::SlurmPmi => "`--mpi=pmi2` goes with MPICH and its family: name such a library by `--mpi-library PATH`, \
                                or start with `srun --mpi=pmix` for Open MPI"
             .to_owned(),
-        Launcher::SlurmPmix => "`--mpi=pmix` goes with Open MPI: name such a library by `--mpi-library PATH`, or start \
+        MpiLauncher::SlurmPmix => "`--mpi=pmix` goes with Open MPI: name such a library by `--mpi-library PATH`, or start \
                                 with `srun --mpi=pmi2` for MPICH and its family"
             .to_owned(),
     }
@@ -146,16 +125,15 @@ mod tests {
     fn each_launcher_has_its_remedy() {
         let check = |by, words: &str| {
             let launched = Launched { rank: 0, size: Some(4), local_size: None, by };
-            let error =
-                ConnectError::Mismatch { launched, library: "l".to_owned(), rank: 0, size: 1 };
+            let error = ConnectError::Unfit { launched, says: "is not of its kind".to_owned() };
             let hint = error.hint().unwrap();
             assert!(hint.contains(words), "{hint}");
         };
-        check(Launcher::OpenMpi, "libmpi.so.40");
-        check(Launcher::Hydra, "libmpi_abi.so.1");
-        check(Launcher::Slurm, "srun --mpi=pmix");
-        check(Launcher::SlurmPmi, "srun --mpi=pmix");
-        check(Launcher::SlurmPmix, "srun --mpi=pmi2");
+        check(MpiLauncher::OpenMpi, "libmpi.so.40");
+        check(MpiLauncher::Hydra, "libmpi_abi.so.1");
+        check(MpiLauncher::Slurm, "srun --mpi=pmix");
+        check(MpiLauncher::SlurmPmi, "srun --mpi=pmix");
+        check(MpiLauncher::SlurmPmix, "srun --mpi=pmi2");
     }
 
     #[test]
@@ -165,7 +143,7 @@ mod tests {
                 rank: 3,
                 size: Some(4),
                 local_size: None,
-                by: Launcher::Hydra,
+                by: MpiLauncher::Hydra,
             }),
             tried: vec![("libmpi.so.12".into(), "libmpi.so.12: no such file".to_owned())],
         };

@@ -1,10 +1,10 @@
 //! Files that all ranks read together, by MPI-IO: the library decides who asks the file system for which part. A read cannot be
 //! interrupted; when a rank is lost, the others' processes are ended.
 
-use super::abi::{Handle, Status};
-use super::calls::{Calls, FileFunctions, Group};
+use super::abi::{Handle, MpiStatus};
+use super::calls::{Calls, FileFunctions, RankGroup};
 use super::link::{Link, one_thread};
-use super::state::State;
+use super::state::RankState;
 use crate::comm::{CommError, SharedFiles};
 use std::ffi::{CString, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -18,8 +18,8 @@ const OPEN: &str = "MPI_File_open";
 pub(super) struct MpiFiles {
     calls: Calls,
     functions: FileFunctions,
-    group: Group,
-    state: Arc<State>,
+    group: RankGroup,
+    state: Arc<RankState>,
     /// The one thread that may call, where the library wants one.
     thread: Option<ThreadId>,
 }
@@ -54,13 +54,12 @@ impl SharedFiles for MpiFiles {
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| refused(path, "a zero byte in its name"))?;
         let (group, abi) = (self.group.0, self.calls.abi);
-        let mut file = 0;
-        // SAFETY: initialized; `name` ends with a zero; `file` is 0 where an int handle leaves it alone.
-        let code = unsafe {
-            (self.functions.open)(group, name.as_ptr(), abi.read_only, abi.info_null, &mut file)
-        };
-        match self.calls.check(OPEN, code) {
-            Ok(()) => Ok(file as u64),
+        // SAFETY: initialized; `name` ends with a zero.
+        let opened = self.calls.made(OPEN, |file| unsafe {
+            (self.functions.open)(group, name.as_ptr(), abi.read_only, abi.info_null, file)
+        });
+        match opened {
+            Ok(file) => Ok(file as u64),
             Err(CommError::Library { reason, .. }) => Err(refused(path, &reason)),
             Err(other) => Err(other),
         }
@@ -74,7 +73,7 @@ impl SharedFiles for MpiFiles {
             return Err(CommError::Library { call: CALL, reason: "more than 2 GiB".to_owned() });
         };
         let (to, byte) = (super::calls::to(bytes), self.calls.abi.byte);
-        let (file, mut status) = (file as Handle, Status::default());
+        let (file, mut status) = (file as Handle, MpiStatus::default());
         // SAFETY: an open file; `to` holds `len` bytes, and `status` the largest MPI_Status.
         let code =
             unsafe { (self.functions.read_at_all)(file, offset, to, len, byte, &mut status) };

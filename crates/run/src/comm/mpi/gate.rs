@@ -97,12 +97,12 @@ impl Gate {
     }
 
     /// Whether the barrier of that number has come as far as `stage`.
-    pub(super) fn is(&self, stage: Stage, number: u32) -> bool {
+    pub(super) fn is(&self, stage: GateStage, number: u32) -> bool {
         self.counter(stage).load(Acquire) != number
     }
 
     /// Sleep until it has, or for a while.
-    pub(super) fn sleep(&self, stage: Stage, number: u32) {
+    pub(super) fn sleep(&self, stage: GateStage, number: u32) {
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
         let sleepers = &self.shared().sleepers;
         // Who changes the counter looks for sleepers after that; a sleeper that comes later sees the change.
@@ -118,17 +118,17 @@ impl Gate {
         }
     }
 
-    fn counter(&self, stage: Stage) -> &AtomicU32 {
+    fn counter(&self, stage: GateStage) -> &AtomicU32 {
         match stage {
-            Stage::Full => &self.shared().full,
-            Stage::Open => &self.shared().opened,
+            GateStage::Full => &self.shared().full,
+            GateStage::Open => &self.shared().opened,
         }
     }
 }
 
 /// The progress of one barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum GateStage {
     /// All of the machine have come.
     Full,
     /// They may go on.
@@ -164,7 +164,7 @@ mod tests {
                     for round in 1..=ROUNDS {
                         came.fetch_add(1, SeqCst);
                         let number = gate.arrive();
-                        let stage = if leads { Stage::Full } else { Stage::Open };
+                        let stage = if leads { GateStage::Full } else { GateStage::Open };
                         while !gate.is(stage, number) {
                             gate.sleep(stage, number);
                         }

@@ -12,12 +12,12 @@ pub struct Launched {
     /// Processes on this machine, where the launcher tells.
     pub local_size: Option<u32>,
     /// Who.
-    pub by: Launcher,
+    pub by: MpiLauncher,
 }
 
 /// Kinds of launchers, by the library they were made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Launcher {
+pub enum MpiLauncher {
     /// `mpirun` of Open MPI, on ORTE or PRRTE.
     OpenMpi,
     /// `mpirun` of MPICH and its family.
@@ -32,15 +32,15 @@ pub enum Launcher {
     Pmix,
 }
 
-impl fmt::Display for Launcher {
+impl fmt::Display for MpiLauncher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Launcher::OpenMpi => "Open MPI's mpirun",
-            Launcher::Hydra => "MPICH's mpirun",
-            Launcher::SlurmPmi => "srun with PMI",
-            Launcher::SlurmPmix => "srun with PMIx",
-            Launcher::Slurm => "srun",
-            Launcher::Pmix => "a launcher with PMIx",
+            MpiLauncher::OpenMpi => "Open MPI's mpirun",
+            MpiLauncher::Hydra => "MPICH's mpirun",
+            MpiLauncher::SlurmPmi => "srun with PMI",
+            MpiLauncher::SlurmPmix => "srun with PMIx",
+            MpiLauncher::Slurm => "srun",
+            MpiLauncher::Pmix => "a launcher with PMIx",
         })
     }
 }
@@ -62,19 +62,19 @@ pub fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
     let (rank, size, by) = if let Some((rank, size)) =
         number("OMPI_COMM_WORLD_RANK").zip(number("OMPI_COMM_WORLD_SIZE"))
     {
-        (rank, Some(size), Launcher::OpenMpi)
+        (rank, Some(size), MpiLauncher::OpenMpi)
     } else if let Some((rank, size)) = number("PMI_RANK").zip(number("PMI_SIZE")) {
         // Hydra may start its proxies by srun; only a step that counts as PMI does is the launcher itself.
         let same = step == Some((rank, size)) && variable("MPI_LOCALNRANKS").is_none();
-        (rank, Some(size), if same { Launcher::SlurmPmi } else { Launcher::Hydra })
+        (rank, Some(size), if same { MpiLauncher::SlurmPmi } else { MpiLauncher::Hydra })
     } else if let Some(rank) = number("PMIX_RANK") {
         match step {
-            Some((in_step, size)) if in_step == rank => (rank, Some(size), Launcher::SlurmPmix),
-            _ => (rank, None, Launcher::Pmix),
+            Some((in_step, size)) if in_step == rank => (rank, Some(size), MpiLauncher::SlurmPmix),
+            _ => (rank, None, MpiLauncher::Pmix),
         }
     } else {
         let (rank, size) = step?;
-        (rank, Some(size), Launcher::Slurm)
+        (rank, Some(size), MpiLauncher::Slurm)
     };
     Some(Launched { rank, size, local_size, by })
 }
@@ -102,33 +102,33 @@ mod tests {
 
     #[test]
     fn launchers_are_known_by_what_they_set() {
-        let check = |environment: &str, expected: Option<(u32, Option<u32>, Launcher)>| {
+        let check = |environment: &str, expected: Option<(u32, Option<u32>, MpiLauncher)>| {
             let found = of(environment).map(|found| (found.rank, found.size, found.by));
             assert_eq!(found, expected, "{environment}");
         };
         check("PATH=/bin", None);
         check(
             "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=2 PMIX_NAMESPACE=prterun-a-1@1",
-            Some((2, Some(4), Launcher::OpenMpi)),
+            Some((2, Some(4), MpiLauncher::OpenMpi)),
         );
         check(
             "PMI_RANK=3 PMI_SIZE=4 PMI_FD=9 MPI_LOCALRANKID=3 MPI_LOCALNRANKS=4",
-            Some((3, Some(4), Launcher::Hydra)),
+            Some((3, Some(4), MpiLauncher::Hydra)),
         );
         let srun = "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=1";
-        check(srun, Some((1, Some(2), Launcher::Slurm)));
-        check(&format!("{srun} PMI_RANK=1 PMI_SIZE=2"), Some((1, Some(2), Launcher::SlurmPmi)));
-        check(&format!("{srun} PMIX_RANK=1"), Some((1, Some(2), Launcher::SlurmPmix)));
-        check("PMIX_RANK=5 PMIX_NAMESPACE=x", Some((5, None, Launcher::Pmix)));
+        check(srun, Some((1, Some(2), MpiLauncher::Slurm)));
+        check(&format!("{srun} PMI_RANK=1 PMI_SIZE=2"), Some((1, Some(2), MpiLauncher::SlurmPmi)));
+        check(&format!("{srun} PMIX_RANK=1"), Some((1, Some(2), MpiLauncher::SlurmPmix)));
+        check("PMIX_RANK=5 PMIX_NAMESPACE=x", Some((5, None, MpiLauncher::Pmix)));
     }
 
     #[test]
     fn an_mpirun_within_slurm_is_believed_before_slurm() {
         let job = "SLURM_STEP_ID=1 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NUM_TASKS=2";
         let hydra = of(&format!("{job} PMI_RANK=6 PMI_SIZE=8 MPI_LOCALNRANKS=4")).unwrap();
-        assert_eq!((hydra.rank, hydra.size, hydra.by), (6, Some(8), Launcher::Hydra));
+        assert_eq!((hydra.rank, hydra.size, hydra.by), (6, Some(8), MpiLauncher::Hydra));
         let open = of(&format!("{job} OMPI_COMM_WORLD_RANK=6 OMPI_COMM_WORLD_SIZE=8")).unwrap();
-        assert_eq!((open.rank, open.by), (6, Launcher::OpenMpi));
+        assert_eq!((open.rank, open.by), (6, MpiLauncher::OpenMpi));
     }
 
     #[test]

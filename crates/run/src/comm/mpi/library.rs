@@ -3,7 +3,7 @@
 
 use super::abi::{MPICH, STANDARD, open_mpi};
 use super::calls::Calls;
-use super::launcher::Launcher;
+use super::launcher::MpiLauncher;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ const LAUNCHERS: &[&str] = &[
 const ANCESTORS_MAX: usize = 6;
 
 /// An opened library.
-pub(super) struct Opened {
+pub(super) struct OpenedLibrary {
     pub(super) calls: Calls,
     pub(super) path: PathBuf,
 }
@@ -41,11 +41,11 @@ pub(super) struct Opened {
 pub(super) type Tried = (PathBuf, String);
 
 /// Open the first of `candidates` that will do.
-pub(super) fn open_first(candidates: Vec<PathBuf>) -> Result<Opened, Vec<Tried>> {
+pub(super) fn open_first(candidates: Vec<PathBuf>) -> Result<OpenedLibrary, Vec<Tried>> {
     let mut tried = Vec::new();
     for path in candidates {
         match open(&path) {
-            Ok(calls) => return Ok(Opened { calls, path }),
+            Ok(calls) => return Ok(OpenedLibrary { calls, path }),
             Err(why) => tried.push((path, why)),
         }
     }
@@ -90,11 +90,11 @@ fn is_standard(path: &Path) -> bool {
 }
 
 /// Where to look for the library of ranks that `launcher` started; `beside`: folders of libraries beside it.
-pub(super) fn candidates(launcher: Option<Launcher>, beside: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn candidates(launcher: Option<MpiLauncher>, beside: &[PathBuf]) -> Vec<PathBuf> {
     let names: Vec<&str> = match launcher {
-        Some(Launcher::OpenMpi) => OPEN_MPI_NAMES.to_vec(),
-        Some(Launcher::Hydra) => MPICH_NAMES.to_vec(),
-        Some(Launcher::SlurmPmi) => [MPICH_NAMES, OPEN_MPI_NAMES].concat(),
+        Some(MpiLauncher::OpenMpi) => OPEN_MPI_NAMES.to_vec(),
+        Some(MpiLauncher::Hydra) => MPICH_NAMES.to_vec(),
+        Some(MpiLauncher::SlurmPmi) => [MPICH_NAMES, OPEN_MPI_NAMES].concat(),
         _ => [OPEN_MPI_NAMES, MPICH_NAMES].concat(),
     };
     let there = beside.iter().flat_map(|folder| names.iter().map(|name| folder.join(name)));
@@ -139,10 +139,10 @@ mod tests {
             assert!(holds.iter().all(|name| names.contains(&PathBuf::from(name))), "{names:?}");
             assert!(!lacks.iter().any(|name| names.contains(&PathBuf::from(name))), "{names:?}");
         };
-        check(Some(Launcher::OpenMpi), "libmpi.so.40", &[], &["libmpi.so.12"]);
-        check(Some(Launcher::Hydra), "libmpi.so.12", &["libmpi_abi.so.1"], &["libmpi.so.40"]);
-        check(Some(Launcher::SlurmPmi), "libmpi.so.12", &["libmpi.so.40"], &[]);
-        check(Some(Launcher::SlurmPmix), "libmpi.so.40", &["libmpi.so.12"], &[]);
+        check(Some(MpiLauncher::OpenMpi), "libmpi.so.40", &[], &["libmpi.so.12"]);
+        check(Some(MpiLauncher::Hydra), "libmpi.so.12", &["libmpi_abi.so.1"], &["libmpi.so.40"]);
+        check(Some(MpiLauncher::SlurmPmi), "libmpi.so.12", &["libmpi.so.40"], &[]);
+        check(Some(MpiLauncher::SlurmPmix), "libmpi.so.40", &["libmpi.so.12"], &[]);
         check(None, "libmpi.so.40", &["libmpich.so.12"], &[]);
     }
 
@@ -151,7 +151,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("libmpi.so.12"), b"").unwrap();
         let beside = [folder.path().to_owned()];
-        let names = candidates(Some(Launcher::Hydra), &beside);
+        let names = candidates(Some(MpiLauncher::Hydra), &beside);
         assert_eq!(names[0], folder.path().join("libmpi.so.12"));
         assert_eq!(names[1], Path::new("libmpi.so.12"));
     }

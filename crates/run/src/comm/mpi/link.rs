@@ -1,10 +1,10 @@
 //! Operations of all ranks, made of nonblocking ones of the library, so that a wait can end. Knows nothing of machines.
 
 use super::abi::Handle;
-use super::calls::{Calls, Group, MessageEnd, Pending};
+use super::calls::{Calls, MessageEnd, PendingCall, RankGroup};
 use super::control::{ControlChannel, OnTimeout};
-use super::gate::{Gate, Stage};
-use super::state::State;
+use super::gate::{Gate, GateStage};
+use super::state::RankState;
 use super::wait::WaitPolicy;
 use crate::comm::CommError;
 use feedrate_spec::units;
@@ -21,6 +21,8 @@ const WHY: Duration = Duration::from_millis(500);
 const WHO: Duration = Duration::from_secs(5);
 /// No more than this is sent at once: C ints count it.
 const PIECE_BYTES: usize = 1 << 28;
+/// The length of a message goes before it.
+const LENGTH_BYTES: usize = size_of::<u64>();
 
 /// This process among the others.
 pub(super) struct Link {
@@ -33,7 +35,7 @@ pub(super) struct Link {
     /// The one thread that may call, where the library wants one.
     pub(super) thread: Option<ThreadId>,
     pub(super) timeout: Duration,
-    pub(super) state: Arc<State>,
+    pub(super) state: Arc<RankState>,
     /// Not there while ranks are still finding one another, or where they share no memory.
     pub(super) gates: Option<Gates>,
     /// Not there while ranks are still finding one another, or where rank 0 cannot be reached.
@@ -47,7 +49,7 @@ pub(super) struct Gates {
     /// This rank is the machine's first.
     pub(super) leads: bool,
     /// The first ranks of all machines, where there are several and this is one.
-    pub(super) leaders: Option<Group>,
+    pub(super) leaders: Option<RankGroup>,
 }
 
 /// A wait for the others.
@@ -56,12 +58,12 @@ struct Wait {
     stopped: Option<Duration>,
     /// When it was last heard that the others live.
     alive: Duration,
-    inquiry: Option<Inquiry>,
+    inquiry: Option<AskedAt>,
 }
 
 /// It was asked who has not come.
 #[derive(Clone, Copy)]
-struct Inquiry {
+struct AskedAt {
     at: Duration,
     /// How often it had been heard that the others live.
     alive: u64,
@@ -82,9 +84,9 @@ impl Link {
         // Once all of a machine have come, its first rank waits for the other machines', and lets them go on.
         let number = gate.arrive();
         if !leads {
-            return self.await_gate(gate, Stage::Open, number, on_timeout);
+            return self.await_gate(gate, GateStage::Open, number, on_timeout);
         }
-        self.await_gate(gate, Stage::Full, number, on_timeout)?;
+        self.await_gate(gate, GateStage::Full, number, on_timeout)?;
         if let Some(leaders) = *leaders {
             self.barrier_of(leaders, on_timeout)?;
         }
@@ -92,7 +94,7 @@ impl Link {
         Ok(())
     }
 
-    fn barrier_of(&self, group: Group, on_timeout: OnTimeout) -> Result<(), CommError> {
+    fn barrier_of(&self, group: RankGroup, on_timeout: OnTimeout) -> Result<(), CommError> {
         let pending = self.calls.start_barrier(group)?;
         self.complete_in(Wait::new(on_timeout), pending, ())
     }
@@ -100,7 +102,7 @@ impl Link {
     fn await_gate(
         &self,
         gate: &Gate,
-        stage: Stage,
+        stage: GateStage,
         number: u32,
         on_timeout: OnTimeout,
     ) -> Result<(), CommError> {
@@ -138,22 +140,17 @@ impl Link {
 
     /// The bytes of each rank, on rank 0; nothing elsewhere.
     pub(super) fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
-        self.begin("MPI_Igather")?;
-        let own = length(bytes);
-        let holds = if self.rank == 0 { own.len() * self.size as usize } else { 0 };
-        let mut buffers = (own, vec![0; holds]);
-        // SAFETY: `complete` keeps the buffers until the operation is done; rank 0's holds a length of each rank.
-        let pending = unsafe { self.calls.start_gather(&buffers.0, &mut buffers.1) }?;
-        let (_, lengths) = self.complete(pending, buffers)?;
+        self.begin("MPI_Isend")?;
         if self.rank > 0 {
+            self.send(0, length(bytes))?;
             for piece in bytes.chunks(PIECE_BYTES) {
                 self.send(0, piece.to_vec())?;
             }
             return Ok(Vec::new());
         }
         let mut all = vec![bytes.to_vec()];
-        for (rank, len) in (0..).zip(lengths.chunks_exact(8)).skip(1) {
-            let (len, mut part) = (number(len), Vec::new());
+        for rank in 1..self.size {
+            let (len, mut part) = (number(&self.receive(rank, LENGTH_BYTES)?), Vec::new());
             while part.len() < len {
                 part.extend(self.receive(rank, (len - part.len()).min(PIECE_BYTES))?);
             }
@@ -174,7 +171,11 @@ impl Link {
     }
 
     /// The first rank's bytes into those of all of `group`, which are as long.
-    pub(super) fn spread(&self, group: Group, mut bytes: Vec<u8>) -> Result<Vec<u8>, CommError> {
+    pub(super) fn spread(
+        &self,
+        group: RankGroup,
+        mut bytes: Vec<u8>,
+    ) -> Result<Vec<u8>, CommError> {
         // SAFETY: `complete` keeps `bytes` until the operation is done.
         let pending = unsafe { self.calls.start_broadcast(group, &mut bytes) }?;
         self.complete(pending, bytes)
@@ -212,11 +213,16 @@ impl Link {
     }
 
     /// Wait until `pending` is done, and give back the buffers it uses.
-    fn complete<B>(&self, pending: Pending, buffers: B) -> Result<B, CommError> {
+    fn complete<B>(&self, pending: PendingCall, buffers: B) -> Result<B, CommError> {
         self.complete_in(Wait::new(OnTimeout::Waits), pending, buffers)
     }
 
-    fn complete_in<B>(&self, mut wait: Wait, pending: Pending, buffers: B) -> Result<B, CommError> {
+    fn complete_in<B>(
+        &self,
+        mut wait: Wait,
+        pending: PendingCall,
+        buffers: B,
+    ) -> Result<B, CommError> {
         let call = pending.call;
         let done = complete(&self.calls, &self.state, self.policy, pending, buffers, |waited| {
             self.look(waited, call, &mut wait)
@@ -246,7 +252,7 @@ impl Link {
                 let so_long = wait.alive + self.timeout;
                 control.late(self.state.begun.load(Relaxed), so_long, wait.on_timeout);
             }
-            Inquiry { at: waited, alive }
+            AskedAt { at: waited, alive }
         });
         if wait.on_timeout == OnTimeout::Waits && alive != inquiry.alive {
             (wait.alive, wait.inquiry) = (waited, None);
@@ -263,9 +269,9 @@ impl Link {
 /// cannot be waited for: the library may still write to them.
 pub(super) fn complete<B>(
     calls: &Calls,
-    state: &State,
+    state: &RankState,
     policy: WaitPolicy,
-    mut pending: Pending,
+    mut pending: PendingCall,
     buffers: B,
     mut look: impl FnMut(Duration) -> Result<(), CommError>,
 ) -> Result<B, CommError> {
@@ -286,7 +292,7 @@ pub(super) fn complete<B>(
 
 fn unreadable(error: serde_json::Error) -> CommError {
     let reason = format!("what ranks tell each other cannot be read: {error}");
-    CommError::Library { call: "MPI_Igather", reason }
+    CommError::Library { call: "MPI_Isend", reason }
 }
 
 /// The library was initialized for fewer threads than this needs.

@@ -18,17 +18,17 @@ mod peers;
 mod files;
 
 pub use error::ConnectError;
-pub use launcher::{Launched, Launcher, launched};
+pub use launcher::{Launched, MpiLauncher, launched};
 pub use state::OnLoss;
 
 use self::control::{ControlChannel, Hub, OnTimeout};
 use self::files::MpiFiles;
 use self::link::Link;
 use self::peers::MpiPeers;
-use self::state::State;
+use self::state::RankState;
 use self::topology::Topology;
 use self::wait::WaitPolicy;
-use super::{ClockOffset, Comm, CommError, End, Node, Peers, SharedFiles};
+use super::{ClockOffset, Comm, CommError, End, Peers, RankNode, SharedFiles};
 use feedrate_spec::catalog::Member;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,7 +86,8 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
     if let Some(launched) = launched
         && opened.calls.abi.is_foreign(launched.by)
     {
-        return Err(ConnectError::Foreign { launched, library });
+        let says = format!("is not of its kind: {library}");
+        return Err(ConnectError::Unfit { launched, says });
     }
     if TAKEN.swap(true, SeqCst) {
         return Err(ConnectError::Again);
@@ -98,7 +99,8 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         && (launched.rank != rank || launched.size.unwrap_or(size) != size)
     {
         calls.finalize();
-        return Err(ConnectError::Mismatch { launched, library, rank, size });
+        let says = format!("says rank {rank} of {size}: {library}");
+        return Err(ConnectError::Unfit { launched, says });
     }
     let levels = calls.abi.threads;
     if granted < levels.funneled {
@@ -115,7 +117,7 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         threads: granted >= levels.multiple,
         thread: (granted < levels.serialized).then(|| std::thread::current().id()),
         timeout: options.rank_timeout,
-        state: Arc::new(State::new(rank, stop, options.on_loss.clone(), on_wait)),
+        state: Arc::new(RankState::new(rank, stop, options.on_loss.clone(), on_wait)),
         gates: None,
         control: None,
     };
@@ -130,7 +132,7 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
     }
 }
 
-fn open(options: &Options) -> Result<library::Opened, ConnectError> {
+fn open(options: &Options) -> Result<library::OpenedLibrary, ConnectError> {
     let launched = options.launched;
     let candidates = match &options.library {
         Some(path) => vec![path.clone()],
@@ -173,7 +175,7 @@ impl Comm for Mpi {
         self.link.size
     }
 
-    fn node(&self) -> Node {
+    fn node(&self) -> RankNode {
         self.topology.node
     }
 

@@ -1,8 +1,8 @@
 //! Messages between two ranks, in a group of their own, from any thread.
 
-use super::calls::{Calls, Group, MessageEnd, Pending};
+use super::calls::{Calls, MessageEnd, PendingCall, RankGroup};
 use super::link::{self, Link, one_thread};
-use super::state::State;
+use super::state::RankState;
 use super::wait::WaitPolicy;
 use crate::comm::{CommError, Peers};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 pub(super) struct MpiPeers {
     calls: Calls,
-    group: Group,
-    state: Arc<State>,
+    group: RankGroup,
+    state: Arc<RankState>,
     policy: WaitPolicy,
 }
 
@@ -33,7 +33,7 @@ impl MpiPeers {
 
     fn complete(
         &self,
-        pending: Pending,
+        pending: PendingCall,
         bytes: Vec<u8>,
         stop: &AtomicBool,
     ) -> Result<Vec<u8>, CommError> {

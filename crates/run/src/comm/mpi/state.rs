@@ -27,7 +27,8 @@ impl Flag {
 }
 
 /// Shared by the rank's own thread and the one that listens to the control channel.
-pub(super) struct State {
+#[derive(Default)]
+pub(super) struct RankState {
     rank: u32,
     on_loss: Option<OnLoss>,
     on_wait: Option<OnLoss>,
@@ -56,30 +57,14 @@ pub(super) struct State {
     failure: Mutex<Option<CommError>>,
 }
 
-impl State {
+impl RankState {
     pub(super) fn new(
         rank: u32,
         stop: Arc<AtomicBool>,
         on_loss: Option<OnLoss>,
         on_wait: Option<OnLoss>,
     ) -> Self {
-        State {
-            rank,
-            on_loss,
-            on_wait,
-            stop,
-            alive: AtomicU64::new(0),
-            begun: AtomicU64::new(0),
-            gave_up: Flag::default(),
-            is_ended: Flag::default(),
-            undone: Flag::default(),
-            all_idle: Flag::default(),
-            hub_died: Flag::default(),
-            leaving: Flag::default(),
-            over: Flag::default(),
-            end: Mutex::default(),
-            failure: Mutex::default(),
-        }
+        RankState { rank, on_loss, on_wait, stop, ..RankState::default() }
     }
 
     /// The work of all is over. The first reason counts.

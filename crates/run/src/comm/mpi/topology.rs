@@ -3,7 +3,7 @@
 use super::gate::Gate;
 use super::link::{Gates, Link};
 use crate::clock::machine_ns;
-use crate::comm::{ClockOffset, CommError, Node};
+use crate::comm::{ClockOffset, CommError, RankNode};
 use std::collections::BTreeSet;
 
 /// Round trips to another machine, of which the shortest counts.
@@ -17,7 +17,7 @@ pub(super) struct Topology {
     /// The first rank of each rank's machine.
     leaders: Vec<u32>,
     pub(super) hosts: Vec<String>,
-    pub(super) node: Node,
+    pub(super) node: RankNode,
 }
 
 impl Topology {
@@ -62,7 +62,7 @@ impl Topology {
             rank: link.rank as usize,
             leaders,
             hosts: all.into_iter().map(|(_, host, _)| host).collect(),
-            node: Node { node, nodes, local_rank, local_size },
+            node: RankNode { node, nodes, local_rank, local_size },
         };
         Ok((topology, if have_all { gates } else { None }))
     }

@@ -1,6 +1,6 @@
 //! Ranks as threads of one process: what MPI does, without MPI.
 
-use crate::comm::{ClockOffset, Comm, CommError, End, Node, Peers};
+use crate::comm::{ClockOffset, Comm, CommError, End, Peers, RankNode};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -67,8 +67,8 @@ impl Comm for Threads {
         self.state().parts.len() as u32
     }
 
-    fn node(&self) -> Node {
-        Node { node: 0, nodes: 1, local_rank: self.rank, local_size: self.size() }
+    fn node(&self) -> RankNode {
+        RankNode { node: 0, nodes: 1, local_rank: self.rank, local_size: self.size() }
     }
 
     fn barrier(&self) -> Result<(), CommError> {

@@ -1,7 +1,8 @@
 //! NVIDIA's driver, as far as steps need it: all that is unsafe about it. Opened at run time, so that nothing of CUDA is needed
 //! to build or to run. Decides nothing.
 
-use libloading::Library;
+use crate::functions::functions;
+use libloading::os::unix::Library;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -25,50 +26,31 @@ const MULTIPROCESSOR_COUNT: c_int = 16;
 type Handle = *mut c_void;
 type HostFunction = unsafe extern "C" fn(*mut c_void);
 
-macro_rules! symbols {
-    ($($field:ident = $symbol:literal ($($argument:ty),*);)*) => {
-        struct Symbols {
-            $($field: unsafe extern "C" fn($($argument),*) -> Code,)*
-            /// Has the functions.
-            _library: Library,
-        }
-
-        impl Symbols {
-            fn find(library: Library) -> Result<Self, libloading::Error> {
-                Ok(Symbols {
-                    // SAFETY: the types are those that cuda.h gives these names, and the library stays loaded beside them.
-                    $($field: unsafe { *library.get::<unsafe extern "C" fn($($argument),*) -> Code>($symbol)? },)*
-                    _library: library,
-                })
-            }
-        }
-    };
-}
-
-symbols! {
-    init = b"cuInit" (c_uint);
-    error_string = b"cuGetErrorString" (Code, *mut *const c_char);
-    device_count = b"cuDeviceGetCount" (*mut c_int);
-    device = b"cuDeviceGet" (*mut c_int, c_int);
-    attribute = b"cuDeviceGetAttribute" (*mut c_int, c_int, c_int);
-    set_flags = b"cuDevicePrimaryCtxSetFlags_v2" (c_int, c_uint);
-    retain = b"cuDevicePrimaryCtxRetain" (*mut Handle, c_int);
-    release = b"cuDevicePrimaryCtxRelease_v2" (c_int);
-    set_current = b"cuCtxSetCurrent" (Handle);
-    load_module = b"cuModuleLoadData" (*mut Handle, *const c_void);
-    unload_module = b"cuModuleUnload" (Handle);
-    function = b"cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
-    allocate = b"cuMemAlloc_v2" (*mut u64, usize);
-    free = b"cuMemFree_v2" (u64);
-    allocate_host = b"cuMemAllocHost_v2" (*mut *mut c_void, usize);
-    free_host = b"cuMemFreeHost" (*mut c_void);
-    create_stream = b"cuStreamCreate" (*mut Handle, c_uint);
-    destroy_stream = b"cuStreamDestroy_v2" (Handle);
-    query_stream = b"cuStreamQuery" (Handle);
-    wait_stream = b"cuStreamSynchronize" (Handle);
-    copy_to_device = b"cuMemcpyHtoDAsync_v2" (u64, *const c_void, usize, Handle);
-    launch_kernel = b"cuLaunchKernel" (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void);
-    launch_host = b"cuLaunchHostFunc" (Handle, HostFunction, *mut c_void);
+functions! {
+    Symbols:
+    init "cuInit" (c_uint),
+    error_string "cuGetErrorString" (Code, *mut *const c_char),
+    device_count "cuDeviceGetCount" (*mut c_int),
+    device "cuDeviceGet" (*mut c_int, c_int),
+    attribute "cuDeviceGetAttribute" (*mut c_int, c_int, c_int),
+    set_flags "cuDevicePrimaryCtxSetFlags_v2" (c_int, c_uint),
+    retain "cuDevicePrimaryCtxRetain" (*mut Handle, c_int),
+    release "cuDevicePrimaryCtxRelease_v2" (c_int),
+    set_current "cuCtxSetCurrent" (Handle),
+    load_module "cuModuleLoadData" (*mut Handle, *const c_void),
+    unload_module "cuModuleUnload" (Handle),
+    function "cuModuleGetFunction" (*mut Handle, Handle, *const c_char),
+    allocate "cuMemAlloc_v2" (*mut u64, usize),
+    free "cuMemFree_v2" (u64),
+    allocate_host "cuMemAllocHost_v2" (*mut *mut c_void, usize),
+    free_host "cuMemFreeHost" (*mut c_void),
+    create_stream "cuStreamCreate" (*mut Handle, c_uint),
+    destroy_stream "cuStreamDestroy_v2" (Handle),
+    query_stream "cuStreamQuery" (Handle),
+    wait_stream "cuStreamSynchronize" (Handle),
+    copy_to_device "cuMemcpyHtoDAsync_v2" (u64, *const c_void, usize, Handle),
+    launch_kernel "cuLaunchKernel" (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void),
+    launch_host "cuLaunchHostFunc" (Handle, HostFunction, *mut c_void),
 }
 
 /// The library, ready for use.
@@ -81,8 +63,11 @@ impl Driver {
     pub(super) fn open() -> Result<Arc<Self>, String> {
         // SAFETY: loading runs the library's initialisers; it is NVIDIA's driver, or what the user puts in its place.
         let library = unsafe { Library::new(LIBRARY) };
-        let symbols =
-            library.and_then(Symbols::find).map_err(|error| format!("{LIBRARY}: {error}"))?;
+        let library = library.map_err(|error| format!("{LIBRARY}: {error}"))?;
+        let symbols = Symbols::find(&library)
+            .map_err(|symbol| format!("{LIBRARY}: `{symbol}` is not in it"))?;
+        // Its functions must stay.
+        std::mem::forget(library);
         let driver = Driver { symbols };
         // SAFETY: takes flags, of which there are none.
         driver.done("cuInit", unsafe { (driver.symbols.init)(0) })?;

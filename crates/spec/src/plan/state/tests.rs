@@ -134,9 +134,9 @@ fn every_layer_is_written_once_for_each_tensor_rank() {
     }
 }
 
-fn place(plan: &StatePlan, rank: u64) -> Place {
+fn place(plan: &StatePlan, rank: u64) -> RankPlace {
     let pipeline = rank / plan.tensor % plan.pipeline;
-    Place { pipeline, data: 0, model: rank % plan.model_ranks() }
+    RankPlace { pipeline, data: 0, model: rank % plan.model_ranks() }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A rank's end of the control channel: a connection to the hub, and a thread that listens to it.
 
 use super::hub::Hub;
-use super::message::{LINE_BYTES_MAX, Meeting, Message, OnTimeout};
-use crate::comm::mpi::state::{State, lock};
+use super::message::{ControlMessage, LINE_BYTES_MAX, Meeting, OnTimeout};
+use crate::comm::mpi::state::{RankState, lock};
 use crate::comm::{CommError, End};
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
@@ -23,7 +23,7 @@ pub(in super::super) struct ControlChannel {
     rank: u32,
     host: String,
     stream: TcpStream,
-    state: Arc<State>,
+    state: Arc<RankState>,
     listener: Mutex<Option<JoinHandle<()>>>,
     /// On rank 0.
     hub: Mutex<Option<Hub>>,
@@ -35,7 +35,7 @@ impl ControlChannel {
         rank: u32,
         hosts: &[String],
         meeting: &Meeting,
-        state: &Arc<State>,
+        state: &Arc<RankState>,
         hub: Option<Hub>,
     ) -> io::Result<Self> {
         let (stream, reader) = reach(meeting, rank)?;
@@ -56,21 +56,21 @@ impl ControlChannel {
 
     /// Tell all that this rank goes no further.
     pub(in super::super) fn give_up(&self, end: End) {
-        let message = Message::gave_up(end);
+        let message = ControlMessage::gave_up(end);
         message.send(&self.stream);
-        let Message::GaveUp { end } = message else { return };
+        let ControlMessage::GaveUp { end } = message else { return };
         self.state.end_with(CommError::Lost { rank: self.rank, host: self.host.clone(), end });
     }
 
     /// Ask who has not come to the operation that this rank has waited in for so long.
     pub(in super::super) fn late(&self, operation: u64, waited: Duration, on_timeout: OnTimeout) {
-        Message::Late { operation, waited, on_timeout }.send(&self.stream);
+        ControlMessage::Late { operation, waited, on_timeout }.send(&self.stream);
     }
 
     /// Take leave, and wait a little for the others to do so where there was a failure.
     pub(in super::super) fn leave(&self, orderly: bool) {
         self.state.leaving.set();
-        Message::Bye { idle: !self.state.undone.is_set(), orderly }.send(&self.stream);
+        ControlMessage::Bye { idle: !self.state.undone.is_set(), orderly }.send(&self.stream);
         let (listener, hub) = (lock(&self.listener).take(), lock(&self.hub).take());
         let mut left = PATIENCE;
         while (!orderly || hub.is_some())
@@ -114,9 +114,9 @@ fn greet(
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(CONNECT))?;
     stream.set_read_timeout(Some(ANSWER))?;
-    Message::Hello { token: meeting.token.clone(), rank }.send(&stream);
+    ControlMessage::Hello { token: meeting.token.clone(), rank }.send(&stream);
     let mut reader = BufReader::new(stream.try_clone()?);
-    if next(&mut reader) != Some(Message::Welcome) {
+    if next(&mut reader) != Some(ControlMessage::Welcome) {
         return Err(io::Error::other("whoever answers is not rank 0"));
     }
     stream.set_read_timeout(None)?;
@@ -124,29 +124,30 @@ fn greet(
 }
 
 /// The next line; nothing at the end, or where it is none of ours.
-fn next(reader: &mut BufReader<TcpStream>) -> Option<Message> {
+fn next(reader: &mut BufReader<TcpStream>) -> Option<ControlMessage> {
     let mut line = Vec::new();
     let mut limited = reader.take(LINE_BYTES_MAX as u64);
     match limited.read_until(b'\n', &mut line) {
-        Ok(len) if len > 0 => Message::parse(&line),
+        Ok(len) if len > 0 => ControlMessage::parse(&line),
         _ => None,
     }
 }
 
 /// Until the hub hangs up, or this rank does.
-fn listen(mut reader: BufReader<TcpStream>, state: &State, hub_host: String) {
+fn listen(mut reader: BufReader<TcpStream>, state: &RankState, hub_host: String) {
     loop {
         match next(&mut reader) {
-            Some(Message::Count) => {
-                Message::Begun { operations: state.begun.load(Relaxed) }.send(reader.get_ref());
+            Some(ControlMessage::Count) => {
+                ControlMessage::Begun { operations: state.begun.load(Relaxed) }
+                    .send(reader.get_ref());
             }
-            Some(Message::Busy { ranks, waited, is_new }) => {
+            Some(ControlMessage::Busy { ranks, waited, is_new }) => {
                 if is_new && state.tells() {
                     state.note(&CommError::Missing { ranks, waited });
                 }
                 state.alive.fetch_add(1, Relaxed);
             }
-            Some(Message::Bye { idle, .. }) => {
+            Some(ControlMessage::Bye { idle, .. }) => {
                 if idle {
                     state.all_idle.set();
                 }

@@ -1,13 +1,13 @@
 //! The hub of the control channel, a thread on rank 0: hears every rank, and tells all what one tells or does not tell any more.
 
 use super::addresses;
-use super::message::{LINE_BYTES_MAX, Meeting, Message, OnTimeout};
+use super::message::{ControlMessage, LINE_BYTES_MAX, Meeting, OnTimeout};
 use crate::clock::Clock;
 use crate::comm::End;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use std::collections::BTreeSet;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -66,7 +66,7 @@ struct Room {
     /// Ranks that have been here.
     joined: BTreeSet<u32>,
     /// The message that ended the work of all.
-    end: Option<Message>,
+    end: Option<ControlMessage>,
     inquiry: Option<Inquiry>,
     /// How far those were of whom it was last said that they are waited for.
     noted: Option<u64>,
@@ -76,8 +76,9 @@ struct Room {
 
 /// A connection.
 struct Guest {
-    stream: TcpStream,
-    unread: Vec<u8>,
+    reader: BufReader<TcpStream>,
+    /// As much as has arrived of the line that it says.
+    line: Vec<u8>,
     /// Once it has said so.
     rank: Option<u32>,
     said_bye: bool,
@@ -110,7 +111,7 @@ impl Room {
                 && (self.clock.now_ns() >= leave_ns || self.guests.iter().all(|g| g.said_bye))
             {
                 let idle = self.idle == self.hosts.len();
-                return self.tell(&Message::Bye { idle, orderly: true });
+                return self.tell(&ControlMessage::Bye { idle, orderly: true });
             }
         }
     }
@@ -123,7 +124,7 @@ impl Room {
             Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
         });
         let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
-        fds.extend(self.guests.iter().map(|guest| PollFd::new(&guest.stream, PollFlags::IN)));
+        fds.extend(self.guests.iter().map(|guest| PollFd::new(guest.stream(), PollFlags::IN)));
         // An interrupted wait is one that is over.
         let _ = poll(&mut fds, timeout.as_ref());
     }
@@ -132,30 +133,25 @@ impl Room {
         while let Ok((stream, _)) = self.listener.accept() {
             // What is said is short: it fits the system's buffer, and nobody who does not read is waited for.
             if stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok() {
-                let unread = Vec::new();
-                self.guests.push(Guest {
-                    stream,
-                    unread,
-                    rank: None,
-                    said_bye: false,
-                    gone: false,
-                });
+                let (reader, line) = (BufReader::new(stream), Vec::new());
+                self.guests.push(Guest { reader, line, rank: None, said_bye: false, gone: false });
             }
         }
     }
 
     /// Take in what a guest has said since.
     fn hear(&mut self, i: usize) {
-        let is_open = self.guests[i].read();
-        while let Some(line) = self.guests[i].line() {
-            match (self.guests[i].rank, Message::parse(&line)) {
+        while !self.guests[i].gone {
+            let line = match self.guests[i].line() {
+                Ok(Some(line)) => line,
+                Ok(None) => return,
+                Err(_) => break,
+            };
+            match (self.guests[i].rank, ControlMessage::parse(&line)) {
                 (Some(rank), Some(message)) => self.obey(i, rank, message),
                 (Some(_), None) => {}
                 (None, message) => self.admit(i, message),
             }
-        }
-        if is_open {
-            return;
         }
         self.guests[i].gone = true;
         if let Some(rank) = self.guests[i].rank
@@ -165,35 +161,35 @@ impl Room {
         }
     }
 
-    fn admit(&mut self, i: usize, message: Option<Message>) {
+    fn admit(&mut self, i: usize, message: Option<ControlMessage>) {
         let guest = &mut self.guests[i];
         match message {
-            Some(Message::Hello { token, rank }) if token == self.token => {
+            Some(ControlMessage::Hello { token, rank }) if token == self.token => {
                 guest.rank = Some(rank);
                 self.joined.insert(rank);
-                Message::Welcome.send(&guest.stream);
+                ControlMessage::Welcome.send(guest.stream());
                 // Who comes after the end is told of it.
                 if let Some(end) = &self.end {
-                    end.send(&guest.stream);
+                    end.send(guest.stream());
                 }
             }
             _ => guest.gone = true,
         }
     }
 
-    fn obey(&mut self, i: usize, rank: u32, message: Message) {
+    fn obey(&mut self, i: usize, rank: u32, message: ControlMessage) {
         match message {
-            Message::GaveUp { end } => self.lose(rank, end),
-            Message::Late { operation, waited, on_timeout } => {
+            ControlMessage::GaveUp { end } => self.lose(rank, end),
+            ControlMessage::Late { operation, waited, on_timeout } => {
                 self.inquire(operation, waited, on_timeout);
             }
-            Message::Begun { operations } => {
+            ControlMessage::Begun { operations } => {
                 let begun = self.inquiry.as_mut().and_then(|i| i.begun.get_mut(rank as usize));
                 if let Some(begun) = begun {
                     *begun = Some(operations);
                 }
             }
-            Message::Bye { idle, orderly } => {
+            ControlMessage::Bye { idle, orderly } => {
                 self.guests[i].said_bye = true;
                 self.idle += usize::from(idle);
                 if rank == 0 {
@@ -207,11 +203,11 @@ impl Room {
 
     fn lose(&mut self, rank: u32, end: End) {
         let host = self.hosts.get(rank as usize).cloned().unwrap_or_default();
-        self.end(Message::Lost { rank, host, end });
+        self.end(ControlMessage::Lost { rank, host, end });
     }
 
     /// The first reason counts.
-    fn end(&mut self, message: Message) {
+    fn end(&mut self, message: ControlMessage) {
         if self.end.is_none() {
             self.tell(&message);
             self.end = Some(message);
@@ -222,7 +218,7 @@ impl Room {
         if self.inquiry.is_some() {
             return;
         }
-        self.tell(&Message::Count);
+        self.tell(&ControlMessage::Count);
         let (until_ns, begun) = (self.in_ns(ANSWER), vec![None; self.hosts.len()]);
         self.inquiry = Some(Inquiry { operation, waited, on_timeout, until_ns, begun });
     }
@@ -248,9 +244,9 @@ impl Room {
             _ if ranks.is_empty() => {}
             (Some(at), OnTimeout::Waits) => {
                 let is_new = self.noted.replace(at) != Some(at);
-                self.tell(&Message::Busy { ranks, waited, is_new });
+                self.tell(&ControlMessage::Busy { ranks, waited, is_new });
             }
-            _ => self.end(Message::Missing { ranks, waited }),
+            _ => self.end(ControlMessage::Missing { ranks, waited }),
         }
     }
 
@@ -258,9 +254,9 @@ impl Room {
         self.clock.now_ns() + wait.as_nanos() as u64
     }
 
-    fn tell(&self, message: &Message) {
+    fn tell(&self, message: &ControlMessage) {
         for guest in self.guests.iter().filter(|guest| guest.rank.is_some() && !guest.gone) {
-            message.send(&guest.stream);
+            message.send(guest.stream());
         }
     }
 }
@@ -272,25 +268,19 @@ impl Inquiry {
 }
 
 impl Guest {
-    /// Take in what has arrived; false at the end.
-    fn read(&mut self) -> bool {
-        let mut bytes = [0; 4096];
-        loop {
-            match self.stream.read(&mut bytes) {
-                Ok(0) => return false,
-                Ok(len) => self.unread.extend_from_slice(&bytes[..len]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
-            }
-            if self.unread.len() > LINE_BYTES_MAX {
-                return false;
-            }
-        }
+    fn stream(&self) -> &TcpStream {
+        self.reader.get_ref()
     }
 
-    fn line(&mut self) -> Option<Vec<u8>> {
-        let end = self.unread.iter().position(|byte| *byte == b'\n')?;
-        Some(self.unread.drain(..=end).collect())
+    /// The next line, once all of it has arrived; an error where no more will.
+    fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let room = LINE_BYTES_MAX.saturating_sub(self.line.len()) as u64;
+        match (&mut self.reader).take(room).read_until(b'\n', &mut self.line) {
+            Ok(_) if self.line.ends_with(b"\n") => Ok(Some(std::mem::take(&mut self.line))),
+            Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub(in super::super) enum OnTimeout {
 
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Message {
+pub(super) enum ControlMessage {
     /// To the hub, first of all.
     Hello { token: String, rank: u32 },
     /// Its answer.
@@ -55,19 +55,19 @@ pub(super) enum Message {
     Bye { idle: bool, orderly: bool },
 }
 
-impl Message {
+impl ControlMessage {
     pub(super) fn gave_up(mut end: End) -> Self {
         if let End::Failed(reason) = &mut end {
             reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
         }
-        Message::GaveUp { end }
+        ControlMessage::GaveUp { end }
     }
 
     /// The error with which it ends the operations of all.
     pub(super) fn error(self) -> Option<CommError> {
         match self {
-            Message::Lost { rank, host, end } => Some(CommError::Lost { rank, host, end }),
-            Message::Missing { ranks, waited } => Some(CommError::Missing { ranks, waited }),
+            ControlMessage::Lost { rank, host, end } => Some(CommError::Lost { rank, host, end }),
+            ControlMessage::Missing { ranks, waited } => Some(CommError::Missing { ranks, waited }),
             _ => None,
         }
     }
@@ -92,24 +92,24 @@ mod tests {
 
     #[test]
     fn ends_are_told_as_they_were_seen() {
-        let check = |message: Message, error: CommError| {
+        let check = |message: ControlMessage, error: CommError| {
             let line = serde_json::to_vec(&message).unwrap();
             assert!(!line.contains(&b'\n'));
-            assert_eq!(Message::parse(&line).unwrap().error(), Some(error));
+            assert_eq!(ControlMessage::parse(&line).unwrap().error(), Some(error));
         };
         let (host, end) = ("n1".to_owned(), End::Failed("a\nb".to_owned()));
-        let message = Message::Lost { rank: 3, host: host.clone(), end: end.clone() };
+        let message = ControlMessage::Lost { rank: 3, host: host.clone(), end: end.clone() };
         check(message, CommError::Lost { rank: 3, host, end });
         let (ranks, waited) = (vec![1, 2], Duration::from_millis(1_500));
-        let message = Message::Missing { ranks: ranks.clone(), waited };
+        let message = ControlMessage::Missing { ranks: ranks.clone(), waited };
         check(message, CommError::Missing { ranks, waited });
     }
 
     #[test]
     fn a_long_reason_is_cut_between_characters() {
-        let message = Message::gave_up(End::Failed("é".repeat(4_000)));
-        let Message::GaveUp { end: End::Failed(reason) } = message else { panic!() };
+        let message = ControlMessage::gave_up(End::Failed("é".repeat(4_000)));
+        let ControlMessage::GaveUp { end: End::Failed(reason) } = message else { panic!() };
         assert_eq!(reason.len(), REASON_BYTES_MAX);
-        assert_eq!(Message::parse(b"\"Nonsense\""), None);
+        assert_eq!(ControlMessage::parse(b"\"Nonsense\""), None);
     }
 }
